@@ -1,0 +1,9 @@
+/** What the person who started the job can put right; `message` is one sentence that says how. */
+export class AppError extends Error {
+  exitCode = 1;
+}
+
+/** The command line itself is wrong: nothing was read and nothing was written. */
+export class UsageError extends AppError {
+  exitCode = 2;
+}

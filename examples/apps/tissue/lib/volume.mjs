@@ -1,0 +1,85 @@
+import path from 'node:path';
+import { mkdir, stat } from 'node:fs/promises';
+import { readImageNode, writeImageNode } from '@itk-wasm/image-io';
+import { readSeries } from './dicom.mjs';
+import { AppError } from './errors.mjs';
+
+/**
+ * A volume is itk-wasm's image object: `size`, `spacing`, `origin`, `direction` and `data`, x fastest.
+ * The Node entry points of itk-wasm run in this process and start no worker, so nothing keeps it from ending.
+ */
+
+/** Reads a scalar 3-D volume: a file of any format that ITK reads, or a directory that holds a DICOM series. */
+export async function readVolume(file, log) {
+  const volume = await readStack(file, log);
+  if (volume.imageType.components !== 1) {
+    throw new AppError(`${file} has ${volume.imageType.components} values per voxel, and a volume with one is needed.`);
+  }
+  return volume;
+}
+
+/** Reads a 3-D volume with any number of values per voxel. */
+export async function readStack(file, log) {
+  const absolute = path.resolve(file); // ITK's file system inside WebAssembly knows absolute paths only
+  const kind = await stat(absolute).catch(() => undefined);
+  if (kind === undefined) throw new AppError(`${file} does not exist.`);
+  const volume = kind.isDirectory() ? await readSeries(absolute, log) : await readFile(absolute, file);
+  if (volume.size.length !== 3) throw new AppError(`${file} has ${volume.size.length} dimensions, and a 3-D volume is needed.`);
+  return volume;
+}
+
+async function readFile(absolute, file) {
+  try {
+    return await readImageNode(absolute);
+  } catch {
+    throw new AppError(`${file} cannot be read as an image: give a NIfTI, MetaImage or NRRD file or a directory of DICOM slices.`);
+  }
+}
+
+/** Writes `data` with the geometry of `like`, as an exact copy: origin, spacing and direction. */
+export async function writeVolume(file, like, data, { components = 1, compress = true } = {}) {
+  const image = {
+    imageType: {
+      dimension: 3,
+      componentType: COMPONENT_TYPES.get(data.constructor),
+      pixelType: components === 1 ? 'Scalar' : 'VariableLengthVector',
+      components,
+    },
+    name: 'image',
+    origin: Array.from(like.origin),
+    spacing: Array.from(like.spacing),
+    direction: Float64Array.from(like.direction),
+    size: Array.from(like.size),
+    metadata: new Map(),
+    data,
+  };
+  const absolute = path.resolve(file);
+  await mkdir(path.dirname(absolute), { recursive: true });
+  try {
+    await writeImageNode(image, absolute, { useCompression: compress });
+  } catch (error) {
+    throw new AppError(`${file} cannot be written (${error.message ?? 'the image library failed'}): is the disk full?`);
+  }
+}
+
+const COMPONENT_TYPES = new Map([
+  [Uint8Array, 'uint8'],
+  [Int16Array, 'int16'],
+  [Float32Array, 'float32'],
+]);
+
+/** Refuses two volumes whose voxels do not lie at the same places. */
+export function requireSameGeometry(one, oneName, other, otherName) {
+  for (const [field, tolerance] of [['size', 0], ['spacing', 1e-3], ['origin', 1e-2], ['direction', 1e-3]]) {
+    const a = Array.from(one[field]);
+    const b = Array.from(other[field]);
+    if (a.some((value, i) => Math.abs(value - b[i]) > tolerance)) {
+      const show = (values) => values.map((value) => Number(value.toFixed(4))).join(' ');
+      throw new AppError(`${oneName} and ${otherName} differ in ${field} (${show(a)} against ${show(b)}): resample one onto the other.`);
+    }
+  }
+}
+
+export function voxelCount(volume) {
+  return volume.size[0] * volume.size[1] * volume.size[2];
+}

@@ -1,0 +1,164 @@
+import type { Readable } from 'node:stream';
+import { Agent, type Dispatcher } from 'undici';
+import { HttpError } from './errors.js';
+import { readServerUrl, showServerUrl } from './server-url.js';
+import { explainTransport } from './transport-error.js';
+
+/** Where the service is and how long to wait for it. Times are in seconds. */
+export interface ConnectionOptions {
+  readonly server: string;
+  readonly token?: string | undefined;
+  readonly connectTimeout: number;
+  /** Longest silence of a server that owes an answer. */
+  readonly readTimeout: number;
+  /** Ends every request that brings no signal of its own. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Call {
+  readonly method?: 'GET' | 'POST' | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** With its question mark. */
+  readonly query?: string | undefined;
+  readonly body?: Readable | undefined;
+  /** Longest wait for the head of the answer, in seconds; 0 is no limit. */
+  readonly headTimeout?: number | undefined;
+  /** Longest silence inside the body of the answer, in seconds. */
+  readonly bodyTimeout?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export type Reply = Dispatcher.ResponseData;
+
+/** One header of an answer; undefined where it is missing. */
+export function header(reply: Reply, name: string): string | undefined {
+  const value = reply.headers[name];
+  return Array.isArray(value) ? value[0] : value;
+}
+
+/** One sentence from the body of an error, whichever server wrote it. */
+function detailOf(body: unknown): string | null {
+  if (typeof body !== 'object' || body === null) return null;
+  const { detail, error } = body as { detail?: unknown; error?: unknown };
+  if (typeof detail === 'string' && detail !== '') return detail;
+  if (typeof error === 'string' && error !== '') return error;
+  if (!Array.isArray(detail)) return null;
+  const lines = detail.map((item: { loc?: unknown[]; msg?: unknown }) =>
+    [item?.loc?.at(-1), item?.msg].filter(Boolean).join(': '),
+  );
+  return lines.join('; ') || null;
+}
+
+/**
+ * Turns a refusal into the error that a command ends with.
+ * @param text the body of the answer
+ */
+export function refusal(reply: Reply, text: string): HttpError {
+  const seconds = Number(header(reply, 'retry-after') ?? Number.NaN);
+  const retryAfter = Number.isFinite(seconds) && seconds >= 0 ? seconds : null;
+  const { statusCode } = reply;
+  const location = header(reply, 'location');
+  if (statusCode >= 300 && statusCode < 400 && location) {
+    return new HttpError(statusCode, `The server moved; give its new address instead: ${location}`, null);
+  }
+  let body: unknown = null;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    // A proxy's page: its status says enough.
+  }
+  return new HttpError(statusCode, detailOf(body) ?? `The server answered with HTTP ${statusCode}`, retryAfter);
+}
+
+/** The one way to the service: base address, token, timeouts, and failures as a person reads them. */
+export class Connection {
+  readonly #base: URL;
+  readonly #agent: Agent;
+  readonly #options: ConnectionOptions;
+
+  /** @throws UsageError for an address that is none */
+  constructor(options: ConnectionOptions) {
+    this.#base = readServerUrl(options.server);
+    this.#options = options;
+    this.#agent = new Agent({
+      connect: { timeout: options.connectTimeout * 1000 },
+      headersTimeout: options.readTimeout * 1000,
+      bodyTimeout: options.readTimeout * 1000,
+    });
+  }
+
+  /** The address, without a slash at the end. */
+  get server(): string {
+    return showServerUrl(this.#base);
+  }
+
+  /** Seconds. */
+  get readTimeout(): number {
+    return this.#options.readTimeout;
+  }
+
+  get signal(): AbortSignal | undefined {
+    return this.#options.signal;
+  }
+
+  /**
+   * Sends one request; `path` comes from contract/routes.ts and goes behind the address's own path.
+   * @throws TransportError, or the reason of the signal that ended it
+   */
+  async send(path: string, call: Call = {}): Promise<Reply> {
+    const { token } = this.#options;
+    const signal = call.signal ?? this.signal;
+    signal?.throwIfAborted();
+    try {
+      return await this.#agent.request({
+        origin: this.#base.origin,
+        path: `${this.#base.pathname === '/' ? '' : this.#base.pathname}${path}${call.query ?? ''}`,
+        method: call.method ?? 'GET',
+        headers: { ...call.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) },
+        body: call.body ?? null,
+        ...(call.headTimeout === undefined ? {} : { headersTimeout: call.headTimeout * 1000 }),
+        ...(call.bodyTimeout === undefined ? {} : { bodyTimeout: call.bodyTimeout * 1000 }),
+        ...(signal ? { signal } : {}),
+      });
+    } catch (error) {
+      throw this.explain(error, signal);
+    }
+  }
+
+  /**
+   * Reads the whole body of an answer as text.
+   * @throws TransportError where it breaks off
+   */
+  async text(reply: Reply, signal: AbortSignal | undefined = this.signal): Promise<string> {
+    try {
+      return await reply.body.text();
+    } catch (error) {
+      throw this.explain(error, signal);
+    }
+  }
+
+  /**
+   * Sends one request that answers with JSON.
+   * @throws HttpError for every status but 2xx
+   */
+  async json<T>(path: string, call: Call = {}): Promise<T> {
+    const reply = await this.send(path, call);
+    const text = await this.text(reply, call.signal);
+    if (reply.statusCode >= 300) throw refusal(reply, text);
+    try {
+      return JSON.parse(text) as T;
+    } catch {
+      throw new HttpError(reply.statusCode, `${this.server} answered with something other than JSON`, null);
+    }
+  }
+
+  /** What a failure below HTTP means here. */
+  explain(error: unknown, signal: AbortSignal | undefined = this.signal): Error {
+    return explainTransport(error, this.server, signal);
+  }
+
+  /** Cuts what is still open. */
+  async close(): Promise<void> {
+    await this.#agent.destroy();
+  }
+}

@@ -1,0 +1,63 @@
+/** What a field's value is, and with that how a form, a flag and a command line spell it. */
+export type FieldKind =
+  /** Any number of file parts, split into groups by the field `<name>_groups`. */
+  | 'files'
+  /** One file part: a zip archive, handed to the app as the directory that it extracts to. */
+  | 'archive'
+  | 'integer'
+  | 'number'
+  | 'boolean'
+  /** A plain name: no separator, no leading dash. */
+  | 'name'
+  /** A relative path inside the app: no `..`, no leading dash. */
+  | 'path'
+  /** A comma-separated list of relative paths inside the app. */
+  | 'paths'
+  /** A comma-separated list of GPU ids as nvidia-smi gives them. */
+  | 'gpus'
+  /** A list of integers. */
+  | 'integers'
+  /** A list of `NAME=VALUE`. */
+  | 'overrides';
+
+/** A field's value once read. Lists are never empty. */
+export type FieldValue = string | number | boolean | readonly string[] | readonly number[];
+
+/** Values by field name; what was not given and has no default is not there. */
+export type FieldValues = Readonly<Record<string, FieldValue>>;
+
+/** One field of an operation, as data. Everything else about it is derived from this. */
+export interface Field {
+  /** As the form spells it. */
+  readonly name: string;
+  readonly kind: FieldKind;
+  /** One line for help texts and the reference page. */
+  readonly help: string;
+  readonly required?: boolean;
+  readonly default?: string | number | boolean;
+  /** Least value of a number or of each number of a list. */
+  readonly min?: number;
+  /** A number must be greater than this. */
+  readonly above?: number;
+  /** The flag on the app's command line; a field without one is a positional argument. */
+  readonly argument?: string;
+  /** Left off the command line where this other field is given. */
+  readonly unless?: string;
+  /** Travels inside the JSON field `options` rather than as a field of its own. */
+  readonly option?: true;
+  /** The flag on our own command line, where it is not the name with dashes. */
+  readonly flag?: string;
+  readonly char?: string;
+}
+
+/** Greatest integer that every language an app may be written in can read. */
+export const maxInteger = 2 ** 31 - 1;
+
+/** The form field that holds the group sizes of a `files` field. */
+export const groupsField = (field: Field): string => `${field.name}_groups`;
+
+/** The field's flag on our command line, without the dashes. */
+export const flagName = (field: Field): string => field.flag ?? field.name.replaceAll('_', '-');
+
+/** Whether the field travels as file parts. */
+export const carriesFiles = (field: Field): boolean => field.kind === 'files' || field.kind === 'archive';

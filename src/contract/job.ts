@@ -1,0 +1,64 @@
+import { jobPath, logsPath, resultPath } from './routes.js';
+
+/** States of a job, in the order in which it passes through them; the last three are final. */
+export const jobStates = ['queued', 'waiting', 'running', 'done', 'error', 'killed'] as const;
+export type JobState = (typeof jobStates)[number];
+
+/** The states that a job never leaves. */
+export const finalStates = ['done', 'error', 'killed'] as const satisfies readonly JobState[];
+export type FinalState = (typeof finalStates)[number];
+
+export const isFinal = (state: JobState): state is FinalState =>
+  (finalStates as readonly JobState[]).includes(state);
+
+/** What every submission answers with (spec.md, Job envelope). */
+export interface JobEnvelope {
+  /** 12 hexadecimal characters. */
+  readonly job_id: string;
+  readonly status_url: string;
+  readonly logs_url: string;
+  readonly result_url: string;
+  /** Names of the options that the server read, sorted. */
+  readonly accepted_options: readonly string[];
+}
+
+/** What `GET /jobs/{id}` answers with. Times are ISO 8601 or null. */
+export interface JobView {
+  readonly job_id: string;
+  readonly status: JobState;
+  readonly error: string | null;
+  readonly app: string;
+  readonly operation: string;
+  readonly created_at: string;
+  readonly started_at: string | null;
+  readonly finished_at: string | null;
+  readonly expires_at: string | null;
+  readonly assigned_gpus: readonly number[];
+  /** 1 is next; null once the job waits no more. */
+  readonly queue_position: number | null;
+  /** What a waiting job waits for, in words. */
+  readonly waiting_for: string | null;
+}
+
+/** What `GET /jobs` answers with, newest first. */
+export interface JobList {
+  readonly jobs: readonly JobView[];
+}
+
+/** What `POST /jobs/{id}/kill` answers with. */
+export interface KillReply {
+  readonly job_id: string;
+  readonly status: JobState;
+  readonly message: string;
+}
+
+/** The envelope of a job; paths are relative to the base address. */
+export function jobEnvelope(id: string, acceptedOptions: readonly string[]): JobEnvelope {
+  return {
+    job_id: id,
+    status_url: jobPath(id),
+    logs_url: logsPath(id),
+    result_url: resultPath(id),
+    accepted_options: [...acceptedOptions].sort(),
+  };
+}

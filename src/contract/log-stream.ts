@@ -1,0 +1,69 @@
+/** Grammar of the job log as server-sent events (spec.md, Events). */
+
+/** The line that ends the stream of a job that is done. */
+export const doneMarker = '__DONE__';
+
+/** How the line begins that ends the stream of a job that failed or was killed. */
+export const errorMarker = '__ERROR__';
+
+/** The comment sent after every keep-alive interval of silence. */
+export const keepAlive = ': keepalive\n\n';
+
+/** How the service's own lines begin. */
+export const servicePrefix = '[remote-app] ';
+
+/** One log line as an event. With a number, an `id:` field precedes the data. */
+export function formatEvent(line: string, id?: number): string {
+  return id === undefined ? `data: ${line}\n\n` : `id: ${id}\ndata: ${line}\n\n`;
+}
+
+/** Keeps a line of the app's own from being read as the end of the stream: one space goes before it. */
+export function shieldLine(line: string): string {
+  return line === doneMarker || line.startsWith(errorMarker) ? ` ${line}` : line;
+}
+
+/** The terminal marker of a failed or killed job. `message` is kept on one line. */
+export const errorLine = (message: string): string => `${errorMarker} ${message.replace(/[\r\n]+/g, ' ')}`;
+
+/** What a reader makes of one event's data. */
+export type LogEvent =
+  | { readonly kind: 'line'; readonly line: string; readonly id: number | null }
+  | { readonly kind: 'done' }
+  | { readonly kind: 'error'; readonly message: string };
+
+function logEvent(data: string, id: number | null): LogEvent {
+  if (data === doneMarker) return { kind: 'done' };
+  if (data.startsWith(errorMarker)) return { kind: 'error', message: data.slice(errorMarker.length).trim() };
+  return { kind: 'line', line: data, id };
+}
+
+/**
+ * Reads the stream's text, in pieces of any size, into events. Comments are dropped.
+ * An event that the end of the text cuts is not reported: after a reconnect it comes again, whole.
+ */
+export class LogStreamParser {
+  #rest = '';
+  #data: string | null = null;
+  #id: number | null = null;
+
+  /** Feeds a piece of text; returns the events that it completes. */
+  push(text: string): LogEvent[] {
+    const lines = (this.#rest + text).split('\n');
+    this.#rest = lines.pop() ?? '';
+    const events: LogEvent[] = [];
+    for (const raw of lines) {
+      const line = raw.endsWith('\r') ? raw.slice(0, -1) : raw;
+      if (line === '') {
+        if (this.#data !== null) events.push(logEvent(this.#data, this.#id));
+        this.#data = null;
+        this.#id = null;
+      } else if (line.startsWith('data:')) {
+        this.#data = line.charAt(5) === ' ' ? line.slice(6) : line.slice(5);
+      } else if (line.startsWith('id:')) {
+        const id = Number(line.slice(3).trim());
+        this.#id = Number.isSafeInteger(id) ? id : null;
+      }
+    }
+    return events;
+  }
+}

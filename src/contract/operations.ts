@@ -1,0 +1,267 @@
+import type { Field } from './fields.js';
+
+/**
+ * THE table: the operations and their fields (spec.md, Job submission; interface.md, Submission and The app's
+ * command line). The server's validation, the flags of the commands, the app's argument list and the reference
+ * page all derive from it. Fields stand in the order in which the app's command line has them.
+ */
+export interface Operation {
+  /** Last part of the submission path, and the operation's name in a job's record. */
+  readonly segment: string;
+  /** The word on the app's command line. */
+  readonly verb: string;
+  /** The command of `remote-app`. */
+  readonly command: string;
+  /** One line, starting with a verb. */
+  readonly summary: string;
+  readonly fields: readonly Field[];
+}
+
+const inputs: Field = {
+  name: 'inputs',
+  kind: 'files',
+  required: true,
+  argument: '--inputs',
+  char: 'i',
+  help: 'Input volumes; one group, or one channel, each time it is given',
+};
+const gt: Field = {
+  name: 'gt',
+  kind: 'files',
+  required: true,
+  argument: '--gt',
+  help: 'Ground truth volumes',
+};
+const mask: Field = {
+  name: 'mask',
+  kind: 'files',
+  argument: '--mask',
+  help: 'Masks: where the evaluation looks',
+};
+const ensemble: Field = {
+  name: 'ensemble',
+  kind: 'integer',
+  default: 0,
+  min: 0,
+  argument: '--ensemble',
+  help: 'How many of the checkpoints to run as an ensemble',
+};
+const ensembleModels: Field = {
+  name: 'ensemble_models',
+  kind: 'paths',
+  argument: '--ensemble_models',
+  help: 'The checkpoints of the ensemble, by name',
+};
+const tta: Field = {
+  name: 'tta',
+  kind: 'integer',
+  default: 0,
+  min: 0,
+  argument: '--tta',
+  help: 'Test-time augmentation (TTA): how many augmented passes',
+};
+const mc: Field = {
+  name: 'mc',
+  kind: 'integer',
+  default: 0,
+  min: 0,
+  argument: '--mc',
+  help: 'MC dropout: how many stochastic passes',
+};
+const predictionFile: Field = {
+  name: 'prediction_file',
+  kind: 'path',
+  default: 'Prediction.yml',
+  argument: '--prediction_file',
+  help: "The app's prediction configuration",
+};
+const evaluationFile: Field = {
+  name: 'evaluation_file',
+  kind: 'path',
+  default: 'Evaluation.yml',
+  argument: '--evaluation_file',
+  help: "The app's evaluation configuration",
+};
+const uncertaintyFile: Field = {
+  name: 'uncertainty_file',
+  kind: 'path',
+  default: 'Uncertainty.yml',
+  argument: '--uncertainty_file',
+  help: "The app's uncertainty configuration",
+};
+const uncertainty: Field = {
+  name: 'uncertainty',
+  kind: 'boolean',
+  default: false,
+  argument: '-uncertainty',
+  help: 'Write what the uncertainty estimation needs: the stack of all passes',
+};
+const patchSize: Field = {
+  name: 'patch_size',
+  kind: 'integers',
+  min: 1,
+  argument: '--patch_size',
+  option: true,
+  help: 'Patch size in voxels, for instance 96,96,96',
+};
+const batchSize: Field = {
+  name: 'batch_size',
+  kind: 'integer',
+  min: 1,
+  argument: '--batch_size',
+  option: true,
+  help: 'How many patches to run at once',
+};
+const configOverrides: Field = {
+  name: 'config_overrides',
+  kind: 'overrides',
+  argument: '--set',
+  option: true,
+  flag: 'set',
+  help: "Replaces one value of the app's configuration: NAME=VALUE",
+};
+const gpu: Field = {
+  name: 'gpu',
+  kind: 'gpus',
+  argument: '--gpu',
+  help: 'GPU ids, for instance 0 or 0,1; without it any free one',
+};
+const cpu: Field = {
+  name: 'cpu',
+  kind: 'integer',
+  default: 1,
+  min: 1,
+  argument: '--cpu',
+  help: 'Run on the CPU with this many workers',
+};
+const quiet: Field = {
+  name: 'quiet',
+  kind: 'boolean',
+  default: false,
+  argument: '--quiet',
+  help: 'Ask the app to print less',
+};
+
+export const operations = {
+  infer: {
+    segment: 'infer',
+    verb: 'infer',
+    command: 'infer',
+    summary: 'Run inference on volumes',
+    fields: [
+      tta,
+      mc,
+      predictionFile,
+      uncertainty,
+      ensembleModels,
+      { ...ensemble, unless: 'ensemble_models' },
+      patchSize,
+      batchSize,
+      configOverrides,
+      gpu,
+      cpu,
+      inputs,
+      quiet,
+    ],
+  },
+  evaluate: {
+    segment: 'evaluate',
+    verb: 'eval',
+    command: 'evaluate',
+    summary: 'Evaluate predictions against ground truth',
+    fields: [evaluationFile, gpu, cpu, { ...inputs, help: 'Predictions to evaluate' }, gt, mask, quiet],
+  },
+  uncertainty: {
+    segment: 'uncertainty',
+    verb: 'uncertainty',
+    command: 'uncertainty',
+    summary: 'Estimate uncertainty from stacks of predictions',
+    fields: [
+      uncertaintyFile,
+      gpu,
+      cpu,
+      { ...inputs, help: 'Multi-component stacks that an inference wrote' },
+      quiet,
+    ],
+  },
+  pipeline: {
+    segment: 'pipeline',
+    verb: 'pipeline',
+    command: 'pipeline',
+    summary: 'Run inference, then evaluation, then uncertainty estimation',
+    fields: [
+      ensemble,
+      tta,
+      mc,
+      predictionFile,
+      evaluationFile,
+      uncertaintyFile,
+      { ...uncertainty, default: true, help: 'Estimate the uncertainty as well' },
+      ensembleModels,
+      patchSize,
+      batchSize,
+      configOverrides,
+      gpu,
+      cpu,
+      inputs,
+      gt,
+      mask,
+      quiet,
+    ],
+  },
+  fine_tune: {
+    segment: 'fine_tune',
+    verb: 'fine-tune',
+    command: 'fine-tune',
+    summary: 'Fine-tune checkpoints on a data set',
+    fields: [
+      { name: 'name', kind: 'name', default: 'Finetune', help: 'Name of the run' },
+      {
+        name: 'config_file',
+        kind: 'path',
+        default: 'Config.yml',
+        argument: '--config',
+        help: "The app's training configuration",
+      },
+      {
+        name: 'epochs',
+        kind: 'integer',
+        default: 10,
+        min: 1,
+        argument: '--epochs',
+        help: 'How many passes over the data set',
+      },
+      {
+        name: 'it_validation',
+        kind: 'integer',
+        default: 1000,
+        min: 1,
+        argument: '--it_validation',
+        help: 'How many iterations between two validations',
+      },
+      { name: 'models', kind: 'paths', argument: '--models', help: 'The checkpoints to fine-tune, by name' },
+      { name: 'lr', kind: 'number', above: 0, argument: '--lr', help: 'Learning rate' },
+      {
+        name: 'dataset',
+        kind: 'archive',
+        required: true,
+        argument: '--dataset',
+        char: 'd',
+        help: 'The data set: a directory, or a zip archive of one',
+      },
+      configOverrides,
+      gpu,
+      cpu,
+      quiet,
+    ],
+  },
+} as const satisfies Record<string, Operation>;
+
+export type OperationName = keyof typeof operations;
+
+export const operationNames = Object.keys(operations) as readonly OperationName[];
+
+/** The operation of that name, typed as any operation is. */
+export const operationOf = (name: OperationName): Operation => operations[name];
+
+export const isOperationName = (name: string): name is OperationName => Object.hasOwn(operations, name);

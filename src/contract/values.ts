@@ -1,0 +1,189 @@
+import { FieldError, ServiceError } from './errors.js';
+import { type Field, type FieldValue, type FieldValues, maxInteger } from './fields.js';
+import type { Operation } from './operations.js';
+
+/** Longest text of one field, in characters: generous for a person, small for a command line. */
+const maxText = 4096;
+
+const truths: Readonly<Record<string, boolean>> = {
+  true: true,
+  1: true,
+  yes: true,
+  on: true,
+  false: false,
+  0: false,
+  no: false,
+  off: false,
+};
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
+const controls = /[\u0000-\u001f\u007f]/;
+
+/** Nothing that reaches an app's command line may be read as a flag there, or break it in two. */
+function plainText(field: Field, text: string): string {
+  if (text.length > maxText) throw new FieldError(field.name, `is longer than ${maxText} characters`);
+  if (controls.test(text)) throw new FieldError(field.name, 'holds a control character; remove it');
+  if (text.startsWith('-')) {
+    throw new FieldError(field.name, `must not begin with '-', got '${text}'`);
+  }
+  return text;
+}
+
+function relativePath(field: Field, text: string): string {
+  const path = plainText(field, text);
+  const parts = path.split(/[/\\]/);
+  if (/^[/\\]|^[A-Za-z]:/.test(path) || parts.some((part) => part === '..')) {
+    throw new FieldError(field.name, `must be a relative name inside the app, without '..', got '${text}'`);
+  }
+  if (parts.every((part) => part === '.' || part === '')) {
+    throw new FieldError(field.name, `must name a file of the app, got '${text}'`);
+  }
+  return path;
+}
+
+function plainName(field: Field, text: string): string {
+  const name = plainText(field, text);
+  if (/[/\\]/.test(name) || name === '.' || name === '..' || name.length > 200) {
+    throw new FieldError(field.name, `must be a plain name of at most 200 characters, got '${text}'`);
+  }
+  return name;
+}
+
+function inBounds(field: Field, value: number): number {
+  if (field.min !== undefined && value < field.min) {
+    throw new FieldError(field.name, `must be at least ${field.min}, got ${value}`);
+  }
+  if (field.above !== undefined && value <= field.above) {
+    throw new FieldError(field.name, `must be greater than ${field.above}, got ${value}`);
+  }
+  return value;
+}
+
+function integer(field: Field, value: unknown): number {
+  const number = typeof value === 'string' && /^[+-]?\d+$/.test(value.trim()) ? Number(value) : value;
+  if (typeof number !== 'number' || !Number.isInteger(number)) {
+    throw new FieldError(field.name, `must be an integer, got '${String(value)}'`);
+  }
+  if (Math.abs(number) > maxInteger) throw new FieldError(field.name, `is out of range: ${String(value)}`);
+  return inBounds(field, number);
+}
+
+function decimal(field: Field, text: string): number {
+  const value = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) ? Number(text) : Number.NaN;
+  if (!Number.isFinite(value)) throw new FieldError(field.name, `must be a number, got '${text}'`);
+  return inBounds(field, value);
+}
+
+function override(field: Field, value: unknown): string {
+  if (typeof value !== 'string' || !/^\s*[^=\s][^=]*=/.test(value)) {
+    throw new FieldError(field.name, `must be NAME=VALUE, got '${String(value)}'`);
+  }
+  return plainText(field, value);
+}
+
+/** Items of a comma-separated list; empty items fall away. */
+const csv = (text: string): string[] =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+
+function list<T>(field: Field, items: readonly unknown[], read: (field: Field, item: unknown) => T): T[] {
+  if (items.length === 0) throw new FieldError(field.name, 'must not be an empty list');
+  return items.map((item) => read(field, item));
+}
+
+/** GPU ids, each once, in the order given. */
+function gpus(text: string, field: Field): readonly number[] {
+  return [...new Set(list(field, csv(text), (each, item) => integer({ ...each, min: 0 }, item)))];
+}
+
+/**
+ * Reads the text of one form field or flag (interface.md, Submission).
+ * @returns the value, or undefined for an empty text: an empty value is an absent one
+ * @throws FieldError naming the field
+ */
+export function readText(field: Field, given: string): FieldValue | undefined {
+  const text = given.trim();
+  if (text === '') return undefined;
+  switch (field.kind) {
+    case 'integer':
+      return integer(field, text);
+    case 'number':
+      return decimal(field, text);
+    case 'boolean': {
+      const value = truths[text.toLowerCase()];
+      if (value === undefined) throw new FieldError(field.name, `must be true or false, got '${text}'`);
+      return value;
+    }
+    case 'name':
+      return plainName(field, text);
+    case 'path':
+      return relativePath(field, text);
+    case 'paths':
+      return list(field, csv(text), (each, item) => relativePath(each, String(item)));
+    case 'gpus':
+      return gpus(text, field);
+    case 'integers':
+      return list(field, csv(text), integer);
+    case 'overrides':
+      return [override(field, text)];
+    case 'files':
+    case 'archive':
+      throw new FieldError(field.name, 'must be sent as a file');
+  }
+}
+
+/** Reads one member of the `options` object. */
+function readOption(field: Field, value: unknown): FieldValue {
+  if (field.kind === 'integer') {
+    if (typeof value !== 'number') throw new FieldError(`options.${field.name}`, 'must be an integer');
+    return integer({ ...field, name: `options.${field.name}` }, value);
+  }
+  const named = { ...field, name: `options.${field.name}` };
+  if (!Array.isArray(value)) throw new FieldError(named.name, 'must be a non-empty list');
+  if (field.kind === 'overrides') return list(named, value, override);
+  return list(named, value, (each, item) => {
+    if (typeof item !== 'number') throw new FieldError(each.name, 'must be a list of integers');
+    return integer(each, item);
+  });
+}
+
+/**
+ * Reads the JSON field `options` of an operation.
+ * @throws FieldError for what is no JSON object, an unknown key, one of another operation, or a bad value
+ */
+export function readOptions(operation: Operation, json: string): FieldValues {
+  let given: unknown;
+  try {
+    given = json.trim() === '' ? {} : JSON.parse(json);
+  } catch (cause) {
+    throw new ServiceError('invalidField', `Field 'options' must be a JSON object: ${String(cause)}`);
+  }
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw new FieldError('options', 'must be a JSON object');
+  }
+  const known = operation.fields.filter((field) => field.option);
+  const values: Record<string, FieldValue> = {};
+  for (const [name, value] of Object.entries(given)) {
+    const field = known.find((each) => each.name === name);
+    if (!field) {
+      const names = known.map((each) => each.name).join(', ') || 'none';
+      throw new FieldError('options', `has the unknown key '${name}'; ${operation.segment} takes: ${names}`);
+    }
+    values[name] = readOption(field, value);
+  }
+  return values;
+}
+
+/** Sizes of a `*_groups` field that must add up to `count` files (spec.md, Job submission). */
+export function readGroups(name: string, text: string | undefined, count: number): number[] {
+  const items = csv(text ?? '');
+  if (items.length === 0) return [count];
+  const sizes = items.map((item) => integer({ name, kind: 'integers', help: '', min: 1 }, item));
+  const sum = sizes.reduce((total, size) => total + size, 0);
+  if (sum !== count) {
+    throw new FieldError(name, `gives sizes that add up to ${sum}, but ${count} file(s) were sent`);
+  }
+  return sizes;
+}

@@ -1,0 +1,66 @@
+/** Longest line of the log, in characters; a longer one goes on in the next line. */
+export const maxLineLength = 64 * 1024;
+
+/** A line of a program's output; a redraw is one that a carriage return ended (a progress bar). */
+export interface OutputLine {
+  readonly text: string;
+  readonly isRedraw: boolean;
+}
+
+/**
+ * Cuts a program's output into lines. A line ends at `\n`, `\r\n` or `\r` (interface.md, Log stream); bytes that
+ * are not UTF-8 become U+FFFD. Memory is bounded by one line's length, whatever the program prints.
+ */
+export class LineSplitter {
+  readonly #decoder = new TextDecoder();
+  #rest = '';
+  /** The last piece ended with `\r`: a `\n` at the start of the next belongs to it. */
+  #afterReturn = false;
+
+  push(chunk: Uint8Array): OutputLine[] {
+    return this.#cut(this.#decoder.decode(chunk, { stream: true }));
+  }
+
+  /** The lines that the end of the output completes. */
+  end(): OutputLine[] {
+    const lines = this.#cut(this.#decoder.decode());
+    if (this.#rest !== '') lines.push({ text: this.#rest, isRedraw: false });
+    this.#rest = '';
+    return lines;
+  }
+
+  #cut(decoded: string): OutputLine[] {
+    if (decoded === '') return [];
+    const text = this.#afterReturn && decoded.startsWith('\n') ? decoded.slice(1) : decoded;
+    this.#afterReturn = decoded.endsWith('\r');
+    const lines: OutputLine[] = [];
+    const ends = /\r\n|\n|\r/g;
+    let start = 0;
+    for (let end = ends.exec(text); end !== null; end = ends.exec(text)) {
+      this.#complete(text.slice(start, end.index), end[0] === '\r', lines);
+      start = ends.lastIndex;
+    }
+    this.#rest += text.slice(start);
+    this.#rest = this.#wrap(this.#rest, lines);
+    return lines;
+  }
+
+  #complete(tail: string, isRedraw: boolean, lines: OutputLine[]): void {
+    const text = this.#wrap(this.#rest + tail, lines);
+    this.#rest = '';
+    lines.push({ text, isRedraw });
+  }
+
+  /** Emits what is longer than a line may be; returns the remainder. */
+  #wrap(text: string, lines: OutputLine[]): string {
+    let start = 0;
+    while (text.length - start > maxLineLength) {
+      let end = start + maxLineLength;
+      // A pair of surrogates is one character.
+      if ((text.charCodeAt(end - 1) & 0xfc00) === 0xd800) end -= 1;
+      lines.push({ text: text.slice(start, end), isRedraw: false });
+      start = end;
+    }
+    return start === 0 ? text : text.slice(start);
+  }
+}

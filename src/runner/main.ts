@@ -1,0 +1,44 @@
+/**
+ * The runner: runs one job's command beside the server, and outlives it. Started with the job directory as its
+ * one argument. It shares nothing with the server but files: `run.json` in, `log` and `exit.json` out.
+ */
+import { linkSync, rmSync, writeFileSync } from 'node:fs';
+import { writeJsonFile } from '../files/atomic-json.js';
+import { identify } from './process-table.js';
+import { type RunEnd, type RunnerRecord, readRunRequest, runFiles } from './protocol.js';
+import { runCommand } from './run-command.js';
+
+/** Only one runner may ever run a job: whoever links the record first is it, and the record is whole at once. */
+function claim(path: string): boolean {
+  const record: RunnerRecord = { runner: identify(process.pid) };
+  const own = `${path}.${process.pid}`;
+  try {
+    writeFileSync(own, JSON.stringify(record), { mode: 0o600 });
+    linkSync(own, path);
+    return true;
+  } catch (cause) {
+    if (cause instanceof Error && 'code' in cause && cause.code === 'EEXIST') return false;
+    throw cause;
+  } finally {
+    rmSync(own, { force: true });
+  }
+}
+
+const stop = new AbortController();
+process.on('SIGTERM', () => stop.abort());
+process.on('SIGINT', () => stop.abort());
+process.on('SIGHUP', () => {});
+
+const files = runFiles(process.argv[2] ?? '.');
+const request = readRunRequest(process.argv[2] ?? '.');
+if (request !== undefined && claim(files.record)) {
+  const end = await runCommand(request, files.log, stop.signal).catch(
+    (cause: Error): RunEnd => ({
+      exitCode: null,
+      signal: null,
+      error: `The runner failed: ${cause.message}`,
+      endedAt: new Date().toISOString(),
+    }),
+  );
+  writeJsonFile(files.end, end);
+}

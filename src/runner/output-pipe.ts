@@ -1,0 +1,31 @@
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, openSync, rmSync } from 'node:fs';
+import { Socket } from 'node:net';
+import path from 'node:path';
+
+export interface OutputPipe {
+  /** What the command prints, both streams in the order in which it printed them. */
+  readonly reader: Socket;
+  /** For the command's stdout and stderr. */
+  readonly writeFd: number;
+  /** Closes our copy of the writing end: the reader then ends when the last process of the job has closed its own. */
+  readonly release: () => void;
+}
+
+/**
+ * One pipe for stdout and stderr together. Node gives a child two, and with two the order between them is lost:
+ * an error could come before the line that led to it. Node has no call for a bare pipe, a FIFO is one.
+ */
+export function openOutputPipe(directory: string): OutputPipe {
+  const fifo = path.join(directory, 'output.fifo');
+  rmSync(fifo, { force: true });
+  execFileSync('mkfifo', ['-m', '600', fifo]);
+  try {
+    const readFd = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
+    const writeFd = openSync(fifo, constants.O_WRONLY);
+    const reader = new Socket({ fd: readFd, readable: true, writable: false });
+    return { reader, writeFd, release: () => closeSync(writeFd) };
+  } finally {
+    rmSync(fifo, { force: true });
+  }
+}

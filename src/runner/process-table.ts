@@ -1,0 +1,85 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** A process that can be told from a later one with the same id. */
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** Clock ticks from the machine's start to the process's; 0 where the system does not tell. */
+  readonly startTime: number;
+}
+
+interface ProcessStatus extends ProcessIdentity {
+  readonly group: number;
+  /** Ended, and waiting only for its parent to notice. */
+  readonly isZombie: boolean;
+}
+
+/** `/proc/<pid>/stat`: the name in parentheses may hold anything, so fields are counted from its end. */
+function readStatus(pid: number): ProcessStatus | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const isZombie = fields[0] === 'Z' || fields[0] === 'X';
+    return { pid, isZombie, group: Number(fields[2]), startTime: Number(fields[19]) };
+  } catch {
+    return undefined;
+  }
+}
+
+const hasProc = readStatus(process.pid) !== undefined;
+
+function processIds(): number[] {
+  return readdirSync('/proc')
+    .map(Number)
+    .filter((pid) => Number.isInteger(pid) && pid > 0);
+}
+
+/** Whether a signal could be sent to it: a process id, or minus a group's. */
+function isSignalable(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (cause) {
+    return cause instanceof Error && 'code' in cause && cause.code === 'EPERM';
+  }
+}
+
+/** Who a running process is, so that it can be found again after a restart. */
+export const identify = (pid: number): ProcessIdentity => ({
+  pid,
+  startTime: readStatus(pid)?.startTime ?? 0,
+});
+
+/** Whether that very process still runs. */
+export function isAlive({ pid, startTime }: ProcessIdentity): boolean {
+  if (!hasProc) return isSignalable(pid);
+  const status = readStatus(pid);
+  return status !== undefined && !status.isZombie && status.startTime === startTime;
+}
+
+/** Whether any process of the group still runs. A zombie that nobody reaps does not count. */
+export function isGroupAlive(group: number): boolean {
+  if (!isSignalable(-group)) return false;
+  if (!hasProc) return true;
+  return processIds().some((pid) => {
+    const status = readStatus(pid);
+    return status !== undefined && status.group === group && !status.isZombie;
+  });
+}
+
+/**
+ * The running processes whose environment, as they were started, holds `entry` (`NAME=value`). This finds what
+ * a job's command forked into a session of its own. Empty where the system does not tell.
+ */
+export function processesWith(entry: string): number[] {
+  if (!hasProc) return [];
+  const wanted = `\0${entry}\0`;
+  return processIds().filter((pid) => {
+    if (pid === process.pid) return false;
+    try {
+      const environment = readFileSync(`/proc/${pid}/environ`, 'latin1');
+      return `\0${environment}`.includes(wanted) && readStatus(pid)?.isZombie === false;
+    } catch {
+      return false;
+    }
+  });
+}

@@ -1,0 +1,53 @@
+import path from 'node:path';
+import { readJsonFile } from '../files/atomic-json.js';
+import type { ProcessIdentity } from './process-table.js';
+
+/** The environment variable by which every process of a job can be known, however far it has strayed. */
+export const jobMarker = 'REMOTE_APP_JOB_ID';
+
+/** `run.json`: what the server asks a runner to do. */
+export interface RunRequest {
+  readonly jobId: string;
+  /** Program and arguments; no shell reads them. */
+  readonly command: readonly string[];
+  /** Working directory of the command. */
+  readonly directory: string;
+  /** Added to the runner's own environment. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Bytes of log kept from the start; what comes after is cut but for its tail. */
+  readonly maxLogBytes: number;
+  /** Milliseconds between SIGTERM and SIGKILL. */
+  readonly killGrace: number;
+}
+
+/** `runner.json`: who runs the job. Written once, before the command starts. */
+export interface RunnerRecord {
+  readonly runner: ProcessIdentity;
+}
+
+/** `exit.json`: how the command ended. There is one exactly when no process of the job is left. */
+export interface RunEnd {
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  /** Why there was no exit code to have, in words. */
+  readonly error: string | null;
+  /** ISO 8601. */
+  readonly endedAt: string;
+}
+
+/** Where a runner and the server leave things for each other, inside a job directory. */
+export const runFiles = (directory: string) => ({
+  request: path.join(directory, 'run.json'),
+  record: path.join(directory, 'runner.json'),
+  end: path.join(directory, 'exit.json'),
+  log: path.join(directory, 'log'),
+});
+
+export const readRunRequest = (directory: string): RunRequest | undefined =>
+  readJsonFile(runFiles(directory).request) as RunRequest | undefined;
+
+export const readRunnerRecord = (directory: string): RunnerRecord | undefined =>
+  readJsonFile(runFiles(directory).record) as RunnerRecord | undefined;
+
+export const readRunEnd = (directory: string): RunEnd | undefined =>
+  readJsonFile(runFiles(directory).end) as RunEnd | undefined;
