@@ -19,7 +19,9 @@ export async function isCompressible(path: string, size: number): Promise<boolea
   if (compressedSuffix.test(path)) return false;
   if (size < 1024) return true;
   await using file = await open(path);
-  const positions = [...new Set([0, (size - sampleBytes) / 2, size - sampleBytes].map((at) => Math.max(0, Math.floor(at))))];
+  const positions = [
+    ...new Set([0, (size - sampleBytes) / 2, size - sampleBytes].map((at) => Math.max(0, Math.floor(at)))),
+  ];
   let before = 0;
   let after = 0;
   for (const position of positions) {

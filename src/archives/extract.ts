@@ -113,7 +113,10 @@ export async function extractArchive(
   const targets = planEntries(await readDirectory(archive, options), destination, options);
   const total = targets.reduce((sum, { entry }) => sum + entry.uncompressedSize, 0);
   if (total > options.maxBytes) {
-    throw new ArchiveError('tooLarge', `it extracts to ${total} bytes, more than the limit of ${options.maxBytes}`);
+    throw new ArchiveError(
+      'tooLarge',
+      `it extracts to ${total} bytes, more than the limit of ${options.maxBytes}`,
+    );
   }
   let bytes = 0;
   let files = 0;

@@ -1,0 +1,26 @@
+import Koa from 'koa';
+import { requireToken } from './auth.js';
+import { handleErrors } from './error-handler.js';
+import { createRouter, type RouteDeps } from './routes/index.js';
+
+/** What the HTTP side needs; it makes none of it. */
+export interface AppDeps extends RouteDeps {
+  /** What clients must present; null leaves every endpoint open. */
+  readonly token: string | null;
+}
+
+/** The service as a Koa application. It never listens. */
+export function createApp(deps: AppDeps): Koa {
+  const app = new Koa();
+  // A client that leaves in the middle of an answer is no fault of the server.
+  app.on('error', (cause: NodeJS.ErrnoException) => {
+    const left = ['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED'];
+    if (!left.includes(cause.code ?? '')) deps.report('An answer failed', cause);
+  });
+  const router = createRouter(deps);
+  app.use(handleErrors(deps.report));
+  app.use(requireToken(deps.token));
+  app.use(router.routes());
+  app.use(router.allowedMethods());
+  return app;
+}

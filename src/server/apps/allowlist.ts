@@ -1,0 +1,101 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { z } from 'zod';
+import { isAppDirectory } from './app-directory.js';
+
+/** One app that the admin lets in. */
+export interface AllowedApp {
+  /** What clients call it. */
+  readonly id: string;
+  /** A directory of this machine, absolute; null for a repository. */
+  readonly directory: string | null;
+  /** What the app's command line is given: the directory, or the repository's id. */
+  readonly argument: string;
+}
+
+/** What the admin asked for cannot be served. */
+export class AllowlistError extends Error {}
+
+const listSchema = z.object({
+  apps: z.array(
+    z.union([z.string().min(1), z.object({ name: z.string().min(1), source: z.string().min(1) })]),
+  ),
+});
+
+/** `owner/name` or `owner/name:variant`, as repositories are named. */
+const repositoryId = /^[\w.-]+\/[\w.-]+(:[\w.-]+)?$/;
+
+function isDirectory(source: string): boolean {
+  return statSync(source, { throwIfNoEntry: false })?.isDirectory() ?? false;
+}
+
+/** An app by what it is: a directory on this machine, else a repository. */
+function appOf(id: string, source: string, base: string): AllowedApp {
+  const directory = path.resolve(base, source);
+  if (isDirectory(directory)) return { id, directory, argument: directory };
+  if (source.startsWith('/') || source.startsWith('.')) {
+    throw new AllowlistError(`App '${id}': there is no directory ${directory}`);
+  }
+  if (!repositoryId.test(source)) {
+    throw new AllowlistError(
+      `App '${id}': '${source}' is neither a directory nor a repository id (owner/name)`,
+    );
+  }
+  return { id, directory: null, argument: source };
+}
+
+function readList(file: string): AllowedApp[] {
+  let json: unknown;
+  try {
+    json = JSON.parse(readFileSync(file, 'utf8'));
+  } catch (cause) {
+    throw new AllowlistError(
+      `--apps ${file}: it is not JSON: ${cause instanceof Error ? cause.message : cause}`,
+    );
+  }
+  const parsed = listSchema.safeParse(json);
+  if (!parsed.success) throw new AllowlistError(`--apps ${file}: ${z.prettifyError(parsed.error)}`);
+  return parsed.data.apps.map((entry) =>
+    typeof entry === 'string'
+      ? appOf(entry, entry, path.dirname(file))
+      : appOf(entry.name, entry.source, path.dirname(file)),
+  );
+}
+
+function readSource(source: string): AllowedApp[] {
+  const stats = statSync(source, { throwIfNoEntry: false });
+  if (stats?.isFile()) return readList(path.resolve(source));
+  if (!stats?.isDirectory()) return [appOf(source, source, process.cwd())];
+  const directory = path.resolve(source);
+  const named = (each: string) => ({ id: path.basename(each), directory: each, argument: each });
+  if (isAppDirectory(directory)) return [named(directory)];
+  const apps = readdirSync(directory)
+    .sort()
+    .map((name) => path.join(directory, name))
+    .filter(isAppDirectory);
+  if (apps.length === 0) {
+    throw new AllowlistError(
+      `--apps ${source}: neither this directory nor one directly in it has an app.json`,
+    );
+  }
+  return apps.map(named);
+}
+
+/**
+ * The apps that `serve --apps` lets in: each source is a JSON file, an app directory, a directory of app
+ * directories, or a repository id (interface.md, serve).
+ * @throws AllowlistError that says which source is wrong, or which name stands twice
+ */
+export function readAllowlist(sources: readonly string[]): ReadonlyMap<string, AllowedApp> {
+  const apps = new Map<string, AllowedApp>();
+  for (const app of sources.flatMap(readSource)) {
+    const other = apps.get(app.id);
+    if (other) {
+      throw new AllowlistError(
+        `Two apps are called '${app.id}': ${other.argument} and ${app.argument}; rename one`,
+      );
+    }
+    apps.set(app.id, app);
+  }
+  return apps;
+}

@@ -1,0 +1,49 @@
+import type { AppView } from '../../contract/app-manifest.js';
+import { ServiceError } from '../../contract/errors.js';
+import type { JobDirectory } from '../jobs/directory.js';
+import type { JobRequest } from '../jobs/record.js';
+import type { Grant } from '../jobs/scheduler.js';
+import type { AllowedApp } from './allowlist.js';
+import { ownCommand, viewAppDirectory } from './app-directory.js';
+import { commandLine } from './command-line.js';
+
+/** The apps of this server: what they are, and how one is run. */
+export class AppCatalog {
+  constructor(
+    private readonly allowed: ReadonlyMap<string, AllowedApp>,
+    /** The program that runs an app which brings none: `serve --engine`. */
+    private readonly engine: readonly string[],
+  ) {}
+
+  ids(): string[] {
+    return [...this.allowed.keys()];
+  }
+
+  /** @throws ServiceError `unknownApp` for what is not on the allowlist */
+  get(id: string): AllowedApp {
+    const app = this.allowed.get(id);
+    if (!app) throw new ServiceError('unknownApp', `Unknown app '${id}'`);
+    return app;
+  }
+
+  view(id: string): AppView {
+    const { directory } = this.get(id);
+    if (directory !== null) return viewAppDirectory(id, directory);
+    return {
+      app: id,
+      available: false,
+      reason: `The description of repository '${id}' is not on this server; its engine can still run it`,
+    };
+  }
+
+  /**
+   * The argument list of a job.
+   * @throws Error that says what of the app is wrong
+   */
+  commandFor(request: JobRequest, directory: JobDirectory, grant: Grant): string[] {
+    const app = this.allowed.get(request.app);
+    if (!app) throw new Error(`App '${request.app}' is no longer on this server's allowlist`);
+    const program = (app.directory === null ? null : ownCommand(app.directory)) ?? this.engine;
+    return commandLine({ program, app: app.argument, request, output: directory.output, grant });
+  }
+}

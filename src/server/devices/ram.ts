@@ -1,0 +1,13 @@
+import { totalmem } from 'node:os';
+import type { MemoryUse } from '../../contract/system.js';
+
+/** Bytes of a gigabyte (interface.md, Health and system). */
+export const gigabyte = 1024 ** 3;
+
+/** RAM of the machine; inside a container, of its limit. */
+export function readRam(): MemoryUse {
+  const limit = process.constrainedMemory();
+  const total = limit > 0 && limit < totalmem() ? limit : totalmem();
+  const used = Math.max(0, total - process.availableMemory());
+  return { used_gb: used / gigabyte, total_gb: total / gigabyte };
+}

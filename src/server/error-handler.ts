@@ -1,0 +1,53 @@
+import type { Context, Middleware } from 'koa';
+import { type ErrorBody, ServiceError } from '../contract/errors.js';
+
+/** Milliseconds for which the rest of a refused upload is read and dropped. */
+const drainLimit = 30_000;
+
+/** What any fault is to the client. What is not ours to explain is masked, and reported. */
+function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceError {
+  if (cause instanceof ServiceError) return cause;
+  if (cause instanceof Error && 'code' in cause && cause.code === 'ENOSPC') {
+    report(`${ctx.method} ${ctx.path} failed`, cause);
+    return new ServiceError('diskFull', "The server's disk is full; try again later");
+  }
+  if (!ctx.req.destroyed || ctx.req.complete) report(`${ctx.method} ${ctx.path} failed`, cause);
+  return new ServiceError('internal', 'Internal server error');
+}
+
+/**
+ * Reads and drops what is still coming of a refused upload, so that the client gets to read the answer: a
+ * connection closed over unread bytes is reset, and the answer lost.
+ */
+function drain(ctx: Context): void {
+  const { req } = ctx;
+  if (req.complete || req.destroyed) return;
+  const timer = setTimeout(() => req.destroy(), drainLimit).unref();
+  req.once('close', () => clearTimeout(timer));
+  req.once('end', () => clearTimeout(timer));
+  req.resume();
+}
+
+export type Report = (problem: string, cause: unknown) => void;
+
+/** Turns whatever is thrown below it into the error's answer (interface.md, Errors). */
+export function handleErrors(report: Report): Middleware {
+  return async (ctx, next) => {
+    try {
+      await next();
+      if (ctx.status === 404 && ctx.body === undefined) {
+        throw new ServiceError('notFound', `There is no ${ctx.method} ${ctx.path}`);
+      }
+      if (ctx.status === 405 && ctx.body === undefined) {
+        throw new ServiceError('methodNotAllowed', `${ctx.path} does not take ${ctx.method}`);
+      }
+    } catch (cause) {
+      const { kind, detail } = toServiceError(cause, ctx, report);
+      ctx.status = kind.status;
+      if (kind.status === 401) ctx.set('WWW-Authenticate', 'Bearer');
+      if (kind.retryAfter !== undefined) ctx.set('Retry-After', String(kind.retryAfter));
+      ctx.body = { detail } satisfies ErrorBody;
+      drain(ctx);
+    }
+  };
+}

@@ -1,0 +1,80 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { writeJsonFile } from '../../files/atomic-json.js';
+import { isAlive } from '../../runner/process-table.js';
+import {
+  type RunEnd,
+  type RunRequest,
+  readRunEnd,
+  readRunnerRecord,
+  runFiles,
+} from '../../runner/protocol.js';
+import { terminateStrays } from '../../runner/terminate.js';
+import type { Executor } from './executor.js';
+
+const runnerProgram = fileURLToPath(new URL('../../runner/main.js', import.meta.url));
+
+/** Milliseconds between two looks at a runner that an earlier server started. */
+const pollInterval = 100;
+
+/** Runs jobs on this machine: each runner is a detached child, known by its process id and start time. */
+export class LocalExecutor implements Executor {
+  readonly #children = new Map<string, ChildProcess>();
+
+  /** @param environment of the runners, and so of the commands: the server's, less its token variables */
+  constructor(private readonly environment: NodeJS.ProcessEnv) {}
+
+  async launch(directory: string, request: RunRequest): Promise<void> {
+    writeJsonFile(runFiles(directory).request, request);
+    const child = spawn(process.execPath, [runnerProgram, directory], {
+      cwd: directory,
+      env: this.environment,
+      stdio: 'ignore',
+      detached: true,
+    });
+    child.once('exit', () => this.#children.delete(directory));
+    this.#children.set(directory, child);
+    await once(child, 'spawn');
+    child.unref();
+  }
+
+  async wait(directory: string, jobId: string): Promise<RunEnd> {
+    for (;;) {
+      const child = this.#children.get(directory);
+      const isRunning = child !== undefined || this.#isRunnerAlive(directory);
+      const end = readRunEnd(directory);
+      if (end && !isRunning) return end;
+      if (!isRunning) break;
+      await (child
+        ? Promise.race([once(child, 'exit'), delay(60_000, undefined, { ref: false })])
+        : delay(pollInterval));
+    }
+    await terminateStrays(jobId);
+    return (
+      readRunEnd(directory) ?? {
+        exitCode: null,
+        signal: null,
+        error: 'The runner of this job was killed; what it had started was ended with it',
+        endedAt: new Date().toISOString(),
+      }
+    );
+  }
+
+  stop(directory: string): void {
+    const pid = this.#children.get(directory)?.pid ?? readRunnerRecord(directory)?.runner.pid;
+    if (pid === undefined) return;
+    const isOurs = this.#children.has(directory) || this.#isRunnerAlive(directory);
+    if (isOurs) process.kill(pid, 'SIGTERM');
+  }
+
+  hasStarted(directory: string): boolean {
+    return readRunnerRecord(directory) !== undefined || readRunEnd(directory) !== undefined;
+  }
+
+  #isRunnerAlive(directory: string): boolean {
+    const record = readRunnerRecord(directory);
+    return record !== undefined && isAlive(record.runner);
+  }
+}

@@ -1,0 +1,89 @@
+import { ServiceError } from '../../contract/errors.js';
+import type { JobDirectory } from './directory.js';
+import type { Job } from './job.js';
+import type { JobRequest } from './record.js';
+import type { JobStore } from './store.js';
+
+/** A place among the active jobs, taken before the upload begins, with the directory that it goes to. */
+export interface Slot {
+  readonly directory: JobDirectory;
+  /** Turns the upload into a job; the notes go into its log. */
+  accept(request: JobRequest, notes: readonly string[]): Job;
+  /** Gives the place back and removes what was uploaded, unless it has become a job. */
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * Who may come in: at most `limit` jobs are active, those being uploaded included, so that many uploads at once
+ * cannot all pass; and a repeat of a submission is given the first one's job (`Idempotency-Key`).
+ */
+export class Admission {
+  #uploading = 0;
+  readonly #keys = new Map<string, Promise<Job | null>>();
+
+  constructor(
+    private readonly store: JobStore,
+    private readonly limit: number,
+    private readonly activeJobs: () => number,
+    private readonly start: (directory: JobDirectory, request: JobRequest, notes: readonly string[]) => Job,
+  ) {}
+
+  /** @throws ServiceError `busy` */
+  reserve(): Slot {
+    if (this.activeJobs() + this.#uploading >= this.limit) {
+      throw new ServiceError(
+        'busy',
+        `Server busy: ${this.limit} jobs are active, the most there may be; try again later`,
+      );
+    }
+    const directory = this.store.create();
+    this.#uploading += 1;
+    let isAccepted = false;
+    return {
+      directory,
+      accept: (request, notes) => {
+        const job = this.start(directory, request, notes);
+        isAccepted = true;
+        this.#uploading -= 1;
+        return job;
+      },
+      [Symbol.asyncDispose]: async () => {
+        if (isAccepted) return;
+        await directory.remove();
+        this.#uploading -= 1;
+      },
+    };
+  }
+
+  /**
+   * Runs `submit` unless a submission with this key has made a job: then that job is the answer. While one is
+   * under way, a repeat waits for it, and takes its place if it fails.
+   */
+  async once(key: string | null, submit: () => Promise<Job>): Promise<Job> {
+    if (key === null) return submit();
+    for (;;) {
+      const first = this.#keys.get(key);
+      if (!first) break;
+      const job = await first;
+      if (job) return job;
+    }
+    const submission = submit();
+    const settled = submission.catch(() => null);
+    this.#keys.set(key, settled);
+    try {
+      return await submission;
+    } catch (cause) {
+      this.#keys.delete(key);
+      throw cause;
+    }
+  }
+
+  /** Remembers the key of a job that an earlier server accepted. */
+  remember(job: Job): void {
+    if (job.request.idempotencyKey !== null) this.#keys.set(job.request.idempotencyKey, Promise.resolve(job));
+  }
+
+  forget(job: Job): void {
+    if (job.request.idempotencyKey !== null) this.#keys.delete(job.request.idempotencyKey);
+  }
+}

@@ -1,0 +1,36 @@
+import { PassThrough } from 'node:stream';
+import type { RouterContext } from '@koa/router';
+import { packTo } from '../../archives/pack.js';
+import type { AppList } from '../../contract/app-manifest.js';
+import { ServiceError } from '../../contract/errors.js';
+import { isWeights } from '../apps/app-directory.js';
+import type { AppCatalog } from '../apps/catalog.js';
+import type { Report } from '../error-handler.js';
+import { captured } from './captures.js';
+
+export const listApps = (catalog: AppCatalog) => (ctx: RouterContext) => {
+  ctx.body = { apps: catalog.ids() } satisfies AppList;
+};
+
+export const showApp = (catalog: AppCatalog) => (ctx: RouterContext) => {
+  ctx.body = catalog.view(captured(ctx));
+};
+
+/** An app's own packages are no part of its configuration. */
+const isConfig = (name: string): boolean => !isWeights(name) && !name.split('/').includes('node_modules');
+
+export const sendAppConfig = (catalog: AppCatalog, report: Report) => (ctx: RouterContext) => {
+  const app = catalog.get(captured(ctx));
+  if (app.directory === null) {
+    throw new ServiceError('notFound', `The files of repository '${app.id}' are not on this server`);
+  }
+  ctx.type = 'application/zip';
+  ctx.attachment('config.zip');
+  if (ctx.method === 'HEAD') return;
+  const body = new PassThrough();
+  ctx.body = body;
+  packTo(body, app.directory, { include: isConfig }).catch((cause) => {
+    report(`The configuration of ${app.id} could not be sent`, cause);
+    body.destroy();
+  });
+};

@@ -1,0 +1,93 @@
+import { mkdir, rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { RouterContext } from '@koa/router';
+import { ServiceError } from '../../contract/errors.js';
+import { jobEnvelope } from '../../contract/job.js';
+import { type OperationName, operationOf } from '../../contract/operations.js';
+import type { AppCatalog } from '../apps/catalog.js';
+import type { Gpu } from '../devices/gpus.js';
+import type { Job } from '../jobs/job.js';
+import type { DeviceRequest } from '../jobs/scheduler.js';
+import type { JobService } from '../jobs/service.js';
+import { readForm, type SubmissionForm } from '../uploads/form.js';
+import { placeFiles } from '../uploads/place-files.js';
+import { checkRoom, type UploadLimits } from '../uploads/quota.js';
+import { receiveForm } from '../uploads/receive.js';
+import { captured } from './captures.js';
+import { unknownGpus } from './system.js';
+
+export interface SubmitDeps {
+  readonly catalog: AppCatalog;
+  readonly jobs: JobService;
+  readonly gpus: readonly Gpu[];
+  readonly limits: UploadLimits;
+}
+
+/** Where the job may run (interface.md, Submission: `gpu`). */
+function deviceRequest({ values, given }: SubmissionForm, gpus: readonly Gpu[]): DeviceRequest {
+  const ids = values.gpu as readonly number[] | undefined;
+  if (ids) {
+    if (gpus.length === 0) {
+      throw new ServiceError(
+        'noGpu',
+        "This server has no GPU; leave out 'gpu', or send 'cpu', to run on its CPU",
+      );
+    }
+    const unknown = ids.filter((id) => !gpus.some((gpu) => gpu.id === id));
+    if (unknown.length > 0) throw unknownGpus(unknown, gpus);
+    return { kind: 'gpus', ids };
+  }
+  const isCpu = given.has('cpu') || gpus.length === 0;
+  return isCpu ? { kind: 'cpu', workers: Number(values.cpu) } : { kind: 'anyGpu' };
+}
+
+function contentLength(ctx: RouterContext): number | undefined {
+  const text = ctx.get('Content-Length');
+  return text === '' ? undefined : Number(text);
+}
+
+/** Receives one submission; nothing of it stays behind unless it becomes a job. */
+async function receive(
+  ctx: RouterContext,
+  app: string,
+  operation: OperationName,
+  deps: SubmitDeps,
+): Promise<Job> {
+  await using slot = deps.jobs.reserve();
+  const { directory } = slot;
+  await checkRoom(contentLength(ctx), directory.path, deps.limits);
+  if (!ctx.is('multipart/form-data')) {
+    throw new ServiceError('notMultipart', 'The body must be multipart/form-data');
+  }
+  // A client that asked whether it may send is told so only now.
+  if (/^100-continue$/i.test(ctx.get('Expect'))) ctx.res.writeContinue();
+
+  const incoming = path.join(directory.path, 'Incoming');
+  await mkdir(incoming, { mode: 0o700 });
+  const form = readForm(operationOf(operation), await receiveForm(ctx, incoming, deps.limits));
+  const device = deviceRequest(form, deps.gpus);
+  const files = await placeFiles(form.groups, directory.input, deps.limits);
+  await rm(incoming, { recursive: true });
+  return slot.accept(
+    {
+      app,
+      operation,
+      values: form.values,
+      files,
+      device,
+      acceptedOptions: form.acceptedOptions,
+      idempotencyKey: ctx.get('Idempotency-Key') || null,
+    },
+    form.ignored.map((name) => `Ignored field '${name}': no operation has it`),
+  );
+}
+
+/** `POST /apps/{app}/{operation}`: checks in the order of interface.md, answers with the envelope. */
+export const submit = (deps: SubmitDeps) => async (ctx: RouterContext) => {
+  const app = captured(ctx);
+  const operation = captured(ctx, 1) as OperationName;
+  deps.catalog.get(app);
+  const key = ctx.get('Idempotency-Key') || null;
+  const job = await deps.jobs.submitOnce(key, () => receive(ctx, app, operation, deps));
+  ctx.body = jobEnvelope(job.id, job.request.acceptedOptions);
+};

@@ -1,0 +1,123 @@
+import { once } from 'node:events';
+import { accessSync, chmodSync, constants, mkdirSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createApp } from './app.js';
+import { readAllowlist } from './apps/allowlist.js';
+import { AppCatalog } from './apps/catalog.js';
+import { listGpus } from './devices/gpus.js';
+import type { Report } from './error-handler.js';
+import { LocalExecutor } from './executors/local.js';
+import { ExpiredJobs } from './jobs/expired.js';
+import { Scheduler } from './jobs/scheduler.js';
+import { JobService } from './jobs/service.js';
+import { JobStore } from './jobs/store.js';
+import { StreamSlots } from './jobs/streams.js';
+import { lockDataDirectory } from './lock.js';
+import { killGrace, maxLogBytes, maxStreams, type ServerSettings } from './settings.js';
+
+/** Milliseconds for which answers under way may go on when the server stops. */
+const farewell = 1000;
+
+export interface RunningServer {
+  /** `http://host:port`. */
+  readonly url: string;
+  readonly gpus: number;
+  readonly recovered: { readonly ended: number; readonly active: number };
+  /** Stops accepting, ends the streams, kills or leaves the jobs. Resolves when all is quiet. */
+  close(): Promise<void>;
+}
+
+/** The data directory cannot be used. */
+export class DataDirectoryError extends Error {}
+
+function prepareDataDirectory(directory: string): void {
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    chmodSync(directory, 0o700);
+    accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new DataDirectoryError(`The data directory ${directory} cannot be written to: ${reason}`, {
+      cause,
+    });
+  }
+}
+
+/** The environment of the jobs: the server's own, less whatever holds a token. */
+function jobEnvironment(tokenVariables: readonly string[]): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !tokenVariables.includes(name)));
+}
+
+function httpServer(handler: ReturnType<ReturnType<typeof createApp>['callback']>): Server {
+  // A slow upload is no attack: an idle one is cut by the upload itself.
+  const server = createServer(
+    { requestTimeout: 0, keepAliveTimeout: 75_000, highWaterMark: 1 << 18 },
+    handler,
+  );
+  // Without a listener Node would tell the client to send before anything was checked.
+  server.on('checkContinue', handler);
+  return server;
+}
+
+/**
+ * Boots the service: finds the jobs of its data directory again, then listens.
+ * @throws AllowlistError, DataDirectoryError or DataDirectoryInUse, or the system's error for the address
+ */
+export async function serve(settings: ServerSettings, report: Report): Promise<RunningServer> {
+  const catalog = new AppCatalog(readAllowlist(settings.apps), settings.engine);
+  prepareDataDirectory(settings.dataDirectory);
+  const unlock = lockDataDirectory(settings.dataDirectory);
+  try {
+    const gpus = await listGpus(process.env.CUDA_VISIBLE_DEVICES);
+    const jobs = new JobService({
+      store: new JobStore(settings.dataDirectory),
+      expired: new ExpiredJobs(settings.dataDirectory),
+      scheduler: new Scheduler(
+        gpus.map(({ id }) => id),
+        settings.cpuSlots,
+      ),
+      executor: new LocalExecutor(jobEnvironment(settings.tokenVariables)),
+      commandFor: (job, grant) => catalog.commandFor(job.request, job.directory, grant),
+      settings: { grace: settings.grace, killGrace, maxLogBytes },
+      maxJobs: settings.maxJobs,
+      report,
+    });
+    const closing = new AbortController();
+    const app = createApp({
+      token: settings.token,
+      catalog,
+      jobs,
+      gpus,
+      slots: new StreamSlots(maxStreams),
+      limits: settings,
+      keepAlive: settings.keepAlive,
+      closing: closing.signal,
+      report,
+    });
+    const server = httpServer(app.callback());
+    server.listen(settings.port, settings.host);
+    await once(server, 'listening');
+    const recovered = await jobs.recover();
+    const { address, port, family } = server.address() as AddressInfo;
+    return {
+      url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`,
+      gpus: gpus.length,
+      recovered,
+      close: async () => {
+        server.close();
+        await jobs.close(settings.onExit);
+        closing.abort();
+        server.closeIdleConnections();
+        const quiet = once(server, 'close');
+        const timer = setTimeout(() => server.closeAllConnections(), farewell);
+        await quiet;
+        clearTimeout(timer);
+        unlock();
+      },
+    };
+  } catch (cause) {
+    unlock();
+    throw cause;
+  }
+}

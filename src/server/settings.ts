@@ -1,0 +1,29 @@
+import type { UploadLimits } from './uploads/quota.js';
+
+/** How a server is run; `serve`'s flags, in base units. */
+export interface ServerSettings extends UploadLimits {
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+  /** What clients must present; null leaves every endpoint open. */
+  readonly token: string | null;
+  /** Environment variables that may hold a token: no job may see them. */
+  readonly tokenVariables: readonly string[];
+  readonly apps: readonly string[];
+  readonly engine: readonly string[];
+  readonly dataDirectory: string;
+  readonly maxJobs: number;
+  /** Milliseconds. */
+  readonly grace: number;
+  /** Milliseconds. */
+  readonly keepAlive: number;
+  readonly cpuSlots: number;
+  readonly onExit: 'kill' | 'keep';
+}
+
+/** Most log streams that may be open at once (spec.md, Limits). */
+export const maxStreams = 200;
+/** Milliseconds between SIGTERM and SIGKILL (interface.md, Jobs). */
+export const killGrace = 3000;
+/** Bytes of a job's log that are kept from its start. */
+export const maxLogBytes = 256 << 20;

@@ -1,0 +1,91 @@
+import { mkdir, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { isSafeName } from '../../archives/entry-path.js';
+import { ArchiveError } from '../../archives/errors.js';
+import { extractArchive } from '../../archives/extract.js';
+import { FieldError, ServiceError } from '../../contract/errors.js';
+import type { Field } from '../../contract/fields.js';
+import type { JobFiles } from '../jobs/record.js';
+import { extractionLimits, type UploadLimits } from './quota.js';
+import type { ReceivedFile } from './receive.js';
+
+/** Ends the name of a file that is one directory volume (interface.md, Submission). */
+const volumeSuffix = '.konfaidir.zip';
+
+/** The last part of a file's name, whichever system's separators it has. */
+function plainName(file: ReceivedFile): string {
+  const name = file.name.split(/[/\\]/).at(-1) ?? '';
+  const isVolume = name.endsWith(volumeSuffix);
+  const plain = isVolume ? name.slice(0, -volumeSuffix.length) : name;
+  if (!isSafeName(plain)) {
+    throw new FieldError(file.field, `has a file whose name cannot be used: '${file.name.slice(0, 300)}'`);
+  }
+  // A path on the app's command line is absolute, so a leading dash is no flag there; apps pass names on, though.
+  return plain;
+}
+
+/** Keeps apart files of one group that share a name: `ct.nii.gz`, `ct_1.nii.gz`. */
+function uniqueName(name: string, taken: Set<string>): string {
+  const dot = name.indexOf('.', 1);
+  const [stem, suffix] = dot < 0 ? [name, ''] : [name.slice(0, dot), name.slice(dot)];
+  let unique = name;
+  for (let count = 1; taken.has(unique); count += 1) unique = `${stem}_${count}${suffix}`;
+  taken.add(unique);
+  return unique;
+}
+
+async function extract(file: ReceivedFile, destination: string, limits: UploadLimits): Promise<void> {
+  try {
+    await extractArchive(file.path, destination, extractionLimits(limits));
+  } catch (cause) {
+    if (!(cause instanceof ArchiveError)) throw cause;
+    const code = cause.fault === 'tooLarge' || cause.fault === 'tooMany' ? 'uploadTooLarge' : 'badRequest';
+    throw new ServiceError(code, `Archive '${file.name}' cannot be extracted: ${cause.message}`, { cause });
+  }
+  await rm(file.path);
+}
+
+/** Lays out one group in a directory of its own, in upload order. */
+async function placeGroup(
+  group: readonly ReceivedFile[],
+  directory: string,
+  limits: UploadLimits,
+): Promise<string[]> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const taken = new Set<string>();
+  const paths: string[] = [];
+  for (const file of group) {
+    const target = path.join(directory, uniqueName(plainName(file), taken));
+    if (file.name.endsWith(volumeSuffix)) await extract(file, target, limits);
+    else await rename(file.path, target);
+    paths.push(target);
+  }
+  return paths;
+}
+
+/**
+ * Gives the files of a form their places under the job's input directory: a folder for each group, an archive
+ * extracted (spec.md, Job submission).
+ * @throws ServiceError 400 or 413 for an archive, FieldError for a name
+ */
+export async function placeFiles(
+  groups: ReadonlyMap<Field, readonly (readonly ReceivedFile[])[]>,
+  input: string,
+  limits: UploadLimits,
+): Promise<JobFiles> {
+  const placed: Record<string, string[][]> = {};
+  for (const [field, fieldGroups] of groups) {
+    const base = path.join(input, field.name);
+    const paths: string[][] = [];
+    for (const [index, group] of fieldGroups.entries()) {
+      if (field.kind === 'archive' && group[0]) {
+        await extract(group[0], base, limits);
+        paths.push([base]);
+      } else {
+        paths.push(await placeGroup(group, path.join(base, `g${index}`), limits));
+      }
+    }
+    if (paths.length > 0) placed[field.name] = paths;
+  }
+  return placed;
+}
