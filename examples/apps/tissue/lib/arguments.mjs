@@ -70,7 +70,10 @@ const DEFAULTS = {
 const TYPES = {
   count: { accepts: (value) => /^\d+$/.test(value), what: 'an integer of 0 or more' },
   positive: { accepts: (value) => /^[1-9]\d*$/.test(value), what: 'an integer of 1 or more' },
-  number: { accepts: (value) => value.trim() !== '' && Number(value) > 0 && Number.isFinite(Number(value)), what: 'a number above 0' },
+  number: {
+    accepts: (value) => value.trim() !== '' && Number(value) > 0 && Number.isFinite(Number(value)),
+    what: 'a number above 0',
+  },
 };
 
 /** `OPERATION APP [NAME] FLAGS...` as `{ operation, app, name, options }`, or a UsageError. */
@@ -78,12 +81,19 @@ export function parseArguments(argv) {
   const [operation, app, ...rest] = argv;
   const spec = Object.hasOwn(OPERATIONS, operation ?? '') ? OPERATIONS[operation] : undefined;
   if (spec === undefined) {
-    throw new UsageError(`Unknown operation '${operation ?? ''}': use one of ${Object.keys(OPERATIONS).join(', ')}.`);
+    throw new UsageError(
+      `Unknown operation '${operation ?? ''}': use one of ${Object.keys(OPERATIONS).join(', ')}.`,
+    );
   }
-  if (app === undefined || isFlag(app)) throw new UsageError(`${operation} needs the app as its first argument.`);
+  if (app === undefined || isFlag(app))
+    throw new UsageError(`${operation} needs the app as its first argument.`);
   const name = spec.named ? rest.shift() : undefined;
-  if (spec.named && !/^[\w.-]{1,100}$/.test(name ?? '-')) throw new UsageError(`${operation} needs a NAME made of letters, digits, '.', '_' and '-' after the app.`);
-  if (spec.named && isFlag(name)) throw new UsageError(`${operation} needs a NAME after the app, before '${name}'.`);
+  if (spec.named && !/^[\w.-]{1,100}$/.test(name ?? '-'))
+    throw new UsageError(
+      `${operation} needs a NAME made of letters, digits, '.', '_' and '-' after the app.`,
+    );
+  if (spec.named && isFlag(name))
+    throw new UsageError(`${operation} needs a NAME after the app, before '${name}'.`);
 
   const options = { ...DEFAULTS, ...parseFlags(rest, operation, spec) };
   for (const key of spec.required) {
@@ -98,7 +108,8 @@ function parseFlags(tokens, operation, spec) {
     const token = tokens[at];
     const flag = Object.hasOwn(FLAGS, token) ? FLAGS[token] : undefined;
     if (flag === undefined) throw new UsageError(`Unknown argument '${token}' of ${operation}.`);
-    if (![...COMMON, ...spec.flags].includes(flag.name)) throw new UsageError(`${operation} does not take ${token}.`);
+    if (![...COMMON, ...spec.flags].includes(flag.name))
+      throw new UsageError(`${operation} does not take ${token}.`);
     let end = at + 1;
     while (end < tokens.length && !isFlag(tokens[end])) end += 1;
     const values = tokens.slice(at + 1, end);
@@ -110,9 +121,12 @@ function parseFlags(tokens, operation, spec) {
 }
 
 function convert(token, flag, values) {
-  if (flag.values === 0 && values.length > 0) throw new UsageError(`${token} takes no value, but '${values[0]}' follows it.`);
-  if (flag.values === 1 && values.length !== 1) throw new UsageError(`${token} takes exactly one value, not ${values.length}.`);
-  if (flag.values === 'many' && values.length === 0) throw new UsageError(`${token} needs at least one value.`);
+  if (flag.values === 0 && values.length > 0)
+    throw new UsageError(`${token} takes no value, but '${values[0]}' follows it.`);
+  if (flag.values === 1 && values.length !== 1)
+    throw new UsageError(`${token} takes exactly one value, not ${values.length}.`);
+  if (flag.values === 'many' && values.length === 0)
+    throw new UsageError(`${token} needs at least one value.`);
   if (flag.values === 0) return true;
   const converted = values.map((value) => convertOne(token, flag.type, value));
   return flag.values === 1 ? converted[0] : converted;
@@ -120,7 +134,8 @@ function convert(token, flag, values) {
 
 function convertOne(token, type, value) {
   if (type === undefined) return value;
-  if (!TYPES[type].accepts(value)) throw new UsageError(`${token} needs ${TYPES[type].what}, not '${value}'.`);
+  if (!TYPES[type].accepts(value))
+    throw new UsageError(`${token} needs ${TYPES[type].what}, not '${value}'.`);
   return Number(value);
 }
 

@@ -3,7 +3,19 @@ import { AppError, UsageError } from './errors.mjs';
 
 /** Formats that a result is written in when its input came in them; anything else becomes NIfTI. */
 const KEPT_FORMATS = ['.nii.gz', '.nii', '.mha', '.nrrd'];
-const KNOWN_ENDINGS = [...KEPT_FORMATS, '.mhd', '.nhdr', '.hdr', '.dcm', '.ima', '.gipl', '.mgz', '.mgh', '.vtk', '.hdf5'];
+const KNOWN_ENDINGS = [
+  ...KEPT_FORMATS,
+  '.mhd',
+  '.nhdr',
+  '.hdr',
+  '.dcm',
+  '.ima',
+  '.gipl',
+  '.mgz',
+  '.mgh',
+  '.vtk',
+  '.hdf5',
+];
 /** Pixel files that belong to a header beside them, and are read through it. */
 const COMPANIONS = { '.raw': ['.mhd', '.nhdr'], '.zraw': ['.mhd'], '.img': ['.hdr'] };
 
@@ -13,7 +25,9 @@ const COMPANIONS = { '.raw': ['.mhd', '.nhdr'], '.zraw': ['.mhd'], '.img': ['.hd
  */
 export function listCases(groups, flag) {
   if (groups.length > 1) {
-    throw new UsageError(`${flag} is given ${groups.length} times, but this app takes one channel: put all cases into one ${flag}.`);
+    throw new UsageError(
+      `${flag} is given ${groups.length} times, but this app takes one channel: put all cases into one ${flag}.`,
+    );
   }
   const files = groups[0].filter((file) => !isCompanion(file, groups[0]));
   const taken = new Set();
@@ -29,7 +43,9 @@ export function listCases(groups, flag) {
 /** The same number of cases on both sides, matched by their order. */
 export function requireSameCount(cases, flag, inputs) {
   if (cases.length !== inputs.length) {
-    throw new AppError(`${flag} has ${cases.length} file(s) for ${inputs.length} of --inputs: give one for each, in the same order.`);
+    throw new AppError(
+      `${flag} has ${cases.length} file(s) for ${inputs.length} of --inputs: give one for each, in the same order.`,
+    );
   }
   return cases;
 }

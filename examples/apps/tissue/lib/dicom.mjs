@@ -1,27 +1,33 @@
-import { mkdtemp, open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, open, readdir, rm, stat, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { readImageDicomFileSeriesNode } from '@itk-wasm/dicom';
-import { endOfPixelData } from './dicom-trailer.mjs';
+import { bytesAfterPixels } from './dicom-trailer.mjs';
 import { AppError } from './errors.mjs';
+import { quietly } from './quietly.mjs';
 
 /** Reads the one DICOM series that a directory holds, in its spatial order. */
 export async function readSeries(directory, log) {
   const files = await findSlices(directory);
   if (files.length === 0) throw new AppError(`${directory} holds no DICOM slices.`);
-  const series = (await tryRead(files)) ?? (await readTrimmed(directory, files, log));
-  if (series === undefined) throw new AppError(`${directory} holds DICOM files that cannot be read as one series of slices.`);
+  const series = await readTrimmed(files, log);
+  if (series === undefined)
+    throw new AppError(`${directory} holds DICOM files that cannot be read as one series of slices.`);
   // ITK reads the first series it finds; the others must not vanish in silence.
   const used = series.sortedFilenames.length;
   if (used < files.length) {
-    throw new AppError(`${directory} holds ${files.length} DICOM files of which one series has ${used}: give each series its own directory.`);
+    throw new AppError(
+      `${directory} holds ${files.length} DICOM files of which one series has ${used}: give each series its own directory.`,
+    );
   }
   return series.outputImage;
 }
 
 async function findSlices(directory) {
   const entries = await readdir(directory, { withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile() && !entry.name.startsWith('.')).map((entry) => path.join(directory, entry.name));
+  const files = entries
+    .filter((entry) => entry.isFile() && !entry.name.startsWith('.'))
+    .map((entry) => path.join(directory, entry.name));
   const slices = [];
   for (const file of files.sort()) {
     if (path.basename(file).toUpperCase() !== 'DICOMDIR' && (await isDicom(file))) slices.push(file);
@@ -40,34 +46,36 @@ async function isDicom(file) {
   }
 }
 
-async function tryRead(files) {
-  try {
-    return await readImageDicomFileSeriesNode({ inputImages: files, singleSortedSeries: false });
-  } catch {
-    return undefined; // itk-wasm throws a bare number here: it says nothing that could be passed on
-  }
-}
-
 /**
  * Some exporters leave bytes behind the pixel data, which the reader refuses and every viewer ignores. Such
  * slices are read from a copy without them. Nothing else is repaired: a slice left out would shift the others.
  */
-async function readTrimmed(directory, files, log) {
+async function readTrimmed(files, log) {
+  const excess = await Promise.all(files.map(bytesAfterPixels));
+  if (excess.every((count) => count === 0)) return tryRead(files);
   const scratch = await mkdtemp(path.join(tmpdir(), 'tissue-dicom-'));
   try {
-    const replaced = [];
+    // All of them are copied, as the reader mounts the directory that they lie in.
+    const copies = files.map((_, index) => path.join(scratch, `${String(index).padStart(6, '0')}.dcm`));
     for (const [index, file] of files.entries()) {
-      const bytes = await readFile(file);
-      const end = endOfPixelData(bytes);
-      const excess = end === undefined ? 0 : bytes.length - end;
-      const copy = path.join(scratch, `${String(index).padStart(6, '0')}.dcm`);
-      await writeFile(copy, excess > 0 ? bytes.subarray(0, end) : bytes);
-      if (excess > 0) log?.line(`${file}: ${excess} bytes after the pixel data are ignored`);
-      replaced.push(copy);
+      await copyFile(file, copies[index]);
+      if (excess[index] === 0) continue;
+      const { size } = await stat(file);
+      await truncate(copies[index], size - excess[index]);
+      log?.line(`  ${file}: ${excess[index]} bytes after the pixel data are ignored`);
     }
-    // All of them are copied, so that all lie in one directory, which is what the reader is given to mount.
-    return await tryRead(replaced);
+    return await tryRead(copies);
   } finally {
     await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+async function tryRead(files) {
+  try {
+    return await quietly(() =>
+      readImageDicomFileSeriesNode({ inputImages: files, singleSortedSeries: false }),
+    );
+  } catch {
+    return undefined; // itk-wasm throws a bare number here: it says nothing that could be passed on
   }
 }

@@ -20,8 +20,9 @@ const RIM_MM = 8;
 export function computeFeatures(volume) {
   const { size, spacing } = volume;
   const sigmas = (millimetres) => spacing.map((step) => millimetres / step);
-  const depth = headDepth(smooth(volume.data, size, sigmas(2)), size, spacing);
-  const intensity = normalise(volume.data, depth);
+  const data = asFiniteNumbers(volume.data);
+  const depth = headDepth(smooth(data, size, sigmas(2)), size, spacing);
+  const intensity = normalise(data, depth);
   const fine = smooth(intensity, size, sigmas(FINE_MM));
   const coarse = smooth(intensity, size, sigmas(COARSE_MM));
   const gradient = gradientMagnitude(fine, size, spacing);
@@ -32,16 +33,26 @@ export function computeFeatures(volume) {
   return { local: [intensity, fine, coarse, gradient, deviation, depth], voxels, centre, size, spacing };
 }
 
+/** 64-bit integers as numbers, and what is no number as 0: one NaN would spread through every filter. */
+function asFiniteNumbers(data) {
+  if (data instanceof BigInt64Array || data instanceof BigUint64Array) return Float64Array.from(data, Number);
+  const isFloat = data instanceof Float32Array || data instanceof Float64Array;
+  return isFloat ? data.map((value) => (Number.isFinite(value) ? value : 0)) : data;
+}
+
 /**
  * Intensities in units that do not depend on the scanner: the deep part of the head (mostly brain) has median 0
  * and median absolute deviation 1. asinh keeps small differences and compresses air, bone and fat.
  */
 function normalise(data, depth) {
-  const core = sample(data, (i) => depth[i] > CORE_DEPTH_MM) ?? sample(data, (i) => depth[i] > 0) ?? sample(data, () => true);
+  const core =
+    sample(data, (i) => depth[i] > CORE_DEPTH_MM) ??
+    sample(data, (i) => depth[i] > 0) ??
+    sample(data, () => true);
   const middle = median(core);
   const spread = median(core.map((value) => Math.abs(value - middle))) || 1;
   const normalised = new Float32Array(data.length);
-  for (let i = 0; i < data.length; i += 1) normalised[i] = Math.asinh((Number(data[i]) - middle) / spread);
+  for (let i = 0; i < data.length; i += 1) normalised[i] = Math.asinh((data[i] - middle) / spread);
   return normalised;
 }
 
@@ -65,8 +76,13 @@ function median(values) {
 }
 
 function localDeviation(data, mean, size, sigmas) {
-  const deviation = smooth(data.map((value) => value * value), size, sigmas);
-  for (let i = 0; i < deviation.length; i += 1) deviation[i] = Math.sqrt(Math.max(0, deviation[i] - mean[i] * mean[i]));
+  const deviation = smooth(
+    data.map((value) => value * value),
+    size,
+    sigmas,
+  );
+  for (let i = 0; i < deviation.length; i += 1)
+    deviation[i] = Math.sqrt(Math.max(0, deviation[i] - mean[i] * mean[i]));
   return deviation;
 }
 
@@ -104,4 +120,3 @@ export function fillInputs(features, at, into, offset = 0) {
     for (let b = a; b < count; b += 1) into[next++] = into[offset + a] * into[offset + b];
   }
 }
-

@@ -20,7 +20,9 @@ export function smooth(data, size, sigmas) {
 /** Half of a symmetric kernel: its centre, then one weight per distance. */
 function gaussianKernel(sigma) {
   const radius = sigma < 0.25 ? 0 : Math.ceil(2.5 * sigma);
-  const kernel = Float64Array.from({ length: radius + 1 }, (_, i) => Math.exp((-i * i) / (2 * sigma * sigma || 1)));
+  const kernel = Float64Array.from({ length: radius + 1 }, (_, i) =>
+    Math.exp((-i * i) / (2 * sigma * sigma || 1)),
+  );
   const total = kernel.reduce((sum, weight, i) => sum + (i === 0 ? weight : 2 * weight), 0);
   return kernel.map((weight) => weight / total);
 }

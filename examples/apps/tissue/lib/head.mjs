@@ -2,16 +2,18 @@ import { distanceTo } from './distance.mjs';
 
 /** Finds the head in a smoothed image, and each voxel's depth in mm below its surface (negative outside). */
 export function headDepth(smoothed, size, spacing) {
-  const head = fillHoles(smoothed, size, otsuThreshold(smoothed));
+  // Half of it: bright fat pulls the threshold up, and a gap in the thin scalp would let the air in.
+  const head = fillHoles(smoothed, size, otsuThreshold(smoothed) / 2);
   const inside = distanceTo((i) => head[i] === 0, size, spacing);
   const outside = distanceTo((i) => head[i] === 1, size, spacing);
   // A volume without any air, or without any head, has no surface: then the depth is taken as far from it.
-  for (let i = 0; i < inside.length; i += 1) inside[i] = head[i] === 1 ? Math.min(inside[i], 1000) : -Math.min(outside[i], 1000);
+  for (let i = 0; i < inside.length; i += 1)
+    inside[i] = head[i] === 1 ? Math.min(inside[i], 1000) : -Math.min(outside[i], 1000);
   return inside;
 }
 
 /** The threshold that best splits the histogram into two classes (Otsu, 1979). */
-export function otsuThreshold(data) {
+function otsuThreshold(data) {
   let low = Infinity;
   let high = -Infinity;
   for (let i = 0; i < data.length; i += 1) {
@@ -21,7 +23,8 @@ export function otsuThreshold(data) {
   const bins = 256;
   const width = (high - low) / bins || 1;
   const counts = new Float64Array(bins);
-  for (let i = 0; i < data.length; i += 1) counts[Math.min(bins - 1, Math.floor((data[i] - low) / width))] += 1;
+  for (let i = 0; i < data.length; i += 1)
+    counts[Math.min(bins - 1, Math.floor((data[i] - low) / width))] += 1;
   const totalSum = counts.reduce((sum, count, bin) => sum + count * bin, 0);
   let best = 0;
   let bestSpread = -1;
@@ -53,8 +56,8 @@ function fillHoles(data, size, threshold) {
       queue[queued] = y * nx + x;
       queued += 1;
     };
-    for (let x = 0; x < nx; x += 1) [0, ny - 1].forEach((y) => visit(x, y));
-    for (let y = 0; y < ny; y += 1) [0, nx - 1].forEach((x) => visit(x, y));
+    for (let x = 0; x < nx; x += 1) for (const y of [0, ny - 1]) visit(x, y);
+    for (let y = 0; y < ny; y += 1) for (const x of [0, nx - 1]) visit(x, y);
     for (let done = 0; done < queued; done += 1) {
       const x = queue[done] % nx;
       const y = (queue[done] - x) / nx;

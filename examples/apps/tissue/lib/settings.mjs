@@ -18,7 +18,8 @@ export async function readSettings(appDirectory, fileName, overrides = []) {
 async function readInside(directory, name) {
   const root = await realpath(directory);
   const leaves = (file) => path.relative(root, file).split(path.sep)[0] === '..';
-  if (path.isAbsolute(name) || leaves(path.resolve(root, name))) throw new UsageError(`'${name}' is not inside the app: give a name relative to it.`);
+  if (path.isAbsolute(name) || leaves(path.resolve(root, name)))
+    throw new UsageError(`'${name}' is not inside the app: give a name relative to it.`);
   let file;
   try {
     file = await realpath(path.resolve(root, name));
@@ -52,18 +53,22 @@ function applyOverride(settings, override, fileName) {
   }
   const value = parseYaml(`value: ${override.slice(equals + 1)}`, `The value of --set ${name}`).value;
   if (typeof value !== typeof settings[name]) {
-    throw new UsageError(`--set ${name} needs a ${typeof settings[name]}, not '${override.slice(equals + 1)}'.`);
+    throw new UsageError(
+      `--set ${name} needs a ${typeof settings[name]}, not '${override.slice(equals + 1)}'.`,
+    );
   }
   settings[name] = value;
 }
 
 /** Refuses a setting that is not one of `choices`, whichever of the file and `--set` it came from. */
 export function requireChoice(settings, name, choices) {
-  if (!choices.includes(settings[name])) throw new UsageError(`Setting '${name}' must be one of ${choices.join(', ')}, not '${settings[name]}'.`);
+  if (!choices.includes(settings[name]))
+    throw new UsageError(`Setting '${name}' must be one of ${choices.join(', ')}, not '${settings[name]}'.`);
 }
 
 /** Refuses a number setting outside [low, high]. */
 export function requireRange(settings, name, low, high) {
   const value = settings[name];
-  if (typeof value !== 'number' || !(value >= low && value <= high)) throw new UsageError(`Setting '${name}' must be a number from ${low} to ${high}, not '${value}'.`);
+  if (typeof value !== 'number' || !(value >= low && value <= high))
+    throw new UsageError(`Setting '${name}' must be a number from ${low} to ${high}, not '${value}'.`);
 }

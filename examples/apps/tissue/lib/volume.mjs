@@ -1,8 +1,9 @@
-import path from 'node:path';
 import { mkdir, stat } from 'node:fs/promises';
+import path from 'node:path';
 import { readImageNode, writeImageNode } from '@itk-wasm/image-io';
 import { readSeries } from './dicom.mjs';
 import { AppError } from './errors.mjs';
+import { quietly } from './quietly.mjs';
 
 /**
  * A volume is itk-wasm's image object: `size`, `spacing`, `origin`, `direction` and `data`, x fastest.
@@ -13,7 +14,9 @@ import { AppError } from './errors.mjs';
 export async function readVolume(file, log) {
   const volume = await readStack(file, log);
   if (volume.imageType.components !== 1) {
-    throw new AppError(`${file} has ${volume.imageType.components} values per voxel, and a volume with one is needed.`);
+    throw new AppError(
+      `${file} has ${volume.imageType.components} values per voxel, and a volume with one is needed.`,
+    );
   }
   return volume;
 }
@@ -24,15 +27,18 @@ export async function readStack(file, log) {
   const kind = await stat(absolute).catch(() => undefined);
   if (kind === undefined) throw new AppError(`${file} does not exist.`);
   const volume = kind.isDirectory() ? await readSeries(absolute, log) : await readFile(absolute, file);
-  if (volume.size.length !== 3) throw new AppError(`${file} has ${volume.size.length} dimensions, and a 3-D volume is needed.`);
+  if (volume.size.length !== 3)
+    throw new AppError(`${file} has ${volume.size.length} dimensions, and a 3-D volume is needed.`);
   return volume;
 }
 
 async function readFile(absolute, file) {
   try {
-    return await readImageNode(absolute);
+    return await quietly(() => readImageNode(absolute));
   } catch {
-    throw new AppError(`${file} cannot be read as an image: give a NIfTI, MetaImage or NRRD file or a directory of DICOM slices.`);
+    throw new AppError(
+      `${file} cannot be read as an image: give a NIfTI, MetaImage or NRRD file or a directory of DICOM slices.`,
+    );
   }
 }
 
@@ -56,9 +62,11 @@ export async function writeVolume(file, like, data, { components = 1, compress =
   const absolute = path.resolve(file);
   await mkdir(path.dirname(absolute), { recursive: true });
   try {
-    await writeImageNode(image, absolute, { useCompression: compress });
+    await quietly(() => writeImageNode(image, absolute, { useCompression: compress }));
   } catch (error) {
-    throw new AppError(`${file} cannot be written (${error.message ?? 'the image library failed'}): is the disk full?`);
+    throw new AppError(
+      `${file} cannot be written (${error.message ?? 'the image library failed'}): is the disk full?`,
+    );
   }
 }
 
@@ -70,12 +78,19 @@ const COMPONENT_TYPES = new Map([
 
 /** Refuses two volumes whose voxels do not lie at the same places. */
 export function requireSameGeometry(one, oneName, other, otherName) {
-  for (const [field, tolerance] of [['size', 0], ['spacing', 1e-3], ['origin', 1e-2], ['direction', 1e-3]]) {
+  for (const [field, tolerance] of [
+    ['size', 0],
+    ['spacing', 1e-3],
+    ['origin', 1e-2],
+    ['direction', 1e-3],
+  ]) {
     const a = Array.from(one[field]);
     const b = Array.from(other[field]);
     if (a.some((value, i) => Math.abs(value - b[i]) > tolerance)) {
       const show = (values) => values.map((value) => Number(value.toFixed(4))).join(' ');
-      throw new AppError(`${oneName} and ${otherName} differ in ${field} (${show(a)} against ${show(b)}): resample one onto the other.`);
+      throw new AppError(
+        `${oneName} and ${otherName} differ in ${field} (${show(a)} against ${show(b)}): resample one onto the other.`,
+      );
     }
   }
 }

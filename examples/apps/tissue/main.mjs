@@ -1,0 +1,46 @@
+/**
+ * The program that the job service runs: `node main.mjs OPERATION APP FLAGS...`, in a job's workspace. It parses, runs
+ * one operation, and turns whatever went wrong into one sentence and an exit code (1, or 2 for the command line).
+ */
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArguments } from './lib/arguments.mjs';
+import { AppError } from './lib/errors.mjs';
+import { createLog, secondsSince } from './lib/log.mjs';
+import { readManifest } from './lib/manifest.mjs';
+
+/** Loaded once it is known which is wanted: the image libraries take longer to start than a wrong flag to refuse. */
+const OPERATIONS = {
+  infer: async () => (await import('./operations/infer.mjs')).infer,
+  eval: async () => (await import('./operations/evaluate.mjs')).evaluate,
+  uncertainty: async () => (await import('./operations/uncertainty.mjs')).uncertainty,
+  pipeline: async () => (await import('./operations/pipeline.mjs')).pipeline,
+  'fine-tune': async () => (await import('./operations/fine-tune.mjs')).fineTune,
+};
+
+async function main(argv) {
+  const start = performance.now();
+  const { operation, name, options } = parseArguments(argv);
+  const log = createLog({ quiet: options.quiet });
+  // The app is the directory of this program: the APP argument is the server's name for it.
+  const appDirectory = path.dirname(fileURLToPath(import.meta.url));
+  const manifest = await readManifest(appDirectory);
+  log.line(`${manifest.display_name}: ${operation} on ${describeDevice(options)}`);
+  const run = await OPERATIONS[operation]();
+  await run({ appDirectory, manifest, name, options, log, output: options.output });
+  log.line(`Finished ${operation} in ${secondsSince(start)}`);
+}
+
+function describeDevice({ gpu, cpu }) {
+  if (gpu === undefined) return `the CPU (${cpu ?? 1} asked for, 1 used)`;
+  const visible = process.env.CUDA_VISIBLE_DEVICES ?? '(not set)';
+  return `the CPU, though GPU ${gpu.join(', ')} was given (CUDA_VISIBLE_DEVICES=${visible}): this app needs none`;
+}
+
+try {
+  await main(process.argv.slice(2));
+} catch (error) {
+  // Anything but an AppError is a fault of this program: then the stack is what helps.
+  process.stderr.write(`${error instanceof AppError ? `Error: ${error.message}` : (error.stack ?? error)}\n`);
+  process.exitCode = error instanceof AppError ? error.exitCode : 1;
+}

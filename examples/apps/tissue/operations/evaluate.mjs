@@ -1,0 +1,69 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { listCases, requireSameCount } from '../lib/cases.mjs';
+import { AppError } from '../lib/errors.mjs';
+import { secondsSince } from '../lib/log.mjs';
+import { tissueName } from '../lib/manifest.mjs';
+import { compareLabels, summarise } from '../lib/metrics.mjs';
+import { readSettings, requireChoice, requireRange } from '../lib/settings.mjs';
+import { readVolume, requireSameGeometry } from '../lib/volume.mjs';
+
+/** Compares each input with the ground truth of the same place in the list; writes `Evaluation.json`. */
+export async function evaluate({ appDirectory, manifest, options, log, output }) {
+  const settings = await readSettings(appDirectory, options.evaluationFile);
+  requireRange(settings, 'percentile', 1, 100);
+  requireChoice(settings, 'surface_distance', [true, false]);
+  const inputs = listCases(options.inputs, '--inputs');
+  const truths = requireSameCount(listCases(options.gt, '--gt'), '--gt', inputs);
+  const masks = options.mask && requireSameCount(listCases(options.mask, '--mask'), '--mask', inputs);
+
+  const cases = [];
+  for (const [index, input] of inputs.entries()) {
+    const start = performance.now();
+    const labels = await evaluateCase(input.file, truths[index].file, masks?.[index].file, {
+      settings,
+      manifest,
+      log,
+    });
+    cases.push({ case: input.name, ground_truth: path.basename(truths[index].file), labels });
+    const scores = Object.values(labels).map(({ name, dice }) => `${name} ${dice?.toFixed(3) ?? 'absent'}`);
+    log.line(`${input.name}: Dice ${scores.join(', ')} (${secondsSince(start)})`);
+  }
+
+  const file = path.join(output, 'Evaluation.json');
+  const aggregate = summarise(cases.map((one) => one.labels));
+  await mkdir(output, { recursive: true });
+  await writeFile(file, `${JSON.stringify({ settings, cases, aggregate }, undefined, 2)}\n`);
+  log.line(
+    `Wrote ${file}: mean Dice ${aggregate.all.dice?.mean.toFixed(4) ?? 'undefined, as there is no label'}`,
+  );
+}
+
+async function evaluateCase(inputFile, truthFile, maskFile, { settings, manifest, log }) {
+  const input = await readVolume(inputFile, log);
+  const truth = await readVolume(truthFile, log);
+  requireSameGeometry(input, inputFile, truth, truthFile);
+  const mask = maskFile && (await readVolume(maskFile, log));
+  if (mask) requireSameGeometry(input, inputFile, mask, maskFile);
+  const one = asLabels(input, inputFile, mask);
+  const other = asLabels(truth, truthFile, mask);
+  const labels = compareLabels(one, other, input, settings);
+  for (const [label, metrics] of Object.entries(labels))
+    labels[label] = { name: tissueName(manifest, label), ...metrics };
+  return labels;
+}
+
+/** Labels as bytes, with everything outside the mask as background. */
+function asLabels({ data }, file, mask) {
+  const labels = new Uint8Array(data.length);
+  for (let i = 0; i < data.length; i += 1) {
+    const value = Number(data[i]);
+    if (!Number.isInteger(value) || value < 0 || value > 255) {
+      throw new AppError(
+        `${file} holds ${value}, which is no label (0 to 255): give a label volume, not an image.`,
+      );
+    }
+    labels[i] = mask === undefined || Number(mask.data[i]) !== 0 ? value : 0;
+  }
+  return labels;
+}

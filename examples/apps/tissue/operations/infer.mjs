@@ -1,0 +1,101 @@
+import path from 'node:path';
+import { listCases } from '../lib/cases.mjs';
+import { loadCheckpoints } from '../lib/checkpoint.mjs';
+import { UsageError } from '../lib/errors.mjs';
+import { computeFeatures } from '../lib/features.mjs';
+import { secondsSince } from '../lib/log.mjs';
+import { tissueName } from '../lib/manifest.mjs';
+import { createMembers } from '../lib/members.mjs';
+import { predict } from '../lib/predict.mjs';
+import { readSettings, requireChoice, requireRange } from '../lib/settings.mjs';
+import { readVolume, writeVolume } from '../lib/volume.mjs';
+
+/**
+ * Writes `<case>` with one label per voxel for each input, and `<case>_stack.nii.gz` with one component per member
+ * where uncertainty is asked for. Returns what it wrote, which is what `pipeline` goes on with.
+ */
+export async function infer({ appDirectory, manifest, options, log, output }) {
+  const cases = listCases(options.inputs, '--inputs');
+  const settings = await readPrediction(appDirectory, options);
+  requireWithin(manifest, options);
+  const models = await loadCheckpoints(appDirectory, {
+    names: options.ensembleModels,
+    count: options.ensemble,
+    shipped: manifest.models,
+  });
+  const members = createMembers(models, { ...options, ...settings });
+  log.line(
+    `Checkpoints ${models.map((model) => model.name).join(', ')}: ${members.length} prediction(s) per case`,
+  );
+
+  const results = [];
+  for (const [index, one] of cases.entries()) {
+    log.line(`Case ${index + 1}/${cases.length}: ${one.name}`);
+    results.push(
+      await inferCase(one, { members, classes: models[0].classes, settings, options, manifest, log, output }),
+    );
+  }
+  return results;
+}
+
+async function readPrediction(appDirectory, { predictionFile, overrides }) {
+  const settings = await readSettings(appDirectory, predictionFile, overrides);
+  requireRange(settings, 'dropout', 0, 0.9);
+  requireRange(settings, 'seed', 0, 1e6);
+  requireChoice(settings, 'stack', ['probability', 'label']);
+  requireChoice(settings, 'compress', [true, false]);
+  return settings;
+}
+
+function requireWithin(manifest, { tta, mc }) {
+  if (tta > manifest.tta)
+    throw new UsageError(`--tta ${tta} is more than the ${manifest.tta} that this app has.`);
+  if (mc > manifest.mc_dropout)
+    throw new UsageError(`--mc ${mc} is more than the ${manifest.mc_dropout} that this app allows.`);
+}
+
+async function inferCase(
+  { file, name, ending },
+  { members, classes, settings, options, manifest, log, output },
+) {
+  const start = performance.now();
+  const volume = await readVolume(file, log);
+  log.line(
+    `  ${volume.size.join(' x ')} voxels of ${volume.spacing.map((step) => step.toFixed(2)).join(' x ')} mm, read in ${secondsSince(start)}`,
+  );
+  const prediction = predict(computeFeatures(volume), members, classes, {
+    stack: options.uncertainty ? settings.stack : 'none',
+    block: blockSize(options),
+    onProgress: forward(log.progress(`  ${name}`, 1)),
+  });
+
+  const labelFile = path.join(output, name + ending);
+  await writeVolume(labelFile, volume, prediction.labels, settings);
+  const result = { name, file: labelFile };
+  if (prediction.stack !== undefined) {
+    result.stack = path.join(output, `${name}_stack.nii.gz`);
+    await writeVolume(result.stack, volume, prediction.stack, { ...settings, components: members.length });
+  }
+  log.line(`  ${describeVolumes(prediction.labels, classes, volume, manifest)}`);
+  log.line(`  Wrote ${[result.file, result.stack].filter(Boolean).join(' and ')} in ${secondsSince(start)}`);
+  return result;
+}
+
+/** The model looks at one voxel at a time, so patch and batch size only set how often progress is shown. */
+function blockSize({ patchSize = [64, 64, 16], batchSize = 1 }) {
+  return Math.min(batchSize * patchSize.reduce((product, side) => product * side, 1), 1e9);
+}
+
+function forward(report) {
+  return (done, total) => report(total === 0 ? 1 : done / total);
+}
+
+function describeVolumes(labels, classes, { spacing }, manifest) {
+  const counts = new Array(classes).fill(0);
+  for (const label of labels) counts[label] += 1;
+  const millilitres = (count) => ((count * spacing[0] * spacing[1] * spacing[2]) / 1000).toFixed(0);
+  return counts
+    .slice(1)
+    .map((count, i) => `${tissueName(manifest, i + 1)} ${millilitres(count)} ml`)
+    .join(', ');
+}

@@ -1,0 +1,113 @@
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { readJson, writeImage } from './images.js';
+import { phantom, tissue, tissueDone, workspace } from './program.js';
+
+interface Metrics {
+  dice: number;
+  volume_ml: number;
+  volume_similarity: number;
+  hausdorff_mm: number | null;
+  mean_surface_mm: number | null;
+}
+interface Evaluation {
+  cases: { case: string; labels: Record<string, Metrics> }[];
+  aggregate: { all: { dice: { mean: number; min: number; max: number; count: number } } };
+}
+
+/** 4 x 4 x 4 voxels with a 2 x 2 x 2 cube of `label` from x on. */
+function cube(x: number, label = 1): Uint8Array {
+  return Uint8Array.from({ length: 64 }, (_, at) => {
+    const inside = [at % 4, Math.floor(at / 4) % 4, Math.floor(at / 16)].map(
+      (value, axis) => value - (axis === 0 ? x : 1),
+    );
+    return inside.every((value) => value === 0 || value === 1) ? label : 0;
+  });
+}
+
+test('the truth against itself is perfect, for each label and case', async () => {
+  const cwd = await workspace();
+  await phantom(['--out', '.', '--size', '20', '--cases', '2'], cwd);
+  const labels = ['label/head_001.nii.gz', 'label/head_002.nii.gz'];
+  await tissueDone(
+    [
+      'eval',
+      '--evaluation_file',
+      'Evaluation.yml',
+      '--output',
+      'E',
+      '--inputs',
+      ...labels,
+      '--gt',
+      ...labels,
+    ],
+    cwd,
+  );
+
+  const { cases, aggregate } = await readJson<Evaluation>(cwd, 'E/Evaluation.json');
+  expect(cases.map((one) => one.case)).toEqual(['head_001', 'head_002']);
+  expect(aggregate.all.dice).toEqual({ mean: 1, min: 1, max: 1, count: 10 });
+  for (const { labels: metrics } of cases) {
+    for (const label of Object.values(metrics))
+      expect(label).toMatchObject({ hausdorff_mm: 0, volume_similarity: 1 });
+  }
+});
+
+test('a cube moved by one voxel of 2 mm has the metrics worked out by hand', async () => {
+  const cwd = await workspace();
+  const spacing = [2, 1, 1];
+  await writeImage(path.join(cwd, 'a.nii.gz'), cube(1), { spacing });
+  await writeImage(path.join(cwd, 'b.nii.gz'), cube(2), { spacing });
+  await writeImage(path.join(cwd, 'mask.nii.gz'), cube(2), { spacing });
+  const pair = ['--inputs', 'a.nii.gz', '--gt', 'b.nii.gz'];
+
+  await tissueDone(['eval', '--output', 'E', ...pair], cwd);
+  const whole = await readJson<Evaluation>(cwd, 'E/Evaluation.json');
+  // 8 voxels each, 4 in common; the other 4 lie one step of 2 mm away from the other surface.
+  expect(whole.cases[0]?.labels).toEqual({
+    1: {
+      name: 'Scalp and muscle',
+      dice: 0.5,
+      volume_ml: 0.016,
+      truth_volume_ml: 0.016,
+      volume_similarity: 1,
+      hausdorff_mm: 2,
+      mean_surface_mm: 1,
+    },
+  });
+
+  await tissueDone(['eval', '--output', 'M', ...pair, '--mask', 'mask.nii.gz'], cwd);
+  const masked = await readJson<Evaluation>(cwd, 'M/Evaluation.json');
+  // Within the truth, the prediction keeps its 4 common voxels alone: 2 * 4 / (4 + 8).
+  expect(masked.cases[0]?.labels[1]?.dice).toBeCloseTo(2 / 3, 12);
+});
+
+test('a label that only one volume has scores 0 and has no distance', async () => {
+  const cwd = await workspace();
+  await writeImage(path.join(cwd, 'a.mha'), cube(1, 4));
+  await writeImage(path.join(cwd, 'b.mha'), cube(1, 9));
+  await tissueDone(['eval', '--output', 'E', '--inputs', 'a.mha', '--gt', 'b.mha'], cwd);
+
+  const { cases } = await readJson<Evaluation>(cwd, 'E/Evaluation.json');
+  expect(cases[0]?.labels[4]).toMatchObject({ dice: 0, hausdorff_mm: null, mean_surface_mm: null });
+  expect(cases[0]?.labels[9]).toMatchObject({ name: 'Label 9', dice: 0 });
+});
+
+test('volumes that do not lie in one place are refused, and so are lists of different length', async () => {
+  const cwd = await workspace();
+  await writeImage(path.join(cwd, 'a.nii.gz'), cube(1));
+  await writeImage(path.join(cwd, 'moved.nii.gz'), cube(1), { origin: [0, 0, 5] });
+
+  const moved = await tissue(['eval', '--output', 'E', '--inputs', 'a.nii.gz', '--gt', 'moved.nii.gz'], cwd);
+  expect(moved.code).toBe(1);
+  expect(moved.stderr).toBe(
+    'Error: a.nii.gz and moved.nii.gz differ in origin (0 0 0 against 0 0 5): resample one onto the other.\n',
+  );
+
+  const short = await tissue(
+    ['eval', '--output', 'E', '--inputs', 'a.nii.gz', 'moved.nii.gz', '--gt', 'a.nii.gz'],
+    cwd,
+  );
+  expect(short.code).toBe(1);
+  expect(short.stderr).toContain('--gt has 1 file(s) for 2 of --inputs');
+});

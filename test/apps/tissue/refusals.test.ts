@@ -1,0 +1,85 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { writeImage } from './images.js';
+import { APP, runNode, tissue, workspace } from './program.js';
+
+const USAGE: [string[], string][] = [
+  [['train'], "Unknown operation 'train'"],
+  [['infer'], 'infer needs --inputs.'],
+  [['infer', '--inputs'], '--inputs needs at least one value.'],
+  [['infer', '--inputs', 'a', '--gt', 'b'], 'infer does not take --gt.'],
+  [['infer', '--inputs', 'a', '--wrong', 'b'], "Unknown argument '--wrong' of infer."],
+  [['infer', '--inputs', 'a', '--inputs', 'b'], 'this app takes one channel'],
+  [['infer', '--inputs', 'a', '--tta', 'two'], "--tta needs an integer of 0 or more, not 'two'."],
+  [['infer', '--inputs', 'a', '--tta', '8'], '--tta 8 is more than the 7 that this app has.'],
+  [['infer', '--inputs', 'a', '--mc', '17'], '--mc 17 is more than the 16 that this app allows.'],
+  [['infer', '--inputs', 'a', '--ensemble', '9'], 'The app has 3 checkpoints (CV_0, CV_1, CV_2)'],
+  [['infer', '--inputs', 'a', '--ensemble_models', 'Nope'], "no checkpoint 'Nope'; it has CV_0, CV_1, CV_2."],
+  [
+    ['infer', '--inputs', 'a', '--set', 'colour=1'],
+    "has no 'colour'; it has dropout, seed, stack, compress.",
+  ],
+  [['infer', '--inputs', 'a', '--set', 'dropout=much'], "--set dropout needs a number, not 'much'."],
+  [['infer', '--inputs', 'a', '--set', 'dropout=2'], "'dropout' must be a number from 0 to 0.9, not '2'."],
+  [['infer', '--inputs', 'a', '--prediction_file', '../x.yml'], "'../x.yml' is not inside the app"],
+  [['fine-tune', '--dataset', 'd'], 'fine-tune needs a NAME'],
+  [['fine-tune', '../up', '--dataset', 'd'], 'fine-tune needs a NAME'],
+  [['fine-tune', 'N', '--dataset', 'd', '--lr', '-1'], "--lr needs a number above 0, not '-1'."],
+];
+
+test.each(USAGE)('%j is a wrong command line: exit 2', async (args, sentence) => {
+  const run = await tissue(args, await workspace());
+  expect(run.code).toBe(2);
+  expect(run.stderr).toContain(sentence);
+  expect(run.stderr).toMatch(/^Error: [^\n]+\n$/);
+});
+
+test('a file that cannot be used is named in one sentence: exit 1', async () => {
+  const cwd = await workspace();
+  await writeFile(path.join(cwd, 'text.nii.gz'), 'hello');
+  await mkdir(path.join(cwd, 'empty'));
+  await mkdir(path.join(cwd, 'broken'));
+  await writeFile(
+    path.join(cwd, 'broken/slice.dcm'),
+    Buffer.concat([Buffer.alloc(128), Buffer.from('DICM rest')]),
+  );
+  await writeImage(path.join(cwd, 'vector.nii.gz'), new Float32Array(128), {}, 2);
+  const sentences = {
+    'gone.nii.gz': 'gone.nii.gz does not exist.',
+    'text.nii.gz':
+      'text.nii.gz cannot be read as an image: give a NIfTI, MetaImage or NRRD file or a directory of DICOM slices.',
+    empty: `${cwd}/empty holds no DICOM slices.`,
+    broken: `${cwd}/broken holds DICOM files that cannot be read as one series of slices.`,
+    'vector.nii.gz': 'vector.nii.gz has 2 values per voxel, and a volume with one is needed.',
+  };
+  for (const [file, sentence] of Object.entries(sentences)) {
+    const run = await tissue(['infer', '--output', 'O', '--inputs', file], cwd);
+    expect(run).toMatchObject({ code: 1, stderr: `Error: ${sentence}\n` });
+  }
+});
+
+test('uncertainty of an image that is no stack says where stacks come from', async () => {
+  const cwd = await workspace();
+  await writeImage(path.join(cwd, 'flat.nii.gz'), new Float32Array(64));
+  const run = await tissue(['uncertainty', '--output', 'U', '--inputs', 'flat.nii.gz'], cwd);
+  expect(run.code).toBe(1);
+  expect(run.stderr).toContain(
+    "flat.nii.gz has one value per voxel: give the stack that 'infer -uncertainty' writes",
+  );
+});
+
+test('a volume with nothing in it is all background', async () => {
+  const cwd = await workspace();
+  await writeImage(path.join(cwd, 'blank.nii.gz'), new Int16Array(64));
+  expect(await tissue(['infer', '--output', 'O', '--inputs', 'blank.nii.gz'], cwd)).toMatchObject({
+    code: 0,
+    stderr: '',
+  });
+});
+
+test('the phantom generator refuses what it cannot make', async () => {
+  const cwd = await workspace();
+  const run = await runNode(path.join(APP, 'phantom.mjs'), ['--out', '.', '--contrast', 'ct'], cwd);
+  expect(run).toMatchObject({ code: 2, stderr: "Error: --contrast must be one of pd, t1, t2, not 'ct'.\n" });
+});

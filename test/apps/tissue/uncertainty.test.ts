@@ -1,0 +1,119 @@
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { readImage, readJson, writeImage } from './images.js';
+import { phantom, tissueDone, workspace } from './program.js';
+
+interface Summary {
+  cases: { case: string; components: number; mean: number; max: number; fraction_above_threshold: number }[];
+}
+
+/** A stack of two components, `first` and `second` at every voxel of the first half and alike in the other. */
+function halfAgreed(first: number, second: number): Float32Array {
+  return Float32Array.from({ length: 128 }, (_, at) => (at < 64 && at % 2 === 1 ? second : first));
+}
+
+test('uncertainty is 0 where the members agree and their deviation where they do not', async () => {
+  const cwd = await workspace();
+  await writeImage(path.join(cwd, 'case_stack.nii.gz'), halfAgreed(0.25, 0.75), {}, 2);
+  await tissueDone(
+    [
+      'uncertainty',
+      '--uncertainty_file',
+      'Uncertainty.yml',
+      '--output',
+      'U',
+      '--inputs',
+      'case_stack.nii.gz',
+    ],
+    cwd,
+  );
+
+  const { data } = await readImage(cwd, 'U/case_uncertainty.nii.gz');
+  expect(new Set(data.slice(0, 32))).toEqual(new Set([0.25]));
+  expect(new Set(data.slice(32))).toEqual(new Set([0]));
+  const { cases } = await readJson<Summary>(cwd, 'U/Uncertainty.json');
+  expect(cases[0]).toMatchObject({ components: 2, mean: 0.125, max: 0.25, fraction_above_threshold: 0.5 });
+});
+
+test('identical members are certain everywhere', async () => {
+  const cwd = await workspace();
+  await phantom(['--out', '.', '--size', '20', '--cases', '1'], cwd);
+  const twice = ['--ensemble_models', 'CV_1', 'CV_1', '-uncertainty'];
+  await tissueDone(['infer', ...twice, '--output', 'P', '--inputs', 'image/head_001.nii.gz'], cwd);
+  await tissueDone(['uncertainty', '--output', 'U', '--inputs', 'P/head_001_stack.nii.gz'], cwd);
+  expect((await readJson<Summary>(cwd, 'U/Uncertainty.json')).cases[0]).toMatchObject({
+    components: 2,
+    mean: 0,
+    max: 0,
+  });
+});
+
+test('pipeline has a folder for each operation, and only for those asked for', async () => {
+  const cwd = await workspace();
+  await phantom(['--out', '.', '--size', '24', '--cases', '2'], cwd);
+  const inputs = ['--inputs', 'image/head_001.nii.gz', 'image/head_002.nii.gz'];
+  const files = [
+    '--prediction_file',
+    'Prediction.yml',
+    '--evaluation_file',
+    'Evaluation.yml',
+    '--uncertainty_file',
+    'Uncertainty.yml',
+  ];
+  const truth = ['--gt', 'label/head_001.nii.gz', 'label/head_002.nii.gz'];
+
+  await tissueDone(
+    [
+      'pipeline',
+      '--ensemble',
+      '3',
+      '--tta',
+      '0',
+      '--mc',
+      '0',
+      ...files,
+      '-uncertainty',
+      '--output',
+      'All',
+      '--cpu',
+      '1',
+      ...inputs,
+      ...truth,
+    ],
+    cwd,
+  );
+  expect((await readdir(path.join(cwd, 'All'), { recursive: true })).sort()).toEqual([
+    'Evaluations',
+    'Evaluations/Evaluation.json',
+    'Predictions',
+    'Predictions/head_001.nii.gz',
+    'Predictions/head_001_stack.nii.gz',
+    'Predictions/head_002.nii.gz',
+    'Predictions/head_002_stack.nii.gz',
+    'Uncertainties',
+    'Uncertainties/Uncertainty.json',
+    'Uncertainties/head_001_uncertainty.nii.gz',
+    'Uncertainties/head_002_uncertainty.nii.gz',
+  ]);
+  const { cases } = await readJson<Summary>(cwd, 'All/Uncertainties/Uncertainty.json');
+  for (const one of cases) expect(one.max).toBeGreaterThan(0.01);
+
+  await tissueDone(
+    ['pipeline', '--ensemble', '0', '--tta', '0', '--mc', '0', ...files, '--output', 'Bare', ...inputs],
+    cwd,
+  );
+  expect(await readdir(path.join(cwd, 'Bare'))).toEqual(['Predictions']);
+});
+
+test('pipeline says that a single prediction has no uncertainty, and writes that', async () => {
+  const cwd = await workspace();
+  await phantom(['--out', '.', '--size', '16', '--cases', '1'], cwd);
+  const log = await tissueDone(
+    ['pipeline', '--ensemble', '0', '-uncertainty', '--output', 'O', '--inputs', 'image/head_001.nii.gz'],
+    cwd,
+  );
+  expect(log).toContain('a single prediction cannot disagree with itself');
+  const { cases } = await readJson<Summary>(cwd, 'O/Uncertainties/Uncertainty.json');
+  expect(cases[0]).toMatchObject({ components: 1, max: 0 });
+});
