@@ -67,7 +67,11 @@ export function refusal(reply: Reply, text: string): HttpError {
   } catch {
     // A proxy's page: its status says enough.
   }
-  return new HttpError(statusCode, detailOf(body) ?? `The server answered with HTTP ${statusCode}`, retryAfter);
+  return new HttpError(
+    statusCode,
+    detailOf(body) ?? `The server answered with HTTP ${statusCode}`,
+    retryAfter,
+  );
 }
 
 /** The one way to the service: base address, token, timeouts, and failures as a person reads them. */

@@ -9,7 +9,9 @@ export function readServerUrl(text: string): URL {
   try {
     url = new URL(text.trim());
   } catch (cause) {
-    throw new UsageError(`'${text}' is no address of a server; one looks like http://127.0.0.1:8000`, { cause });
+    throw new UsageError(`'${text}' is no address of a server; one looks like http://127.0.0.1:8000`, {
+      cause,
+    });
   }
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
     throw new UsageError(`The address of a server begins with http:// or https://, got '${text}'`);

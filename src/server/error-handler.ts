@@ -38,7 +38,8 @@ export function handleErrors(report: Report): Middleware {
       if (ctx.status === 404 && ctx.body === undefined) {
         throw new ServiceError('notFound', `There is no ${ctx.method} ${ctx.path}`);
       }
-      if (ctx.status === 405 && ctx.body === undefined) {
+      // 501 is the router's answer to a method that no route has.
+      if ((ctx.status === 405 || ctx.status === 501) && ctx.body === undefined) {
         throw new ServiceError('methodNotAllowed', `${ctx.path} does not take ${ctx.method}`);
       }
     } catch (cause) {

@@ -2,14 +2,12 @@ import { linkSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { readJsonFile } from '../files/atomic-json.js';
 import { identify, isAlive, type ProcessIdentity } from '../runner/process-table.js';
-
-/** Another server works on the data directory. */
-export class DataDirectoryInUse extends Error {}
+import { SetupError } from './setup-error.js';
 
 /**
  * Makes this process the only server of a data directory; the lock of a server that was killed is taken over.
  * @returns what gives the lock back
- * @throws DataDirectoryInUse
+ * @throws SetupError where another server works on it
  */
 export function lockDataDirectory(directory: string): () => void {
   const lock = path.join(directory, 'serve.lock');
@@ -25,9 +23,7 @@ export function lockDataDirectory(directory: string): () => void {
       }
       const holder = readJsonFile(lock) as ProcessIdentity | undefined;
       if (holder && isAlive(holder)) {
-        throw new DataDirectoryInUse(
-          `Another server (process ${holder.pid}) uses the data directory ${directory}`,
-        );
+        throw new SetupError(`Another server (process ${holder.pid}) uses the data directory ${directory}`);
       }
       rmSync(lock, { force: true });
     }

@@ -15,6 +15,7 @@ import { JobStore } from './jobs/store.js';
 import { StreamSlots } from './jobs/streams.js';
 import { lockDataDirectory } from './lock.js';
 import { killGrace, maxLogBytes, maxStreams, type ServerSettings } from './settings.js';
+import { SetupError } from './setup-error.js';
 
 /** Milliseconds for which answers under way may go on when the server stops. */
 const farewell = 1000;
@@ -24,12 +25,11 @@ export interface RunningServer {
   readonly url: string;
   readonly gpus: number;
   readonly recovered: { readonly ended: number; readonly active: number };
+  /** How many jobs have not ended. */
+  activeJobs(): number;
   /** Stops accepting, ends the streams, kills or leaves the jobs. Resolves when all is quiet. */
   close(): Promise<void>;
 }
-
-/** The data directory cannot be used. */
-export class DataDirectoryError extends Error {}
 
 function prepareDataDirectory(directory: string): void {
   try {
@@ -38,7 +38,7 @@ function prepareDataDirectory(directory: string): void {
     accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new DataDirectoryError(`The data directory ${directory} cannot be written to: ${reason}`, {
+    throw new SetupError(`The data directory ${directory} cannot be written to: ${reason}`, {
       cause,
     });
   }
@@ -60,9 +60,19 @@ function httpServer(handler: ReturnType<ReturnType<typeof createApp>['callback']
   return server;
 }
 
+async function listen(server: Server, { host, port }: ServerSettings): Promise<void> {
+  server.listen(port, host);
+  try {
+    await once(server, 'listening');
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new SetupError(`Cannot listen on ${host}, port ${port}: ${reason}`, { cause });
+  }
+}
+
 /**
  * Boots the service: finds the jobs of its data directory again, then listens.
- * @throws AllowlistError, DataDirectoryError or DataDirectoryInUse, or the system's error for the address
+ * @throws SetupError
  */
 export async function serve(settings: ServerSettings, report: Report): Promise<RunningServer> {
   const catalog = new AppCatalog(readAllowlist(settings.apps), settings.engine);
@@ -96,14 +106,14 @@ export async function serve(settings: ServerSettings, report: Report): Promise<R
       report,
     });
     const server = httpServer(app.callback());
-    server.listen(settings.port, settings.host);
-    await once(server, 'listening');
+    await listen(server, settings);
     const recovered = await jobs.recover();
     const { address, port, family } = server.address() as AddressInfo;
     return {
       url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`,
       gpus: gpus.length,
       recovered,
+      activeJobs: () => jobs.active,
       close: async () => {
         server.close();
         await jobs.close(settings.onExit);

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
+import { SetupError } from '../setup-error.js';
 import { isAppDirectory } from './app-directory.js';
 
 /** One app that the admin lets in. */
@@ -12,9 +13,6 @@ export interface AllowedApp {
   /** What the app's command line is given: the directory, or the repository's id. */
   readonly argument: string;
 }
-
-/** What the admin asked for cannot be served. */
-export class AllowlistError extends Error {}
 
 const listSchema = z.object({
   apps: z.array(
@@ -34,12 +32,10 @@ function appOf(id: string, source: string, base: string): AllowedApp {
   const directory = path.resolve(base, source);
   if (isDirectory(directory)) return { id, directory, argument: directory };
   if (source.startsWith('/') || source.startsWith('.')) {
-    throw new AllowlistError(`App '${id}': there is no directory ${directory}`);
+    throw new SetupError(`App '${id}': there is no directory ${directory}`);
   }
   if (!repositoryId.test(source)) {
-    throw new AllowlistError(
-      `App '${id}': '${source}' is neither a directory nor a repository id (owner/name)`,
-    );
+    throw new SetupError(`App '${id}': '${source}' is neither a directory nor a repository id (owner/name)`);
   }
   return { id, directory: null, argument: source };
 }
@@ -49,12 +45,10 @@ function readList(file: string): AllowedApp[] {
   try {
     json = JSON.parse(readFileSync(file, 'utf8'));
   } catch (cause) {
-    throw new AllowlistError(
-      `--apps ${file}: it is not JSON: ${cause instanceof Error ? cause.message : cause}`,
-    );
+    throw new SetupError(`--apps ${file}: it is not JSON: ${cause instanceof Error ? cause.message : cause}`);
   }
   const parsed = listSchema.safeParse(json);
-  if (!parsed.success) throw new AllowlistError(`--apps ${file}: ${z.prettifyError(parsed.error)}`);
+  if (!parsed.success) throw new SetupError(`--apps ${file}: ${z.prettifyError(parsed.error)}`);
   return parsed.data.apps.map((entry) =>
     typeof entry === 'string'
       ? appOf(entry, entry, path.dirname(file))
@@ -74,9 +68,7 @@ function readSource(source: string): AllowedApp[] {
     .map((name) => path.join(directory, name))
     .filter(isAppDirectory);
   if (apps.length === 0) {
-    throw new AllowlistError(
-      `--apps ${source}: neither this directory nor one directly in it has an app.json`,
-    );
+    throw new SetupError(`--apps ${source}: neither this directory nor one directly in it has an app.json`);
   }
   return apps.map(named);
 }
@@ -84,14 +76,14 @@ function readSource(source: string): AllowedApp[] {
 /**
  * The apps that `serve --apps` lets in: each source is a JSON file, an app directory, a directory of app
  * directories, or a repository id (interface.md, serve).
- * @throws AllowlistError that says which source is wrong, or which name stands twice
+ * @throws SetupError that says which source is wrong, or which name stands twice
  */
 export function readAllowlist(sources: readonly string[]): ReadonlyMap<string, AllowedApp> {
   const apps = new Map<string, AllowedApp>();
   for (const app of sources.flatMap(readSource)) {
     const other = apps.get(app.id);
     if (other) {
-      throw new AllowlistError(
+      throw new SetupError(
         `Two apps are called '${app.id}': ${other.argument} and ${app.argument}; rename one`,
       );
     }

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { packInThread } from '../../archives/pack-in-thread.js';
+import { formatBytes } from '../../contract/bytes.js';
 import type { FinalState } from '../../contract/job.js';
 import { operationOf } from '../../contract/operations.js';
 import type { RunEnd, RunRequest } from '../../runner/protocol.js';
@@ -28,8 +29,6 @@ export interface LifecycleDeps {
 
 /** Milliseconds between two tries to write down how a job ended, on a disk that is full. */
 const retryInterval = 1000;
-
-const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
 
 /** How a command ended, as the one sentence that everybody reads; null for success. */
 function endError({ exitCode, signal, error }: RunEnd): string | null {
@@ -145,7 +144,7 @@ export class Lifecycle {
     }
     const { output, result } = job.directory;
     const { files, bytes } = await packInThread(output, result, this.#packing.signal);
-    job.log(`Result: ${files} ${files === 1 ? 'file' : 'files'}, ${megabytes(bytes)}`);
+    job.log(`Result: ${files} ${files === 1 ? 'file' : 'files'}, ${formatBytes(bytes)}`);
     await this.#finish('done', null);
   }
 

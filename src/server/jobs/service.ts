@@ -31,7 +31,7 @@ export class JobService {
     this.#admission = new Admission(
       deps.store,
       deps.maxJobs,
-      () => this.#lives.size,
+      () => this.active,
       (directory, request, notes) => this.#accept(directory, request, notes),
     );
     this.#retention = new Retention(deps.expired, (job) => this.#forget(job), deps.report);
@@ -93,6 +93,11 @@ export class JobService {
       );
     }
     throw new ServiceError('unknownJob', 'Unknown job_id');
+  }
+
+  /** How many jobs have not ended. */
+  get active(): number {
+    return this.#lives.size;
   }
 
   /** Newest first. */

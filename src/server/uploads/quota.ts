@@ -1,4 +1,5 @@
 import { statfs } from 'node:fs/promises';
+import { formatBytes } from '../../contract/bytes.js';
 import { ServiceError } from '../../contract/errors.js';
 
 export interface UploadLimits {
@@ -23,11 +24,11 @@ export const extractionLimits = (limits: UploadLimits) => ({
   maxEntries,
 });
 
-const size = (bytes: number): string =>
-  bytes >= 1 << 30 ? `${+(bytes / (1 << 30)).toFixed(2)} GiB` : `${+(bytes / (1 << 20)).toFixed(2)} MiB`;
-
 const tooLarge = (limits: UploadLimits) =>
-  new ServiceError('uploadTooLarge', `The upload is larger than the limit of ${size(limits.maxUploadSize)}`);
+  new ServiceError(
+    'uploadTooLarge',
+    `The upload is larger than the limit of ${formatBytes(limits.maxUploadSize)}`,
+  );
 
 /** Counts the bytes of one upload while they arrive. */
 export class UploadQuota {
@@ -40,7 +41,7 @@ export class UploadQuota {
     this.#total += bytes;
     const { maxFileSize, maxUploadSize } = this.limits;
     if (fileSize > maxFileSize) {
-      const detail = `File '${label}' is larger than the limit of ${size(maxFileSize)}`;
+      const detail = `File '${label}' is larger than the limit of ${formatBytes(maxFileSize)}`;
       return new ServiceError('fileTooLarge', detail);
     }
     return this.#total > maxUploadSize ? tooLarge(this.limits) : null;
@@ -60,10 +61,10 @@ export async function checkRoom(
   if (stated > limits.maxUploadSize + framing) throw tooLarge(limits);
   const { bavail, bsize } = await statfs(directory);
   if (bavail * bsize < stated + headroom) {
-    const free = size(bavail * bsize);
+    const free = formatBytes(bavail * bsize);
     throw new ServiceError(
       'diskFull',
-      `The server's disk has ${free} free, too little for an upload of ${size(stated)}; try again later`,
+      `The server's disk has ${free} free, too little for an upload of ${formatBytes(stated)}; try again later`,
     );
   }
 }

@@ -8,8 +8,8 @@ export function createLog({ quiet = false, stream = process.stdout } = {}) {
   const progress = (label, total) => {
     let shown = -1;
     return (done) => {
-      const percent = total === 0 ? 100 : Math.floor((100 * done) / total);
-      // One write per percent at most: a bar must not cost more than the work it shows.
+      const percent = total === 0 ? 100 : 5 * Math.floor((20 * done) / total);
+      // One write for each step of the bar: it must not cost more than the work it shows, nor fill the log.
       if (quiet || percent === shown) return;
       shown = percent;
       const bar = '#'.repeat(Math.floor(percent / 5)).padEnd(20, '.');

@@ -1,0 +1,16 @@
+import { apps } from '../client/api.js';
+import type { Connection } from '../client/connection.js';
+import { UsageError } from '../client/errors.js';
+
+/**
+ * The app to run: the one that was named, else the only one that the server has (interface.md, Clients).
+ * @throws UsageError listing them where there is a choice
+ */
+export async function chooseApp(connection: Connection, named: string | undefined): Promise<string> {
+  if (named) return named;
+  const list = await apps(connection);
+  const [only] = list;
+  if (only !== undefined && list.length === 1) return only;
+  if (list.length === 0) throw new UsageError(`${connection.server} has no app`);
+  throw new UsageError(`Name an app with --app; ${connection.server} has: ${list.join(', ')}`);
+}

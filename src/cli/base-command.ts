@@ -1,0 +1,63 @@
+import { Command, Errors } from '@oclif/core';
+import { ClientError, HttpError } from '../client/errors.js';
+import { type ExitCode, exitCodes, ServiceError } from '../contract/errors.js';
+import { tolerateClosedPipes, writeErr, writeOut } from './streams.js';
+
+/** What `--json` prints for a command that failed. */
+export interface ErrorDocument {
+  readonly error: { readonly message: string; readonly exitCode: number };
+}
+
+/** What a process ends with after this error. */
+export function exitCodeFor(error: unknown): number {
+  if (error instanceof ClientError) return error.exitCode;
+  if (error instanceof ServiceError) return error.kind.exit;
+  if (error instanceof Errors.CLIError) return error.oclif.exit ?? exitCodes.usage;
+  return exitCodes.failed satisfies ExitCode;
+}
+
+/** oclif wraps what a flag's own parser says and repeats a hint; the sentence inside is what a person needs. */
+function messageOf(error: Error): string {
+  const message = error.message.replace(/\nSee more help with --help$/, '');
+  const parsing = /^Parsing (--\S+) \n\t([\s\S]*)$/.exec(message);
+  return parsing ? `Flag ${parsing[1]} ${parsing[2]}` : message;
+}
+
+/** What all commands share: one way to fail, and `--json`, with which stdout is one JSON document and nothing else. */
+export abstract class BaseCommand extends Command {
+  static override enableJsonFlag = true;
+
+  override async init(): Promise<void> {
+    tolerateClosedPipes();
+    await super.init();
+  }
+
+  override logJson(document: unknown): void {
+    writeOut(`${JSON.stringify(document, null, 2)}\n`);
+  }
+
+  override toErrorJson(error: Error): ErrorDocument {
+    const details = error instanceof ClientError ? error.details : {};
+    return { error: { message: messageOf(error), exitCode: exitCodeFor(error), ...details } };
+  }
+
+  /** One error handler: the message on stderr, or the document on stdout, and the exit code of the contract. */
+  protected override async catch(error: Error): Promise<void> {
+    if (error instanceof Errors.ExitError) throw error;
+    const exitCode = exitCodeFor(error);
+    if (this.jsonEnabled()) this.logJson(this.toErrorJson(error));
+    else this.#printError(error, exitCode);
+    process.exitCode = exitCode;
+  }
+
+  #printError(error: Error, exitCode: number): void {
+    writeErr(`Error: ${messageOf(error)}\n`);
+    if (exitCode === exitCodes.usage && error instanceof Errors.CLIError) {
+      writeErr(`See '${this.config.bin} ${this.id?.replaceAll(':', ' ')} --help'.\n`);
+    }
+    if (error instanceof HttpError && error.retryAfter) {
+      writeErr(`Try again in ${error.retryAfter} seconds.\n`);
+    }
+    if (process.env.DEBUG && error.stack) writeErr(`${error.stack}\n`);
+  }
+}

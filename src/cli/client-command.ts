@@ -1,0 +1,79 @@
+import type { Interfaces } from '@oclif/core';
+import type { Connection } from '../client/connection.js';
+import type { Reporter } from '../client/reporter.js';
+import { BaseCommand } from './base-command.js';
+import { connectionFlags } from './flags.js';
+import { type Interruption, watchInterruption } from './interruption.js';
+import type { Settings } from './settings.js';
+import { isInteractive, writeOut } from './streams.js';
+
+export type ConnectionFlags = Interfaces.InferredFlags<typeof connectionFlags>;
+
+/** A command that talks to a server: connects by flags, environment and profile, and lets go of everything at its end. */
+export abstract class ClientCommand extends BaseCommand {
+  static override baseFlags = connectionFlags;
+
+  readonly #closers: (() => void | Promise<void>)[] = [];
+  #interruption: Interruption | null = null;
+
+  /** Aborted by the first SIGINT or SIGTERM. */
+  protected get interruption(): AbortSignal {
+    if (!this.#interruption) {
+      this.#interruption = watchInterruption();
+      this.#closers.push(() => this.#interruption?.stop());
+    }
+    return this.#interruption.signal;
+  }
+
+  /** Flags, environment and profile as one. */
+  protected async settings(flags: ConnectionFlags): Promise<Settings> {
+    const { loadSettings } = await import('./settings.js');
+    return loadSettings(flags, this.config.configDir);
+  }
+
+  /** The connection that these settings describe; the modules that it needs are loaded here and not earlier. */
+  protected async connectTo(settings: Settings, flags: ConnectionFlags): Promise<Connection> {
+    const signal = this.interruption;
+    const { Connection } = await import('../client/connection.js');
+    const connection = new Connection({
+      server: settings.server,
+      token: settings.token,
+      connectTimeout: flags['connect-timeout'],
+      readTimeout: flags['read-timeout'],
+      signal,
+    });
+    this.#closers.push(() => connection.close());
+    return connection;
+  }
+
+  protected async connect(flags: ConnectionFlags): Promise<Connection> {
+    return this.connectTo(await this.settings(flags), flags);
+  }
+
+  /** Bars and spinners where a person watches, plain lines elsewhere. */
+  protected async reporter(): Promise<Reporter> {
+    const { TextReporter } = await import('./text-reporter.js');
+    if (!isInteractive()) return new TextReporter(this.jsonEnabled());
+    const { TerminalReporter } = await import('./terminal-reporter.js');
+    const reporter = new TerminalReporter(this.jsonEnabled());
+    this.#closers.push(() => reporter.close());
+    return reporter;
+  }
+
+  /** Prints what the command was asked for; with `--json` the returned value is printed instead. */
+  protected async print(lines: readonly string[]): Promise<void> {
+    if (this.jsonEnabled() || lines.length === 0) return;
+    await writeOut(`${lines.join('\n')}\n`);
+  }
+
+  /** What an interruption breaks off may fail in many ways; the interruption is what happened. */
+  protected override async catch(error: Error): Promise<void> {
+    const signal = this.#interruption?.signal;
+    await super.catch(signal?.aborted && signal.reason instanceof Error ? signal.reason : error);
+  }
+
+  protected override async finally(error: Error | undefined): Promise<void> {
+    for (const close of this.#closers.splice(0).reverse()) await close();
+    await super.finally(error);
+  }
+}

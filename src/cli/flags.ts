@@ -1,0 +1,81 @@
+import { Flags } from '@oclif/core';
+import { UsageError } from '../client/errors.js';
+
+/** Flags that several commands share, each once, each with its environment variable (interface.md, Clients). */
+
+/** A time in seconds, with or without decimals. */
+export const seconds = Flags.custom<number>({
+  helpValue: 'SECONDS',
+  parse: async (input) => {
+    const value = Number(input);
+    if (input.trim() === '' || !Number.isFinite(value) || value <= 0 || value > 2_000_000) {
+      throw new UsageError(`must be a number of seconds above 0, got '${input}'`);
+    }
+    return value;
+  },
+});
+
+/** How to reach the server: every command that talks to one takes these. */
+export const connectionFlags = {
+  server: Flags.string({
+    helpGroup: 'SERVER',
+    helpValue: 'URL',
+    env: 'REMOTE_APP_SERVER',
+    description: 'Address of the server; http://127.0.0.1:8000 where nothing says otherwise',
+  }),
+  token: Flags.string({
+    helpGroup: 'SERVER',
+    env: 'SERVICE_API_TOKEN',
+    noCacheDefault: true,
+    description: 'Token; a file or the environment keeps it out of the process list',
+  }),
+  'token-file': Flags.string({
+    helpGroup: 'SERVER',
+    helpValue: 'FILE',
+    description: 'File that holds the token; it wins over --token',
+  }),
+  profile: Flags.string({
+    helpGroup: 'SERVER',
+    helpValue: 'NAME',
+    env: 'REMOTE_APP_PROFILE',
+    description: "Profile that 'remote-app login' wrote",
+  }),
+  'connect-timeout': seconds({
+    helpGroup: 'SERVER',
+    default: 60,
+    description: 'Longest wait for a connection',
+  }),
+  'read-timeout': seconds({
+    helpGroup: 'SERVER',
+    default: 600,
+    description: 'Longest silence of a server that owes an answer',
+  }),
+};
+
+/** The app to run, for the commands that run one. */
+export const appFlag = Flags.string({
+  char: 'a',
+  helpValue: 'APP',
+  env: 'REMOTE_APP_APP',
+  description: 'App to run; where the server has only one, that one',
+});
+
+/** Where a result goes. */
+export const outputFlag = Flags.string({
+  char: 'o',
+  helpValue: 'DIR',
+  default: './Output',
+  description: 'Directory for result.zip and what is in it',
+});
+
+/** How long a result is waited for. */
+export const waitFlag = seconds({
+  default: 600,
+  description: 'Longest wait for the result once the log has ended',
+});
+
+/** How long a kill may take. */
+export const killTimeoutFlag = seconds({
+  default: 60,
+  description: 'Longest wait for a kill to take effect',
+});

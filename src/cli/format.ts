@@ -1,0 +1,34 @@
+const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+/** Bytes as a person reads them, in powers of 1024. */
+export function formatBytes(bytes: number): string {
+  const step = bytes < 1024 ? 0 : Math.min(Math.floor(Math.log2(bytes) / 10), units.length - 1);
+  const value = bytes / 1024 ** step;
+  return `${step === 0 ? value : value.toFixed(1)} ${units[step]}`;
+}
+
+/** Used of total, in GB as the service counts them. */
+export const formatMemory = (use: { used_gb: number; total_gb: number }): string =>
+  `${use.used_gb.toFixed(1)} of ${use.total_gb.toFixed(1)} GB`;
+
+/**
+ * Rows under a heading, columns aligned.
+ * @returns lines without trailing blanks
+ */
+export function formatTable(heading: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  const all = [heading, ...rows];
+  const widths = heading.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  return all.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+/** Names and values below one another, values aligned; what has no value is left out. */
+export function formatPairs(pairs: readonly (readonly [string, string | null])[]): string[] {
+  const shown = pairs.filter((pair): pair is readonly [string, string] => pair[1] !== null && pair[1] !== '');
+  const width = Math.max(0, ...shown.map(([name]) => name.length));
+  return shown.map(([name, value]) => `${name.padEnd(width)}  ${value}`);
+}

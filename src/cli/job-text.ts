@@ -1,0 +1,45 @@
+import type { JobView } from '../contract/job.js';
+import { formatPairs, formatTable } from './format.js';
+
+/** Minutes are enough for a person; `--json` has the rest. */
+const time = (iso: string | null | undefined): string | null =>
+  iso ? iso.replace('T', ' ').replace(/(:\d\d):\d\d(\.\d+)?/, '$1') : null;
+
+const gpus = (job: JobView): string | null => job.assigned_gpus?.join(',') || null;
+
+const queue = (job: JobView): string | null =>
+  job.queue_position ? `${job.queue_position} in the queue` : null;
+
+/** One job, one fact a line. A server may tell less than all of them. */
+export function describeJob(job: JobView): string[] {
+  return formatPairs([
+    ['Job', job.job_id],
+    ['Status', job.status],
+    ['Error', job.error],
+    ['Operation', job.operation ?? null],
+    ['App', job.app ?? null],
+    ['Position', queue(job)],
+    ['Waiting for', job.waiting_for ?? null],
+    ['GPUs', gpus(job)],
+    ['Created', time(job.created_at)],
+    ['Started', time(job.started_at)],
+    ['Finished', time(job.finished_at)],
+    ['Kept until', time(job.expires_at)],
+  ]);
+}
+
+/** Jobs as a table, in the order of the server. */
+export function listJobs(jobs: readonly JobView[]): string[] {
+  if (jobs.length === 0) return [];
+  return formatTable(
+    ['JOB', 'STATUS', 'OPERATION', 'APP', 'GPUS', 'CREATED'],
+    jobs.map((job) => [
+      job.job_id,
+      job.status,
+      job.operation ?? '',
+      job.app ?? '',
+      gpus(job) ?? '',
+      time(job.created_at) ?? '',
+    ]),
+  );
+}

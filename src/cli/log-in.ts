@@ -1,0 +1,54 @@
+import type { Connection } from '../client/connection.js';
+import { defaultProfile, writeProfile } from '../client/profiles.js';
+import { readServerUrl, showServerUrl } from '../client/server-url.js';
+import { readSecret } from './prompt.js';
+import {
+  type ConnectionChoices,
+  checkToken,
+  defaultServer,
+  resolveSettings,
+  type Settings,
+} from './settings.js';
+import { writeErr } from './streams.js';
+
+export interface LoginFlags extends ConnectionChoices {
+  readonly app?: string | undefined;
+  /** Seconds. */
+  readonly timeout: number;
+}
+
+export interface Login {
+  readonly profile: string;
+  readonly server: string;
+  /** Where the profile is. */
+  readonly file: string;
+}
+
+/** Whether what is sent there can be read on the way (spec.md, What the service does). */
+function isOpenToTheNetwork(server: string): boolean {
+  const { protocol, hostname } = new URL(server);
+  return protocol === 'http:' && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+}
+
+/**
+ * Checks an address and a token against the server, then writes them as a profile. An empty token is one for a
+ * server that asks for none.
+ */
+export async function logIn(
+  flags: LoginFlags,
+  configDir: string,
+  connect: (settings: Settings) => Promise<Connection>,
+): Promise<Login> {
+  const server = showServerUrl(readServerUrl(flags.server || defaultServer));
+  const given = resolveSettings(flags, null).token;
+  const token = given ?? checkToken(await readSecret(`Token for ${server}: `), 'stdin');
+  if (token && isOpenToTheNetwork(server)) {
+    writeErr(`Warning: ${server} is plain HTTP: the token and the volumes travel unencrypted.\n`);
+  }
+  const connection = await connect({ server, token, app: undefined });
+  const { health } = await import('../client/api.js');
+  await health(connection, flags.timeout);
+  const name = flags.profile || defaultProfile;
+  const profile = { server, ...(token ? { token } : {}), ...(flags.app ? { app: flags.app } : {}) };
+  return { profile: name, server, file: writeProfile(configDir, name, profile) };
+}

@@ -1,0 +1,52 @@
+import { Flags, type Interfaces } from '@oclif/core';
+import { carriesFiles, type Field, type FieldKind, flagName } from '../contract/fields.js';
+import { type OperationName, operationOf } from '../contract/operations.js';
+
+/** What help texts show for a value of each kind. */
+const placeholders: Readonly<Record<FieldKind, string>> = {
+  files: 'PATH[,PATH]',
+  archive: 'PATH',
+  integer: 'N',
+  number: 'X',
+  boolean: '',
+  name: 'NAME',
+  path: 'FILE',
+  paths: 'NAME[,NAME]',
+  gpus: 'ID[,ID]',
+  integers: 'N[,N]',
+  overrides: 'NAME=VALUE',
+};
+
+/** Other spellings of a flag: as the form has it, with underscores. */
+function aliases(field: Field): string[] {
+  const name = flagName(field);
+  return field.name === name ? [] : [field.name];
+}
+
+/**
+ * The flag of one field. Values stay text here: contract/values.ts reads them, as it does on the server. What can be
+ * given more than once takes one value each time, so that it never swallows a path that follows it.
+ */
+function fieldFlag(field: Field): Interfaces.Flag<unknown> {
+  const known = field.default === undefined ? '' : ` [default: ${field.default}]`;
+  const shared = {
+    aliases: aliases(field),
+    description: field.help + known,
+    helpGroup: carriesFiles(field) ? 'FILES' : 'APP',
+    ...(field.char ? { char: field.char as Interfaces.AlphabetLowercase } : {}),
+  };
+  if (field.kind === 'boolean')
+    return Flags.boolean({ ...shared, allowNo: true }) as Interfaces.Flag<unknown>;
+  const helpValue = placeholders[field.kind];
+  const repeats = field.kind === 'files' || field.kind === 'overrides';
+  return (
+    repeats
+      ? Flags.string({ ...shared, helpValue, multiple: true, multipleNonGreedy: true })
+      : Flags.string({ ...shared, helpValue })
+  ) as Interfaces.Flag<unknown>;
+}
+
+/** The flags of an operation: one for each of its fields in the operations table, and no other. */
+export function operationFlags(name: OperationName): Record<string, Interfaces.Flag<unknown>> {
+  return Object.fromEntries(operationOf(name).fields.map((field) => [flagName(field), fieldFlag(field)]));
+}

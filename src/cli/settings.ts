@@ -1,0 +1,61 @@
+import { readFileSync } from 'node:fs';
+import { UsageError } from '../client/errors.js';
+import { type Profile, readProfile } from '../client/profiles.js';
+import { readServerUrl, showServerUrl } from '../client/server-url.js';
+
+export const defaultServer = 'http://127.0.0.1:8000';
+
+/** What flags and environment say; oclif has put the one before the other already. */
+export interface ConnectionChoices {
+  readonly server?: string | undefined;
+  readonly token?: string | undefined;
+  readonly 'token-file'?: string | undefined;
+  readonly profile?: string | undefined;
+}
+
+export interface Settings {
+  readonly server: string;
+  readonly token: string | undefined;
+  /** The profile's app. */
+  readonly app: string | undefined;
+}
+
+/**
+ * Reads a token that a person typed or a file held.
+ * @throws UsageError for one that no header can carry; the message does not show it
+ */
+export function checkToken(text: string, source: string): string | undefined {
+  const token = text.trim();
+  if (token === '') return undefined;
+  if (!/^[\x21-\x7e]+$/.test(token))
+    throw new UsageError(`The token of ${source} holds characters that no token has`);
+  return token;
+}
+
+function tokenOfFile(file: string): string | undefined {
+  try {
+    return checkToken(readFileSync(file, 'utf8'), file);
+  } catch (cause) {
+    if (cause instanceof UsageError) throw cause;
+    throw new UsageError(`The token file cannot be read: ${(cause as Error).message}`, { cause });
+  }
+}
+
+const sameServer = (a: string, b: string): boolean =>
+  showServerUrl(readServerUrl(a)) === showServerUrl(readServerUrl(b));
+
+/**
+ * Flag, then environment, then profile, then default (interface.md, Clients). A profile's token is for the profile's
+ * server: it is not sent to another one that a flag or the environment names.
+ */
+export function resolveSettings(choices: ConnectionChoices, profile: Profile | null): Settings {
+  const server = choices.server || profile?.server || defaultServer;
+  const file = choices['token-file'];
+  const given = file ? tokenOfFile(file) : checkToken(choices.token ?? '', '--token');
+  const own = profile && sameServer(profile.server, server) ? profile : null;
+  return { server, token: given ?? own?.token, app: own?.app };
+}
+
+/** The same, with the profile read from the configuration directory. */
+export const loadSettings = (choices: ConnectionChoices, configDir: string): Settings =>
+  resolveSettings(choices, readProfile(configDir, choices.profile || null));

@@ -1,0 +1,37 @@
+import type { Connection } from '../client/connection.js';
+import { UsageError } from '../client/errors.js';
+import type { Reporter } from '../client/reporter.js';
+import type { AppList, AppView } from '../contract/app-manifest.js';
+import { describeApp } from './app-text.js';
+
+export type AppsSummary =
+  | AppList
+  | AppView
+  | { readonly app: string; readonly config: string; readonly files: number };
+
+export interface ShownApps {
+  readonly lines: readonly string[];
+  readonly summary: AppsSummary;
+}
+
+/** Lists the apps, describes one, or downloads the configuration of one to a directory. */
+export async function showApps(
+  connection: Connection,
+  id: string | undefined,
+  configDirectory: string | undefined,
+  reporter: Reporter,
+): Promise<ShownApps> {
+  const { app, apps } = await import('../client/api.js');
+  if (configDirectory !== undefined) {
+    if (!id) throw new UsageError('Name the app whose configuration you want');
+    const { saveAppConfig } = await import('../client/app-config.js');
+    const { output, files } = await saveAppConfig(connection, id, configDirectory, reporter);
+    return { lines: [output], summary: { app: id, config: output, files } };
+  }
+  if (id) {
+    const view = await app(connection, id);
+    return { lines: describeApp(view), summary: view };
+  }
+  const list = await apps(connection);
+  return { lines: list, summary: { apps: list } };
+}

@@ -1,0 +1,98 @@
+import { UsageError } from '../client/errors.js';
+import { exists } from '../client/inputs.js';
+import type { PathGroups, Submission } from '../client/submission.js';
+import { FieldError } from '../contract/errors.js';
+import { type Field, type FieldValue, flagName } from '../contract/fields.js';
+import { type OperationName, operationOf } from '../contract/operations.js';
+import { readText } from '../contract/values.js';
+
+/** What oclif made of a command line. */
+export interface ParsedFlags {
+  readonly flags: Readonly<Record<string, unknown>>;
+  /** Positional arguments, in their order. */
+  readonly paths: readonly string[];
+}
+
+const named = (field: Field): string => `--${flagName(field)}`;
+
+/** Reads one flag's text as the server will; what it refuses is refused before anything is sent. */
+function read(field: Field, text: string): FieldValue | undefined {
+  try {
+    return readText({ ...field, name: named(field) }, text);
+  } catch (error) {
+    if (error instanceof FieldError) throw new UsageError(error.detail.replace(/^Field/, 'Flag'));
+    throw error;
+  }
+}
+
+/** A field's value, or undefined where its flag was not given or is empty. */
+function fieldValue(field: Field, given: unknown): FieldValue | undefined {
+  if (typeof given === 'boolean') return given;
+  if (typeof given === 'string') return read(field, given);
+  if (!Array.isArray(given)) return undefined;
+  const items = given.flatMap((text) => (read(field, String(text)) ?? []) as string[]);
+  return items.length > 0 ? items : undefined;
+}
+
+/** As a form spells it. */
+const wire = (value: FieldValue): string => (Array.isArray(value) ? value.join(',') : String(value));
+
+/** `A,B` is two paths, unless a file of that very name is there. */
+async function splitPaths(text: string): Promise<string[]> {
+  if (!text.includes(',') || (await exists(text))) return [text];
+  return text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+}
+
+/** The groups of a `files` field: the positional paths are the first one, each flag is one more. */
+async function groupsOf(field: Field, parsed: ParsedFlags): Promise<PathGroups> {
+  const given = parsed.flags[flagName(field)];
+  const flags = Array.isArray(given) ? await Promise.all(given.map((text) => splitPaths(String(text)))) : [];
+  const first = field.name === 'inputs' ? parsed.paths : [];
+  const groups = [first, ...flags].filter((group) => group.length > 0);
+  if (field.required && groups.length === 0) {
+    const positional = field.name === 'inputs' ? 'name files or directories, or ' : '';
+    throw new UsageError(`No ${field.name} given: ${positional}use ${named(field)} (${field.help})`);
+  }
+  return { field, groups };
+}
+
+function archiveOf(field: Field, { flags, paths }: ParsedFlags): Submission['archive'] {
+  const flag = flags[flagName(field)];
+  const given = [...paths, ...(typeof flag === 'string' && flag !== '' ? [flag] : [])];
+  if (given.length > 1) throw new UsageError(`One data set is enough, got: ${given.join(', ')}`);
+  const [path] = given;
+  if (path === undefined) throw new UsageError(`The data set is missing: name it, or give ${named(field)}`);
+  return { field, path };
+}
+
+/**
+ * What a command line asks the server to do. Nothing is sent that was not given: the server has the defaults.
+ * @throws UsageError naming the flag
+ */
+export async function readSubmission(
+  name: OperationName,
+  parsed: ParsedFlags,
+): Promise<Omit<Submission, 'app'>> {
+  const operation = operationOf(name);
+  const fields: Record<string, string> = {};
+  const options: Record<string, FieldValue> = {};
+  const files: PathGroups[] = [];
+  let archive: Submission['archive'] = null;
+  for (const field of operation.fields) {
+    if (field.kind === 'files') {
+      const groups = await groupsOf(field, parsed);
+      if (groups.groups.length > 0) files.push(groups);
+    } else if (field.kind === 'archive') {
+      archive = archiveOf(field, parsed);
+    } else {
+      const value = fieldValue(field, parsed.flags[flagName(field)]);
+      if (value === undefined) continue;
+      if (field.option) options[field.name] = value;
+      else fields[field.name] = wire(value);
+    }
+  }
+  return { operation, fields, options, files, archive };
+}

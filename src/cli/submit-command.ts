@@ -1,0 +1,73 @@
+import { Args, Flags, type Interfaces } from '@oclif/core';
+import type { FinishedJob } from '../client/run-job.js';
+import type { JobEnvelope } from '../contract/job.js';
+import type { OperationName } from '../contract/operations.js';
+import { ClientCommand, type ConnectionFlags } from './client-command.js';
+import { appFlag, killTimeoutFlag, outputFlag, waitFlag } from './flags.js';
+import { operationFlags } from './operation-flags.js';
+
+const runFlags = {
+  app: appFlag,
+  output: outputFlag,
+  wait: waitFlag,
+  'kill-timeout': killTimeoutFlag,
+  detach: Flags.boolean({ description: "Print the job's id alone and return at once" }),
+};
+
+type RunFlags = Interfaces.InferredFlags<typeof runFlags>;
+
+/** What `parse` makes of the command line of an operation. */
+export interface ParsedSubmit {
+  readonly flags: ConnectionFlags & RunFlags & Readonly<Record<string, unknown>>;
+  readonly args: { readonly paths?: readonly string[] | undefined };
+}
+
+/** All flags of an operation's command: those of its fields, and how to run it. */
+export const submitFlags = (name: OperationName) => ({ ...operationFlags(name), ...runFlags });
+
+/** Volumes; all that is no flag. */
+export const volumeArgs = {
+  paths: Args.string({
+    multiple: true,
+    ignoreStdin: true,
+    description: 'Files, globs or directories; a DICOM series or a .zarr store travels whole',
+  }),
+};
+
+/** The data set of a fine-tuning. */
+export const datasetArgs = {
+  paths: Args.string({
+    multiple: true,
+    ignoreStdin: true,
+    description: 'The data set: a directory, or a zip archive of one',
+  }),
+};
+
+/** A command that runs one operation: from the command line to the result on this machine. */
+export abstract class SubmitCommand extends ClientCommand {
+  protected async submit(name: OperationName, parsed: ParsedSubmit): Promise<FinishedJob | JobEnvelope> {
+    const { flags, args } = parsed;
+    const settings = await this.settings(flags);
+    const connection = await this.connectTo(settings, flags);
+    const [{ readSubmission }, { chooseApp }, { runJob, startJob }, reporter] = await Promise.all([
+      import('./submission.js'),
+      import('./app-choice.js'),
+      import('../client/run-job.js'),
+      this.reporter(),
+    ]);
+    // Read before anything is sent: a mistake in a flag needs no server to be found.
+    const submission = await readSubmission(name, { flags, paths: args.paths ?? [] });
+    const app = await chooseApp(connection, flags.app || settings.app);
+    const options = { reporter, killTimeout: flags['kill-timeout'] };
+    if (!flags.detach) {
+      return runJob(
+        connection,
+        { ...submission, app },
+        { ...options, output: flags.output, wait: flags.wait },
+      );
+    }
+    const envelope = await startJob(connection, { ...submission, app }, options);
+    await this.print([envelope.job_id]);
+    return envelope;
+  }
+}

@@ -1,0 +1,97 @@
+import { SingleBar } from 'cli-progress';
+import ora from 'ora';
+import type { Stage } from '../client/reporter.js';
+import { formatBytes } from './format.js';
+import { hasColour } from './streams.js';
+import { TextReporter } from './text-reporter.js';
+
+/** What a bar shows besides itself. */
+interface Figures {
+  readonly stage: Stage;
+  readonly moved: string;
+  readonly rate: string;
+}
+
+/** Tells what happens to a person at a terminal: bars for bytes, a spinner for waits, both on stderr alone. */
+export class TerminalReporter extends TextReporter {
+  readonly #spinner = ora({
+    stream: process.stderr,
+    // Ctrl-C is the command's own business: the spinner keeps its hands off the keyboard and the cursor.
+    discardStdin: false,
+    hideCursor: false,
+    color: hasColour() ? 'cyan' : false,
+  });
+  #bar: { stage: Stage; bar: SingleBar; since: number } | null = null;
+
+  override async line(text: string): Promise<boolean> {
+    this.#endBar();
+    const waited = this.#spinner.isSpinning;
+    if (waited) this.#spinner.clear();
+    const read = await super.line(text);
+    if (waited) this.#spinner.render();
+    return read;
+  }
+
+  override note(text: string): void {
+    this.#endBar();
+    const waited = this.#spinner.isSpinning;
+    if (waited) this.#spinner.clear();
+    super.note(text);
+    if (waited) this.#spinner.render();
+  }
+
+  override waiting(what: string | null = null): void {
+    this.#endBar();
+    if (what === null) {
+      if (this.#spinner.isSpinning) this.#spinner.stop();
+    } else if (this.#spinner.isSpinning) {
+      this.#spinner.text = what;
+    } else {
+      this.#spinner.start(what);
+    }
+  }
+
+  override progress(stage?: Stage, done = 0, total = 0): void {
+    if (stage === undefined) return;
+    if (total === 0) {
+      this.waiting(`${stage} ${formatBytes(done)}`);
+      return;
+    }
+    if (this.#spinner.isSpinning) this.#spinner.stop();
+    if (this.#bar?.stage !== stage) this.#startBar(stage, total);
+    if (!this.#bar) return;
+    const elapsed = Math.max((performance.now() - this.#bar.since) / 1000, 0.001);
+    this.#bar.bar.setTotal(total);
+    this.#bar.bar.update(done, figures(stage, done, total, done / elapsed));
+    if (done >= total) this.#endBar();
+  }
+
+  override close(): void {
+    this.waiting(null);
+  }
+
+  #startBar(stage: Stage, total: number): void {
+    this.#endBar();
+    const bar = new SingleBar({
+      stream: process.stderr,
+      format: '{stage} [{bar}] {percentage}% {moved} {rate} ETA {eta_formatted}',
+      barsize: 24,
+      etaBuffer: 50,
+    });
+    bar.start(total, 0, figures(stage, 0, total, 0));
+    this.#bar = { stage, bar, since: performance.now() };
+  }
+
+  #endBar(): void {
+    this.#bar?.bar.stop();
+    this.#bar = null;
+  }
+}
+
+function figures(stage: Stage, done: number, total: number, rate: number): Figures {
+  return {
+    stage,
+    moved: `${formatBytes(done)} of ${formatBytes(total)}`,
+    rate: `${formatBytes(Math.round(rate))}/s`,
+  };
+}

@@ -1,0 +1,26 @@
+import type { Reporter } from '../client/reporter.js';
+import { writeErr, writeOut } from './streams.js';
+
+/**
+ * Tells what happens where nobody watches: log lines on stdout (on stderr with `--json`, where stdout is one
+ * document), hints on stderr, neither bars nor colours.
+ */
+export class TextReporter implements Reporter {
+  constructor(readonly json: boolean) {}
+
+  async line(text: string): Promise<boolean> {
+    if (!this.json) return writeOut(`${text}\n`);
+    writeErr(`${text}\n`);
+    return true;
+  }
+
+  note(text: string): void {
+    writeErr(`${text}\n`);
+  }
+
+  waiting(): void {}
+
+  progress(): void {}
+
+  close(): void {}
+}

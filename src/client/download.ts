@@ -1,0 +1,128 @@
+import type { FileHandle } from 'node:fs/promises';
+import type { Writable } from 'node:stream';
+import { exitCodes } from '../contract/errors.js';
+import { backoff, pause } from './backoff.js';
+import { type Connection, header, type Reply } from './connection.js';
+import { ClientError, isTransient, TransportError } from './errors.js';
+
+/** Where downloaded bytes go. */
+export interface Sink {
+  /** Makes `offset` the place of the next byte; false where that cannot be. */
+  seek(offset: number): Promise<boolean>;
+  /** Resolves when the next piece is welcome; false where nobody takes any more. */
+  write(chunk: Buffer): Promise<boolean>;
+}
+
+/** Writes into an open file, which can start over. */
+export function fileSink(file: FileHandle): Sink {
+  let position = 0;
+  return {
+    async seek(offset) {
+      position = offset;
+      await file.truncate(offset);
+      return true;
+    },
+    async write(chunk) {
+      for (let done = 0; done < chunk.length; ) {
+        const { bytesWritten } = await file.write(chunk, done, chunk.length - done, position);
+        done += bytesWritten;
+        position += bytesWritten;
+      }
+      return true;
+    },
+  };
+}
+
+/** Writes into a pipe, which takes every byte once; a reader that leaves ends the download quietly. */
+export function streamSink(stream: Writable): Sink {
+  let position = 0;
+  return {
+    async seek(offset) {
+      return offset === position;
+    },
+    write: (chunk) =>
+      new Promise((resolve, reject) => {
+        stream.write(chunk, (error) => {
+          position += chunk.length;
+          if (!error) resolve(true);
+          else if ((error as NodeJS.ErrnoException).code === 'EPIPE') resolve(false);
+          else reject(error);
+        });
+      }),
+  };
+}
+
+export interface DownloadOptions {
+  /** Bytes so far, and in all: 0 where that is not known. */
+  readonly onProgress?: ((bytes: number, total: number) => void) | undefined;
+}
+
+/** How often a download may break without one byte more. */
+const failuresAllowed = 6;
+
+const strongTag = (reply: Reply): string | undefined => {
+  const tag = header(reply, 'etag');
+  return tag?.startsWith('W/') ? undefined : tag;
+};
+
+/** First byte and whole size that a 206 speaks of. */
+function contentRange(reply: Reply): { start: number; total: number } | null {
+  const match = /^bytes (\d+)-\d+\/(\d+)$/.exec(header(reply, 'content-range') ?? '');
+  return match ? { start: Number(match[1]), total: Number(match[2]) } : null;
+}
+
+/**
+ * Downloads what `request` opens into `sink`. A download that breaks goes on where it stopped (`Range`), as long as
+ * the server says that it is still the same file (`If-Range` with its `ETag`); otherwise it starts over.
+ * @param request sends the request with these headers more; throws for every refusal but 416
+ * @returns the bytes, or null where the sink's reader left
+ */
+export async function download(
+  connection: Connection,
+  request: (headers: Readonly<Record<string, string>>) => Promise<Reply>,
+  sink: Sink,
+  options: DownloadOptions = {},
+): Promise<number | null> {
+  let offset = 0;
+  let tag: string | undefined;
+  let failures = 0;
+  for (;;) {
+    try {
+      const resume = offset > 0 ? tag : undefined;
+      const reply = await request(
+        resume === undefined ? {} : { range: `bytes=${offset}-`, 'if-range': resume },
+      );
+      const range = reply.statusCode === 206 ? contentRange(reply) : null;
+      const goesOn = resume !== undefined && range?.start === offset && strongTag(reply) === resume;
+      if (reply.statusCode !== 200 && !goesOn) {
+        // A range that nobody asked for, or that the server has no more: from the beginning, then.
+        await reply.body.dump();
+        tag = undefined;
+        throw new TransportError('broken', `${connection.server} cannot go on with the download`);
+      }
+      const start = goesOn ? offset : 0;
+      if (!(await sink.seek(start))) {
+        await reply.body.dump();
+        throw new ClientError('The download broke and cannot go on; start it again', exitCodes.notReached);
+      }
+      offset = start;
+      tag = strongTag(reply);
+      const total = range?.total ?? Number(header(reply, 'content-length') ?? 0);
+      for await (const chunk of reply.body as AsyncIterable<Buffer>) {
+        if (!(await sink.write(chunk))) return null;
+        offset += chunk.length;
+        failures = 0;
+        options.onProgress?.(offset, total);
+      }
+      if (total > 0 && offset !== total) {
+        throw new TransportError('broken', `The download ended after ${offset} of ${total} bytes`);
+      }
+      return offset;
+    } catch (cause) {
+      const error = connection.explain(cause);
+      failures += 1;
+      if (!isTransient(error) || failures > failuresAllowed) throw error;
+      await pause(backoff(failures - 1), connection.signal);
+    }
+  }
+}

@@ -1,0 +1,78 @@
+import type { Stats } from 'node:fs';
+import { readdir, realpath, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { UsageError } from './errors.js';
+import { isDicomSeries, isHidden, isZarrStore } from './volumes.js';
+
+/** One volume to send: a file, or a directory that travels whole (a DICOM series, a Zarr store). */
+export interface Unit {
+  readonly kind: 'file' | 'series' | 'store';
+  readonly path: string;
+  /** Bytes of a file; 0 for a directory, whose archive is not made yet. */
+  readonly size: number;
+}
+
+const globCharacters = /[*?[\]{}!]/;
+
+const byName = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+async function statOf(target: string): Promise<Stats | null> {
+  try {
+    return await stat(target);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return null;
+    throw new UsageError(`'${target}' cannot be read: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** Whether something lies at that path; a list is split at its commas only where nothing does. */
+export const exists = async (target: string): Promise<boolean> => (await statOf(target)) !== null;
+
+async function unitsOf(target: string, stats: Stats, ancestors: readonly string[]): Promise<Unit[]> {
+  if (stats.isFile()) return [{ kind: 'file', path: target, size: stats.size }];
+  if (!stats.isDirectory()) throw new UsageError(`'${target}' is neither a file nor a directory`);
+  const real = await realpath(target);
+  if (ancestors.includes(real)) return [];
+  if (await isZarrStore(real)) return [{ kind: 'store', path: target, size: 0 }];
+  if (await isDicomSeries(real)) return [{ kind: 'series', path: target, size: 0 }];
+  const units: Unit[] = [];
+  for (const name of (await readdir(target)).sort(byName)) {
+    if (isHidden(name)) continue;
+    const child = path.join(target, name);
+    const childStats = await statOf(child);
+    // A link that leads nowhere, a socket, a FIFO: nobody asked for these by name.
+    if (!childStats || !(childStats.isFile() || childStats.isDirectory())) continue;
+    units.push(...(await unitsOf(child, childStats, [...ancestors, real])));
+  }
+  return units;
+}
+
+async function matches(pattern: string): Promise<string[]> {
+  if (!globCharacters.test(pattern)) return [];
+  const { glob } = await import('tinyglobby');
+  const posix = process.platform === 'win32' ? pattern.replaceAll('\\', '/') : pattern;
+  const found = await glob(posix, { onlyFiles: false, expandDirectories: false, dot: false });
+  return found.map((each) => each.replace(/\/$/, '')).sort(byName);
+}
+
+/**
+ * The volumes that paths name (interface.md, Clients): files as they are, globs in name order, directories walked
+ * in name order without their hidden files. A DICOM series and a `.zarr` store count as one volume.
+ * @throws UsageError for a path that names nothing
+ */
+export async function collectUnits(paths: readonly string[]): Promise<Unit[]> {
+  const units: Unit[] = [];
+  for (const given of paths) {
+    const stats = await statOf(given);
+    const targets = stats ? [given] : await matches(given);
+    if (targets.length === 0) throw new UsageError(`'${given}' names no file`);
+    const before = units.length;
+    for (const target of targets) {
+      const targetStats = stats ?? (await statOf(target));
+      if (targetStats) units.push(...(await unitsOf(target, targetStats, [])));
+    }
+    if (units.length === before) throw new UsageError(`'${given}' holds no file to send`);
+  }
+  return units;
+}

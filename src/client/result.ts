@@ -1,0 +1,46 @@
+import path from 'node:path';
+import type { Writable } from 'node:stream';
+import { type AwaitOptions, awaitResult } from './await-result.js';
+import type { Connection } from './connection.js';
+import { download, streamSink } from './download.js';
+import { type SavedArchive, saveArchive } from './save-archive.js';
+
+/** Name under which a result is saved (spec.md, Job control). */
+export const archiveName = 'result.zip';
+
+/**
+ * Waits for a job's result, saves it as `result.zip` in `directory` and extracts it there (spec.md, Job control).
+ * @throws JobFailed for a job that ended without one; ClientError (exit 3) when the wait is over; ArchiveError
+ */
+export async function saveResult(
+  connection: Connection,
+  jobId: string,
+  directory: string,
+  options: AwaitOptions,
+): Promise<SavedArchive> {
+  const archive = path.join(directory, archiveName);
+  return saveArchive(
+    connection,
+    (headers) => awaitResult(connection, jobId, headers, options),
+    archive,
+    options.reporter,
+  );
+}
+
+/**
+ * Waits for a job's result and writes the zip to a stream.
+ * @returns its bytes, or null where the stream's reader left
+ */
+export function streamResult(
+  connection: Connection,
+  jobId: string,
+  stream: Writable,
+  options: AwaitOptions,
+): Promise<number | null> {
+  return download(
+    connection,
+    (headers) => awaitResult(connection, jobId, headers, options),
+    streamSink(stream),
+    { onProgress: (bytes, total) => options.reporter.progress('Downloading', bytes, total) },
+  );
+}

@@ -1,0 +1,158 @@
+import { exitCodes } from '../contract/errors.js';
+import type { JobEnvelope } from '../contract/job.js';
+import { servicePrefix } from '../contract/log-stream.js';
+import type { Operation } from '../contract/operations.js';
+import { job, kill } from './api.js';
+import type { Connection } from './connection.js';
+import { ClientError, JobFailed } from './errors.js';
+import { followLog } from './log-stream.js';
+import type { Reporter } from './reporter.js';
+import { saveResult } from './result.js';
+import type { SavedArchive } from './save-archive.js';
+import { stage } from './staging.js';
+import type { Submission } from './submission.js';
+import { submit, unacknowledged } from './submit.js';
+
+export interface RunOptions {
+  readonly reporter: Reporter;
+  /** Longest time for a kill to take effect, in seconds. */
+  readonly killTimeout: number;
+}
+
+export interface FinishOptions extends RunOptions {
+  /** Where the result goes. */
+  readonly output: string;
+  /** Longest wait for the result once the log has ended, in seconds. */
+  readonly wait: number;
+}
+
+/** A job that is done and whose result lies on this machine. */
+export interface FinishedJob extends SavedArchive {
+  readonly job_id: string;
+  readonly status: 'done';
+  readonly app: string;
+  readonly operation: Operation['segment'];
+}
+
+/** Kills a job for which nobody waits any more, and says what came of it; it never throws. */
+async function killAndTell(
+  connection: Connection,
+  jobId: string,
+  why: string,
+  options: RunOptions,
+): Promise<void> {
+  const { reporter, killTimeout } = options;
+  reporter.note(`${why}: killing remote job ${jobId}`);
+  try {
+    const { status } = await kill(connection, jobId, killTimeout);
+    reporter.note(`Remote job ${jobId} is ${status}`);
+  } catch (error) {
+    reporter.note(`Remote job ${jobId} may still run: ${(error as Error).message}`);
+  }
+}
+
+/** Runs what waits for a job; an interruption kills the job before it goes on. */
+async function killedOnInterrupt<T>(
+  connection: Connection,
+  jobId: string,
+  options: RunOptions,
+  wait: () => Promise<T>,
+): Promise<T> {
+  try {
+    connection.signal?.throwIfAborted();
+    return await wait();
+  } catch (error) {
+    if (connection.signal?.aborted) await killAndTell(connection, jobId, 'Interrupted', options);
+    throw error;
+  }
+}
+
+/**
+ * Submits a job: packs what has to be packed, uploads, and makes sure that the server read every option that was
+ * sent; a job for which it did not is killed (spec.md, Job options field).
+ */
+export async function startJob(
+  connection: Connection,
+  submission: Submission,
+  options: RunOptions,
+): Promise<JobEnvelope> {
+  const staged = await stage(submission, options.reporter, connection.signal);
+  let envelope: JobEnvelope;
+  try {
+    envelope = await submit(connection, submission, staged, options.reporter);
+  } finally {
+    await staged.remove();
+  }
+  return killedOnInterrupt(connection, envelope.job_id, options, async () => {
+    const ignored = unacknowledged(submission, envelope);
+    if (ignored.length === 0) return envelope;
+    await killAndTell(connection, envelope.job_id, 'The server did not read every option', options);
+    throw new ClientError(`The server did not acknowledge: ${ignored.join(', ')}`, exitCodes.failed, {
+      job_id: envelope.job_id,
+      ignored_options: ignored,
+    });
+  });
+}
+
+/** What a failed job's error carries: its state comes from the server, where that can still be asked. */
+async function failureOf(connection: Connection, jobId: string, message: string): Promise<JobFailed> {
+  const view = await job(connection, jobId).catch(() => null);
+  return new JobFailed(jobId, view?.status === 'killed' ? 'killed' : 'error', view?.error ?? message);
+}
+
+/**
+ * Follows a job's log to its end.
+ * @returns how many lines came; null where nobody read on
+ * @throws JobFailed for a job that failed or was killed
+ */
+export async function followToEnd(
+  connection: Connection,
+  jobId: string,
+  options: { reporter: Reporter; since?: number | undefined; persistent?: boolean; readOn?: boolean },
+): Promise<number | null> {
+  const { reporter } = options;
+  const onDrop = (error: Error) => reporter.note(`${error.message}; connecting again`);
+  let lines = 0;
+  reporter.waiting(`Waiting for job ${jobId}`);
+  try {
+    const events = followLog(connection, jobId, {
+      since: options.since,
+      persistent: options.persistent,
+      patience: connection.readTimeout,
+      onDrop,
+    });
+    for await (const event of events) {
+      if (event.kind === 'error') throw await failureOf(connection, jobId, event.message);
+      if (event.kind === 'done') break;
+      lines += 1;
+      // The service's own lines tell of the queue: until the app speaks, the job is waited for.
+      if (event.line.startsWith(servicePrefix)) reporter.waiting(event.line.slice(servicePrefix.length));
+      else reporter.waiting(null);
+      if (!(await reporter.line(event.line)) && !options.readOn) return null;
+    }
+    return lines;
+  } finally {
+    reporter.waiting(null);
+  }
+}
+
+/**
+ * Runs one operation from the files on this machine to the result on this machine. An interruption kills the
+ * remote job; another failure leaves it, so that its result can be fetched later.
+ */
+export async function runJob(
+  connection: Connection,
+  submission: Submission,
+  options: FinishOptions,
+): Promise<FinishedJob> {
+  const { reporter } = options;
+  const { job_id } = await startJob(connection, submission, options);
+  reporter.note(`Job ${job_id} is accepted`);
+  const saved = await killedOnInterrupt(connection, job_id, options, async () => {
+    await followToEnd(connection, job_id, { reporter, persistent: true, readOn: true });
+    return saveResult(connection, job_id, options.output, { wait: options.wait, reporter, persistent: true });
+  });
+  reporter.note(`Saved ${saved.files} file(s) in ${saved.output}`);
+  const { app, operation } = submission;
+  return { job_id, status: 'done', app, operation: operation.segment, ...saved };
+}

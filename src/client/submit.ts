@@ -1,0 +1,150 @@
+import { randomUUID } from 'node:crypto';
+import { exitCodes } from '../contract/errors.js';
+import type { JobEnvelope } from '../contract/job.js';
+import { submitPath } from '../contract/routes.js';
+import { backoff, pause } from './backoff.js';
+import { type Connection, type Reply, refusal } from './connection.js';
+import { ClientError, TransportError } from './errors.js';
+import { Multipart } from './multipart.js';
+import type { Reporter } from './reporter.js';
+import type { Staged } from './staging.js';
+import type { Submission } from './submission.js';
+
+/** How often a submission whose connection breaks is sent, all in all. */
+const attempts = 4;
+
+/**
+ * How long a repeated upload holds its body back, in milliseconds. A server refuses by the head of a request alone;
+ * a full-speed upload may be cut before that refusal is read, a held one is not.
+ */
+const holdBack = 1000;
+
+/** How long an interrupted command waits for the answer to a body that is sent whole, in milliseconds. */
+const lastWord = 5000;
+
+/**
+ * Ends one request: at once when `signal` is aborted while the body is under way; when the body has left, the job
+ * may exist already, and only the answer says under which id. Also ends it after a silence of `idle` seconds.
+ */
+class Upload {
+  readonly #controller = new AbortController();
+  readonly #onAbort = () => this.#interrupted();
+  #timer: NodeJS.Timeout | undefined;
+  #sent = 0;
+
+  constructor(
+    readonly length: number,
+    readonly idle: number,
+    readonly outer: AbortSignal | undefined,
+    readonly server: string,
+  ) {
+    outer?.addEventListener('abort', this.#onAbort, { once: true });
+    this.moved(0);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  moved(sent: number): void {
+    this.#sent = sent;
+    if (this.outer?.aborted) return;
+    clearTimeout(this.#timer);
+    const stalled = () =>
+      this.#controller.abort(
+        new TransportError('timeout', `${this.server} took nothing for ${this.idle} seconds`),
+      );
+    this.#timer = setTimeout(stalled, this.idle * 1000);
+  }
+
+  done(): void {
+    clearTimeout(this.#timer);
+    this.outer?.removeEventListener('abort', this.#onAbort);
+  }
+
+  #interrupted(): void {
+    clearTimeout(this.#timer);
+    const stop = () => this.#controller.abort(this.outer?.reason);
+    if (this.#sent < this.length) stop();
+    else this.#timer = setTimeout(stop, lastWord);
+  }
+}
+
+function readEnvelope(reply: Reply, text: string): JobEnvelope {
+  if (reply.statusCode >= 300) throw refusal(reply, text);
+  try {
+    const body = JSON.parse(text) as JobEnvelope | null;
+    if (typeof body?.job_id === 'string' && body.job_id !== '') return body;
+  } catch {
+    // Told below.
+  }
+  throw new ClientError('The server accepted the request but named no job', exitCodes.failed);
+}
+
+async function attempt(
+  connection: Connection,
+  path: string,
+  body: Multipart,
+  key: string,
+  held: boolean,
+  reporter: Reporter,
+): Promise<JobEnvelope> {
+  const upload = new Upload(body.length, connection.readTimeout, connection.signal, connection.server);
+  const onBytes = (sent: number) => {
+    upload.moved(sent);
+    reporter.progress('Uploading', sent, body.length);
+  };
+  try {
+    const reply = await connection.send(path, {
+      method: 'POST',
+      headers: {
+        'content-type': body.contentType,
+        'content-length': String(body.length),
+        'idempotency-key': key,
+      },
+      body: body.stream(onBytes, held ? () => pause(holdBack, upload.signal) : undefined),
+      headTimeout: 0,
+      signal: upload.signal,
+    });
+    return readEnvelope(reply, await connection.text(reply, upload.signal));
+  } finally {
+    upload.done();
+  }
+}
+
+/**
+ * Sends a submission (spec.md, Job submission). One whose connection broke before an answer is sent again under
+ * the same `Idempotency-Key`, so that it never becomes two jobs.
+ * @throws HttpError for a refusal; TransportError where every attempt broke
+ */
+export async function submit(
+  connection: Connection,
+  submission: Submission,
+  staged: Staged,
+  reporter: Reporter,
+): Promise<JobEnvelope> {
+  const body = new Multipart(staged.fields, staged.parts);
+  const path = submitPath(submission.app, submission.operation.segment);
+  const key = randomUUID();
+  for (let number = 0; ; number++) {
+    try {
+      return await attempt(connection, path, body, key, number > 0, reporter);
+    } catch (error) {
+      // Where the first attempt reaches nobody there is nobody; later ones may meet a server that restarts.
+      const worthwhile =
+        error instanceof TransportError &&
+        (error.fault === 'broken' || (error.fault === 'unreached' && number > 0));
+      if (!worthwhile || number + 1 >= attempts) throw error;
+      reporter.note(`${error.message}; sending it again`);
+      await pause(backoff(number, 500), connection.signal);
+    }
+  }
+}
+
+/** Names of the options that were sent and that the server did not say it read (spec.md, Job options field). */
+export function unacknowledged(submission: Submission, envelope: JobEnvelope): string[] {
+  const accepted: readonly unknown[] = Array.isArray(envelope.accepted_options)
+    ? envelope.accepted_options
+    : [];
+  return Object.keys(submission.options).filter((name) => !accepted.includes(name));
+}

@@ -1,0 +1,19 @@
+import { datasetArgs, SubmitCommand, submitFlags } from '../cli/submit-command.js';
+import type { FinishedJob } from '../client/run-job.js';
+import type { JobEnvelope } from '../contract/job.js';
+import { operations } from '../contract/operations.js';
+
+export default class FineTune extends SubmitCommand {
+  static override summary = operations.fine_tune.summary;
+  static override description = 'Packs a data set, fine-tunes on it and saves the new checkpoints.';
+  static override examples = [
+    '<%= config.bin %> fine-tune --gpu 0 --epochs 20 --lr 0.0001 ./dataset',
+    '<%= config.bin %> fine-tune -d dataset.zip --models fold_0.pt,fold_1.pt',
+  ];
+  static override args = datasetArgs;
+  static override flags = submitFlags('fine_tune');
+
+  async run(): Promise<FinishedJob | JobEnvelope> {
+    return this.submit('fine_tune', await this.parse(FineTune));
+  }
+}

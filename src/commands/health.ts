@@ -1,0 +1,24 @@
+import { ClientCommand } from '../cli/client-command.js';
+import { seconds } from '../cli/flags.js';
+
+export default class Health extends ClientCommand {
+  static override summary = 'Check that the server answers';
+  static override description =
+    'Ends with 0 where it does, 3 where it takes too long, 4 without a valid token, 5 where nothing is there.';
+  static override examples = [
+    '<%= config.bin %> health',
+    '<%= config.bin %> health --server https://gpu.example.org --timeout 5',
+  ];
+  static override flags = {
+    timeout: seconds({ default: 2, description: 'Longest wait for the answer' }),
+  };
+
+  async run(): Promise<{ status: string; server: string }> {
+    const { flags } = await this.parse(Health);
+    const connection = await this.connect(flags);
+    const { health } = await import('../client/api.js');
+    const { status } = await health(connection, flags.timeout);
+    await this.print([`${connection.server} is ${status}`]);
+    return { status, server: connection.server };
+  }
+}

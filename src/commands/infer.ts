@@ -1,0 +1,20 @@
+import { SubmitCommand, submitFlags, volumeArgs } from '../cli/submit-command.js';
+import type { FinishedJob } from '../client/run-job.js';
+import type { JobEnvelope } from '../contract/job.js';
+import { operations } from '../contract/operations.js';
+
+export default class Infer extends SubmitCommand {
+  static override summary = operations.infer.summary;
+  static override description = 'Uploads volumes, follows the log and saves the result in ./Output.';
+  static override examples = [
+    '<%= config.bin %> infer --gpu 0 ./scans',
+    '<%= config.bin %> infer --app tissue -i t1.nii.gz -i t2.nii.gz --tta 4 -o ./Segmentation',
+    '<%= config.bin %> infer ./scans --detach',
+  ];
+  static override args = volumeArgs;
+  static override flags = submitFlags('infer');
+
+  async run(): Promise<FinishedJob | JobEnvelope> {
+    return this.submit('infer', await this.parse(Infer));
+  }
+}

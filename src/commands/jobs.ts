@@ -1,0 +1,21 @@
+import { ClientCommand } from '../cli/client-command.js';
+import { listJobs } from '../cli/job-text.js';
+import type { JobList } from '../contract/job.js';
+
+export default class Jobs extends ClientCommand {
+  static override summary = 'List the jobs of the server';
+  static override description = 'Newest first. A job leaves the list when its result is removed.';
+  static override examples = [
+    '<%= config.bin %> jobs',
+    "<%= config.bin %> jobs --json | jq -r '.jobs[].job_id'",
+  ];
+
+  async run(): Promise<JobList> {
+    const { flags } = await this.parse(Jobs);
+    const connection = await this.connect(flags);
+    const { jobs } = await import('../client/api.js');
+    const list = await jobs(connection);
+    await this.print(listJobs(list));
+    return { jobs: list };
+  }
+}

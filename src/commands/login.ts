@@ -1,0 +1,30 @@
+import { Flags } from '@oclif/core';
+import { ClientCommand } from '../cli/client-command.js';
+import { appFlag } from '../cli/flags.js';
+import { type Login as LoginSummary, logIn } from '../cli/log-in.js';
+
+export default class Login extends ClientCommand {
+  static override summary = 'Keep the address and the token of a server';
+  static override description =
+    'Checks them, then writes a profile that only you can read. Without --token or --token-file the token is asked for, or read from stdin.';
+  static override examples = [
+    '<%= config.bin %> login --server https://gpu.example.org',
+    '<%= config.bin %> login --server https://gpu.example.org --profile lab < token.txt',
+  ];
+  static override flags = {
+    app: appFlag,
+    timeout: Flags.integer({
+      min: 1,
+      default: 10,
+      helpValue: 'SECONDS',
+      description: 'Longest wait for the answer',
+    }),
+  };
+
+  async run(): Promise<LoginSummary> {
+    const { flags } = await this.parse(Login);
+    const login = await logIn(flags, this.config.configDir, (settings) => this.connectTo(settings, flags));
+    await this.print([`Logged in to ${login.server}; the profile '${login.profile}' is in ${login.file}`]);
+    return login;
+  }
+}

@@ -1,0 +1,19 @@
+import { SubmitCommand, submitFlags, volumeArgs } from '../cli/submit-command.js';
+import type { FinishedJob } from '../client/run-job.js';
+import type { JobEnvelope } from '../contract/job.js';
+import { operations } from '../contract/operations.js';
+
+export default class Pipeline extends SubmitCommand {
+  static override summary = operations.pipeline.summary;
+  static override description = 'Inference, then evaluation, then uncertainty estimation, in one job.';
+  static override examples = [
+    '<%= config.bin %> pipeline --gpu 0 ./scans --gt ./labels',
+    '<%= config.bin %> pipeline ./scans --gt ./labels --no-uncertainty -o ./Report',
+  ];
+  static override args = volumeArgs;
+  static override flags = submitFlags('pipeline');
+
+  async run(): Promise<FinishedJob | JobEnvelope> {
+    return this.submit('pipeline', await this.parse(Pipeline));
+  }
+}

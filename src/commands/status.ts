@@ -1,0 +1,24 @@
+import { ClientCommand } from '../cli/client-command.js';
+import { jobArg } from '../cli/job-arg.js';
+import { describeJob } from '../cli/job-text.js';
+import type { JobView } from '../contract/job.js';
+
+export default class Status extends ClientCommand {
+  static override summary = 'Show the state of a job';
+  static override description =
+    'Shows what a job is doing, what it waits for, and until when its result is kept.';
+  static override examples = [
+    '<%= config.bin %> status 3f9a0c1b2d4e',
+    '<%= config.bin %> status 3f9a0c1b2d4e --json',
+  ];
+  static override args = { job: jobArg };
+
+  async run(): Promise<JobView> {
+    const { args, flags } = await this.parse(Status);
+    const connection = await this.connect(flags);
+    const { job } = await import('../client/api.js');
+    const view = await job(connection, args.job);
+    await this.print(describeJob(view));
+    return view;
+  }
+}

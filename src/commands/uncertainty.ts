@@ -1,0 +1,16 @@
+import { SubmitCommand, submitFlags, volumeArgs } from '../cli/submit-command.js';
+import type { FinishedJob } from '../client/run-job.js';
+import type { JobEnvelope } from '../contract/job.js';
+import { operations } from '../contract/operations.js';
+
+export default class Uncertainty extends SubmitCommand {
+  static override summary = operations.uncertainty.summary;
+  static override description = 'Takes the stacks that an inference with --uncertainty wrote.';
+  static override examples = ['<%= config.bin %> uncertainty --gpu 0 ./Output/stacks'];
+  static override args = volumeArgs;
+  static override flags = submitFlags('uncertainty');
+
+  async run(): Promise<FinishedJob | JobEnvelope> {
+    return this.submit('uncertainty', await this.parse(Uncertainty));
+  }
+}

@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+import { formatBytes, formatMemory, formatPairs, formatTable } from '../../src/cli/format.js';
+import { describeJob, listJobs } from '../../src/cli/job-text.js';
+import type { JobView } from '../../src/contract/job.js';
+
+test('bytes are counted in powers of 1024', () => {
+  expect([0, 1023, 1024, 1536, 6 * 1024 ** 3].map(formatBytes)).toEqual([
+    '0 B',
+    '1023 B',
+    '1.0 KiB',
+    '1.5 KiB',
+    '6.0 GiB',
+  ]);
+});
+
+test('memory is used of total', () => {
+  expect(formatMemory({ used_gb: 1.25, total_gb: 64 })).toBe('1.3 of 64.0 GB');
+});
+
+test('tables are aligned and end without blanks', () => {
+  expect(
+    formatTable(
+      ['A', 'LONG'],
+      [
+        ['wide cell', 'x'],
+        ['y', ''],
+      ],
+    ),
+  ).toEqual(['A          LONG', 'wide cell  x', 'y']);
+});
+
+test('pairs leave out what has no value', () => {
+  expect(
+    formatPairs([
+      ['Job', 'x'],
+      ['Status', 'done'],
+      ['Error', null],
+    ]),
+  ).toEqual(['Job     x', 'Status  done']);
+});
+
+test('a job of a server that tells little is told as far as it goes', () => {
+  const little = { job_id: 'ab', status: 'running', error: null } as JobView;
+  expect(describeJob(little)).toEqual(['Job     ab', 'Status  running']);
+  expect(listJobs([little])[1]).toBe('ab   running');
+  expect(listJobs([])).toEqual([]);
+});

@@ -1,0 +1,49 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { checkToken, defaultServer, loadSettings, resolveSettings } from '../../src/cli/settings.js';
+import { writeProfile } from '../../src/client/profiles.js';
+import { temporary } from '../client/support/temporary.js';
+
+const lab = { server: 'https://gpu.example.org/', token: 'profile-token', app: 'tissue' };
+
+describe('settings', () => {
+  test('come from flags and environment, then from the profile, then from the defaults', () => {
+    expect(resolveSettings({}, null)).toEqual({ server: defaultServer, token: undefined, app: undefined });
+    expect(resolveSettings({}, lab)).toEqual(lab);
+    expect(resolveSettings({ server: 'http://a:1', token: 't' }, lab)).toMatchObject({
+      server: 'http://a:1',
+      token: 't',
+    });
+  });
+
+  test("a profile's token goes to the profile's server and to no other", () => {
+    expect(resolveSettings({ server: 'https://other.example.org' }, lab)).toEqual({
+      server: 'https://other.example.org',
+      token: undefined,
+      app: undefined,
+    });
+    expect(resolveSettings({ server: 'https://gpu.example.org' }, lab).token).toBe('profile-token');
+  });
+
+  test('a token file wins over a token, and is read without its line break', async () => {
+    await using directory = await temporary();
+    const file = path.join(directory.path, 'token');
+    await writeFile(file, 'from-file\n');
+    expect(resolveSettings({ 'token-file': file, token: 'from-env' }, lab).token).toBe('from-file');
+    expect(() => resolveSettings({ 'token-file': `${file}x` }, null)).toThrow(/cannot be read/);
+  });
+
+  test('a token that no header can carry is refused without being shown', () => {
+    expect(() => checkToken('sec ret', '--token')).toThrow(/--token/);
+    expect(() => checkToken('sec ret', '--token')).not.toThrow(/sec ret/);
+  });
+
+  test('a profile is the one that is named, else the default one', async () => {
+    await using directory = await temporary();
+    writeProfile(directory.path, 'lab', lab);
+    expect(loadSettings({ profile: 'lab' }, directory.path)).toEqual(lab);
+    expect(loadSettings({}, directory.path).server).toBe(defaultServer);
+    expect(() => loadSettings({ profile: 'home' }, directory.path)).toThrow(/home/);
+  });
+});

@@ -1,0 +1,130 @@
+import { randomBytes } from 'node:crypto';
+import { open, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { PassThrough } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { describe, expect, test } from 'vitest';
+import { download, fileSink, streamSink } from '../../src/client/download.js';
+import { connectTo } from './support/connect.js';
+import { type Handler, ScriptedServer } from './support/scripted-server.js';
+import { temporary } from './support/temporary.js';
+
+const content = randomBytes(300_000);
+const other = randomBytes(200_000);
+
+/** Sends `bytes` but cuts the connection behind `until` of them. */
+function cutAt(bytes: Buffer, until: number, etag: string | null): Handler {
+  return (_, response) => {
+    response.writeHead(200, { 'content-length': bytes.length, ...(etag ? { etag } : {}) });
+    response.write(bytes.subarray(0, until), () => response.destroy());
+  };
+}
+
+const whole =
+  (bytes: Buffer, etag: string): Handler =>
+  (_, response) =>
+    void response.writeHead(200, { 'content-length': bytes.length, etag }).end(bytes);
+
+const rest =
+  (bytes: Buffer, etag: string, shift = 0): Handler =>
+  ({ headers }, response) => {
+    const from = Number(/bytes=(\d+)-/.exec(headers.range ?? '')?.[1]) + shift;
+    response.writeHead(206, {
+      'content-length': bytes.length - from,
+      'content-range': `bytes ${from}-${bytes.length - 1}/${bytes.length}`,
+      etag,
+    });
+    response.end(bytes.subarray(from));
+  };
+
+/** Downloads from a server that answers like this, request by request. */
+async function fetchAll(...handlers: Handler[]) {
+  const remaining = [...handlers];
+  await using directory = await temporary();
+  await using server = await ScriptedServer.start(async (...request) => {
+    await (remaining.shift() ?? ((_, response) => void response.writeHead(404).end()))(...request);
+  });
+  await using connection = connectTo(server.url);
+  const target = path.join(directory.path, 'file');
+  const file = await open(target, 'wx');
+  try {
+    const bytes = await download(connection, (headers) => connection.send('/', { headers }), fileSink(file));
+    const ranges = server.received.map(({ headers }) => headers.range);
+    return {
+      bytes,
+      ranges,
+      saved: await readFile(target),
+      ifRange: server.received.map((r) => r.headers['if-range']),
+    };
+  } finally {
+    await file.close();
+  }
+}
+
+describe('a download', () => {
+  test('arrives byte for byte', async () => {
+    const { bytes, saved } = await fetchAll(whole(content, '"a"'));
+    expect(bytes).toBe(content.length);
+    expect(saved.equals(content)).toBe(true);
+  });
+
+  test('that breaks goes on where it stopped, as long as it is the same file', async () => {
+    const { saved, ranges, ifRange } = await fetchAll(cutAt(content, 100_000, '"a"'), rest(content, '"a"'));
+    expect(saved.equals(content)).toBe(true);
+    expect(ranges[1]).toMatch(/^bytes=[1-9]\d*-$/);
+    expect(ifRange).toEqual([undefined, '"a"']);
+  });
+
+  test('starts over where the file changed meanwhile', async () => {
+    const { saved } = await fetchAll(cutAt(content, 100_000, '"a"'), whole(other, '"b"'));
+    expect(saved.equals(other)).toBe(true);
+  });
+
+  test('trusts no part of another file, or of another place', async () => {
+    const changed = await fetchAll(cutAt(content, 100_000, '"a"'), rest(other, '"b"'), whole(other, '"b"'));
+    expect(changed.saved.equals(other)).toBe(true);
+    const shifted = await fetchAll(
+      cutAt(content, 100_000, '"a"'),
+      rest(content, '"a"', 5),
+      whole(content, '"a"'),
+    );
+    expect(shifted.saved.equals(content)).toBe(true);
+  });
+
+  test('starts over where the server cannot say whether it is the same file', async () => {
+    const { saved, ranges } = await fetchAll(cutAt(content, 100_000, null), whole(content, '"a"'));
+    expect(saved.equals(content)).toBe(true);
+    expect(ranges).toEqual([undefined, undefined]);
+    const weak = await fetchAll(cutAt(content, 100_000, 'W/"a"'), whole(content, '"a"'));
+    expect(weak.ranges).toEqual([undefined, undefined]);
+  });
+
+  test('starts over where its range is refused', async () => {
+    const refuse: Handler = (_, response) => void response.writeHead(416).end();
+    const { saved } = await fetchAll(cutAt(content, 100_000, '"a"'), refuse, whole(other, '"b"'));
+    expect(saved.equals(other)).toBe(true);
+  });
+
+  test('into a pipe goes on too, but cannot start over', async () => {
+    const answers = [
+      [cutAt(content, 100_000, '"a"'), rest(content, '"a"')],
+      [cutAt(content, 100_000, '"a"'), whole(other, '"b"')],
+    ];
+    const ends: unknown[] = [];
+    for (const remaining of answers) {
+      await using server = await ScriptedServer.start((...request) => remaining.shift()?.(...request));
+      await using connection = connectTo(server.url);
+      const pipe = new PassThrough();
+      const read = buffer(pipe);
+      const done = download(connection, (headers) => connection.send('/', { headers }), streamSink(pipe));
+      await done.then(
+        async () => {
+          pipe.end();
+          ends.push((await read).equals(content));
+        },
+        (error: Error) => ends.push(error.message),
+      );
+    }
+    expect(ends).toEqual([true, expect.stringMatching(/cannot go on/)]);
+  });
+});

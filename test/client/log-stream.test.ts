@@ -1,0 +1,125 @@
+import type { ServerResponse } from 'node:http';
+import { describe, expect, test } from 'vitest';
+import { followLog } from '../../src/client/log-stream.js';
+import { connectTo } from './support/connect.js';
+import { type Handler, json, ScriptedServer } from './support/scripted-server.js';
+
+/** What one opening of the stream does: the text it sends, and how it ends. */
+type Opening = { send: string | Buffer[]; end?: 'cleanly' | 'cut' } | { refuse: number };
+
+const lines = (from: number, to: number): string =>
+  Array.from(
+    { length: to - from + 1 },
+    (_, index) => `id: ${from + index}\ndata: line ${from + index}\n\n`,
+  ).join('');
+
+async function play(response: ServerResponse, opening: Opening): Promise<void> {
+  if ('refuse' in opening) {
+    json(response, opening.refuse, { detail: 'no' });
+    return;
+  }
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  for (const piece of Array.isArray(opening.send) ? opening.send : [opening.send]) {
+    await new Promise((resolve) => response.write(piece, resolve));
+  }
+  if (opening.end === 'cut') response.destroy();
+  else response.end();
+}
+
+/** Follows the log of a server that behaves like this, opening by opening; `state` is what it says of the job. */
+async function follow(
+  openings: Opening[],
+  options: { since?: number; state?: string; persistent?: boolean } = {},
+) {
+  const remaining = [...openings];
+  const handler: Handler = async (request, response) => {
+    if (!request.url.includes('/logs'))
+      json(response, 200, { status: options.state ?? 'running', error: 'sad' });
+    else await play(response, remaining.shift() ?? { refuse: 404 });
+  };
+  await using server = await ScriptedServer.start(handler);
+  await using connection = connectTo(server.url);
+  const events: string[] = [];
+  let failure: unknown = null;
+  try {
+    const { since, persistent } = options;
+    for await (const event of followLog(connection, 'ab', { since, persistent, patience: 30 })) {
+      events.push(
+        event.kind === 'line' ? event.line : event.kind === 'error' ? `error ${event.message}` : 'done',
+      );
+    }
+  } catch (error) {
+    failure = error;
+  }
+  const asked = server.to('/jobs/ab/logs').map(({ url }) => url.split('?')[1]);
+  return { events, failure, asked };
+}
+
+describe('following a log', () => {
+  test('gives its lines in order, then its end', async () => {
+    const { events, asked } = await follow([{ send: `${lines(1, 3)}data: __DONE__\n\n` }]);
+    expect(events).toEqual(['line 1', 'line 2', 'line 3', 'done']);
+    expect(asked).toEqual(['since=0']);
+  });
+
+  test('tells why the job failed', async () => {
+    const { events } = await follow([{ send: 'data: __ERROR__ Subprocess failed (exit code 3)\n\n' }]);
+    expect(events).toEqual(['error Subprocess failed (exit code 3)']);
+  });
+
+  test('goes on behind the last line after a cut, losing none and repeating none', async () => {
+    const { events, asked } = await follow([
+      { send: `${lines(1, 2)}id: 3\ndata: li`, end: 'cut' },
+      { send: lines(3, 4), end: 'cleanly' },
+      { refuse: 429 },
+      { refuse: 503 },
+      { send: `${lines(5, 5)}data: __DONE__\n\n` },
+    ]);
+    expect(events).toEqual(['line 1', 'line 2', 'line 3', 'line 4', 'line 5', 'done']);
+    expect(asked).toEqual(['since=0', 'since=2', 'since=4', 'since=4', 'since=4']);
+  });
+
+  test('drops what a server repeats in spite of being asked not to', async () => {
+    const { events } = await follow([
+      { send: lines(1, 3), end: 'cut' },
+      { send: `${lines(1, 4)}data: __DONE__\n\n` },
+    ]);
+    expect(events).toEqual(['line 1', 'line 2', 'line 3', 'line 4', 'done']);
+  });
+
+  test('starts where it is told to', async () => {
+    const { asked } = await follow([{ send: 'data: __DONE__\n\n' }], { since: 17 });
+    expect(asked).toEqual(['since=17']);
+  });
+
+  test('puts characters together that arrive in two pieces, and passes keep-alives over', async () => {
+    const text = Buffer.from(': keepalive\n\nid: 1\ndata: Schädel\n\ndata: __DONE__\n\n');
+    const cut = text.indexOf('ä') + 1;
+    const { events } = await follow([{ send: [text.subarray(0, cut), text.subarray(cut)] }]);
+    expect(events).toEqual(['Schädel', 'done']);
+  });
+
+  test('takes the end from the state of the job where a server without line numbers just stops', async () => {
+    const openings: Opening[] = [{ send: 'data: one\n\n' }];
+    expect((await follow(openings, { state: 'done' })).events).toEqual(['one', 'done']);
+    expect((await follow(openings, { state: 'error' })).events).toEqual(['one', 'error sad']);
+  });
+
+  test('of a job that is not there fails at once', async () => {
+    const { failure, asked } = await follow([{ refuse: 404 }]);
+    expect(failure).toMatchObject({ exitCode: 2 });
+    expect(asked).toHaveLength(1);
+  });
+
+  test('that somebody else follows fails at once, unless the job is our own', async () => {
+    const openings: Opening[] = [{ refuse: 429 }, { send: 'data: __DONE__\n\n' }];
+    expect((await follow(openings)).failure).toMatchObject({ exitCode: 6 });
+    expect((await follow(openings, { persistent: true })).events).toEqual(['done']);
+  });
+
+  test('gives up where the job is gone after a drop', async () => {
+    const { events, failure } = await follow([{ send: lines(1, 1), end: 'cut' }, { refuse: 410 }]);
+    expect(events).toEqual(['line 1']);
+    expect(failure).toMatchObject({ status: 410 });
+  });
+});

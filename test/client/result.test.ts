@@ -1,0 +1,85 @@
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { ArchiveError } from '../../src/archives/errors.js';
+import { saveResult } from '../../src/client/result.js';
+import { connectTo, memoryReporter } from './support/connect.js';
+import { zipOf } from './support/fake-service.js';
+import { type Handler, json, ScriptedServer } from './support/scripted-server.js';
+import { temporary } from './support/temporary.js';
+
+const zip = await zipOf({ 'Predictions/a.nii': 'mask' });
+const send =
+  (bytes: Buffer): Handler =>
+  (_, response) =>
+    void response.writeHead(200, { 'content-length': bytes.length, etag: '"a"' }).end(bytes);
+const unfinished: Handler = (_, response) => json(response, 202, { job_id: 'ab', status: 'running' });
+
+/** Fetches a result from a server that answers like this, request by request; the last answer repeats. */
+async function fetchResult(handlers: Handler[], wait = 30) {
+  let next = 0;
+  await using directory = await temporary();
+  await using server = await ScriptedServer.start((...request) =>
+    handlers[Math.min(next++, handlers.length - 1)]?.(...request),
+  );
+  await using connection = connectTo(server.url);
+  const output = path.join(directory.path, 'Output');
+  const reporter = memoryReporter();
+  const result = await saveResult(connection, 'ab', output, { wait, reporter }).catch(
+    (error: unknown) => error,
+  );
+  const names = (await readdir(output, { recursive: true })).sort();
+  const mask = await readFile(path.join(output, 'Predictions', 'a.nii'), 'utf8').catch(() => null);
+  return { result, names, mask, output, requests: server.received.length };
+}
+
+describe('a result', () => {
+  test('is waited for, saved and extracted', async () => {
+    const { result, names, mask, output, requests } = await fetchResult([unfinished, unfinished, send(zip)]);
+    expect(requests).toBe(3);
+    expect(mask).toBe('mask');
+    expect(names).toEqual(['Predictions', path.join('Predictions', 'a.nii'), 'result.zip']);
+    expect(result).toEqual({ archive: path.join(output, 'result.zip'), output, files: 1, bytes: 4 });
+  });
+
+  test('that does not come in time ends with exit code 3', async () => {
+    const { result, names } = await fetchResult([unfinished], 0.5);
+    expect(result).toMatchObject({ exitCode: 3 });
+    expect(names).toEqual([]);
+  });
+
+  test.each([
+    [500, 'error', 'Subprocess failed (exit code 2)'],
+    [422, 'error', 'The patch is larger than the volume'],
+    [409, 'killed', 'Killed by user'],
+  ])('of a job that ended otherwise, with %i, is its failure', async (status, state, error) => {
+    const { result } = await fetchResult([
+      (_, response) => json(response, status, { job_id: 'ab', status: state, error }),
+    ]);
+    expect(result).toMatchObject({ exitCode: 1, state, message: expect.stringContaining(error) });
+  });
+
+  test('of a job that is not there is a usage error', async () => {
+    const { result } = await fetchResult([
+      (_, response) => json(response, 404, { detail: 'Unknown job_id' }),
+    ]);
+    expect(result).toMatchObject({ exitCode: 2, message: 'Unknown job_id' });
+  });
+
+  test('that is no archive stays as it came, and nothing is extracted', async () => {
+    const { result, names } = await fetchResult([send(Buffer.from('no zip at all'))]);
+    expect(result).toBeInstanceOf(ArchiveError);
+    expect(names).toEqual(['result.zip']);
+  });
+
+  test('leaves no half of an archive behind', async () => {
+    const cut: Handler = (_, response) => {
+      response.writeHead(200, { 'content-length': 1e6, etag: '"a"' });
+      response.write('half', () => response.destroy());
+    };
+    const gone: Handler = (_, response) => json(response, 410, { detail: 'Expired' });
+    const { result, names } = await fetchResult([cut, gone]);
+    expect(result).toMatchObject({ status: 410 });
+    expect(names).toEqual([]);
+  });
+});

@@ -1,0 +1,113 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { Interrupted } from '../../src/client/errors.js';
+import { runJob } from '../../src/client/run-job.js';
+import type { Submission } from '../../src/client/submission.js';
+import { operationOf } from '../../src/contract/operations.js';
+import { connectTo, memoryReporter } from './support/connect.js';
+import { type Fake, fakeService, jobId, zipOf } from './support/fake-service.js';
+import { json } from './support/scripted-server.js';
+import { plant, temporary } from './support/temporary.js';
+
+const operation = operationOf('infer');
+
+/** Runs an inference against a service that behaves like this. */
+async function run(
+  fake: Fake,
+  { options = {}, controller }: { options?: Submission['options']; controller?: AbortController } = {},
+) {
+  const killed: string[] = [];
+  await using directory = await temporary();
+  await plant(directory.path, { 'ct.nii': 'volume' });
+  const zip = await zipOf({ 'mask.nii': 'mask' });
+  await using server = await fakeService({ result: zip, onKill: () => killed.push(jobId), ...fake });
+  await using connection = connectTo(server.url, controller ? { signal: controller.signal } : {});
+  const field = operation.fields.find((each) => each.name === 'inputs');
+  if (!field) throw new Error('the table has lost its inputs');
+  const files = [{ field, groups: [[path.join(directory.path, 'ct.nii')]] }];
+  const submission = { operation, app: 'tissue', fields: {}, options, files, archive: null };
+  const reporter = memoryReporter();
+  const output = path.join(directory.path, 'Output');
+  const result = await runJob(connection, submission, { reporter, output, wait: 30, killTimeout: 5 }).catch(
+    (error: unknown) => error,
+  );
+  const mask = await readFile(path.join(output, 'mask.nii'), 'utf8').catch(() => null);
+  return { result, mask, killed, reporter, output };
+}
+
+describe('a job', () => {
+  test('goes from the volumes to the result', async () => {
+    const { result, mask, reporter, killed, output } = await run({ lines: ['one', 'two'] });
+    expect(result).toMatchObject({
+      job_id: jobId,
+      status: 'done',
+      app: 'tissue',
+      operation: 'infer',
+      output,
+      files: 1,
+    });
+    expect(mask).toBe('mask');
+    expect(reporter.lines).toEqual(['one', 'two']);
+    expect(killed).toEqual([]);
+  });
+
+  test('that fails says why, and nothing is downloaded', async () => {
+    const error = 'Subprocess failed (exit code 3)';
+    const { result, mask, killed } = await run({ status: 'error', error, marker: `__ERROR__ ${error}` });
+    expect(result).toMatchObject({ exitCode: 1, state: 'error', message: expect.stringContaining(error) });
+    expect(mask).toBeNull();
+    expect(killed).toEqual([]);
+  });
+
+  test('that somebody killed is told apart from one that failed', async () => {
+    const { result } = await run({
+      status: 'killed',
+      error: 'Killed by user',
+      marker: '__ERROR__ Killed by user',
+    });
+    expect(result).toMatchObject({ exitCode: 1, state: 'killed' });
+  });
+
+  test('is killed where the server did not read every option', async () => {
+    const { result, killed } = await run(
+      {
+        override: ({ method, url }, response) => {
+          if (method !== 'POST' || !url.startsWith('/apps/')) return false;
+          json(response, 200, { job_id: jobId, accepted_options: [] });
+          return true;
+        },
+      },
+      { options: { batch_size: 2 } },
+    );
+    expect(result).toMatchObject({ exitCode: 1, message: expect.stringContaining('batch_size') });
+    expect(killed).toEqual([jobId]);
+  });
+
+  test('is killed by an interruption while its log is followed, and that is said', async () => {
+    const controller = new AbortController();
+    const interrupt = () => {
+      controller.abort(new Interrupted('SIGINT'));
+      return 'two';
+    };
+    const { result, killed, reporter } = await run(
+      { lines: ['one', interrupt], marker: null },
+      { controller },
+    );
+    expect(result).toBeInstanceOf(Interrupted);
+    expect(killed).toEqual([jobId]);
+    expect(reporter.notes.join('\n')).toMatch(/killing remote job 0123456789ab[\s\S]*is killed/);
+  });
+
+  test('is not killed where only the way to it is lost', async () => {
+    const { killed, result } = await run({
+      override: ({ url }, response) => {
+        if (!url.includes('/logs')) return false;
+        json(response, 410, { detail: 'Expired' });
+        return true;
+      },
+    });
+    expect(result).toMatchObject({ status: 410 });
+    expect(killed).toEqual([]);
+  });
+});

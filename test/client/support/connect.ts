@@ -1,0 +1,31 @@
+import { Connection, type ConnectionOptions } from '../../../src/client/connection.js';
+import type { Reporter } from '../../../src/client/reporter.js';
+
+/** A connection with short patience. */
+export function connectTo(
+  server: string,
+  options: Partial<ConnectionOptions> = {},
+): Connection & AsyncDisposable {
+  const connection = new Connection({ server, connectTimeout: 5, readTimeout: 5, ...options });
+  return Object.assign(connection, { [Symbol.asyncDispose]: () => connection.close() });
+}
+
+/** Remembers what it is told. */
+export function memoryReporter(): Reporter & {
+  lines: string[];
+  notes: string[];
+  moves: [string, number, number][];
+} {
+  const lines: string[] = [];
+  const notes: string[] = [];
+  const moves: [string, number, number][] = [];
+  return {
+    lines,
+    notes,
+    moves,
+    line: async (text) => lines.push(text) > 0,
+    note: (text) => notes.push(text),
+    waiting: () => {},
+    progress: (...move) => moves.push(move),
+  };
+}

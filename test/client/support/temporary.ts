@@ -1,0 +1,24 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+
+/** A directory for one test, gone after it. */
+export async function temporary(): Promise<{ path: string } & AsyncDisposable> {
+  const directory = await mkdtemp(path.join(tmpdir(), 'remote-app-test-'));
+  return {
+    path: directory,
+    [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }),
+  };
+}
+
+/** Writes files by their relative names; a name that ends with a slash is an empty directory. */
+export async function plant(root: string, files: Readonly<Record<string, string | Buffer>>): Promise<void> {
+  for (const [name, content] of Object.entries(files)) {
+    const target = path.join(root, name);
+    await mkdir(name.endsWith('/') ? target : path.dirname(target), { recursive: true });
+    if (!name.endsWith('/')) await writeFile(target, content);
+  }
+}
+
+/** The beginning of a DICOM file. */
+export const dicom = Buffer.concat([Buffer.alloc(128), Buffer.from('DICM'), Buffer.alloc(16)]);

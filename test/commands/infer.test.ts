@@ -1,0 +1,187 @@
+import { once } from 'node:events';
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { fakeService, jobId, zipOf } from '../client/support/fake-service.js';
+import { formOf, json } from '../client/support/scripted-server.js';
+import { plant } from '../client/support/temporary.js';
+import { Cli } from './support/cli.js';
+
+const result = await zipOf({ 'mask.nii': 'mask' });
+
+async function cliWithScan(): Promise<Cli> {
+  const cli = await Cli.create();
+  await plant(cli.directory, { 'scans/ct.nii': 'volume', 'scans/.hidden': '' });
+  return cli;
+}
+
+describe('infer', () => {
+  test('works as typed: the log on stdout, the rest on stderr, the result in ./Output', async () => {
+    await using cli = await cliWithScan();
+    await using server = await fakeService({ lines: ['epoch 1', '100 %'], result });
+    const { code, stdout, stderr } = await cli.run(['infer', '--gpu', '0', './scans'], {
+      REMOTE_APP_SERVER: server.url,
+    });
+    expect(stderr).toContain(jobId);
+    expect([code, stdout]).toEqual([0, 'epoch 1\n100 %\n']);
+    expect((await readdir(path.join(cli.directory, 'Output'))).sort()).toEqual(['mask.nii', 'result.zip']);
+    expect(await readFile(path.join(cli.directory, 'Output', 'mask.nii'), 'utf8')).toBe('mask');
+    const [submission] = server.to('/apps/tissue/infer');
+    if (!submission) throw new Error('nothing was submitted');
+    const form = await formOf(submission);
+    expect([...form.keys()].sort()).toEqual(['gpu', 'inputs', 'inputs_groups']);
+    expect([form.get('gpu'), (form.get('inputs') as File).name]).toEqual(['0', 'ct.nii']);
+  });
+
+  test('--json prints one document and moves the log to stderr', async () => {
+    await using cli = await cliWithScan();
+    await using server = await fakeService({ lines: ['epoch 1'], result });
+    const { code, stdout, stderr } = await cli.run([
+      'infer',
+      'scans',
+      '-o',
+      'out',
+      '--json',
+      '--server',
+      server.url,
+    ]);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ job_id: jobId, status: 'done', app: 'tissue', files: 1 });
+    expect(stderr).toContain('epoch 1');
+  });
+
+  test('--detach prints the id alone', async () => {
+    await using cli = await cliWithScan();
+    await using server = await fakeService({});
+    const { code, stdout } = await cli.run(['infer', 'scans', '--detach', '--server', server.url]);
+    expect([code, stdout]).toEqual([0, `${jobId}\n`]);
+    expect(server.to('/jobs')).toEqual([]);
+  });
+
+  test('of several apps takes the one that is named, by flag before environment', async () => {
+    await using cli = await cliWithScan();
+    await using server = await fakeService({ apps: ['a', 'b/c:D'], result });
+    const env = { REMOTE_APP_SERVER: server.url };
+    const unnamed = await cli.run(['infer', 'scans'], env);
+    expect(unnamed.code).toBe(2);
+    expect(unnamed.stderr).toMatch(/--app.*a, b\/c:D/);
+    await cli.run(['infer', 'scans', '--app', 'b/c:D', '--detach'], { ...env, REMOTE_APP_APP: 'a' });
+    await cli.run(['infer', 'scans', '--detach'], { ...env, REMOTE_APP_APP: 'a' });
+    const submitted = server.to('/apps/').map(({ url }) => url);
+    expect(submitted).toEqual(['/apps/b%2Fc%3AD/infer', '/apps/a/infer']);
+  });
+
+  test('of a job that fails ends with 1 and says why', async () => {
+    await using cli = await cliWithScan();
+    const error = 'Subprocess failed (exit code 3)';
+    await using server = await fakeService({
+      lines: ['boom'],
+      status: 'error',
+      error,
+      marker: `__ERROR__ ${error}`,
+    });
+    const env = { REMOTE_APP_SERVER: server.url };
+    const plain = await cli.run(['infer', 'scans'], env);
+    expect([plain.code, plain.stdout]).toEqual([1, 'boom\n']);
+    expect(plain.stderr).toContain(error);
+    const asked = await cli.run(['infer', 'scans', '--json'], env);
+    expect(asked.code).toBe(1);
+    expect(JSON.parse(asked.stdout)).toMatchObject({
+      error: { exitCode: 1, job_id: jobId, status: 'error', message: expect.stringContaining(error) },
+    });
+  });
+
+  test.each([['SIGINT'], ['SIGTERM']] as const)(
+    '%s kills the remote job, says so and ends with 130',
+    async (signal) => {
+      await using cli = await cliWithScan();
+      let killed = 0;
+      await using server = await fakeService({ lines: ['epoch 1'], marker: null, onKill: () => killed++ });
+      const running = cli.start(['infer', 'scans', '--server', server.url]);
+      await once(running.process.stdout, 'data');
+      running.process.kill(signal);
+      const { code, stderr } = await running.ended;
+      expect(code).toBe(130);
+      expect(killed).toBe(1);
+      expect(stderr).toContain(`killing remote job ${jobId}`);
+    },
+  );
+
+  test('a second Ctrl-C leaves at once', async () => {
+    await using cli = await cliWithScan();
+    let asked = () => {};
+    const killing = new Promise<void>((resolve) => {
+      asked = resolve;
+    });
+    await using server = await fakeService({
+      lines: ['epoch 1'],
+      marker: null,
+      override: ({ url }) => {
+        if (!url.endsWith('/kill')) return false;
+        asked();
+        return true;
+      },
+    });
+    const running = cli.start(['infer', 'scans', '--server', server.url]);
+    await once(running.process.stdout, 'data');
+    running.process.kill('SIGINT');
+    await killing;
+    running.process.kill('SIGINT');
+    expect((await running.ended).code).toBe(130);
+  });
+
+  test('goes on to the result where nobody reads its log any more', async () => {
+    await using cli = await cliWithScan();
+    let readerLeft = () => {};
+    const left = new Promise<string>((resolve) => {
+      readerLeft = () => resolve('two');
+    });
+    await using server = await fakeService({ lines: ['one', () => left, 'three', 'four'], result });
+    const running = cli.start(['infer', 'scans', '--server', server.url]);
+    await once(running.process.stdout, 'data');
+    running.process.stdout.destroy();
+    readerLeft();
+    expect((await running.ended).code).toBe(0);
+    expect(await readdir(path.join(cli.directory, 'Output'))).toContain('mask.nii');
+  });
+
+  test('leaves nothing in the temporary directory', async () => {
+    await using cli = await cliWithScan();
+    await plant(cli.directory, { 'tmp/': '', 'store.zarr/.zattrs': '{}' });
+    await using server = await fakeService({ result });
+    const env = { TMPDIR: path.join(cli.directory, 'tmp'), REMOTE_APP_SERVER: server.url };
+    expect((await cli.run(['infer', 'store.zarr'], env)).code).toBe(0);
+    expect(await readdir(path.join(cli.directory, 'tmp'))).toEqual([]);
+  });
+
+  test.each([
+    [401, { detail: 'Invalid token' }, 4],
+    [404, { detail: "Unknown app 'x'" }, 2],
+    [422, { detail: "Field 'tta' must be at most 4" }, 2],
+    [429, { detail: 'Server busy: 32 jobs' }, 6],
+    [503, { detail: 'No GPU' }, 6],
+  ])('refused with %i, %o, ends with %i', async (status, body, exitCode) => {
+    await using cli = await cliWithScan();
+    await using server = await fakeService({
+      override: ({ method }, response) => {
+        if (method !== 'POST') return false;
+        json(response, status, body);
+        return true;
+      },
+    });
+    const { code, stdout, stderr } = await cli.run(['infer', 'scans', '--server', server.url]);
+    expect([code, stdout]).toEqual([exitCode, '']);
+    expect(stderr).toBe(`Error: ${body.detail}\n`);
+  });
+
+  test('of what cannot be sent, sends nothing', async () => {
+    await using cli = await cliWithScan();
+    await using server = await fakeService({});
+    const env = { REMOTE_APP_SERVER: server.url };
+    for (const argv of [['--tta', 'x', 'scans'], ['missing.nii'], [], ['scans', '--nope']]) {
+      const { code, stderr } = await cli.run(['infer', '--app', 'tissue', ...argv], env);
+      expect([code, stderr]).toEqual([2, expect.stringMatching(/^Error: /)]);
+    }
+    expect(server.received).toEqual([]);
+  });
+});

@@ -1,0 +1,116 @@
+import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { type Fake, fakeService, jobId, zipOf } from '../client/support/fake-service.js';
+import { Cli } from './support/cli.js';
+
+const result = await zipOf({ 'mask.nii': Buffer.alloc(300_000, 'mask') });
+
+/** Runs one command against a service that behaves like this. */
+async function run(fake: Fake, ...args: string[]) {
+  await using cli = await Cli.create();
+  await using server = await fakeService(fake);
+  const ended = await cli.run(args, { REMOTE_APP_SERVER: server.url });
+  const output = await readdir(path.join(cli.directory, 'Output')).catch(() => []);
+  return { ...ended, output: output.sort() };
+}
+
+describe('logs', () => {
+  test('prints the log and ends with 0 where the job is done', async () => {
+    const { code, stdout } = await run({ lines: ['one', 'two'] }, 'logs', jobId);
+    expect([code, stdout]).toEqual([0, 'one\ntwo\n']);
+  });
+
+  test('--since skips lines, --json counts them', async () => {
+    expect((await run({ lines: ['one', 'two'] }, 'logs', jobId, '--since', '1')).stdout).toBe('two\n');
+    const { stdout, stderr } = await run({ lines: ['one', 'two'] }, 'logs', jobId, '--json');
+    expect(JSON.parse(stdout)).toEqual({ job_id: jobId, status: 'done', lines: 2 });
+    expect(stderr).toBe('one\ntwo\n');
+  });
+
+  test('ends with 1 where the job failed', async () => {
+    const { code, stderr } = await run(
+      { status: 'error', error: 'sad', marker: '__ERROR__ sad' },
+      'logs',
+      jobId,
+    );
+    expect([code, stderr]).toEqual([1, `Error: Job ${jobId} failed: sad\n`]);
+  });
+
+  test('ends quietly where its reader leaves', async () => {
+    await using cli = await Cli.create();
+    const many = Array.from({ length: 20_000 }, (_, index) => `line ${index}`);
+    await using server = await fakeService({ lines: many, marker: null });
+    const running = cli.start(['logs', jobId, '--server', server.url]);
+    await once(running.process.stdout, 'data');
+    running.process.stdout.destroy();
+    const { code, stderr } = await running.ended;
+    expect([code, stderr]).toEqual([0, '']);
+  });
+
+  test('that is interrupted leaves the job alone', async () => {
+    await using cli = await Cli.create();
+    let killed = 0;
+    await using server = await fakeService({ lines: ['one'], marker: null, onKill: () => killed++ });
+    const running = cli.start(['logs', jobId, '--server', server.url]);
+    await once(running.process.stdout, 'data');
+    running.process.kill('SIGINT');
+    const { code, stderr } = await running.ended;
+    expect([code, killed]).toEqual([130, 0]);
+    expect(stderr).toContain(`remote-app kill ${jobId}`);
+  });
+});
+
+describe('result', () => {
+  test('saves and extracts', async () => {
+    const { code, stdout, output } = await run({ result }, 'result', jobId);
+    expect([code, stdout, output]).toEqual([0, '', ['mask.nii', 'result.zip']]);
+  });
+
+  test('-o - writes the zip to stdout, byte for byte', async () => {
+    const { code, bytes, output } = await run({ result }, 'result', jobId, '-o', '-');
+    expect(code).toBe(0);
+    expect(bytes.equals(result)).toBe(true);
+    expect(output).toEqual([]);
+  });
+
+  test('-o - and --json cannot both have stdout', async () => {
+    const { code, stdout } = await run({ result }, 'result', jobId, '-o', '-', '--json');
+    expect(code).toBe(2);
+    expect(JSON.parse(stdout).error.exitCode).toBe(2);
+  });
+
+  test('of a job that failed ends with 1, of one that is unknown with 2', async () => {
+    expect((await run({ status: 'killed', error: 'Killed by user' }, 'result', jobId)).code).toBe(1);
+    expect((await run({}, 'result', 'ffffffffffff')).code).toBe(2);
+  });
+});
+
+describe('kill', () => {
+  test('kills every job that is named, and fails where one is unknown', async () => {
+    let killed = 0;
+    const fake = { onKill: () => killed++ };
+    const one = await run(fake, 'kill', jobId);
+    expect([one.code, one.stdout]).toEqual([0, `${jobId}  killed\n`]);
+    const two = await run(fake, 'kill', 'ffffffffffff', jobId);
+    expect([two.code, killed]).toEqual([2, 2]);
+    expect(two.stderr).toContain('Unknown job_id');
+  });
+});
+
+describe('status and jobs', () => {
+  test('status tells what is known, --json all of it', async () => {
+    expect((await run({ status: 'running' }, 'status', jobId)).stdout).toMatch(/Status +running/);
+    const { stdout } = await run({ status: 'running' }, 'status', jobId, '--json');
+    expect(JSON.parse(stdout)).toMatchObject({ job_id: jobId, status: 'running' });
+  });
+
+  test('jobs is a table, --json a document', async () => {
+    const { stdout } = await run({}, 'jobs');
+    expect(stdout).toBe(
+      `JOB           STATUS  OPERATION  APP     GPUS  CREATED\n${jobId}  done    infer      tissue\n`,
+    );
+    expect(JSON.parse((await run({}, 'jobs', '--json')).stdout).jobs).toHaveLength(1);
+  });
+});

@@ -1,0 +1,142 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { dicom, plant } from '../client/support/temporary.js';
+import { Cli, type Running } from './support/cli.js';
+
+/** Writes down what it was called with and the files that it was given, then waits where it is told to. */
+const app = `
+import { readdirSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+const args = process.argv.slice(2);
+const output = args[args.indexOf('--output') + 1];
+const root = path.dirname(output);
+const show = (arg) => arg.split(root + path.sep).join('');
+const given = args.filter((arg) => arg.startsWith(path.join(root, 'Input')));
+const files = given.flatMap((each) => statSync(each).isDirectory() ? readdirSync(each, { recursive: true }).map((name) => path.basename(each) + '/' + name) : []);
+writeFileSync(path.join(output, 'call.json'), JSON.stringify({ args: args.map(show), files: files.sort() }));
+console.log('app started');
+if (args.includes('wait=1')) setInterval(() => {}, 1000);
+`;
+
+let cli: Cli;
+let server: Running;
+let env: NodeJS.ProcessEnv;
+
+beforeAll(async () => {
+  cli = await Cli.create();
+  await plant(cli.directory, {
+    'echo/app.json': JSON.stringify({
+      display_name: 'Echo',
+      description: 'Says what it was given',
+      short_description: 'Echo',
+      tta: 4,
+      mc_dropout: 4,
+      command: ['node', 'main.mjs'],
+    }),
+    'echo/main.mjs': app,
+    'scans/a.nii': 'a',
+    'scans/b.nii': 'b',
+    'series/ct/1.dcm': dicom,
+    'series/ct/2.dcm': dicom,
+    'set/case/ct.nii': 'x',
+  });
+  server = cli.start(['serve', '--apps', './echo', '--port', '0', '--data-dir', './jobs'], {
+    SERVICE_API_TOKEN: 'secret',
+  });
+  const [line] = await once(server.process.stdout, 'data');
+  const url = /http:\S+/.exec(String(line))?.[0];
+  env = { REMOTE_APP_SERVER: url, SERVICE_API_TOKEN: 'secret' };
+}, 30_000);
+
+afterAll(async () => {
+  server.process.kill('SIGTERM');
+  await server.ended;
+  await cli[Symbol.asyncDispose]();
+});
+
+/** Runs a command to its result; what the app was called with, and the files that it found in directories. */
+async function call(...args: string[]): Promise<{ args: string; files: string[] }> {
+  const output = `out-${args.join('').replace(/\W/g, '')}`;
+  const { code, stderr } = await cli.run([...args, '-o', output], env);
+  expect([code, stderr]).toEqual([0, expect.stringContaining('Saved')]);
+  const written = JSON.parse(await readFile(path.join(cli.directory, output, 'call.json'), 'utf8'));
+  return { args: written.args.join(' '), files: written.files };
+}
+
+describe('against the service itself', () => {
+  test('an inference hands the app its groups, fields and options', async () => {
+    const { args } = await call(
+      'infer',
+      'scans',
+      '-i',
+      'scans/a.nii',
+      '--tta',
+      '2',
+      '--patch-size',
+      '8,8,8',
+      '--cpu',
+      '1',
+    );
+    expect(args).toMatch(/^infer .*echo --tta 2 /);
+    expect(args).toContain('--patch_size 8 8 8');
+    expect(args.match(/--inputs \S+/g)).toHaveLength(2);
+  });
+
+  test('a DICOM series arrives as one directory', async () => {
+    const { files } = await call('infer', 'series', '--cpu', '1');
+    expect(files).toEqual(['ct/1.dcm', 'ct/2.dcm']);
+  });
+
+  test('a pipeline takes ground truth and masks', async () => {
+    const { args } = await call(
+      'pipeline',
+      'scans/a.nii',
+      '--gt',
+      'scans/b.nii',
+      '--mask',
+      'scans/b.nii',
+      '--no-uncertainty',
+    );
+    expect(args).toMatch(/--gt \S+b\.nii/);
+    expect(args).toMatch(/--mask \S+b\.nii/);
+    expect(args).not.toContain('-uncertainty ');
+  });
+
+  test('a data set arrives as the directory that it was', async () => {
+    const { args, files } = await call('fine-tune', './set', '--epochs', '3', '--name', 'Mine');
+    expect(args).toMatch(/^fine-tune \S*echo Mine .*--epochs 3/);
+    expect(files.some((file) => file.endsWith('case/ct.nii'))).toBe(true);
+  });
+
+  test('what the server refuses ends with its sentence and its exit code', async () => {
+    const gpu = await cli.run(['infer', 'scans', '--gpu', '99'], env);
+    expect([2, 6]).toContain(gpu.code);
+    const open = await cli.run(['health'], { ...env, SERVICE_API_TOKEN: '' });
+    expect([open.code, open.stderr]).toEqual([4, 'Error: Missing bearer token\n']);
+  });
+
+  test('Ctrl-C leaves no process of the job behind', async () => {
+    const running = cli.start(['infer', 'scans', '--cpu', '1', '--set', 'wait=1'], env);
+    let log = '';
+    while (!log.includes('app started')) log += String((await once(running.process.stdout, 'data'))[0]);
+    running.process.kill('SIGINT');
+    const { code, stderr } = await running.ended;
+    expect([code, stderr]).toEqual([130, expect.stringMatching(/Remote job \w+ is killed/)]);
+    const listed = spawn('ps', ['-eo', 'args']);
+    const [out] = await once(listed.stdout, 'data');
+    expect(String(out)).not.toContain(path.join(cli.directory, 'echo', 'main.mjs'));
+  });
+
+  test('jobs can be listed, asked about and fetched again', async () => {
+    const { jobs } = JSON.parse((await cli.run(['jobs', '--json'], env)).stdout);
+    const done = jobs.find((job: { status: string }) => job.status === 'done');
+    expect((await cli.run(['status', done.job_id], env)).stdout).toMatch(/Kept until/);
+    expect((await cli.run(['logs', done.job_id], env)).stdout).toContain('app started');
+    expect((await cli.run(['result', done.job_id, '-o', 'again'], env)).code).toBe(0);
+    expect(await readdir(path.join(cli.directory, 'again'))).toContain('call.json');
+    expect((await cli.run(['kill', done.job_id], env)).stdout).toMatch(/done/);
+  });
+});

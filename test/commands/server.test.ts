@@ -1,0 +1,86 @@
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { fakeService } from '../client/support/fake-service.js';
+import { ScriptedServer } from '../client/support/scripted-server.js';
+import { Cli } from './support/cli.js';
+
+const token = 'a-secret-token';
+
+describe('health', () => {
+  test('ends with 0 where the server answers, 4 without a valid token, 5 where nobody is there', async () => {
+    await using cli = await Cli.create();
+    const server = await fakeService({ token });
+    const env = { REMOTE_APP_SERVER: server.url };
+    const good = await cli.run(['health'], { ...env, SERVICE_API_TOKEN: token });
+    expect([good.code, good.stdout]).toEqual([0, `${server.url} is ok\n`]);
+    const bad = await cli.run(['health', '--token', 'another-secret'], env);
+    expect([bad.code, bad.stderr]).toEqual([4, 'Error: Invalid token\n']);
+    await server[Symbol.asyncDispose]();
+    const gone = await cli.run(['health', '--json'], env);
+    expect(gone.code).toBe(5);
+    expect(JSON.parse(gone.stdout)).toMatchObject({ error: { exitCode: 5 } });
+    expect(good.stderr + bad.stderr + gone.stderr).not.toContain('secret');
+  });
+
+  test('ends with 3 where the server is silent', async () => {
+    await using cli = await Cli.create();
+    await using server = await ScriptedServer.start(() => {});
+    expect((await cli.run(['health', '--timeout', '0.2', '--server', server.url])).code).toBe(3);
+  });
+});
+
+describe('gpus and apps', () => {
+  test('gpus shows each GPU with its memory, and the RAM', async () => {
+    await using cli = await Cli.create();
+    await using server = await fakeService({});
+    const { stdout } = await cli.run(['gpus', '--server', server.url]);
+    expect(stdout).toMatch(
+      /^ID +GPU +MEMORY\n0 +NVIDIA H200 +1\.5 of 64\.0 GB\n2 +NVIDIA L4 .*\nRAM: 1\.5 of 64\.0 GB\n$/,
+    );
+    const machine = JSON.parse((await cli.run(['gpus', '--json', '--server', server.url])).stdout);
+    expect(machine.gpus.map((gpu: { id: number }) => gpu.id)).toEqual([0, 2]);
+  });
+
+  test('apps lists them, one a line', async () => {
+    await using cli = await Cli.create();
+    await using server = await fakeService({ apps: ['a', 'b/c:D'] });
+    expect((await cli.run(['apps', '--server', server.url])).stdout).toBe('a\nb/c:D\n');
+  });
+});
+
+describe('login', () => {
+  test('checks the token, then keeps it for its owner alone', async () => {
+    await using cli = await Cli.create();
+    await using server = await fakeService({ token });
+    const login = await cli.run(['login', '--server', server.url], {}, `${token}\n`);
+    expect([login.code, login.stderr]).toEqual([0, '']);
+    const file = path.join(cli.home, 'remote-app', 'profiles.json');
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    expect(await readFile(file, 'utf8')).toContain(token);
+    expect(login.stdout).not.toContain(token);
+    expect((await cli.run(['health'])).code).toBe(0);
+  });
+
+  test('with a wrong token keeps nothing', async () => {
+    await using cli = await Cli.create();
+    await using server = await fakeService({ token });
+    const tokenFile = path.join(cli.directory, 'token');
+    await writeFile(tokenFile, 'wrong');
+    const login = await cli.run(['login', '--server', server.url, '--token-file', tokenFile, '--json']);
+    expect(login.code).toBe(4);
+    expect(JSON.parse(login.stdout).error.message).toBe('Invalid token');
+    await expect(stat(path.join(cli.home, 'remote-app', 'profiles.json'))).rejects.toThrow();
+  });
+
+  test('keeps several servers apart', async () => {
+    await using cli = await Cli.create();
+    await using one = await fakeService({ apps: ['one'] });
+    await using two = await fakeService({ apps: ['two'] });
+    await cli.run(['login', '--server', one.url, '--profile', 'one']);
+    await cli.run(['login', '--server', two.url, '--profile', 'two']);
+    expect((await cli.run(['apps', '--profile', 'one'])).stdout).toBe('one\n');
+    expect((await cli.run(['apps'], { REMOTE_APP_PROFILE: 'two' })).stdout).toBe('two\n');
+    expect((await cli.run(['apps', '--profile', 'three'])).code).toBe(2);
+  });
+});

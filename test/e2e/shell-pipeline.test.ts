@@ -1,0 +1,66 @@
+import { execFile } from 'node:child_process';
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { Cli } from '../commands/support/cli.js';
+import { sharedServer } from '../support/server.js';
+
+const run = promisify(execFile);
+const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
+const server = sharedServer();
+
+/** Runs a script as a careful person would write it; `remote-app` is the built program. */
+async function bash(cli: Cli, script: string): Promise<{ stdout: string; stderr: string }> {
+  await mkdir(path.join(cli.directory, 'scans'));
+  for (const name of ['a.nii', 'b.nii', 'c.nii'])
+    await writeFile(path.join(cli.directory, 'scans', name), name);
+  const program = `remote-app() { "${process.execPath}" "${bin}" "$@"; }`;
+  return run('bash', ['--norc', '-euo', 'pipefail', '-c', `${program}\n${script}`], {
+    cwd: cli.directory,
+    env: { PATH: process.env.PATH, HOME: cli.home, REMOTE_APP_SERVER: server.url },
+  });
+}
+
+test('a job can be detached, its log read and its result piped', async () => {
+  await using cli = await Cli.create();
+  const { stdout } = await bash(
+    cli,
+    'JOB=$(remote-app infer --detach ./scans) && remote-app logs "$JOB" | tail -1 ' +
+      '&& remote-app result "$JOB" -o - > r.zip && unzip -t r.zip',
+  );
+  expect(stdout).toMatch(/^\[remote-app\] Result: 1 file, /);
+  expect(stdout).toContain('No errors detected in compressed data of r.zip.');
+});
+
+test('a reader that leaves early ends nothing with an error', async () => {
+  await using cli = await Cli.create();
+  const script =
+    'JOB=$(remote-app infer --detach ./scans --set lines=200000); ' +
+    'remote-app logs "$JOB" | head -1; echo "$PIPESTATUS"; ' +
+    'remote-app logs "$JOB" | grep -c "^line "';
+  const { stdout, stderr } = await bash(cli, `set +o pipefail; ${script}`);
+  expect(stdout).toMatch(/accepted: infer on probe\n0\n200000\n$/);
+  expect(stderr).toBe('');
+});
+
+test('with --json each command prints one document', async () => {
+  await using cli = await Cli.create();
+  const script = `
+    check() { "${process.execPath}" -e 'JSON.parse(require("fs").readFileSync(0, "utf8"))'; }
+    JOB=$(remote-app infer --detach --json ./scans | sed -n 's/.*"job_id": "\\([0-9a-f]*\\)".*/\\1/p')
+    remote-app logs "$JOB" --json 2>/dev/null | check
+    remote-app result "$JOB" --json | check
+    remote-app kill "$JOB" --json | check
+    remote-app status "$JOB" --json | check
+    for command in jobs health gpus apps "apps probe"; do remote-app $command --json | check; done
+    remote-app infer ./scans --json 2>/dev/null | check
+    remote-app evaluate ./scans --gt ./scans --json 2>/dev/null | check
+    remote-app uncertainty ./scans --json 2>/dev/null | check
+    remote-app pipeline ./scans --gt ./scans --json 2>/dev/null | check
+    remote-app fine-tune ./scans --json 2>/dev/null | check
+    remote-app login --server "$REMOTE_APP_SERVER" --token any --json | check
+    echo all`;
+  expect((await bash(cli, script)).stdout).toBe('all\n');
+});

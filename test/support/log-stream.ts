@@ -1,0 +1,71 @@
+import { until } from './until.js';
+
+/** An open log stream, read as text. Nothing here knows the parser of the client. */
+export class LogFollower implements AsyncDisposable {
+  /** Everything received, byte for byte. */
+  text = '';
+  #hasEnded = false;
+  readonly #whole: Promise<void>;
+
+  constructor(
+    readonly response: Response,
+    private readonly abort: AbortController,
+  ) {
+    this.#whole = this.#read();
+  }
+
+  /** The data of the events so far. */
+  get lines(): string[] {
+    return linesOf(this.text);
+  }
+
+  /** Waits for a line. */
+  async until(wanted: string | RegExp): Promise<string> {
+    const matches = (line: string) => (typeof wanted === 'string' ? line === wanted : wanted.test(line));
+    return until(`the log's line ${wanted}`, () => {
+      const found = this.lines.find(matches);
+      if (found === undefined && this.#hasEnded) throw new Error(`No ${wanted} in the log:\n${this.text}`);
+      return found === undefined ? undefined : { found };
+    }).then(({ found }) => found);
+  }
+
+  /** Waits for the end of the stream; returns its text. */
+  async end(): Promise<string> {
+    await this.#whole;
+    return this.text;
+  }
+
+  /** Breaks the connection off. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.abort.abort();
+    await this.#whole;
+  }
+
+  async #read(): Promise<void> {
+    const decoder = new TextDecoder();
+    try {
+      for await (const chunk of this.response.body ?? []) {
+        this.text += decoder.decode(chunk, { stream: true });
+      }
+    } catch (cause) {
+      if (!this.abort.signal.aborted) throw cause;
+    } finally {
+      this.#hasEnded = true;
+    }
+  }
+}
+
+/** The data of the events of a stream's text. */
+export const linesOf = (text: string): string[] =>
+  text
+    .split('\n\n')
+    .slice(0, -1)
+    .map((event) => event.replace(/^id: \d+\n/, ''))
+    .filter((event) => event.startsWith('data: '))
+    .map((event) => event.slice('data: '.length));
+
+/** The lines that are not the service's own, without the marker. */
+export const appLines = (text: string): string[] =>
+  linesOf(text)
+    .slice(0, -1)
+    .filter((line) => !line.startsWith('[remote-app] '));

@@ -1,0 +1,74 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { until } from './until.js';
+
+/** A bare connection: for requests that no HTTP client would send, and answers to the byte. */
+export class RawConnection implements AsyncDisposable {
+  /** What was received, one character a byte. */
+  received = '';
+  isClosed = false;
+
+  private constructor(readonly socket: Socket) {
+    socket.on('data', (chunk: Buffer) => {
+      this.received += chunk.toString('latin1');
+    });
+    // A reset is one way to be closed.
+    socket.on('error', () => {});
+    socket.once('close', () => {
+      this.isClosed = true;
+    });
+  }
+
+  static async open(url: string): Promise<RawConnection> {
+    const { hostname, port } = new URL(url);
+    const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    await once(socket, 'connect');
+    return new RawConnection(socket);
+  }
+
+  write(bytes: string | Uint8Array): void {
+    this.socket.write(bytes);
+  }
+
+  /** Writes pieces that arrive one by one: each is on its way before the next. */
+  async writeSlowly(pieces: readonly (string | Uint8Array)[]): Promise<void> {
+    for (const piece of pieces) {
+      await new Promise((resolve) => this.socket.write(piece, resolve));
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
+
+  /** Waits until this was received. */
+  async until(pattern: RegExp): Promise<void> {
+    await until(`${pattern} is received`, () => {
+      if (pattern.test(this.received)) return true;
+      if (this.isClosed) throw new Error(`Closed before ${pattern} was received: ${this.received}`);
+      return false;
+    });
+  }
+
+  /** Status and body of the one answer; waits until it is whole. */
+  async answer(): Promise<{ status: number; head: string; body: string }> {
+    await this.until(/^HTTP\/1\.1 [2-5]\d\d [^\r]*\r\n[\s\S]*\r\n\r\n/);
+    const [head = '', ...rest] = this.received.split('\r\n\r\n');
+    const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0);
+    await until('the whole answer', () => this.received.length >= head.length + 4 + length || this.isClosed);
+    return {
+      status: Number(head.slice(9, 12)),
+      head,
+      body: this.received.slice(head.length + 4) || rest.join(),
+    };
+  }
+
+  /** Cuts the connection. */
+  async destroy(): Promise<void> {
+    if (this.isClosed) return;
+    const closed = once(this.socket, 'close');
+    this.socket.resetAndDestroy();
+    await closed;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.destroy();
+  }
+}

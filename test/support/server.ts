@@ -1,0 +1,191 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import { Api } from './api.js';
+import { processesNaming, processesOfJobs } from './processes.js';
+import { until } from './until.js';
+
+const fixture = (name: string): string => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
+const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
+
+export const apps = {
+  probe: fixture('apps/probe'),
+  shell: fixture('apps/shell'),
+  broken: fixture('apps/broken'),
+} as const;
+
+export interface ServerOptions {
+  /** Sources of `--apps`; the probe where it is not given. */
+  readonly apps?: readonly string[];
+  /** What `Api.submit` submits to. */
+  readonly app?: string;
+  readonly flags?: readonly string[];
+  /** How many GPUs nvidia-smi shows. */
+  readonly gpus?: number;
+  readonly token?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Used, and left alone, instead of one of its own. */
+  readonly dataDirectory?: string;
+}
+
+/** A file that an app waits for. */
+export interface Gate {
+  readonly path: string;
+  open(): void;
+}
+
+/** A server of the built program, as an admin starts it. */
+export class TestServer implements AsyncDisposable {
+  readonly api: Api;
+  readonly token: string | null;
+  url = '';
+  stdout = '';
+  stderr = '';
+  #child: ChildProcess | null = null;
+  #root = '';
+  #jobIds = new Set<string>();
+  #gates = 0;
+
+  constructor(private readonly options: ServerOptions = {}) {
+    this.token = options.token ?? null;
+    this.api = new Api(this, options.app ?? 'probe');
+  }
+
+  static async start(options: ServerOptions = {}): Promise<TestServer> {
+    const server = new TestServer(options);
+    await server.start();
+    return server;
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
+  get dataDirectory(): string {
+    return this.options.dataDirectory ?? path.join(this.#root, 'data');
+  }
+
+  /** A directory of the test's own, gone with the server. */
+  get scratch(): string {
+    return this.#root;
+  }
+
+  jobDirectory(id: string): string {
+    return path.join(this.dataDirectory, 'jobs', id);
+  }
+
+  /** Names of the job directories there are. */
+  jobDirectories(): string[] {
+    return readdirSync(path.join(this.dataDirectory, 'jobs'));
+  }
+
+  /** What the server has open. */
+  openFiles(): string[] {
+    const descriptors = `/proc/${this.pid}/fd`;
+    return readdirSync(descriptors).flatMap((fd) => {
+      try {
+        return [readlinkSync(path.join(descriptors, fd))];
+      } catch {
+        return [];
+      }
+    });
+  }
+
+  /** A gate that is shut until the test opens it, or ends. */
+  gate(): Gate {
+    this.#gates += 1;
+    const gate = path.join(this.#root, `gate-${this.#gates}`);
+    const open = () => writeFileSync(gate, '');
+    // A test that fails keeps no slot from the next one.
+    onTestFinished(() => {
+      if (existsSync(this.#root)) open();
+    });
+    return { path: gate, open };
+  }
+
+  /** Starts it, or starts it again on the same data directory; resolves when it answers. */
+  async start(flags: readonly string[] = []): Promise<void> {
+    const { options } = this;
+    if (this.#root === '') this.#root = await mkdtemp(path.join(tmpdir(), 'remote-app-test-'));
+    const sources = (options.apps ?? [apps.probe]).flatMap((source) => ['--apps', source]);
+    const args = ['serve', '--port', '0', '--data-dir', this.dataDirectory, ...sources];
+    this.stdout = '';
+    this.stderr = '';
+    const child = spawn(process.execPath, [bin, ...args, ...(options.flags ?? []), ...flags], {
+      cwd: this.#root,
+      env: {
+        HOME: this.#root,
+        PATH: `${fixture('bin')}:${process.env.PATH}`,
+        FAKE_GPUS: String(options.gpus ?? 0),
+        ...(this.token === null ? {} : { SERVICE_API_TOKEN: this.token }),
+        ...options.environment,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    this.#child = child;
+    child.stderr?.on('data', (chunk: Buffer) => {
+      this.stderr += chunk;
+    });
+    child.stdout?.on('data', (chunk: Buffer) => {
+      this.stdout += chunk;
+    });
+    this.url = await until('the server listens', () => {
+      if (child.exitCode !== null) throw new Error(`serve ended with ${child.exitCode}: ${this.stderr}`);
+      return /^Listening on (http:\S+)$/m.exec(this.stdout)?.[1];
+    });
+  }
+
+  /** Asks it to stop; resolves with its exit code. */
+  async stop(): Promise<number | null> {
+    return this.#end('SIGTERM');
+  }
+
+  /** As a crash: it gets to do nothing more. */
+  async crash(): Promise<void> {
+    await this.#end('SIGKILL');
+  }
+
+  /** Stops it and removes what it had; fails where a process of its jobs is left. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      if (this.#child !== null) await this.stop();
+      await until('no process of the server is left', () => this.processes().length === 0, 5000);
+    } finally {
+      for (const pid of this.processes()) process.kill(pid, 'SIGKILL');
+      await rm(this.#root, { recursive: true, force: true });
+    }
+  }
+
+  /** The processes of all its jobs, and their runners. */
+  processes(): number[] {
+    for (const id of this.jobDirectories()) this.#jobIds.add(id);
+    const runners = processesNaming(this.dataDirectory).filter((pid) => pid !== this.pid);
+    return [...processesOfJobs(this.#jobIds), ...runners];
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<number | null> {
+    const child = this.#child;
+    if (child === null) return null;
+    this.processes();
+    if (child.exitCode === null && child.signalCode === null) {
+      const exit = once(child, 'exit');
+      child.kill(signal);
+      await exit;
+    }
+    this.#child = null;
+    return child.exitCode;
+  }
+}
+
+/** One server for all the tests of a file. */
+export function sharedServer(options: ServerOptions = {}): TestServer {
+  const server = new TestServer(options);
+  beforeAll(() => server.start());
+  afterAll(() => server[Symbol.asyncDispose]());
+  return server;
+}

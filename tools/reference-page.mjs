@@ -1,0 +1,79 @@
+/** The reference page, from the operations table: each field as a form, our command line and the app's spell it. */
+import { errorKinds, exitCodes } from '../dist/contract/errors.js';
+import { carriesFiles, flagName, groupsField } from '../dist/contract/fields.js';
+import { operations } from '../dist/contract/operations.js';
+
+const kinds = {
+  files: 'files',
+  archive: 'one zip archive',
+  integer: 'integer',
+  number: 'number',
+  boolean: 'boolean',
+  name: 'plain name',
+  path: 'relative path inside the app',
+  paths: 'CSV of relative paths inside the app',
+  gpus: 'CSV of GPU ids',
+  integers: 'non-empty list of integers',
+  overrides: 'non-empty list of `NAME=VALUE`',
+};
+
+const row = (cells) => `| ${cells.join(' | ')} |`;
+const table = (heading, rows) => [row(heading), row(heading.map(() => '---')), ...rows.map(row)].join('\n');
+const code = (text) => `\`${text}\``;
+
+function range(field) {
+  if (field.min !== undefined) return `, at least ${field.min}`;
+  return field.above === undefined ? '' : `, greater than ${field.above}`;
+}
+
+function defaultOf(field) {
+  if (field.required) return 'required';
+  return field.default === undefined ? '' : code(field.default);
+}
+
+function flagOf(field) {
+  const flag = `--${field.kind === 'boolean' && field.default === true ? '[no-]' : ''}${flagName(field)}`;
+  return field.char ? `${code(`-${field.char}`)}, ${code(flag)}` : code(flag);
+}
+
+function formName(field) {
+  if (field.option) return `${code('options')}: ${code(field.name)}`;
+  return field.kind === 'files' ? `${code(field.name)}, ${code(groupsField(field))}` : code(field.name);
+}
+
+function fieldRow(field) {
+  const argument = field.argument ? code(field.argument) : 'positional';
+  const kind = kinds[field.kind] + range(field);
+  return [formName(field), kind, defaultOf(field), flagOf(field), argument, field.help];
+}
+
+function operationSection(operation) {
+  const heading = ['form', 'value', 'default', 'our flag', "the app's", 'what it is'];
+  const fields = [
+    ...operation.fields.filter(carriesFiles),
+    ...operation.fields.filter((field) => !carriesFiles(field)),
+  ];
+  return [
+    `### ${operation.command}`,
+    `${operation.summary}. \`POST /apps/{app}/${operation.segment}\`, \`remote-app ${operation.command}\`; the app is run with \`${operation.verb}\`.`,
+    table(heading, fields.map(fieldRow)),
+  ].join('\n\n');
+}
+
+/** The page's text. */
+export function referencePage() {
+  const errors = Object.entries(errorKinds).map(([name, { status, exit }]) => [code(name), status, exit]);
+  const exits = Object.entries(exitCodes).map(([name, value]) => [value, name]);
+  return `${[
+    '# Reference',
+    'Made from the operations table (`src/contract/operations.ts`) by `npm run generate`; do not edit. ' +
+      'Every route, with its answers, is in [openapi.json](openapi.json).',
+    '## Operations',
+    ...Object.values(operations).map(operationSection),
+    '## Errors',
+    'Every error body is `{"detail": "<one sentence>"}`. 429 and 503 carry `Retry-After`.',
+    table(['error', 'status', 'exit code of a client'], errors),
+    '## Exit codes',
+    table(['code', 'meaning'], exits),
+  ].join('\n\n')}\n`;
+}
