@@ -3,7 +3,7 @@
  * one argument. It shares nothing with the server but files: `run.json` in, `log` and `exit.json` out.
  */
 import { linkSync, rmSync, writeFileSync } from 'node:fs';
-import { writeJsonFile } from '../files/atomic-json.js';
+import { reserveJsonFile } from '../files/atomic-json.js';
 import { identify } from './process-table.js';
 import { type RunEnd, type RunnerRecord, readRunRequest, runFiles } from './protocol.js';
 import { runCommand } from './run-command.js';
@@ -32,6 +32,7 @@ process.on('SIGHUP', () => {});
 const files = runFiles(process.argv[2] ?? '.');
 const request = readRunRequest(process.argv[2] ?? '.');
 if (request !== undefined && claim(files.record)) {
+  const writeEnd = reserveJsonFile(files.end);
   const end = await runCommand(request, files.log, stop.signal).catch(
     (cause: Error): RunEnd => ({
       exitCode: null,
@@ -40,5 +41,5 @@ if (request !== undefined && claim(files.record)) {
       endedAt: new Date().toISOString(),
     }),
   );
-  writeJsonFile(files.end, end);
+  writeEnd(end);
 }

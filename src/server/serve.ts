@@ -52,7 +52,7 @@ function jobEnvironment(tokenVariables: readonly string[]): NodeJS.ProcessEnv {
 function httpServer(handler: ReturnType<ReturnType<typeof createApp>['callback']>): Server {
   // A slow upload is no attack: an idle one is cut by the upload itself.
   const server = createServer(
-    { requestTimeout: 0, keepAliveTimeout: 75_000, highWaterMark: 1 << 18 },
+    { requestTimeout: 0, headersTimeout: 60_000, keepAliveTimeout: 75_000, highWaterMark: 1 << 18 },
     handler,
   );
   // Without a listener Node would tell the client to send before anything was checked.

@@ -1,9 +1,12 @@
-import { appendFileSync, mkdirSync } from 'node:fs';
+import { appendFileSync, closeSync, fstatSync, mkdirSync, openSync, readSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { servicePrefix } from '../../contract/log-stream.js';
 import { readJsonFile, writeJsonFile } from '../../files/atomic-json.js';
 import type { JobRecord } from './record.js';
+
+/** Bytes at the end of a log in which the service's last lines are looked for. */
+const tailBytes = 16 * 1024;
 
 /**
  * The directory of one job, which is the truth about it: everything can be read with `ls` and `cat`, and goes
@@ -58,6 +61,25 @@ export class JobDirectory {
 
   log(line: string): void {
     appendFileSync(this.logFile, `${servicePrefix}${line}\n`, { mode: 0o600 });
+  }
+
+  /** Whether a line of the service's own stands at the end of the log: an earlier server may have come that far. */
+  hasLogged(line: string): boolean {
+    const file = openSync(this.logFile, 'r');
+    try {
+      const { size } = fstatSync(file);
+      const tail = Buffer.alloc(Math.min(size, tailBytes));
+      readSync(file, tail, 0, tail.length, size - tail.length);
+      return `\n${tail}`.includes(`\n${servicePrefix}${line}\n`);
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  /** Removes all but the record and the log: what a job that has failed for want of room gives back. */
+  async makeRoom(): Promise<void> {
+    const bulk = [this.input, this.output, this.workspace, this.result];
+    await Promise.all(bulk.map((each) => rm(each, { recursive: true, force: true })));
   }
 
   async remove(): Promise<void> {

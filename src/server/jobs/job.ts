@@ -27,6 +27,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   private constructor(
     readonly directory: JobDirectory,
     record: JobRecord,
+    private readonly isRestored: boolean,
   ) {
     super();
     // Every log stream listens.
@@ -50,12 +51,12 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       killRequested: false,
     };
     directory.save(record);
-    return new Job(directory, record);
+    return new Job(directory, record, false);
   }
 
   /** The job that an earlier server left in this directory. */
   static restore(directory: JobDirectory, record: JobRecord): Job {
-    return new Job(directory, record);
+    return new Job(directory, record, true);
   }
 
   get id(): string {
@@ -112,8 +113,9 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     this.#become(this.state, { expiresAt: expiresAt.toISOString() });
   }
 
-  /** Writes a line of the service's own into the log. */
+  /** Writes a line of the service's own into the log, unless an earlier server got to writing it. */
   log(line: string): void {
+    if (this.isRestored && this.directory.hasLogged(line)) return;
     this.directory.log(line);
     this.emit('log');
   }

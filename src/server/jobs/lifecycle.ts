@@ -30,6 +30,15 @@ export interface LifecycleDeps {
 /** Milliseconds between two tries to write down how a job ended, on a disk that is full. */
 const retryInterval = 1000;
 
+const isDiskFull = (cause: unknown): boolean =>
+  cause instanceof Error &&
+  (('code' in cause && cause.code === 'ENOSPC') || cause.message.startsWith('ENOSPC'));
+
+function reasonOf(cause: unknown): string {
+  if (isDiskFull(cause)) return "The server's disk is full; submit the job again when there is room";
+  return cause instanceof Error ? cause.message : String(cause);
+}
+
 /** How a command ended, as the one sentence that everybody reads; null for success. */
 function endError({ exitCode, signal, error }: RunEnd): string | null {
   if (error !== null) return error;
@@ -67,7 +76,8 @@ export class Lifecycle {
         await this.#finish('killed', 'Killed by user');
       } else {
         this.deps.report(`Job ${job.id} failed`, cause);
-        await this.#finish('error', cause instanceof Error ? cause.message : String(cause));
+        if (isDiskFull(cause)) await job.directory.makeRoom();
+        await this.#finish('error', reasonOf(cause));
       }
     }
   }
@@ -139,6 +149,7 @@ export class Lifecycle {
     const { job } = this;
     const error = endError(end);
     if (error !== null) {
+      if (error.includes('ENOSPC')) await job.directory.makeRoom();
       await this.#finish('error', error);
       return;
     }

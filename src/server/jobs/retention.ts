@@ -47,10 +47,10 @@ export class Retention {
 
   #expire(job: Job): void {
     if (this.#downloads.has(job.id) || !this.#timers.delete(job.id)) return;
+    this.forget(job);
     try {
       // Noted before it is removed: a server that dies in between finishes the removal at its next start.
       this.expired.add(job.id);
-      this.forget(job);
     } catch (cause) {
       this.report(`Job ${job.id} could not be noted as expired`, cause);
     }

@@ -42,7 +42,7 @@ export class JobService {
    * known before this first waits, so that no request can come in between.
    */
   async recover(): Promise<{ readonly ended: number; readonly active: number }> {
-    const { jobs, leftovers } = this.deps.store.scan();
+    const { jobs, leftovers } = this.deps.store.scan(this.deps.report);
     const isExpired = (id: string) => this.deps.expired.when(id) !== undefined;
     const found = jobs
       .filter(({ directory }) => !isExpired(directory.id))

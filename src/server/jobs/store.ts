@@ -30,13 +30,27 @@ export class JobStore {
     return directory;
   }
 
-  /** Every job there is, oldest first, and the directories that hold none: uploads that were cut. */
-  scan(): { readonly jobs: StoredJob[]; readonly leftovers: JobDirectory[] } {
+  /**
+   * Every job there is, oldest first, and the directories that hold none: uploads that were cut.
+   * @param report is told of a record that cannot be read: its directory counts as left over
+   */
+  scan(report: (problem: string, cause: unknown) => void): {
+    readonly jobs: StoredJob[];
+    readonly leftovers: JobDirectory[];
+  } {
+    const load = (directory: JobDirectory): JobRecord | undefined => {
+      try {
+        return jobIdPattern.test(directory.id) ? directory.load() : undefined;
+      } catch (cause) {
+        report(`The record of job ${directory.id} is damaged; the job is removed`, cause);
+        return undefined;
+      }
+    };
     const jobs: StoredJob[] = [];
     const leftovers: JobDirectory[] = [];
     for (const name of readdirSync(this.#jobs)) {
       const directory = new JobDirectory(name, path.join(this.#jobs, name));
-      const record = jobIdPattern.test(name) ? directory.load() : undefined;
+      const record = load(directory);
       if (record) jobs.push({ directory, record });
       else leftovers.push(directory);
     }
