@@ -14,7 +14,7 @@ export async function followJob(
   since: number,
   reporter: Reporter,
 ): Promise<LogSummary> {
-  const { followToEnd } = await import('../client/run-job.js');
+  const { followToEnd } = await import('../client/follow-to-end.js');
   try {
     const lines = await followToEnd(connection, jobId, { reporter, since });
     return { job_id: jobId, status: lines === null ? 'unread' : 'done', lines: lines ?? 0 };

@@ -58,13 +58,9 @@ export abstract class SubmitCommand extends ClientCommand {
     // Read before anything is sent: a mistake in a flag needs no server to be found.
     const submission = await readSubmission(name, { flags, paths: args.paths ?? [] });
     const app = await chooseApp(connection, flags.app || settings.app);
-    const options = { reporter, killTimeout: flags['kill-timeout'] };
+    const options = { reporter, killTimeout: flags['kill-timeout'], output: flags.output };
     if (!flags.detach) {
-      return runJob(
-        connection,
-        { ...submission, app },
-        { ...options, output: flags.output, wait: flags.wait },
-      );
+      return runJob(connection, { ...submission, app }, { ...options, wait: flags.wait });
     }
     const envelope = await startJob(connection, { ...submission, app }, options);
     await this.print([envelope.job_id]);

@@ -1,7 +1,7 @@
 import { SingleBar } from 'cli-progress';
 import ora from 'ora';
 import type { Stage } from '../client/reporter.js';
-import { formatBytes } from './format.js';
+import { formatBytes } from '../contract/bytes.js';
 import { hasColour } from './streams.js';
 import { TextReporter } from './text-reporter.js';
 

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { appConfigPath } from '../contract/routes.js';
-import { type Connection, refusal } from './connection.js';
+import type { Connection } from './connection.js';
+import { refusal } from './reply.js';
 import type { Reporter } from './reporter.js';
 import { type SavedArchive, saveArchive } from './save-archive.js';
 

@@ -1,8 +1,9 @@
 import { exitCodes } from '../contract/errors.js';
 import { resultPath } from '../contract/routes.js';
 import { backoff, pause } from './backoff.js';
-import { type Connection, header, type Reply, refusal } from './connection.js';
+import type { Connection } from './connection.js';
 import { ClientError, isTransient, JobFailed } from './errors.js';
+import { header, type Reply, refusal } from './reply.js';
 import type { Reporter } from './reporter.js';
 
 export interface AwaitOptions {

@@ -2,8 +2,9 @@ import type { FileHandle } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { exitCodes } from '../contract/errors.js';
 import { backoff, pause } from './backoff.js';
-import { type Connection, header, type Reply } from './connection.js';
+import type { Connection } from './connection.js';
 import { ClientError, isTransient, TransportError } from './errors.js';
+import { header, type Reply } from './reply.js';
 
 /** Where downloaded bytes go. */
 export interface Sink {

@@ -1,6 +1,7 @@
 import type { Stats } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { archiveName } from './archive-name.js';
 import { UsageError } from './errors.js';
 import { isDicomSeries, isHidden, isZarrStore } from './volumes.js';
 
@@ -29,7 +30,12 @@ async function statOf(target: string): Promise<Stats | null> {
 /** Whether something lies at that path; a list is split at its commas only where nothing does. */
 export const exists = async (target: string): Promise<boolean> => (await statOf(target)) !== null;
 
-async function unitsOf(target: string, stats: Stats, ancestors: readonly string[]): Promise<Unit[]> {
+async function unitsOf(
+  target: string,
+  stats: Stats,
+  output: string | null,
+  ancestors: readonly string[],
+): Promise<Unit[]> {
   if (stats.isFile()) return [{ kind: 'file', path: target, size: stats.size }];
   if (!stats.isDirectory()) throw new UsageError(`'${target}' is neither a file nor a directory`);
   const real = await realpath(target);
@@ -38,12 +44,13 @@ async function unitsOf(target: string, stats: Stats, ancestors: readonly string[
   if (await isDicomSeries(real)) return [{ kind: 'series', path: target, size: 0 }];
   const units: Unit[] = [];
   for (const name of (await readdir(target)).sort(byName)) {
-    if (isHidden(name)) continue;
     const child = path.join(target, name);
+    // What an earlier run wrote is no input of the next one, unless it is named itself.
+    if (isHidden(name) || name === archiveName || path.resolve(child) === output) continue;
     const childStats = await statOf(child);
     // A link that leads nowhere, a socket, a FIFO: nobody asked for these by name.
     if (!childStats || !(childStats.isFile() || childStats.isDirectory())) continue;
-    units.push(...(await unitsOf(child, childStats, [...ancestors, real])));
+    units.push(...(await unitsOf(child, childStats, output, [...ancestors, real])));
   }
   return units;
 }
@@ -59,9 +66,10 @@ async function matches(pattern: string): Promise<string[]> {
 /**
  * The volumes that paths name (interface.md, Clients): files as they are, globs in name order, directories walked
  * in name order without their hidden files. A DICOM series and a `.zarr` store count as one volume.
+ * @param output where results go: walked over, as is `result.zip`, unless a path names it
  * @throws UsageError for a path that names nothing
  */
-export async function collectUnits(paths: readonly string[]): Promise<Unit[]> {
+export async function collectUnits(paths: readonly string[], output: string | null = null): Promise<Unit[]> {
   const units: Unit[] = [];
   for (const given of paths) {
     const stats = await statOf(given);
@@ -70,7 +78,8 @@ export async function collectUnits(paths: readonly string[]): Promise<Unit[]> {
     const before = units.length;
     for (const target of targets) {
       const targetStats = stats ?? (await statOf(target));
-      if (targetStats) units.push(...(await unitsOf(target, targetStats, [])));
+      if (targetStats)
+        units.push(...(await unitsOf(target, targetStats, output && path.resolve(output), [])));
     }
     if (units.length === before) throw new UsageError(`'${given}' holds no file to send`);
   }

@@ -3,8 +3,9 @@ import { type LogEvent, LogStreamParser } from '../contract/log-stream.js';
 import { logsPath } from '../contract/routes.js';
 import { job } from './api.js';
 import { backoff, pause } from './backoff.js';
-import { type Connection, refusal } from './connection.js';
+import type { Connection } from './connection.js';
 import { isTransient, TransportError } from './errors.js';
+import { refusal } from './reply.js';
 
 /**
  * A stream that is silent for this long, in seconds, is taken to be dead: the service sends a comment after every

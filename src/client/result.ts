@@ -1,12 +1,10 @@
 import path from 'node:path';
 import type { Writable } from 'node:stream';
+import { archiveName } from './archive-name.js';
 import { type AwaitOptions, awaitResult } from './await-result.js';
 import type { Connection } from './connection.js';
 import { download, streamSink } from './download.js';
 import { type SavedArchive, saveArchive } from './save-archive.js';
-
-/** Name under which a result is saved (spec.md, Job control). */
-export const archiveName = 'result.zip';
 
 /**
  * Waits for a job's result, saves it as `result.zip` in `directory` and extracts it there (spec.md, Job control).

@@ -1,11 +1,10 @@
 import { exitCodes } from '../contract/errors.js';
 import type { JobEnvelope } from '../contract/job.js';
-import { servicePrefix } from '../contract/log-stream.js';
 import type { Operation } from '../contract/operations.js';
-import { job, kill } from './api.js';
+import { kill } from './api.js';
 import type { Connection } from './connection.js';
-import { ClientError, JobFailed } from './errors.js';
-import { followLog } from './log-stream.js';
+import { ClientError } from './errors.js';
+import { followToEnd } from './follow-to-end.js';
 import type { Reporter } from './reporter.js';
 import { saveResult } from './result.js';
 import type { SavedArchive } from './save-archive.js';
@@ -17,11 +16,11 @@ export interface RunOptions {
   readonly reporter: Reporter;
   /** Longest time for a kill to take effect, in seconds. */
   readonly killTimeout: number;
+  /** Where the result goes. */
+  readonly output: string;
 }
 
 export interface FinishOptions extends RunOptions {
-  /** Where the result goes. */
-  readonly output: string;
   /** Longest wait for the result once the log has ended, in seconds. */
   readonly wait: number;
 }
@@ -76,7 +75,7 @@ export async function startJob(
   submission: Submission,
   options: RunOptions,
 ): Promise<JobEnvelope> {
-  const staged = await stage(submission, options.reporter, connection.signal);
+  const staged = await stage(submission, options.reporter, connection.signal, options.output);
   let envelope: JobEnvelope;
   try {
     envelope = await submit(connection, submission, staged, options.reporter);
@@ -92,48 +91,6 @@ export async function startJob(
       ignored_options: ignored,
     });
   });
-}
-
-/** What a failed job's error carries: its state comes from the server, where that can still be asked. */
-async function failureOf(connection: Connection, jobId: string, message: string): Promise<JobFailed> {
-  const view = await job(connection, jobId).catch(() => null);
-  return new JobFailed(jobId, view?.status === 'killed' ? 'killed' : 'error', view?.error ?? message);
-}
-
-/**
- * Follows a job's log to its end.
- * @returns how many lines came; null where nobody read on
- * @throws JobFailed for a job that failed or was killed
- */
-export async function followToEnd(
-  connection: Connection,
-  jobId: string,
-  options: { reporter: Reporter; since?: number | undefined; persistent?: boolean; readOn?: boolean },
-): Promise<number | null> {
-  const { reporter } = options;
-  const onDrop = (error: Error) => reporter.note(`${error.message}; connecting again`);
-  let lines = 0;
-  reporter.waiting(`Waiting for job ${jobId}`);
-  try {
-    const events = followLog(connection, jobId, {
-      since: options.since,
-      persistent: options.persistent,
-      patience: connection.readTimeout,
-      onDrop,
-    });
-    for await (const event of events) {
-      if (event.kind === 'error') throw await failureOf(connection, jobId, event.message);
-      if (event.kind === 'done') break;
-      lines += 1;
-      // The service's own lines tell of the queue: until the app speaks, the job is waited for.
-      if (event.line.startsWith(servicePrefix)) reporter.waiting(event.line.slice(servicePrefix.length));
-      else reporter.waiting(null);
-      if (!(await reporter.line(event.line)) && !options.readOn) return null;
-    }
-    return lines;
-  } finally {
-    reporter.waiting(null);
-  }
 }
 
 /**

@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, open, rename, rm, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { extractArchive } from '../archives/extract.js';
-import type { Connection, Reply } from './connection.js';
+import type { Connection } from './connection.js';
 import { download, fileSink } from './download.js';
+import type { Reply } from './reply.js';
 import type { Reporter } from './reporter.js';
 
 /** Most entries that a downloaded archive is extracted with. */

@@ -61,12 +61,14 @@ async function archivePart(field: string, source: string, packing: Packing): Pro
 /**
  * Finds the files of a submission and packs its directories, so that the length of the request is known before it
  * is sent. Archives go to a private temporary directory.
+ * @param output where the result will go: it is not sent along with a directory that it lies in
  * @throws UsageError for paths that name nothing to send
  */
 export async function stage(
   submission: Submission,
   reporter: Reporter,
   signal: AbortSignal | undefined,
+  output: string | null = null,
 ): Promise<Staged> {
   const directory = await TemporaryDirectory.create();
   const packing = { directory, reporter, signal };
@@ -76,7 +78,7 @@ export async function stage(
     for (const { field, groups } of submission.files) {
       const sizes: number[] = [];
       for (const group of groups) {
-        const units = await collectUnits(group);
+        const units = await collectUnits(group, output);
         for (const unit of units) parts.push(await unitPart(field.name, unit, parts.length, packing));
         sizes.push(units.length);
       }

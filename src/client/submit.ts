@@ -3,12 +3,14 @@ import { exitCodes } from '../contract/errors.js';
 import type { JobEnvelope } from '../contract/job.js';
 import { submitPath } from '../contract/routes.js';
 import { backoff, pause } from './backoff.js';
-import { type Connection, type Reply, refusal } from './connection.js';
+import type { Connection } from './connection.js';
 import { ClientError, TransportError } from './errors.js';
 import { Multipart } from './multipart.js';
+import { type Reply, refusal } from './reply.js';
 import type { Reporter } from './reporter.js';
 import type { Staged } from './staging.js';
 import type { Submission } from './submission.js';
+import { UploadWatch } from './upload-watch.js';
 
 /** How often a submission whose connection breaks is sent, all in all. */
 const attempts = 4;
@@ -18,57 +20,6 @@ const attempts = 4;
  * a full-speed upload may be cut before that refusal is read, a held one is not.
  */
 const holdBack = 1000;
-
-/** How long an interrupted command waits for the answer to a body that is sent whole, in milliseconds. */
-const lastWord = 5000;
-
-/**
- * Ends one request: at once when `signal` is aborted while the body is under way; when the body has left, the job
- * may exist already, and only the answer says under which id. Also ends it after a silence of `idle` seconds.
- */
-class Upload {
-  readonly #controller = new AbortController();
-  readonly #onAbort = () => this.#interrupted();
-  #timer: NodeJS.Timeout | undefined;
-  #sent = 0;
-
-  constructor(
-    readonly length: number,
-    readonly idle: number,
-    readonly outer: AbortSignal | undefined,
-    readonly server: string,
-  ) {
-    outer?.addEventListener('abort', this.#onAbort, { once: true });
-    this.moved(0);
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  moved(sent: number): void {
-    this.#sent = sent;
-    if (this.outer?.aborted) return;
-    clearTimeout(this.#timer);
-    const stalled = () =>
-      this.#controller.abort(
-        new TransportError('timeout', `${this.server} took nothing for ${this.idle} seconds`),
-      );
-    this.#timer = setTimeout(stalled, this.idle * 1000);
-  }
-
-  done(): void {
-    clearTimeout(this.#timer);
-    this.outer?.removeEventListener('abort', this.#onAbort);
-  }
-
-  #interrupted(): void {
-    clearTimeout(this.#timer);
-    const stop = () => this.#controller.abort(this.outer?.reason);
-    if (this.#sent < this.length) stop();
-    else this.#timer = setTimeout(stop, lastWord);
-  }
-}
 
 function readEnvelope(reply: Reply, text: string): JobEnvelope {
   if (reply.statusCode >= 300) throw refusal(reply, text);
@@ -89,7 +40,7 @@ async function attempt(
   held: boolean,
   reporter: Reporter,
 ): Promise<JobEnvelope> {
-  const upload = new Upload(body.length, connection.readTimeout, connection.signal, connection.server);
+  const upload = new UploadWatch(body.length, connection.readTimeout, connection.signal, connection.server);
   const onBytes = (sent: number) => {
     upload.moved(sent);
     reporter.progress('Uploading', sent, body.length);

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import { formatBytes, formatMemory, formatPairs, formatTable } from '../../src/cli/format.js';
+import { formatMemory, formatPairs, formatTable } from '../../src/cli/format.js';
 import { describeJob, listJobs } from '../../src/cli/job-text.js';
+import { formatBytes } from '../../src/contract/bytes.js';
 import type { JobView } from '../../src/contract/job.js';
 
 test('bytes are counted in powers of 1024', () => {

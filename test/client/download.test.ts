@@ -4,7 +4,7 @@ import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
-import { download, fileSink, streamSink } from '../../src/client/download.js';
+import { download, fileSink, type Sink, streamSink } from '../../src/client/download.js';
 import { connectTo } from './support/connect.js';
 import { type Handler, ScriptedServer } from './support/scripted-server.js';
 import { temporary } from './support/temporary.js';
@@ -12,11 +12,33 @@ import { temporary } from './support/temporary.js';
 const content = randomBytes(300_000);
 const other = randomBytes(200_000);
 
-/** Sends `bytes` but cuts the connection behind `until` of them. */
+/** Resolves when the download under test has written its first piece. */
+let begun: Promise<void>;
+let begin = () => {};
+
+function renewBegun(): void {
+  begun = new Promise((resolve) => {
+    begin = resolve;
+  });
+}
+
+/** A sink that says when it was first written to. */
+function watched(sink: Sink): Sink {
+  const write = async (chunk: Buffer) => {
+    const taken = await sink.write(chunk);
+    begin();
+    return taken;
+  };
+  return { seek: (offset) => sink.seek(offset), write };
+}
+
+/** Sends the first `until` of `bytes`, and cuts the connection once some of them have been written down. */
 function cutAt(bytes: Buffer, until: number, etag: string | null): Handler {
-  return (_, response) => {
+  return async (_, response) => {
     response.writeHead(200, { 'content-length': bytes.length, ...(etag ? { etag } : {}) });
-    response.write(bytes.subarray(0, until), () => response.destroy());
+    response.write(bytes.subarray(0, until));
+    await begun;
+    response.destroy();
   };
 }
 
@@ -40,6 +62,7 @@ const rest =
 /** Downloads from a server that answers like this, request by request. */
 async function fetchAll(...handlers: Handler[]) {
   const remaining = [...handlers];
+  renewBegun();
   await using directory = await temporary();
   await using server = await ScriptedServer.start(async (...request) => {
     await (remaining.shift() ?? ((_, response) => void response.writeHead(404).end()))(...request);
@@ -48,7 +71,11 @@ async function fetchAll(...handlers: Handler[]) {
   const target = path.join(directory.path, 'file');
   const file = await open(target, 'wx');
   try {
-    const bytes = await download(connection, (headers) => connection.send('/', { headers }), fileSink(file));
+    const bytes = await download(
+      connection,
+      (headers) => connection.send('/', { headers }),
+      watched(fileSink(file)),
+    );
     const ranges = server.received.map(({ headers }) => headers.range);
     return {
       bytes,
@@ -112,11 +139,16 @@ describe('a download', () => {
     ];
     const ends: unknown[] = [];
     for (const remaining of answers) {
+      renewBegun();
       await using server = await ScriptedServer.start((...request) => remaining.shift()?.(...request));
       await using connection = connectTo(server.url);
       const pipe = new PassThrough();
       const read = buffer(pipe);
-      const done = download(connection, (headers) => connection.send('/', { headers }), streamSink(pipe));
+      const done = download(
+        connection,
+        (headers) => connection.send('/', { headers }),
+        watched(streamSink(pipe)),
+      );
       await done.then(
         async () => {
           pipe.end();

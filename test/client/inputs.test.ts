@@ -82,6 +82,17 @@ describe('the volumes that paths name', () => {
     expect(await units(directory.path, '')).toEqual(['store a.ome.zarr', 'store b']);
   });
 
+  test('what an earlier run wrote is passed over, unless it is named itself', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'ct.nii': '', 'Output/mask.nii': '', 'Output/result.zip': '' });
+    const output = path.join(directory.path, 'Output');
+    const names = async (target: string) =>
+      (await collectUnits([target], output)).map((unit) => path.basename(unit.path));
+    expect(await names(directory.path)).toEqual(['ct.nii']);
+    expect(await names(output)).toEqual(['mask.nii']);
+    expect(await names(path.join(output, 'result.zip'))).toEqual(['result.zip']);
+  });
+
   test('links are followed, a circle is walked once, a broken link is passed over', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'real/a.nii': '', 'scans/b.nii': '' });

@@ -1,0 +1,2 @@
+/** Name under which a result is saved (spec.md, Job control). */
+export const archiveName = 'result.zip';
