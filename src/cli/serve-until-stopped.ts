@@ -55,7 +55,9 @@ export async function serveUntilStopped(settings: ServerSettings, isOpenAsked: b
 
   await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
   say(`Stopping; ${describeFate(server.activeJobs(), settings.onExit)}`);
-  setTimeout(() => process.exit(1), lastResort).unref();
+  // It also keeps the process: runners and their timers do not, and Node would end before the jobs have.
+  const deadline = setTimeout(() => process.exit(1), lastResort);
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
   await server.close();
+  clearTimeout(deadline);
 }

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { servicePrefix } from '../contract/log-stream.js';
 import { LineSplitter } from './lines.js';
 import { LogFile } from './log-file.js';
-import { openOutputPipe } from './output-pipe.js';
+import { type OutputPipe, openOutputPipe } from './output-pipe.js';
 import { jobMarker, type RunEnd, type RunRequest } from './protocol.js';
 import { RedrawLimiter } from './redraws.js';
 import { terminateGroup, terminateStrays } from './terminate.js';
@@ -65,31 +65,50 @@ const startFault = (request: RunRequest, cause: NodeJS.ErrnoException): string =
     : `Cannot start '${request.command[0]}': ${cause.message}`;
 
 /**
+ * Starts the command and waits until it, and every process that it left in its group, has ended.
+ * @throws the reason why it could not be started, in words
+ */
+async function runProgram(
+  request: RunRequest,
+  pipe: OutputPipe,
+  stopped: AbortSignal,
+): Promise<Pick<RunEnd, 'exitCode' | 'signal'>> {
+  let child: ChildProcess;
+  try {
+    child = start(request, pipe.writeFd);
+    await once(child, 'spawn');
+  } catch (cause) {
+    throw new Error(startFault(request, cause as NodeJS.ErrnoException), { cause });
+  } finally {
+    pipe.release();
+  }
+  const group = child.pid ?? 0;
+  const ended = once(child, 'exit');
+  const endGroup = () => terminateGroup(group, request.killGrace);
+  stopped.addEventListener('abort', endGroup, { once: true });
+  if (stopped.aborted) endGroup();
+  await ended;
+  await endGroup();
+  return { exitCode: child.exitCode, signal: child.signalCode };
+}
+
+/**
  * Runs one command to its end: the log is whole, and no process of the job is left, when the promise resolves.
  * @param stop aborted to end the command: SIGTERM to its group, SIGKILL after the request's grace
  */
 export async function runCommand(request: RunRequest, logPath: string, stop: AbortSignal): Promise<RunEnd> {
   const log = new LogFile(logPath, request.maxLogBytes);
   const pipe = openOutputPipe(request.directory);
+  const fault = new AbortController();
   let error: string | null = null;
-  const stopNow = new AbortController();
   const copied = copyOutput(pipe.reader, log, (cause) => {
     error ??= `The log could not be written: ${cause.message}`;
-    stopNow.abort();
+    fault.abort();
   });
-  const child = start(request, pipe.writeFd);
-  pipe.release();
-
-  const ended = once(child, 'exit').catch((cause: NodeJS.ErrnoException) => {
-    error = startFault(request, cause);
+  const end = await runProgram(request, pipe, AbortSignal.any([stop, fault.signal])).catch((cause: Error) => {
+    error = cause.message;
+    return { exitCode: null, signal: null };
   });
-  const endGroup = () => child.pid !== undefined && terminateGroup(child.pid, request.killGrace);
-  const stopped = AbortSignal.any([stop, stopNow.signal]);
-  stopped.addEventListener('abort', endGroup, { once: true });
-  if (stopped.aborted) endGroup();
-
-  await ended;
-  if (child.pid !== undefined) await terminateGroup(child.pid, request.killGrace);
   await terminateStrays(request.jobId);
   await Promise.race([copied, delay(drainPatience, undefined, { ref: false })]);
   pipe.reader.destroy();
@@ -100,5 +119,5 @@ export async function runCommand(request: RunRequest, logPath: string, stop: Abo
   } catch (cause) {
     error ??= `The log could not be written: ${(cause as Error).message}`;
   }
-  return { exitCode: child.exitCode, signal: child.signalCode, error, endedAt: new Date().toISOString() };
+  return { ...end, error, endedAt: new Date().toISOString() };
 }

@@ -115,11 +115,12 @@ export async function serve(settings: ServerSettings, report: Report): Promise<R
       recovered,
       activeJobs: () => jobs.active,
       close: async () => {
+        // It may be quiet before the last job has ended.
+        const quiet = once(server, 'close');
         server.close();
         await jobs.close(settings.onExit);
         closing.abort();
         server.closeIdleConnections();
-        const quiet = once(server, 'close');
         const timer = setTimeout(() => server.closeAllConnections(), farewell);
         await quiet;
         clearTimeout(timer);

@@ -1,13 +1,8 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmdirSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { least, steps } from '../support/form.js';
 import { filePart, multipart, submissionHead } from '../support/multipart.js';
 import { RawConnection } from '../support/raw-http.js';
-import { sharedServer, TestServer } from '../support/server.js';
-import { until } from '../support/until.js';
+import { sharedServer } from '../support/server.js';
 
 const server = sharedServer({
   token: 'secret',
@@ -83,51 +78,5 @@ describe('before a byte of the body is read', () => {
     await connection.until(/Unknown app/);
     connection.write(`GET /health HTTP/1.1\r\nHost: any\r\n${authorized}\r\n\r\n`);
     await connection.until(/\{"status":"ok"\}$/);
-  });
-});
-
-/** A file system of 20 MiB; null where mounting one is not allowed. */
-function smallDisk(): string | null {
-  const directory = mkdtempSync(path.join(tmpdir(), 'remote-app-disk-'));
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=20m', 'tmpfs', directory], { stdio: 'ignore' });
-    return directory;
-  } catch {
-    rmdirSync(directory);
-    return null;
-  }
-}
-
-describe('a disk that cannot hold the upload', () => {
-  test('is 507: told before the body where its length is stated, else when it is full', async ({ skip }) => {
-    const disk = smallDisk() ?? skip('mounting a file system is not allowed here');
-    onTestFinished(() => {
-      execFileSync('umount', [disk]);
-      rmdirSync(disk);
-    });
-    await using small = await TestServer.start({ dataDirectory: path.join(disk, 'data') });
-    const stated = await answerToHead(
-      small.url,
-      submissionHead('/apps/probe/infer', 'Content-Length: 10000000', 'Expect: 100-continue'),
-    );
-    expect([stated.status, JSON.parse(stated.body)]).toEqual([
-      507,
-      { detail: expect.stringContaining('disk') },
-    ]);
-
-    await using connection = await RawConnection.open(small.url);
-    connection.write(submissionHead('/apps/probe/infer', 'Transfer-Encoding: chunked'));
-    const body = multipart([filePart('inputs', 'a.nii', Buffer.alloc(30 * 2 ** 20, 7))]);
-    for (let start = 0; start < body.length; start += 2 ** 20) {
-      const piece = body.subarray(start, start + 2 ** 20);
-      connection.write(`${piece.length.toString(16)}\r\n`);
-      connection.write(piece);
-      connection.write('\r\n');
-    }
-    connection.write('0\r\n\r\n');
-    expect((await connection.answer()).status).toBe(507);
-    await until('nothing of it is left', () => small.jobDirectories().length === 0);
-    // There is room again for what is small.
-    expect((await small.api.run('infer', least.infer)).view.status).toBe('done');
   });
 });

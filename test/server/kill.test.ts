@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { least, steps } from '../support/form.js';
@@ -63,6 +63,19 @@ describe('killing a job', () => {
     }
     expect(await api.job(id)).toEqual(view);
     expect((await api.result(id)).has('probe.json')).toBe(true);
+  });
+
+  test('whose result is being packed ends it: there is no result, not even half of one', async () => {
+    const { job_id: id } = await api.accepted('infer', {
+      ...least.infer,
+      ...steps('zeros=big.raw:800000000'),
+    });
+    const directory = server.jobDirectory(id);
+    await until('the packing has begun', () => existsSync(path.join(directory, 'result.zip.partial')));
+    expect((await api.job(id)).status).toBe('running');
+    expect(await api.kill(id)).toMatchObject({ status: 'killed' });
+    expect((await api.fetch(`/jobs/${id}/result`)).status).toBe(409);
+    expect(readdirSync(directory).filter((name) => name.startsWith('result'))).toEqual([]);
   });
 
   test('twice at once is answered twice', async () => {

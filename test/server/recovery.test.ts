@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import unzipper from 'unzipper';
 import { describe, expect, test } from 'vitest';
 import { refusal } from '../support/api.js';
 import { file, least, steps } from '../support/form.js';
@@ -65,6 +66,29 @@ describe('a server that was killed and started again', () => {
       status: 'error',
       error: 'Subprocess failed (exit code 7)',
     });
+  });
+
+  test('packs the result again that the crash cut', async () => {
+    await using server = await TestServer.start();
+    const { api } = server;
+    const form = { ...least.infer, ...steps('zeros=big.raw:400000000', 'write=a.txt:a') };
+    const { job_id: id } = await api.accepted('infer', form);
+    const directory = server.jobDirectory(id);
+    await until('the packing has begun', () => existsSync(path.join(directory, 'result.zip.partial')));
+    await server.crash();
+    expect(existsSync(path.join(directory, 'result.zip'))).toBe(false);
+    await server.start();
+    const { view, log } = await api.ended(id);
+    expect(view.status).toBe('done');
+    expect(appLines(log)).toEqual(['probe infer']);
+    const response = await api.fetch(`/jobs/${id}/result`);
+    const { files } = await unzipper.Open.buffer(Buffer.from(await response.arrayBuffer()));
+    const sizes = files.map((entry) => [entry.path, entry.uncompressedSize]);
+    expect(sizes).toEqual([
+      ['a.txt', 1],
+      ['big.raw', 400_000_000],
+      ['probe.json', expect.any(Number)],
+    ]);
   });
 
   test('still has the results, the logs and the failures of jobs that had ended', async () => {

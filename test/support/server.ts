@@ -153,7 +153,8 @@ export class TestServer implements AsyncDisposable {
   /** Stops it and removes what it had; fails where a process of its jobs is left. */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
-      if (this.#child !== null) await this.stop();
+      const code = this.#child === null ? 0 : await this.stop();
+      if (code !== 0) throw new Error(`serve ended with ${code} when it was asked to stop: ${this.stderr}`);
       await until('no process of the server is left', () => this.processes().length === 0, 5000);
     } finally {
       for (const pid of this.processes()) process.kill(pid, 'SIGKILL');

@@ -49,7 +49,7 @@ export class LocalExecutor implements Executor {
       if (!isRunning) break;
       await (child
         ? Promise.race([once(child, 'exit'), delay(60_000, undefined, { ref: false })])
-        : delay(pollInterval));
+        : delay(pollInterval, undefined, { ref: false }));
     }
     await terminateStrays(jobId);
     return (

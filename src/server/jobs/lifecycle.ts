@@ -96,6 +96,8 @@ export class Lifecycle {
 
   async #queue(): Promise<Grant> {
     const { job } = this;
+    const impossible = this.deps.scheduler.impossible(job.request.device);
+    if (impossible !== null) throw new Error(impossible);
     const ticket = this.deps.scheduler.request(job.request.device);
     const position = ticket.position();
     if (position !== null) {

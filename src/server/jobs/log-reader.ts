@@ -89,7 +89,8 @@ export async function* readLog(
   let count = 0;
   let lastLineAt = Date.now();
   try {
-    while (!signal.aborted) {
+    // Of a job that has ended the rest is read in any case: it is all there.
+    while (!signal.aborted || job.isFinal) {
       // Asked before the read: what is read after the job's end is all there will be.
       const isLast = job.isFinal;
       const { bytesRead } = await file.read(chunk, 0, chunk.length, position);

@@ -56,6 +56,13 @@ export class Scheduler {
     this.#freeSlots = cpuSlots;
   }
 
+  /** Why a request can never be granted here, in words; null where it can. A recovered job may ask for what is gone. */
+  impossible(request: DeviceRequest): string | null {
+    if (request.kind === 'anyGpu' && this.#gpus.size === 0) return 'This server has no GPU any more';
+    const gone = request.kind === 'gpus' ? request.ids.filter((id) => !this.#gpus.has(id)) : [];
+    return gone.length > 0 ? `This server has no GPU ${gone.join(', ')} any more` : null;
+  }
+
   /** Takes a place in the queue; the grant may come before this returns. */
   request(request: DeviceRequest): Ticket {
     let cancel = () => {};

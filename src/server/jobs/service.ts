@@ -71,9 +71,14 @@ export class JobService {
    * @throws ServiceError `busy` or `shuttingDown`
    */
   reserve(): Slot {
-    if (this.#isClosing)
-      throw new ServiceError('shuttingDown', 'The server is shutting down; submit again later');
+    this.#refuseWhileClosing();
     return this.#admission.reserve();
+  }
+
+  #refuseWhileClosing(): void {
+    if (this.#isClosing) {
+      throw new ServiceError('shuttingDown', 'The server is shutting down; submit again later');
+    }
   }
 
   /** Runs a submission once for each idempotency key; a repeat is given the first one's job. */
@@ -128,6 +133,7 @@ export class JobService {
   }
 
   #accept(directory: JobDirectory, request: JobRequest, notes: readonly string[]): Job {
+    this.#refuseWhileClosing();
     directory.log(`Remote job ${directory.id} accepted: ${request.operation} on ${request.app}`);
     for (const note of notes) directory.log(note);
     const job = Job.create(directory, request);

@@ -1,30 +1,53 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../contract/errors.js';
+
+/** Milliseconds that the end of a connection may take to be noticed: its client may be back before. */
+const noticeTime = 300;
+
+interface Held {
+  readonly released: Promise<void>;
+}
 
 /** Counts open log streams: at most one a job and `limit` in all (spec.md, Events: admission rules). */
 export class StreamSlots {
-  readonly #jobs = new Set<string>();
+  readonly #held = new Map<string, Held>();
 
   constructor(private readonly limit: number) {}
 
-  /** @returns what gives the slot back; it may be called more than once */
-  take(jobId: string): () => void {
-    if (this.#jobs.has(jobId)) {
+  /**
+   * Takes the slot of a job.
+   * @returns what gives it back; it may be called more than once
+   * @throws ServiceError `streamOpen` or `tooManyStreams`
+   */
+  async take(jobId: string): Promise<() => void> {
+    const holder = this.#held.get(jobId);
+    if (holder) await Promise.race([holder.released, delay(noticeTime)]);
+    if (this.#held.has(jobId)) {
       throw new ServiceError(
         'streamOpen',
         `The log of job ${jobId} is being streamed already; close that stream first`,
       );
     }
-    if (this.#jobs.size >= this.limit) {
+    if (this.#held.size >= this.limit) {
       throw new ServiceError(
         'tooManyStreams',
         `${this.limit} log streams are open, the most there may be; try again soon`,
       );
     }
-    this.#jobs.add(jobId);
-    let isHeld = true;
+    return this.#hold(jobId);
+  }
+
+  #hold(jobId: string): () => void {
+    let settle = () => {};
+    const held: Held = {
+      released: new Promise((resolve) => {
+        settle = resolve;
+      }),
+    };
+    this.#held.set(jobId, held);
     return () => {
-      if (isHeld) this.#jobs.delete(jobId);
-      isHeld = false;
+      if (this.#held.get(jobId) === held) this.#held.delete(jobId);
+      settle();
     };
   }
 }

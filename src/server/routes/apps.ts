@@ -24,6 +24,7 @@ export const sendAppConfig = (catalog: AppCatalog, report: Report) => (ctx: Rout
   if (app.directory === null) {
     throw new ServiceError('notFound', `The files of repository '${app.id}' are not on this server`);
   }
+  ctx.status = 200;
   ctx.type = 'application/zip';
   ctx.attachment('config.zip');
   if (ctx.method === 'HEAD') return;

@@ -3,8 +3,9 @@ import { operationNames, operationOf } from '../../contract/operations.js';
 import { routes } from '../../contract/routes.js';
 import type { Report } from '../error-handler.js';
 import { listApps, sendAppConfig, showApp } from './apps.js';
-import { killJob, listJobs, sendResult, showJob } from './jobs.js';
+import { killJob, listJobs, showJob } from './jobs.js';
 import { type LogDeps, streamLogs } from './logs.js';
+import { sendResult } from './result.js';
 import { type SubmitDeps, submit } from './submit.js';
 import { devices, health, ram, vram } from './system.js';
 

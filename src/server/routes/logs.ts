@@ -41,25 +41,27 @@ async function* events(job: Job, since: number | null, deps: LogDeps, signal: Ab
     const id = (index: number) => (since === null ? undefined : first + index);
     yield lines.map((line, index) => formatEvent(shieldLine(line), id(index))).join('');
   }
-  if (signal.aborted) return;
+  if (!job.isFinal) return;
   yield formatEvent(job.state === 'done' ? doneMarker : errorLine(job.record.error ?? job.state));
 }
 
 /** `GET /jobs/{id}/logs` (spec.md, Events). */
-export const streamLogs = (deps: LogDeps) => (ctx: RouterContext) => {
+export const streamLogs = (deps: LogDeps) => async (ctx: RouterContext) => {
   const job = deps.jobs.get(captured(ctx));
   const since = requestedPosition(ctx);
   if (ctx.method !== 'HEAD') {
-    const release = deps.slots.take(job.id);
+    const release = await deps.slots.take(job.id);
     const gone = new AbortController();
     // The slot is free the moment the client is gone, or its reconnect would be refused.
     ctx.res.once('close', () => {
       release();
       gone.abort();
     });
+    if (ctx.res.destroyed) release();
     const signal = AbortSignal.any([gone.signal, deps.closing]);
     ctx.body = Readable.from(events(job, since, deps, signal), { objectMode: false, highWaterMark: 1 << 20 });
   }
+  ctx.status = 200;
   ctx.type = 'text/event-stream';
   ctx.set('Cache-Control', 'no-cache, no-transform');
   ctx.set('X-Accel-Buffering', 'no');

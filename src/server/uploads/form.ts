@@ -38,9 +38,9 @@ const ownerOf = (name: string) => operationNames.find((each) => formNames(operat
 
 function checkNames(operation: Operation, form: ReceivedForm): string[] {
   const known = formNames(operation);
-  const names = new Set(
-    [...form.fields, ...form.files.map(({ field }) => ({ name: field }))].map(({ name }) => name),
-  );
+  // An empty value is an absent one, whichever operation it is for.
+  const texts = form.fields.filter(({ text }) => text.trim() !== '').map(({ name }) => name);
+  const names = new Set([...texts, ...form.files.map(({ field }) => field)]);
   const foreign = [...names].filter((name) => !known.has(name));
   for (const name of foreign) {
     if (operation.fields.some((field) => field.name === name)) {

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { finished } from 'node:stream/promises';
 import type { Part } from 'formidable';
 import type { Context } from 'koa';
 import { koaBody } from 'koa-body';
@@ -64,15 +65,21 @@ function formFault(cause: unknown): unknown {
   return new ServiceError('badRequest', `The body is not a whole multipart form: ${cause.message}`);
 }
 
-/** Rejects when no byte has come for a while. */
-function idle(ctx: Context, done: AbortSignal): Promise<never> {
+/** Rejects when the client has left, or no byte has come for a while. */
+function broken(ctx: Context, done: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
+    const onClose = () => {
+      if (!ctx.req.complete) reject(new ServiceError('badRequest', 'The upload broke off'));
+    };
+    if (ctx.req.destroyed) onClose();
+    ctx.req.once('close', onClose);
     const onTimeout = () =>
       reject(new ServiceError('uploadStalled', `No byte of the upload came for ${idleLimit / 1000} s`));
     ctx.req.setTimeout(idleLimit, onTimeout);
     done.addEventListener('abort', () => {
       ctx.req.setTimeout(0);
       ctx.req.off('timeout', onTimeout);
+      ctx.req.off('close', onClose);
     });
   });
 }
@@ -88,6 +95,7 @@ export async function receiveForm(
 ): Promise<ReceivedForm> {
   const quota = new UploadQuota(limits);
   const received: ReceivedFile[] = [];
+  const writes: Promise<void>[] = [];
   let part = { field: '', name: '' };
 
   const parse = koaBody({
@@ -112,14 +120,21 @@ export async function receiveForm(
       fileWriteStreamHandler: () => {
         const file = { ...part, path: path.join(directory, String(received.length)) };
         received.push(file);
-        return new UploadSink(file.path, Buffer.from(file.name, 'latin1').toString(), quota);
+        const sink = new UploadSink(file.path, Buffer.from(file.name, 'latin1').toString(), quota);
+        const written = finished(sink);
+        // Awaited below; until then a failure is nobody's.
+        written.catch(() => {});
+        writes.push(written);
+        return sink;
       },
     },
   });
 
   const done = new AbortController();
   try {
-    await Promise.race([parse(ctx, async () => {}), idle(ctx, done.signal)]);
+    await Promise.race([parse(ctx, async () => {}), broken(ctx, done.signal)]);
+    // formidable takes a file for whole when its last piece was handed over, written or not.
+    await Promise.all(writes);
   } catch (cause) {
     throw formFault(cause);
   } finally {

@@ -1,0 +1,201 @@
+import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { entryCount } from '../../src/archives/entry-count.js';
+import { entryPath, isSafeName } from '../../src/archives/entry-path.js';
+import { type ExtractOptions, extractArchive } from '../../src/archives/extract.js';
+import { plant, temporary } from '../client/support/temporary.js';
+import { type Entry, zip } from '../support/zip.js';
+
+const limits: ExtractOptions = { maxBytes: 100_000, maxEntries: 100 };
+
+/** Extracts these bytes into `out` beside the archive. */
+async function extract(root: string, archive: Buffer, options: Partial<ExtractOptions> = {}) {
+  writeFileSync(path.join(root, 'a.zip'), archive);
+  return extractArchive(path.join(root, 'a.zip'), path.join(root, 'out'), { ...limits, ...options });
+}
+
+const a: Entry = { name: 'a', content: 'A' };
+
+describe('an archive', () => {
+  test('is extracted, over what is there', async () => {
+    await using root = await temporary();
+    await plant(path.join(root.path, 'out'), { a: 'old and longer', 'd/kept': 'kept' });
+    const archive = zip([
+      a,
+      { name: 'd/', mode: 0o040755 },
+      { name: 'd/é', content: 'E', deflated: true, mode: 0o100644 },
+    ]);
+    expect(await extract(root.path, archive)).toEqual({ files: 2, bytes: 2 });
+    const read = (name: string) => readFileSync(path.join(root.path, 'out', name), 'utf8');
+    expect([read('a'), read('d/é'), read('d/kept')]).toEqual(['A', 'E', 'kept']);
+  });
+
+  test.for([
+    ['unsafe', [{ name: '../a' }]],
+    ['unsafe', [{ name: '/a' }]],
+    ['unsafe', [{ name: 'a/../../b' }]],
+    ['unsafe', [{ name: 'a/./b' }]],
+    ['unsafe', [{ name: 'a//b' }]],
+    ['unsafe', [{ name: 'C:/a' }]],
+    ['unsafe', [{ name: 'c:a' }]],
+    ['unsafe', [{ name: 'a\\..\\b' }]],
+    ['unsafe', [{ name: 'CON' }]],
+    ['unsafe', [{ name: 'd/nul.txt' }]],
+    ['unsafe', [{ name: 'a\u0000b' }]],
+    ['unsafe', [{ name: 'é'.repeat(128) }]],
+    ['unsafe', [{ name: 'd/'.repeat(70) }]],
+    ['unsafe', [{ name: '' }]],
+    ['unsafe', [a, { name: 'b' }, a]],
+    ['unsafe', [{ name: 'd/' }, { name: 'd' }]],
+    ['unsafe', [{ name: 'link', content: '/etc/passwd', mode: 0o120777 }]],
+    ['unsafe', [{ name: 'device', mode: 0o020666 }]],
+    ['unsafe', [{ name: 'fifo', mode: 0o010666 }]],
+    ['corrupt', [{ ...a, crc: 7 }]],
+    ['corrupt', [{ ...a, statedSize: 2 }]],
+    ['corrupt', [{ ...a, flags: 1 }]],
+    ['corrupt', [{ ...a, method: 12 }]],
+    ['corrupt', [{ ...a, method: 8 }]],
+    ['tooLarge', [{ ...a, content: 'x'.repeat(100_001) }]],
+    [
+      'tooLarge',
+      [
+        { ...a, content: 'x'.repeat(60_000) },
+        { name: 'b', content: 'x'.repeat(60_000) },
+      ],
+    ],
+    ['tooLarge', [{ ...a, content: Buffer.alloc(200_000), deflated: true, statedSize: 5 }]],
+    ['tooMany', Array.from({ length: 101 }, (_, index) => ({ name: `${index}` }))],
+  ] as [string, Entry[]][])('is refused as %s: %o', async ([fault, entries]) => {
+    await using root = await temporary();
+    await expect(
+      extract(root.path, zip([{ name: 'first', content: '1' }, ...entries])),
+    ).rejects.toMatchObject({
+      name: 'ArchiveError',
+      fault,
+    });
+    if (fault === 'unsafe') expect(existsSync(path.join(root.path, 'out', 'first'))).toBe(false);
+    expect(readdirSync(root.path).filter((name) => !['a.zip', 'out'].includes(name))).toEqual([]);
+  });
+
+  test.for([
+    ['nothing', Buffer.alloc(0)],
+    ['text', Buffer.from('no archive'.repeat(100))],
+    ['a cut one', zip([a]).subarray(0, -10)],
+    ['one without its beginning', zip([a, { name: 'b', content: 'B'.repeat(500) }]).subarray(300)],
+    ['one with a damaged directory', zip([a]).fill(0xff, 32, 76)],
+  ] as [string, Buffer][])('that is none is refused as corrupt: %s', async ([, archive]) => {
+    await using root = await temporary();
+    await expect(extract(root.path, archive)).rejects.toMatchObject({ fault: 'corrupt' });
+  });
+
+  test('that states more entries than it has is refused', async () => {
+    await using root = await temporary();
+    await expect(extract(root.path, zip([a], 50))).rejects.toMatchObject({ fault: 'corrupt' });
+    await expect(extract(root.path, zip([a], 60_000))).rejects.toMatchObject({ fault: 'tooMany' });
+  });
+
+  test('may be bounded file by file, and keeps off reserved names', async () => {
+    await using root = await temporary();
+    const two = zip([a, { name: 'b', content: 'BB' }]);
+    await expect(extract(root.path, two, { maxFileBytes: 1 })).rejects.toMatchObject({ fault: 'tooLarge' });
+    expect((await extract(root.path, two, { maxFileBytes: 2 })).files).toBe(2);
+    await expect(extract(root.path, two, { reserved: ['b'] })).rejects.toMatchObject({ fault: 'unsafe' });
+  });
+
+  test('writes through no link that is in its way', async () => {
+    await using root = await temporary();
+    await plant(root.path, { 'out/d/': '', outside: 'untouched' });
+    symlinkSync('../outside', path.join(root.path, 'out', 'a'));
+    await expect(extract(root.path, zip([a]))).rejects.toThrow('ELOOP');
+    expect(readFileSync(path.join(root.path, 'outside'), 'utf8')).toBe('untouched');
+  });
+
+  test('can be given up, and tells how far it is', async () => {
+    await using root = await temporary();
+    const archive = zip([a, { name: 'b', content: 'BB' }]);
+    const seen: [number, number][] = [];
+    await extract(root.path, archive, { onProgress: (...progress) => seen.push(progress) });
+    expect(seen.at(-1)).toEqual([3, 3]);
+    await expect(extract(root.path, archive, { signal: AbortSignal.abort() })).rejects.toThrow('abort');
+  });
+});
+
+describe('the number of entries', () => {
+  /** A zip64 end: its record, its locator and the plain end record. */
+  function zip64End(count: bigint, lead = 0, recordAt = BigInt(lead)): Buffer {
+    const record = Buffer.alloc(56);
+    record.write('PK\x06\x06', 'latin1');
+    record.writeBigUInt64LE(44n, 4);
+    record.writeBigUInt64LE(count, 24);
+    record.writeBigUInt64LE(count, 32);
+    const locator = Buffer.alloc(20);
+    locator.write('PK\x06\x07', 'latin1');
+    locator.writeBigUInt64LE(recordAt, 8);
+    const end = Buffer.alloc(22);
+    end.write('PK\x05\x06', 'latin1');
+    for (const at of [8, 10]) end.writeUInt16LE(0xffff, at);
+    for (const at of [12, 16]) end.writeUInt32LE(0xffffffff, at);
+    return Buffer.concat([Buffer.alloc(lead), record, locator, end]);
+  }
+
+  async function count(archive: Buffer): Promise<number> {
+    await using root = await temporary();
+    const name = path.join(root.path, 'a.zip');
+    writeFileSync(name, archive);
+    await using file = await open(name);
+    return await entryCount(file);
+  }
+
+  test('is what the end of the archive states', async () => {
+    expect(await count(zip([a, { name: 'b' }]))).toBe(2);
+    expect(await count(zip([]))).toBe(0);
+    expect(await count(zip64End(123_456n, 1000))).toBe(123_456);
+  });
+
+  test.for([
+    ['a locator that is missing', zip64End(5n).subarray(60)],
+    ['a record past the end', zip64End(5n, 10, 1n << 40n)],
+    ['a record elsewhere', zip64End(5n, 1000, 3n)],
+    ['an end that is cut', zip([a]).subarray(0, -1)],
+  ] as [string, Buffer][])('is not made up: %s', async ([, archive]) => {
+    await expect(count(archive)).rejects.toMatchObject({ fault: 'corrupt' });
+  });
+
+  test('that no memory could hold is refused before any is taken', async () => {
+    await using root = await temporary();
+    await expect(extract(root.path, zip64End(1n << 60n, 200))).rejects.toMatchObject({ fault: 'tooMany' });
+  });
+});
+
+describe('a name', () => {
+  test('stays under its root', () => {
+    expect(entryPath('/root', 'a/b.nii')).toBe('/root/a/b.nii');
+    expect(entryPath('/root', 'a/')).toBe('/root/a');
+    for (const name of ['', '/', '..', '../a', 'a/..', 'a/../b', '/a', 'a\\b', 'c:/a']) {
+      expect([name, entryPath('/root', name)]).toEqual([name, null]);
+    }
+  });
+
+  test('can be used everywhere, or not at all', () => {
+    for (const name of ['a', '...', '-rf', 'é', 'console', 'com', 'x'.repeat(255)]) {
+      expect([name, isSafeName(name)]).toEqual([name, true]);
+    }
+    for (const name of [
+      '',
+      '.',
+      '..',
+      'a/b',
+      'a\\b',
+      'aux',
+      'COM1.txt',
+      'lpt9',
+      'a\n',
+      '\u007f',
+      'x'.repeat(256),
+    ]) {
+      expect([name, isSafeName(name)]).toEqual([name, false]);
+    }
+  });
+});

@@ -1,0 +1,54 @@
+import { describe, expect, test } from 'vitest';
+import { formatBytes } from '../../src/contract/bytes.js';
+import { errorKinds, exitCodeOf, FieldError, ServiceError } from '../../src/contract/errors.js';
+import { appPath, logsPath, submitPath } from '../../src/contract/routes.js';
+
+describe('the errors', () => {
+  test.for([
+    [400, 2],
+    [401, 4],
+    [404, 2],
+    [409, 1],
+    [410, 2],
+    [413, 2],
+    [422, 2],
+    [429, 6],
+    [503, 6],
+    [507, 6],
+    [500, 1],
+    [418, 1],
+  ])('status %i ends a command with %i', ([status = 0, exit]) => {
+    expect(exitCodeOf(status)).toBe(exit);
+  });
+
+  test('of which a retry may do better say when', () => {
+    const statuses = Object.values<{ status: number; retryAfter?: number }>(errorKinds)
+      .filter(({ retryAfter }) => retryAfter !== undefined)
+      .map(({ status }) => status);
+    expect(new Set(statuses)).toEqual(new Set([429, 503]));
+  });
+
+  test('carry their kind, and a field its name', () => {
+    expect(new ServiceError('busy', 'Server busy').kind).toEqual({ status: 429, exit: 6, retryAfter: 10 });
+    const error = new FieldError('tta', 'must be an integer');
+    expect([error.kind.status, error.detail]).toEqual([422, "Field 'tta' must be an integer"]);
+  });
+});
+
+describe('paths', () => {
+  test('hold an identifier in one piece', () => {
+    expect(appPath('VBoussot/ImpactSynth:MR')).toBe('/repo_apps/VBoussot%2FImpactSynth%3AMR');
+    expect(submitPath('/srv/apps/Tiny', 'infer')).toBe('/apps/%2Fsrv%2Fapps%2FTiny/infer');
+    expect(logsPath('0123456789ab')).toBe('/jobs/0123456789ab/logs');
+  });
+});
+
+test.for([
+  [0, '0 B'],
+  [1023, '1023 B'],
+  [1024, '1.0 KiB'],
+  [2 ** 31, '2.0 GiB'],
+  [2 ** 50, '1024.0 TiB'],
+] as const)('%i bytes read as %s', ([bytes, text]) => {
+  expect(formatBytes(bytes)).toBe(text);
+});

@@ -1,0 +1,87 @@
+import { describe, expect, test } from 'vitest';
+import {
+  errorLine,
+  formatEvent,
+  keepAlive,
+  type LogEvent,
+  LogStreamParser,
+  shieldLine,
+} from '../../src/contract/log-stream.js';
+
+const stream = [
+  'data: [remote-app] Remote job 0123456789ab accepted: infer on probe\n\n',
+  ': keepalive\n\n',
+  'data: \n\n',
+  'id: 3\ndata:  __DONE__\n\n',
+  'id: 4\ndata: Schädel 🧠\n\n',
+  'data: __ERROR__ Subprocess failed (exit code 1)\n\n',
+].join('');
+
+const events: LogEvent[] = [
+  { kind: 'line', line: '[remote-app] Remote job 0123456789ab accepted: infer on probe', id: null },
+  { kind: 'line', line: '', id: null },
+  { kind: 'line', line: ' __DONE__', id: 3 },
+  { kind: 'line', line: 'Schädel 🧠', id: 4 },
+  { kind: 'error', message: 'Subprocess failed (exit code 1)' },
+];
+
+describe("a log stream's parser", () => {
+  test('reads the same events however the text is cut', () => {
+    for (let size = 1; size <= stream.length; size += 1) {
+      const parser = new LogStreamParser();
+      const read: LogEvent[] = [];
+      for (let start = 0; start < stream.length; start += size) {
+        read.push(...parser.push(stream.slice(start, start + size)));
+      }
+      expect(read).toEqual(events);
+    }
+  });
+
+  test('reports no event that the end of the text cuts', () => {
+    const parser = new LogStreamParser();
+    expect(parser.push('data: whole\n\ndata: half')).toEqual([{ kind: 'line', line: 'whole', id: null }]);
+    expect(parser.push('\n')).toEqual([]);
+  });
+
+  test('takes lines that end as Windows ends them, and fields without a space', () => {
+    expect(new LogStreamParser().push('id:7\r\ndata:x\r\n\r\ndata:__DONE__\n\n')).toEqual([
+      { kind: 'line', line: 'x', id: 7 },
+      { kind: 'done' },
+    ]);
+  });
+
+  test('forgets the id of an event before the next', () => {
+    expect(new LogStreamParser().push('id: 1\ndata: a\n\ndata: b\n\nid: x\ndata: c\n\n')).toEqual([
+      { kind: 'line', line: 'a', id: 1 },
+      { kind: 'line', line: 'b', id: null },
+      { kind: 'line', line: 'c', id: null },
+    ]);
+  });
+
+  test('passes over fields that it does not know', () => {
+    expect(new LogStreamParser().push('event: log\nretry: 10\ndata: a\n\n')).toEqual([
+      { kind: 'line', line: 'a', id: null },
+    ]);
+  });
+});
+
+describe('the wire', () => {
+  test('is what spec.md says', () => {
+    expect(formatEvent('a line')).toBe('data: a line\n\n');
+    expect(formatEvent('a line', 12)).toBe('id: 12\ndata: a line\n\n');
+    expect(keepAlive).toBe(': keepalive\n\n');
+    expect(errorLine('first\r\nsecond')).toBe('__ERROR__ first second');
+  });
+
+  test.for([
+    ['__DONE__', ' __DONE__'],
+    ['__ERROR__', ' __ERROR__'],
+    ['__ERROR__x', ' __ERROR__x'],
+    [' __DONE__', ' __DONE__'],
+    ['__DONE__ ', '__DONE__ '],
+    ['done', 'done'],
+  ])('lets no line of an app end the stream: %o', ([line = '', shielded]) => {
+    expect(shieldLine(line)).toBe(shielded);
+    expect(new LogStreamParser().push(formatEvent(shieldLine(line)))[0]?.kind).toBe('line');
+  });
+});

@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'vitest';
+import { carriesFiles, type Field, flagName, groupsField } from '../../src/contract/fields.js';
+import { isOperationName, operationNames, operationOf, operations } from '../../src/contract/operations.js';
+
+/** The field tables of spec.md, by hand: name, default; `!` where it is required. */
+const specified: Record<string, Record<string, unknown>> = {
+  infer: {
+    inputs: '!',
+    ensemble: 0,
+    ensemble_models: undefined,
+    tta: 0,
+    mc: 0,
+    uncertainty: false,
+    prediction_file: 'Prediction.yml',
+    gpu: undefined,
+    cpu: 1,
+    quiet: false,
+  },
+  evaluate: {
+    inputs: '!',
+    gt: '!',
+    mask: undefined,
+    evaluation_file: 'Evaluation.yml',
+    gpu: undefined,
+    cpu: 1,
+    quiet: false,
+  },
+  uncertainty: { inputs: '!', uncertainty_file: 'Uncertainty.yml', gpu: undefined, cpu: 1, quiet: false },
+  fine_tune: {
+    dataset: '!',
+    name: 'Finetune',
+    epochs: 10,
+    it_validation: 1000,
+    models: undefined,
+    config_file: 'Config.yml',
+    lr: undefined,
+    gpu: undefined,
+    cpu: 1,
+    quiet: false,
+  },
+};
+specified.pipeline = {
+  ...specified.infer,
+  ...specified.evaluate,
+  ...specified.uncertainty,
+  gt: '!',
+  uncertainty: true,
+};
+
+/** The options of interface.md, by hand. */
+const optional: Record<string, string[]> = {
+  infer: ['batch_size', 'config_overrides', 'patch_size'],
+  pipeline: ['batch_size', 'config_overrides', 'patch_size'],
+  fine_tune: ['config_overrides'],
+  evaluate: [],
+  uncertainty: [],
+};
+
+const all = operationNames.flatMap((name) => operationOf(name).fields.map((field) => ({ name, field })));
+
+describe('the operations table', () => {
+  test('has the five operations, their paths and their words', () => {
+    const words = operationNames.map((name) => [name, operations[name].segment, operations[name].verb]);
+    expect(words).toEqual([
+      ['infer', 'infer', 'infer'],
+      ['evaluate', 'evaluate', 'eval'],
+      ['uncertainty', 'uncertainty', 'uncertainty'],
+      ['pipeline', 'pipeline', 'pipeline'],
+      ['fine_tune', 'fine_tune', 'fine-tune'],
+    ]);
+    expect(['infer', 'constructor', 'fine-tune'].map(isOperationName)).toEqual([true, false, false]);
+  });
+
+  test.for(operationNames)(
+    'has the fields, and the defaults, of %s that spec.md has, and no others',
+    (name) => {
+      const fields: readonly Field[] = operationOf(name).fields;
+      const plain = fields.filter(({ option }) => !option);
+      const table = Object.fromEntries(
+        plain.map((field) => [field.name, field.required ? '!' : field.default]),
+      );
+      expect(table).toEqual(specified[name]);
+      expect(Object.keys(table).sort()).toEqual(Object.keys(specified[name] ?? {}).sort());
+      const options = fields.filter(({ option }) => option).map((field) => field.name);
+      expect(options.sort()).toEqual(optional[name]);
+    },
+  );
+
+  test('names no field twice, nor a flag', () => {
+    for (const name of operationNames) {
+      const { fields } = operationOf(name);
+      for (const key of [
+        fields.map((field) => field.name),
+        fields.map(flagName),
+        fields.flatMap(({ char }) => char ?? []),
+      ]) {
+        expect(new Set(key).size).toBe(key.length);
+      }
+    }
+  });
+
+  test('gives one name one meaning in every operation', () => {
+    for (const { field } of all) {
+      const kinds = all.filter((other) => other.field.name === field.name).map((other) => other.field.kind);
+      // `uncertainty` is a field and an operation; as a field it is a boolean everywhere.
+      expect(new Set(kinds).size, field.name).toBe(1);
+    }
+  });
+
+  test('says something about every field and operation', () => {
+    for (const { field } of all) expect(field.help.length, field.name).toBeGreaterThan(5);
+    for (const name of operationNames) expect(operations[name].summary).toMatch(/^[A-Z][a-z-]+ /);
+  });
+
+  test('has group sizes for every list of files', () => {
+    const lists = all.filter(({ field }) => carriesFiles(field) && field.kind === 'files');
+    expect(new Set(lists.map(({ field }) => groupsField(field)))).toEqual(
+      new Set(['inputs_groups', 'gt_groups', 'mask_groups']),
+    );
+  });
+});

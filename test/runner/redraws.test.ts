@@ -1,0 +1,46 @@
+import { describe, expect, test } from 'vitest';
+import { RedrawLimiter } from '../../src/runner/redraws.js';
+
+const redraw = (text: string) => ({ text, isRedraw: true });
+const line = (text: string) => ({ text, isRedraw: false });
+const bars = (count: number) => Array.from({ length: count }, (_, index) => redraw(`${index}`));
+
+describe('redraws', () => {
+  test('all pass where there are few', () => {
+    const limiter = new RedrawLimiter();
+    expect(limiter.pass([redraw('1 %'), redraw('2 %'), line('done')])).toEqual(['1 %', '2 %', 'done']);
+    expect(limiter.flush()).toEqual([]);
+  });
+
+  test('are held back past a burst; the newest comes before the next line', () => {
+    const limiter = new RedrawLimiter(() => 0);
+    expect(limiter.pass(bars(1500)).length).toBe(1000);
+    expect(limiter.pass([redraw('99 %'), redraw('100 %'), line('done'), line('more')])).toEqual([
+      '100 %',
+      'done',
+      'more',
+    ]);
+    expect(limiter.flush()).toEqual([]);
+  });
+
+  test('held back come out at a pause, once', () => {
+    const limiter = new RedrawLimiter(() => 0);
+    limiter.pass(bars(1200));
+    expect([limiter.flush(), limiter.flush()]).toEqual([['1199'], []]);
+  });
+
+  test('pass at a rate after the burst', () => {
+    let now = 0;
+    const limiter = new RedrawLimiter(() => now);
+    limiter.pass(bars(1000));
+    now = 1000;
+    expect(limiter.pass(bars(100)).length).toBe(20);
+    now = 3_600_000;
+    expect(limiter.pass(bars(2000)).length).toBe(1000);
+  });
+
+  test('hold back no line, however many', () => {
+    const lines = Array.from({ length: 5000 }, (_, index) => line(`${index}`));
+    expect(new RedrawLimiter(() => 0).pass(lines).length).toBe(5000);
+  });
+});

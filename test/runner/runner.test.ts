@@ -1,0 +1,136 @@
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFileSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { until } from '../support/until.js';
+import { RunnerJob } from './support.js';
+
+const shell = (script: string): string[] => ['sh', '-c', script];
+
+describe('a runner', () => {
+  test('writes what the command prints, and how it ended', async () => {
+    await using job = await RunnerJob.create(shell('echo out; echo err >&2; printf "no end"; exit 3'));
+    expect(await job.run()).toEqual({ exitCode: 3, signal: null, error: null, endedAt: expect.any(String) });
+    expect(job.log).toBe('out\nerr\nno end\n');
+    expect(readdirSync(path.join(job.directory, 'Workspace'))).toEqual([]);
+  });
+
+  test('starts it in its directory, without a shell, with nothing to read and its environment', async () => {
+    const script = 'cat; pwd; echo "$NAME" "$REMOTE_APP_JOB_ID" "$@"';
+    const environment = { NAME: 'value; $(touch pwned)' };
+    await using job = await RunnerJob.create([...shell(script), 'sh', '$HOME', '*'], { environment });
+    await job.run();
+    expect(job.log).toBe(`${job.directory}/Workspace\nvalue; $(touch pwned) ${job.id} $HOME *\n`);
+  });
+
+  test('names the signal that ended it', async () => {
+    await using job = await RunnerJob.create(shell('kill -SEGV $$'));
+    expect(await job.run()).toMatchObject({ exitCode: null, signal: 'SIGSEGV' });
+  });
+
+  test.for([
+    ['that there is not', ['no-such-program-here'], /no-such-program-here/],
+    ['that may not be run', ['/etc'], /EACCES/],
+    [
+      'whose arguments are more than the system takes',
+      ['true', ...Array(3000).fill('x'.repeat(1000))],
+      /E2BIG|too long/i,
+    ],
+  ] as [string, string[], RegExp][])(
+    'says that it cannot start a program %s, and ends',
+    async ([, command, reason]) => {
+      await using job = await RunnerJob.create(command);
+      job.start();
+      await until('the end is written', () => job.hasEnded);
+      expect(job.end().error).toMatch(reason);
+      await until('the runner has ended', () => job.processes().length === 0, 3000);
+    },
+  );
+
+  test('is the only one that ever runs a job', async () => {
+    await using job = await RunnerJob.create(shell('echo once; sleep 0.2'));
+    const runners = Array.from({ length: 4 }, () => job.start());
+    await Promise.all(runners.map((runner) => once(runner, 'exit')));
+    expect(job.log).toBe('once\n');
+    job.start();
+    await until('all runners have ended', () => job.processes().length === 0);
+    expect(job.log).toBe('once\n');
+  });
+
+  test('lives on when its terminal is closed', async () => {
+    await using job = await RunnerJob.create(shell('echo begin; read x < gate; echo end'));
+    const gate = path.join(job.directory, 'Workspace', 'gate');
+    execFileSync('mkfifo', [gate]);
+    const runner = job.start();
+    await job.prints('begin');
+    runner.kill('SIGHUP');
+    appendFileSync(gate, 'go\n');
+    await once(runner, 'exit');
+    expect([job.log, job.end().exitCode]).toEqual(['begin\nend\n', 0]);
+  });
+});
+
+describe('a runner that is asked to stop', () => {
+  test('asks the whole group first', async () => {
+    const script =
+      'trap "echo asked; exit 5" TERM; (trap "echo child asked; exit" TERM; while :; do sleep 0.05; done) & echo ready; while :; do sleep 0.05; done';
+    await using job = await RunnerJob.create(shell(script), { killGrace: 5000 });
+    const runner = job.start();
+    await job.prints('ready');
+    runner.kill('SIGTERM');
+    await once(runner, 'exit');
+    expect(job.end()).toMatchObject({ exitCode: 5, signal: null });
+    // The shells say for themselves that their sleeps were terminated.
+    const lines = job.log.split('\n').filter((line) => !line.includes('Terminated'));
+    expect(lines.sort()).toEqual(['', 'asked', 'child asked', 'ready']);
+  });
+
+  test('ends what ignores it, and what has left the group', async () => {
+    const script =
+      'trap "" TERM; (setsid sleep 600 &); (sleep 600 &); echo ready; while :; do sleep 0.1; done';
+    await using job = await RunnerJob.create(shell(script));
+    const runner = job.start();
+    await job.prints('ready');
+    const start = performance.now();
+    runner.kill('SIGTERM');
+    await until('the end is written', () => {
+      // The end is written when nothing is left, and not before.
+      if (!job.hasEnded) return false;
+      expect(job.processes().filter((pid) => pid !== runner.pid)).toEqual([]);
+      return true;
+    });
+    expect(performance.now() - start).toBeGreaterThan(290);
+    expect(job.end()).toMatchObject({ exitCode: null, signal: 'SIGKILL' });
+  });
+
+  test('before its command has printed anything stops it all the same', async () => {
+    await using job = await RunnerJob.create(shell('exec sleep 600'));
+    const runner = job.start();
+    await until('the command runs', () => job.processes().length === 2);
+    runner.kill('SIGTERM');
+    await once(runner, 'exit');
+    expect(job.end().signal).toBe('SIGTERM');
+  });
+});
+
+describe('a log', () => {
+  test('is bounded, and keeps its end', async () => {
+    await using job = await RunnerJob.create(shell('seq 100000; echo last'), { maxLogBytes: 200_000 });
+    expect((await job.run()).exitCode).toBe(0);
+    expect(Buffer.byteLength(job.log)).toBeLessThan(300_000);
+    expect(job.log.startsWith('1\n2\n3\n')).toBe(true);
+    expect(job.log).toContain('[remote-app] Log limit of 200000 bytes reached');
+    expect(job.log.endsWith('99999\n100000\nlast\n')).toBe(true);
+  });
+
+  test('is not filled by a progress bar, of which the last state is kept', async () => {
+    const script =
+      "process.stdout.write(Array.from({length: 50000}, (_, i) => i + ' %\\r').join('') + '100 %\\r')";
+    await using job = await RunnerJob.create([process.execPath, '-e', script]);
+    await job.run();
+    const lines = job.log.split('\n').slice(0, -1);
+    expect(lines.length).toBeLessThan(1200);
+    expect(lines.at(-1)).toBe('100 %');
+  });
+});

@@ -1,0 +1,92 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { identify, isAlive, isGroupAlive, processesWith } from '../../src/runner/process-table.js';
+import { terminateGroup, terminateStrays } from '../../src/runner/terminate.js';
+import { isRunning } from '../support/processes.js';
+import { until } from '../support/until.js';
+
+/** A shell in a group of its own; resolves once it has printed a line. */
+async function group(
+  script: string,
+  environment: NodeJS.ProcessEnv = {},
+): Promise<ChildProcess & { pid: number }> {
+  const child = spawn('sh', ['-c', script], {
+    detached: true,
+    stdio: ['ignore', 'pipe', 'ignore'],
+    env: { ...process.env, ...environment },
+  });
+  let output = '';
+  child.stdout?.on('data', (chunk) => {
+    output += chunk;
+  });
+  onTestFinished(() => {
+    try {
+      process.kill(-(child.pid ?? 0), 'SIGKILL');
+    } catch {
+      // It has ended.
+    }
+  });
+  await until('the shell is ready', () => output.includes('ready'));
+  return child as ChildProcess & { pid: number };
+}
+
+describe('ending a group', () => {
+  test('gives it time to end by itself', async () => {
+    const child = await group('trap "exit 9" TERM; echo ready; while :; do sleep 0.05; done');
+    const start = performance.now();
+    await terminateGroup(child.pid, 10_000);
+    expect(performance.now() - start).toBeLessThan(2000);
+    await until('its exit code is known', () => child.exitCode !== null);
+    expect([child.exitCode, isGroupAlive(child.pid)]).toEqual([9, false]);
+  });
+
+  test('takes SIGKILL to what is left after its grace', async () => {
+    const child = await group('trap "" TERM; sleep 600 & echo ready; while :; do sleep 0.05; done');
+    expect(isGroupAlive(child.pid)).toBe(true);
+    await terminateGroup(child.pid, 200);
+    expect(isGroupAlive(child.pid)).toBe(false);
+  });
+
+  test('counts a group whose leader is gone', async () => {
+    const child = await group('(trap "" TERM; echo ready; while :; do sleep 0.05; done) & exit 0');
+    await until('the leader has ended', () => child.exitCode !== null);
+    expect(isGroupAlive(child.pid)).toBe(true);
+    await terminateGroup(child.pid, 100);
+    expect(isGroupAlive(child.pid)).toBe(false);
+  });
+
+  test('that there is not ends at once', async () => {
+    const child = await group('echo ready');
+    await until('it has ended', () => child.exitCode !== null);
+    await terminateGroup(child.pid, 10_000);
+  });
+});
+
+describe('ending strays', () => {
+  test('finds them by their mark, and nobody else', async () => {
+    const id = `stray-test-${process.pid}`;
+    const script = '(setsid sleep 600 >/dev/null &); echo ready; while :; do sleep 0.05; done';
+    const ours = await group(script, { REMOTE_APP_JOB_ID: id });
+    const other = await group(script, { REMOTE_APP_JOB_ID: `${id}0` });
+    const strays = await until('the strays run', () => {
+      const pids = processesWith(`REMOTE_APP_JOB_ID=${id}`);
+      return pids.length >= 2 ? pids : null;
+    });
+    await terminateStrays(id);
+    expect(strays.filter(isRunning)).toEqual([]);
+    expect([isRunning(ours.pid), isRunning(other.pid)]).toEqual([false, true]);
+    await terminateStrays(`${id}0`);
+    expect(isRunning(other.pid)).toBe(false);
+  });
+});
+
+describe('a process', () => {
+  test('is known by more than its number', async () => {
+    const child = await group('echo ready; exec sleep 600');
+    const identity = identify(child.pid);
+    expect(isAlive(identity)).toBe(true);
+    expect(isAlive({ ...identity, startTime: identity.startTime - 1 })).toBe(false);
+    await terminateGroup(child.pid, 1000);
+    expect(isAlive(identity)).toBe(false);
+  });
+});

@@ -1,0 +1,96 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmdirSync, rmSync, statfsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { least, steps } from '../support/form.js';
+import { filePart, multipart, submissionHead } from '../support/multipart.js';
+import { RawConnection } from '../support/raw-http.js';
+import { TestServer } from '../support/server.js';
+import { until } from '../support/until.js';
+
+const mebibyte = 2 ** 20;
+
+/** A file system of 24 MiB; null where mounting one is not allowed. */
+function smallDisk(): string | null {
+  const directory = mkdtempSync(path.join(tmpdir(), 'remote-app-disk-'));
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', directory], { stdio: 'ignore' });
+    return directory;
+  } catch {
+    rmdirSync(directory);
+    return null;
+  }
+}
+
+const disk = smallDisk();
+
+afterAll(() => {
+  if (disk === null) return;
+  execFileSync('umount', [disk]);
+  rmdirSync(disk);
+});
+
+/** Sends these files without saying how much will come. */
+async function upload(url: string, files: readonly Buffer[]): Promise<{ status: number; body: string }> {
+  await using connection = await RawConnection.open(url);
+  connection.write(submissionHead('/apps/probe/infer', 'Transfer-Encoding: chunked'));
+  const body = multipart(files.map((content, index) => filePart('inputs', `${index}.nii`, content)));
+  for (let start = 0; start < body.length; start += mebibyte) {
+    const piece = body.subarray(start, start + mebibyte);
+    connection.write(`${piece.length.toString(16)}\r\n`);
+    connection.write(piece);
+    connection.write('\r\n');
+  }
+  connection.write('0\r\n\r\n');
+  return await connection.answer();
+}
+
+// Mounting takes rights that not every machine gives.
+describe.skipIf(disk === null)('a disk that is full', () => {
+  const dataDirectory = path.join(disk ?? '', 'data');
+  afterEach(() => rmSync(dataDirectory, { recursive: true }));
+
+  test('is told before the body of an upload whose length is stated', async () => {
+    await using server = await TestServer.start({ dataDirectory });
+    await using connection = await RawConnection.open(server.url);
+    const headers = ['Content-Length: 16000000', 'Expect: 100-continue'];
+    connection.write(submissionHead('/apps/probe/infer', ...headers));
+    const { status, head, body } = await connection.answer();
+    expect(head).not.toContain('100 Continue');
+    expect([status, JSON.parse(body)]).toEqual([507, { detail: expect.stringContaining('disk') }]);
+  });
+
+  test.for([
+    ['one large file', () => [40 * mebibyte]],
+    ['many small files', () => Array(40).fill(900_000)],
+    ['all but the last file', (free: number) => [free - 400_000, 900_000]],
+  ] as [string, (free: number) => number[]][])(
+    'refuses an upload that it cannot hold: %s',
+    async ([, sizes]) => {
+      await using server = await TestServer.start({ dataDirectory });
+      const { bavail, bsize } = statfsSync(dataDirectory);
+      const files = sizes(bavail * bsize).map((size) => Buffer.alloc(size, 7));
+      const { status, body } = await upload(server.url, files);
+      expect([status, JSON.parse(body)]).toEqual([507, { detail: expect.stringContaining('disk') }]);
+      await until('nothing of it is left', () => server.jobDirectories().length === 0);
+      // There is room again for what is small.
+      expect((await server.api.run('infer', least.infer)).view.status).toBe('done');
+    },
+  );
+
+  test('ends the job that filled it as an error, as soon as that can be written down', async () => {
+    await using server = await TestServer.start({ dataDirectory });
+    const { api } = server;
+    const { job_id: id } = await api.accepted('infer', {
+      ...least.infer,
+      ...steps(`fill=big:${40 * mebibyte}`),
+    });
+    await until('the disk is full', () => statfsSync(dataDirectory).bavail === 0);
+    await until('no process of the job is left', () => server.processes().length === 0);
+    expect((await api.json('/health')).status).toBe('ok');
+    rmSync(path.join(server.jobDirectory(id), 'Output', 'big'));
+    const view = await api.reaches(id, 'error');
+    expect(view.error).toEqual(expect.any(String));
+  });
+});

@@ -1,0 +1,211 @@
+import { describe, expect, test } from 'vitest';
+import {
+  type DeviceRequest,
+  type Grant,
+  Scheduler,
+  type Ticket,
+  TicketCancelled,
+} from '../../src/server/jobs/scheduler.js';
+
+/** Requests by name; what each was granted shows at once. */
+function queue(gpus: number, cpuSlots = 4) {
+  const scheduler = new Scheduler(
+    Array.from({ length: gpus }, (_, id) => id),
+    cpuSlots,
+  );
+  const grants: Record<string, Grant> = {};
+  const tickets: Record<string, Ticket> = {};
+  const ask = (name: string, request: DeviceRequest) => {
+    const ticket = scheduler.request(request);
+    tickets[name] = ticket;
+    ticket.granted.then(
+      (grant) => {
+        grants[name] = grant;
+      },
+      () => {},
+    );
+  };
+  return {
+    scheduler,
+    tickets,
+    gpus: (name: string, ...ids: number[]) => ask(name, { kind: 'gpus', ids }),
+    any: (...names: string[]) => names.forEach((name) => void ask(name, { kind: 'anyGpu' })),
+    cpu: (name: string, workers: number) => ask(name, { kind: 'cpu', workers }),
+    release: async (name: string) => {
+      await Promise.resolve();
+      const grant = grants[name];
+      if (!grant) throw new Error(`${name} holds nothing`);
+      delete grants[name];
+      scheduler.release(grant);
+    },
+    /** GPUs, or CPU slots, by the name of who holds them. */
+    held: async () => {
+      await Promise.resolve();
+      return Object.fromEntries(
+        Object.entries(grants).map(([name, { gpus, cpuSlots }]) => [
+          name,
+          cpuSlots > 0 ? `cpu ${cpuSlots}` : gpus.join(),
+        ]),
+      );
+    },
+  };
+}
+
+describe('GPUs', () => {
+  test('go all or none: who waits for two holds neither', async () => {
+    const { gpus, held, release } = queue(2);
+    gpus('a', 0);
+    gpus('b', 0, 1);
+    expect(await held()).toEqual({ a: '0' });
+    await release('a');
+    expect(await held()).toEqual({ b: '0,1' });
+  });
+
+  test('go in arrival order for each: nobody behind takes what one ahead waits for', async () => {
+    const { gpus, any, held, release } = queue(2);
+    gpus('a', 0);
+    gpus('b', 1, 0);
+    gpus('c', 1);
+    any('d');
+    expect(await held()).toEqual({ a: '0' });
+    await release('a');
+    expect(await held()).toEqual({ b: '1,0' });
+    await release('b');
+    expect(await held()).toEqual({ c: '1', d: '0' });
+  });
+
+  test('that nobody ahead wants go at once', async () => {
+    const { gpus, any, held } = queue(3);
+    gpus('a', 0);
+    gpus('b', 0, 1);
+    gpus('c', 2);
+    any('d');
+    expect(await held()).toEqual({ a: '0', c: '2' });
+  });
+
+  test('go to whoever takes any, the lowest first, in arrival order', async () => {
+    const { any, held, release } = queue(2);
+    any('a', 'b', 'c', 'd');
+    expect(await held()).toEqual({ a: '0', b: '1' });
+    await release('b');
+    expect(await held()).toEqual({ a: '0', c: '1' });
+  });
+
+  test('are taken by nobody who asks for one, before one who takes any and came first', async () => {
+    const { gpus, any, held, release } = queue(1);
+    gpus('a', 0);
+    any('b');
+    gpus('c', 0);
+    await release('a');
+    expect(await held()).toEqual({ b: '0' });
+    await release('b');
+    expect(await held()).toEqual({ c: '0' });
+  });
+
+  test('let two pairs that share one wait for each other without a deadlock', async () => {
+    const { gpus, held, release } = queue(3);
+    gpus('a', 0, 1);
+    gpus('b', 1, 2);
+    gpus('c', 2, 0);
+    expect(await held()).toEqual({ a: '0,1' });
+    await release('a');
+    expect(await held()).toEqual({ b: '1,2' });
+    await release('b');
+    expect(await held()).toEqual({ c: '2,0' });
+  });
+
+  test('do not go to a job that starves: a wide one runs before those behind it', async () => {
+    const { gpus, held, release } = queue(2);
+    gpus('a', 0);
+    gpus('b', 1);
+    gpus('wide', 0, 1);
+    for (const name of ['c', 'd', 'e']) gpus(name, name === 'd' ? 1 : 0);
+    await release('a');
+    expect(await held()).toEqual({ b: '1' });
+    await release('b');
+    expect(await held()).toEqual({ wide: '0,1' });
+    await release('wide');
+    expect(await held()).toEqual({ c: '0', d: '1' });
+  });
+
+  test('of an earlier server are held until they are released, and are nobody’s where they are gone', async () => {
+    const { scheduler, any, held } = queue(2);
+    scheduler.adopt({ gpus: [1, 5], cpuSlots: 0 });
+    any('a', 'b');
+    expect(await held()).toEqual({ a: '0' });
+    scheduler.release({ gpus: [1, 5], cpuSlots: 0 });
+    any('c');
+    expect(await held()).toEqual({ a: '0', b: '1' });
+  });
+});
+
+describe('CPU slots', () => {
+  test('go in arrival order, past no one', async () => {
+    const { cpu, held, release } = queue(0, 4);
+    cpu('a', 3);
+    cpu('b', 2);
+    cpu('c', 1);
+    expect(await held()).toEqual({ a: 'cpu 3' });
+    await release('a');
+    expect(await held()).toEqual({ b: 'cpu 2', c: 'cpu 1' });
+  });
+
+  test('are all there are for who asks for more', async () => {
+    const { cpu, held } = queue(0, 4);
+    cpu('a', 100);
+    cpu('b', 1);
+    expect(await held()).toEqual({ a: 'cpu 4' });
+  });
+
+  test('and GPUs do not wait for each other', async () => {
+    const { cpu, gpus, any, held } = queue(1, 1);
+    gpus('a', 0);
+    gpus('b', 0);
+    cpu('c', 1);
+    cpu('d', 1);
+    any('e');
+    expect(await held()).toEqual({ a: '0', c: 'cpu 1' });
+  });
+
+  test('of an earlier server may be more than there are now', async () => {
+    const { scheduler, cpu, held } = queue(0, 1);
+    scheduler.adopt({ gpus: [], cpuSlots: 3 });
+    cpu('a', 1);
+    expect(await held()).toEqual({});
+    scheduler.release({ gpus: [], cpuSlots: 3 });
+    expect(await held()).toEqual({ a: 'cpu 1' });
+  });
+});
+
+describe('a place in the queue', () => {
+  test('counts from one, moves up, and is none once there is a grant', async () => {
+    const { any, gpus, tickets, release, held } = queue(1);
+    any('a', 'b');
+    gpus('c', 0);
+    await held();
+    const places = () => ['a', 'b', 'c'].map((name) => tickets[name]?.position());
+    expect(places()).toEqual([null, 1, 2]);
+    expect([tickets.b?.waitingFor, tickets.c?.waitingFor]).toEqual(['a free GPU', 'GPU 0']);
+    await release('a');
+    expect(places()).toEqual([null, null, 1]);
+  });
+
+  test('that is given up rejects, and lets through whom it blocked', async () => {
+    const { gpus, tickets, held } = queue(2);
+    gpus('a', 0);
+    gpus('wide', 0, 1);
+    gpus('c', 1);
+    tickets.wide?.cancel();
+    await expect(tickets.wide?.granted).rejects.toThrow(TicketCancelled);
+    expect(await held()).toEqual({ a: '0', c: '1' });
+    expect(tickets.wide?.position()).toBeNull();
+  });
+
+  test('cannot be given up after the grant', async () => {
+    const { any, tickets, held, release } = queue(1);
+    any('a');
+    tickets.a?.cancel();
+    expect(await held()).toEqual({ a: '0' });
+    await release('a');
+  });
+});

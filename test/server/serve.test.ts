@@ -1,0 +1,151 @@
+import { createServer } from 'node:net';
+import { describe, expect, test } from 'vitest';
+import { Cli } from '../commands/support/cli.js';
+import { least, steps } from '../support/form.js';
+import { linesOf } from '../support/log-stream.js';
+import { filePart, multipart, submissionHead } from '../support/multipart.js';
+import { RawConnection } from '../support/raw-http.js';
+import { apps, TestServer } from '../support/server.js';
+import { until } from '../support/until.js';
+
+describe('serve', () => {
+  test('says on stdout where it listens, and nothing else', async () => {
+    await using server = await TestServer.start();
+    expect(server.stdout).toBe(`Listening on ${server.url}\n`);
+    expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    expect((await server.api.fetch('/health')).status).toBe(200);
+  });
+
+  test('warns of an open server, the louder where other machines reach it', async () => {
+    const warnings = async (...flags: string[]) => {
+      await using server = await TestServer.start({ flags });
+      return server.stderr.match(/^WARNING: .*$/gm) ?? [];
+    };
+    const local = await warnings();
+    expect(local.join('\n')).toMatch(/SERVICE_API_TOKEN.*open/s);
+    expect((await warnings('--auth', 'off')).join('\n')).toMatch(/--auth off/);
+    const open = await warnings('--host', '0.0.0.0');
+    expect(open.length).toBeGreaterThan(local.length);
+    expect(open.join('\n')).toMatch(/0\.0\.0\.0 .*other machines/);
+  });
+
+  test('listens on IPv6 where it is told to', async () => {
+    await using server = await TestServer.start({ flags: ['--host', '::1'] });
+    expect(server.url).toMatch(/^http:\/\/\[::1\]:\d+$/);
+    expect((await server.api.fetch('/health')).status).toBe(200);
+  });
+
+  test('is the only one on its data directory: another one is refused, the first one untouched', async () => {
+    await using server = await TestServer.start();
+    await using cli = await Cli.create();
+    const args = ['serve', '--port', '0', '--data-dir', server.dataDirectory, '--apps', apps.probe];
+    const { code, stdout, stderr } = await cli.run(args);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(server.dataDirectory);
+    expect(stderr).toContain(String(server.pid));
+    expect((await server.api.run('infer', least.infer)).view.status).toBe('done');
+  });
+
+  test.for([
+    ['a port that is taken', (port: number) => ['--port', String(port), '--data-dir', 'data'], /port/i],
+    [
+      'a data directory that cannot be',
+      () => ['--port', '0', '--data-dir', '/dev/null/data'],
+      /\/dev\/null\/data/,
+    ],
+    ['a size that is none', () => ['--port', '0', '--max-file-size', 'big'], /max-file-size/],
+    ['a mode that there is not', () => ['--auth', 'maybe'], /auth/],
+    ['a number that is none', () => ['--grace', 'long'], /grace/],
+  ] as [string, (port: number) => string[], RegExp][])(
+    'refuses %s, with exit code 2',
+    async ([, flags, reason]) => {
+      const taken = createServer().listen(0, '127.0.0.1');
+      await until('the port is taken', () => taken.listening);
+      const { port } = taken.address() as { port: number };
+      await using cli = await Cli.create();
+      const { code, stderr } = await cli.run(['serve', ...flags(port)]);
+      taken.close();
+      expect([code, stderr]).toEqual([2, expect.stringMatching(reason)]);
+      expect(stderr).not.toMatch(/^\s+at /m);
+    },
+  );
+});
+
+describe('serve, asked to stop,', () => {
+  /** Seconds that the stop took. */
+  async function stopped(server: TestServer): Promise<number> {
+    const start = performance.now();
+    expect(await server.stop()).toBe(0);
+    return (performance.now() - start) / 1000;
+  }
+
+  test('ends at once where nothing runs', async () => {
+    await using server = await TestServer.start();
+    expect(await stopped(server)).toBeLessThan(2);
+  });
+
+  test('ends cleanly where no client is left to wait for', async () => {
+    await using server = await TestServer.start();
+    const form = { ...least.infer, ...steps('stubborn=', `wait=${server.gate().path}`) };
+    await server.api.running('infer', form);
+    expect(await stopped(server)).toBeLessThan(10);
+  });
+
+  test('kills the jobs by default, what ignores SIGTERM too, within 10 s', async () => {
+    await using server = await TestServer.start({ flags: ['--cpu-slots', '1'] });
+    const { api } = server;
+    const form = {
+      ...least.infer,
+      ...steps('stubborn=', 'stray=', 'print=ready', `wait=${server.gate().path}`),
+    };
+    const running = await api.running('infer', form, 'ready');
+    const { job_id: waiting } = await api.accepted('infer', least.infer);
+    await using log = await api.follow(running);
+    await log.until('ready');
+    expect(await stopped(server)).toBeLessThan(10);
+    expect(server.processes()).toEqual([]);
+    // Whoever followed the log was told.
+    expect(linesOf(await log.end()).at(-1)).toBe('__ERROR__ Killed by user');
+    await server.start();
+    for (const id of [running, waiting]) expect((await api.job(id)).status).toBe('killed');
+  });
+
+  test('leaves the jobs to the next server with --on-exit keep', async () => {
+    await using server = await TestServer.start({ flags: ['--cpu-slots', '1', '--on-exit', 'keep'] });
+    const { api } = server;
+    const gate = server.gate();
+    const form = { ...least.infer, ...steps('print=ready', `wait=${gate.path}`, 'print=over') };
+    const running = await api.running('infer', form, 'ready');
+    const { job_id: waiting } = await api.accepted('infer', least.infer);
+    await using log = await api.follow(running);
+    await log.until('ready');
+    expect(await stopped(server)).toBeLessThan(5);
+    // The stream ended, but the job did not: there is no marker.
+    expect(linesOf(await log.end()).at(-1)).toBe('ready');
+    expect(server.processes().length).toBeGreaterThan(0);
+    await server.start();
+    // A job that this server did not start itself is left as well.
+    expect((await api.job(running)).status).toBe('running');
+    expect(await stopped(server)).toBeLessThan(5);
+    await server.start();
+    gate.open();
+    for (const id of [running, waiting]) expect((await api.ended(id)).view.status).toBe('done');
+  });
+
+  test('takes no upload that is under way for a job', async () => {
+    await using server = await TestServer.start();
+    const form = { ...least.infer, ...steps('stubborn=', 'print=ready', `wait=${server.gate().path}`) };
+    await server.api.running('infer', form, 'ready');
+    const body = multipart([filePart('inputs', 'a.nii')]);
+    await using upload = await RawConnection.open(server.url);
+    upload.write(submissionHead('/apps/probe/infer', `Content-Length: ${body.length}`));
+    await until('the upload has begun', () => server.jobDirectories().length === 2);
+    const end = server.stop();
+    await until('the server stops', () => server.stderr.includes('Stopping'));
+    upload.write(body);
+    await until('the answer or the end', () => upload.received !== '' || upload.isClosed);
+    expect(upload.received).not.toContain(' 200 ');
+    await end;
+    expect(server.processes()).toEqual([]);
+  });
+});
