@@ -16,6 +16,12 @@ export abstract class ClientCommand extends BaseCommand {
   readonly #closers: (() => void | Promise<void>)[] = [];
   #interruption: Interruption | null = null;
 
+  override async init(): Promise<void> {
+    // The title takes the place of the arguments in process lists: a token among them is seen no longer.
+    if (this.argv.some((argument) => argument.startsWith('--token'))) process.title = this.config.bin;
+    await super.init();
+  }
+
   /** Aborted by the first SIGINT or SIGTERM. */
   protected get interruption(): AbortSignal {
     if (!this.#interruption) {
