@@ -129,12 +129,12 @@ export async function extractArchive(
   for (const target of targets) {
     options.signal?.throwIfAborted();
     if (target.isDirectory) {
-      await makeDirectory(target.path);
+      await makeDirectory(target.path).catch((cause) => {
+        throw unplaceable(cause, target.entry);
+      });
       continue;
     }
-    await makeDirectory(path.dirname(target.path));
-    const flags = constants.O_CREAT | constants.O_TRUNC | constants.O_WRONLY | constants.O_NOFOLLOW;
-    const file = await open(target.path, flags, 0o644);
+    const file = await openTarget(target, makeDirectory);
     const allowed = Math.min(options.maxFileBytes ?? options.maxBytes, options.maxBytes - bytes);
     const count = (more: number) => {
       bytes += more;
@@ -149,10 +149,30 @@ export async function extractArchive(
       );
     } catch (cause) {
       throw damaged(cause, target.entry);
+    } finally {
+      await file.close();
     }
     files += 1;
   }
   return { files, bytes };
+}
+
+async function openTarget({ entry, path: file }: Target, makeDirectory: (path: string) => Promise<void>) {
+  const flags = constants.O_CREAT | constants.O_TRUNC | constants.O_WRONLY | constants.O_NOFOLLOW;
+  try {
+    await makeDirectory(path.dirname(file));
+    return await open(file, flags, 0o644);
+  } catch (cause) {
+    throw unplaceable(cause, entry);
+  }
+}
+
+/** A name that no file can have there (it is a directory's, a link's, or too long) is a fault of the archive. */
+function unplaceable(cause: unknown, entry: ZipEntry): unknown {
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  if (!['EEXIST', 'EISDIR', 'ENOTDIR', 'ENAMETOOLONG', 'ELOOP'].includes(code)) return cause;
+  const name = entry.path.length > 200 ? `${entry.path.slice(0, 200)}...` : entry.path;
+  return new ArchiveError('unsafe', `its entry '${name}' cannot be placed (${code})`, { cause });
 }
 
 /** A fault of the inflater is a fault of the archive; one of the disk is not. */

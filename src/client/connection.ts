@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import { Agent } from 'undici';
-import { HttpError } from './errors.js';
+import { backoff, pause } from './backoff.js';
+import { ClientError, HttpError, TransportError } from './errors.js';
 import { type Reply, refusal } from './reply.js';
 import { readServerUrl, showServerUrl } from './server-url.js';
 import { explainTransport } from './transport-error.js';
@@ -28,6 +29,9 @@ export interface Call {
   readonly bodyTimeout?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
+
+/** How often a question whose connection broke is asked again. */
+const questionsAgain = 4;
 
 /** The one way to the service: base address, token, timeouts, and failures as a person reads them. */
 export class Connection {
@@ -101,6 +105,22 @@ export class Connection {
    * @throws HttpError for every status but 2xx
    */
   async json<T>(path: string, call: Call = {}): Promise<T> {
+    for (let failures = 0; ; failures += 1) {
+      try {
+        return await this.#jsonOnce<T>(path, call);
+      } catch (error) {
+        // A question may be asked again; an order may not.
+        const isBroken = error instanceof TransportError && error.fault === 'broken';
+        if (!isBroken || call.method === 'POST' || failures >= questionsAgain) throw error;
+        await pause(backoff(failures, 200), call.signal ?? this.signal).catch((reason: unknown) => {
+          // Where time is up, what broke says more; an interruption speaks for itself.
+          throw reason instanceof ClientError ? reason : error;
+        });
+      }
+    }
+  }
+
+  async #jsonOnce<T>(path: string, call: Call): Promise<T> {
     const reply = await this.send(path, call);
     const text = await this.text(reply, call.signal);
     if (reply.statusCode >= 300) throw refusal(reply, text);

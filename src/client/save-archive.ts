@@ -8,7 +8,7 @@ import type { Reply } from './reply.js';
 import type { Reporter } from './reporter.js';
 
 /** Most entries that a downloaded archive is extracted with. */
-const maxEntries = 1_000_000;
+const maxEntries = 200_000;
 
 export interface SavedArchive {
   /** Absolute path of the zip. */

@@ -12,6 +12,7 @@ export class UploadWatch {
   readonly #onAbort = () => this.#interrupted();
   #timer: NodeJS.Timeout | undefined;
   #sent = 0;
+  #isDone = false;
 
   constructor(
     readonly length: number,
@@ -29,7 +30,8 @@ export class UploadWatch {
 
   moved(sent: number): void {
     this.#sent = sent;
-    if (this.outer?.aborted) return;
+    // A body that nobody takes any more may still hand out a piece.
+    if (this.#isDone || this.outer?.aborted) return;
     clearTimeout(this.#timer);
     const stalled = () =>
       this.#controller.abort(
@@ -39,6 +41,7 @@ export class UploadWatch {
   }
 
   done(): void {
+    this.#isDone = true;
     clearTimeout(this.#timer);
     this.outer?.removeEventListener('abort', this.#onAbort);
   }

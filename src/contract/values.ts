@@ -112,7 +112,8 @@ export function readText(field: Field, given: string): FieldValue | undefined {
     case 'number':
       return decimal(field, text);
     case 'boolean': {
-      const value = truths[text.toLowerCase()];
+      const word = text.toLowerCase();
+      const value = Object.hasOwn(truths, word) ? truths[word] : undefined;
       if (value === undefined) throw new FieldError(field.name, `must be true or false, got '${text}'`);
       return value;
     }

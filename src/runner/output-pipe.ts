@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, constants, openSync, rmSync } from 'node:fs';
 import { Socket } from 'node:net';
-import path from 'node:path';
+import { outputFifo } from './protocol.js';
 
 export interface OutputPipe {
   /** What the command prints, both streams in the order in which it printed them. */
@@ -17,7 +17,7 @@ export interface OutputPipe {
  * an error could come before the line that led to it. Node has no call for a bare pipe, a FIFO is one.
  */
 export function openOutputPipe(directory: string): OutputPipe {
-  const fifo = path.join(directory, 'output.fifo');
+  const fifo = outputFifo(directory);
   rmSync(fifo, { force: true });
   execFileSync('mkfifo', ['-m', '600', fifo]);
   try {

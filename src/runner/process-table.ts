@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 /** A process that can be told from a later one with the same id. */
 export interface ProcessIdentity {
@@ -66,18 +66,30 @@ export function isGroupAlive(group: number): boolean {
   });
 }
 
+/** Whether it prints into this file, deleted or not. */
+const printsInto = (pid: number, file: string): boolean =>
+  [1, 2].some((descriptor) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${descriptor}`).startsWith(file);
+    } catch {
+      return false;
+    }
+  });
+
 /**
- * The running processes whose environment, as they were started, holds `entry` (`NAME=value`). This finds what
- * a job's command forked into a session of its own. Empty where the system does not tell.
+ * The running processes whose environment, as they were started, holds `entry` (`NAME=value`), or that print into
+ * `pipe`. This finds what a job's command forked into a session of its own, and what has cleared its environment.
+ * Empty where the system does not tell.
  */
-export function processesWith(entry: string): number[] {
+export function processesWith(entry: string, pipe: string): number[] {
   if (!hasProc) return [];
   const wanted = `\0${entry}\0`;
   return processIds().filter((pid) => {
     if (pid === process.pid) return false;
     try {
       const environment = readFileSync(`/proc/${pid}/environ`, 'latin1');
-      return `\0${environment}`.includes(wanted) && readStatus(pid)?.isZombie === false;
+      const isOne = `\0${environment}`.includes(wanted) || printsInto(pid, pipe);
+      return isOne && readStatus(pid)?.isZombie === false;
     } catch {
       return false;
     }

@@ -5,6 +5,9 @@ import type { ProcessIdentity } from './process-table.js';
 /** The environment variable by which every process of a job can be known, however far it has strayed. */
 export const jobMarker = 'REMOTE_APP_JOB_ID';
 
+/** The pipe that the command prints into, in its working directory: its name is gone while it is in use. */
+export const outputFifo = (workspace: string): string => path.join(workspace, 'output.fifo');
+
 /** `run.json`: what the server asks a runner to do. */
 export interface RunRequest {
   readonly jobId: string;

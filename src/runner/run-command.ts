@@ -109,7 +109,7 @@ export async function runCommand(request: RunRequest, logPath: string, stop: Abo
     error = cause.message;
     return { exitCode: null, signal: null };
   });
-  await terminateStrays(request.jobId);
+  await terminateStrays(request.jobId, request.directory);
   await Promise.race([copied, delay(drainPatience, undefined, { ref: false })]);
   pipe.reader.destroy();
   await copied;

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isGroupAlive, processesWith } from './process-table.js';
-import { jobMarker } from './protocol.js';
+import { jobMarker, outputFifo } from './protocol.js';
 
 /** Milliseconds between two looks at whether processes are gone. */
 const pollInterval = 20;
@@ -39,11 +39,12 @@ export async function terminateGroup(group: number, grace: number): Promise<void
 }
 
 /**
- * Ends every process that carries the job's mark: what left the group for a session of its own. It was asked
- * to end with the group, by the command that started it or not at all, so it gets no second grace.
+ * Ends every process that carries the job's mark or prints into its log: what left the group for a session of
+ * its own. It was asked to end with the group, by the command that started it or not at all, so it gets no second
+ * grace.
  */
-export async function terminateStrays(jobId: string): Promise<void> {
-  const strays = () => processesWith(`${jobMarker}=${jobId}`);
+export async function terminateStrays(jobId: string, workspace: string): Promise<void> {
+  const strays = () => processesWith(`${jobMarker}=${jobId}`, outputFifo(workspace));
   const isLeft = () => {
     const left = strays();
     for (const pid of left) signal(pid, 'SIGKILL');

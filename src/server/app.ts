@@ -14,14 +14,10 @@ export function createApp(deps: AppDeps): Koa {
   const app = new Koa();
   // A client that leaves in the middle of an answer is no fault of the server.
   app.on('error', (cause: NodeJS.ErrnoException) => {
-    const left = [
-      'ECONNRESET',
-      'EPIPE',
-      'ERR_STREAM_PREMATURE_CLOSE',
-      'ERR_STREAM_DESTROYED',
-      'HPE_INVALID_EOF_STATE',
-    ];
-    if (!left.includes(cause.code ?? '')) deps.report('An answer failed', cause);
+    const left = ['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED'];
+    // Neither is one that speaks no HTTP.
+    if (!left.includes(cause.code ?? '') && !cause.code?.startsWith('HPE_'))
+      deps.report('An answer failed', cause);
   });
   const router = createRouter(deps);
   app.use(handleErrors(deps.report));

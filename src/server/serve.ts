@@ -31,16 +31,18 @@ export interface RunningServer {
   close(): Promise<void>;
 }
 
+function unwritable(directory: string, cause: unknown): SetupError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new SetupError(`The data directory ${directory} cannot be written to: ${reason}`, { cause });
+}
+
 function prepareDataDirectory(directory: string): void {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     chmodSync(directory, 0o700);
     accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new SetupError(`The data directory ${directory} cannot be written to: ${reason}`, {
-      cause,
-    });
+    throw unwritable(directory, cause);
   }
 }
 
@@ -77,6 +79,20 @@ async function listen(server: Server, { host, port }: ServerSettings): Promise<v
 export async function serve(settings: ServerSettings, report: Report): Promise<RunningServer> {
   const catalog = new AppCatalog(readAllowlist(settings.apps), settings.engine);
   prepareDataDirectory(settings.dataDirectory);
+  try {
+    return await serveFrom(catalog, settings, report);
+  } catch (cause) {
+    throw cause instanceof Error && 'code' in cause && cause.code === 'ENOSPC'
+      ? unwritable(settings.dataDirectory, cause)
+      : cause;
+  }
+}
+
+async function serveFrom(
+  catalog: AppCatalog,
+  settings: ServerSettings,
+  report: Report,
+): Promise<RunningServer> {
   const unlock = lockDataDirectory(settings.dataDirectory);
   try {
     const gpus = await listGpus(process.env.CUDA_VISIBLE_DEVICES);

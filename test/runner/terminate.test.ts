@@ -69,13 +69,13 @@ describe('ending strays', () => {
     const ours = await group(script, { REMOTE_APP_JOB_ID: id });
     const other = await group(script, { REMOTE_APP_JOB_ID: `${id}0` });
     const strays = await until('the strays run', () => {
-      const pids = processesWith(`REMOTE_APP_JOB_ID=${id}`);
+      const pids = processesWith(`REMOTE_APP_JOB_ID=${id}`, '/nowhere/output.fifo');
       return pids.length >= 2 ? pids : null;
     });
-    await terminateStrays(id);
+    await terminateStrays(id, '/nowhere');
     expect(strays.filter(isRunning)).toEqual([]);
     expect([isRunning(ours.pid), isRunning(other.pid)]).toEqual([false, true]);
-    await terminateStrays(`${id}0`);
+    await terminateStrays(`${id}0`, '/nowhere');
     expect(isRunning(other.pid)).toBe(false);
   });
 });

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { statfs } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { writeJsonFile } from '../../files/atomic-json.js';
@@ -9,6 +10,7 @@ import {
   type RunRequest,
   readRunEnd,
   readRunnerRecord,
+  readRunRequest,
   runFiles,
 } from '../../runner/protocol.js';
 import { terminateStrays } from '../../runner/terminate.js';
@@ -19,9 +21,19 @@ const runnerProgram = fileURLToPath(new URL('../../runner/main.js', import.meta.
 /** Milliseconds between two looks at a runner that an earlier server started. */
 const pollInterval = 100;
 
+/** Bytes without which a runner cannot write what it must. */
+const runnerNeeds = 64 * 1024;
+
+async function isDiskFull(directory: string): Promise<boolean> {
+  const { bavail, bsize } = await statfs(directory);
+  return bavail * bsize < runnerNeeds;
+}
+
 /** Runs jobs on this machine: each runner is a detached child, known by its process id and start time. */
 export class LocalExecutor implements Executor {
   readonly #children = new Map<string, ChildProcess>();
+  /** Directories of the jobs that were asked to end. */
+  readonly #stopping = new Set<string>();
 
   /** @param environment of the runners, and so of the commands: the server's, less its token variables */
   constructor(private readonly environment: NodeJS.ProcessEnv) {}
@@ -42,31 +54,39 @@ export class LocalExecutor implements Executor {
 
   async wait(directory: string, jobId: string): Promise<RunEnd> {
     for (;;) {
+      // A runner that an earlier server launched may take the job only now.
+      if (this.#stopping.has(directory)) this.stop(directory);
       const child = this.#children.get(directory);
       const isRunning = child !== undefined || this.#isRunnerAlive(directory);
       const end = readRunEnd(directory);
-      if (end && !isRunning) return end;
+      if (end && !isRunning) {
+        this.#stopping.delete(directory);
+        return end;
+      }
       if (!isRunning) break;
       await (child
         ? Promise.race([once(child, 'exit'), delay(60_000, undefined, { ref: false })])
         : delay(pollInterval, undefined, { ref: false }));
     }
-    await terminateStrays(jobId);
+    this.#stopping.delete(directory);
+    await terminateStrays(jobId, readRunRequest(directory)?.directory ?? directory);
     return (
       readRunEnd(directory) ?? {
         exitCode: null,
         signal: null,
-        error: 'The runner of this job was killed; what it had started was ended with it',
+        error: (await isDiskFull(directory))
+          ? "The runner of this job could not write: the server's disk is full (ENOSPC)"
+          : 'The runner of this job was killed; what it had started was ended with it',
         endedAt: new Date().toISOString(),
       }
     );
   }
 
   stop(directory: string): void {
-    const pid = this.#children.get(directory)?.pid ?? readRunnerRecord(directory)?.runner.pid;
-    if (pid === undefined) return;
-    const isOurs = this.#children.has(directory) || this.#isRunnerAlive(directory);
-    if (isOurs) process.kill(pid, 'SIGTERM');
+    this.#stopping.add(directory);
+    const record = readRunnerRecord(directory);
+    if (record && isAlive(record.runner)) process.kill(record.runner.pid, 'SIGTERM');
+    else this.#children.get(directory)?.kill('SIGTERM');
   }
 
   hasStarted(directory: string): boolean {

@@ -98,7 +98,9 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   /** Notes that somebody asked for its end, so that a later server knows as well. */
   requestKill(): void {
     this.#ticket?.cancel();
-    this.#become(this.state, { killRequested: true });
+    // In memory first: on a disk that is full the job ends all the same, which may be what gives room.
+    this.#record = { ...this.#record, killRequested: true };
+    this.directory.save(this.#record);
   }
 
   /** It has ended. The first end counts; a later one is ignored. */

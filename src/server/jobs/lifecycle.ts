@@ -84,7 +84,11 @@ export class Lifecycle {
 
   /** Ends the job, wherever it is. */
   kill(): void {
-    this.job.requestKill();
+    try {
+      this.job.requestKill();
+    } catch (cause) {
+      this.deps.report(`The kill of job ${this.job.id} could not be written down`, cause);
+    }
     this.#packing.abort();
     if (this.job.state === 'running') this.deps.executor.stop(this.job.directory.path);
   }
@@ -169,6 +173,11 @@ export class Lifecycle {
         return;
       } catch (cause) {
         if (!told) this.deps.report(`Job ${this.job.id} could not be written down as ${state}`, cause);
+        // What it has filled the disk with is of no use to anybody.
+        if (!told && isDiskFull(cause) && state !== 'done') {
+          await this.job.directory.makeRoom();
+          continue;
+        }
         await delay(retryInterval, undefined, { ref: false });
       }
     }

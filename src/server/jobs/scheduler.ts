@@ -44,6 +44,11 @@ export class TicketCancelled extends Error {}
 export class Scheduler {
   readonly #gpus: ReadonlySet<number>;
   readonly #freeGpus: Set<number>;
+  /**
+   * How many jobs hold each GPU: more than one only after a restart, when a job that had given its GPU back and
+   * was being packed is found beside the one that was given it next.
+   */
+  readonly #holders = new Map<number, number>();
   #freeSlots: number;
   #queue: Waiting[] = [];
 
@@ -87,13 +92,24 @@ export class Scheduler {
 
   /** Marks as taken what a job of an earlier server still holds. */
   adopt(grant: Grant): void {
-    for (const id of grant.gpus) this.#freeGpus.delete(id);
+    this.#hold(grant);
+  }
+
+  #hold(grant: Grant): void {
+    for (const id of grant.gpus) {
+      this.#freeGpus.delete(id);
+      this.#holders.set(id, (this.#holders.get(id) ?? 0) + 1);
+    }
     this.#freeSlots -= grant.cpuSlots;
   }
 
   /** Gives back what a job held. A GPU that an earlier server had, and this one has not, is nobody's. */
   release(grant: Grant): void {
-    for (const id of grant.gpus) if (this.#gpus.has(id)) this.#freeGpus.add(id);
+    for (const id of grant.gpus) {
+      const others = (this.#holders.get(id) ?? 1) - 1;
+      this.#holders.set(id, others);
+      if (others === 0 && this.#gpus.has(id)) this.#freeGpus.add(id);
+    }
     this.#freeSlots += grant.cpuSlots;
     this.#dispatch();
   }
@@ -106,8 +122,7 @@ export class Scheduler {
     for (const waiting of this.#queue) {
       const grant = this.#tryGrant(waiting.request, wantedAhead, cpuBlocked);
       if (grant) {
-        for (const id of grant.gpus) this.#freeGpus.delete(id);
-        this.#freeSlots -= grant.cpuSlots;
+        this.#hold(grant);
         waiting.grant(grant);
         continue;
       }

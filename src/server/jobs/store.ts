@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { JobDirectory } from './directory.js';
 import type { JobRecord } from './record.js';
@@ -26,7 +26,12 @@ export class JobStore {
     const id = randomBytes(6).toString('hex');
     const directory = new JobDirectory(id, path.join(this.#jobs, id));
     if (existsSync(directory.path)) return this.create();
-    directory.create();
+    try {
+      directory.create();
+    } catch (cause) {
+      rmSync(directory.path, { recursive: true, force: true });
+      throw cause;
+    }
     return directory;
   }
 

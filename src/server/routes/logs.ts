@@ -7,6 +7,7 @@ import { readLog } from '../jobs/log-reader.js';
 import type { JobService } from '../jobs/service.js';
 import type { StreamSlots } from '../jobs/streams.js';
 import { captured } from './captures.js';
+import { whenGone } from './when-gone.js';
 
 export interface LogDeps {
   readonly jobs: JobService;
@@ -53,11 +54,10 @@ export const streamLogs = (deps: LogDeps) => async (ctx: RouterContext) => {
     const release = await deps.slots.take(job.id);
     const gone = new AbortController();
     // The slot is free the moment the client is gone, or its reconnect would be refused.
-    ctx.res.once('close', () => {
+    whenGone(ctx, () => {
       release();
       gone.abort();
     });
-    if (ctx.res.destroyed) release();
     const signal = AbortSignal.any([gone.signal, deps.closing]);
     ctx.body = Readable.from(events(job, since, deps, signal), { objectMode: false, highWaterMark: 1 << 20 });
   }

@@ -5,6 +5,7 @@ import send from 'send';
 import { type ErrorBody, ServiceError } from '../../contract/errors.js';
 import type { JobService } from '../jobs/service.js';
 import { captured } from './captures.js';
+import { whenGone } from './when-gone.js';
 
 /** Bytes read from a result at once. */
 const chunkSize = 1 << 20;
@@ -44,7 +45,7 @@ export const sendResult = (jobs: JobService) => async (ctx: RouterContext) => {
     return;
   }
   const letGo = jobs.holdResult(job);
-  ctx.res.once('close', letGo);
+  whenGone(ctx, letGo);
   const { size } = await stat(job.directory.result).catch(() => {
     throw new ServiceError('expired', `The result of job ${job.id} is removed; submit it again`);
   });

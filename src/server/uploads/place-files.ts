@@ -34,9 +34,14 @@ function uniqueName(name: string, taken: Set<string>): string {
   return unique;
 }
 
-async function extract(file: ReceivedFile, destination: string, limits: UploadLimits): Promise<void> {
+/** What the archives of one upload may still extract to, all together. */
+type Room = ReturnType<typeof extractionLimits>;
+
+async function extract(file: ReceivedFile, destination: string, room: Room): Promise<void> {
   try {
-    await extractArchive(file.path, destination, extractionLimits(limits));
+    const { bytes, files } = await extractArchive(file.path, destination, room);
+    room.maxBytes -= bytes;
+    room.maxEntries -= files;
   } catch (cause) {
     if (!(cause instanceof ArchiveError)) throw cause;
     const code = cause.fault === 'tooLarge' || cause.fault === 'tooMany' ? 'uploadTooLarge' : 'badRequest';
@@ -46,17 +51,16 @@ async function extract(file: ReceivedFile, destination: string, limits: UploadLi
 }
 
 /** Lays out one group in a directory of its own, in upload order. */
-async function placeGroup(
-  group: readonly ReceivedFile[],
-  directory: string,
-  limits: UploadLimits,
-): Promise<string[]> {
+async function placeGroup(group: readonly ReceivedFile[], directory: string, room: Room): Promise<string[]> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const taken = new Set<string>();
   const paths: string[] = [];
   for (const file of group) {
-    const target = path.join(directory, uniqueName(plainName(file), taken));
-    if (file.name.endsWith(volumeSuffix)) await extract(file, target, limits);
+    const name = uniqueName(plainName(file), taken);
+    if (!isSafeName(name))
+      throw new FieldError(file.field, `has two files of one name that is too long: '${name}'`);
+    const target = path.join(directory, name);
+    if (file.name.endsWith(volumeSuffix)) await extract(file, target, room);
     else await rename(file.path, target);
     paths.push(target);
   }
@@ -73,16 +77,17 @@ export async function placeFiles(
   input: string,
   limits: UploadLimits,
 ): Promise<JobFiles> {
+  const room = extractionLimits(limits);
   const placed: Record<string, string[][]> = {};
   for (const [field, fieldGroups] of groups) {
     const base = path.join(input, field.name);
     const paths: string[][] = [];
     for (const [index, group] of fieldGroups.entries()) {
       if (field.kind === 'archive' && group[0]) {
-        await extract(group[0], base, limits);
+        await extract(group[0], base, room);
         paths.push([base]);
       } else {
-        paths.push(await placeGroup(group, path.join(base, `g${index}`), limits));
+        paths.push(await placeGroup(group, path.join(base, `g${index}`), room));
       }
     }
     if (paths.length > 0) placed[field.name] = paths;

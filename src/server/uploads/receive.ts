@@ -65,14 +65,16 @@ function formFault(cause: unknown): unknown {
   return new ServiceError('badRequest', `The body is not a whole multipart form: ${cause.message}`);
 }
 
-/** Rejects when the client has left, or no byte has come for a while. */
-function broken(ctx: Context, done: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
+/** Resolves when the request is read to its end; rejects when it breaks off, or no byte has come for a while. */
+function wholeRequest(ctx: Context, done: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    // Complete is what has come, ended what was read: a request with garbage behind it is destroyed in between.
     const onClose = () => {
-      if (!ctx.req.complete) reject(new ServiceError('badRequest', 'The upload broke off'));
+      if (ctx.req.readableEnded) resolve();
+      else reject(new ServiceError('badRequest', 'The upload broke off'));
     };
     if (ctx.req.destroyed) onClose();
-    ctx.req.once('close', onClose);
+    else ctx.req.once('close', onClose);
     const onTimeout = () =>
       reject(new ServiceError('uploadStalled', `No byte of the upload came for ${idleLimit / 1000} s`));
     ctx.req.setTimeout(idleLimit, onTimeout);
@@ -95,6 +97,7 @@ export async function receiveForm(
 ): Promise<ReceivedForm> {
   const quota = new UploadQuota(limits);
   const received: ReceivedFile[] = [];
+  const sinks: UploadSink[] = [];
   const writes: Promise<void>[] = [];
   let part = { field: '', name: '' };
 
@@ -125,6 +128,7 @@ export async function receiveForm(
         // Awaited below; until then a failure is nobody's.
         written.catch(() => {});
         writes.push(written);
+        sinks.push(sink);
         return sink;
       },
     },
@@ -132,10 +136,14 @@ export async function receiveForm(
 
   const done = new AbortController();
   try {
-    await Promise.race([parse(ctx, async () => {}), broken(ctx, done.signal)]);
+    // The form may be whole before the request is: what is cut there is cut all the same.
+    await Promise.all([parse(ctx, async () => {}), wholeRequest(ctx, done.signal)]);
     // formidable takes a file for whole when its last piece was handed over, written or not.
     await Promise.all(writes);
   } catch (cause) {
+    // formidable closes nothing of a request that broke off.
+    for (const sink of sinks) sink.destroy();
+    await Promise.allSettled(writes);
     throw formFault(cause);
   } finally {
     done.abort();

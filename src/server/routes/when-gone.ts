@@ -1,0 +1,22 @@
+import type { RouterContext } from '@koa/router';
+
+/**
+ * Calls back once when the answer is sent or the client is gone. An answer that waits on its connection behind
+ * another one hears nothing of the connection's end, so the connection itself is listened to as well.
+ */
+export function whenGone({ req, res }: RouterContext, callback: () => void): void {
+  const { socket } = req;
+  const gone = () => {
+    res.off('close', gone);
+    socket.off('close', gone);
+    callback();
+  };
+  if (socket.destroyed) {
+    callback();
+    return;
+  }
+  // As many as the client has requests waiting.
+  socket.setMaxListeners(0);
+  res.once('close', gone);
+  socket.once('close', gone);
+}
