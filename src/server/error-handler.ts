@@ -7,6 +7,10 @@ const drainLimit = 30_000;
 /** What any fault is to the client. What is not ours to explain is masked, and reported. */
 function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceError {
   if (cause instanceof ServiceError) return cause;
+  // Nothing can be asked of the address then, not even its path.
+  if (cause instanceof Error && 'code' in cause && cause.code === 'ERR_INVALID_URL') {
+    return new ServiceError('badRequest', 'The address of the request is not valid');
+  }
   if (cause instanceof Error && 'code' in cause && cause.code === 'ENOSPC') {
     report(`${ctx.method} ${ctx.path} failed`, cause);
     return new ServiceError('diskFull', "The server's disk is full; try again later");

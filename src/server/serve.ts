@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { accessSync, chmodSync, constants, mkdirSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { PackThread } from '../archives/pack-thread.js';
 import { createApp } from './app.js';
 import { readAllowlist } from './apps/allowlist.js';
 import { AppCatalog } from './apps/catalog.js';
@@ -103,6 +104,7 @@ async function serveFrom(
         gpus.map(({ id }) => id),
         settings.cpuSlots,
       ),
+      packer: new PackThread(),
       executor: new LocalExecutor(jobEnvironment(settings.tokenVariables)),
       commandFor: (job, grant) => catalog.commandFor(job.request, job.directory, grant),
       settings: { grace: settings.grace, killGrace, maxLogBytes },

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { packInThread } from '../../archives/pack-in-thread.js';
+import type { PackThread } from '../../archives/pack-thread.js';
 import { formatBytes } from '../../contract/bytes.js';
 import type { FinalState } from '../../contract/job.js';
 import { operationOf } from '../../contract/operations.js';
@@ -20,6 +20,7 @@ export interface LifecycleSettings {
 export interface LifecycleDeps {
   readonly scheduler: Scheduler;
   readonly executor: Executor;
+  readonly packer: PackThread;
   readonly settings: LifecycleSettings;
   /** The command of a job that was given these devices. */
   readonly commandFor: (job: Job, grant: Grant) => readonly string[];
@@ -160,7 +161,7 @@ export class Lifecycle {
       return;
     }
     const { output, result } = job.directory;
-    const { files, bytes } = await packInThread(output, result, this.#packing.signal);
+    const { files, bytes } = await this.deps.packer.pack(output, result, this.#packing.signal);
     job.log(`Result: ${files} ${files === 1 ? 'file' : 'files'}, ${formatBytes(bytes)}`);
     await this.#finish('done', null);
   }

@@ -115,6 +115,8 @@ export async function receiveForm(
       maxFields,
       maxFieldsSize: maxFieldBytes,
       maxFiles,
+      // The sink has its own names; without this one formidable hashes a new one for each file.
+      filename: () => 'unused',
       onPart: (each, handle) => handle(typeByName(each)),
       // Nothing may throw in these two: formidable has nobody there who would catch it.
       onFileBegin: (field, file) => {

@@ -1,0 +1,65 @@
+import { once } from 'node:events';
+import path from 'node:path';
+import { nodeApp } from '../support/apps.mjs';
+import { logLines, submit } from '../support/http.mjs';
+import { interleave } from '../support/interleave.mjs';
+import { plus } from '../support/reach.mjs';
+import { Server } from '../support/server.mjs';
+import { cpuSeconds, peakMemory } from '../support/usage.mjs';
+
+const line = 'first line';
+const roundsPerRun = 5;
+
+/** From the submission of 1 KiB to the app's line on the log stream, over HTTP: a client's own start is another row. */
+async function throughServer(server) {
+  const startedAt = performance.now();
+  const { job_id } = await submit(server, 'hello');
+  for await (const each of logLines(server, job_id)) if (each === line) break;
+  const milliseconds = performance.now() - startedAt;
+  await server.ended(job_id);
+  return { milliseconds };
+}
+
+async function direct(workshop, app) {
+  const startedAt = performance.now();
+  const child = workshop.start(process.execPath, [path.join(app, 'main.mjs')], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const ended = once(child, 'close');
+  await once(child.stdout, 'data');
+  const milliseconds = performance.now() - startedAt;
+  await ended;
+  return { milliseconds };
+}
+
+async function measure({ workshop, rounds }) {
+  const app = await nodeApp(workshop, 'hello', `console.log('${line}');`);
+  const server = await Server.start(workshop, { apps: [app] });
+  try {
+    await throughServer(server);
+    const before = cpuSeconds(server.pid);
+    const { figure, yardstick } = await interleave(rounds * roundsPerRun, {
+      figure: () => throughServer(server),
+      yardstick: () => direct(workshop, app),
+    });
+    return {
+      figure: figure.milliseconds,
+      yardstick: yardstick.milliseconds,
+      cpu: [(cpuSeconds(server.pid) - before) / (rounds * roundsPerRun)],
+      memory: [peakMemory(server.pid)],
+    };
+  } finally {
+    await server.stop();
+  }
+}
+
+export const rows = [
+  {
+    name: 'first-line',
+    what: 'submit (1 KiB) to the first line of a Node app that prints at once',
+    yardstick: 'spawning that app',
+    unit: 'ms',
+    reach: plus(80, 'ms'),
+    measure,
+  },
+];

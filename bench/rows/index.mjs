@@ -1,0 +1,32 @@
+import { rows as cliStart } from './cli-start.mjs';
+import { rows as download } from './download.mjs';
+import { rows as extract } from './extract.mjs';
+import { rows as firstLine } from './first-line.mjs';
+import { rows as jobThroughput } from './job-throughput.mjs';
+import { rows as lineDelay } from './line-delay.mjs';
+import { rows as liveLogs } from './live-logs.mjs';
+import { rows as logReplay } from './log-replay.mjs';
+import { rows as memoryJobs } from './memory-jobs.mjs';
+import { rows as memoryStreams } from './memory-streams.mjs';
+import { rows as memoryTransfer } from './memory-transfer.mjs';
+import { rows as pack } from './pack.mjs';
+import { rows as serveStart } from './serve-start.mjs';
+import { rows as upload } from './upload.mjs';
+
+/** All rows, in the order of the table. */
+export const rows = [
+  ...upload,
+  ...memoryTransfer,
+  ...memoryStreams,
+  ...memoryJobs,
+  ...logReplay,
+  ...liveLogs,
+  ...lineDelay,
+  ...firstLine,
+  ...jobThroughput,
+  ...pack,
+  ...download,
+  ...extract,
+  ...cliStart,
+  ...serveStart,
+];

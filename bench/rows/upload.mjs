@@ -1,0 +1,142 @@
+import { readdir, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { shellApp } from '../support/apps.mjs';
+import { BareServer } from '../support/bare.mjs';
+import { curl, remoteApp } from '../support/command.mjs';
+import { GiB, MiB, randomFile, randomFiles } from '../support/data.mjs';
+import { submit } from '../support/http.mjs';
+import { interleave } from '../support/interleave.mjs';
+import { times } from '../support/reach.mjs';
+import { Server } from '../support/server.mjs';
+import { cpuSeconds, peakMemory } from '../support/usage.mjs';
+
+const fileSize = 256 * 1024;
+
+/**
+ * What is uploaded: one file, or many. `grace` is how long the server keeps it: one file leaves the disk before
+ * the next comes; many stay until the end of the row, for removing them would slow down the next (see Workshop).
+ */
+const oneFile = {
+  what: 'upload 1 GiB in one file',
+  grace: 0,
+  make: async ({ workshop }, scale) => [await randomFile(workshop, GiB * scale)],
+};
+const manyFiles = {
+  what: 'upload 2,000 files of 256 KiB',
+  grace: 86_400,
+  make: async ({ workshop }, scale) => {
+    const directory = await randomFiles(workshop, 2000 * scale, fileSize);
+    return (await readdir(directory)).sort().map((name) => path.join(directory, name));
+  },
+};
+
+/** A form in the words of curl's configuration: 2,000 files are too much for a command line that one can read. */
+async function curlForm(workshop, files) {
+  const config = path.join(await workshop.directory('curl'), 'form');
+  const parts = files.map((file) => `form = "inputs=@${file}"`);
+  await writeFile(config, ['form = "cpu=1"', ...parts].join('\n'));
+  return config;
+}
+
+/** Measures an upload with what it costs the receiver. */
+async function receiving({ pid }, send) {
+  const before = cpuSeconds(pid);
+  const { seconds } = await send();
+  return { seconds, cpu: cpuSeconds(pid) - before };
+}
+
+/** Runs `measure` with a server, and `settle`, which waits until an upload is over and done with. */
+async function withServer(workshop, { grace }, measure) {
+  const app = await shellApp(workshop, 'nothing', ':');
+  const server = await Server.start(workshop, { apps: [app], flags: ['--grace', String(grace)] });
+  const settle = () => (grace === 0 ? server.emptied() : server.quiet());
+  try {
+    return await measure(server, settle);
+  } finally {
+    await server.stop();
+    await rm(server.dataDirectory, { recursive: true });
+  }
+}
+
+/** curl sends the same form to both, byte for byte: the bare server writes it as it comes. */
+async function curlAgainstBare(bench, scale, content) {
+  const { workshop, rounds } = bench;
+  const form = await curlForm(workshop, await content.make(bench, scale));
+  const warm = await curlForm(workshop, [await randomFile(workshop, 16 * MiB)]);
+  const bare = await BareServer.start(workshop);
+  try {
+    return await withServer(workshop, content, async (server, settle) => {
+      const sides = (config) => ({
+        figure: async () => {
+          const url = server.submitUrl('nothing');
+          const sample = await receiving(server, () => curl(workshop, ['--config', config, url]));
+          await settle();
+          return sample;
+        },
+        yardstick: async () => {
+          const sample = await receiving(bare, () => curl(workshop, ['--config', config, bare.url]));
+          await bare.emptied();
+          return sample;
+        },
+      });
+      await interleave(1, sides(warm));
+      const { figure, yardstick } = await interleave(rounds, sides(form));
+      return {
+        figure: figure.seconds,
+        yardstick: yardstick.seconds,
+        cpu: [figure.cpu, yardstick.cpu],
+        memory: [peakMemory(server.pid), peakMemory(bare.pid)],
+      };
+    });
+  } finally {
+    await bare.stop();
+  }
+}
+
+/** Our client and curl by turns, to our server. The whole of each command counts, its start too. */
+async function clientAgainstCurl(bench, scale, content) {
+  const { workshop, rounds } = bench;
+  const files = await content.make(bench, scale);
+  const form = await curlForm(workshop, files);
+  const source = files.length > 1 ? path.dirname(files[0]) : files[0];
+  return withServer(workshop, content, async (server, settle) => {
+    const client = ['infer', '--detach', '--cpu', '1', '--server', server.url, source];
+    const settled = async (sending) => {
+      const sample = await sending;
+      await settle();
+      return sample;
+    };
+    const sides = {
+      figure: () => settled(remoteApp(workshop, client, { memory: true })),
+      yardstick: () => settled(curl(workshop, ['--config', form, server.submitUrl('nothing')])),
+    };
+    await submit(server, 'nothing');
+    const { figure, yardstick } = await interleave(rounds, sides);
+    return {
+      figure: figure.seconds,
+      yardstick: yardstick.seconds,
+      cpu: [figure.cpu, yardstick.cpu],
+      memory: [figure.memory],
+    };
+  });
+}
+
+const row = (name, content, sender, yardstick, reach, measure) => ({
+  name,
+  what: `${content.what}, by ${sender}`,
+  yardstick,
+  unit: 's',
+  reach: times(reach),
+  grows: true,
+  measure: (bench, scale) => measure(bench, scale, content),
+});
+
+const bareServer = 'curl, the same bytes to a bare Node server';
+const ownServer = 'curl to our server';
+
+export const rows = [
+  row('upload-one', oneFile, 'curl', bareServer, 1.15, curlAgainstBare),
+  row('upload-many', manyFiles, 'curl', bareServer, 1.5, curlAgainstBare),
+  row('upload-one-client', oneFile, 'our client', ownServer, 1.15, clientAgainstCurl),
+  row('upload-many-client', manyFiles, 'our client', ownServer, 1.15, clientAgainstCurl),
+];

@@ -1,0 +1,45 @@
+import { missingTools } from './command.mjs';
+
+const rounded = (value) => (value === null ? null : Number(value.toPrecision(4)));
+
+/** What a row says that could not be measured. */
+const failed = (row, fault) => ({
+  ...heads(row),
+  figure: null,
+  yardstick: null,
+  ratio: null,
+  holds: false,
+  fault,
+});
+
+const heads = (row) => ({
+  name: row.name,
+  what: row.what,
+  against: row.yardstick,
+  unit: row.unit,
+  reach: row.reach.text,
+});
+
+/**
+ * Measures one row and judges it. A row that cannot be measured does not hold, and says why; the others go on.
+ * @param scale share of the row's work, for the growth
+ */
+export async function measureRow(bench, row, scale = 1) {
+  const missing = await missingTools(bench.workshop, row.tools ?? []);
+  if (missing.length > 0) return failed(row, `${missing.join(' and ')} is not on this machine`);
+  try {
+    const { figure, yardstick = null, fault = null, ...more } = await row.measure(bench, scale);
+    return {
+      ...heads(row),
+      figure: rounded(figure),
+      yardstick: rounded(yardstick),
+      ratio: yardstick === null ? null : rounded(figure / yardstick),
+      holds: fault === null && row.reach.holds({ figure, yardstick }),
+      ...more,
+      ...(fault === null ? {} : { fault }),
+    };
+  } catch (cause) {
+    if (bench.signal.aborted) throw cause;
+    return failed(row, cause instanceof Error ? cause.message : String(cause));
+  }
+}

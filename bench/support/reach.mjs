@@ -1,0 +1,19 @@
+/** What a row is to reach: as the table says it, and as it is judged. */
+
+/** At most so many times the yardstick. */
+export const times = (factor) => ({
+  text: `${factor} x`,
+  holds: ({ figure, yardstick }) => figure <= factor * yardstick,
+});
+
+/** At most so much more than the yardstick. */
+export const plus = (amount, unit) => ({
+  text: `+ ${amount} ${unit}`,
+  holds: ({ figure, yardstick }) => figure <= yardstick + amount,
+});
+
+/** At most so much; there is no yardstick. */
+export const atMost = (amount, unit) => ({
+  text: `${amount} ${unit}`,
+  holds: ({ figure }) => figure <= amount,
+});

@@ -1,0 +1,106 @@
+/** Misbehaves in the way that `--set do=NAME` names. */
+import { spawn, spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+
+const words = process.argv.slice(2);
+const after = (flag) => words[words.indexOf(flag) + 1];
+const deed = after('--set').slice('do='.length);
+const print = (bytes) => {
+  const all = Buffer.from(bytes);
+  for (let at = 0; at < all.length; ) at += writeSync(1, all, at);
+};
+const shell = (script) => spawn('sh', ['-c', script], { stdio: 'inherit' });
+const mebibyte = 2 ** 20;
+/** Longer than any run of the harness: what is left of it is seen. */
+const forever = 3600;
+
+const deeds = {
+  sleep: () => delay(forever * 1000),
+  signal: () => process.kill(process.pid, 'SIGKILL'),
+  /** Leaves a child behind in its own process group. */
+  fork: () => spawnSync('sh', ['-c', `sleep ${forever} & exit 0`], { stdio: 'inherit' }),
+  /** Forks twice, away from its session. */
+  stray: () => spawnSync('sh', ['-c', `(setsid sleep ${forever} &) ; exit 0`], { stdio: 'inherit' }),
+  /** Leaves a child behind of which nothing but its process group tells whose it is. */
+  bare: () =>
+    spawnSync('sh', ['-c', `env -i sleep ${forever} > /dev/null 2>&1 & exit 0`], { stdio: 'inherit' }),
+  /** Goes on in a program that has cleared its environment. */
+  become: async () => {
+    shell(`exec env -i sleep ${forever}`);
+    await delay(forever * 1000);
+  },
+  stubborn: async () => {
+    process.on('SIGTERM', () => print('not yet\n'));
+    await delay(forever * 1000);
+  },
+  herd: async () => {
+    for (let count = 0; count < 30; count += 1) shell(`trap "" TERM; while :; do sleep ${forever}; done`);
+    await delay(forever * 1000);
+  },
+  stop: () => process.kill(process.pid, 'SIGSTOP'),
+  close: async () => {
+    closeSync(1);
+    closeSync(2);
+    await delay(500);
+    writeFileSync(path.join(after('--output'), 'answer'), 'went on');
+  },
+  /** More than a pipe holds, at once, without a line's end. */
+  fill: () => print('x'.repeat(5 * mebibyte)),
+  gigabyte: () => {
+    const lines = Buffer.from(
+      'a line of sixty-four bytes, which is printed again and again...\n'.repeat(16384),
+    );
+    for (let count = 0; count < 1024; count += 1) print(lines);
+    print('the last line\n');
+  },
+  longline: () => {
+    for (let count = 0; count < 100; count += 1) print('x'.repeat(mebibyte));
+    print('\nthe last line\n');
+  },
+  /** Ten thousand redraws a second, for two seconds. */
+  redraw: async () => {
+    for (let count = 0; count < 200; count += 1) {
+      print(Array.from({ length: 100 }, (_, at) => `step ${count * 100 + at + 1}\r`).join(''));
+      await delay(10);
+    }
+    print('\nthe last line\n');
+  },
+  bytes: () =>
+    print(
+      Buffer.concat([
+        Buffer.from([0xff, 0xfe, 0x80, 0x0a, 0xc3]),
+        Buffer.from('(\0\x1b[31m\n\xe2\x82\n', 'latin1'),
+      ]),
+    ),
+  /** Fills the disk with its output, as a program does that does not expect it to end. */
+  overflow: () => {
+    const piece = Buffer.alloc(mebibyte, 7);
+    const file = openSync(path.join(after('--output'), 'big'), 'w');
+    for (;;) writeSync(file, piece);
+  },
+  /** The same, and goes on as if nothing had happened. */
+  overflowAndStay: async () => {
+    try {
+      deeds.overflow();
+    } catch {
+      await delay(forever * 1000);
+    }
+  },
+  /** Output that fits, beside an archive that does not. */
+  large: () => writeFileSync(path.join(after('--output'), 'large'), randomBytes(14 * mebibyte)),
+  /** A log that does not fit. */
+  chatter: () => {
+    for (;;) print('a line of sixty-four bytes, which is printed again and again...\n'.repeat(16384));
+  },
+  quick: () => print('the last line\n'),
+  markers: () =>
+    print('__DONE__\n__ERROR__ of the app\ndata: __DONE__\n\n: keepalive\nid: 5\nthe last line\n'),
+};
+
+print(`rogue ${deed}\n`);
+await deeds[deed]();
+// What a deed has started does not keep it.
+process.exit(0);

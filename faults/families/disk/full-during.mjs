@@ -1,0 +1,115 @@
+import { existsSync, readdirSync, rmSync, truncateSync } from 'node:fs';
+import path from 'node:path';
+import { checkDirectories } from '../../invariants.mjs';
+import { file, job, kill, steps, submit } from '../../support/api.mjs';
+import { Connection } from '../../support/connection.mjs';
+import { filePart, head, multipart, multipartType } from '../../support/multipart.mjs';
+import { until, within } from '../../support/until.mjs';
+import { endAll, endsWithRoom, tellsOfTheDisk, worksAgain } from './works-again.mjs';
+
+const mebibyte = 2 ** 20;
+
+const start = (server, deed) =>
+  submit(server, 'rogue', 'infer', { inputs: file('scan.nii'), options: steps({ do: deed }) });
+
+/** Uploads that do not say how long they are, and grow past the disk. */
+async function duringUpload(context, server) {
+  const sizes = context.random.pick([[40], Array(40).fill(0.9), [20, 20]]);
+  const body = multipart(
+    sizes.map((size, at) => filePart('inputs', `${at}.nii`, Buffer.alloc(size * mebibyte, 7))),
+  );
+  const connection = await Connection.open(server.url);
+  const headers = [`Content-Type: ${multipartType}`, 'Transfer-Encoding: chunked'];
+  connection.write(head('POST', '/apps/rogue/infer', headers));
+  for (let at = 0; at < body.length; at += mebibyte) {
+    const piece = body.subarray(at, at + mebibyte);
+    connection.write(
+      Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n')]),
+    );
+  }
+  connection.write('0\r\n\r\n');
+  const answer = await connection.answer('the answer to an upload on a full disk');
+  const text = `${answer?.status}: ${answer?.body}`;
+  context.check(
+    answer?.status === 507 && tellsOfTheDisk.test(answer.body),
+    `An upload on a full disk was answered ${text}`,
+  );
+  connection.close();
+  await checkDirectories(context, server);
+}
+
+/** The command fills the disk and ends with an error of its own, while nothing else can be written. */
+async function duringRun(context, server, disk) {
+  const id = await start(server, 'overflow');
+  await until('the disk is full', () => disk.free === 0);
+  await context.attempt('A job that fills the disk', async () => {
+    const view = await until(
+      'the job that filled the disk ends',
+      async () => {
+        const now = await job(server, id);
+        return now.finished_at === null ? null : now;
+      },
+      30_000,
+    );
+    context.check(view.status === 'error', `A job that fills the disk ended as ${view.status}`);
+    await until('its room is given back', () => disk.free >= 16 * mebibyte, 10_000);
+  });
+}
+
+/** The command fills the disk and stays: a kill must be able to end it. */
+async function killedWhenFull(context, server, disk) {
+  const id = await start(server, 'overflowAndStay');
+  await until('the disk is full', () => disk.free === 0);
+  await context.attempt('The kill of a job that fills the disk', async () => {
+    const { status } = await within('the kill is answered', kill(server, id), 30_000);
+    context.check(status === 'killed', `The kill of a job that fills the disk left it ${status}`);
+    await until('its room is given back', () => disk.free >= 16 * mebibyte, 10_000);
+  });
+}
+
+/** A server that dies on a full disk and is started again says what is wrong, or starts. */
+async function startedWhenFull(context, server, disk) {
+  await server.kill();
+  const empty = disk.fill();
+  server.mayEnd = true;
+  try {
+    await server.start();
+  } catch (cause) {
+    const isClear = tellsOfTheDisk.test(cause.message) && cause.message.includes(server.dataDirectory);
+    context.check(isClear, `A start on a full disk ended with: ${cause.message}`);
+  }
+  server.mayEnd = false;
+  empty();
+  if (server.url === '') await server.start();
+}
+
+/** Whatever a case left is removed by hand, as an admin would. */
+function clean(server) {
+  for (const id of readdirSync(server.jobsDirectory)) {
+    rmSync(path.join(server.jobDirectory(id), 'Output'), { recursive: true, force: true });
+    const log = path.join(server.jobDirectory(id), 'log');
+    if (existsSync(log)) truncateSync(log, 0);
+  }
+}
+
+const cases = {
+  'an upload': duringUpload,
+  'the run': duringRun,
+  'a kill': killedWhenFull,
+  // The log itself is kept until the grace is over: it is what tells of the end.
+  'the log': async (context, server, disk) =>
+    endsWithRoom(context, server, disk, await start(server, 'chatter'), 'a log that fills the disk', 0),
+  packing: async (context, server, disk) =>
+    endsWithRoom(context, server, disk, await start(server, 'large'), 'a result that does not fit', 10),
+  'a start': startedWhenFull,
+};
+
+export async function fullDuring(context, server, disk) {
+  for (const [during, runCase] of context.random.shuffle(Object.entries(cases))) {
+    context.count(`a disk full during ${during}`);
+    await context.attempt(`A disk full during ${during}`, () => runCase(context, server, disk));
+    await endAll(server);
+    clean(server);
+    await worksAgain(context, server, `a disk full during ${during}`);
+  }
+}

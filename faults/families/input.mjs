@@ -1,0 +1,21 @@
+/** Input that means harm, or nothing: mutated requests, hostile archives, values that would be flags. */
+import { Server } from '../support/server.mjs';
+import { fuzz } from './input/fuzz.mjs';
+import { hostileResults } from './input/hostile-results.mjs';
+import { hostileUploads } from './input/hostile-uploads.mjs';
+import { injectFlags } from './input/inject-flags.mjs';
+
+/** Small limits, so that what goes past them is small as well. */
+const flags = ['--max-file-size', '1MiB', '--max-upload-size', '2MiB', '--grace', '600'];
+
+export async function run(context) {
+  const server = await new Server(context, { flags: [...flags, '--cpu-slots', '1'] }).start();
+  try {
+    await context.attempt('The fuzzer', () => fuzz(context, server));
+    await context.attempt('Hostile archives in uploads', () => hostileUploads(context, server));
+    await context.attempt('Values that would be flags', () => injectFlags(context, server));
+  } finally {
+    await server.close();
+  }
+  await context.attempt('Hostile archives in results', () => hostileResults(context));
+}

@@ -1,0 +1,143 @@
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { ended, file, formOf, kill, request, steps, submit } from '../../support/api.mjs';
+import { zip } from '../../support/zip.mjs';
+import { commandFault } from './command-grammar.mjs';
+import { nastyValues } from './nasty.mjs';
+
+const inputs = file('scan.nii');
+const least = {
+  infer: { inputs },
+  evaluate: { inputs, gt: file('gt.nii') },
+  uncertainty: { inputs },
+  pipeline: { inputs, gt: file('gt.nii') },
+  fine_tune: { dataset: file('data.zip', zip([{ name: 'a', content: 'x' }])) },
+};
+const fields = {
+  infer: [
+    'ensemble',
+    'ensemble_models',
+    'tta',
+    'mc',
+    'uncertainty',
+    'prediction_file',
+    'gpu',
+    'cpu',
+    'quiet',
+  ],
+  evaluate: ['evaluation_file', 'gpu', 'cpu', 'quiet'],
+  uncertainty: ['uncertainty_file', 'gpu', 'cpu', 'quiet'],
+  pipeline: [
+    'ensemble',
+    'ensemble_models',
+    'tta',
+    'mc',
+    'uncertainty',
+    'prediction_file',
+    'evaluation_file',
+    'uncertainty_file',
+    'gpu',
+    'cpu',
+    'quiet',
+  ],
+  fine_tune: ['name', 'epochs', 'it_validation', 'models', 'config_file', 'lr', 'gpu', 'cpu', 'quiet'],
+};
+const flags = [
+  '--output',
+  '--inputs',
+  '--set',
+  '-uncertainty',
+  '--',
+  '-x',
+  '-1',
+  '--output=/tmp',
+  '\u2010x',
+  'constructor',
+  '__proto__',
+];
+const worst = [
+  ...flags,
+  ...flags.map((each) => `a,${each}`),
+  ' --set',
+  '\n--set',
+  'a\n--set',
+  'a\0--set',
+  'a --set b',
+];
+
+/** Every field of every operation with every value that could be a flag. */
+function* cases(random, others) {
+  for (const [operation, names] of Object.entries(fields)) {
+    for (const name of names) {
+      for (const value of [...worst, ...random.shuffle(nastyValues).slice(0, others)]) {
+        yield {
+          operation,
+          what: `${name}=${JSON.stringify(value)}`,
+          form: { ...least[operation], [name]: value },
+        };
+      }
+    }
+    if (operation === 'evaluate' || operation === 'uncertainty') continue;
+    for (const value of [...flags, 'a=--set', ' -x=1', '--set=1', 'a= --output /tmp']) {
+      const options = JSON.stringify({ config_overrides: [value] });
+      yield {
+        operation,
+        what: `config_overrides=[${JSON.stringify(value)}]`,
+        form: { ...least[operation], options },
+      };
+    }
+  }
+  for (const name of ['--output', '-x', '--inputs /etc/passwd', '-uncertainty']) {
+    yield { operation: 'infer', what: `a file named ${name}`, form: { inputs: file(name) } };
+    const dataset = file('data.zip', zip([{ name, content: 'x' }]));
+    yield { operation: 'fine_tune', what: `a data set of ${name}`, form: { dataset } };
+  }
+}
+
+/** What the runner is told to run, as soon as it is. */
+async function commandOf(server, id) {
+  await ended(server, id);
+  const file = path.join(server.jobDirectory(id), 'run.json');
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).command : null;
+}
+
+/**
+ * No value of any field reaches the app's command line as a flag. All are offered; of those that are accepted,
+ * chance chooses some to be run, and their command lines are read word by word.
+ */
+export async function injectFlags(context, server) {
+  const { random, rounds } = context;
+  const gate = path.join(context.scratch, 'never');
+  const blocker = await submit(server, 'witness', 'infer', { inputs, options: steps({ gate }) });
+  const accepted = new Map();
+  for (const { operation, what, form } of cases(random, rounds)) {
+    const answer = await request(server, `/apps/witness/${operation}`, {
+      method: 'POST',
+      body: formOf(form),
+    });
+    context.count('values offered to the command line');
+    const { status, text } = answer;
+    context.check(
+      [200, 400, 413, 422, 503].includes(status),
+      `${operation} with ${what} was answered with ${status}: ${text}`,
+    );
+    if (status !== 200) continue;
+    await kill(server, JSON.parse(text).job_id);
+    accepted.set(`${operation} with ${what}`, { operation, form });
+  }
+  await kill(server, blocker);
+  // What stands in the list of the worst is run before what chance has added.
+  const odd = [...accepted].filter(([what]) => /--|-x|constructor|__proto__/.test(what));
+  const others = random.shuffle([...accepted].filter((each) => !odd.includes(each)));
+  for (const [what, { operation, form }] of [...random.shuffle(odd), ...others].slice(0, 6 * rounds)) {
+    const id = await submit(server, 'witness', operation, form);
+    const command = await commandOf(server, id);
+    context.count('  accepted, and its command line read');
+    if (command === null) continue;
+    const fault = commandFault(operation, command);
+    context.check(
+      fault === null,
+      `${operation} with ${what} became ${JSON.stringify(command.slice(2))}: ${fault}`,
+    );
+  }
+}

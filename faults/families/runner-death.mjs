@@ -1,0 +1,156 @@
+/** The runner and the command die or misbehave: each job ends as it should, within bounds, and leaves nothing. */
+import { closeSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { times } from '../context.mjs';
+import { checkProcesses } from '../invariants.mjs';
+import { ended, file, job, kill, logOf, steps, submit } from '../support/api.mjs';
+import { memoryOf } from '../support/processes.mjs';
+import { apps, Server } from '../support/server.mjs';
+import { until, within } from '../support/until.mjs';
+import { programs } from './runner-death/programs.mjs';
+
+const mebibyte = 2 ** 20;
+/** What a runner may need, whatever the command prints. */
+const memoryBound = 256 * mebibyte;
+/** The start of a log that is kept, its tail of 64 Ki characters (of up to 4 bytes), and the line between them. */
+const logBound = 256 * mebibyte + 4 * 65_536 + 1024;
+/** Cases side by side: most of them wait for a grace of three seconds. */
+const lanes = 4;
+
+const appLines = (log) => log.slice(0, -1).filter((line) => !line.startsWith('[remote-app] '));
+
+/** A log may grow to 256 MiB while its first lines are waited for. */
+function beginningOf(log) {
+  const fd = openSync(log, 'r');
+  try {
+    const bytes = Buffer.alloc(4096);
+    return bytes.toString('utf8', 0, readSync(fd, bytes, 0, bytes.length, 0));
+  } finally {
+    closeSync(fd);
+  }
+}
+
+async function start(server, deed) {
+  const form = { inputs: file('scan.nii'), options: steps({ do: deed }) };
+  const id = await submit(server, 'rogue', 'infer', form);
+  const log = path.join(server.jobDirectory(id), 'log');
+  await until(`'${deed}' begins`, () => beginningOf(log).includes(`rogue ${deed}\n`));
+  return id;
+}
+
+/** The process that runs a job. */
+function runnerOf(server, id) {
+  const record = readFileSync(path.join(server.jobDirectory(id), 'runner.json'), 'utf8');
+  return JSON.parse(record).runner.pid;
+}
+
+/** Waits for the end, and looks at the runner's memory all the while. */
+async function runToEnd(context, server, id, deed) {
+  const runner = runnerOf(server, id);
+  let peak = 0;
+  const view = await until(
+    `'${deed}' ends`,
+    async () => {
+      peak = Math.max(peak, memoryOf(runner, 'VmHWM'));
+      const now = await job(server, id);
+      return now.finished_at === null ? null : now;
+    },
+    180_000,
+  );
+  context.highest('peak memory of a runner', peak, 'bytes');
+  context.check(peak <= memoryBound, `The runner of '${deed}' took ${(peak / mebibyte).toFixed(0)} MiB`);
+  return view;
+}
+
+/** How the job must have ended, and that its log says so. */
+async function checkEnd(context, server, id, deed, view, status, error) {
+  const isRight =
+    view.status === status && (error === null ? view.error === null : error.test(view.error ?? ''));
+  context.check(isRight, `'${deed}' ended as ${view.status}: ${view.error}`);
+  const { size } = statSync(path.join(server.jobDirectory(id), 'log'));
+  context.highest('largest log', size, 'bytes');
+  context.check(size <= logBound, `The log of '${deed}' has ${size} bytes`);
+  await checkProcesses(context, server);
+}
+
+async function runProgram(context, server, deed) {
+  const { error = null, look } = programs[deed];
+  const id = await start(server, deed);
+  const view = await runToEnd(context, server, id, deed);
+  await checkEnd(context, server, id, deed, view, error === null ? 'done' : 'error', error);
+  if (look) await look(context, server, id, appLines(await logOf(server, id)));
+}
+
+/** Its log has 256 MiB: read from the disk, at its end. */
+async function runGigabyte(context, server) {
+  const id = await start(server, 'gigabyte');
+  await checkEnd(
+    context,
+    server,
+    id,
+    'gigabyte',
+    await runToEnd(context, server, id, 'gigabyte'),
+    'done',
+    null,
+  );
+  const log = path.join(server.jobDirectory(id), 'log');
+  const tail = readFileSync(log).subarray(-200).toString();
+  context.check(
+    /the last line\n\[remote-app\] Result: /.test(tail),
+    `The log of 'gigabyte' ends with ${tail}`,
+  );
+  await kill(server, id);
+}
+
+/** Cases that go on until they are killed. */
+const endless = ['sleep', 'stubborn', 'herd', 'stop', 'become'];
+
+async function killByUser(context, server, deed) {
+  const id = await start(server, deed);
+  const reply = await within(`the kill of '${deed}' is answered`, kill(server, id));
+  context.check(reply.status === 'killed', `The kill of '${deed}' left it ${reply.status}`);
+  await checkEnd(context, server, id, deed, await job(server, id), 'killed', /^Killed by user$/);
+}
+
+async function killRunner(context, server, deed, signal) {
+  const id = await start(server, deed);
+  process.kill(runnerOf(server, id), signal);
+  const view = await ended(server, id);
+  const error =
+    signal === 'SIGKILL' ? /runner of this job was killed/ : /exit code (143, SIGTERM|137, SIGKILL)/;
+  await checkEnd(context, server, id, `${deed}, its runner ended by ${signal}`, view, 'error', error);
+  const lines = appLines(await logOf(server, id));
+  context.check(
+    lines[0] === `rogue ${deed}`,
+    `The log of '${deed}' lacks what came before its runner's death`,
+  );
+}
+
+/** Every case once: what it counts as, the deed, and how it is done. */
+const cases = [
+  ...Object.keys(programs).map((deed) => ['a command misbehaves', deed, runProgram]),
+  ...endless.map((deed) => ['a command is killed', deed, killByUser]),
+  ...endless
+    .filter((deed) => deed !== 'stop')
+    .map((deed) => ['a runner is killed', deed, (...given) => killRunner(...given, 'SIGKILL')]),
+  ['a runner is asked to end', 'sleep', (...given) => killRunner(...given, 'SIGTERM')],
+];
+
+export async function run(context) {
+  const server = new Server(context, { apps: [apps.rogue], gpus: lanes });
+  await server.start();
+  const all = Array.from({ length: times(context.rounds, 2) }, () => context.random.shuffle(cases)).flat();
+  all.unshift(['a command prints a gigabyte', 'gigabyte', runGigabyte]);
+  const lane = async () => {
+    for (let next = all.shift(); next !== undefined; next = all.shift()) {
+      const [kind, deed, runCase] = next;
+      context.count(kind);
+      await context.attempt(`${kind}: '${deed}'`, () => runCase(context, server, deed));
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: lanes }, lane));
+  } finally {
+    await server.close();
+  }
+}

@@ -1,0 +1,169 @@
+/** SIGKILL to the server at random moments, under a workload of jobs in every state; then a new one. */
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { times } from '../context.mjs';
+import { checkArchive, checkDirectories, checkGpus, checkProcesses, checkWitness } from '../invariants.mjs';
+import { file, isFinal, job, request, steps, submit } from '../support/api.mjs';
+import { Connection } from '../support/connection.mjs';
+import { Ledger, unlessCut } from '../support/ledger.mjs';
+import { filePart, submission } from '../support/multipart.mjs';
+import { Server } from '../support/server.mjs';
+import { stateAtDeath } from '../support/state-at-death.mjs';
+import { until } from '../support/until.mjs';
+
+const deathsInTenRounds = 200;
+/** Deaths between two looks at everything. */
+const deathsUntilCalm = 25;
+const deathsInCalm = 4;
+const mostOpenJobs = 14;
+
+/** An upload that is under way when the server dies. */
+async function cutUpload(context, server) {
+  await unlessCut(async () => {
+    const connection = await Connection.open(server.url);
+    const whole = submission('/apps/witness/infer', [filePart('inputs', 'cut.nii', 'x'.repeat(5000))]);
+    await connection.write(whole.subarray(0, context.random.integer(1, whole.length - 1)));
+  }).catch(() => {});
+}
+
+/** A reader that is there when the server dies. */
+const followLog = (server, planned) => unlessCut(() => request(server, `/jobs/${planned.id}/logs`));
+
+/** What clients do at once while the server lives. */
+function workload(context, server, ledger) {
+  const { random } = context;
+  const begun = [];
+  const room = mostOpenJobs - ledger.open.length;
+  for (let more = Math.min(room, random.integer(1, 3)); more > 0; more -= 1) {
+    begun.push(ledger.submit(server, ledger.plan()));
+  }
+  const accepted = ledger.open.filter(({ id }) => id !== null);
+  const unanswered = ledger.open.filter(({ id, isVerified }) => id === null && !isVerified).slice(0, 2);
+  for (const planned of unanswered) begun.push(ledger.submit(server, planned));
+  if (random.chance(0.5)) begun.push(cutUpload(context, server));
+  if (accepted.length > 0 && random.chance(0.2)) begun.push(ledger.kill(server, random.pick(accepted)));
+  if (accepted.length > 0 && random.chance(0.5)) begun.push(followLog(server, random.pick(accepted)));
+  const ended = ledger.jobs.filter(
+    ({ id, code, isVerified, isSwept }) => id && code === 0 && isVerified && !isSwept,
+  );
+  if (ended.length > 0 && random.chance(0.5)) {
+    const chosen = random.pick(ended);
+    begun.push(
+      ledger.download(server, chosen).then((answer) => {
+        if (answer?.status === 200) checkArchive(context, chosen, answer.bytes);
+      }),
+    );
+  }
+  return Promise.all(begun);
+}
+
+/** Kills it, and notes what it was doing. */
+async function die(context, server) {
+  await server.kill();
+  server.onDeath();
+  context.count('deaths of the server');
+  for (const id of server.jobDirectories()) {
+    context.count(`  a job ${stateAtDeath(server.jobDirectory(id))}`);
+  }
+}
+
+/** @param grace seconds; long enough for every job to be looked at, unless its removal is what is to be seen */
+async function restart(context, server, grace = 600) {
+  const before = performance.now();
+  await server.start(['--grace', String(grace)]);
+  await request(server, '/health');
+  context.highest('longest recovery', performance.now() - before, 'ms');
+}
+
+async function checkNow(context, server, ledger) {
+  await ledger.checkKnown(server);
+  await checkGpus(context, server);
+  await checkDirectories(context, server);
+  await checkProcesses(context, server);
+}
+
+/** One life of the server; some end before it listens. */
+async function live(context, server, ledger) {
+  const { random } = context;
+  if (random.chance(0.15)) {
+    server.spawn(['--grace', '600']);
+    await delay(random.integer(50, 700));
+    return die(context, server);
+  }
+  await restart(context, server);
+  await checkNow(context, server, ledger);
+  if (random.chance(0.6)) await ledger.verify(server);
+  const busy = workload(context, server, ledger);
+  await delay(random.integer(0, random.chance(0.25) ? 1500 : 400));
+  await die(context, server);
+  await busy;
+}
+
+/** Both GPUs and all CPU slots can be had: nothing that has ended holds one. */
+async function checkDevicesAreFree(context, server) {
+  for (const devices of [{ gpu: '0,1' }, { cpu: '2' }]) {
+    const form = { inputs: file('free.nii'), options: steps({ lines: 1 }), ...devices };
+    const id = await submit(server, 'witness', 'infer', form);
+    await until(`the idle devices ${JSON.stringify(devices)} are granted and job ${id} ends`, async () =>
+      isFinal(await job(server, id)),
+    ).catch((cause) => context.violation(cause.message));
+  }
+}
+
+/** Lets everything come to its end and looks at all of it; then at its removal, with deaths in the middle of that. */
+async function calm(context, server, ledger, witness) {
+  await restart(context, server);
+  await ledger.settle(server);
+  await until('every accepted job ends', async () => (await ledger.verify(server)) === 0, 120_000);
+  await checkNow(context, server, ledger);
+  checkWitness(context, witness, ledger.jobs);
+  await checkDevicesAreFree(context, server);
+  for (let deaths = 0; deaths < 2; deaths += 1) {
+    await die(context, server);
+    await restart(context, server, 1);
+    await delay(context.random.integer(980, 1060));
+  }
+  await die(context, server);
+  await restart(context, server, 1);
+  await until('every job is removed', () => server.jobDirectories().length === 0).catch(() =>
+    context.violation(
+      `Directories are left when every job has expired: ${server.jobDirectories().join(', ')}`,
+    ),
+  );
+  for (const planned of ledger.jobs) {
+    if (planned.isSwept) continue;
+    planned.isSwept = true;
+    const { status } = await request(server, `/jobs/${planned.id}`);
+    context.check(status === 410, `The expired job ${planned.id} answers ${status}`);
+  }
+  await die(context, server);
+}
+
+/** One data directory with all that is done to it. */
+async function world(context, deaths) {
+  const witness = path.join(context.scratch, `witness-${context.serial()}`);
+  const server = new Server(context, { gpus: 2, flags: ['--cpu-slots', '2'] });
+  const ledger = new Ledger(context, witness);
+  const died = { times: 0 };
+  server.onDeath = () => {
+    died.times += 1;
+  };
+  try {
+    while (died.times < deaths) {
+      const untilCalm = Math.min(deaths, died.times + deathsUntilCalm) - deathsInCalm;
+      do await live(context, server, ledger);
+      while (died.times < untilCalm);
+      await calm(context, server, ledger, witness);
+    }
+  } finally {
+    context.count('jobs under the deaths', ledger.jobs.length);
+    await server.start().catch(() => {});
+    await server.close();
+  }
+}
+
+export async function run(context) {
+  const deaths = times(context.rounds, deathsInTenRounds);
+  // Most of a life is waiting: two data directories die side by side.
+  await Promise.all([world(context, Math.ceil(deaths / 2)), world(context, Math.floor(deaths / 2))]);
+}

@@ -1,0 +1,71 @@
+/**
+ * The fault harness: real servers, real jobs, real processes, and everything that can go wrong with them. It ends
+ * with a table; exit code 0 says that not one promise was broken.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Context } from './context.mjs';
+import * as disk from './families/disk.mjs';
+import * as input from './families/input.mjs';
+import * as load from './families/load.mjs';
+import * as network from './families/network.mjs';
+import * as runnerDeath from './families/runner-death.mjs';
+import * as secrets from './families/secrets.mjs';
+import * as serverDeath from './families/server-death.mjs';
+import { readOptions } from './options.mjs';
+import { Random } from './support/random.mjs';
+import { table } from './table.mjs';
+
+/** Two lanes that take about as long as each other: most of a fault's time is waiting. */
+const lanes = [
+  { 'server-death': serverDeath, 'runner-death': runnerDeath, disk },
+  { network, input, load, secrets },
+];
+const families = Object.assign({}, ...lanes);
+// An interrupted run goes through its exit, where its servers and disks are taken down.
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(130));
+const names = Object.keys(families);
+const options = readOptions(names, process.argv.slice(2));
+const root = mkdtempSync(path.join(tmpdir(), 'remote-app-faults-'));
+const figures = new Map();
+const began = performance.now();
+const seconds = () => `${((performance.now() - began) / 1000).toFixed(0).padStart(4)} s`;
+const say = (text) => console.error(`${seconds()}  ${text}`);
+
+say(`--seed ${options.seed} --rounds ${options.rounds}, scratch in ${root}`);
+const random = new Random(options.seed);
+const contexts = new Map(
+  options.only.map((name) => [
+    name,
+    new Context({
+      name,
+      random: random.fork(name),
+      rounds: options.rounds,
+      scratch: path.join(root, name),
+      figures,
+      say,
+    }),
+  ]),
+);
+
+async function inTurn(chosen) {
+  for (const name of chosen) {
+    const context = contexts.get(name);
+    if (context === undefined) continue;
+    say(`[${name}] begins`);
+    await context.attempt('The family broke off', () => families[name].run(context));
+    say(`[${name}] ends, ${context.violations.length} violations`);
+  }
+}
+
+await (options.serial ? inTurn(names) : Promise.all(lanes.map((lane) => inTurn(Object.keys(lane)))));
+
+const violations = [...contexts.values()].reduce((sum, each) => sum + each.violations.length, 0);
+console.log(table([...contexts.values()], figures).join('\n'));
+console.log(
+  `\n--seed ${options.seed} --rounds ${options.rounds}: ${violations} violations in ${seconds().trim()}`,
+);
+if (options.keep) say(`Left behind: ${root}`);
+else rmSync(root, { recursive: true, force: true });
+process.exitCode = violations === 0 ? 0 : 1;

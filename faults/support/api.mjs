@@ -1,0 +1,87 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { patience, until } from './until.mjs';
+
+/** One request; the answer is read whole. A connection that breaks throws. */
+export async function request(server, path, { method = 'GET', headers = {}, body, limit = patience } = {}) {
+  const authorization = server.token === null ? {} : { authorization: `Bearer ${server.token}` };
+  const response = await fetch(server.url + path, {
+    method,
+    headers: { ...authorization, ...headers },
+    ...(body === undefined ? {} : { body }),
+    signal: AbortSignal.timeout(limit),
+  });
+  const bytes = Buffer.from(await response.arrayBuffer());
+  return { status: response.status, headers: response.headers, bytes, text: bytes.toString() };
+}
+
+export async function json(server, path, options) {
+  const answer = await request(server, path, options);
+  if (answer.status !== 200)
+    throw new Error(`${path} answered ${answer.status}: ${answer.text.slice(0, 300)}`);
+  return JSON.parse(answer.text);
+}
+
+/** A form; a value is a text, a `File`, or a list of them. */
+export function formOf(values) {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(values)) {
+    for (const each of [value].flat()) {
+      if (typeof each === 'string') form.append(name, each);
+      else form.append(name, each, each.name);
+    }
+  }
+  return form;
+}
+
+export const file = (name, content = 'voxels') => new File([content], name);
+
+/** The settings that the harness's apps take: `--set NAME=VALUE`. */
+export const steps = (values) =>
+  JSON.stringify({ config_overrides: Object.entries(values).map(([name, value]) => `${name}=${value}`) });
+
+/** Sends one submission and gives back the answer, whatever it is. */
+export const trySubmit = (server, app, operation, form, headers = {}) =>
+  request(server, `/apps/${app}/${operation}`, { method: 'POST', headers, body: formOf(form) });
+
+/** Submits what must be accepted; returns the job's id. */
+export async function submit(server, app, operation, form, headers = {}) {
+  const answer = await trySubmit(server, app, operation, form, headers);
+  if (answer.status !== 200) throw new Error(`Refused with ${answer.status}: ${answer.text.slice(0, 300)}`);
+  return JSON.parse(answer.text).job_id;
+}
+
+export const listJobs = async (server) => (await json(server, '/jobs')).jobs;
+export const job = (server, id) => json(server, `/jobs/${id}`);
+export const kill = (server, id) => json(server, `/jobs/${id}/kill`, { method: 'POST' });
+export const isFinal = ({ status }) => ['done', 'error', 'killed'].includes(status);
+
+/** Waits for a job's end. */
+export const ended = (server, id, limit = patience) =>
+  until(
+    `job ${id} ends`,
+    async () => {
+      const view = await job(server, id);
+      return isFinal(view) ? view : null;
+    },
+    limit,
+  );
+
+/** Lines of a stream's text: the data of its events. */
+export const linesOf = (text) =>
+  text
+    .split('\n\n')
+    .slice(0, -1)
+    .map((event) => event.replace(/^id: \d+\n/, ''))
+    .filter((event) => event.startsWith('data: '))
+    .map((event) => event.slice('data: '.length));
+
+/** The whole log of a job that has ended, marker included. */
+export async function logOf(server, id) {
+  for (;;) {
+    const answer = await request(server, `/jobs/${id}/logs`);
+    // A stream that was cut a moment ago may still be seen as open.
+    if (answer.status === 200) return linesOf(answer.text);
+    if (answer.status !== 429) throw new Error(`The log of ${id} answered ${answer.status}: ${answer.text}`);
+    await delay(50);
+  }
+}

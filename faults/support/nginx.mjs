@@ -1,0 +1,84 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { until } from './until.mjs';
+
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** As Debian ships it, with TLS and a path prefix: no word of buffering or timeouts. */
+const configuration = (directory, port, target) => `
+daemon off;
+pid ${directory}/nginx.pid;
+error_log ${directory}/error.log;
+events {}
+http {
+  access_log off;
+  client_body_temp_path ${directory}/body;
+  proxy_temp_path ${directory}/proxy;
+  fastcgi_temp_path ${directory}/fastcgi;
+  uwsgi_temp_path ${directory}/uwsgi;
+  scgi_temp_path ${directory}/scgi;
+  server {
+    listen 127.0.0.1:${port} ssl;
+    ssl_certificate ${directory}/certificate.pem;
+    ssl_certificate_key ${directory}/key.pem;
+    location /lab/gpu/ {
+      proxy_pass ${target}/;
+      client_max_body_size 0;
+    }
+  }
+}
+`;
+
+const has = (program) => {
+  try {
+    execFileSync(program, ['-v'], { stdio: 'ignore' });
+    return true;
+  } catch (cause) {
+    return cause.code !== 'ENOENT';
+  }
+};
+
+/** Whether the programs are there: `apt-get install nginx openssl`. */
+export const hasNginx = () => has('nginx') && has('openssl');
+
+/** A stock nginx in front of a server; url, certificate, close(). */
+export async function startNginx(context, target) {
+  const directory = path.join(context.scratch, `nginx-${context.serial()}`);
+  mkdirSync(directory);
+  const certificate = path.join(directory, 'certificate.pem');
+  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
+  const key = ['-newkey', 'rsa:2048', '-nodes', '-keyout', path.join(directory, 'key.pem')];
+  execFileSync('openssl', ['req', '-x509', ...key, '-out', certificate, '-days', '2', ...subject], {
+    stdio: 'ignore',
+  });
+  const port = await freePort();
+  const file = path.join(directory, 'nginx.conf');
+  writeFileSync(file, configuration(directory, port, target));
+  const child = spawn('nginx', ['-c', file, '-e', path.join(directory, 'error.log')], { stdio: 'ignore' });
+  await until('nginx listens', async () => {
+    if (child.exitCode !== null) throw new Error(`nginx ended with ${child.exitCode}`);
+    return fetch(`http://127.0.0.1:${port}/`).then(
+      () => true,
+      () => false,
+    );
+  });
+  return {
+    url: `https://localhost:${port}/lab/gpu`,
+    certificate,
+    close: async () => {
+      const exit = once(child, 'exit');
+      child.kill('SIGTERM');
+      await exit;
+    },
+  };
+}

@@ -1,0 +1,183 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { isRunning, jobProcesses, memoryOf } from './processes.mjs';
+import { until } from './until.mjs';
+
+const here = (name) => fileURLToPath(new URL(name, import.meta.url));
+
+/** Where the product that is put under fire lies: this checkout, unless a broken copy is to be tried. */
+export const product = path.resolve(process.env.FAULTS_PRODUCT ?? here('../..'));
+export const bin = path.join(product, 'bin', 'run.js');
+
+export const apps = { witness: here('../apps/witness'), rogue: here('../apps/rogue') };
+const fakeNvidiaSmi = here('../../test/fixtures/bin');
+
+/** Characters of the server's stderr that are kept. */
+const keptOutput = 1 << 20;
+
+/** What Node says of a program that forgets something: a file that was never closed, a rejection nobody awaits. */
+const forgotten = /^.*(Closing file descriptor|Unhandled|MaxListenersExceeded|Possible .* leak).*$/im;
+
+/** Servers that run: a harness that is broken off leaves none behind. */
+const running = new Set();
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
+/** A server of the built program on a data directory, to be killed and started again. */
+export class Server {
+  url = '';
+  stdout = '';
+  stderr = '';
+  /** Why it ended, where nobody here had ended it. */
+  death = null;
+  /** Whether it may end by itself: a start that is to be refused. */
+  mayEnd = false;
+  #child = null;
+  #isEndedByUs = false;
+  #options;
+
+  /**
+   * @param context of the family; takes the figures and the violations
+   * @param options dataDirectory, apps, flags, gpus, token, environment, launcher (words put before the command)
+   */
+  constructor(context, options) {
+    this.context = context;
+    this.#options = options;
+    this.dataDirectory = options.dataDirectory ?? path.join(context.scratch, `data-${context.serial()}`);
+    this.token = options.token ?? null;
+  }
+
+  get pid() {
+    return this.#child?.pid ?? 0;
+  }
+
+  get jobsDirectory() {
+    return path.join(this.dataDirectory, 'jobs');
+  }
+
+  jobDirectory(id) {
+    return path.join(this.jobsDirectory, id);
+  }
+
+  jobDirectories() {
+    try {
+      return readdirSync(this.jobsDirectory);
+    } catch {
+      return [];
+    }
+  }
+
+  processes() {
+    return jobProcesses(this.dataDirectory).filter(({ pid }) => pid !== this.pid);
+  }
+
+  /** Begins to start it; `listening` says when it answers. */
+  spawn(flags = []) {
+    const { apps: sources = [apps.witness], gpus = 0, environment = {}, launcher = [] } = this.#options;
+    const words = [
+      ...launcher,
+      process.execPath,
+      bin,
+      'serve',
+      '--port',
+      '0',
+      '--data-dir',
+      this.dataDirectory,
+    ];
+    const all = [
+      ...words,
+      ...sources.flatMap((each) => ['--apps', each]),
+      ...(this.#options.flags ?? []),
+      ...flags,
+    ];
+    this.stdout = '';
+    this.stderr = '';
+    this.url = '';
+    this.#isEndedByUs = false;
+    const child = spawn(all[0], all.slice(1), {
+      cwd: this.context.scratch,
+      env: {
+        HOME: this.context.scratch,
+        PATH: `${fakeNvidiaSmi}:${process.env.PATH}`,
+        FAKE_GPUS: String(gpus),
+        ...(this.token === null ? {} : { SERVICE_API_TOKEN: this.token }),
+        ...environment,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    running.add(child);
+    child.once('exit', () => running.delete(child));
+    child.stdout.on('data', (chunk) => {
+      this.stdout += chunk;
+    });
+    child.stderr.on('data', (chunk) => {
+      this.stderr = (this.stderr + chunk).slice(-keptOutput);
+    });
+    child.once('exit', (code, signal) => {
+      if (this.#isEndedByUs || this.mayEnd) return;
+      this.death = `exit code ${code}, signal ${signal}: ${this.stderr.slice(-2000)}`;
+      this.context.violation(`The server ended by itself: ${this.death}`);
+    });
+    this.#child = child;
+    return child;
+  }
+
+  async listening() {
+    const child = this.#child;
+    this.url = await until('the server listens', () => {
+      if (child.exitCode !== null || child.signalCode !== null) {
+        throw new Error(`serve ended (${child.exitCode ?? child.signalCode}): ${this.stderr.slice(-2000)}`);
+      }
+      return /^Listening on (http:\S+)$/m.exec(this.stdout)?.[1];
+    });
+  }
+
+  async start(flags = []) {
+    this.spawn(flags);
+    await this.listening();
+    return this;
+  }
+
+  /** As a crash: it gets to do nothing more. */
+  kill() {
+    return this.#end('SIGKILL');
+  }
+
+  /** Asks it to stop. */
+  stop() {
+    return this.#end('SIGTERM');
+  }
+
+  noteMemory() {
+    this.context.highest('peak memory of a server', memoryOf(this.pid, 'VmHWM'), 'bytes');
+  }
+
+  /** Stops it; whatever of its jobs is left then is a violation, and is ended. */
+  async close() {
+    await this.stop();
+    const left = await until('no process is left', () => this.processes().length === 0, 15_000).then(
+      () => [],
+      () => this.processes(),
+    );
+    for (const { pid, id, command } of left) {
+      this.context.violation(`A process of job ${id} outlives the server: ${pid} ${command}`);
+      if (isRunning(pid)) process.kill(pid, 'SIGKILL');
+    }
+  }
+
+  async #end(signal) {
+    const child = this.#child;
+    if (child === null || child.exitCode !== null || child.signalCode !== null) return;
+    this.noteMemory();
+    const warning = forgotten.exec(this.stderr)?.[0];
+    this.context.check(warning === undefined, `The server was warned by Node: ${warning}`);
+    this.#isEndedByUs = true;
+    const exit = once(child, 'exit');
+    child.kill(signal);
+    await exit;
+  }
+}
