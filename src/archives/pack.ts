@@ -1,10 +1,11 @@
-import { createWriteStream } from 'node:fs';
+import { once } from 'node:events';
+import { createReadStream, createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ZipArchive } from 'archiver';
 import { isCompressible } from './compressible.js';
-import { walkFiles } from './walk.js';
+import { type WalkedFile, walkFiles } from './walk.js';
 
 export interface PackOptions {
   /** Which files go in, by their path relative to the directory; all where it is not given. */
@@ -20,6 +21,34 @@ export interface Packed {
   readonly bytes: number;
 }
 
+/** Bytes read from a file at once. */
+const readSize = 512 * 1024;
+
+/** Adds one entry and waits until it is written: one file is open at a time, and closed whatever happens. */
+async function addEntry(
+  zip: ZipArchive,
+  { name, path, stats }: WalkedFile,
+  stop: AbortSignal,
+): Promise<void> {
+  const added = () => once(zip, 'entry', { signal: stop });
+  if (stats.isDirectory()) {
+    zip.append('', { name });
+    await added();
+    return;
+  }
+  const store = !(await isCompressible(path, stats.size));
+  const content = createReadStream(path, { highWaterMark: readSize });
+  // archiver forwards its failure, which ends the archive.
+  content.on('error', (cause) => zip.destroy(cause));
+  try {
+    zip.append(content, { name, stats, store });
+    await added();
+  } finally {
+    content.destroy();
+    if (!content.closed) await once(content, 'close');
+  }
+}
+
 /**
  * Writes the files under `source` into a zip archive on `sink`. What does not shrink is stored, the rest
  * deflated; sizes past 4 GiB use zip64; links that leave the directory are left out.
@@ -28,26 +57,28 @@ export async function packTo(sink: Writable, source: string, options: PackOption
   const zip = new ZipArchive({ zlib: { level: 1 }, highWaterMark: 1 << 20 });
   zip.on('warning', (warning) => zip.destroy(warning));
   zip.on('progress', ({ fs }) => options.onProgress?.(fs.processedBytes));
+  const failed = new AbortController();
   const written = pipeline(zip, sink, options.signal ? { signal: options.signal } : {});
-  // A failure of the sink must end the walk as well; it is awaited, and thrown, below.
-  written.catch(() => zip.abort());
+  written.catch((cause) => failed.abort(cause));
 
   let files = 0;
   let bytes = 0;
-  const add = async () => {
-    for await (const { name, path, stats } of walkFiles(source)) {
-      if (options.include && !options.include(name)) continue;
-      if (stats.isDirectory()) {
-        zip.append('', { name });
-      } else {
-        zip.file(path, { name, stats, store: !(await isCompressible(path, stats.size)) } as never);
-        files += 1;
-        bytes += stats.size;
-      }
+  try {
+    for await (const entry of walkFiles(source)) {
+      if (options.include && !options.include(entry.name)) continue;
+      await addEntry(zip, entry, failed.signal);
+      files += entry.stats.isDirectory() ? 0 : 1;
+      bytes += entry.stats.isDirectory() ? 0 : entry.stats.size;
     }
     await zip.finalize();
-  };
-  await Promise.all([written, add()]);
+  } catch (cause) {
+    // The first fault counts: the sink's, where it was what stopped us.
+    const first = failed.signal.aborted ? failed.signal.reason : cause;
+    zip.destroy();
+    await written.catch(() => {});
+    throw first;
+  }
+  await written;
   return { files, bytes };
 }
 
