@@ -5,6 +5,7 @@ import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { crc32 } from 'node:zlib';
 import unzipper, { type CentralDirectory, type File as ZipEntry } from 'unzipper';
+import { errorCode } from '../files/error-code.js';
 import { entryCount } from './entry-count.js';
 import { entryPath } from './entry-path.js';
 import { ArchiveError } from './errors.js';
@@ -169,7 +170,7 @@ async function openTarget({ entry, path: file }: Target, makeDirectory: (path: s
 
 /** A name that no file can have there (it is a directory's, a link's, or too long) is a fault of the archive. */
 function unplaceable(cause: unknown, entry: ZipEntry): unknown {
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  const code = errorCode(cause);
   if (!['EEXIST', 'EISDIR', 'ENOTDIR', 'ENAMETOOLONG', 'ELOOP'].includes(code)) return cause;
   const name = entry.path.length > 200 ? `${entry.path.slice(0, 200)}...` : entry.path;
   return new ArchiveError('unsafe', `its entry '${name}' cannot be placed (${code})`, { cause });
@@ -178,7 +179,7 @@ function unplaceable(cause: unknown, entry: ZipEntry): unknown {
 /** A fault of the inflater is a fault of the archive; one of the disk is not. */
 function damaged(cause: unknown, entry: ZipEntry): unknown {
   if (cause instanceof ArchiveError || !(cause instanceof Error)) return cause;
-  const code = 'code' in cause ? String(cause.code) : '';
+  const code = errorCode(cause);
   const ofArchive = code.startsWith('Z_') || code === 'ERR_OUT_OF_RANGE' || cause.message === 'FILE_ENDED';
   return ofArchive ? new ArchiveError('corrupt', `its entry '${entry.path}' is damaged`, { cause }) : cause;
 }

@@ -8,6 +8,7 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
+import { errorCode } from './error-code.js';
 
 /**
  * Replaces a JSON file so that a reader, or a crash, sees the old text or the new one and never half of it.
@@ -53,7 +54,7 @@ export function readJsonFile(path: string): unknown {
   try {
     return JSON.parse(readFileSync(path, 'utf8'));
   } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined;
+    if (errorCode(cause) === 'ENOENT') return undefined;
     throw cause;
   }
 }

@@ -2,8 +2,10 @@
  * The runner: runs one job's command beside the server, and outlives it. Started with the job directory as its
  * one argument. It shares nothing with the server but files: `run.json` in, `log` and `exit.json` out.
  */
+
 import { linkSync, rmSync, writeFileSync } from 'node:fs';
 import { reserveJsonFile } from '../files/atomic-json.js';
+import { errorCode } from '../files/error-code.js';
 import { identify } from './process-table.js';
 import { type RunEnd, type RunnerRecord, readRunRequest, runFiles } from './protocol.js';
 import { runCommand } from './run-command.js';
@@ -17,7 +19,7 @@ function claim(path: string): boolean {
     linkSync(own, path);
     return true;
   } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'EEXIST') return false;
+    if (errorCode(cause) === 'EEXIST') return false;
     throw cause;
   } finally {
     rmSync(own, { force: true });

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { errorCode } from '../files/error-code.js';
 
 /** A process that can be told from a later one with the same id. */
 export interface ProcessIdentity {
@@ -39,7 +40,7 @@ function isSignalable(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (cause) {
-    return cause instanceof Error && 'code' in cause && cause.code === 'EPERM';
+    return errorCode(cause) === 'EPERM';
   }
 }
 

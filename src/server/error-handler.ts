@@ -1,5 +1,6 @@
 import type { Context, Middleware } from 'koa';
 import { type ErrorBody, ServiceError } from '../contract/errors.js';
+import { errorCode } from '../files/error-code.js';
 
 /** Milliseconds for which the rest of a refused upload is read and dropped. */
 const drainLimit = 30_000;
@@ -8,10 +9,10 @@ const drainLimit = 30_000;
 function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceError {
   if (cause instanceof ServiceError) return cause;
   // Nothing can be asked of the address then, not even its path.
-  if (cause instanceof Error && 'code' in cause && cause.code === 'ERR_INVALID_URL') {
+  if (errorCode(cause) === 'ERR_INVALID_URL') {
     return new ServiceError('badRequest', 'The address of the request is not valid');
   }
-  if (cause instanceof Error && 'code' in cause && cause.code === 'ENOSPC') {
+  if (errorCode(cause) === 'ENOSPC') {
     report(`${ctx.method} ${ctx.path} failed`, cause);
     return new ServiceError('diskFull', "The server's disk is full; try again later");
   }

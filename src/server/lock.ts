@@ -1,6 +1,7 @@
 import { linkSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { readJsonFile } from '../files/atomic-json.js';
+import { errorCode } from '../files/error-code.js';
 import { identify, isAlive, type ProcessIdentity } from '../runner/process-table.js';
 import { SetupError } from './setup-error.js';
 
@@ -19,7 +20,7 @@ export function lockDataDirectory(directory: string): () => void {
         linkSync(own, lock);
         return () => rmSync(lock, { force: true });
       } catch (cause) {
-        if (!(cause instanceof Error && 'code' in cause && cause.code === 'EEXIST')) throw cause;
+        if (errorCode(cause) !== 'EEXIST') throw cause;
       }
       const holder = readJsonFile(lock) as ProcessIdentity | undefined;
       if (holder && isAlive(holder)) {

@@ -3,6 +3,7 @@ import { accessSync, chmodSync, constants, mkdirSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PackThread } from '../archives/pack-thread.js';
+import { errorCode } from '../files/error-code.js';
 import { createApp } from './app.js';
 import { readAllowlist } from './apps/allowlist.js';
 import { AppCatalog } from './apps/catalog.js';
@@ -83,9 +84,7 @@ export async function serve(settings: ServerSettings, report: Report): Promise<R
   try {
     return await serveFrom(catalog, settings, report);
   } catch (cause) {
-    throw cause instanceof Error && 'code' in cause && cause.code === 'ENOSPC'
-      ? unwritable(settings.dataDirectory, cause)
-      : cause;
+    throw errorCode(cause) === 'ENOSPC' ? unwritable(settings.dataDirectory, cause) : cause;
   }
 }
 

@@ -3,6 +3,7 @@ import type { PackThread } from '../../archives/pack-thread.js';
 import { formatBytes } from '../../contract/bytes.js';
 import type { FinalState } from '../../contract/job.js';
 import { operationOf } from '../../contract/operations.js';
+import { errorCode } from '../../files/error-code.js';
 import type { RunEnd, RunRequest } from '../../runner/protocol.js';
 import type { Executor } from '../executors/executor.js';
 import { signalNumber } from '../executors/signals.js';
@@ -32,8 +33,7 @@ export interface LifecycleDeps {
 const retryInterval = 1000;
 
 const isDiskFull = (cause: unknown): boolean =>
-  cause instanceof Error &&
-  (('code' in cause && cause.code === 'ENOSPC') || cause.message.startsWith('ENOSPC'));
+  errorCode(cause) === 'ENOSPC' || (cause instanceof Error && cause.message.startsWith('ENOSPC'));
 
 function reasonOf(cause: unknown): string {
   if (isDiskFull(cause)) return "The server's disk is full; submit the job again when there is room";

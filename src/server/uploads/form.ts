@@ -6,7 +6,7 @@ import {
   type FieldValues,
   groupsField,
 } from '../../contract/fields.js';
-import { isOperationName, type Operation, operationNames, operationOf } from '../../contract/operations.js';
+import { type Operation, operationNames, operationOf } from '../../contract/operations.js';
 import { readGroups, readOptions, readText } from '../../contract/values.js';
 import type { ReceivedFile, ReceivedForm } from './receive.js';
 
@@ -47,7 +47,7 @@ function checkNames(operation: Operation, form: ReceivedForm): string[] {
       throw new FieldError(name, "is an option: send it inside the JSON field 'options'");
     }
     const owner = ownerOf(name);
-    if (owner !== undefined && isOperationName(owner)) {
+    if (owner !== undefined) {
       throw new FieldError(name, `belongs to ${owner}; ${operation.segment} has no such field`);
     }
   }

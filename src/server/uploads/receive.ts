@@ -4,6 +4,7 @@ import type { Part } from 'formidable';
 import type { Context } from 'koa';
 import { koaBody } from 'koa-body';
 import { ServiceError } from '../../contract/errors.js';
+import { errorCode } from '../../files/error-code.js';
 import { type UploadLimits, UploadQuota } from './quota.js';
 import { UploadSink } from './upload-sink.js';
 
@@ -56,7 +57,7 @@ const percentDecode = (text: string): string =>
 /** A fault of formidable's, or of the connection, as ours. */
 function formFault(cause: unknown): unknown {
   if (cause instanceof ServiceError || !(cause instanceof Error)) return cause;
-  if ('code' in cause && cause.code === 'ENOSPC') {
+  if (errorCode(cause) === 'ENOSPC') {
     return new ServiceError('diskFull', "The server's disk is full; try again later", { cause });
   }
   const status = 'httpCode' in cause ? cause.httpCode : undefined;
