@@ -1,4 +1,4 @@
 #!/usr/bin/env node
-import { execute } from '@oclif/core/execute';
+import { createRequire } from 'node:module';
 
-await execute({ dir: import.meta.url });
+createRequire(import.meta.url)('../dist/bundle/start/run.js');

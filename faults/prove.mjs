@@ -2,7 +2,7 @@
  * Shows that the harness would notice: breaks a copy of the built product on purpose, in five places, one at a
  * time, and lets the family that watches over that promise run on it. Exit code 0 says that each was noticed.
  */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { product } from './support/server.mjs';
 
 const harness = fileURLToPath(new URL('run.mjs', import.meta.url));
+const bundler = fileURLToPath(new URL('../tools/bundle.mjs', import.meta.url));
 
 /** What is broken, where, how, and who must notice. Each `[what, by]` must be found in the built file. */
 const breaks = [
@@ -65,6 +66,7 @@ function brokenCopy(root, { file, edits }) {
     source = source.replace(what, by);
   }
   writeFileSync(target, source);
+  execFileSync(process.execPath, [bundler, copy]);
   return copy;
 }
 

@@ -5,6 +5,9 @@ import type { PackAnswer, PackOrder } from './pack-worker.js';
 /** How many archives are made at once: what reads and deflates runs on Node's own pool, which has four threads. */
 const concurrency = 4;
 
+/** What the thread runs. The path is the same from this folder and from the bundle's, dist/bundle/start. */
+const program = new URL('../archives/pack-worker.js', import.meta.url);
+
 interface Waiting {
   readonly order: PackOrder;
   readonly settle: (answer: PackAnswer) => void;
@@ -67,7 +70,7 @@ export class PackThread {
 
   #thread(): Worker {
     if (this.#worker) return this.#worker;
-    const worker = new Worker(new URL('./pack-worker.js', import.meta.url));
+    const worker = new Worker(program);
     worker.on('message', (answer: PackAnswer) => this.#settle(answer));
     worker.on('error', (cause: Error) => {
       // What the thread was doing has failed with it; the next order starts another.

@@ -1,7 +1,7 @@
 import { Flags } from '@oclif/core';
 import { ClientCommand } from '../cli/client-command.js';
 import { appFlag } from '../cli/flags.js';
-import { type Login as LoginSummary, logIn } from '../cli/log-in.js';
+import type { Login as LoginSummary } from '../cli/log-in.js';
 
 export default class Login extends ClientCommand {
   static override summary = 'Keep the address and the token of a server';
@@ -23,6 +23,7 @@ export default class Login extends ClientCommand {
 
   async run(): Promise<LoginSummary> {
     const { flags } = await this.parse(Login);
+    const { logIn } = await import('../cli/log-in.js');
     const login = await logIn(flags, this.config.configDir, (settings) => this.connectTo(settings, flags));
     await this.print([`Logged in to ${login.server}; the profile '${login.profile}' is in ${login.file}`]);
     return login;

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { Flags } from '@oclif/core';
 import { BaseCommand } from '../cli/base-command.js';
-import { defaultTokenVariable } from '../cli/server-settings.js';
+import { defaultTokenVariable, serverSettings } from '../cli/server-settings.js';
 
 export default class Serve extends BaseCommand {
   static override summary = 'Serve apps as remote jobs';
@@ -70,7 +70,6 @@ export default class Serve extends BaseCommand {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(Serve);
-    const { serverSettings } = await import('../cli/server-settings.js');
     const { serveUntilStopped } = await import('../cli/serve-until-stopped.js');
     const dataDirectory = flags['data-dir'] ?? path.join(this.config.dataDir, 'serve');
     const settings = serverSettings(

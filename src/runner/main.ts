@@ -31,9 +31,10 @@ process.on('SIGTERM', () => stop.abort());
 process.on('SIGINT', () => stop.abort());
 process.on('SIGHUP', () => {});
 
-const files = runFiles(process.argv[2] ?? '.');
-const request = readRunRequest(process.argv[2] ?? '.');
-if (request !== undefined && claim(files.record)) {
+async function run(directory: string): Promise<void> {
+  const files = runFiles(directory);
+  const request = readRunRequest(directory);
+  if (request === undefined || !claim(files.record)) return;
   const writeEnd = reserveJsonFile(files.end);
   const end = await runCommand(request, files.log, stop.signal).catch(
     (cause: Error): RunEnd => ({
@@ -45,3 +46,5 @@ if (request !== undefined && claim(files.record)) {
   );
   writeEnd(end);
 }
+
+void run(process.argv[2] ?? '.');

@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { statfs } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { writeJsonFile } from '../../files/atomic-json.js';
 import { isAlive } from '../../runner/process-table.js';
+import { runnerProgram } from '../../runner/program.js';
 import {
   type RunEnd,
   type RunRequest,
@@ -15,8 +15,6 @@ import {
 } from '../../runner/protocol.js';
 import { terminateStrays } from '../../runner/terminate.js';
 import type { Executor } from './executor.js';
-
-const runnerProgram = fileURLToPath(new URL('../../runner/main.js', import.meta.url));
 
 /** Milliseconds between two looks at a runner that an earlier server started. */
 const pollInterval = 100;

@@ -1,0 +1,102 @@
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import Module, { createRequire } from 'node:module';
+import { homedir, platform } from 'node:os';
+import path from 'node:path';
+import { Script } from 'node:vm';
+
+/** Where this user's programs keep what they can make again. */
+function userCache(): string {
+  const { XDG_CACHE_HOME, LOCALAPPDATA } = process.env;
+  if (XDG_CACHE_HOME) return XDG_CACHE_HOME;
+  if (platform() === 'win32' && LOCALAPPDATA) return LOCALAPPDATA;
+  return path.join(homedir(), platform() === 'darwin' ? 'Library/Caches' : '.cache');
+}
+
+/**
+ * The directory that the code is kept in. What lies there is executed, so it must be this user's own: under the home
+ * directory of somebody else (`sudo -E`), or where nothing can be written, there is none.
+ */
+function codeDirectory(name: string): string | undefined {
+  const directory = path.join(userCache(), 'remote-app', name);
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    return process.getuid && statSync(directory).uid !== process.getuid() ? undefined : directory;
+  } catch {
+    return undefined;
+  }
+}
+
+function readIfThere(file: string): Buffer | undefined {
+  try {
+    return readFileSync(file);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The code of some files of the bundle, as one Node version compiled them for one command. */
+class CodeStore {
+  readonly #suffix = `-${process.version}-${process.arch}`;
+  readonly #missing = new Map<string, Script>();
+
+  constructor(
+    private readonly bundle: string,
+    private readonly directory: string,
+  ) {
+    // At the end, when the functions that the command uses have been compiled.
+    process.once('exit', (code) => {
+      if (code === 0 && this.#missing.size > 0) this.#keep();
+    });
+  }
+
+  /** Compiles a file, with the code of an earlier run where that is there and fits. */
+  compile(file: string): Script {
+    // The name of a file in the bundle holds a digest of its content.
+    const stored = path.join(this.directory, path.basename(file) + this.#suffix);
+    const cachedData = readIfThere(stored);
+    const source = `(function (exports, require, module, __filename, __dirname) {${readFileSync(file, 'utf8')}\n})`;
+    const script = new Script(source, { filename: file, ...(cachedData ? { cachedData } : {}) });
+    if (!cachedData || script.cachedDataRejected) this.#missing.set(stored, script);
+    return script;
+  }
+
+  /** Best effort: without it the next start takes longer, and no more than that. */
+  #keep(): void {
+    try {
+      for (const [stored, script] of this.#missing) {
+        const partial = `${stored}.${process.pid}`;
+        writeFileSync(partial, script.createCachedData(), { mode: 0o600 });
+        renameSync(partial, stored);
+      }
+      const files = readdirSync(this.bundle, { recursive: true, encoding: 'utf8' });
+      const current = new Set(files.map((file) => path.basename(file) + this.#suffix));
+      for (const name of readdirSync(this.directory)) {
+        if (!current.has(name)) rmSync(path.join(this.directory, name), { force: true });
+      }
+    } catch {}
+  }
+}
+
+/**
+ * From here on, keeps what V8 compiles of the bundle's files in the user's cache directory, and takes it from there in
+ * the next run of the same command: compiling takes longer than most commands do.
+ * @param bundle directory of the bundle, with a separator at its end
+ */
+export function keepCode(bundle: string, command: string): void {
+  // Node does so itself from 22.8 on; the types are those of an older one.
+  const { enableCompileCache } = Module as { enableCompileCache?: (directory: string) => unknown };
+  const directory = codeDirectory(enableCompileCache ? 'compile-cache' : `code/${command}`);
+  if (directory === undefined) return;
+  if (enableCompileCache) {
+    enableCompileCache(directory);
+    return;
+  }
+  const store = new CodeStore(bundle, directory);
+  const { extensions } = createRequire(bundle);
+  const load = extensions['.js'];
+  extensions['.js'] = (module, file) => {
+    if (!file.startsWith(bundle)) return load?.(module, file);
+    const run = store.compile(file).runInThisContext();
+    run(module.exports, createRequire(file), module, file, path.dirname(file));
+  };
+}

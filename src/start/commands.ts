@@ -1,0 +1,36 @@
+import { commands as helpCommands } from '@oclif/plugin-help';
+import Apps from '../commands/apps.js';
+import Evaluate from '../commands/evaluate.js';
+import FineTune from '../commands/fine-tune.js';
+import Gpus from '../commands/gpus.js';
+import Health from '../commands/health.js';
+import Infer from '../commands/infer.js';
+import Jobs from '../commands/jobs.js';
+import Kill from '../commands/kill.js';
+import Login from '../commands/login.js';
+import Logs from '../commands/logs.js';
+import Pipeline from '../commands/pipeline.js';
+import Result from '../commands/result.js';
+import Serve from '../commands/serve.js';
+import Status from '../commands/status.js';
+import Uncertainty from '../commands/uncertainty.js';
+
+/** All commands by name. oclif is told of this list, and searches no directory and no plugin when it starts. */
+export const commands = {
+  ...helpCommands,
+  apps: Apps,
+  evaluate: Evaluate,
+  'fine-tune': FineTune,
+  gpus: Gpus,
+  health: Health,
+  infer: Infer,
+  jobs: Jobs,
+  kill: Kill,
+  login: Login,
+  logs: Logs,
+  pipeline: Pipeline,
+  result: Result,
+  serve: Serve,
+  status: Status,
+  uncertainty: Uncertainty,
+};

@@ -1,0 +1,18 @@
+import { fileURLToPath } from 'node:url';
+import { execute } from '@oclif/core/execute';
+import type { PJSON } from '@oclif/core/interfaces';
+
+/** oclif asks the file that it is bundled with for the commands: others would be built on another oclif. */
+export { commands } from './commands.js';
+
+/**
+ * Runs the command line of this process.
+ * @param root the package's directory, which has the command manifest
+ * @param description what its package.json says
+ */
+export async function main(root: string, description: PJSON): Promise<void> {
+  const commands = { ...Object(description.oclif.commands), target: fileURLToPath(import.meta.url) };
+  await execute({
+    loadOptions: { root, pjson: { ...description, oclif: { ...description.oclif, commands } } },
+  });
+}
