@@ -1,6 +1,5 @@
 import { PassThrough } from 'node:stream';
 import type { RouterContext } from '@koa/router';
-import { packTo } from '../../archives/pack.js';
 import type { AppList } from '../../contract/app-manifest.js';
 import { ServiceError } from '../../contract/errors.js';
 import { isWeights } from '../apps/app-directory.js';
@@ -19,7 +18,7 @@ export const showApp = (catalog: AppCatalog) => (ctx: RouterContext) => {
 /** An app's own packages are no part of its configuration. */
 const isConfig = (name: string): boolean => !isWeights(name) && !name.split('/').includes('node_modules');
 
-export const sendAppConfig = (catalog: AppCatalog, report: Report) => (ctx: RouterContext) => {
+export const sendAppConfig = (catalog: AppCatalog, report: Report) => async (ctx: RouterContext) => {
   const app = catalog.get(captured(ctx));
   if (app.directory === null) {
     throw new ServiceError('notFound', `The files of repository '${app.id}' are not on this server`);
@@ -28,6 +27,8 @@ export const sendAppConfig = (catalog: AppCatalog, report: Report) => (ctx: Rout
   ctx.type = 'application/zip';
   ctx.attachment('config.zip');
   if (ctx.method === 'HEAD') return;
+  // Loaded when it is asked for: the server answers the sooner.
+  const { packTo } = await import('../../archives/pack.js');
   const body = new PassThrough();
   ctx.body = body;
   packTo(body, app.directory, { include: isConfig }).catch((cause) => {

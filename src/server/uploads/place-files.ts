@@ -2,7 +2,6 @@ import { mkdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { isSafeName } from '../../archives/entry-path.js';
 import { ArchiveError } from '../../archives/errors.js';
-import { extractArchive } from '../../archives/extract.js';
 import { FieldError, ServiceError } from '../../contract/errors.js';
 import type { Field } from '../../contract/fields.js';
 import type { JobFiles } from '../jobs/record.js';
@@ -39,6 +38,8 @@ type Room = ReturnType<typeof extractionLimits>;
 
 async function extract(file: ReceivedFile, destination: string, room: Room): Promise<void> {
   try {
+    // Loaded with the first archive: the server answers the sooner.
+    const { extractArchive } = await import('../../archives/extract.js');
     const { bytes, files } = await extractArchive(file.path, destination, room);
     room.maxBytes -= bytes;
     room.maxEntries -= files;

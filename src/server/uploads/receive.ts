@@ -2,7 +2,6 @@ import path from 'node:path';
 import { finished } from 'node:stream/promises';
 import type { Part } from 'formidable';
 import type { Context } from 'koa';
-import { koaBody } from 'koa-body';
 import { ServiceError } from '../../contract/errors.js';
 import { errorCode } from '../../files/error-code.js';
 import { type UploadLimits, UploadQuota } from './quota.js';
@@ -102,6 +101,8 @@ export async function receiveForm(
   const writes: Promise<void>[] = [];
   let part = { field: '', name: '' };
 
+  // Loaded with the first upload: the server answers the sooner.
+  const { koaBody } = await import('koa-body');
   const parse = koaBody({
     multipart: true,
     onError: (cause) => {
