@@ -3,14 +3,11 @@ import { createReadStream } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { shellApp } from '../support/apps.mjs';
-import { BareServer } from '../support/bare.mjs';
-import { curl } from '../support/command.mjs';
 import { logFile } from '../support/data.mjs';
 import { submit } from '../support/http.mjs';
-import { interleave } from '../support/interleave.mjs';
 import { times } from '../support/reach.mjs';
+import { receiveByTurns } from '../support/receive.mjs';
 import { Server } from '../support/server.mjs';
-import { cpuSeconds, peakMemory } from '../support/usage.mjs';
 
 async function digest(chunks) {
   const hash = createHash('sha1');
@@ -35,34 +32,14 @@ async function measure({ workshop, rounds }, scale) {
     await server.ended(job_id);
     const log = path.join(server.jobDirectory(job_id), 'log');
     const whole = await digest(asStream(log));
-    const copy = path.join(workshop.root, 'replayed');
-    const bare = await BareServer.start(workshop, log);
-    const receive = async ({ pid }, url) => {
-      const before = cpuSeconds(pid);
-      const { seconds } = await curl(workshop, ['--output', copy, url]);
-      return { seconds, cpu: cpuSeconds(pid) - before };
-    };
     let fault = null;
-    const sides = {
-      figure: async () => {
-        const sample = await receive(server, `${server.url}/jobs/${job_id}/logs`);
-        if ((await digest(createReadStream(copy))) !== whole) fault = 'the stream is not the log';
-        return sample;
-      },
-      yardstick: () => receive(bare, bare.url),
-    };
+    const copy = path.join(workshop.root, 'replayed');
     if ((await digest(asStream(log))) === (await digest(asStream(source)))) fault = 'the log has no head';
-    await interleave(1, sides);
-    const { figure, yardstick } = await interleave(rounds + 2, sides);
-    const memory = [peakMemory(server.pid), peakMemory(bare.pid)];
-    await bare.stop();
-    return {
-      figure: figure.seconds,
-      yardstick: yardstick.seconds,
-      cpu: [figure.cpu, yardstick.cpu],
-      memory,
-      fault,
+    const afterOurs = async () => {
+      if ((await digest(createReadStream(copy))) !== whole) fault = 'the stream is not the log';
     };
+    const way = { path: `/jobs/${job_id}/logs`, file: log, output: copy, rounds, afterOurs };
+    return { ...(await receiveByTurns(workshop, server, way)), fault };
   } finally {
     await server.stop();
   }

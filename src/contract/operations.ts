@@ -263,5 +263,3 @@ export const operationNames = Object.keys(operations) as readonly OperationName[
 
 /** The operation of that name, typed as any operation is. */
 export const operationOf = (name: OperationName): Operation => operations[name];
-
-export const isOperationName = (name: string): name is OperationName => Object.hasOwn(operations, name);

@@ -1,5 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { carriesFiles } from '../../../dist/contract/fields.js';
+import { operations } from '../../../dist/contract/operations.js';
 import { ended, file, formOf, kill, request, steps, submit } from '../../support/api.mjs';
 import { zip } from '../../support/zip.mjs';
 import { commandFault } from './command-grammar.mjs';
@@ -13,35 +15,13 @@ const least = {
   pipeline: { inputs, gt: file('gt.nii') },
   fine_tune: { dataset: file('data.zip', zip([{ name: 'a', content: 'x' }])) },
 };
-const fields = {
-  infer: [
-    'ensemble',
-    'ensemble_models',
-    'tta',
-    'mc',
-    'uncertainty',
-    'prediction_file',
-    'gpu',
-    'cpu',
-    'quiet',
-  ],
-  evaluate: ['evaluation_file', 'gpu', 'cpu', 'quiet'],
-  uncertainty: ['uncertainty_file', 'gpu', 'cpu', 'quiet'],
-  pipeline: [
-    'ensemble',
-    'ensemble_models',
-    'tta',
-    'mc',
-    'uncertainty',
-    'prediction_file',
-    'evaluation_file',
-    'uncertainty_file',
-    'gpu',
-    'cpu',
-    'quiet',
-  ],
-  fine_tune: ['name', 'epochs', 'it_validation', 'models', 'config_file', 'lr', 'gpu', 'cpu', 'quiet'],
-};
+/** What a form of each operation may carry as text. */
+const fields = Object.fromEntries(
+  Object.entries(operations).map(([name, { fields }]) => [
+    name,
+    fields.filter((field) => !field.option && !carriesFiles(field)).map((field) => field.name),
+  ]),
+);
 const flags = [
   '--output',
   '--inputs',
