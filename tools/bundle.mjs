@@ -105,7 +105,7 @@ const define = { MAIN_FILE: JSON.stringify(main.fileName) };
 const files = [
   main,
   ...chunks,
-  ...(await bundle(['runner/main', 'archives/pack-worker'])),
+  ...(await bundle(['runner/main'])),
   ...(await bundle(['start/run'], { define })),
 ];
 const used = files.flatMap((file) => file.moduleIds ?? []);

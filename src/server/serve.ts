@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { accessSync, chmodSync, constants, mkdirSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { PackThread } from '../archives/pack-thread.js';
+import { Packer } from '../archives/packer.js';
 import { errorCode } from '../files/error-code.js';
 import { createApp } from './app.js';
 import { readAllowlist } from './apps/allowlist.js';
@@ -103,7 +103,7 @@ async function serveFrom(
         gpus.map(({ id }) => id),
         settings.cpuSlots,
       ),
-      packer: new PackThread(),
+      packer: new Packer(),
       executor: new LocalExecutor(jobEnvironment(settings.tokenVariables)),
       commandFor: (job, grant) => catalog.commandFor(job.request, job.directory, grant),
       settings: { grace: settings.grace, killGrace, maxLogBytes },

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { PackThread } from '../../archives/pack-thread.js';
+import type { Packer } from '../../archives/packer.js';
 import { formatBytes } from '../../contract/bytes.js';
 import type { FinalState } from '../../contract/job.js';
 import { operationOf } from '../../contract/operations.js';
@@ -21,7 +21,7 @@ export interface LifecycleSettings {
 export interface LifecycleDeps {
   readonly scheduler: Scheduler;
   readonly executor: Executor;
-  readonly packer: PackThread;
+  readonly packer: Packer;
   readonly settings: LifecycleSettings;
   /** The command of a job that was given these devices. */
   readonly commandFor: (job: Job, grant: Grant) => readonly string[];
