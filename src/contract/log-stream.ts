@@ -12,15 +12,8 @@ export const keepAlive = ': keepalive\n\n';
 /** How the service's own lines begin. */
 export const servicePrefix = '[remote-app] ';
 
-/** One log line as an event. With a number, an `id:` field precedes the data. */
-export function formatEvent(line: string, id?: number): string {
-  return id === undefined ? `data: ${line}\n\n` : `id: ${id}\ndata: ${line}\n\n`;
-}
-
-/** Keeps a line of the app's own from being read as the end of the stream: one space goes before it. */
-export function shieldLine(line: string): string {
-  return line === doneMarker || line.startsWith(errorMarker) ? ` ${line}` : line;
-}
+/** One line as an event. */
+export const formatEvent = (line: string): string => `data: ${line}\n\n`;
 
 /** The terminal marker of a failed or killed job. `message` is kept on one line. */
 export const errorLine = (message: string): string => `${errorMarker} ${message.replace(/[\r\n]+/g, ' ')}`;

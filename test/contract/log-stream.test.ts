@@ -5,7 +5,6 @@ import {
   keepAlive,
   type LogEvent,
   LogStreamParser,
-  shieldLine,
 } from '../../src/contract/log-stream.js';
 
 const stream = [
@@ -68,20 +67,7 @@ describe("a log stream's parser", () => {
 describe('the wire', () => {
   test('is what spec.md says', () => {
     expect(formatEvent('a line')).toBe('data: a line\n\n');
-    expect(formatEvent('a line', 12)).toBe('id: 12\ndata: a line\n\n');
     expect(keepAlive).toBe(': keepalive\n\n');
     expect(errorLine('first\r\nsecond')).toBe('__ERROR__ first second');
-  });
-
-  test.for([
-    ['__DONE__', ' __DONE__'],
-    ['__ERROR__', ' __ERROR__'],
-    ['__ERROR__x', ' __ERROR__x'],
-    [' __DONE__', ' __DONE__'],
-    ['__DONE__ ', '__DONE__ '],
-    ['done', 'done'],
-  ])('lets no line of an app end the stream: %o', ([line = '', shielded]) => {
-    expect(shieldLine(line)).toBe(shielded);
-    expect(new LogStreamParser().push(formatEvent(shieldLine(line)))[0]?.kind).toBe('line');
   });
 });

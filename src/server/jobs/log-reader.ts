@@ -2,17 +2,14 @@ import { type FSWatcher, watch } from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { Job } from './job.js';
 
-/** Bytes read, and so lines handed on, at once. */
-const chunkSize = 256 * 1024;
+/** Bytes read, and so lines handed on, at once. It is held as often as there are streams. */
+const chunkSize = 32 * 1024;
+/** By how much a reader's room grows for a line that is longer. */
+const growth = 4;
 /** Milliseconds after which the file is looked at again though nothing told of a change (a network file system). */
 const pollInterval = 1000;
 
-/** Lines of a log in order, as one batch. */
-export interface LogBatch {
-  readonly lines: readonly string[];
-  /** Number of the first of them; the log's first line is 1. */
-  readonly first: number;
-}
+const lineFeed = 0x0a;
 
 /** Wakes a reader at a change of the file or of the job, or after a while. */
 class ChangeSignal {
@@ -71,7 +68,7 @@ class ChangeSignal {
 
 /**
  * Reads a job's log from a position, then follows it until the job has ended and the last line is read. The file
- * is the log: nothing is queued, a slow reader slows itself.
+ * is the log: nothing is queued, a slow reader slows itself. Yields whole lines, good until the next are asked for.
  * @param since how many lines to skip
  * @param silence milliseconds without a line after which null is yielded, again and again
  */
@@ -80,38 +77,38 @@ export async function* readLog(
   since: number,
   silence: number,
   signal: AbortSignal,
-): AsyncGenerator<LogBatch | null> {
+): AsyncGenerator<Buffer | null> {
   await using file = await open(job.directory.logFile);
   const changes = new ChangeSignal(job, signal);
-  const chunk = Buffer.allocUnsafe(chunkSize);
-  let rest: Buffer = Buffer.alloc(0);
+  const chunk = Buffer.allocUnsafeSlow(chunkSize);
+  let buffer = chunk;
   let position = 0;
-  let count = 0;
+  let skip = since;
   let lastLineAt = Date.now();
   try {
     // Of a job that has ended the rest is read in any case: it is all there.
     while (!signal.aborted || job.isFinal) {
       // Asked before the read: what is read after the job's end is all there will be.
       const isLast = job.isFinal;
-      const { bytesRead } = await file.read(chunk, 0, chunk.length, position);
-      position += bytesRead;
-      if (bytesRead > 0) {
-        const bytes = Buffer.concat([rest, chunk.subarray(0, bytesRead)]);
-        const end = bytes.lastIndexOf(0x0a) + 1;
-        rest = bytes.subarray(end);
-        if (end === 0) continue;
-        const lines = bytes.toString('utf8', 0, end - 1).split('\n');
-        const skipped = Math.min(lines.length, Math.max(0, since - count));
-        const first = count + skipped + 1;
-        count += lines.length;
-        lastLineAt = Date.now();
-        if (skipped < lines.length) yield { lines: skipped > 0 ? lines.slice(skipped) : lines, first };
+      const { bytesRead } = await file.read(buffer, 0, buffer.length, position);
+      // Half a line is not kept but read again, whole.
+      let end = buffer.subarray(0, bytesRead).lastIndexOf(lineFeed) + 1;
+      if (end === 0 && bytesRead === buffer.length) {
+        buffer = Buffer.allocUnsafeSlow(buffer.length * growth);
         continue;
       }
-      if (isLast) {
-        if (rest.length > 0 && count >= since) yield { lines: [rest.toString('utf8')], first: count + 1 };
-        return;
+      // There is room: a line that fills the buffer has made it grow.
+      if (end === 0 && bytesRead > 0 && isLast) end = buffer.writeUInt8(lineFeed, bytesRead);
+      if (end > 0) {
+        position += end;
+        lastLineAt = Date.now();
+        let start = 0;
+        for (; skip > 0 && start < end; skip -= 1) start = buffer.indexOf(lineFeed, start) + 1;
+        if (start < end) yield buffer.subarray(start, end);
+        buffer = chunk;
+        continue;
       }
+      if (isLast) return;
       const quiet = Date.now() - lastLineAt;
       if (quiet >= silence) {
         lastLineAt = Date.now();

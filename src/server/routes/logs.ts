@@ -1,12 +1,12 @@
-import { Readable } from 'node:stream';
 import type { RouterContext } from '@koa/router';
 import { FieldError } from '../../contract/errors.js';
-import { doneMarker, errorLine, formatEvent, keepAlive, shieldLine } from '../../contract/log-stream.js';
+import { doneMarker, errorLine, formatEvent, keepAlive } from '../../contract/log-stream.js';
 import type { Job } from '../jobs/job.js';
 import { readLog } from '../jobs/log-reader.js';
 import type { JobService } from '../jobs/service.js';
 import type { StreamSlots } from '../jobs/streams.js';
 import { captured } from './captures.js';
+import { EventBytes } from './event-bytes.js';
 import { whenGone } from './when-gone.js';
 
 export interface LogDeps {
@@ -31,39 +31,61 @@ function requestedPosition(ctx: RouterContext): number | null {
   return Number(since);
 }
 
-/** The stream's text. Thousands of lines leave in one piece where the log has them. */
+/** The stream, in pieces of which each is good until the next is asked for. */
 async function* events(job: Job, since: number | null, deps: LogDeps, signal: AbortSignal) {
-  for await (const batch of readLog(job, since ?? 0, deps.keepAlive, signal)) {
-    if (batch === null) {
-      yield keepAlive;
-      continue;
-    }
-    const { lines, first } = batch;
-    const id = (index: number) => (since === null ? undefined : first + index);
-    yield lines.map((line, index) => formatEvent(shieldLine(line), id(index))).join('');
+  const bytes = new EventBytes(since === null ? null : since + 1);
+  for await (const lines of readLog(job, since ?? 0, deps.keepAlive, signal)) {
+    if (lines === null) yield keepAlive;
+    else yield* bytes.of(lines);
   }
   if (!job.isFinal) return;
   yield formatEvent(job.state === 'done' ? doneMarker : errorLine(job.record.error ?? job.state));
+}
+
+/** Sends a job's stream to its end, or to the client's. */
+async function send(ctx: RouterContext, job: Job, since: number | null, deps: LogDeps): Promise<void> {
+  const { res } = ctx;
+  const release = await deps.slots.take(job.id);
+  const gone = new AbortController();
+  let proceed = () => {};
+  // The slot is free the moment the client is gone, or its reconnect would be refused.
+  whenGone(ctx, () => {
+    release();
+    gone.abort();
+    proceed();
+  });
+  setHeaders(ctx);
+  // Koa has nothing to add: what follows is sent, ended or broken off here.
+  ctx.respond = false;
+  try {
+    for await (const piece of events(job, since, deps, AbortSignal.any([gone.signal, deps.closing]))) {
+      if (gone.signal.aborted) return;
+      // One piece at a time is on its way: there is one buffer, and it is the system's until it is written.
+      await new Promise<void>((resolve) => {
+        proceed = resolve;
+        res.write(piece, () => resolve());
+      });
+    }
+    res.end();
+  } catch (cause) {
+    // An end would read as that of the log.
+    res.destroy();
+    throw cause;
+  }
+}
+
+function setHeaders(ctx: RouterContext): void {
+  ctx.status = 200;
+  ctx.type = 'text/event-stream';
+  ctx.set('Cache-Control', 'no-cache, no-transform');
+  ctx.set('X-Accel-Buffering', 'no');
+  ctx.flushHeaders();
 }
 
 /** `GET /jobs/{id}/logs` (spec.md, Events). */
 export const streamLogs = (deps: LogDeps) => async (ctx: RouterContext) => {
   const job = deps.jobs.get(captured(ctx));
   const since = requestedPosition(ctx);
-  if (ctx.method !== 'HEAD') {
-    const release = await deps.slots.take(job.id);
-    const gone = new AbortController();
-    // The slot is free the moment the client is gone, or its reconnect would be refused.
-    whenGone(ctx, () => {
-      release();
-      gone.abort();
-    });
-    const signal = AbortSignal.any([gone.signal, deps.closing]);
-    ctx.body = Readable.from(events(job, since, deps, signal), { objectMode: false, highWaterMark: 1 << 20 });
-  }
-  ctx.status = 200;
-  ctx.type = 'text/event-stream';
-  ctx.set('Cache-Control', 'no-cache, no-transform');
-  ctx.set('X-Accel-Buffering', 'no');
-  ctx.flushHeaders();
+  if (ctx.method === 'HEAD') setHeaders(ctx);
+  else await send(ctx, job, since, deps);
 };
