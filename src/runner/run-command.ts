@@ -6,6 +6,7 @@ import { servicePrefix } from '../contract/log-stream.js';
 import { LineSplitter } from './lines.js';
 import { LogFile } from './log-file.js';
 import { type OutputPipe, openOutputPipe } from './output-pipe.js';
+import { lowerPriority } from './priority.js';
 import { jobMarker, type RunEnd, type RunRequest } from './protocol.js';
 import { RedrawLimiter } from './redraws.js';
 import { terminateGroup, terminateStrays } from './terminate.js';
@@ -77,6 +78,7 @@ async function runProgram(
   try {
     child = start(request, pipe.writeFd);
     await once(child, 'spawn');
+    lowerPriority(child);
   } catch (cause) {
     throw new Error(startFault(request, cause as NodeJS.ErrnoException), { cause });
   } finally {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { statfs } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeJsonFile } from '../../files/atomic-json.js';
+import { lowerPriority } from '../../runner/priority.js';
 import { isAlive } from '../../runner/process-table.js';
 import { runnerProgram } from '../../runner/program.js';
 import {
@@ -47,6 +48,7 @@ export class LocalExecutor implements Executor {
     child.once('exit', () => this.#children.delete(directory));
     this.#children.set(directory, child);
     await once(child, 'spawn');
+    lowerPriority(child);
     child.unref();
   }
 
