@@ -31,3 +31,20 @@ export function entryPath(root: string, name: string): string | null {
   if (/^[A-Za-z]:/.test(name) || parts.length > 64 || !parts.every(isSafeName)) return null;
   return path.join(root, ...parts);
 }
+
+/** `entryPath` for many names under one root: a directory that names share is looked at once. */
+export function entryPaths(root: string): (name: string) => string | null {
+  const directories = new Map<string, string | null>();
+  return (name) => {
+    const slash = name.lastIndexOf('/');
+    const base = name.slice(slash + 1);
+    if (slash < 1 || base === '' || name[slash - 1] === '/') return entryPath(root, name);
+    const parent = name.slice(0, slash);
+    let directory = directories.get(parent);
+    if (directory === undefined) {
+      directory = entryPath(root, parent);
+      directories.set(parent, directory);
+    }
+    return directory === null || !isSafeName(base) ? null : directory + path.sep + base;
+  };
+}

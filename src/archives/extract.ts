@@ -1,14 +1,18 @@
-import { constants } from 'node:fs';
-import { mkdir, open } from 'node:fs/promises';
+import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import path from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { crc32 } from 'node:zlib';
 import unzipper, { type CentralDirectory, type File as ZipEntry } from 'unzipper';
 import { errorCode } from '../files/error-code.js';
+import { ArchiveSource } from './archive-source.js';
+import { BatchThread } from './batch-thread.js';
+import { isSmall } from './entry-batches.js';
 import { entryCount } from './entry-count.js';
-import { entryPath } from './entry-path.js';
 import { ArchiveError } from './errors.js';
+import { planEntries, type Target } from './extract-plan.js';
+import { writeSmall } from './extract-small.js';
+import { extractFlags, extractMode } from './open-flags.js';
 
 export interface ExtractOptions {
   /** Most bytes that all files together may come to. */
@@ -28,40 +32,23 @@ export interface Extracted {
   readonly bytes: number;
 }
 
-/** Stored and deflated: what every zip program writes. */
-const knownMethods = new Set([0, 8]);
-const encryptedFlag = 0x1;
-const fileTypeMask = 0o170000;
-const regularFile = 0o100000;
-const directoryType = 0o040000;
+/** Entries from which on a thread is worth its start, which takes as long as writing some hundred small files. */
+const manyEntries = 1000;
 
-interface Target {
-  readonly entry: ZipEntry;
-  readonly path: string;
-  readonly isDirectory: boolean;
+async function countEntries(source: ArchiveSource, maxEntries: number): Promise<number> {
+  const count = await entryCount(source.file);
+  if (count > maxEntries) {
+    throw new ArchiveError('tooMany', `it has ${count} entries, more than the ${maxEntries} allowed`);
+  }
+  return count;
 }
 
-/** Refuses every entry that must not be written before the first one is. */
-function planEntries(directory: CentralDirectory, root: string, options: ExtractOptions): Target[] {
-  const seen = new Set<string>();
-  const reserved = new Set(options.reserved?.map((name) => path.join(root, name)));
-  return directory.files.map((entry) => {
-    const target = entryPath(root, entry.path);
-    if (target === null || reserved.has(target)) {
-      throw new ArchiveError('unsafe', `its entry '${entry.path}' has a name that cannot be extracted`);
-    }
-    const isDirectory = entry.path.endsWith('/');
-    const type = (entry.externalFileAttributes >>> 16) & fileTypeMask;
-    if (type !== 0 && type !== (isDirectory ? directoryType : regularFile)) {
-      throw new ArchiveError('unsafe', `its entry '${entry.path}' is a link or a device, not a file`);
-    }
-    if (entry.flags & encryptedFlag || !knownMethods.has(entry.compressionMethod)) {
-      throw new ArchiveError('corrupt', `its entry '${entry.path}' is encrypted or oddly compressed`);
-    }
-    if (seen.has(target)) throw new ArchiveError('unsafe', `it has two entries named '${entry.path}'`);
-    seen.add(target);
-    return { entry, path: target, isDirectory };
-  });
+async function readDirectory(source: ArchiveSource): Promise<CentralDirectory> {
+  try {
+    return await unzipper.Open.custom(source);
+  } catch (cause) {
+    throw source.failure ?? new ArchiveError('corrupt', 'its directory cannot be read', { cause });
+  }
 }
 
 /** Passes a file's bytes on, bounded, and checks them against what the archive says of them. */
@@ -80,23 +67,31 @@ function checked(entry: ZipEntry, allowed: number, onBytes: (bytes: number) => v
       done(null, chunk);
     },
     flush(done) {
-      const { uncompressedSize, crc32: expected } = entry as ZipEntry & { crc32: number };
-      const whole = bytes === uncompressedSize && sum === expected;
+      const whole = bytes === entry.uncompressedSize && sum === entry.crc32;
       done(whole ? null : new ArchiveError('corrupt', `its entry '${entry.path}' is damaged`));
     },
   });
 }
 
-async function readDirectory(archive: string, options: ExtractOptions): Promise<CentralDirectory> {
-  await using file = await open(archive);
-  const count = await entryCount(file);
-  if (count > options.maxEntries) {
-    throw new ArchiveError('tooMany', `it has ${count} entries, more than the ${options.maxEntries} allowed`);
-  }
+/** Makes each directory once. */
+function directoryMaker(): (directory: string) => Promise<void> {
+  const made = new Set<string>();
+  return async (directory) => {
+    if (!made.has(directory)) await mkdir(directory, { recursive: true });
+    made.add(directory);
+  };
+}
+
+/** Opens what an entry goes to, a file of its own or a directory, which needs no closing. */
+async function openTarget(
+  { entry, path: target, isDirectory }: Target,
+  makeDirectory: (path: string) => Promise<void>,
+): Promise<FileHandle | null> {
   try {
-    return await unzipper.Open.file(archive);
+    await makeDirectory(isDirectory ? target : path.dirname(target));
+    return isDirectory ? null : await open(target, extractFlags, extractMode);
   } catch (cause) {
-    throw new ArchiveError('corrupt', 'its directory cannot be read', { cause });
+    throw unplaceable(cause, entry);
   }
 }
 
@@ -111,7 +106,11 @@ export async function extractArchive(
   destination: string,
   options: ExtractOptions,
 ): Promise<Extracted> {
-  const targets = planEntries(await readDirectory(archive, options), destination, options);
+  await using source = await ArchiveSource.open(archive);
+  const count = await countEntries(source, options.maxEntries);
+  // It starts while the directory is read, which takes as long.
+  await using thread = count >= manyEntries ? new BatchThread(source.file.fd) : null;
+  const targets = planEntries(await readDirectory(source), destination, options.reserved);
   const total = targets.reduce((sum, { entry }) => sum + entry.uncompressedSize, 0);
   if (total > options.maxBytes) {
     throw new ArchiveError(
@@ -121,51 +120,37 @@ export async function extractArchive(
   }
   let bytes = 0;
   let files = 0;
-  const made = new Set<string>();
-  const makeDirectory = async (directory: string) => {
-    if (!made.has(directory)) await mkdir(directory, { recursive: true });
-    made.add(directory);
+  const { signal, maxFileBytes = options.maxBytes } = options;
+  const onBytes = (more: number) => {
+    bytes += more;
+    options.onProgress?.(bytes, total);
   };
+  const makeDirectory = directoryMaker();
   await makeDirectory(destination);
-  for (const target of targets) {
-    options.signal?.throwIfAborted();
-    if (target.isDirectory) {
-      await makeDirectory(target.path).catch((cause) => {
-        throw unplaceable(cause, target.entry);
-      });
-      continue;
-    }
+
+  const small = new Set(targets.filter((target) => isSmall(target, maxFileBytes)));
+  const onFile = ({ entry }: Target) => {
+    files += 1;
+    onBytes(entry.uncompressedSize);
+  };
+  const left = await writeSmall({ archive: source.file.fd, targets: [...small], thread, signal, onFile });
+
+  for (const target of [...left, ...targets.filter((each) => !small.has(each))]) {
+    signal?.throwIfAborted();
     const file = await openTarget(target, makeDirectory);
-    const allowed = Math.min(options.maxFileBytes ?? options.maxBytes, options.maxBytes - bytes);
-    const count = (more: number) => {
-      bytes += more;
-      options.onProgress?.(bytes, total);
-    };
+    if (!file) continue;
+    const allowed = Math.min(maxFileBytes, options.maxBytes - bytes);
     try {
-      await pipeline(
-        target.entry.stream(),
-        checked(target.entry, allowed, count),
-        file.createWriteStream(),
-        options.signal ? { signal: options.signal } : {},
-      );
+      const check = checked(target.entry, allowed, onBytes);
+      await pipeline(target.entry.stream(), check, file.createWriteStream(), signal ? { signal } : {});
     } catch (cause) {
-      throw damaged(cause, target.entry);
+      throw source.failure ?? damaged(cause, target.entry);
     } finally {
       await file.close();
     }
     files += 1;
   }
   return { files, bytes };
-}
-
-async function openTarget({ entry, path: file }: Target, makeDirectory: (path: string) => Promise<void>) {
-  const flags = constants.O_CREAT | constants.O_TRUNC | constants.O_WRONLY | constants.O_NOFOLLOW;
-  try {
-    await makeDirectory(path.dirname(file));
-    return await open(file, flags, 0o644);
-  } catch (cause) {
-    throw unplaceable(cause, entry);
-  }
 }
 
 /** A name that no file can have there (it is a directory's, a link's, or too long) is a fault of the archive. */

@@ -1,12 +1,19 @@
+import { execFile as execFileCallback } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
+import { promisify } from 'node:util';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { entryCount } from '../../src/archives/entry-count.js';
-import { entryPath, isSafeName } from '../../src/archives/entry-path.js';
+import { entryPath, entryPaths, isSafeName } from '../../src/archives/entry-path.js';
 import { type ExtractOptions, extractArchive } from '../../src/archives/extract.js';
 import { plant, temporary } from '../client/support/temporary.js';
 import { type Entry, zip } from '../support/zip.js';
+
+const execFile = promisify(execFileCallback);
+const built = new URL('../../dist/archives/extract.js', import.meta.url).href;
 
 const limits: ExtractOptions = { maxBytes: 100_000, maxEntries: 100 };
 
@@ -122,6 +129,102 @@ describe('an archive', () => {
   });
 });
 
+describe('small entries', () => {
+  const deflated = (name: string, content: string | Buffer): Entry => ({ name, content, deflated: true });
+  const many = Array.from({ length: 1200 }, (_, index) =>
+    index % 2 === 0
+      ? deflated(`d${index % 7}/${index}`, `${index}`.repeat(index))
+      : { name: `${index}`, content: 'x' },
+  );
+  const room = { maxBytes: 1e9, maxEntries: 5000 };
+
+  /** Extracts with what was built, which has a thread to help. */
+  async function extractBuilt(root: string, archive: Buffer) {
+    writeFileSync(path.join(root, 'a.zip'), archive);
+    const program = `import { extractArchive } from ${JSON.stringify(built)};
+      const [archive, destination] = process.argv.slice(1);
+      const limits = { maxBytes: 1e9, maxEntries: 5000 };
+      console.log(JSON.stringify(await extractArchive(archive, destination, limits).catch(({ fault }) => ({ fault }))));`;
+    const args = ['--input-type=module', '-e', program, path.join(root, 'a.zip'), path.join(root, 'out')];
+    return JSON.parse((await execFile(process.execPath, args)).stdout);
+  }
+
+  function expectContents(root: string, entries: readonly Entry[]) {
+    for (const { name, content } of entries) {
+      expect(readFileSync(path.join(root, 'out', name)).equals(Buffer.from(content as string))).toBe(true);
+    }
+  }
+
+  test('come out beside large ones, deflated or stored, empty or not', async () => {
+    await using root = await temporary();
+    const noise = randomBytes(300_000);
+    const entries = [
+      deflated('empty', ''),
+      { name: 'nothing', content: '' },
+      deflated('large', noise),
+      deflated('e/zeros', Buffer.alloc(300_000)),
+      { name: 'e/noise', content: noise },
+      ...many.slice(0, 300),
+    ];
+    const before = readdirSync('/proc/self/fd').length;
+    expect(await extract(root.path, zip(entries), room)).toMatchObject({ files: entries.length });
+    expect(readdirSync('/proc/self/fd').length).toBe(before);
+    expectContents(root.path, entries);
+  });
+
+  test('come out where there are many of them, with a thread and where none can start', async () => {
+    await using root = await temporary();
+    const result = {
+      files: many.length,
+      bytes: many.reduce((sum, { content = '' }) => sum + content.length, 0),
+    };
+    expect(await extractBuilt(root.path, zip(many))).toEqual(result);
+    expectContents(root.path, many);
+    expect(await extract(root.path, zip(many), room)).toEqual(result);
+    expectContents(root.path, many);
+    expect(await extractBuilt(root.path, zip([...many, { ...a, crc: 7 }]))).toEqual({ fault: 'corrupt' });
+  });
+
+  test.for([
+    ['corrupt', { ...deflated('bad', 'bad'), crc: 7 }],
+    ['corrupt', { ...deflated('bad', 'bad'), statedSize: 2 }],
+    ['corrupt', { ...deflated('bad', 'bad'), statedSize: 4 }],
+    ['corrupt', { name: 'bad', content: 'bad', method: 8 }],
+    ['unsafe', { name: '1/bad', content: 'below a file' }],
+  ] as [string, Entry][])('are refused as %s where one of them is at fault: %o', async ([fault, bad]) => {
+    await using root = await temporary();
+    const archive = zip([...many.slice(0, 40), bad, ...many.slice(40, 80)]);
+    await expect(extract(root.path, archive, room)).rejects.toMatchObject({ fault });
+  });
+
+  test('are refused where one pretends to end and to go on as another', async () => {
+    await using root = await temporary();
+    // A gzip stream of two entries' length that is followed by what zlib takes for the end of all members.
+    const both = gzipSync('A'.repeat(1010)).subarray(10);
+    const crafted = Buffer.concat([both, Buffer.alloc(8)]);
+    const first: Entry = { name: 'first', content: crafted, method: 8, statedSize: 10, crc: 1 };
+    const archive = zip([first, deflated('second', 'B'.repeat(1000))]);
+    await expect(extract(root.path, archive)).rejects.toMatchObject({ fault: 'corrupt' });
+  });
+
+  test('are refused where their local header is damaged, unless it only lost its signature', async () => {
+    await using root = await temporary();
+    const archive = zip([deflated('a', 'A'.repeat(50)), deflated('b', 'B')]);
+    expect(await extract(root.path, Buffer.from(archive).fill(0, 0, 4))).toEqual({ files: 2, bytes: 51 });
+    const damaged = extract(root.path, Buffer.from(archive).fill(0, 0, 30));
+    await expect(damaged).rejects.toMatchObject({ fault: 'corrupt' });
+    const elsewhere = extract(root.path, Buffer.from(archive).fill(0xff, 26, 30));
+    await expect(elsewhere).rejects.toMatchObject({ fault: 'corrupt' });
+  });
+
+  test('can be given up on the way', async () => {
+    await using root = await temporary();
+    const control = new AbortController();
+    const options = { ...room, signal: control.signal, onProgress: () => control.abort() };
+    await expect(extract(root.path, zip(many), options)).rejects.toThrow('abort');
+  });
+});
+
 describe('the number of entries', () => {
   /** A zip64 end: its record, its locator and the plain end record. */
   function zip64End(count: bigint, lead = 0, recordAt = BigInt(lead)): Buffer {
@@ -175,6 +278,25 @@ describe('a name', () => {
     expect(entryPath('/root', 'a/')).toBe('/root/a');
     for (const name of ['', '/', '..', '../a', 'a/..', 'a/../b', '/a', 'a\\b', 'c:/a']) {
       expect([name, entryPath('/root', name)]).toEqual([name, null]);
+    }
+  });
+
+  test('is judged with others as it is alone', () => {
+    const place = entryPaths('/root');
+    for (const name of [
+      'a/b.nii',
+      'a/',
+      'a/b/c',
+      '../a',
+      'a/..',
+      'a//b',
+      '/a',
+      'c:/a',
+      'c:/a/b',
+      'a/con',
+      'aux/a',
+    ]) {
+      expect([name, place(name)]).toEqual([name, entryPath('/root', name)]);
     }
   });
 
