@@ -22,7 +22,8 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** With its question mark. */
   readonly query?: string | undefined;
-  readonly body?: Readable | undefined;
+  /** The next piece is asked for when the last is with the kernel, if it was longer than a socket's own buffer. */
+  readonly body?: AsyncIterable<Buffer> | undefined;
   /** Longest wait for the head of the answer, in seconds; 0 is no limit. */
   readonly headTimeout?: number | undefined;
   /** Longest silence inside the body of the answer, in seconds. */
@@ -78,7 +79,8 @@ export class Connection {
         path: `${this.#base.pathname === '/' ? '' : this.#base.pathname}${path}${call.query ?? ''}`,
         method: call.method ?? 'GET',
         headers: { ...call.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) },
-        body: call.body ?? null,
+        // undici takes any iterable, which its types do not know; a stream would read ahead.
+        body: (call.body ?? null) as Readable | null,
         ...(call.headTimeout === undefined ? {} : { headersTimeout: call.headTimeout * 1000 }),
         ...(call.bodyTimeout === undefined ? {} : { bodyTimeout: call.bodyTimeout * 1000 }),
         ...(signal ? { signal } : {}),
