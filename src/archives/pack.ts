@@ -21,8 +21,8 @@ export interface Packed {
   readonly bytes: number;
 }
 
-/** Bytes read from a file at once. */
-const readSize = 512 * 1024;
+/** Most bytes read from a file at once. */
+const readSize = 1024 * 1024;
 
 /** Adds one entry and waits until it is written: one file is open at a time, and closed whatever happens. */
 async function addEntry(
@@ -37,7 +37,8 @@ async function addEntry(
     return;
   }
   const store = !(await isCompressible(path, stats.size));
-  const content = createReadStream(path, { highWaterMark: readSize });
+  // No larger than the file: a stream sets its buffer aside before it knows how much there is.
+  const content = createReadStream(path, { highWaterMark: Math.max(1, Math.min(readSize, stats.size)) });
   // archiver forwards its failure, which ends the archive.
   content.on('error', (cause) => zip.destroy(cause));
   try {
