@@ -46,9 +46,10 @@ export async function writeSmall({
     await setImmediate();
     return writer.write(batch);
   });
-  const beside = thread ? writeEach((batch) => thread.write(batch)) : Promise.resolve();
-  // Both have ended before the archive is closed, whatever becomes of either.
-  const [ended] = (await Promise.allSettled([here, beside])).filter(({ status }) => status === 'rejected');
-  if (ended) throw (ended as PromiseRejectedResult).reason;
+  // Two, so that the other thread has its next batch when it is done with one, while this one is still at its own.
+  const beside = thread ? [1, 2].map(() => writeEach((batch) => thread.write(batch))) : [];
+  // All have ended before the archive is closed, whatever becomes of one of them.
+  const ends = await Promise.allSettled([here, ...beside]);
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
   return left;
 }
