@@ -17,9 +17,10 @@ const standingIn = {
   name: 'stand-ins',
   resolveId(id, importer = '') {
     const index = standIns.findIndex(({ of, within }) => of === id && (within?.test(importer) ?? true));
+    if (index < 0 || importer.includes('stand-in-')) return;
+    const { file } = standIns[index];
     // In the directory of whoever asks: what the stand-in itself asks for is looked up from there.
-    if (index >= 0 && !importer.includes('stand-in-'))
-      return path.join(path.dirname(importer), `stand-in-${index}.cjs`);
+    return file ? path.join(modules, file) : path.join(path.dirname(importer), `stand-in-${index}.cjs`);
   },
   load(id) {
     const index = /stand-in-(\d+)\.cjs$/.exec(id)?.[1];
@@ -106,11 +107,12 @@ const files = [
   main,
   ...chunks,
   ...(await bundle(['runner/main'])),
+  ...(await bundle(['archives/batch-worker'])),
   ...(await bundle(['start/run'], { define })),
 ];
 const used = files.flatMap((file) => file.moduleIds ?? []);
-for (const [index, { of }] of standIns.entries()) {
-  if (!used.some((id) => id.endsWith(`stand-in-${index}.cjs`)))
+for (const [index, { of, file = `stand-in-${index}.cjs` }] of standIns.entries()) {
+  if (!used.some((id) => id.endsWith(file)))
     throw new Error(`Nothing asks for ${of} any longer: remove its stand-in`);
 }
 writeFileSync(path.join(out, 'LICENSES.txt'), licences(used).join(`\n${'-'.repeat(80)}\n\n`));

@@ -1,6 +1,9 @@
 import { Worker } from 'node:worker_threads';
 import type { Batch } from './entry-batches.js';
 
+/** What the thread runs. The path is the same from this folder and from the bundle's. */
+const program = new URL('../archives/batch-worker.js', import.meta.url);
+
 /** Writes batches on another thread, in the order given: making a file is the kernel's work, which two can share. */
 export class BatchThread implements AsyncDisposable {
   readonly #worker: Worker;
@@ -10,7 +13,7 @@ export class BatchThread implements AsyncDisposable {
 
   /** @param archive an open descriptor, which stays open until this is disposed of */
   constructor(archive: number) {
-    this.#worker = new Worker(new URL('./batch-worker.js', import.meta.url), { workerData: archive });
+    this.#worker = new Worker(program, { workerData: archive });
     this.#worker.on('message', (left: number[]) => this.#waiting.shift()?.(left));
     this.#worker.on('error', () => this.#end());
     this.#worker.on('exit', () => this.#end());
