@@ -107,7 +107,6 @@ const files = [
   main,
   ...chunks,
   ...(await bundle(['runner/main'])),
-  ...(await bundle(['archives/batch-worker'])),
   ...(await bundle(['start/run'], { define })),
 ];
 const used = files.flatMap((file) => file.moduleIds ?? []);

@@ -2,7 +2,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 
 /** Bytes read at once where a stream goes on for long. */
-const chunkSize = 256 * 1024;
+const chunkSize = 64 * 1024;
 
 /**
  * An archive's bytes as unzipper asks for them: every stream reads through one open file, so that none can keep a

@@ -1,7 +1,6 @@
 import { crc32, gunzipSync } from 'node:zlib';
-import { type Batch, localHeaderSize, type SmallEntry } from './entry-batches.js';
-
-const localHeaderSignature = 0x04034b50;
+import type { Batch, SmallEntry } from './entry-batches.js';
+import { startOfContent } from './local-header.js';
 
 /** Begins a gzip member that is deflated and has neither name nor time (RFC 1952, 2.3). */
 const gzipHeader = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
@@ -14,8 +13,8 @@ interface Packed {
 
 /** Null where the local header does not lead to the entry's bytes. */
 function findPacked(entry: SmallEntry, region: Buffer, at: number): Packed | null {
-  if (at + localHeaderSize > region.length || region.readUInt32LE(at) !== localHeaderSignature) return null;
-  const from = at + localHeaderSize + region.readUInt16LE(at + 26) + region.readUInt16LE(at + 28);
+  const from = startOfContent(region, at);
+  if (from === null) return null;
   const to = from + entry.packedSize;
   return to <= region.length ? { entry, bytes: region.subarray(from, to) } : null;
 }

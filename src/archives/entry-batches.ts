@@ -1,4 +1,5 @@
 import type { Target } from './extract-plan.js';
+import { localHeaderSize } from './local-header.js';
 
 /** Most bytes of an entry, compressed or not, that is small: inflating and writing them takes a moment. */
 const smallSize = 256 * 1024;
@@ -9,11 +10,10 @@ const batchBytes = smallSize;
 /** Most bytes of the archive that one batch spans. */
 export const batchSpan = 1024 * 1024;
 
-export const localHeaderSize = 30;
 /** Bytes by which an entry's local header may be longer than the directory says. */
 const headerSlack = 1000;
 
-/** What it takes to write a small entry; plain, so that it can go to another thread. */
+/** What it takes to write a small entry. */
 export interface SmallEntry {
   /** Where the file goes. */
   readonly path: string;

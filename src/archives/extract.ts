@@ -6,7 +6,7 @@ import { crc32 } from 'node:zlib';
 import unzipper, { type CentralDirectory, type File as ZipEntry } from 'unzipper';
 import { errorCode } from '../files/error-code.js';
 import { ArchiveSource } from './archive-source.js';
-import { BatchThread } from './batch-thread.js';
+import { copyStored } from './copy-stored.js';
 import { isSmall } from './entry-batches.js';
 import { entryCount } from './entry-count.js';
 import { ArchiveError } from './errors.js';
@@ -32,15 +32,11 @@ export interface Extracted {
   readonly bytes: number;
 }
 
-/** Entries from which on a thread is worth its start, which takes as long as writing some hundred small files. */
-const manyEntries = 1000;
-
-async function countEntries(source: ArchiveSource, maxEntries: number): Promise<number> {
+async function checkCount(source: ArchiveSource, maxEntries: number): Promise<void> {
   const count = await entryCount(source.file);
   if (count > maxEntries) {
     throw new ArchiveError('tooMany', `it has ${count} entries, more than the ${maxEntries} allowed`);
   }
-  return count;
 }
 
 async function readDirectory(source: ArchiveSource): Promise<CentralDirectory> {
@@ -107,9 +103,7 @@ export async function extractArchive(
   options: ExtractOptions,
 ): Promise<Extracted> {
   await using source = await ArchiveSource.open(archive);
-  const count = await countEntries(source, options.maxEntries);
-  // It starts while the directory is read, which takes as long.
-  await using thread = count >= manyEntries ? new BatchThread(source.file.fd) : null;
+  await checkCount(source, options.maxEntries);
   const targets = planEntries(await readDirectory(source), destination, options.reserved);
   const total = targets.reduce((sum, { entry }) => sum + entry.uncompressedSize, 0);
   if (total > options.maxBytes) {
@@ -133,7 +127,7 @@ export async function extractArchive(
     files += 1;
     onBytes(entry.uncompressedSize);
   };
-  const left = await writeSmall({ archive: source.file.fd, targets: [...small], thread, signal, onFile });
+  const left = await writeSmall({ archive: source.file.fd, targets: [...small], signal, onFile });
 
   for (const target of [...left, ...targets.filter((each) => !small.has(each))]) {
     signal?.throwIfAborted();
@@ -141,8 +135,7 @@ export async function extractArchive(
     if (!file) continue;
     const allowed = Math.min(maxFileBytes, options.maxBytes - bytes);
     try {
-      const check = checked(target.entry, allowed, onBytes);
-      await pipeline(target.entry.stream(), check, file.createWriteStream(), signal ? { signal } : {});
+      await writeEntry(source, target.entry, file, allowed, onBytes, signal);
     } catch (cause) {
       throw source.failure ?? damaged(cause, target.entry);
     } finally {
@@ -151,6 +144,23 @@ export async function extractArchive(
     files += 1;
   }
   return { files, bytes };
+}
+
+/** Writes one entry's bytes: no more of them than are allowed, and those that the archive states. */
+async function writeEntry(
+  source: ArchiveSource,
+  entry: ZipEntry,
+  file: FileHandle,
+  allowed: number,
+  onBytes: (bytes: number) => void,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  if (entry.compressionMethod === 0 && entry.uncompressedSize <= allowed) {
+    await copyStored(source, entry, file, onBytes, signal);
+    return;
+  }
+  const check = checked(entry, allowed, onBytes);
+  await pipeline(entry.stream(), check, file.createWriteStream(), signal ? { signal } : {});
 }
 
 /** A name that no file can have there (it is a directory's, a link's, or too long) is a fault of the archive. */

@@ -1,9 +1,7 @@
-import { execFile as execFileCallback } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
-import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { entryCount } from '../../src/archives/entry-count.js';
@@ -11,9 +9,6 @@ import { entryPath, entryPaths, isSafeName } from '../../src/archives/entry-path
 import { type ExtractOptions, extractArchive } from '../../src/archives/extract.js';
 import { plant, temporary } from '../client/support/temporary.js';
 import { type Entry, zip } from '../support/zip.js';
-
-const execFile = promisify(execFileCallback);
-const built = new URL('../../dist/archives/extract.js', import.meta.url).href;
 
 const limits: ExtractOptions = { maxBytes: 100_000, maxEntries: 100 };
 
@@ -138,17 +133,6 @@ describe('small entries', () => {
   );
   const room = { maxBytes: 1e9, maxEntries: 5000 };
 
-  /** Extracts with what was built, which has a thread to help. */
-  async function extractBuilt(root: string, archive: Buffer) {
-    writeFileSync(path.join(root, 'a.zip'), archive);
-    const program = `import { extractArchive } from ${JSON.stringify(built)};
-      const [archive, destination] = process.argv.slice(1);
-      const limits = { maxBytes: 1e9, maxEntries: 5000 };
-      console.log(JSON.stringify(await extractArchive(archive, destination, limits).catch(({ fault }) => ({ fault }))));`;
-    const args = ['--input-type=module', '-e', program, path.join(root, 'a.zip'), path.join(root, 'out')];
-    return JSON.parse((await execFile(process.execPath, args)).stdout);
-  }
-
   function expectContents(root: string, entries: readonly Entry[]) {
     for (const { name, content } of entries) {
       expect(readFileSync(path.join(root, 'out', name)).equals(Buffer.from(content as string))).toBe(true);
@@ -172,17 +156,11 @@ describe('small entries', () => {
     expectContents(root.path, entries);
   });
 
-  test('come out where there are many of them, with a thread and where none can start', async () => {
+  test('come out where there are many of them', async () => {
     await using root = await temporary();
-    const result = {
-      files: many.length,
-      bytes: many.reduce((sum, { content = '' }) => sum + content.length, 0),
-    };
-    expect(await extractBuilt(root.path, zip(many))).toEqual(result);
+    const bytes = many.reduce((sum, { content = '' }) => sum + content.length, 0);
+    expect(await extract(root.path, zip(many), room)).toEqual({ files: many.length, bytes });
     expectContents(root.path, many);
-    expect(await extract(root.path, zip(many), room)).toEqual(result);
-    expectContents(root.path, many);
-    expect(await extractBuilt(root.path, zip([...many, { ...a, crc: 7 }]))).toEqual({ fault: 'corrupt' });
   });
 
   test.for([
@@ -222,6 +200,51 @@ describe('small entries', () => {
     const control = new AbortController();
     const options = { ...room, signal: control.signal, onProgress: () => control.abort() };
     await expect(extract(root.path, zip(many), options)).rejects.toThrow('abort');
+  });
+});
+
+describe('a large entry that is stored', () => {
+  const content = randomBytes(1_500_000);
+  const room = { maxBytes: 1e7 };
+
+  test('comes out as it is, and its progress is told', async () => {
+    await using root = await temporary();
+    const told: number[] = [];
+    const onProgress = (bytes: number) => told.push(bytes);
+    const extracted = await extract(root.path, zip([{ name: 'noise', content }]), { ...room, onProgress });
+    expect(extracted).toEqual({ files: 1, bytes: content.length });
+    expect(readFileSync(path.join(root.path, 'out', 'noise')).equals(content)).toBe(true);
+    expect(told.length).toBeGreaterThan(1);
+    expect(told.at(-1)).toBe(content.length);
+  });
+
+  test.for([
+    [
+      'corrupt',
+      'a byte of it was changed',
+      (archive: Buffer) => archive.fill((archive[700_000] ?? 0) ^ 1, 700_000, 700_001),
+    ],
+    ['corrupt', 'its local header is gone', (archive: Buffer) => archive.fill(0, 0, 4)],
+    ['corrupt', 'it would end behind the archive', (archive: Buffer) => archive.fill(0xff, 26, 30)],
+  ] as const)('is refused as %s where %s', async ([fault, , change]) => {
+    await using root = await temporary();
+    const before = readdirSync('/proc/self/fd').length;
+    const archive = change(zip([{ name: 'noise', content }]));
+    await expect(extract(root.path, archive, room)).rejects.toMatchObject({ fault });
+    expect(readdirSync('/proc/self/fd').length).toBe(before);
+  });
+
+  test('is refused where it states another size than it has', async () => {
+    await using root = await temporary();
+    const archive = zip([{ name: 'noise', content, statedSize: content.length - 1 }]);
+    await expect(extract(root.path, archive, room)).rejects.toMatchObject({ fault: 'corrupt' });
+  });
+
+  test('can be given up on the way', async () => {
+    await using root = await temporary();
+    const control = new AbortController();
+    const options = { ...room, signal: control.signal, onProgress: () => control.abort() };
+    await expect(extract(root.path, zip([{ name: 'noise', content }]), options)).rejects.toThrow('abort');
   });
 });
 
