@@ -4,6 +4,7 @@ import { exitCodes } from '../contract/errors.js';
 import { backoff, pause } from './backoff.js';
 import type { Connection } from './connection.js';
 import { ClientError, isTransient, TransportError } from './errors.js';
+import { readBufferCollector } from './read-buffers.js';
 import { header, type Reply } from './reply.js';
 
 /** Where downloaded bytes go. */
@@ -87,6 +88,7 @@ export async function download(
   let offset = 0;
   let tag: string | undefined;
   let failures = 0;
+  const collect = readBufferCollector();
   for (;;) {
     try {
       const resume = offset > 0 ? tag : undefined;
@@ -114,6 +116,7 @@ export async function download(
         offset += chunk.length;
         failures = 0;
         options.onProgress?.(offset, total);
+        collect(chunk.length);
       }
       if (total > 0 && offset !== total) {
         throw new TransportError('broken', `The download ended after ${offset} of ${total} bytes`);
