@@ -1,13 +1,17 @@
-import { type FileHandle, open } from 'node:fs/promises';
+import { close, closeSync, openSync, writev as writevCallback } from 'node:fs';
 import { Writable } from 'node:stream';
+import { promisify } from 'node:util';
 import type { UploadQuota } from './quota.js';
 
 /** Bytes gathered before they are written: formidable hands over 64 KiB at a time and waits for each. */
 const gathered = 1 << 20;
 
+const writev = promisify(writevCallback);
+
 /** Writes one uploaded file, gathering small pieces into large writes, within a quota that is counted here. */
 export class UploadSink extends Writable {
-  #file: FileHandle | null = null;
+  #file: number | null = null;
+  #writing: Promise<void> | null = null;
   #pieces: Buffer[] = [];
   #length = 0;
   #size = 0;
@@ -22,10 +26,14 @@ export class UploadSink extends Writable {
   }
 
   override _construct(done: (error?: Error | null) => void): void {
-    open(this.path, 'wx', 0o600).then((file) => {
-      this.#file = file;
+    // Here and now: a trip to the thread pool and back takes three times as long as opening a file does, and an upload
+    // may have thousands of small ones.
+    try {
+      this.#file = openSync(this.path, 'wx', 0o600);
       done();
-    }, done);
+    } catch (cause) {
+      done(cause as Error);
+    }
   }
 
   override _write(piece: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
@@ -39,29 +47,59 @@ export class UploadSink extends Writable {
     this.#pieces.push(piece);
     this.#length += piece.length;
     if (this.#length < gathered) done();
-    else this.#flush().then(() => done(), done);
+    else this.#flush(done);
   }
 
   override _final(done: (error?: Error | null) => void): void {
-    this.#flush().then(() => done(), done);
+    this.#flush(done);
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     this.#pieces = [];
-    const close = this.#file?.close() ?? Promise.resolve();
-    close.then(
-      () => done(error),
-      (cause) => done(error ?? cause),
+    const close = () => this.#close(error, done);
+    // The descriptor may be another file's as soon as it is closed.
+    if (this.#writing) this.#writing.then(close, close);
+    else close();
+  }
+
+  #close(error: Error | null, done: (error?: Error | null) => void): void {
+    if (this.#file === null) {
+      done(error);
+    } else if (this.#size > gathered) {
+      // On a network file system closing writes what is left, which may be much.
+      close(this.#file, (cause) => done(error ?? cause));
+    } else {
+      // As with opening.
+      try {
+        closeSync(this.#file);
+        done(error);
+      } catch (cause) {
+        done(error ?? (cause as Error));
+      }
+    }
+  }
+
+  #flush(done: (error?: Error | null) => void): void {
+    this.#writing = this.#writePieces();
+    this.#writing.then(
+      () => {
+        this.#writing = null;
+        done();
+      },
+      (cause) => {
+        this.#writing = null;
+        done(cause);
+      },
     );
   }
 
-  async #flush(): Promise<void> {
+  async #writePieces(): Promise<void> {
     const pieces = this.#pieces;
     let left = this.#length;
     this.#pieces = [];
     this.#length = 0;
-    while (left > 0 && this.#file) {
-      const { bytesWritten } = await this.#file.writev(pieces);
+    while (left > 0 && this.#file !== null) {
+      const { bytesWritten } = await writev(this.#file, pieces);
       left -= bytesWritten;
       if (left > 0) dropWritten(pieces, bytesWritten);
     }
