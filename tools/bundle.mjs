@@ -54,8 +54,8 @@ async function bundle(programs, { entryFileNames = '[name].js', groups, define =
     external: ['@aws-sdk/client-s3'],
     plugins: [standingIn, plainSorting],
     transform: { define },
-    // A package of koa's makes functions from text, of its own text alone.
-    checks: { eval: false },
+    // A package of koa's makes functions from text, of its own alone; and what is loaded later may lie in a group.
+    checks: { eval: false, ineffectiveDynamicImport: false },
     preserveEntrySignatures: 'allow-extension',
     output: {
       dir: out,
@@ -76,13 +76,19 @@ const groups = [
   {
     // What every command needs.
     name: 'base',
-    test: /rolldown\/runtime|\/@oclif\/|\/dist\/(commands|contract)\/(?!app-manifest)|\/dist\/files\/error-code|\/dist\/client\/(errors|server-url|profiles)\./,
-    priority: 2,
+    test: /rolldown\/runtime|\/@oclif\/|\/dist\/(commands|contract)\/(?!app-manifest)|\/dist\/files\/error-code|\/dist\/client\/(errors|server-url|profiles)\.|\/dist\/cli\/settings\./,
+    priority: 3,
   },
-  // What every command needs that asks the server something.
   {
+    // What every command needs that asks the server something.
     name: 'connection',
     test: /\/undici\/|stand-in-0|\/dist\/client\/(connection|api|backoff|reply|transport-error)\./,
+    priority: 2,
+  },
+  {
+    // What every command needs that sends volumes or fetches a result.
+    name: 'transfer',
+    test: /\/dist\/client\/|\/dist\/cli\/(app-choice|submission|text-reporter)\./,
     priority: 1,
   },
 ];

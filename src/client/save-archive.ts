@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, rename, rm, statfs } from 'node:fs/promises';
 import path from 'node:path';
-import { extractArchive } from '../archives/extract.js';
 import type { Connection } from './connection.js';
 import { download, fileSink } from './download.js';
 import type { Reply } from './reply.js';
@@ -50,6 +49,8 @@ export async function saveArchive(
     await rm(partial, { force: true });
   }
   const { bavail, bsize } = await statfs(output);
+  // Loaded where something is to be extracted: a command that only submits starts the sooner.
+  const { extractArchive } = await import('../archives/extract.js');
   const extracted = await extractArchive(target, output, {
     maxBytes: bavail * bsize,
     maxEntries,

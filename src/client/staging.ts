@@ -1,6 +1,5 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import { packDirectory } from '../archives/pack.js';
 import { groupsField } from '../contract/fields.js';
 import { UsageError } from './errors.js';
 import { collectUnits, type Unit } from './inputs.js';
@@ -31,6 +30,8 @@ async function pack(
   include: (relativePath: string) => boolean,
 ): Promise<{ path: string; size: number }> {
   const archive = path.join(packing.directory.path, `${name}.zip`);
+  // Loaded where a directory travels: most commands send files.
+  const { packDirectory } = await import('../archives/pack.js');
   await packDirectory(source, archive, {
     include,
     onProgress: (bytes) => packing.reporter.progress('Packing', bytes, 0),
