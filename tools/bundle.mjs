@@ -12,19 +12,22 @@ const root = path.resolve(process.argv[2] ?? fileURLToPath(new URL('..', import.
 const modules = path.join(root, 'dist');
 const out = path.join(modules, 'bundle');
 
+/** The file that a stand-in has the text of: `stand-in-node-http.cjs`. */
+const fileOf = (of) => `stand-in-${of.replaceAll(/[^a-z0-9]+/g, '-')}.cjs`;
+
 /** Puts the stand-ins in. */
 const standingIn = {
   name: 'stand-ins',
   resolveId(id, importer = '') {
-    const index = standIns.findIndex(({ of, within }) => of === id && (within?.test(importer) ?? true));
-    if (index < 0 || importer.includes('stand-in-')) return;
-    const { file } = standIns[index];
+    const found = standIns.find(({ of, within }) => of === id && (within?.test(importer) ?? true));
+    // A stand-in asks for the module that it stands in for.
+    if (!found || path.basename(importer) === fileOf(id)) return;
     // In the directory of whoever asks: what the stand-in itself asks for is looked up from there.
-    return file ? path.join(modules, file) : path.join(path.dirname(importer), `stand-in-${index}.cjs`);
+    return found.file ? path.join(modules, found.file) : path.join(path.dirname(importer), fileOf(id));
   },
   load(id) {
-    const index = /stand-in-(\d+)\.cjs$/.exec(id)?.[1];
-    if (index !== undefined) return { code: standIns[index].code, moduleType: 'js' };
+    const found = standIns.find(({ of }) => path.basename(id) === fileOf(of));
+    if (found) return { code: found.code, moduleType: 'js' };
   },
 };
 
@@ -82,7 +85,7 @@ const groups = [
   {
     // What every command needs that asks the server something.
     name: 'connection',
-    test: /\/undici\/|stand-in-0|\/dist\/client\/(connection|api|backoff|reply|transport-error)\./,
+    test: /\/undici\/|stand-in-undici|\/dist\/client\/(connection|api|backoff|reply|transport-error)\./,
     priority: 2,
   },
   {
@@ -116,9 +119,10 @@ const files = [
   ...(await bundle(['start/run'], { define })),
 ];
 const used = files.flatMap((file) => file.moduleIds ?? []);
-for (const [index, { of, file = `stand-in-${index}.cjs` }] of standIns.entries()) {
-  if (!used.some((id) => id.endsWith(file)))
+for (const { of, file = fileOf(of) } of standIns) {
+  if (!used.some((id) => id.endsWith(file))) {
     throw new Error(`Nothing asks for ${of} any longer: remove its stand-in`);
+  }
 }
 writeFileSync(path.join(out, 'LICENSES.txt'), licences(used).join(`\n${'-'.repeat(80)}\n\n`));
 // The package is one of ES modules; the bundle is not.

@@ -17,8 +17,8 @@ function userCache(): string {
  * directory of somebody else (`sudo -E`), or where nothing can be written, there is none.
  */
 function codeDirectory(name: string): string | undefined {
-  const directory = path.join(userCache(), 'remote-app', name);
   try {
+    const directory = path.join(userCache(), 'remote-app', name);
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     return process.getuid && statSync(directory).uid !== process.getuid() ? undefined : directory;
   } catch {
