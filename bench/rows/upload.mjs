@@ -112,8 +112,8 @@ async function clientAgainstCurl(bench, scale, content) {
       yardstick: () => settled(curl(workshop, ['--config', form, server.submitUrl('nothing')])),
     };
     await submit(server, 'nothing');
-    // A second each: the ratio of two short times needs more of them.
-    const { figure, yardstick } = await interleave(rounds + 2, sides);
+    // A second each, most of it the server's, which differs by a tenth: a ratio near 1 needs many of them.
+    const { figure, yardstick } = await interleave(3 * rounds, sides);
     return {
       figure: figure.seconds,
       yardstick: yardstick.seconds,

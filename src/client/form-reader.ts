@@ -1,9 +1,6 @@
-import { closeSync, openSync, read as readCallback, readSync } from 'node:fs';
-import { promisify } from 'node:util';
+import { closeSync, openSync, readSync } from 'node:fs';
 import { exitCodes } from '../contract/errors.js';
 import { ClientError } from './errors.js';
-
-const read = promisify(readCallback);
 
 /** A file of known size. */
 export interface SizedFile {
@@ -15,10 +12,10 @@ export interface SizedFile {
 /** What follows what in a body: bytes as they are, or those of a file. */
 export type Segment = Buffer | SizedFile;
 
-/** Bytes of a file that is read in passing: two trips to the thread pool would take longer than the reading. */
-const smallSize = 512 * 1024;
-
-/** One open file, from which exactly as many bytes are read as were announced. */
+/**
+ * One open file, from which exactly as many bytes are read as were announced. It is read here and now: the system reads
+ * ahead, and two trips to the thread pool take longer than fetching what is there.
+ */
 class OpenFile {
   readonly #descriptor: number;
   #done = 0;
@@ -27,12 +24,9 @@ class OpenFile {
     this.#descriptor = openSync(file.path, 'r');
   }
 
-  async readInto(room: Buffer): Promise<number> {
+  readInto(room: Buffer): number {
     const length = Math.min(room.length, this.file.size - this.#done);
-    const count =
-      this.file.size <= smallSize
-        ? readSync(this.#descriptor, room, 0, length, this.#done)
-        : (await read(this.#descriptor, room, 0, length, this.#done)).bytesRead;
+    const count = readSync(this.#descriptor, room, 0, length, this.#done);
     if (count === 0) {
       throw new ClientError(`'${this.file.path}' changed while it was sent; send it again`, exitCodes.failed);
     }
@@ -60,11 +54,11 @@ class FormReader {
   }
 
   /** Fills a buffer. Returns how far: less than all of it at the end only. */
-  async fill(buffer: Buffer): Promise<number> {
+  fill(buffer: Buffer): number {
     let filled = 0;
     while (filled < buffer.length) {
       if (this.#file) {
-        filled += await this.#file.readInto(buffer.subarray(filled));
+        filled += this.#file.readInto(buffer.subarray(filled));
         if (this.#file.isRead) this.close();
       } else if (this.#bytes.length > 0) {
         const copied = this.#bytes.copy(buffer, filled);
@@ -90,30 +84,17 @@ class FormReader {
 }
 
 /**
- * The bytes of segments in pieces of one size, the last one excepted. Two buffers take turns: one is read into while
- * the other is sent, so a piece holds its bytes until the next but one is asked for, and no longer.
+ * The bytes of segments in pieces of one size, the last one excepted. There is one buffer: a piece holds its bytes until
+ * the next is asked for, and no longer.
  */
-export async function* readForm(segments: Iterable<Segment>, pieceSize: number): AsyncGenerator<Buffer> {
+export function* readForm(segments: Iterable<Segment>, pieceSize: number): Generator<Buffer> {
   const reader = new FormReader(segments);
-  let buffer = Buffer.allocUnsafe(pieceSize);
-  let other = Buffer.allocUnsafe(pieceSize);
-  const startFilling = () => {
-    const filling = reader.fill(buffer);
-    // Its failure is met when the piece is asked for, which may be later.
-    filling.catch(() => {});
-    return filling;
-  };
-  let filling = startFilling();
+  const buffer = Buffer.allocUnsafe(pieceSize);
   try {
-    for (;;) {
-      const piece = buffer.subarray(0, await filling);
-      if (piece.length === 0) return;
-      [buffer, other] = [other, buffer];
-      filling = startFilling();
-      yield piece;
+    for (let filled = reader.fill(buffer); filled > 0; filled = reader.fill(buffer)) {
+      yield buffer.subarray(0, filled);
     }
   } finally {
-    await filling.catch(() => {});
     reader.close();
   }
 }

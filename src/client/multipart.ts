@@ -9,7 +9,7 @@ export interface FilePart extends SizedFile {
 }
 
 /** Bytes handed out at once. */
-const pieceSize = 512 * 1024;
+const pieceSize = 1024 * 1024;
 const lineEnd = Buffer.from('\r\n');
 
 /** Quotes and line breaks as HTML forms write them; everything else is UTF-8 as it stands. */
@@ -54,7 +54,7 @@ export class Multipart {
   }
 
   /**
-   * The body from its beginning. A piece's bytes are gone when the next but one is asked for (see `readForm`).
+   * The body from its beginning. A piece's bytes are gone when the next is asked for (see `readForm`).
    * @param onBytes called with the bytes handed out so far
    * @param ready awaited after the first piece: what is sent before it resolves is a few bytes
    */
@@ -70,7 +70,7 @@ export class Multipart {
     onBytes(sent);
     const size = Math.min(pieceSize, this.length - sent);
     if (size === 0) return;
-    for await (const piece of readForm(rest, size)) {
+    for (const piece of readForm(rest, size)) {
       yield piece;
       sent += piece.length;
       onBytes(sent);
