@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { least, steps } from '../support/form.js';
@@ -131,9 +131,9 @@ describe('the end of a job', () => {
 
   test('in the middle of a runner that was killed is an error, and nothing of it is left', async () => {
     const id = await api.running('infer', busy('stray='), 'ready');
-    const [runner] = server.processes().filter((pid) => !processesOfJob(id).includes(pid));
-    if (runner === undefined) throw new Error('no runner');
-    process.kill(runner, 'SIGKILL');
+    const record = path.join(server.dataDirectory, 'jobs', id, 'runner.json');
+    const { runner } = JSON.parse(readFileSync(record, 'utf8'));
+    process.kill(runner.pid, 'SIGKILL');
     const { view } = await api.ended(id);
     expect(view).toMatchObject({ status: 'error', error: expect.stringContaining('runner') });
     expect(processesOfJob(id)).toEqual([]);

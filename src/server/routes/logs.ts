@@ -68,8 +68,9 @@ async function send(ctx: RouterContext, job: Job, since: number | null, deps: Lo
     }
     res.end();
   } catch (cause) {
-    // An end would read as that of the log.
-    res.destroy();
+    // An end would read as that of the log. Behind an answer that is still being sent it waits for its connection.
+    if (res.socket) res.socket.destroy();
+    else res.once('socket', (socket) => socket.destroy());
     throw cause;
   }
 }
