@@ -6,7 +6,7 @@ export default defineConfig({
     pool: 'forks',
     // Each test file starts real servers, and these real jobs.
     maxWorkers: 2,
-    testTimeout: 20_000,
+    testTimeout: 60_000,
     hookTimeout: 20_000,
   },
 });

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** Milliseconds after which what was waited for is taken never to come. */
-const patience = 15_000;
+const patience = 30_000;
 
 /** Looks again and again until the condition holds, and returns what it gave. */
 export async function until<T>(
