@@ -1,5 +1,6 @@
 import { crc32, gunzipSync } from 'node:zlib';
-import type { Batch, SmallEntry } from './entry-batches.js';
+import type { File as ZipEntry } from 'unzipper';
+import type { Batch } from './entry-batches.js';
 import { startOfContent } from './local-header.js';
 
 /** Begins a gzip member that is deflated and has neither name nor time (RFC 1952, 2.3). */
@@ -7,17 +8,19 @@ const gzipHeader = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
 
 /** An entry with its bytes as they lie in the archive. */
 interface Packed {
-  readonly entry: SmallEntry;
+  readonly entry: ZipEntry;
   readonly bytes: Buffer;
 }
 
 /** Null where the local header does not lead to the entry's bytes. */
-function findPacked(entry: SmallEntry, region: Buffer, at: number): Packed | null {
+function findPacked(entry: ZipEntry, region: Buffer, at: number): Packed | null {
   const from = startOfContent(region, at);
   if (from === null) return null;
-  const to = from + entry.packedSize;
+  const to = from + entry.compressedSize;
   return to <= region.length ? { entry, bytes: region.subarray(from, to) } : null;
 }
+
+const isDeflated = (entry: ZipEntry): boolean => entry.compressionMethod !== 0;
 
 /**
  * Inflates entries in one call, which for small ones costs a fifth of a call for each: each becomes a gzip member with
@@ -28,10 +31,10 @@ function inflateTogether(deflated: readonly Packed[]): Buffer | null {
   const members = deflated.flatMap(({ entry, bytes }) => {
     const trailer = Buffer.allocUnsafe(8);
     trailer.writeUInt32LE(entry.crc32, 0);
-    trailer.writeUInt32LE(entry.size, 4);
+    trailer.writeUInt32LE(entry.uncompressedSize, 4);
     return [gzipHeader, bytes, trailer];
   });
-  const total = deflated.reduce((sum, { entry }) => sum + entry.size, 0);
+  const total = deflated.reduce((sum, { entry }) => sum + entry.uncompressedSize, 0);
   // One byte more than is to come: a buffer that is full to the brim makes zlib set aside another.
   const room = Math.max(total + 1, 64);
   try {
@@ -47,22 +50,23 @@ function inflateTogether(deflated: readonly Packed[]): Buffer | null {
  * should be: whoever extracts them one by one finds out which it is, and what is wrong with it.
  * @param region the batch's bytes in the archive
  */
-export function batchContents({ entries, start }: Batch, region: Buffer): Buffer[] | null {
+export function batchContents({ targets, start }: Batch, region: Buffer): Buffer[] | null {
   const packed: Packed[] = [];
-  for (const entry of entries) {
-    const found = findPacked(entry, region, entry.offset - start);
+  for (const { entry } of targets) {
+    const found = findPacked(entry, region, entry.offsetToLocalFileHeader - start);
     if (!found) return null;
     packed.push(found);
   }
-  const inflated = inflateTogether(packed.filter(({ entry }) => entry.isDeflated));
+  const inflated = inflateTogether(packed.filter(({ entry }) => isDeflated(entry)));
   if (!inflated) return null;
   let at = 0;
   const contents: Buffer[] = [];
   for (const { entry, bytes } of packed) {
-    const content = entry.isDeflated ? inflated.subarray(at, at + entry.size) : bytes;
-    if (entry.isDeflated) at += entry.size;
+    const size = entry.uncompressedSize;
+    const content = isDeflated(entry) ? inflated.subarray(at, at + size) : bytes;
+    if (isDeflated(entry)) at += size;
     // A crafted entry can end its member and begin another: only these two tell that it is what was stated.
-    if (content.length !== entry.size || crc32(content) !== entry.crc32) return null;
+    if (content.length !== size || crc32(content) !== entry.crc32) return null;
     contents.push(content);
   }
   return contents;

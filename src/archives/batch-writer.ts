@@ -2,6 +2,7 @@ import { closeSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs';
 import path from 'node:path';
 import { batchContents } from './batch-contents.js';
 import { type Batch, batchSpan } from './entry-batches.js';
+import type { Target } from './extract-plan.js';
 import { extractFlags, extractMode } from './open-flags.js';
 
 /**
@@ -15,15 +16,13 @@ export class BatchWriter {
   /** @param archive an open descriptor; it stays open */
   constructor(readonly archive: number) {}
 
-  /** Writes a batch's files. Returns which of its entries it has not written. */
-  write(batch: Batch): number[] {
+  /** Writes a batch's files. Returns those that it has not written. */
+  write(batch: Batch): Target[] {
     const contents = batchContents(batch, this.#read(batch));
-    const left: number[] = [];
-    for (const [index, entry] of batch.entries.entries()) {
+    return batch.targets.filter((target, index) => {
       const content = contents?.[index];
-      if (!content || !this.#place(entry.path, content)) left.push(index);
-    }
-    return left;
+      return !content || !this.#place(target.path, content);
+    });
   }
 
   #read({ start, end }: Batch): Buffer {

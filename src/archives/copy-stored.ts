@@ -2,7 +2,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import type { File as ZipEntry } from 'unzipper';
 import type { ArchiveSource } from './archive-source.js';
-import { ArchiveError } from './errors.js';
+import { damagedEntry } from './errors.js';
 import { localHeaderSize, startOfContent } from './local-header.js';
 
 /** Bytes copied at once. */
@@ -22,18 +22,17 @@ export async function copyStored(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const { uncompressedSize: size, offsetToLocalFileHeader: offset } = entry;
-  const damaged = () => new ArchiveError('corrupt', `its entry '${entry.path}' is damaged`);
   const start = startOfContent(await source.read(Buffer.alloc(localHeaderSize), offset), 0);
-  if (start === null || entry.compressedSize !== size) throw damaged();
+  if (start === null || entry.compressedSize !== size) throw damagedEntry(entry.path);
   const buffer = Buffer.allocUnsafe(Math.min(pieceSize, size));
   let sum = 0;
   for (let done = 0; done < size; ) {
     const piece = await source.read(buffer.subarray(0, size - done), offset + start + done);
-    if (piece.length === 0) throw damaged();
+    if (piece.length === 0) throw damagedEntry(entry.path);
     sum = crc32(piece, sum);
     await target.writeFile(piece, signal ? { signal } : {});
     done += piece.length;
     onBytes(piece.length);
   }
-  if (sum !== entry.crc32) throw damaged();
+  if (sum !== entry.crc32) throw damagedEntry(entry.path);
 }

@@ -13,21 +13,9 @@ export const batchSpan = 1024 * 1024;
 /** Bytes by which an entry's local header may be longer than the directory says. */
 const headerSlack = 1000;
 
-/** What it takes to write a small entry. */
-export interface SmallEntry {
-  /** Where the file goes. */
-  readonly path: string;
-  /** Where the entry lies in the archive. */
-  readonly offset: number;
-  readonly isDeflated: boolean;
-  readonly packedSize: number;
-  readonly size: number;
-  readonly crc32: number;
-}
-
 /** Small entries that lie close to each other in the archive, in its order. */
 export interface Batch {
-  readonly entries: readonly SmallEntry[];
+  readonly targets: readonly Target[];
   /** Where they lie in the archive. */
   readonly start: number;
   readonly end: number;
@@ -51,21 +39,8 @@ const endOf = ({ entry }: Target): number =>
   headerSlack +
   entry.compressedSize;
 
-const asBatch = (targets: readonly Target[], end: number): Batch => ({
-  start: targets[0] ? offsetOf(targets[0]) : 0,
-  end,
-  entries: targets.map(({ entry, path }) => ({
-    path,
-    offset: entry.offsetToLocalFileHeader,
-    isDeflated: entry.compressionMethod !== 0,
-    packedSize: entry.compressedSize,
-    size: entry.uncompressedSize,
-    crc32: entry.crc32,
-  })),
-});
-
 /** Parts small entries into batches. In the archive's order, for then each of its bytes is read but once. */
-export function* batchesOf(small: readonly Target[]): Generator<{ targets: Target[]; batch: Batch }> {
+export function* batchesOf(small: readonly Target[]): Generator<Batch> {
   let targets: Target[] = [];
   let start = 0;
   let end = 0;
@@ -75,7 +50,7 @@ export function* batchesOf(small: readonly Target[]): Generator<{ targets: Targe
     const isFull =
       targets.length >= batchEntries || bytes + size > batchBytes || endOf(target) - start > batchSpan;
     if (targets.length > 0 && isFull) {
-      yield { targets, batch: asBatch(targets, end) };
+      yield { targets, start, end };
       targets = [];
     }
     if (targets.length === 0) {
@@ -87,5 +62,5 @@ export function* batchesOf(small: readonly Target[]): Generator<{ targets: Targe
     end = Math.max(end, endOf(target));
     bytes += size;
   }
-  if (targets.length > 0) yield { targets, batch: asBatch(targets, end) };
+  if (targets.length > 0) yield { targets, start, end };
 }

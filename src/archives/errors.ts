@@ -13,3 +13,7 @@ export class ArchiveError extends Error {
     super(message, options);
   }
 }
+
+/** Of an entry that is not what the archive states of it. */
+export const damagedEntry = (name: string, options?: ErrorOptions): ArchiveError =>
+  new ArchiveError('corrupt', `its entry '${name}' is damaged`, options);

@@ -19,11 +19,11 @@ export async function writeSmall({ archive, targets, signal, onFile }: SmallFile
   if (targets.length === 0) return [];
   const writer = new BatchWriter(archive);
   const left: Target[] = [];
-  for (const { targets: batched, batch } of batchesOf(targets)) {
+  for (const batch of batchesOf(targets)) {
     signal?.throwIfAborted();
-    const isLeft = new Set(writer.write(batch));
-    for (const [index, target] of batched.entries()) {
-      if (isLeft.has(index)) left.push(target);
+    const missing = new Set(writer.write(batch));
+    for (const target of batch.targets) {
+      if (missing.has(target)) left.push(target);
       else onFile(target);
     }
     await setImmediate();

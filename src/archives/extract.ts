@@ -9,7 +9,7 @@ import { ArchiveSource } from './archive-source.js';
 import { copyStored } from './copy-stored.js';
 import { isSmall } from './entry-batches.js';
 import { entryCount } from './entry-count.js';
-import { ArchiveError } from './errors.js';
+import { ArchiveError, damagedEntry } from './errors.js';
 import { planEntries, type Target } from './extract-plan.js';
 import { writeSmall } from './extract-small.js';
 import { extractFlags, extractMode } from './open-flags.js';
@@ -64,7 +64,7 @@ function checked(entry: ZipEntry, allowed: number, onBytes: (bytes: number) => v
     },
     flush(done) {
       const whole = bytes === entry.uncompressedSize && sum === entry.crc32;
-      done(whole ? null : new ArchiveError('corrupt', `its entry '${entry.path}' is damaged`));
+      done(whole ? null : damagedEntry(entry.path));
     },
   });
 }
@@ -176,5 +176,5 @@ function damaged(cause: unknown, entry: ZipEntry): unknown {
   if (cause instanceof ArchiveError || !(cause instanceof Error)) return cause;
   const code = errorCode(cause);
   const ofArchive = code.startsWith('Z_') || code === 'ERR_OUT_OF_RANGE' || cause.message === 'FILE_ENDED';
-  return ofArchive ? new ArchiveError('corrupt', `its entry '${entry.path}' is damaged`, { cause }) : cause;
+  return ofArchive ? damagedEntry(entry.path, { cause }) : cause;
 }

@@ -39,7 +39,7 @@ const wire = (value: FieldValue): string => (Array.isArray(value) ? value.join('
 
 /** `A,B` is two paths, unless a file of that very name is there. */
 async function splitPaths(text: string): Promise<string[]> {
-  if (!text.includes(',') || (await exists(text))) return [text];
+  if (!text.includes(',') || exists(text)) return [text];
   return text
     .split(',')
     .map((item) => item.trim())

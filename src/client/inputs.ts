@@ -30,7 +30,7 @@ function statOf(target: string): Stats | null {
 }
 
 /** Whether something lies at that path; a list is split at its commas only where nothing does. */
-export const exists = async (target: string): Promise<boolean> => statOf(target) !== null;
+export const exists = (target: string): boolean => statOf(target) !== null;
 
 async function unitsOf(
   target: string,
