@@ -38,7 +38,7 @@ function fieldValue(field: Field, given: unknown): FieldValue | undefined {
 const wire = (value: FieldValue): string => (Array.isArray(value) ? value.join(',') : String(value));
 
 /** `A,B` is two paths, unless a file of that very name is there. */
-async function splitPaths(text: string): Promise<string[]> {
+function splitPaths(text: string): string[] {
   if (!text.includes(',') || exists(text)) return [text];
   return text
     .split(',')
@@ -47,9 +47,9 @@ async function splitPaths(text: string): Promise<string[]> {
 }
 
 /** The groups of a `files` field: the positional paths are the first one, each flag is one more. */
-async function groupsOf(field: Field, parsed: ParsedFlags): Promise<PathGroups> {
+function groupsOf(field: Field, parsed: ParsedFlags): PathGroups {
   const given = parsed.flags[flagName(field)];
-  const flags = Array.isArray(given) ? await Promise.all(given.map((text) => splitPaths(String(text)))) : [];
+  const flags = Array.isArray(given) ? given.map((text) => splitPaths(String(text))) : [];
   const first = field.name === 'inputs' ? parsed.paths : [];
   const groups = [first, ...flags].filter((group) => group.length > 0);
   if (field.required && groups.length === 0) {
@@ -83,7 +83,7 @@ export async function readSubmission(
   let archive: Submission['archive'] = null;
   for (const field of operation.fields) {
     if (field.kind === 'files') {
-      const groups = await groupsOf(field, parsed);
+      const groups = groupsOf(field, parsed);
       if (groups.groups.length > 0) files.push(groups);
     } else if (field.kind === 'archive') {
       archive = archiveOf(field, parsed);

@@ -2,6 +2,7 @@ import { type Stats, statSync } from 'node:fs';
 import { readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { setImmediate } from 'node:timers/promises';
+import { errorCode } from '../files/error-code.js';
 import { archiveName } from './archive-name.js';
 import { UsageError } from './errors.js';
 import { isDicomSeries, isHidden, isZarrStore } from './volumes.js';
@@ -23,8 +24,7 @@ function statOf(target: string): Stats | null {
   try {
     return statSync(target);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ENOTDIR') return null;
+    if (['ENOENT', 'ENOTDIR'].includes(errorCode(error))) return null;
     throw new UsageError(`'${target}' cannot be read: ${(error as Error).message}`, { cause: error });
   }
 }

@@ -12,8 +12,11 @@ export const keepAlive = ': keepalive\n\n';
 /** How the service's own lines begin. */
 export const servicePrefix = '[remote-app] ';
 
+/** What goes before an event's line. */
+export const dataField = 'data: ';
+
 /** One line as an event. */
-export const formatEvent = (line: string): string => `data: ${line}\n\n`;
+export const formatEvent = (line: string): string => `${dataField}${line}\n\n`;
 
 /** The terminal marker of a failed or killed job. `message` is kept on one line. */
 export const errorLine = (message: string): string => `${errorMarker} ${message.replace(/[\r\n]+/g, ' ')}`;

@@ -1,4 +1,4 @@
-import { doneMarker, errorMarker } from '../../contract/log-stream.js';
+import { dataField, doneMarker, errorMarker } from '../../contract/log-stream.js';
 
 /** Bytes of events handed on at once. */
 const pieceSize = 48 * 1024;
@@ -8,7 +8,7 @@ const fieldsSize = 32;
 const lineFeed = 0x0a;
 const space = 0x20;
 const underscore = 0x5f;
-const dataField = Buffer.from('data: ');
+const dataBytes = Buffer.from(dataField);
 /** How a line begins that reads as the end of a stream. */
 const markers = [Buffer.from(`${doneMarker}\n`), Buffer.from(errorMarker)];
 
@@ -62,6 +62,6 @@ export class EventBytes {
       size += this.#piece.write(`id: ${this.next}\n`, size, 'latin1');
       this.next += 1;
     }
-    return size + dataField.copy(this.#piece, size);
+    return size + dataBytes.copy(this.#piece, size);
   }
 }
