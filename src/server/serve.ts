@@ -3,7 +3,7 @@ import { accessSync, chmodSync, constants, mkdirSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Packer } from '../archives/packer.js';
-import { errorCode } from '../files/error-code.js';
+import { isSystemError } from '../files/error-code.js';
 import { createApp } from './app.js';
 import { readAllowlist } from './apps/allowlist.js';
 import { AppCatalog } from './apps/catalog.js';
@@ -85,7 +85,8 @@ export async function serve(settings: ServerSettings, report: Report): Promise<R
   try {
     return await serveFrom(catalog, settings, report);
   } catch (cause) {
-    throw errorCode(cause) === 'ENOSPC' ? unwritable(settings.dataDirectory, cause) : cause;
+    // A fault of the system is one of the disk that the jobs lie on.
+    throw isSystemError(cause) ? unwritable(settings.dataDirectory, cause) : cause;
   }
 }
 

@@ -54,8 +54,12 @@ export class Trash {
 
   /** Goes on with what earlier servers could not remove, or did not get to. */
   empty(): void {
-    for (const name of readdirSync(this.#directory)) {
-      if (trashName.test(name)) void this.#remove(path.join(this.#directory, name));
+    try {
+      for (const name of readdirSync(this.#directory)) {
+        if (trashName.test(name)) void this.#remove(path.join(this.#directory, name));
+      }
+    } catch (cause) {
+      this.report(`${this.#directory} could not be looked into`, cause);
     }
   }
 
