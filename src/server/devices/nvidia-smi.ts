@@ -1,8 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { Socket } from 'node:net';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import { quoteName } from '../../contract/quote.js';
 import { errorCode, faultWithoutPath } from '../../files/error-code.js';
 import { columns, type GpuRow, parseRows } from './gpu-rows.js';
@@ -12,6 +14,7 @@ export class NoGpuAnswer extends Error {
   override readonly name = 'NoGpuAnswer';
 }
 
+const closedMessage = 'the server is shutting down';
 const program = 'nvidia-smi';
 const args = [`--query-gpu=${columns.join(',')}`, '--format=csv,noheader,nounits'];
 
@@ -19,6 +22,8 @@ const args = [`--query-gpu=${columns.join(',')}`, '--format=csv,noheader,nounits
 const defaultDeadline = 20_000;
 /** Milliseconds that a pipe may stay open when the program has ended: a child of its own may hold it. */
 const pipeGrace = 500;
+/** Milliseconds that a killed process may take to end. */
+const killGrace = 500;
 /** Bytes of an answer that are read. */
 const longestAnswer = 1 << 20;
 
@@ -79,8 +84,9 @@ function killProcessGroup(leader: number): void {
  */
 export class NvidiaSmi {
   #underWay: Promise<readonly GpuRow[]> | null = null;
+  #isClosed = false;
   #giveUp: ((cause: NoGpuAnswer) => void) | null = null;
-  #abandoned: ChildProcess | null = null;
+  #abandoned: { readonly pid: number; readonly end: Promise<unknown> } | null = null;
 
   /** @param killGroup ends all processes of a group */
   constructor(
@@ -99,12 +105,16 @@ export class NvidiaSmi {
     return this.#underWay;
   }
 
-  /** Ends what is under way. */
+  /** Ends what is under way; nothing can be asked any more. */
   close(): void {
-    this.#giveUp?.(new NoGpuAnswer('The server is shutting down'));
+    this.#isClosed = true;
+    this.#giveUp?.(new NoGpuAnswer(closedMessage));
   }
 
   async #ask(): Promise<readonly GpuRow[]> {
+    if (this.#isClosed) throw new NoGpuAnswer(closedMessage);
+    // One that was killed a moment ago is gone soon.
+    if (this.#abandoned) await Promise.race([this.#abandoned.end, delay(killGrace)]);
     if (this.#abandoned) {
       throw new NoGpuAnswer(
         `nvidia-smi (process ${this.#abandoned.pid}) hangs and could not be ended; no other is started before it has`,
@@ -151,10 +161,11 @@ export class NvidiaSmi {
 
   /** Ends a process that nobody waits for any longer, and remembers it until it, and who has its pipes, is gone. */
   #abandon(child: ChildProcess, pid: number): void {
-    this.#abandoned = child;
-    child.once('close', () => {
+    const end = once(child, 'close').finally(() => {
       this.#abandoned = null;
     });
+    end.catch(() => {});
+    this.#abandoned = { pid, end };
     child.unref();
     for (const pipe of [child.stdout, child.stderr]) if (pipe instanceof Socket) pipe.unref();
     try {
