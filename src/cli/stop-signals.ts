@@ -2,7 +2,7 @@ import { exitCodes } from '../contract/errors.js';
 import { LastResort } from './last-resort.js';
 
 /** Milliseconds after the first signal by which the process ends itself, whatever hangs. */
-const deadline = 8500;
+const deadline = 8000;
 
 /** Signals that end a process by default, and no server that has jobs to look after. */
 const survived = ['SIGHUP', 'SIGUSR2', 'SIGXFSZ'] as const;
