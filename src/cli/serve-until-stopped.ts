@@ -9,7 +9,7 @@ import { ServerLog } from './server-log.js';
 import { StopSignals } from './stop-signals.js';
 
 /** Milliseconds after which a start that failed has ended, whatever it has left open. */
-const failedStartLimit = 2000;
+const failedStartLimit = 500;
 
 type Say = (line: string) => void;
 

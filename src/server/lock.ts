@@ -8,6 +8,7 @@ import {
   readFileSync,
   readSync,
   rmSync,
+  statfsSync,
   statSync,
   writeSync,
 } from 'node:fs';
@@ -26,6 +27,15 @@ const attempts = 10;
 /** Bytes of `serve.lock` that are looked at. */
 const longestNote = 4096;
 
+/**
+ * File systems of one machine, by their number in `statfs`: ext2 to ext4, XFS, Btrfs, tmpfs, ZFS, F2FS, bcachefs,
+ * overlay, FAT, exFAT, JFS.
+ */
+const localFileSystems = new Set([
+  0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x2fc12fc1, 0xf2f52010, 0xca451a4e, 0x794c7630, 0x4d44,
+  0x2011bab0, 0x3153464a,
+]);
+
 /** What came of locking one descriptor; `unsupported` is the reason why it cannot be locked at all. */
 type Outcome = 'locked' | 'taken' | { readonly unsupported: string };
 
@@ -40,7 +50,7 @@ function lockDescriptor(descriptor: number): Outcome {
     encoding: 'utf8',
     cwd: '/',
     // A service manager may set no PATH.
-    env: { PATH: `${process.env.PATH ?? ''}:/usr/bin:/bin` },
+    env: { PATH: `${process.env.PATH ?? ''}:/usr/bin:/bin`, LC_ALL: 'C' },
     timeout: 30_000,
     killSignal: 'SIGKILL',
   });
@@ -49,7 +59,9 @@ function lockDescriptor(descriptor: number): Outcome {
       "The program 'flock' is not on PATH: it locks the data directory; install the package util-linux",
     );
   }
-  if (error) return { unsupported: oneLine(error.message) };
+  // It says nothing of whether somebody has the lock.
+  if (error)
+    throw new SetupError(`The data directory cannot be locked: ${oneLine(error.message)}; try again`);
   if (status === 0) return 'locked';
   const words = oneLine(stderr.trim());
   // With nothing to say it means that somebody else has the lock.
@@ -111,20 +123,14 @@ function holderInWords(file: string): string {
   }
 }
 
-/** The error for a lock file that cannot be opened: it must be a regular file. */
-function lockFileError(file: string, cause: unknown): unknown {
-  if (!['EISDIR', 'ELOOP', 'ENXIO'].includes(errorCode(cause))) return cause;
-  return new SetupError(`${file} is no regular file, and is needed to lock the directory: remove it`, {
-    cause,
-  });
-}
-
-/** Locks `serve.lock`: for file systems that lock no directory, such as NFS. */
+/** Locks `serve.lock` itself, which must be a regular file. */
 function lockFile(file: string): ReturnType<typeof lockPath> {
   try {
     return lockPath(file, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK);
   } catch (cause) {
-    throw lockFileError(file, cause);
+    if (!['EISDIR', 'ELOOP', 'ENXIO'].includes(errorCode(cause))) throw cause;
+    const problem = `${file} is no regular file, and is needed to lock the directory: remove it`;
+    throw new SetupError(problem, { cause });
   }
 }
 
@@ -141,43 +147,68 @@ function asFarAsPossible(action: () => void): void {
   } catch {}
 }
 
+/** Whether a lock of a directory holds for everybody who can reach it. */
+const isLocal = (directory: string): boolean => localFileSystems.has(statfsSync(directory).type >>> 0);
+
+/** The descriptors that have the lock. */
+interface Held {
+  readonly descriptors: readonly number[];
+  /** The one of `serve.lock`, where that is locked. */
+  readonly file: number | null;
+}
+
+/** @throws SetupError where another server has the lock, or where nothing can be locked */
+function acquire(directory: string, file: string): Held {
+  const descriptors: number[] = [];
+  /** @returns the descriptor; null where it cannot be locked and another lock is to be had */
+  const take = (outcome: ReturnType<typeof lockPath>, isNeeded: boolean): number | null => {
+    if (outcome === 'taken') {
+      throw new SetupError(
+        `Another server${holderInWords(file)} uses the data directory ${directory}: stop it, or give this one another --data-dir`,
+      );
+    }
+    if ('descriptor' in outcome) {
+      descriptors.push(outcome.descriptor);
+      return outcome.descriptor;
+    }
+    if (!isNeeded) return null;
+    throw new SetupError(
+      `The data directory ${directory} cannot be locked (${outcome.unsupported}), so two servers might work on it: ` +
+        'put it on a file system that has locks (mount NFS without "nolock")',
+    );
+  };
+  try {
+    const isEnough = isLocal(directory);
+    take(lockPath(directory, O_RDONLY | O_DIRECTORY), isEnough);
+    return { file: isEnough ? null : take(lockFile(file), true), descriptors };
+  } catch (cause) {
+    for (const descriptor of descriptors) closeSync(descriptor);
+    throw cause;
+  }
+}
+
 /**
- * Makes this process the only server of a data directory. The lock is the kernel's, on the directory itself; where the
- * file system locks no directories, on the file `serve.lock` in it. That file also says who has the lock; what it
- * holds decides nothing.
+ * Makes this process the only server of a data directory. The lock is the kernel's. It is on the directory itself,
+ * which cannot be removed by mistake as a file can; and, where the file system may be shared with other machines, on
+ * the file `serve.lock` too: NFS and its like pass on the locks of files alone. That file also says who has the lock;
+ * what it holds decides nothing.
  * @returns what gives the lock back
  * @throws SetupError where another server has it, or where nothing can be locked
  */
 export function lockDataDirectory(directory: string): () => void {
   const file = path.join(directory, 'serve.lock');
-  let isFile = false;
-  let outcome = lockPath(directory, O_RDONLY | O_DIRECTORY);
-  if (typeof outcome === 'object' && 'unsupported' in outcome) {
-    isFile = true;
-    outcome = lockFile(file);
-  }
-  if (outcome === 'taken') {
-    throw new SetupError(
-      `Another server${holderInWords(file)} uses the data directory ${directory}: stop it, or give this one another --data-dir`,
-    );
-  }
-  if ('unsupported' in outcome) {
-    throw new SetupError(
-      `The data directory ${directory} cannot be locked (${outcome.unsupported}), so two servers might work on it: ` +
-        'put it on a file system that has locks (mount NFS without "nolock")',
-    );
-  }
-  const { descriptor } = outcome;
+  const held = acquire(directory, file);
+  const own = held.file;
   const note = ownNote();
   asFarAsPossible(() =>
-    isFile ? writeInPlace(descriptor, `${JSON.stringify(note)}\n`) : writeJsonFile(file, note),
+    own === null ? writeJsonFile(file, note) : writeInPlace(own, `${JSON.stringify(note)}\n`),
   );
   let isHeld = true;
   return () => {
     if (!isHeld) return;
     isHeld = false;
     // A file that is the lock stays: another server may be about to lock it.
-    asFarAsPossible(() => (isFile ? ftruncateSync(descriptor, 0) : rmSync(file, { force: true })));
-    closeSync(descriptor);
+    asFarAsPossible(() => (own === null ? rmSync(file, { force: true }) : ftruncateSync(own, 0)));
+    for (const descriptor of held.descriptors) closeSync(descriptor);
   };
 }

@@ -1,20 +1,23 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
   existsSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
   readlinkSync,
   realpathSync,
+  rmdirSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { temporary } from '../client/support/temporary.js';
 import { Cli } from '../commands/support/cli.js';
 import { least, steps } from '../support/form.js';
@@ -147,7 +150,7 @@ describe('the lock of a data directory', () => {
   });
 });
 
-/** A `flock` that works on no directory, as on NFS, or on nothing. */
+/** A `flock` that works on no directory, as where the file system has locks for files alone, or on nothing. */
 function plantFlock(directory: string, kind: 'files' | 'nothing'): string {
   const bad = kind === 'files' ? '[ -d /proc/self/fd/3 ]' : 'true';
   const script = `#!/bin/sh\nif ${bad}; then echo "flock: 3: Bad file descriptor" >&2; exit 65; fi\nexec /usr/bin/flock "$@"\n`;
@@ -157,35 +160,54 @@ function plantFlock(directory: string, kind: 'files' | 'nothing'): string {
   return `${directory}:${process.env.PATH}`;
 }
 
-describe('where the file system locks no directory', () => {
-  test('the lock is on serve.lock', async () => {
+describe('where the file system might be shared with other machines', () => {
+  /** A file system that nobody takes for a local one; null where mounting one is not allowed. */
+  let mounted: string | null = null;
+
+  beforeAll(() => {
+    const directory = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
+    const { status } = spawnSync('mount', ['-t', 'ramfs', 'ramfs', directory]);
+    if (status === 0) mounted = directory;
+    else rmdirSync(directory);
+  });
+
+  afterAll(() => {
+    if (mounted === null) return;
+    spawnSync('umount', [mounted]);
+    rmdirSync(mounted);
+  });
+
+  test.for(['both', 'files'] as const)('the lock is on serve.lock too: %s', async (kind, context) => {
+    if (mounted === null) return context.skip('mounting is not allowed');
     await using directory = await temporary();
-    const PATH = plantFlock(directory.path, 'files');
-    const data = path.join(directory.path, 'data');
+    const env = kind === 'both' ? {} : { PATH: plantFlock(directory.path, 'files') };
+    const data = path.join(mounted, kind);
     for (let round = 0; round < 2; round += 1) {
-      const all = await Promise.all(Array.from({ length: 4 }, () => start(data, [], { PATH })));
+      const all = await Promise.all(Array.from({ length: 4 }, () => start(data, [], env)));
       const up = all.filter(({ isUp }) => isUp);
       expect(up).toHaveLength(1);
-      expect(JSON.parse(readFileSync(path.join(data, 'serve.lock'), 'utf8'))).toMatchObject({
-        pid: up[0]?.child.pid,
-      });
+      const file = path.join(data, 'serve.lock');
+      expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ pid: up[0]?.child.pid });
+      expect(spawnSync('flock', ['-n', file, 'true']).status).toBe(1);
       for (const { child } of up) await end(child);
+      expect(readFileSync(file, 'utf8')).toBe('');
     }
   });
 
-  test('a serve.lock that is no file is refused, in words', async () => {
-    await using directory = await temporary();
-    const PATH = plantFlock(directory.path, 'files');
-    const data = path.join(directory.path, 'data');
+  test('a serve.lock that is no file is refused, in words', async (context) => {
+    if (mounted === null) return context.skip('mounting is not allowed');
+    const data = path.join(mounted, 'no-file');
     mkdirSync(path.join(data, 'serve.lock'), { recursive: true });
-    const { child, stderr } = await start(data, [], { PATH });
+    const { child, stderr } = await start(data);
     expect([child.exitCode, stderr()]).toEqual([
       2,
       expect.stringMatching(/serve\.lock is no regular file.*remove/),
     ]);
   });
+});
 
-  test('and no file, a start is refused, in words', async () => {
+describe('where nothing can be locked', () => {
+  test('a start is refused, in words', async () => {
     await using directory = await temporary();
     const PATH = plantFlock(directory.path, 'nothing');
     const data = path.join(directory.path, 'data');
