@@ -74,6 +74,28 @@ describe('an nvidia-smi that hangs', () => {
   });
 });
 
+describe('a start that fails while nvidia-smi hangs', () => {
+  test('ends with its sentence, and leaves nothing behind', async () => {
+    using smi = new FakeNvidiaSmi('hang');
+    await using other = await TestServer.start({ environment: { CUDA_VISIBLE_DEVICES: '' } });
+    await using server = new TestServer({
+      environment: smi.environment,
+      dataDirectory: `${other.scratch}/another`,
+      // An address of documentation: no machine has it.
+      flags: ['--host', '203.0.113.1'],
+    });
+    await expect(server.start()).rejects.toThrow(/serve ended with 2: .*Error: Cannot listen on 203/s);
+    expect(await server.ended()).toBe(2);
+    await until('it is ended', () => smi.running.length === 0);
+    // The lock is free.
+    await using next = await TestServer.start({
+      environment: { CUDA_VISIBLE_DEVICES: '' },
+      dataDirectory: `${other.scratch}/another`,
+    });
+    expect((await next.api.fetch('/health')).status).toBe(200);
+  });
+});
+
 describe('the memory of GPUs', () => {
   test('is not known, rather than nothing, where nvidia-smi fails or does not tell it', async () => {
     using smi = new FakeNvidiaSmi('well');
