@@ -33,7 +33,7 @@ export abstract class BaseCommand extends Command {
   }
 
   override logJson(document: unknown): void {
-    writeOut(`${JSON.stringify(document, null, 2)}\n`);
+    writeOut(`${JSON.stringify(document, null, 2)}\n`).catch((error: Error) => this.#fail(error));
   }
 
   override toErrorJson(error: Error): ErrorDocument {
@@ -44,10 +44,17 @@ export abstract class BaseCommand extends Command {
   /** One error handler: the message on stderr, or the document on stdout, and the exit code of the contract. */
   protected override async catch(error: Error): Promise<void> {
     if (error instanceof Errors.ExitError) throw error;
-    const exitCode = exitCodeFor(error);
-    if (this.jsonEnabled()) this.logJson(this.toErrorJson(error));
-    else this.#printError(error, exitCode);
-    process.exitCode = exitCode;
+    if (!this.jsonEnabled()) {
+      this.#fail(error);
+      return;
+    }
+    process.exitCode = exitCodeFor(error);
+    this.logJson(this.toErrorJson(error));
+  }
+
+  #fail(error: Error): void {
+    process.exitCode = exitCodeFor(error);
+    this.#printError(error, process.exitCode);
   }
 
   #printError(error: Error, exitCode: number): void {

@@ -17,12 +17,10 @@ export async function saveResult(
   options: AwaitOptions,
 ): Promise<SavedArchive> {
   const archive = path.join(directory, archiveName);
-  return saveArchive(
-    connection,
-    (headers) => awaitResult(connection, jobId, headers, options),
-    archive,
-    options.reporter,
-  );
+  return saveArchive(connection, (headers) => awaitResult(connection, jobId, headers, options), archive, {
+    reporter: options.reporter,
+    again: `remote-app result ${jobId}`,
+  });
 }
 
 /**
@@ -38,7 +36,7 @@ export function streamResult(
   return download(
     connection,
     (headers) => awaitResult(connection, jobId, headers, options),
-    streamSink(stream),
+    streamSink(stream, 'stdout', `run 'remote-app result ${jobId}' again`),
     { onProgress: (bytes, total) => options.reporter.progress('Downloading', bytes, total) },
   );
 }

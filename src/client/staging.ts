@@ -1,6 +1,8 @@
 import { stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { groupsField } from '../contract/fields.js';
+import { isDiskFull } from '../files/error-code.js';
 import { UsageError } from './errors.js';
 import { collectUnits, type Unit } from './inputs.js';
 import type { FilePart } from './multipart.js';
@@ -8,6 +10,7 @@ import type { Reporter } from './reporter.js';
 import type { Submission } from './submission.js';
 import { TemporaryDirectory } from './temporary.js';
 import { directoryVolumeSuffix, travels } from './volumes.js';
+import { WriteError, writing } from './write-error.js';
 
 /** A submission whose every byte lies in a file of known size. */
 export interface Staged {
@@ -23,6 +26,8 @@ interface Packing {
   readonly signal: AbortSignal | undefined;
 }
 
+const noRoomHere = 'run the command again, or set TMPDIR to a directory with more room';
+
 async function pack(
   source: string,
   packing: Packing,
@@ -32,11 +37,15 @@ async function pack(
   const archive = path.join(packing.directory.path, `${name}.zip`);
   // Loaded where a directory travels: most commands send files.
   const { packDirectory } = await import('../archives/pack.js');
-  await packDirectory(source, archive, {
-    include,
-    onProgress: (bytes) => packing.reporter.progress('Packing', bytes, 0),
-    ...(packing.signal ? { signal: packing.signal } : {}),
-  });
+  try {
+    await packDirectory(source, archive, {
+      include,
+      onProgress: (bytes) => packing.reporter.progress('Packing', bytes, 0),
+      ...(packing.signal ? { signal: packing.signal } : {}),
+    });
+  } catch (cause) {
+    throw isDiskFull(cause) ? new WriteError(archive, cause, noRoomHere) : cause;
+  }
   return { path: archive, size: (await stat(archive)).size };
 }
 
@@ -71,7 +80,7 @@ export async function stage(
   signal: AbortSignal | undefined,
   output: string | null = null,
 ): Promise<Staged> {
-  const directory = await TemporaryDirectory.create();
+  const directory = await writing(tmpdir(), noRoomHere, () => TemporaryDirectory.create());
   const packing = { directory, reporter, signal };
   try {
     const fields: Record<string, string> = { ...submission.fields };

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { formatMemory, formatPairs, formatTable } from '../../src/cli/format.js';
 import { describeJob, listJobs } from '../../src/cli/job-text.js';
+import type { JobAnswer } from '../../src/client/answers.js';
 import { formatBytes } from '../../src/contract/bytes.js';
-import type { JobView } from '../../src/contract/job.js';
 
 test('bytes are counted in powers of 1024', () => {
   expect([0, 1023, 1024, 1536, 6 * 1024 ** 3].map(formatBytes)).toEqual([
@@ -41,7 +41,7 @@ test('pairs leave out what has no value', () => {
 });
 
 test('a job of a server that tells little is told as far as it goes', () => {
-  const little = { job_id: 'ab', status: 'running', error: null } as JobView;
+  const little = { job_id: 'ab', status: 'running', error: null } as JobAnswer;
   expect(describeJob(little)).toEqual(['Job     ab', 'Status  running']);
   expect(listJobs([little])[1]).toBe('ab   running');
   expect(listJobs([])).toEqual([]);

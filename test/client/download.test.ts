@@ -74,7 +74,7 @@ async function fetchAll(...handlers: Handler[]) {
     const bytes = await download(
       connection,
       (headers) => connection.send('/', { headers }),
-      watched(fileSink(file)),
+      watched(fileSink(file, target, 'run it again')),
     );
     const ranges = server.received.map(({ headers }) => headers.range);
     return {

@@ -1,0 +1,6 @@
+import { oneLine } from '../contract/quote.js';
+
+/** As much of somebody else's words as a person reads, on one line. */
+export function excerpt(text: string, longest = 2000): string {
+  return oneLine(text.length > longest ? `${text.slice(0, longest)}...` : text);
+}
