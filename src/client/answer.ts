@@ -74,7 +74,7 @@ function problemOf(issue: Issue, document: unknown): string {
       .join(', ')
       .replace(/, ([^,]*)$/, ' or $1')}`;
   }
-  if (issue.code === 'too_big') return `${name} is larger than the ${issue.maximum} that make sense`;
+  if (issue.code === 'too_big') return `${name} has more than ${issue.maximum} entries`;
   if (issue.code === 'too_small') return `${name} is smaller than ${issue.minimum}`;
   return `${name} is ${kindOf(value)}, ${issue.message}`;
 }

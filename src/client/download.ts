@@ -1,7 +1,9 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { exitCodes } from '../contract/errors.js';
+import { quoteName } from '../contract/quote.js';
 import { errorCode } from '../files/error-code.js';
+import { AnswerError } from './answer.js';
 import { backoff, pause } from './backoff.js';
 import type { Connection } from './connection.js';
 import { ClientError, isTransient, TransportError } from './errors.js';
@@ -118,6 +120,11 @@ export async function download(
         await reply.body.dump();
         tag = undefined;
         throw new TransportError('broken', `${connection.server} cannot go on with the download`);
+      }
+      const type = header(reply, 'content-type') ?? '';
+      if (/html|json/i.test(type)) {
+        await reply.body.dump().catch(() => null);
+        throw new AnswerError(connection.server, `sent ${quoteName(type)} where an archive was asked for`);
       }
       const start = goesOn ? offset : 0;
       if (!(await sink.seek(start))) {

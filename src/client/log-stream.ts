@@ -89,7 +89,7 @@ async function* readOnce(
   if (reply.statusCode !== 200) throw await connection.refused(reply);
   const type = header(reply, 'content-type') ?? '';
   if (/html|json|zip/i.test(type)) {
-    reply.body.destroy();
+    await reply.body.dump().catch(() => null);
     throw new AnswerError(
       connection.server,
       `answered ${logsPath(jobId)} with ${quoteName(type)}, not with a log`,

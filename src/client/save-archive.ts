@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { type FileHandle, mkdir, open, rename, rm, statfs } from 'node:fs/promises';
 import path from 'node:path';
+import { ArchiveError } from '../archives/errors.js';
 import { formatBytes } from '../contract/bytes.js';
 import { exitCodes } from '../contract/errors.js';
-import { quoteName } from '../contract/quote.js';
+import { oneLine, quoteName } from '../contract/quote.js';
 import { AnswerError } from './answer.js';
 import type { Connection } from './connection.js';
 import { download, fileSink } from './download.js';
@@ -46,6 +47,14 @@ async function checkIsZip(file: FileHandle, bytes: number | null, server: string
   );
 }
 
+/** An archive that stays as it came: which one it is, and why. */
+const unextracted = (target: string, cause: ArchiveError): ArchiveError =>
+  new ArchiveError(
+    cause.fault,
+    `${quoteName(target, 4096)} is saved, but it is not extracted: ${oneLine(cause.message)}`,
+    { cause },
+  );
+
 /** The room on a disk, in bytes. */
 async function roomIn(directory: string): Promise<number> {
   const { bavail, bsize } = await statfs(directory);
@@ -86,11 +95,13 @@ async function fetchArchive(
       });
       await checkIsZip(file, bytes, connection.server);
     } finally {
-      await file.close();
+      // A file system of the network tells here what it could not write.
+      await writing(target, next, () => file.close());
     }
     await writing(target, next, () => rename(partial, target));
   } finally {
-    await rm(partial, { force: true });
+    // Where it cannot even be removed, why it was given up says more.
+    await rm(partial, { force: true }).catch(() => {});
   }
 }
 
@@ -119,6 +130,8 @@ export async function saveArchive(
       onProgress: (bytes, total) => options.reporter.progress('Extracting', bytes, total),
       ...(connection.signal ? { signal: connection.signal } : {}),
     }),
-  );
+  ).catch((cause: unknown) => {
+    throw cause instanceof ArchiveError ? unextracted(target, cause) : cause;
+  });
   return { archive: target, output, ...extracted };
 }
