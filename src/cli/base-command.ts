@@ -2,6 +2,7 @@ import { Command, Errors } from '@oclif/core';
 import { ClientError, HttpError } from '../client/errors.js';
 import { type ExitCode, exitCodes, ServiceError } from '../contract/errors.js';
 import { tolerateClosedPipes, writeErr, writeOut } from './streams.js';
+import { forJson } from './terminal-text.js';
 
 /** What `--json` prints for a command that failed. */
 export interface ErrorDocument {
@@ -33,7 +34,7 @@ export abstract class BaseCommand extends Command {
   }
 
   override logJson(document: unknown): void {
-    writeOut(`${JSON.stringify(document, null, 2)}\n`).catch((error: Error) => this.#fail(error));
+    writeOut(`${forJson(JSON.stringify(document, null, 2))}\n`).catch((error: Error) => this.#fail(error));
   }
 
   override toErrorJson(error: Error): ErrorDocument {

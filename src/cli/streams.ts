@@ -1,3 +1,4 @@
+import { fstatSync, writeSync } from 'node:fs';
 import { ClientError } from '../client/errors.js';
 import { exitCodes } from '../contract/errors.js';
 import { errorCode, faultWithoutPath } from '../files/error-code.js';
@@ -21,19 +22,45 @@ const outFailure = (cause: unknown): ClientError =>
     { cause },
   );
 
+/** Writes all of it, or throws: a disk that is nearly full takes a part of what it is given. */
+function writeWhole(descriptor: number, bytes: Buffer): void {
+  for (let done = 0; done < bytes.length; ) done += writeSync(descriptor, bytes, done);
+}
+
+/**
+ * Of a stream that is a file or a device, Node's own way of writing throws where it should hand the error on, and loses
+ * what a disk did not take.
+ */
+function mendFileStream(stream: NodeJS.WriteStream & { readonly fd: number }): void {
+  const stats = fstatSync(stream.fd);
+  if (!(stats.isFile() || (stats.isCharacterDevice() && !stream.isTTY))) return;
+  stream._write = (chunk: Buffer | string, encoding, done) => {
+    try {
+      writeWhole(stream.fd, typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk);
+    } catch (error) {
+      done(error as Error);
+      return;
+    }
+    done();
+  };
+}
+
 /** Keeps a stdout or stderr that cannot be written from ending the process with a stack. */
 export function tolerateClosedPipes(): void {
   for (const [stream, onError] of [
     [process.stdout, onOutError],
     [process.stderr, onErrError],
   ] as const) {
-    if (!stream.listeners('error').includes(onError)) stream.on('error', onError);
+    if (stream.listeners('error').includes(onError)) continue;
+    // oclif listens as well, and throws what is no closed pipe: that ends the process before the error is told.
+    stream.removeAllListeners('error').on('error', onError);
+    mendFileStream(stream);
   }
 }
 
 /** Whoever waits for the write hears of the error and tells it; where nobody does (help texts), the exit code does. */
 function onOutError(error: Error): void {
-  if (!isClosed(error)) process.exitCode ??= exitCodes.failed;
+  if (!isClosed(error)) process.exitCode ||= exitCodes.failed;
 }
 
 /** There is nowhere to tell it. */

@@ -48,6 +48,14 @@ export const forTerminal = (text: string): string =>
     .map((line) => safeLine(line, true))
     .join('\n');
 
+const everyControl = new RegExp(control, 'g');
+
+/** A JSON document whose strings hold none of these characters as they are, which it may: its parser sees no difference. */
+export const forJson = (document: string): string =>
+  document.replace(everyControl, (character) =>
+    character === '\n' ? character : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+
 /** Longest text that stands beside a spinner, in characters: it is drawn again many times a second. */
 const longestCaption = 200;
 
