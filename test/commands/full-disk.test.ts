@@ -55,7 +55,9 @@ describe.skipIf(process.platform !== 'linux')('where there is no room', () => {
     ['a log', ['logs', jobId]],
   ])('for %s on stdout, this is said, and the exit code is no success', async (_, args) => {
     const { stderr, code, asked } = await inShell({ result: stored, lines: ['one', 'two'] }, full, ...args);
-    expect(stderr).toMatch(/^Error: Cannot write (?:to stdout|'stdout'): no space left on device \(ENOSPC\).*\n$/);
+    expect(stderr).toMatch(
+      /^Error: Cannot write (?:to stdout|'stdout'): no space left on device \(ENOSPC\).*\n$/,
+    );
     expect(code).toBe(1);
     expect(asked).toBeLessThan(2);
   });
