@@ -1,6 +1,7 @@
 import { Command, Errors } from '@oclif/core';
 import { ClientError, HttpError } from '../client/errors.js';
 import { type ExitCode, exitCodes, ServiceError } from '../contract/errors.js';
+import { oneLine } from '../contract/quote.js';
 import { tolerateClosedPipes, writeErr, writeOut } from './streams.js';
 import { forJson } from './terminal-text.js';
 
@@ -17,11 +18,15 @@ export function exitCodeFor(error: unknown): number {
   return exitCodes.failed satisfies ExitCode;
 }
 
-/** oclif wraps what a flag's own parser says and repeats a hint; the sentence inside is what a person needs. */
+/**
+ * oclif wraps what a flag's own parser says and repeats a hint; the sentence inside is what a person needs. Every other
+ * message is one line, whatever names are in it.
+ */
 function messageOf(error: Error): string {
   const message = error.message.replace(/\nSee more help with --help$/, '');
   const parsing = /^Parsing (--\S+) \n\t([\s\S]*)$/.exec(message);
-  return parsing ? `Flag ${parsing[1]} ${parsing[2]}` : message;
+  if (parsing) return oneLine(`Flag ${parsing[1]} ${parsing[2]}`);
+  return error instanceof Errors.CLIError ? message : oneLine(message);
 }
 
 /** What all commands share: one way to fail, and `--json`, with which stdout is one JSON document and nothing else. */

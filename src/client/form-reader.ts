@@ -1,8 +1,8 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { exitCodes } from '../contract/errors.js';
-import { quoteName } from '../contract/quote.js';
 import { faultWithoutPath } from '../files/error-code.js';
 import { ClientError } from './errors.js';
+import { quotePath } from './excerpt.js';
 
 /** A file of known size. */
 export interface SizedFile {
@@ -31,7 +31,7 @@ class OpenFile {
     const count = this.#reading(() => readSync(this.#descriptor, room, 0, length, this.#done));
     if (count === 0) {
       throw new ClientError(
-        `${quoteName(this.file.path, 4096)} changed while it was sent; send it again`,
+        `${quotePath(this.file.path)} changed while it was sent; send it again`,
         exitCodes.failed,
       );
     }
@@ -52,7 +52,7 @@ class OpenFile {
     try {
       return read();
     } catch (cause) {
-      const problem = `${quoteName(this.file.path, 4096)} cannot be read: ${faultWithoutPath(cause)}`;
+      const problem = `${quotePath(this.file.path)} cannot be read: ${faultWithoutPath(cause)}`;
       throw new ClientError(problem, exitCodes.failed, {}, { cause });
     }
   }

@@ -9,6 +9,7 @@ import { AnswerError } from './answer.js';
 import type { Connection } from './connection.js';
 import { download, fileSink } from './download.js';
 import { ClientError } from './errors.js';
+import { quotePath } from './excerpt.js';
 import type { Reply } from './reply.js';
 import type { Reporter } from './reporter.js';
 import { writing } from './write-error.js';
@@ -51,7 +52,7 @@ async function checkIsZip(file: FileHandle, bytes: number | null, server: string
 const unextracted = (target: string, cause: ArchiveError): ArchiveError =>
   new ArchiveError(
     cause.fault,
-    `${quoteName(target, 4096)} is saved, but it is not extracted: ${oneLine(cause.message)}`,
+    `${quotePath(target)} is saved, but it is not extracted: ${oneLine(cause.message)}`,
     { cause },
   );
 
@@ -78,7 +79,7 @@ async function fetchArchive(
     const room = await writing(target, next, () => roomIn(output));
     if (total <= room) return;
     throw new ClientError(
-      `${quoteName(target, 4096)} will have ${formatBytes(total)}, and ${formatBytes(room)} are free there; ` +
+      `${quotePath(target)} will have ${formatBytes(total)}, and ${formatBytes(room)} are free there; ` +
         `free some space, then ${next}`,
       exitCodes.failed,
     );

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { groupsField } from '../contract/fields.js';
 import { isDiskFull } from '../files/error-code.js';
 import { UsageError } from './errors.js';
+import { quotePath } from './excerpt.js';
 import { collectUnits, type Unit } from './inputs.js';
 import type { FilePart } from './multipart.js';
 import type { Reporter } from './reporter.js';
@@ -60,11 +61,12 @@ async function unitPart(field: string, unit: Unit, index: number, packing: Packi
 
 async function archivePart(field: string, source: string, packing: Packing): Promise<FilePart> {
   const stats = await stat(source).catch(() => null);
-  if (!stats) throw new UsageError(`'${source}' names no file`);
+  if (!stats) throw new UsageError(`${quotePath(source)} names no file`);
   const name = path.basename(path.resolve(source));
   if (stats.isFile() && /\.zip$/i.test(name))
     return { field, filename: name, path: source, size: stats.size };
-  if (!stats.isDirectory()) throw new UsageError(`'${source}' is neither a directory nor a zip archive`);
+  if (!stats.isDirectory())
+    throw new UsageError(`${quotePath(source)} is neither a directory nor a zip archive`);
   return { field, filename: `${name}.zip`, ...(await pack(source, packing, field, travels)) };
 }
 

@@ -1,7 +1,7 @@
 import { exitCodes } from '../contract/errors.js';
-import { quoteName } from '../contract/quote.js';
 import { errorCode, faultWithoutPath } from '../files/error-code.js';
 import { ClientError } from './errors.js';
+import { quotePath } from './excerpt.js';
 
 /** What a person can do about it, by the code of the fault. */
 const remedies: Readonly<Record<string, string>> = {
@@ -25,7 +25,7 @@ export class WriteError extends ClientError {
   constructor(target: string, cause: unknown, next: string) {
     const remedy = remedies[errorCode(cause)] ?? 'look at what is there';
     super(
-      `Cannot write ${quoteName(target, 4096)}: ${faultWithoutPath(cause)}; ${remedy}, then ${next}`,
+      `Cannot write ${quotePath(target)}: ${faultWithoutPath(cause)}; ${remedy}, then ${next}`,
       exitCodes.failed,
       { code: errorCode(cause) },
       { cause },

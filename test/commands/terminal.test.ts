@@ -143,4 +143,11 @@ describe('in a pipe', () => {
     expect((await cli.run(['status', jobId], env)).stdout).toMatch(/^Error +sad\\x0a\[remote-app\] forged/m);
     expect((await cli.run(['apps'], env)).stdout).toBe('a\\x0ab\nc\n');
   });
+
+  test('a name of a file stays on one line', async () => {
+    await using cli = await Cli.create();
+    const name = `a\n[remote-app] forged${esc}[2J`;
+    const { code, stderr } = await cli.run(['infer', '--app', 'x', name]);
+    expect([code, stderr]).toEqual([2, `Error: 'a\\x0a[remote-app] forged\\x1b[2J' names no file\n`]);
+  });
 });
