@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { groupsField } from '../contract/fields.js';
-import { isDiskFull } from '../files/error-code.js';
+import { errorCode, isDiskFull } from '../files/error-code.js';
 import { UsageError } from './errors.js';
 import { quotePath } from './excerpt.js';
 import { collectUnits, type Unit } from './inputs.js';
@@ -45,7 +45,9 @@ async function pack(
       ...(packing.signal ? { signal: packing.signal } : {}),
     });
   } catch (cause) {
-    throw isDiskFull(cause) ? new WriteError(archive, cause, noRoomHere) : cause;
+    throw isDiskFull(cause) || errorCode(cause) === 'EFBIG'
+      ? new WriteError(archive, cause, noRoomHere)
+      : cause;
   }
   return { path: archive, size: (await stat(archive)).size };
 }
