@@ -54,7 +54,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   test('is told before the body of an upload whose length is stated', async () => {
     await using server = await TestServer.start({ dataDirectory });
     await using connection = await RawConnection.open(server.url);
-    const headers = ['Content-Length: 16000000', 'Expect: 100-continue'];
+    const headers = ['Content-Length: 23000000', 'Expect: 100-continue'];
     connection.write(submissionHead('/apps/probe/infer', ...headers));
     const { status, head, body } = await connection.answer();
     expect(head).not.toContain('100 Continue');
