@@ -1,20 +1,22 @@
 import { once } from 'node:events';
 import { accessSync, chmodSync, constants, mkdirSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Packer } from '../archives/packer.js';
-import { errorCode } from '../files/error-code.js';
+import { isDiskFull } from '../files/error-code.js';
 import { createApp } from './app.js';
 import { readAllowlist } from './apps/allowlist.js';
 import { AppCatalog } from './apps/catalog.js';
 import { listGpus } from './devices/gpus.js';
 import type { Report } from './error-handler.js';
 import { LocalExecutor } from './executors/local.js';
+import { httpServer } from './http-server.js';
 import { ExpiredJobs } from './jobs/expired.js';
 import { Scheduler } from './jobs/scheduler.js';
 import { JobService } from './jobs/service.js';
 import { JobStore } from './jobs/store.js';
 import { StreamSlots } from './jobs/streams.js';
+import { LastNet } from './last-net.js';
 import { lockDataDirectory } from './lock.js';
 import { killGrace, maxLogBytes, maxStreams, type ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
@@ -53,17 +55,6 @@ function jobEnvironment(tokenVariables: readonly string[]): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !tokenVariables.includes(name)));
 }
 
-function httpServer(handler: ReturnType<ReturnType<typeof createApp>['callback']>): Server {
-  // A slow upload is no attack: an idle one is cut by the upload itself.
-  const server = createServer(
-    { requestTimeout: 0, headersTimeout: 60_000, keepAliveTimeout: 75_000, highWaterMark: 1 << 18 },
-    handler,
-  );
-  // Without a listener Node would tell the client to send before anything was checked.
-  server.on('checkContinue', handler);
-  return server;
-}
-
 async function listen(server: Server, { host, port }: ServerSettings): Promise<void> {
   server.listen(port, host);
   try {
@@ -84,7 +75,7 @@ export async function serve(settings: ServerSettings, report: Report): Promise<R
   try {
     return await serveFrom(catalog, settings, report);
   } catch (cause) {
-    throw errorCode(cause) === 'ENOSPC' ? unwritable(settings.dataDirectory, cause) : cause;
+    throw isDiskFull(cause) ? unwritable(settings.dataDirectory, cause) : cause;
   }
 }
 
@@ -94,6 +85,7 @@ async function serveFrom(
   report: Report,
 ): Promise<RunningServer> {
   const unlock = lockDataDirectory(settings.dataDirectory);
+  const net = new LastNet(report);
   try {
     const gpus = await listGpus(process.env.CUDA_VISIBLE_DEVICES);
     const jobs = new JobService({
@@ -113,6 +105,7 @@ async function serveFrom(
     const closing = new AbortController();
     const app = createApp({
       token: settings.token,
+      host: settings.host,
       catalog,
       jobs,
       gpus,
@@ -123,6 +116,7 @@ async function serveFrom(
       report,
     });
     const server = httpServer(app.callback());
+    net.install();
     await listen(server, settings);
     const recovered = await jobs.recover();
     const { address, port, family } = server.address() as AddressInfo;
@@ -141,10 +135,12 @@ async function serveFrom(
         const timer = setTimeout(() => server.closeAllConnections(), farewell);
         await quiet;
         clearTimeout(timer);
+        net.remove();
         unlock();
       },
     };
   } catch (cause) {
+    net.remove();
     unlock();
     throw cause;
   }

@@ -1,5 +1,6 @@
 import type { RouterContext } from '@koa/router';
 import { FieldError, ServiceError } from '../../contract/errors.js';
+import { quoteName } from '../../contract/quote.js';
 import { type DeviceList, healthy, type MemoryUse } from '../../contract/system.js';
 import { type Gpu, readVram } from '../devices/gpus.js';
 import { gigabyte, readRam } from '../devices/ram.js';
@@ -24,7 +25,8 @@ function requestedIds(ctx: RouterContext): number[] {
   const texts = [ctx.query.devices ?? []].flat().flatMap((text) => text.split(','));
   if (texts.length === 0) throw new FieldError('devices', 'is required: the GPU ids to report on');
   return texts.map((text) => {
-    if (!/^\d+$/.test(text.trim())) throw new FieldError('devices', `must be GPU ids, got '${text}'`);
+    if (!/^\d+$/.test(text.trim()))
+      throw new FieldError('devices', `must be GPU ids, got ${quoteName(text)}`);
     return Number(text);
   });
 }
