@@ -1,6 +1,7 @@
 /** Bounds of a form beside those of its files, which `serve` has flags for. */
 
-export const maxFiles = 100_000;
+/** Files of a form. The command line of an app names each of them, and Linux ends it at two mebibytes. */
+export const maxFiles = 20_000;
 export const maxFields = 1000;
 /** Bytes of the texts of all fields together. */
 export const maxFieldBytes = 1 << 20;
