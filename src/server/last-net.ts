@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { EventEmitter } from 'node:events';
 import type { Context, Middleware } from 'koa';
 import type { ErrorBody } from '../contract/errors.js';
 import type { Report } from './error-handler.js';
@@ -6,8 +7,14 @@ import type { Report } from './error-handler.js';
 /** The request that the running code works for. */
 const current = new AsyncLocalStorage<Context>();
 
+/** Requests that the net has ended: what they fail of afterwards changes nothing. */
+const ended = new WeakSet<Context>();
+
 /** Ends the one request that a fault belongs to: with an answer where none has begun, else with its connection. */
-function end({ req, res }: Context): void {
+function end(ctx: Context): void {
+  if (ended.has(ctx)) return;
+  ended.add(ctx);
+  const { req, res } = ctx;
   if (res.headersSent || res.writableEnded || !res.socket) {
     req.socket.destroy();
     return;
@@ -18,6 +25,7 @@ function end({ req, res }: Context): void {
   // What is left of the request is read by nobody.
   res.setHeader('Connection', 'close');
   res.end(JSON.stringify({ detail: 'Internal server error' } satisfies ErrorBody));
+  req.removeAllListeners('data');
   req.resume();
 }
 
@@ -54,10 +62,29 @@ export class LastNet {
   }
 }
 
+/**
+ * Emits a stream's events in the name of the request. They come from the connection, which lives longer than a request
+ * does, and what throws there is an error of the connection to some versions of Node.
+ */
+function emitFor(ctx: Context, emitter: EventEmitter): void {
+  const emit = emitter.emit.bind(emitter);
+  emitter.emit = (event, ...values) =>
+    current.run(ctx, () => {
+      try {
+        return emit(event, ...values);
+      } catch (cause) {
+        process.nextTick(() => {
+          throw cause;
+        });
+        return true;
+      }
+    });
+}
+
 /** Lets the net know which request is worked for, in whatever the request and its answer call back as well. */
 export const underLastNet: Middleware = (ctx, next) =>
   current.run(ctx, () => {
-    // Their events are emitted for the connection, which lives longer than the request.
-    for (const emitter of [ctx.req, ctx.res]) emitter.emit = AsyncLocalStorage.bind(emitter.emit);
+    emitFor(ctx, ctx.req);
+    emitFor(ctx, ctx.res);
     return next();
   });

@@ -29,6 +29,8 @@ export interface ServerOptions {
   readonly gpus?: number;
   readonly token?: string;
   readonly environment?: Readonly<Record<string, string>>;
+  /** How many files and connections it may have open. */
+  readonly descriptors?: number;
   /** Used, and left alone, instead of one of its own. */
   readonly dataDirectory?: string;
 }
@@ -116,7 +118,13 @@ export class TestServer implements AsyncDisposable {
     const args = ['serve', '--port', '0', '--data-dir', this.dataDirectory, ...sources];
     this.stdout = '';
     this.stderr = '';
-    const child = spawn(process.execPath, [bin, ...args, ...(options.flags ?? []), ...flags], {
+    const command = [process.execPath, bin, ...args, ...(options.flags ?? []), ...flags];
+    // Node takes as many as it may have, so the hard limit is what counts.
+    const limit =
+      options.descriptors === undefined
+        ? ''
+        : `ulimit -Sn ${options.descriptors}; ulimit -Hn ${options.descriptors}; `;
+    const child = spawn('/bin/sh', ['-c', `${limit}exec "$@"`, 'sh', ...command], {
       cwd: this.#root,
       env: {
         HOME: this.#root,
