@@ -79,6 +79,5 @@ export function limitConnections(server: Server, limit = connectionsFor(descript
       if (left === 0 && all.has(socket)) idle.add(socket);
     });
   };
-  for (const event of ['request', 'checkContinue', 'checkExpectation'])
-    server.prependListener(event, onRequest);
+  for (const event of ['request', 'checkContinue']) server.prependListener(event, onRequest);
 }
