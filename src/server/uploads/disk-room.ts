@@ -49,12 +49,16 @@ export function noRoom({ free, bytes }: DiskRoom, what: string): ServiceError {
   return new ServiceError('diskFull', `${problem}; try again later`);
 }
 
+/** Bytes that uploads may write before each looks again. Together they must fit beside the headroom. */
+let promised = 0;
+
 /**
  * Looks at the disk again and again while an upload is written. It does not add up what the upload has taken, for
- * other uploads and jobs write to the same disk.
+ * other uploads and jobs write to the same disk. What a look allows to be written counts against the looks of others.
  */
-export class DiskWatch {
-  #sinceLook = 0;
+export class DiskWatch implements Disposable {
+  #sinceLook = lookEvery;
+  #promise = 0;
 
   constructor(private readonly directory: string) {}
 
@@ -72,10 +76,23 @@ export class DiskWatch {
     this.#sinceLook += bytes;
   }
 
-  /** @throws ServiceError `diskFull` where only the headroom is left */
-  async look(): Promise<void> {
+  /**
+   * @param coming bytes that are written next
+   * @throws ServiceError `diskFull` where only the headroom is left
+   */
+  async look(coming = 0): Promise<void> {
     this.#sinceLook = 0;
+    this.#allow(Math.max(coming, lookEvery));
     const room = await diskRoom(this.directory);
-    if (room.bytes < 0 || room.files < 0) throw noRoom(room, 'this upload');
+    if (room.bytes < promised || room.files < 0) throw noRoom(room, 'this upload');
+  }
+
+  [Symbol.dispose](): void {
+    this.#allow(0);
+  }
+
+  #allow(bytes: number): void {
+    promised += bytes - this.#promise;
+    this.#promise = bytes;
   }
 }

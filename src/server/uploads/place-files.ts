@@ -62,7 +62,7 @@ async function extract(file: ReceivedFile, destination: string, room: Room): Pro
   const directory = path.dirname(file.path);
   const what = `what archive ${quoteName(file.name)} extracts to`;
   const disk = await diskRoom(directory);
-  const watch = new DiskWatch(directory);
+  using watch = new DiskWatch(directory);
   const stop = new AbortController();
   let seen = 0;
   const onProgress = (bytes: number) => {

@@ -100,7 +100,8 @@ export async function receiveForm(
     );
   }
   const flow = new RequestFlow(ctx.req);
-  const receiver = new FormReceiver(directory, new UploadQuota(limits), new DiskWatch(directory), flow);
+  using disk = new DiskWatch(directory);
+  const receiver = new FormReceiver(directory, new UploadQuota(limits), disk, flow);
   const done = new AbortController();
   try {
     // The form may be whole before the request is: what is cut there is cut all the same.

@@ -115,7 +115,7 @@ export class UploadedFile {
   }
 
   async #writePieces(): Promise<void> {
-    if (this.disk.isDue) await this.disk.look();
+    if (this.disk.isDue) await this.disk.look(this.#length);
     this.#descriptor ??= openSync(this.path, 'wx', 0o600);
     const pieces = this.#pieces;
     const length = this.#length;
