@@ -30,7 +30,7 @@ symlinkSync(root, path.join(app, 'up'));
 execFileSync('mkfifo', [path.join(app, 'pipe.yml')]);
 
 const unreadable = path.join(root, 'unreadable');
-mkdirSync(path.join(unreadable, 'app.json'), { recursive: true });
+cpSync(apps.shell, unreadable, { recursive: true });
 
 const server = sharedServer({ apps: [app, unreadable], app: 'secretive' });
 const { api } = server;
@@ -46,11 +46,12 @@ describe("an app's configuration", () => {
   });
 
   test('that cannot be read is told of without a path', async () => {
+    rmSync(path.join(unreadable, 'app.json'));
     const { available, reason } = await api.json<{ available: boolean; reason: string }>(
       '/repo_apps/unreadable',
     );
     expect(available).toBe(false);
-    expect(reason).toMatch(/EISDIR/);
+    expect(reason).toMatch(/ENOENT/);
     expect(reason).not.toContain(root);
   });
 });

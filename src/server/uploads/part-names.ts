@@ -37,9 +37,8 @@ function parameters(header: string): Map<string, string> {
   for (let match = name.exec(header); match?.[1]; match = name.exec(header)) {
     const key = match[1].toLowerCase();
     const start = name.lastIndex;
-    const isQuoted = header.charAt(start) === '"';
-    const close = isQuoted ? closingQuote(header, start + 1) : -1;
-    const semicolon = header.indexOf(';', isQuoted ? close : start);
+    const close = header.charAt(start) === '"' ? closingQuote(header, start + 1) : -1;
+    const semicolon = header.indexOf(';', Math.max(start, close));
     const end = semicolon < 0 ? header.length : semicolon;
     const value = close >= 0 ? unquote(header.slice(start + 1, close)) : header.slice(start, end).trim();
     if (!found.has(key)) found.set(key, value);
