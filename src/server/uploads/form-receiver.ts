@@ -1,3 +1,4 @@
+import { unlinkSync } from 'node:fs';
 import path from 'node:path';
 import { FieldError, ServiceError } from '../../contract/errors.js';
 import { quoteName } from '../../contract/quote.js';
@@ -90,10 +91,26 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     if (this.#isOver) await this.failed;
   }
 
-  /** Closes what is open. */
+  /** Closes what is open, and removes what was written. */
   async abandon(): Promise<void> {
     this.#isOver = true;
     await Promise.allSettled([this.#finishing, ...this.#open.map((file) => file.abandon())]);
+    await this.#removeFiles();
+  }
+
+  /**
+   * Removes the files of a form that has failed: those that it wrote itself, by the names that it gave them. One after the
+   * other and with pauses, for the removal of a directory of thousands by Node keeps the thread for a second.
+   */
+  async #removeFiles(): Promise<void> {
+    for (const file of this.files) {
+      try {
+        unlinkSync(file.path);
+      } catch {
+        // It was never begun, or goes with its directory, whose removal tells of what it cannot remove.
+      }
+      await this.#slice.pause();
+    }
   }
 
   /** Runs what formidable calls: nobody there would catch an error. */

@@ -86,7 +86,7 @@ async function parse(ctx: Context, receiver: FormReceiver, flow: RequestFlow): P
 
 /**
  * Reads a multipart form; its files go straight into `directory`, under names of our own.
- * @throws ServiceError 400, 408, 413, 415, 422 or 507; what was written is the caller's to remove
+ * @throws ServiceError 400, 408, 413, 415, 422 or 507; the directory, and what is left in it, is the caller's to remove
  */
 export async function receiveForm(
   ctx: Context,
