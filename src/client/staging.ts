@@ -1,4 +1,4 @@
-import { stat } from 'node:fs/promises';
+import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { groupsField } from '../contract/fields.js';
 import { UsageError } from './errors.js';
@@ -32,11 +32,14 @@ async function pack(
   const archive = path.join(packing.directory.path, `${name}.zip`);
   // Loaded where a directory travels: most commands send files.
   const { packDirectory } = await import('../archives/pack.js');
-  await packDirectory(source, archive, {
+  // A volume that is not whole must not be computed on.
+  const { notes } = await packDirectory(await realpath(source), archive, {
     include,
+    strict: true,
     onProgress: (bytes) => packing.reporter.progress('Packing', bytes, 0),
     ...(packing.signal ? { signal: packing.signal } : {}),
   });
+  for (const note of notes) packing.reporter.note(`${source}: ${note}`);
   return { path: archive, size: (await stat(archive)).size };
 }
 
