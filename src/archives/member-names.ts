@@ -25,9 +25,7 @@ export class MemberNames {
     if (isUtf8(bytes)) return bytes.toString();
     const name = freeName(key, this.#counts, (each) => this.#given.has(each) || this.directory.has(each));
     this.#given.add(name);
-    this.notes.add(
-      `A name in the output that is not UTF-8 was changed: the archive has it as ${quoteName(this.prefix + name)}`,
-    );
+    this.notes.add(`A name that is not UTF-8 was changed to ${quoteName(this.prefix + name)}`);
     return name;
   }
 }

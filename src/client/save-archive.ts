@@ -17,11 +17,13 @@ export interface SavedArchive {
   readonly files: number;
   /** Bytes of the extracted files. */
   readonly bytes: number;
+  /** What of the archive was renamed or left out, one sentence each. */
+  readonly notes: readonly string[];
 }
 
 /**
  * Downloads a zip to `archive` and extracts it beside itself, names checked, as far as the disk can hold it. The zip
- * has its name when it is whole; after a failure there is none.
+ * has its name when it is whole; after a failure there is none. What could not keep its name is told to the reporter.
  * @param request sends the request with these headers more
  * @throws ArchiveError for an archive that must not be extracted
  */
@@ -54,9 +56,11 @@ export async function saveArchive(
   const extracted = await extractArchive(target, output, {
     maxBytes: bavail * bsize,
     maxEntries,
+    lenient: true,
     reserved: [path.basename(target)],
     onProgress: (bytes, total) => reporter.progress('Extracting', bytes, total),
     ...(connection.signal ? { signal: connection.signal } : {}),
   });
+  for (const note of extracted.notes) reporter.note(note);
   return { archive: target, output, ...extracted };
 }

@@ -39,7 +39,13 @@ describe('a result', () => {
     expect(requests).toBe(3);
     expect(mask).toBe('mask');
     expect(names).toEqual(['Predictions', path.join('Predictions', 'a.nii'), 'result.zip']);
-    expect(result).toEqual({ archive: path.join(output, 'result.zip'), output, files: 1, bytes: 4 });
+    expect(result).toEqual({
+      archive: path.join(output, 'result.zip'),
+      output,
+      files: 1,
+      bytes: 4,
+      notes: [],
+    });
   });
 
   test('that does not come in time ends with exit code 3', async () => {
