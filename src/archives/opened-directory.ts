@@ -70,21 +70,15 @@ export class OpenedDirectory implements AsyncDisposable {
 
   /** @throws the system's error where there is no directory, or a link */
   static async open(directory: string, options: OpenOptions): Promise<OpenedDirectory> {
-    return OpenedDirectory.#open(Buffer.from(path.resolve(directory)), options);
+    const opened = await OpenedDirectory.#open(Buffer.from(path.resolve(directory)), options);
+    return opened.#searchable();
   }
 
   static async #open(target: Buffer, options: OpenOptions): Promise<OpenedDirectory> {
     // Listing takes the right to read, reaching what is listed the right to search.
     const handle = await openReadable(target, readFlags | O_DIRECTORY, 0o500, options);
     const place = hasDescriptorPaths ? Buffer.from(`/proc/self/fd/${handle.fd}`) : target;
-    const opened = new OpenedDirectory(handle, place, options);
-    try {
-      await opened.#checkSearchable(target);
-      return opened;
-    } catch (cause) {
-      await handle.close();
-      throw cause;
-    }
+    return new OpenedDirectory(handle, place, options);
   }
 
   /** A directory below this one, opened step by step. The caller closes it. */
@@ -94,7 +88,7 @@ export class OpenedDirectory implements AsyncDisposable {
       await using parent = at;
       at = await OpenedDirectory.#open(parent.#pathOf(key), this.options);
     }
-    return at;
+    return at.#searchable();
   }
 
   /** Opens a file of this directory to read it; what is opened may be anything but a link. */
@@ -144,13 +138,21 @@ export class OpenedDirectory implements AsyncDisposable {
     return Buffer.concat([this.place, Buffer.from(path.sep), bytesOf(key)]);
   }
 
-  /** A directory can be listed and yet nothing in it be reached. */
-  async #checkSearchable(target: Buffer): Promise<void> {
+  /** A directory can be listed and yet nothing in it be reached; this one, then, is closed. */
+  async #searchable(): Promise<this> {
     try {
-      await lstat(this.#pathOf('.'));
+      await lstat(this.#pathOf('.')).catch((cause) => this.#makeSearchable(cause));
+      return this;
     } catch (cause) {
-      const isRefused = errorCode(cause) === 'EACCES' && this.options.openUp;
-      if (!isRefused || !(await openUp(target, 0o500).catch(() => false))) throw cause;
+      await this.handle.close();
+      throw cause;
     }
+  }
+
+  async #makeSearchable(cause: unknown): Promise<void> {
+    const { uid, mode } = await this.handle.stat();
+    const isOurs = this.options.openUp && uid === process.geteuid?.();
+    if (errorCode(cause) !== 'EACCES' || !isOurs) throw cause;
+    await this.handle.chmod((mode & 0o7777) | 0o500);
   }
 }

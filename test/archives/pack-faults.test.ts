@@ -59,11 +59,19 @@ describe('what cannot be read', () => {
     timeout: 60_000,
   }, async () => {
     await using root = await temporary();
-    await plant(root.path, { 'source/a': 'a', 'source/locked': 'x', 'source/d/below': 'y', 'source/z': 'z' });
+    await plant(root.path, {
+      'source/a': 'a',
+      'source/locked': 'x',
+      'source/d/below': 'y',
+      'source/e/below': '',
+      'source/z': 'z',
+    });
     handOver(root.path);
     const source = path.join(root.path, 'source');
     chmodSync(path.join(source, 'locked'), 0);
     chmodSync(path.join(source, 'd'), 0);
+    // It can be listed, and what is in it not be reached.
+    chmodSync(path.join(source, 'e'), 0o400);
     const archive = path.join(root.path, 'a.zip');
     const names = async () => [...(await unzip(readFileSync(archive))).keys()].sort();
 
@@ -72,11 +80,12 @@ describe('what cannot be read', () => {
     expect(notes).toEqual([
       expect.stringMatching(/^'locked' cannot be read: permission denied \(EACCES\), and was left out$/),
       expect.stringMatching(/^'d\/' cannot be read: permission denied \(EACCES\), and was left out$/),
+      expect.stringMatching(/^'e\/' cannot be read: permission denied \(EACCES\), and was left out$/),
     ]);
     await expect(packAsUser(source, archive, { strict: true })).rejects.toThrow('EACCES');
 
     expect((await packAsUser(source, archive, { openUp: true })).notes).toEqual([]);
-    expect(await names()).toEqual(['a', 'd/below', 'locked', 'z']);
+    expect(await names()).toEqual(['a', 'd/below', 'e/below', 'locked', 'z']);
   });
 
   test('on the way is in the archive as far as it was read', async () => {

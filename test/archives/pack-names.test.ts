@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { extractArchive } from '../../src/archives/extract.js';
 import { packDirectory } from '../../src/archives/pack.js';
 import { temporary } from '../client/support/temporary.js';
 
-const limits = { maxBytes: 1 << 20, maxEntries: 100_000, lenient: true };
+const limits = { maxBytes: 1 << 20, maxEntries: 1000, lenient: true };
 
 const nasty = [
   'T1:mask.nii',
@@ -98,19 +98,4 @@ test('a name that is not UTF-8 has a readable one in its place, apart from the n
   expect(notes).toContain("A name that is not UTF-8 was changed to 'cr\u00e2ne_1.nii'");
   await extractArchive(archive, path.join(root.path, 'copy'), limits);
   expect(readFileSync(path.join(root.path, 'copy', 'cr\u00e2ne_1.nii'), 'utf8')).toBe('latin');
-});
-
-test('as many entries as the first format can almost count are all found', { timeout: 120_000 }, async () => {
-  await using root = await temporary();
-  const source = path.join(root.path, 'source');
-  // 65,535 is what an archive of more entries has in the place of their number.
-  for (let group = 0; group < 15; group += 1) {
-    for (let index = 0; index < 4369; index += 1)
-      mkdirSync(`${source}/${group}/${index}`, { recursive: true });
-  }
-  const archive = path.join(root.path, 'result.zip');
-  await packDirectory(source, archive);
-  const copy = path.join(root.path, 'copy');
-  expect(await extractArchive(archive, copy, limits)).toEqual({ files: 0, bytes: 0, notes: [] });
-  expect(readdirSync(path.join(copy, '14'))).toHaveLength(4369);
 });
