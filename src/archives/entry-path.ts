@@ -5,6 +5,9 @@ import { isWindowsName } from './windows-names.js';
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
 const controls = /[\u0000-\u001f\u007f]/;
 
+/** A path of Windows that is absolute, or would be there. */
+const drivePath = /^[A-Za-z]:/;
+
 /** Directories that may lie in each other. */
 const deepest = 64;
 
@@ -25,8 +28,8 @@ export function isSafeName(name: string, platform: NodeJS.Platform = process.pla
 }
 
 /**
- * Where an archive's entry lands under `root`, or null for a name that would leave it, or has a part that is not safe
- * (see `isSafeName`).
+ * Where an archive's entry lands under `root`, or null for a name that would leave it, is absolute on any system, or
+ * has a part that is not safe (see `isSafeName`).
  */
 export function entryPath(
   root: string,
@@ -34,7 +37,8 @@ export function entryPath(
   platform: NodeJS.Platform = process.platform,
 ): string | null {
   const parts = name.replace(/\/+$/, '').split('/');
-  if (parts.length > deepest || !parts.every((part) => isSafeName(part, platform))) return null;
+  if (drivePath.test(name) || parts.length > deepest || !parts.every((part) => isSafeName(part, platform)))
+    return null;
   return path.join(root, ...parts);
 }
 

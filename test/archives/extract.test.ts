@@ -40,6 +40,8 @@ describe('an archive', () => {
     ['unsafe', [{ name: 'a/../../b' }]],
     ['unsafe', [{ name: 'a/./b' }]],
     ['unsafe', [{ name: 'a//b' }]],
+    ['unsafe', [{ name: 'C:/a' }]],
+    ['unsafe', [{ name: 'c:a' }]],
     ['unsafe', [{ name: 'a\\..\\b' }]],
     ['unsafe', [{ name: 'a\u0000b' }]],
     ['unsafe', [{ name: 'é'.repeat(128) }]],
@@ -298,7 +300,7 @@ describe('a name', () => {
   test('stays under its root', () => {
     expect(entryPath('/root', 'a/b.nii')).toBe('/root/a/b.nii');
     expect(entryPath('/root', 'a/')).toBe('/root/a');
-    for (const name of ['', '/', '..', '../a', 'a/..', 'a/../b', '/a', 'a\\b']) {
+    for (const name of ['', '/', '..', '../a', 'a/..', 'a/../b', '/a', 'a\\b', 'c:/a']) {
       expect([name, entryPath('/root', name)]).toEqual([name, null]);
     }
   });
