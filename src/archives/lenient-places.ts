@@ -16,11 +16,10 @@ export interface PlaceOptions {
   readonly notes: Notes;
 }
 
-/** An entry's name, in parts, and what is left of it where the system cannot have it as it is. */
+/** An entry's name, and the place below the root that it would have if it were alone. */
 interface Wish {
   readonly name: string;
-  readonly parts: readonly string[];
-  readonly isDirectory: boolean;
+  readonly place: string;
 }
 
 /**
@@ -45,24 +44,14 @@ export class LenientPlaces {
    * @throws ArchiveError for a name that leads out of the root: such an archive is not an accident
    */
   all(): (string | null)[] {
-    const { notes } = this.options;
-    const wishes = this.names.map((name) => this.#wish(name));
-    const places = new Array<string | null>(wishes.length).fill(null);
-    const settle = (isChanged: boolean) => {
-      for (const [index, wish] of wishes.entries()) {
-        if (!wish || (wish.parts.join('/') !== plain(wish.name)) !== isChanged) continue;
-        const place = this.#settle(wish);
-        places[index] = path.join(this.options.root, place);
-        if (place !== plain(wish.name)) {
-          notes.add(
-            `${quoteName(wish.name)} was extracted as ${quoteName(place)}: its own name cannot be used here`,
-          );
-        }
-      }
-    };
-    // What keeps its name comes first: a changed name must not take it.
-    settle(false);
-    settle(true);
+    const changed: { readonly index: number; readonly wish: Wish }[] = [];
+    const places = this.names.map((name, index) => {
+      const wish = this.#wish(name);
+      if (wish && wish.place !== plain(name)) changed.push({ index, wish });
+      return wish && wish.place === plain(name) ? this.#settle(wish) : null;
+    });
+    // What keeps its name came first: a changed name must not take it.
+    for (const { index, wish } of changed) places[index] = this.#settle(wish);
     return places;
   }
 
@@ -84,7 +73,7 @@ export class LenientPlaces {
       return null;
     }
     const [first = '', ...rest] = isWindows ? parts.map(windowsName) : parts;
-    return { name, parts: [this.#top(first), ...rest], isDirectory: name.endsWith('/') };
+    return { name, place: [this.#top(first), ...rest].join('/') };
   }
 
   /** The first part of a name: what is reserved has another. */
@@ -101,16 +90,25 @@ export class LenientPlaces {
     return top;
   }
 
-  #settle({ parts, isDirectory }: Wish): string {
-    const place = parts.join('/');
-    // Directories may share a name; files may not.
-    if (isDirectory) return place;
+  /** The path that an entry has for good. */
+  #settle({ name, place }: Wish): string {
+    const settled = name.endsWith('/') ? place : this.#apart(place);
+    if (settled !== plain(name)) {
+      this.options.notes.add(
+        `${quoteName(name)} was extracted as ${quoteName(settled)}: its own name cannot be used here`,
+      );
+    }
+    return path.join(this.options.root, settled);
+  }
+
+  /** A place that no other file has; directories may share theirs. */
+  #apart(place: string): string {
     const directory = place.slice(0, place.lastIndexOf('/') + 1);
-    const base = place.slice(directory.length);
     const isTaken = (name: string) => this.#files.has(this.#key(directory + name));
-    const settled = isTaken(base) ? directory + freeName(base, this.#counts, isTaken) : place;
-    this.#files.add(this.#key(settled));
-    return settled;
+    const base = place.slice(directory.length);
+    const free = isTaken(base) ? directory + freeName(base, this.#counts, isTaken) : place;
+    this.#files.add(this.#key(free));
+    return free;
   }
 
   /** What two names share that are one to the file system. */

@@ -6,6 +6,7 @@ import { faultWithoutPath } from '../files/error-code.js';
 import { deflated, isCompressed, isCompressible, sampleBytes } from './compressible.js';
 import { FileContent, type Flaw, readSmall } from './file-content.js';
 import type { Notes } from './notes.js';
+import { isShortage } from './patiently.js';
 import type { WalkedFile } from './walk.js';
 import type { ZipWriter } from './zip-writer.js';
 
@@ -75,7 +76,7 @@ export class EntryPacker {
     try {
       return { value: await read() };
     } catch (cause) {
-      if (this.options.strict) throw cause;
+      if (this.options.strict || isShortage(cause)) throw cause;
       this.options.notes.add(
         `${quoteName(name)} cannot be read: ${faultWithoutPath(cause)}, and was left out`,
       );

@@ -1,4 +1,4 @@
-import { open, rename, rm } from 'node:fs/promises';
+import { lstat, open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Writable } from 'node:stream';
 import { syncDirectory, syncFile } from '../files/sync.js';
@@ -68,6 +68,7 @@ export async function packDirectory(
   const partial = `${archive}.partial`;
   try {
     await clearPartial(partial);
+    await clearDirectory(archive);
     const file = await open(partial, partialFlags, partialMode);
     const packed = await packTo(file.createWriteStream(), source, options);
     await syncFile(partial);
@@ -83,4 +84,10 @@ export async function packDirectory(
 /** Removes a partial archive, and whatever else has its name: the name is ours alone. A link is not followed. */
 async function clearPartial(partial: string): Promise<void> {
   await rm(partial, { force: true, recursive: true });
+}
+
+/** Removes a directory that was planted under the archive's name, which nothing else can take the place of. */
+async function clearDirectory(archive: string): Promise<void> {
+  const stats = await lstat(archive).catch(() => null);
+  if (stats?.isDirectory()) await rm(archive, { recursive: true });
 }

@@ -168,7 +168,9 @@ class Walk {
   }
 
   #unreadable(name: string, cause: unknown): void {
-    if (this.options.strict || isShortage(cause) || errorCode(cause) === 'ABORT_ERR') throw cause;
+    const { strict, include } = this.options;
+    // Of a directory that is not wanted nothing is missed.
+    if ((strict && include(name)) || isShortage(cause) || errorCode(cause) === 'ABORT_ERR') throw cause;
     this.#pass(name === '' ? '.' : name, `cannot be read: ${faultWithoutPath(cause)}`);
   }
 

@@ -169,9 +169,12 @@ describe('what a job planted', () => {
     await packDirectory(path.join(root.path, 'source'), archive);
     expect(readFileSync(path.join(root.path, 'outside'), 'utf8')).toBe('untouched');
     expect(statSync(archive).mode & 0o777).toBe(0o600);
+    rmSync(archive);
     mkdirSync(`${archive}.partial/d`, { recursive: true });
+    mkdirSync(`${archive}/d`, { recursive: true });
     await packDirectory(path.join(root.path, 'source'), archive);
     expect(readdirSync(root.path).sort()).toEqual(['a.zip', 'outside', 'source']);
+    expect(statSync(archive).isFile()).toBe(true);
   });
 
   test('deeper than any path can be ends in a note', { timeout: 60_000 }, async () => {
