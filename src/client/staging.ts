@@ -1,6 +1,7 @@
 import { realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { groupsField } from '../contract/fields.js';
+import { quoteName } from '../contract/quote.js';
 import { UsageError } from './errors.js';
 import { collectUnits, type Unit } from './inputs.js';
 import type { FilePart } from './multipart.js';
@@ -39,7 +40,7 @@ async function pack(
     onProgress: (bytes) => packing.reporter.progress('Packing', bytes, 0),
     ...(packing.signal ? { signal: packing.signal } : {}),
   });
-  for (const note of notes) packing.reporter.note(`${source}: ${note}`);
+  for (const note of notes) packing.reporter.note(`${quoteName(source)}: ${note}`);
   return { path: archive, size: (await stat(archive)).size };
 }
 
