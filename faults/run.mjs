@@ -10,6 +10,7 @@ import * as disk from './families/disk.mjs';
 import * as input from './families/input.mjs';
 import * as load from './families/load.mjs';
 import * as network from './families/network.mjs';
+import * as records from './families/records.mjs';
 import * as runnerDeath from './families/runner-death.mjs';
 import * as secrets from './families/secrets.mjs';
 import * as serverDeath from './families/server-death.mjs';
@@ -19,7 +20,7 @@ import { table } from './table.mjs';
 
 /** Two lanes that take about as long as each other: most of a fault's time is waiting. */
 const lanes = [
-  { 'server-death': serverDeath, 'runner-death': runnerDeath, disk },
+  { 'server-death': serverDeath, 'runner-death': runnerDeath, disk, records },
   { network, input, load, secrets },
 ];
 const families = Object.assign({}, ...lanes);
