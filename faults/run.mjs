@@ -8,8 +8,10 @@ import path from 'node:path';
 import { Context } from './context.mjs';
 import * as disk from './families/disk.mjs';
 import * as input from './families/input.mjs';
+import * as kill from './families/kill.mjs';
 import * as load from './families/load.mjs';
 import * as network from './families/network.mjs';
+import * as powerCut from './families/power-cut.mjs';
 import * as records from './families/records.mjs';
 import * as runnerDeath from './families/runner-death.mjs';
 import * as secrets from './families/secrets.mjs';
@@ -20,8 +22,8 @@ import { table } from './table.mjs';
 
 /** Two lanes that take about as long as each other: most of a fault's time is waiting. */
 const lanes = [
-  { 'server-death': serverDeath, 'runner-death': runnerDeath, disk, records },
-  { network, input, load, secrets },
+  { 'server-death': serverDeath, 'runner-death': runnerDeath, disk, records, 'power-cut': powerCut },
+  { network, input, load, secrets, kill },
 ];
 const families = Object.assign({}, ...lanes);
 // An interrupted run goes through its exit, where its servers and disks are taken down.

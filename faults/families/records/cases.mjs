@@ -55,7 +55,11 @@ function inflict(context, world, { damaged, old, strangers, expired }) {
   for (const { id, record, kind } of damaged) {
     const directory = path.join(world.data, 'jobs', id);
     kept.push(...inventory(directory, isKept(record)));
-    damages[kind](path.join(directory, record), random, path.join(world.user.home, `outside-${context.serial()}`));
+    damages[kind](
+      path.join(directory, record),
+      random,
+      path.join(world.user.home, `outside-${context.serial()}`),
+    );
     context.count(`a ${record} ${kind}`);
   }
   makeOld(path.join(world.data, 'jobs', old.id, 'job.json'));

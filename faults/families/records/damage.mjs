@@ -31,7 +31,8 @@ export const damages = {
   // The high bit alone: no digit of a date becomes another digit, which would be a record that says something else.
   'with flipped bits': (file, random) => {
     const bytes = readFileSync(file);
-    for (let more = random.integer(1, 8); more > 0; more -= 1) bytes[random.integer(0, bytes.length - 1)] ^= 0x80;
+    for (let more = random.integer(1, 8); more > 0; more -= 1)
+      bytes[random.integer(0, bytes.length - 1)] ^= 0x80;
     writeFileSync(file, bytes);
   },
   'of random bytes': (file, random) => writeFileSync(file, random.bytes(random.integer(1, 900))),

@@ -31,7 +31,10 @@ export async function failedReading(context, world) {
     );
     if (!isListening) {
       const isSaid = server.hasEnded && server.stderr.includes(error);
-      context.check(isSaid, `After ${what} the server neither listens nor ends with a reason: ${server.stderr}`);
+      context.check(
+        isSaid,
+        `After ${what} the server neither listens nor ends with a reason: ${server.stderr}`,
+      );
       context.check(count < 0, `After ${what} the server does not start: ${server.stderr.slice(-600)}`);
     } else if (count > 0) {
       const there = (await listJobs(server)).length;

@@ -12,7 +12,11 @@ const lines = 2;
 async function begin(context, world, server, gate) {
   const content = `runs ${context.random.word(30)}`;
   const options = steps({ witness: world.witness, nonce: 'any', lines, gate });
-  const id = await submit(server, 'witness', 'infer', { inputs: file('scan.nii', content), options, cpu: '1' });
+  const id = await submit(server, 'witness', 'infer', {
+    inputs: file('scan.nii', content),
+    options,
+    cpu: '1',
+  });
   await until('its command runs', () => world.begins(id) === 1);
   await until('it is seen to run', async () => (await job(server, id)).status === 'running');
   return { id, content, noise: 0 };
@@ -24,14 +28,21 @@ export async function underRunners(context, world) {
   for (const left of [world.data, world.witness]) rmSync(left, { recursive: true, force: true });
   const gate = path.join(world.user.home, `runs-${context.serial()}-`);
   const server = await world.server().start();
-  const [damaged, whole] = [await begin(context, world, server, gate), await begin(context, world, server, gate)];
+  const [damaged, whole] = [
+    await begin(context, world, server, gate),
+    await begin(context, world, server, gate),
+  ];
   await server.kill();
   const record = random.pick(['job.json', 'runner.json', 'run.json']);
   const kind = random.pick(Object.keys(damages));
   const what = `a ${record} ${kind} of job ${damaged.id}, which runs`;
   const directory = server.jobDirectory(damaged.id);
   const kept = inventory(directory, (name) => name.startsWith('Input/'));
-  damages[kind](path.join(directory, record), random, path.join(world.user.home, `outside-${context.serial()}`));
+  damages[kind](
+    path.join(directory, record),
+    random,
+    path.join(world.user.home, `outside-${context.serial()}`),
+  );
   context.count('a record of a running job');
   try {
     if (!(await startsWithin(context, server, what))) return;

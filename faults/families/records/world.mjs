@@ -77,7 +77,11 @@ export class World {
   async #submit(server, state, settings) {
     const content = `${state} ${this.context.random.word(40)}`;
     const options = steps({ witness: this.witness, nonce: 'any', noise, ...settings });
-    const id = await submit(server, 'witness', 'infer', { inputs: file('scan.nii', content), options, cpu: '1' });
+    const id = await submit(server, 'witness', 'infer', {
+      inputs: file('scan.nii', content),
+      options,
+      cpu: '1',
+    });
     return { id, state, content, noise };
   }
 
