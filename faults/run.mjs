@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Context } from './context.mjs';
 import * as disk from './families/disk.mjs';
+import * as grace from './families/grace.mjs';
 import * as input from './families/input.mjs';
 import * as kill from './families/kill.mjs';
 import * as load from './families/load.mjs';
@@ -23,7 +24,7 @@ import { table } from './table.mjs';
 /** Two lanes that take about as long as each other: most of a fault's time is waiting. */
 const lanes = [
   { 'server-death': serverDeath, 'runner-death': runnerDeath, disk, records, 'power-cut': powerCut },
-  { network, input, load, secrets, kill },
+  { network, input, load, secrets, kill, grace },
 ];
 const families = Object.assign({}, ...lanes);
 // An interrupted run goes through its exit, where its servers and disks are taken down.
