@@ -15,7 +15,10 @@ const output = after('--output');
 const bases = { output, job: path.dirname(output), workspace: process.cwd(), absolute: '' };
 
 const pathOf = ({ base = 'output', name = '' }) =>
-  Buffer.concat([Buffer.from(name === '' ? bases[base] : `${bases[base]}/`), Buffer.from(name, 'base64')]);
+  Buffer.concat([
+    Buffer.from(name === '' || base === 'absolute' ? bases[base] : `${bases[base]}/`),
+    Buffer.from(name, 'base64'),
+  ]);
 
 const steps = {
   file: (step, at) => fs.writeFileSync(at, Buffer.from(step.content, 'base64')),

@@ -1,13 +1,11 @@
 const finals = /"job_id":\s*"([0-9a-f]{12})",\s*"status":\s*"(done|error|killed)"/g;
 const envelopes = /"job_id":\s*"([0-9a-f]{12})",\s*"status_url"/g;
-const removals = /"job_id":\s*"([0-9a-f]{12})",\s*"status":\s*"removed"/g;
 
 /** What the server's clients were told, up to some call of the trace. */
 export class Promises {
   accepted = new Set();
   /** How a job had ended, by what was answered. */
   ends = new Map();
-  removed = new Set();
   /** Jobs whose command had begun. */
   begun = new Set();
 
@@ -15,7 +13,7 @@ export class Promises {
   hear({ name, args }) {
     if (!/^(write|writev|sendmsg|sendto)$/.test(name)) return false;
     const to = args[0]?.path ?? '';
-    const before = this.accepted.size + this.ends.size + this.removed.size;
+    const before = this.accepted.size + this.ends.size;
     const text = () => Buffer.concat(args.flatMap(({ bytes }) => bytes ?? [])).toString('latin1');
     if (to.endsWith('/witness')) {
       const id = /^start ([0-9a-f]{12})/.exec(text())?.[1];
@@ -25,7 +23,6 @@ export class Promises {
     const said = text();
     for (const [, id] of said.matchAll(envelopes)) this.accepted.add(id);
     for (const [, id, status] of said.matchAll(finals)) this.ends.set(id, status);
-    for (const [, id] of said.matchAll(removals)) this.removed.add(id);
-    return this.accepted.size + this.ends.size + this.removed.size > before;
+    return this.accepted.size + this.ends.size > before;
   }
 }

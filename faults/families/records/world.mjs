@@ -35,14 +35,11 @@ export class World {
   }
 
   async make() {
+    await this.#expire();
     const server = await this.server().start();
     for (let more = 4; more > 0; more -= 1) await this.#add(server, 'done');
     await this.#add(server, 'error', { code: 3 });
     await this.#add(server, 'killed', { gate: `${this.gate}never` });
-    const expired = await this.#submit(server, 'removed', {});
-    await ended(server, expired.id);
-    await request(server, `/jobs/${expired.id}`, { method: 'DELETE' });
-    this.removed = expired.id;
     const gate = this.gate;
     for (let more = 2; more > 0; more -= 1) await this.#add(server, 'ended', { gate });
     for (let more = 2; more > 0; more -= 1) await this.#add(server, 'waiting');
@@ -63,6 +60,15 @@ export class World {
   begins(id) {
     const told = existsSync(this.witness) ? readFileSync(this.witness, 'utf8').split('\n') : [];
     return told.filter((line) => line.startsWith(`start ${id} `)).length;
+  }
+
+  /** A job that is over and removed: it makes the list of such jobs. */
+  async #expire() {
+    const server = await this.server().start(['--grace', '1']);
+    this.removed = (await this.#submit(server, 'removed', {})).id;
+    const isRemoved = async () => (await request(server, `/jobs/${this.removed}`)).status === 410;
+    await until('a job is removed', isRemoved, 20_000);
+    await server.kill();
   }
 
   /** What a server leaves that dies in the middle of an upload. */
