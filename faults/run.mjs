@@ -15,6 +15,7 @@ import * as names from './families/names.mjs';
 import * as network from './families/network.mjs';
 import * as powerCut from './families/power-cut.mjs';
 import * as records from './families/records.mjs';
+import * as removal from './families/removal.mjs';
 import * as runnerDeath from './families/runner-death.mjs';
 import * as secrets from './families/secrets.mjs';
 import * as serverDeath from './families/server-death.mjs';
@@ -25,7 +26,7 @@ import { table } from './table.mjs';
 /** Two lanes that take about as long as each other: most of a fault's time is waiting. */
 const lanes = [
   { 'server-death': serverDeath, 'runner-death': runnerDeath, disk, records, 'power-cut': powerCut, names },
-  { network, input, load, secrets, kill, grace },
+  { network, input, load, secrets, kill, grace, removal },
 ];
 const families = Object.assign({}, ...lanes);
 // An interrupted run goes through its exit, where its servers and disks are taken down.
