@@ -15,6 +15,7 @@ import { Scheduler } from './jobs/scheduler.js';
 import { JobService } from './jobs/service.js';
 import { JobStore } from './jobs/store.js';
 import { StreamSlots } from './jobs/streams.js';
+import { Trash } from './jobs/trash.js';
 import { lockDataDirectory } from './lock.js';
 import { killGrace, maxLogBytes, maxStreams, type ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
@@ -98,16 +99,18 @@ async function serveFrom(
     const gpus = await listGpus(process.env.CUDA_VISIBLE_DEVICES);
     const jobs = new JobService({
       store: new JobStore(settings.dataDirectory),
-      expired: new ExpiredJobs(settings.dataDirectory),
+      expired: new ExpiredJobs(settings.dataDirectory, report),
+      trash: new Trash(settings.dataDirectory, report),
       scheduler: new Scheduler(
         gpus.map(({ id }) => id),
         settings.cpuSlots,
       ),
       packer: new Packer(),
-      executor: new LocalExecutor(jobEnvironment(settings.tokenVariables)),
+      executor: new LocalExecutor(jobEnvironment(settings.tokenVariables), killGrace),
       commandFor: (job, grant) => catalog.commandFor(job.request, job.directory, grant),
-      settings: { grace: settings.grace, killGrace, maxLogBytes },
+      settings: { killGrace, maxLogBytes },
       maxJobs: settings.maxJobs,
+      grace: settings.grace,
       report,
     });
     const closing = new AbortController();
@@ -123,8 +126,10 @@ async function serveFrom(
       report,
     });
     const server = httpServer(app.callback());
+    const recovered = await jobs.load();
     await listen(server, settings);
-    const recovered = await jobs.recover();
+    // Only now, as a server that cannot listen must leave the jobs alone; no request is handled in between.
+    jobs.resume();
     const { address, port, family } = server.address() as AddressInfo;
     return {
       url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`,

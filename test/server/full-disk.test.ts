@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmdirSync, rmSync, statfsSync } from 'node:fs';
+import { mkdtempSync, rmdirSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
@@ -79,14 +79,15 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     },
   );
 
-  test('ends the job that filled it as an error, and has room for the next', async () => {
-    await using server = await TestServer.start({ dataDirectory });
+  test('has room again when the job that filled it is over, and not before its grace', async () => {
+    await using server = await TestServer.start({ dataDirectory, flags: ['--grace', '2'] });
     const { api } = server;
     const filling = { ...least.infer, ...steps(`fill=big:${40 * mebibyte}`) };
     const { job_id: id } = await api.accepted('infer', filling);
     const view = await api.reaches(id, 'error');
     expect(view.error).toEqual(expect.any(String));
     await until('no process of the job is left', () => server.processes().length === 0);
+    expect(statSync(path.join(server.jobDirectory(id), 'Output', 'big')).size).toBeGreaterThan(mebibyte);
     const { job_id: next } = await until('an upload is taken again', async () => {
       const response = await api.submit('infer', least.infer);
       return response.ok ? ((await response.json()) as { job_id: string }) : null;

@@ -79,9 +79,9 @@ export class TestServer implements AsyncDisposable {
     return path.join(this.dataDirectory, 'jobs', id);
   }
 
-  /** Names of the job directories there are. */
+  /** Ids of the jobs there are on the disk, uploads under way among them. */
   jobDirectories(): string[] {
-    return readdirSync(path.join(this.dataDirectory, 'jobs'));
+    return ['jobs', 'incoming'].flatMap((name) => readdirSync(path.join(this.dataDirectory, name)));
   }
 
   /** What the server has open. */

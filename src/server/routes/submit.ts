@@ -7,6 +7,7 @@ import { type OperationName, operationOf } from '../../contract/operations.js';
 import type { AppCatalog } from '../apps/catalog.js';
 import type { Gpu } from '../devices/gpus.js';
 import type { Job } from '../jobs/job.js';
+import type { JobFiles } from '../jobs/record.js';
 import type { DeviceRequest } from '../jobs/scheduler.js';
 import type { JobService } from '../jobs/service.js';
 import { readForm, type SubmissionForm } from '../uploads/form.js';
@@ -46,6 +47,15 @@ function contentLength(ctx: RouterContext): number | undefined {
   return text === '' ? undefined : Number(text);
 }
 
+/** The paths of files once the directory that they lie in has moved. */
+const moved = (files: JobFiles, from: string, to: string): JobFiles =>
+  Object.fromEntries(
+    Object.entries(files).map(([name, groups]) => [
+      name,
+      groups.map((group) => group.map((file) => path.join(to, path.relative(from, file)))),
+    ]),
+  );
+
 /** Receives one submission; nothing of it stays behind unless it becomes a job. */
 async function receive(
   ctx: RouterContext,
@@ -66,14 +76,15 @@ async function receive(
   await mkdir(incoming, { mode: 0o700 });
   const form = readForm(operationOf(operation), await receiveForm(ctx, incoming, deps.limits));
   const device = deviceRequest(form, deps.gpus);
-  const files = await placeFiles(form.groups, directory.input, deps.limits);
+  const placed = await placeFiles(form.groups, directory.input, deps.limits);
   await rm(incoming, { recursive: true });
-  return slot.accept(
+  directory.create();
+  return await slot.accept(
     {
       app,
       operation,
       values: form.values,
-      files,
+      files: moved(placed, directory.path, slot.place.path),
       device,
       acceptedOptions: form.acceptedOptions,
       idempotencyKey: ctx.get('Idempotency-Key') || null,
