@@ -32,7 +32,7 @@ export async function run(context) {
   const isOurs = ({ args, paths, opened }) =>
     [opened, ...paths, ...args.map(({ path }) => path)].some(
       (path) => path?.startsWith(workload.data) || path?.startsWith('socket') || path?.startsWith('TCP'),
-    ) || args[0]?.path?.endsWith('/witness');
+    );
   const calls = [...callsIn(workload.trace)].filter((call) => isOurs(call) || /^sync/.test(call.name));
   context.count('calls that were recorded', calls.length);
   checkModel(context, workload, calls);

@@ -6,21 +6,20 @@ export class Promises {
   accepted = new Set();
   /** How a job had ended, by what was answered. */
   ends = new Map();
-  /** Jobs whose command had begun. */
+  /** Jobs whose runner had begun: nobody can know then how far the command came. */
   begun = new Set();
 
   /** Takes in one call; returns whether it promised something new. */
-  hear({ name, args }) {
+  hear({ name, args, paths }) {
+    for (const path of paths) {
+      const id = /\/jobs\/([0-9a-f]{12})\/runner\.json$/.exec(path)?.[1];
+      if (id !== undefined && name.startsWith('link')) this.begun.add(id);
+    }
     if (!/^(write|writev|sendmsg|sendto)$/.test(name)) return false;
     const to = args[0]?.path ?? '';
     const before = this.accepted.size + this.ends.size;
-    const text = () => Buffer.concat(args.flatMap(({ bytes }) => bytes ?? [])).toString('latin1');
-    if (to.endsWith('/witness')) {
-      const id = /^start ([0-9a-f]{12})/.exec(text())?.[1];
-      if (id !== undefined) this.begun.add(id);
-    }
     if (!/^(socket|TCP)/.test(to)) return false;
-    const said = text();
+    const said = Buffer.concat(args.flatMap(({ bytes }) => bytes ?? [])).toString('latin1');
     for (const [, id] of said.matchAll(envelopes)) this.accepted.add(id);
     for (const [, id, status] of said.matchAll(finals)) this.ends.set(id, status);
     return this.accepted.size + this.ends.size > before;

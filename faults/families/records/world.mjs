@@ -25,12 +25,12 @@ export class World {
     this.user = user;
   }
 
-  server(environment = {}) {
+  server(environment = {}, grace = 600) {
     return new Server(this.context, {
       dataDirectory: this.data,
       launcher: this.user.launcher,
       environment: { ...this.user.environment, ...environment },
-      flags: ['--cpu-slots', '2', '--grace', '600'],
+      flags: ['--cpu-slots', '2', '--grace', String(grace)],
     });
   }
 
@@ -64,7 +64,7 @@ export class World {
 
   /** A job that is over and removed: it makes the list of such jobs. */
   async #expire() {
-    const server = await this.server().start(['--grace', '1']);
+    const server = await this.server({}, 1).start();
     this.removed = (await this.#submit(server, 'removed', {})).id;
     const isRemoved = async () => (await request(server, `/jobs/${this.removed}`)).status === 410;
     await until('a job is removed', isRemoved, 20_000);
