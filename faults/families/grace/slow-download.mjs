@@ -6,7 +6,7 @@ import { head } from '../../support/multipart.mjs';
 import { Server } from '../../support/server.mjs';
 import { doneJob, removal } from './done-job.mjs';
 
-const grace = 2;
+const grace = 3;
 /** KiB: more than all the buffers between server and client hold, so that a client that does not read stops it. */
 const large = 30_000;
 /** Milliseconds by which a removal may be late. */
@@ -45,7 +45,7 @@ export async function slowDownload(context) {
     }
     checkArchive(context, job, Buffer.concat([bytes, rest.bytes]));
     const took = await removal(server, job.id, ended, grace * 1000 + slack);
-    const isFull = took !== null && took >= grace * 1000 - 300;
+    const isFull = took !== null && took >= grace * 1000 - 1200;
     context.check(
       isFull,
       `A job was removed ${took === null ? 'never' : `after ${(took / 1000).toFixed(1)} s`}, counted from the last byte of its download, with a grace of ${grace} s`,
