@@ -4,6 +4,9 @@ import { getSystemErrorMap } from 'node:util';
 export const errorCode = (cause: unknown): string =>
   cause instanceof Error && 'code' in cause ? String(cause.code) : '';
 
+/** Whether the operating system refused something, with a code of its own. */
+export const isSystemError = (cause: unknown): boolean => cause instanceof Error && 'errno' in cause;
+
 /** Whether a write failed because the disk, or the user's share of it, is full. */
 export const isDiskFull = (cause: unknown): boolean => ['ENOSPC', 'EDQUOT'].includes(errorCode(cause));
 

@@ -6,9 +6,11 @@ export interface ProcessIdentity {
   readonly pid: number;
   /** Clock ticks from the machine's start to the process's; 0 where the system does not tell. */
   readonly startTime: number;
+  /** Of which start of the machine; empty where the system does not tell. */
+  readonly boot: string;
 }
 
-interface ProcessStatus extends ProcessIdentity {
+interface ProcessStatus extends Omit<ProcessIdentity, 'boot'> {
   readonly group: number;
   /** Ended, and waiting only for its parent to notice. */
   readonly isZombie: boolean;
@@ -56,14 +58,25 @@ function isSignalable(pid: number): boolean {
 export const identify = (pid: number): ProcessIdentity => ({
   pid,
   startTime: readStatus(pid)?.startTime ?? 0,
+  boot: thisBoot(),
 });
+
+/** What tells this start of the machine from all others. */
+function thisBoot(): string {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
+  } catch {
+    return '';
+  }
+}
 
 /**
  * Whether that very process still runs.
  * @throws the system's error where that cannot be told
  */
-export function isAlive({ pid, startTime }: ProcessIdentity): boolean {
+export function isAlive({ pid, startTime, boot }: ProcessIdentity): boolean {
   if (!hasProc) return isSignalable(pid);
+  if (boot !== '' && boot !== thisBoot()) return false;
   const status = readStatus(pid);
   return status !== undefined && !status.isZombie && status.startTime === startTime;
 }

@@ -3,11 +3,11 @@ import { accessSync, chmodSync, constants, mkdirSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Packer } from '../archives/packer.js';
-import { errorCode } from '../files/error-code.js';
+import { isSystemError } from '../files/error-code.js';
 import { createApp } from './app.js';
 import { readAllowlist } from './apps/allowlist.js';
 import { AppCatalog } from './apps/catalog.js';
-import { listGpus } from './devices/gpus.js';
+import { GpuInventory } from './devices/gpu-inventory.js';
 import type { Report } from './error-handler.js';
 import { LocalExecutor } from './executors/local.js';
 import { ExpiredJobs } from './jobs/expired.js';
@@ -26,7 +26,7 @@ const farewell = 1000;
 export interface RunningServer {
   /** `http://host:port`. */
   readonly url: string;
-  readonly gpus: number;
+  readonly gpus: GpuInventory;
   readonly recovered: { readonly ended: number; readonly active: number };
   /** How many jobs have not ended. */
   activeJobs(): number;
@@ -85,7 +85,8 @@ export async function serve(settings: ServerSettings, report: Report): Promise<R
   try {
     return await serveFrom(catalog, settings, report);
   } catch (cause) {
-    throw errorCode(cause) === 'ENOSPC' ? unwritable(settings.dataDirectory, cause) : cause;
+    // A fault of the system is one of the disk that the jobs lie on.
+    throw isSystemError(cause) ? unwritable(settings.dataDirectory, cause) : cause;
   }
 }
 
@@ -95,16 +96,17 @@ async function serveFrom(
   report: Report,
 ): Promise<RunningServer> {
   const unlock = lockDataDirectory(settings.dataDirectory);
+  const gpus = new GpuInventory(process.env.CUDA_VISIBLE_DEVICES);
+  const idsOf = () => gpus.current?.map(({ id }) => id) ?? null;
   try {
-    const gpus = await listGpus(process.env.CUDA_VISIBLE_DEVICES);
+    await gpus.start();
+    const scheduler = new Scheduler(idsOf(), settings.cpuSlots);
+    gpus.once('known', () => scheduler.setGpus(idsOf() ?? []));
     const jobs = new JobService({
       store: new JobStore(settings.dataDirectory),
       expired: new ExpiredJobs(settings.dataDirectory, report),
       trash: new Trash(settings.dataDirectory, report),
-      scheduler: new Scheduler(
-        gpus.map(({ id }) => id),
-        settings.cpuSlots,
-      ),
+      scheduler,
       packer: new Packer(),
       executor: new LocalExecutor(jobEnvironment(settings.tokenVariables), killGrace),
       commandFor: (job, grant) => catalog.commandFor(job.request, job.directory, grant),
@@ -133,13 +135,14 @@ async function serveFrom(
     const { address, port, family } = server.address() as AddressInfo;
     return {
       url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`,
-      gpus: gpus.length,
+      gpus,
       recovered,
       activeJobs: () => jobs.active,
       close: async () => {
         // It may be quiet before the last job has ended.
         const quiet = once(server, 'close');
         server.close();
+        gpus.close();
         await jobs.close(settings.onExit);
         closing.abort();
         server.closeIdleConnections();
@@ -150,6 +153,7 @@ async function serveFrom(
       },
     };
   } catch (cause) {
+    gpus.close();
     unlock();
     throw cause;
   }

@@ -10,7 +10,7 @@ import { runnerProgram } from '../../runner/program.js';
 import { type RunEnd, type RunRequest, runFiles } from '../../runner/protocol.js';
 import { terminateGroup, terminateStrays } from '../../runner/terminate.js';
 import type { Executor } from './executor.js';
-import { settleRunEnd } from './run-end.js';
+import { lacksRoom, settleRunEnd } from './run-end.js';
 import { readRunGpus, readRunnerRecord } from './run-files.js';
 
 /** Milliseconds between two looks at a runner that an earlier server started. */
@@ -62,6 +62,9 @@ export class LocalExecutor implements Executor {
   ) {}
 
   async launch(directory: string, request: RunRequest): Promise<void> {
+    if (await lacksRoom(directory)) {
+      throw Object.assign(new Error('The disk has no room for a runner'), { code: 'ENOSPC' });
+    }
     writeJsonFile(runFiles(directory).request, request);
     const child = spawn(process.execPath, [runnerProgram, directory], {
       cwd: directory,
@@ -125,7 +128,7 @@ export class LocalExecutor implements Executor {
    */
   #runner(directory: string): ProcessIdentity | undefined {
     const child = this.#children.get(directory)?.process.pid;
-    if (child !== undefined) return { pid: child, startTime: 0 };
+    if (child !== undefined) return { pid: child, startTime: 0, boot: '' };
     let record: ReturnType<typeof readRunnerRecord>;
     try {
       record = readRunnerRecord(directory);

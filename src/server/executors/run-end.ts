@@ -11,7 +11,8 @@ const runnerNeeds = 64 * 1024;
 const attempts = 20;
 const pause = 500;
 
-async function isDiskFull(directory: string): Promise<boolean> {
+/** Whether a runner could not write there what it must. */
+export async function lacksRoom(directory: string): Promise<boolean> {
   try {
     const { bavail, bsize } = await statfs(directory);
     return bavail * bsize < runnerNeeds;
@@ -25,7 +26,7 @@ async function reasonForSilence(directory: string): Promise<string> {
   if (lstatSync(directory, { throwIfNoEntry: false }) === undefined) {
     return "The job's directory was removed while it ran; what it had started was ended";
   }
-  if (await isDiskFull(directory)) {
+  if (await lacksRoom(directory)) {
     return "The runner of this job could not write: the server's disk is full";
   }
   return 'The runner of this job was killed; what it had started was ended with it';

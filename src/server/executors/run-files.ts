@@ -5,7 +5,11 @@ import { maxEndBytes, type RunEnd, type RunnerRecord, runFiles } from '../../run
 /** Longest `run.json` and `runner.json` that are read, in bytes. */
 const maxBytes = 64 << 20;
 
-const identity = z.object({ pid: z.number().int().positive(), startTime: z.number().min(0) });
+const identity = z.object({
+  pid: z.number().int().positive(),
+  startTime: z.number().min(0),
+  boot: z.string().default(''),
+});
 
 const runnerRecord = z.object({
   runner: identity,

@@ -51,6 +51,14 @@ export class ExpiredJobs {
     return this.#times.get(id);
   }
 
+  #rewrite(): void {
+    try {
+      writeTextFile(this.#file, [...this.#times].map(([id, time]) => `${id} ${time}\n`).join(''));
+    } catch (cause) {
+      this.report('The list of expired jobs could not be shortened', cause);
+    }
+  }
+
   /** Reads the newest entries, and shortens a file that has grown to twice of them. */
   #load(): void {
     const file = openOwnFile(this.#file, constants.O_RDONLY);
@@ -67,9 +75,8 @@ export class ExpiredJobs {
       const [, id = '', time = ''] = linePattern.exec(line) ?? [];
       if (id !== '') this.#times.set(id, time);
     }
+    // A line that a crash cut would swallow the beginning of the next one.
     const isTorn = text !== '' && !text.endsWith('\n');
-    if (size > 2 * remembered * lineBytes || isTorn) {
-      writeTextFile(this.#file, [...this.#times].map(([id, time]) => `${id} ${time}\n`).join(''));
-    }
+    if (isTorn || size > 2 * remembered * lineBytes) this.#rewrite();
   }
 }

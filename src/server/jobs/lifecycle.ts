@@ -183,7 +183,7 @@ export class Lifecycle {
       await job.finish('error', error);
       return;
     }
-    await this.#pack();
+    await this.#whenThereIsRoom(() => this.#pack());
     await job.finish('done', null);
   }
 

@@ -1,12 +1,8 @@
-import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { lstatSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import { promisify } from 'node:util';
 import { errorCode } from '../../files/error-code.js';
-
-const run = promisify(execFile);
 
 /** What lies in the trash under a name of ours: a job's id, and what keeps two of one id apart. */
 const trashName = /^[0-9a-f]{12}\.[0-9a-f]{8}$/;
@@ -54,8 +50,12 @@ export class Trash {
 
   /** Goes on with what earlier servers could not remove, or did not get to. */
   empty(): void {
-    for (const name of readdirSync(this.#directory)) {
-      if (trashName.test(name)) void this.#remove(path.join(this.#directory, name));
+    try {
+      for (const name of readdirSync(this.#directory)) {
+        if (trashName.test(name)) void this.#remove(path.join(this.#directory, name));
+      }
+    } catch (cause) {
+      this.report(`${this.#directory} could not be looked into`, cause);
     }
   }
 
@@ -89,23 +89,17 @@ export class Trash {
  */
 async function removeTree(directory: string): Promise<void> {
   if (process.platform === 'linux') {
-    const remove = () => run('rm', ['-rf', '--one-file-system', '--', directory]);
-    try {
-      await remove();
-    } catch (first) {
-      await run('chmod', ['-R', 'u+rwX', '--', directory]).catch(() => {});
-      await remove().catch((second) => {
-        throw describe(second ?? first);
-      });
+    // Imported with the first removal, to keep the start fast.
+    const { execa } = await import('execa');
+    const remove = () => execa('rm', ['-rf', '--one-file-system', '--', directory], { reject: false });
+    let end = await remove();
+    if (end.failed) {
+      await execa('chmod', ['-R', 'u+rwX', '--', directory], { reject: false });
+      end = await remove();
     }
+    if (end.failed) throw new Error(end.stderr?.split('\n').slice(0, 3).join('; ') || end.message);
   } else {
     await rm(directory, { recursive: true, force: true, maxRetries: 3 });
   }
   if (lstatSync(directory, { throwIfNoEntry: false })) throw new Error('some of it is still there');
-}
-
-/** What `rm` said, its first lines. */
-function describe(cause: unknown): unknown {
-  const text = cause instanceof Error && 'stderr' in cause ? String(cause.stderr) : '';
-  return text === '' ? cause : new Error(text.split('\n').slice(0, 3).join('; '), { cause });
 }

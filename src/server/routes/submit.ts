@@ -5,7 +5,7 @@ import { ServiceError } from '../../contract/errors.js';
 import { jobEnvelope } from '../../contract/job.js';
 import { type OperationName, operationOf } from '../../contract/operations.js';
 import type { AppCatalog } from '../apps/catalog.js';
-import type { Gpu } from '../devices/gpus.js';
+import type { Gpu, GpuInventory } from '../devices/gpu-inventory.js';
 import type { Job } from '../jobs/job.js';
 import type { JobFiles } from '../jobs/record.js';
 import type { DeviceRequest } from '../jobs/scheduler.js';
@@ -20,14 +20,18 @@ import { unknownGpus } from './system.js';
 export interface SubmitDeps {
   readonly catalog: AppCatalog;
   readonly jobs: JobService;
-  readonly gpus: readonly Gpu[];
+  readonly gpus: GpuInventory;
   readonly limits: UploadLimits;
 }
 
-/** Where the job may run (interface.md, Submission: `gpu`). */
-function deviceRequest({ values, given }: SubmissionForm, gpus: readonly Gpu[]): DeviceRequest {
+/**
+ * Where the job may run (interface.md, Submission: `gpu`).
+ * @param gpus null while they are not known: a job that wants one waits until they are, and is checked then
+ */
+function deviceRequest({ values, given }: SubmissionForm, gpus: readonly Gpu[] | null): DeviceRequest {
   const ids = values.gpu as readonly number[] | undefined;
   if (ids) {
+    if (gpus === null) return { kind: 'gpus', ids };
     if (gpus.length === 0) {
       throw new ServiceError(
         'noGpu',
@@ -38,7 +42,7 @@ function deviceRequest({ values, given }: SubmissionForm, gpus: readonly Gpu[]):
     if (unknown.length > 0) throw unknownGpus(unknown, gpus);
     return { kind: 'gpus', ids };
   }
-  const isCpu = given.has('cpu') || gpus.length === 0;
+  const isCpu = given.has('cpu') || gpus?.length === 0;
   return isCpu ? { kind: 'cpu', workers: Number(values.cpu) } : { kind: 'anyGpu' };
 }
 
@@ -75,7 +79,7 @@ async function receive(
   const incoming = path.join(directory.path, 'Incoming');
   await mkdir(incoming, { mode: 0o700 });
   const form = readForm(operationOf(operation), await receiveForm(ctx, incoming, deps.limits));
-  const device = deviceRequest(form, deps.gpus);
+  const device = deviceRequest(form, deps.gpus.current);
   const placed = await placeFiles(form.groups, directory.input, deps.limits);
   await rm(incoming, { recursive: true });
   directory.create();
