@@ -16,7 +16,7 @@ export async function run(context) {
     gpus: lanes,
     flags: ['--grace', '600'],
   }).start();
-  const all = Array.from({ length: times(context.rounds, 2) }, () =>
+  const all = Array.from({ length: times(context.rounds, 1) }, () =>
     random.shuffle([...Object.keys(attacks), ...Object.keys(attacks).slice(0, 2)]),
   ).flat();
   const lane = async (gpu) => {
@@ -34,6 +34,6 @@ export async function run(context) {
   } finally {
     await server.close();
   }
-  const stops = random.shuffle(Object.keys(attacks)).slice(0, times(context.rounds, 4));
+  const stops = random.shuffle(Object.keys(attacks)).slice(0, times(context.rounds, 3));
   await Promise.all(stops.map((what) => stopCase(context, what)));
 }

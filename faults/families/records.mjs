@@ -9,7 +9,7 @@ import { failedReading } from './records/failed-reading.mjs';
 import { underRunners } from './records/under-runners.mjs';
 import { World } from './records/world.mjs';
 
-const casesInTenRounds = 14;
+const casesInTenRounds = 12;
 
 export async function run(context) {
   const user = unprivileged(context);

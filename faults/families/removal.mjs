@@ -26,6 +26,6 @@ export async function run(context) {
       await context.attempt(`The removal of a job with ${each.what}`, () => removalCase(context, user, each));
     }
   };
-  await Promise.all([lane(), lane(), lane()]);
+  await Promise.all([lane(), lane(), lane(), lane()]);
   await failedStarts(context, user);
 }

@@ -7,6 +7,8 @@ import { doneJob, removal } from './done-job.mjs';
 
 const grace = 4;
 const slack = 8000;
+/** Least milliseconds until a removal, as this client sees it: on a busy machine it hears late of a job's end. */
+const least = (grace * 1000) / 2;
 
 /** HEAD, a jump of the wall clock, GET; and each job is removed one grace after its end, as a clock on the wall runs. */
 export async function clockJump(context, seconds) {
@@ -42,14 +44,14 @@ export async function clockJump(context, seconds) {
       [fetched, got],
     ]) {
       const took = await removal(server, id, since, grace * 1000 + slack);
-      const isDue = took !== null && took >= grace * 1000 - 500;
+      const isDue = took !== null && took >= least;
       const says = took === null ? 'was not removed' : `was removed after ${(took / 1000).toFixed(1)} s`;
       context.check(isDue, `After ${jump} a job with a grace of ${grace} s ${says}`);
     }
     // A job of after the jump has its grace like any other.
     const late = await doneJob(context, server);
     const took = await removal(server, late.id, performance.now(), grace * 1000 + slack);
-    const isDue = took !== null && took >= grace * 1000 - 1000;
+    const isDue = took !== null && took >= least;
     context.check(isDue, `A job of after ${jump} was removed after ${took?.toFixed(0) ?? 'too many'} ms`);
   } finally {
     await server.close();

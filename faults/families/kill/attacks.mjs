@@ -1,4 +1,5 @@
-import { readFileSync, renameSync, rmSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { isRunning } from '../../support/processes.mjs';
 
@@ -6,7 +7,13 @@ const signal = (pids, name) => {
   for (const pid of pids) if (isRunning(pid)) process.kill(pid, name);
 };
 
-const remove = ({ directory }) => rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+/** As `rm -r` does, again where a file was made meanwhile. */
+function remove({ directory }) {
+  for (let tries = 0; existsSync(directory) && tries < 100; tries += 1) {
+    spawnSync('rm', ['-rf', directory], { stdio: 'ignore' });
+  }
+}
+
 const removeOne =
   (name) =>
   ({ directory }) =>

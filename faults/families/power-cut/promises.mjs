@@ -10,10 +10,11 @@ export class Promises {
   begun = new Set();
 
   /** Takes in one call; returns whether it promised something new. */
-  hear({ name, args, paths }) {
-    for (const path of paths) {
+  hear({ name, args, paths, opened = '', given }) {
+    const made = given.includes('O_CREAT') ? [opened] : /^(link|rename)/.test(name) ? paths : [];
+    for (const path of made) {
       const id = /\/jobs\/([0-9a-f]{12})\/runner\.json$/.exec(path)?.[1];
-      if (id !== undefined && name.startsWith('link')) this.begun.add(id);
+      if (id !== undefined) this.begun.add(id);
     }
     if (!/^(write|writev|sendmsg|sendto)$/.test(name)) return false;
     const to = args[0]?.path ?? '';

@@ -9,7 +9,7 @@ import { materialise, survivors } from './survivors.mjs';
 
 async function checkJob(context, server, job, promises, when) {
   const { id, fate } = job;
-  const promised = promises.ends.get(id);
+  const promised = promises.ends.get(job.recorded);
   const answer = await request(server, `/jobs/${id}`);
   if (answer.status !== 200) {
     const what = promised === undefined ? 'was accepted' : `was answered as ${promised}`;
@@ -25,7 +25,7 @@ async function checkJob(context, server, job, promises, when) {
       isSame,
       `Job ${id} was ${promised} before a power cut and is ${status} after it: ${error} (${when})`,
     );
-  } else if (!promises.begun.has(id)) {
+  } else if (!promises.begun.has(job.recorded)) {
     const end = fate === 'error' ? 'error' : 'done';
     context.check(
       status === end,
@@ -49,8 +49,11 @@ export async function replay(context, { jobs, data }, calls, count, random) {
   }
   const state = survivors(model, random);
   const when = `after call ${count} of ${calls.length}, with ${state.what}`;
-  const directory = path.join(context.scratch, `cut-${String(context.serial()).padStart(6, '0')}`);
-  materialise(state, data, directory);
+  const serial = context.serial();
+  const directory = path.join(context.scratch, `cut-${String(serial).padStart(6, '0')}`);
+  // Ids of this replay's own: a server looks for what is left of its jobs by their ids, on the whole machine.
+  const idOf = (recorded) => `${serial.toString(16).padStart(4, '0')}${recorded.slice(4)}`;
+  materialise(state, directory, [[data, directory], ...[...jobs.keys()].map((id) => [id, idOf(id)])]);
   context.count(`a power cut that leaves ${state.what.split(', ')[0]}`);
   const server = new Server(context, {
     dataDirectory: directory,
@@ -60,7 +63,10 @@ export async function replay(context, { jobs, data }, calls, count, random) {
   try {
     server.spawn();
     await server.listening(15_000);
-    for (const id of promises.accepted) await checkJob(context, server, jobs.get(id), promises, when);
+    for (const id of promises.accepted) {
+      const job = { ...jobs.get(id), id: idOf(id), recorded: id };
+      await checkJob(context, server, job, promises, when);
+    }
   } catch (cause) {
     context.violation(`A server after a power cut (${when}): ${cause.message}`);
   } finally {

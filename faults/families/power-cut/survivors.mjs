@@ -52,16 +52,20 @@ export function survivors(model, random) {
   return { what: `${which}, ${what}`, tree, root: model.root, contentOf };
 }
 
-/** Writes a state to a directory. `base` is where the tree was: records that hold its path get the new one. */
-export function materialise({ tree, root, contentOf }, base, directory) {
+/**
+ * Writes a state to a directory. `changed` are texts in names and contents and what they become: the path that the
+ * tree had, and the ids of its jobs.
+ */
+export function materialise({ tree, root, contentOf }, directory, changed) {
+  const change = (text) => changed.reduce((left, [from, to]) => left.replaceAll(from, to), text);
   const write = (node, at) => {
     mkdirSync(at, { mode: 0o700 });
     for (const [name, child] of tree.get(node) ?? []) {
-      const file = path.join(at, name);
+      const file = path.join(at, change(name));
       if (child.kind === 'directory') write(child, file);
       else if (child.kind === 'link') symlinkSync(child.target, file);
       else {
-        const text = contentOf(child).toString('latin1').replaceAll(base, directory);
+        const text = change(contentOf(child).toString('latin1'));
         writeFileSync(file, text, { encoding: 'latin1', mode: 0o600 });
       }
     }

@@ -16,7 +16,7 @@ const closed = (mode) => ({
  * server's user may do removes the job's directory until `free`.
  */
 export function hindrances(rounds) {
-  const count = rounds >= 10 ? 100_000 : 5000;
+  const count = rounds >= 30 ? 100_000 : rounds >= 10 ? 20_000 : 5000;
   const all = [
     closed(0o555),
     closed(0o000),

@@ -101,7 +101,7 @@ export async function removalCase(context, user, { what, steps, block, free, isA
     const base = context.random.pick(['output', 'workspace']);
     const id = await plant(context, server, home, steps(base));
     const directory = path.join(server.jobDirectory(id), base === 'output' ? 'Output' : 'Workspace');
-    await ended(server, id, 40_000).catch(async () => {
+    await ended(server, id, 120_000).catch(async () => {
       context.violation(`A job with ${what} does not end: it is ${(await job(server, id)).status}`);
     });
     if (block !== undefined) {
