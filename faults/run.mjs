@@ -7,9 +7,15 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Context } from './context.mjs';
 import * as disk from './families/disk.mjs';
+import * as grace from './families/grace.mjs';
 import * as input from './families/input.mjs';
+import * as kill from './families/kill.mjs';
 import * as load from './families/load.mjs';
+import * as names from './families/names.mjs';
 import * as network from './families/network.mjs';
+import * as powerCut from './families/power-cut.mjs';
+import * as records from './families/records.mjs';
+import * as removal from './families/removal.mjs';
 import * as runnerDeath from './families/runner-death.mjs';
 import * as secrets from './families/secrets.mjs';
 import * as serverDeath from './families/server-death.mjs';
@@ -19,14 +25,14 @@ import { table } from './table.mjs';
 
 /** Two lanes that take about as long as each other: most of a fault's time is waiting. */
 const lanes = [
-  { 'server-death': serverDeath, 'runner-death': runnerDeath, disk },
-  { network, input, load, secrets },
+  { 'server-death': serverDeath, 'runner-death': runnerDeath, disk, records, 'power-cut': powerCut, names },
+  { network, input, load, secrets, kill, grace, removal },
 ];
 const families = Object.assign({}, ...lanes);
 // An interrupted run goes through its exit, where its servers and disks are taken down.
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(130));
-const names = Object.keys(families);
-const options = readOptions(names, process.argv.slice(2));
+const all = Object.keys(families);
+const options = readOptions(all, process.argv.slice(2));
 const root = mkdtempSync(path.join(tmpdir(), 'remote-app-faults-'));
 const figures = new Map();
 const began = performance.now();
@@ -59,7 +65,7 @@ async function inTurn(chosen) {
   }
 }
 
-await (options.serial ? inTurn(names) : Promise.all(lanes.map((lane) => inTurn(Object.keys(lane)))));
+await (options.serial ? inTurn(all) : Promise.all(lanes.map((lane) => inTurn(Object.keys(lane)))));
 
 const violations = [...contexts.values()].reduce((sum, each) => sum + each.violations.length, 0);
 console.log(table([...contexts.values()], figures).join('\n'));
