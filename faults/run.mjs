@@ -10,6 +10,7 @@ import * as disk from './families/disk.mjs';
 import * as input from './families/input.mjs';
 import * as load from './families/load.mjs';
 import * as network from './families/network.mjs';
+import * as requests from './families/requests.mjs';
 import * as runnerDeath from './families/runner-death.mjs';
 import * as secrets from './families/secrets.mjs';
 import * as serverDeath from './families/server-death.mjs';
@@ -20,7 +21,7 @@ import { table } from './table.mjs';
 /** Two lanes that take about as long as each other: most of a fault's time is waiting. */
 const lanes = [
   { 'server-death': serverDeath, 'runner-death': runnerDeath, disk },
-  { network, input, load, secrets },
+  { network, input, load, secrets, requests },
 ];
 const families = Object.assign({}, ...lanes);
 // An interrupted run goes through its exit, where its servers and disks are taken down.

@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isRunning, jobProcesses, memoryOf } from './processes.mjs';
-import { until } from './until.mjs';
+import { patience, until } from './until.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 
@@ -20,6 +20,9 @@ const keptOutput = 1 << 20;
 
 /** What Node says of a program that forgets something: a file that was never closed, a rejection nobody awaits. */
 const forgotten = /^.*(Closing file descriptor|Unhandled|MaxListenersExceeded|Possible .* leak).*$/im;
+
+/** The error that ended a program, without the source that Node prints above it and the stack below. */
+const lastWords = (stderr) => /^\w*Error.*$/m.exec(stderr)?.[0].slice(0, 500) ?? stderr.slice(-500);
 
 /** Servers that run: a harness that is broken off leaves none behind. */
 const running = new Set();
@@ -42,7 +45,8 @@ export class Server {
 
   /**
    * @param context of the family; takes the figures and the violations
-   * @param options dataDirectory, apps, flags, gpus, token, environment, launcher (words put before the command)
+   * @param options dataDirectory, apps, flags, gpus, token, environment, launcher (words put before the command),
+   * stderr (a file descriptor, where nobody here is to read it)
    */
   constructor(context, options) {
     this.context = context;
@@ -107,39 +111,50 @@ export class Server {
         ...(this.token === null ? {} : { SERVICE_API_TOKEN: this.token }),
         ...environment,
       },
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', this.#options.stderr ?? 'pipe'],
     });
     running.add(child);
     child.once('exit', () => running.delete(child));
     child.stdout.on('data', (chunk) => {
       this.stdout += chunk;
     });
-    child.stderr.on('data', (chunk) => {
+    child.stderr?.on('data', (chunk) => {
       this.stderr = (this.stderr + chunk).slice(-keptOutput);
     });
     child.once('exit', (code, signal) => {
       if (this.#isEndedByUs || this.mayEnd) return;
-      this.death = `exit code ${code}, signal ${signal}: ${this.stderr.slice(-2000)}`;
+      this.death = `exit code ${code}, signal ${signal}: ${lastWords(this.stderr)}`;
       this.context.violation(`The server ended by itself: ${this.death}`);
     });
     this.#child = child;
     return child;
   }
 
-  async listening() {
+  async listening(limit = patience) {
     const child = this.#child;
-    this.url = await until('the server listens', () => {
-      if (child.exitCode !== null || child.signalCode !== null) {
-        throw new Error(`serve ended (${child.exitCode ?? child.signalCode}): ${this.stderr.slice(-2000)}`);
-      }
-      return /^Listening on (http:\S+)$/m.exec(this.stdout)?.[1];
-    });
+    this.url = await until(
+      'the server listens',
+      () => {
+        if (child.exitCode !== null || child.signalCode !== null) {
+          throw new Error(`serve ended (${child.exitCode ?? child.signalCode}): ${this.stderr.slice(-2000)}`);
+        }
+        return /^Listening on (http:\S+)$/m.exec(this.stdout)?.[1];
+      },
+      limit,
+    );
   }
 
   async start(flags = []) {
     this.spawn(flags);
     await this.listening();
     return this;
+  }
+
+  /** Starts it again where it has ended by itself, of which the violation has told already. */
+  async revive() {
+    if (this.death === null) return;
+    this.death = null;
+    await this.start();
   }
 
   /** As a crash: it gets to do nothing more. */
