@@ -9,7 +9,10 @@ import { Context } from './context.mjs';
 import * as disk from './families/disk.mjs';
 import * as input from './families/input.mjs';
 import * as load from './families/load.mjs';
+import * as lock from './families/lock.mjs';
 import * as network from './families/network.mjs';
+import * as nvidiaSmi from './families/nvidia-smi.mjs';
+import * as ownProcess from './families/process.mjs';
 import * as requests from './families/requests.mjs';
 import * as runnerDeath from './families/runner-death.mjs';
 import * as secrets from './families/secrets.mjs';
@@ -20,8 +23,8 @@ import { table } from './table.mjs';
 
 /** Two lanes that take about as long as each other: most of a fault's time is waiting. */
 const lanes = [
-  { 'server-death': serverDeath, 'runner-death': runnerDeath, disk },
-  { network, input, load, secrets, requests },
+  { 'server-death': serverDeath, 'runner-death': runnerDeath, disk, 'nvidia-smi': nvidiaSmi, lock },
+  { network, input, load, secrets, requests, process: ownProcess },
 ];
 const families = Object.assign({}, ...lanes);
 // An interrupted run goes through its exit, where its servers and disks are taken down.

@@ -59,6 +59,10 @@ export class Server {
     return this.#child?.pid ?? 0;
   }
 
+  get isAlive() {
+    return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
   get jobsDirectory() {
     return path.join(this.dataDirectory, 'jobs');
   }
