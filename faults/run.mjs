@@ -6,8 +6,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Context } from './context.mjs';
+import * as browser from './families/browser.mjs';
 import * as disk from './families/disk.mjs';
 import * as input from './families/input.mjs';
+import * as leaks from './families/leaks.mjs';
 import * as load from './families/load.mjs';
 import * as lock from './families/lock.mjs';
 import * as network from './families/network.mjs';
@@ -24,7 +26,7 @@ import { table } from './table.mjs';
 /** Two lanes that take about as long as each other: most of a fault's time is waiting. */
 const lanes = [
   { 'server-death': serverDeath, 'runner-death': runnerDeath, disk, 'nvidia-smi': nvidiaSmi, lock },
-  { network, input, load, secrets, requests, process: ownProcess },
+  { network, input, load, secrets, requests, process: ownProcess, browser, leaks },
 ];
 const families = Object.assign({}, ...lanes);
 // An interrupted run goes through its exit, where its servers and disks are taken down.
