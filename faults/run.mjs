@@ -19,6 +19,7 @@ import * as requests from './families/requests.mjs';
 import * as runnerDeath from './families/runner-death.mjs';
 import * as secrets from './families/secrets.mjs';
 import * as serverDeath from './families/server-death.mjs';
+import * as strangeServer from './families/strange-server.mjs';
 import * as terminal from './families/terminal.mjs';
 import { readOptions } from './options.mjs';
 import { Random } from './support/random.mjs';
@@ -26,7 +27,14 @@ import { table } from './table.mjs';
 
 /** Two lanes that take about as long as each other: most of a fault's time is waiting. */
 const lanes = [
-  { 'server-death': serverDeath, 'runner-death': runnerDeath, disk, 'nvidia-smi': nvidiaSmi, lock },
+  {
+    'server-death': serverDeath,
+    'runner-death': runnerDeath,
+    disk,
+    'nvidia-smi': nvidiaSmi,
+    lock,
+    'strange-server': strangeServer,
+  },
   { network, input, load, secrets, requests, process: ownProcess, browser, leaks, terminal },
 ];
 const families = Object.assign({}, ...lanes);
