@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Context } from './context.mjs';
 import * as browser from './families/browser.mjs';
+import * as descriptors from './families/descriptors.mjs';
 import * as disk from './families/disk.mjs';
 import * as input from './families/input.mjs';
 import * as leaks from './families/leaks.mjs';
@@ -35,7 +36,7 @@ const lanes = [
     lock,
     'strange-server': strangeServer,
   },
-  { network, input, load, secrets, requests, process: ownProcess, browser, leaks, terminal },
+  { network, input, load, secrets, requests, process: ownProcess, browser, leaks, terminal, descriptors },
 ];
 const families = Object.assign({}, ...lanes);
 // An interrupted run goes through its exit, where its servers and disks are taken down.
