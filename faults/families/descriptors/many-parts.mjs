@@ -36,7 +36,10 @@ async function upload(context, what, body, { allowed, launcher = [], maxCpu = cp
   try {
     const answer = await within('an answer', pour(server, pieces(body)), answerBound).catch(() => null);
     const took = cpuOf(server.pid) - before;
-    const said = answer === null ? `nothing within ${answerBound / 1000} s` : `${answer.status}: ${answer.body.slice(0, 200)}`;
+    const said =
+      answer === null
+        ? `nothing within ${answerBound / 1000} s`
+        : `${answer.status}: ${answer.body.slice(0, 200)}`;
     context.check(allowed.includes(answer?.status), `${what} were answered with ${said}`);
     context.check(took <= maxCpu, `${what} took ${took.toFixed(1)} s of the server's CPU`);
   } finally {

@@ -6,7 +6,7 @@ import { SmallDisk } from '../../support/tmpfs.mjs';
 import { until } from '../../support/until.mjs';
 
 const mebibyte = 2 ** 20;
-const memoryBound = 600 * mebibyte;
+const memoryBound = 400 * mebibyte;
 /** Milliseconds in which a small result is packed beside giants. */
 const smallBound = 20_000;
 
@@ -33,13 +33,13 @@ async function watched(server, id) {
 
 export const results = {
   /** Packed, and packed again by the server after: each with bounded memory, and not for ever. */
-  async 'a result of 120,000 files'(context) {
+  async 'a result of 70,000 files'(context) {
     const server = await new Server(context, { apps: [apps.rogue], flags: ['--cpu-slots', '8'] }).start();
     const check = (what, { view, most }) => {
-      context.highest('memory of packing 120,000 files', most, 'bytes');
-      context.check(view.status === 'done', `A result of 120,000 files became ${view.status}: ${view.error}`);
+      context.highest('memory of packing 70,000 files', most, 'bytes');
+      context.check(view.status === 'done', `A result of 70,000 files became ${view.status}: ${view.error}`);
       const taken = (most / mebibyte).toFixed(0);
-      context.check(most <= memoryBound, `Packing 120,000 files ${what} took ${taken} MiB of memory`);
+      context.check(most <= memoryBound, `Packing 70,000 files ${what} took ${taken} MiB of memory`);
     };
     try {
       const id = await start(server, 'crumbs');
