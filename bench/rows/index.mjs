@@ -2,6 +2,7 @@ import { rows as cliStart } from './cli-start.mjs';
 import { rows as download } from './download.mjs';
 import { rows as extract } from './extract.mjs';
 import { rows as firstLine } from './first-line.mjs';
+import { rows as fsyncPrice } from './fsync-price.mjs';
 import { rows as jobThroughput } from './job-throughput.mjs';
 import { rows as lineDelay } from './line-delay.mjs';
 import { rows as liveLogs } from './live-logs.mjs';
@@ -24,6 +25,7 @@ export const rows = [
   ...lineDelay,
   ...firstLine,
   ...jobThroughput,
+  ...fsyncPrice,
   ...pack,
   ...download,
   ...extract,

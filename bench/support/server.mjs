@@ -71,7 +71,8 @@ export class Server {
 
   /** Resolves when no job directory is left, so that one measurement's removals do not run into the next. */
   async emptied() {
-    while (readdirSync(path.join(this.dataDirectory, 'jobs')).length > 0) await delay(20);
+    const isEmpty = (name) => readdirSync(path.join(this.dataDirectory, name)).length === 0;
+    while (!['jobs', 'trash'].every(isEmpty)) await delay(20);
   }
 
   stop() {

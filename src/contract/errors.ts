@@ -40,6 +40,7 @@ export const errorKinds = {
   tooManyStreams: { status: 429, exit: exitCodes.busy, retryAfter: 5 },
   internal: { status: 500, exit: exitCodes.failed },
   noGpu: { status: 503, exit: exitCodes.busy, retryAfter: 60 },
+  gpusUnknown: { status: 503, exit: exitCodes.busy, retryAfter: 10 },
   shuttingDown: { status: 503, exit: exitCodes.busy, retryAfter: 10 },
   diskFull: { status: 507, exit: exitCodes.busy },
 } as const satisfies Record<string, ErrorKind>;

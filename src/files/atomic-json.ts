@@ -1,58 +1,65 @@
-import {
-  closeSync,
-  ftruncateSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import path from 'node:path';
 import { errorCode } from './error-code.js';
+import { openDirectory } from './own-file.js';
+import { syncDirectory } from './sync.js';
+
+const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
 /**
- * Replaces a JSON file so that a reader, or a crash, sees the old text or the new one and never half of it.
- * Synchronous: a state change is on disk before anything acts upon it.
+ * Replaces a text file so that a reader, a crash or a power cut leaves the old text or the new one and never half of
+ * it. The new name itself survives a power cut only after `syncDirectory`.
  */
-export function writeJsonFile(path: string, value: unknown): void {
-  const partial = `${path}.${process.pid}.partial`;
+export function writeTextFile(file: string, text: string): void {
+  using directory = openDirectory(path.dirname(file));
+  const target = path.join(directory.path, path.basename(file));
+  const partial = `${target}.${process.pid}.partial`;
+  // What a job planted under this name is not written through.
+  rmSync(partial, { recursive: true, force: true });
   try {
-    writeFileSync(partial, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
-    renameSync(partial, path);
+    const descriptor = openSync(partial, 'wx', 0o600);
+    try {
+      writeFileSync(descriptor, text);
+      fsyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+    renameSync(partial, target);
   } catch (cause) {
     rmSync(partial, { force: true });
     throw cause;
   }
 }
 
-/** Bytes set aside for a JSON file that must be writable on a full disk. */
-const reservedBytes = 4096;
+/** `writeTextFile` with a value as JSON. */
+export const writeJsonFile = (file: string, value: unknown): void => writeTextFile(file, jsonText(value));
 
 /**
- * Sets room aside for a small JSON file, so that it can be written when the disk is full by then.
- * @returns what writes it, once; the text must not be longer than 4096 bytes
+ * `writeJsonFile` without holding up the event loop, and with a name that survives a power cut when the promise resolves.
+ * Two calls for one file must follow one another.
  */
-export function reserveJsonFile(path: string): (value: unknown) => void {
-  const partial = `${path}.reserved`;
-  writeFileSync(partial, ' '.repeat(reservedBytes), { mode: 0o600 });
-  return (value) => {
-    const text = Buffer.from(`${JSON.stringify(value, null, 2)}\n`);
-    // Opened without truncating: the blocks it has are the blocks it needs.
-    const file = openSync(partial, 'r+');
-    try {
-      writeSync(file, text);
-      ftruncateSync(file, text.length);
-    } finally {
-      closeSync(file);
-    }
-    renameSync(partial, path);
-  };
+export async function saveJsonFile(file: string, value: unknown): Promise<void> {
+  using directory = openDirectory(path.dirname(file));
+  const target = path.join(directory.path, path.basename(file));
+  const partial = `${target}.${process.pid}.partial`;
+  rmSync(partial, { recursive: true, force: true });
+  try {
+    await using handle = await open(partial, 'wx', 0o600);
+    await handle.writeFile(jsonText(value));
+    await handle.sync();
+    renameSync(partial, target);
+    syncDirectory(directory.path);
+  } catch (cause) {
+    rmSync(partial, { force: true });
+    throw cause;
+  }
 }
 
-/** Reads a JSON file; undefined where there is none. */
-export function readJsonFile(path: string): unknown {
+/** Reads a JSON file of this user's own; undefined where there is none. */
+export function readJsonFile(file: string): unknown {
   try {
-    return JSON.parse(readFileSync(path, 'utf8'));
+    return JSON.parse(readFileSync(file, 'utf8'));
   } catch (cause) {
     if (errorCode(cause) === 'ENOENT') return undefined;
     throw cause;

@@ -1,5 +1,7 @@
-import { closeSync, fstatSync, ftruncateSync, openSync, writeSync } from 'node:fs';
+import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, writeSync } from 'node:fs';
 import { servicePrefix } from '../contract/log-stream.js';
+import { faultWithoutPath } from '../files/error-code.js';
+import { openOwnFile } from '../files/own-file.js';
 
 /** Characters of output past the limit that are kept: the end of a log is where the error stands. */
 const tailLength = 64 * 1024;
@@ -7,6 +9,8 @@ const tailLength = 64 * 1024;
 /**
  * The log of a job, bounded: whole lines up to `maxBytes`, then nothing until the end, then how much was left
  * out, then the last lines. Writes are synchronous: a program that prints faster than the disk takes it waits.
+ * Lines that the disk does not take are left out, and a note takes their place when it has room again: a full disk
+ * ends no command.
  */
 export class LogFile {
   readonly #fd: number;
@@ -14,36 +18,47 @@ export class LogFile {
   #omitted = 0;
   #tail: string[] = [];
   #tailLength = 0;
+  #lostLines = 0;
+  #fault = '';
 
-  /** @throws the system's error where the file cannot be opened */
+  /** @throws NotOurFile, or the system's error, where the file cannot be opened */
   constructor(
     path: string,
     private readonly maxBytes: number,
   ) {
-    this.#fd = openSync(path, 'a', 0o600);
+    this.#fd = openOwnFile(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT);
     this.#size = fstatSync(this.#fd).size;
   }
 
-  /** @throws the system's error (a full disk), after which the log holds whole lines alone */
+  /** Lines that are in the log neither themselves nor as a note. */
+  get lostLines(): number {
+    return this.#lostLines;
+  }
+
   append(lines: readonly string[]): void {
     if (lines.length === 0) return;
     if (this.#omitted === 0) {
       const bytes = Buffer.from(`${lines.join('\n')}\n`);
       if (this.#size + bytes.length <= this.maxBytes) {
-        this.#write(bytes);
+        this.#write(bytes, lines.length);
         return;
       }
     }
     this.#keepTail(lines);
   }
 
+  /** Writes what is left to write, and makes it survive a power cut. */
   close(): void {
     try {
       if (this.#omitted > 0) {
         const omitted = this.#omitted - this.#tail.length;
         const note = `${servicePrefix}Log limit of ${this.maxBytes} bytes reached: ${omitted} lines left out here`;
-        this.#write(Buffer.from(`${[note, ...this.#tail].join('\n')}\n`));
+        this.#write(Buffer.from(`${[note, ...this.#tail].join('\n')}\n`), this.#tail.length);
       }
+      this.#write(Buffer.alloc(0), 0);
+      fsyncSync(this.#fd);
+    } catch {
+      // The job's end is worth more than the last bytes of its log.
     } finally {
       closeSync(this.#fd);
     }
@@ -63,14 +78,32 @@ export class LogFile {
     if (drop > 0) this.#tail = this.#tail.slice(drop);
   }
 
-  #write(bytes: Buffer): void {
+  #write(bytes: Buffer, lines: number): void {
+    const note = this.#lostLines === 0 ? '' : this.#lostNote();
+    const whole = note === '' ? bytes : Buffer.concat([Buffer.from(note), bytes]);
     let written = 0;
     try {
-      while (written < bytes.length) written += writeSync(this.#fd, bytes, written);
-      this.#size += bytes.length;
+      while (written < whole.length) written += writeSync(this.#fd, whole, written);
+      this.#size += whole.length;
+      this.#lostLines = 0;
     } catch (cause) {
-      ftruncateSync(this.#fd, this.#size);
-      throw cause;
+      this.#lostLines += lines;
+      this.#fault = faultWithoutPath(cause);
+      this.#cutHalfLine();
     }
+  }
+
+  /** Takes back the part of a write that the disk took. */
+  #cutHalfLine(): void {
+    try {
+      ftruncateSync(this.#fd, this.#size);
+    } catch {
+      // The next line is then joined to half of another one: better than none.
+    }
+  }
+
+  #lostNote(): string {
+    const lines = this.#lostLines === 1 ? '1 line' : `${this.#lostLines} lines`;
+    return `${servicePrefix}${lines} could not be written here: ${this.#fault}\n`;
   }
 }

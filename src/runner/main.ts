@@ -3,26 +3,26 @@
  * one argument. It shares nothing with the server but files: `run.json` in, `log` and `exit.json` out.
  */
 
-import { linkSync, rmSync, writeFileSync } from 'node:fs';
-import { reserveJsonFile } from '../files/atomic-json.js';
-import { errorCode } from '../files/error-code.js';
-import { identify } from './process-table.js';
-import { type RunEnd, type RunnerRecord, readRunRequest, runFiles } from './protocol.js';
+import { mkdirSync } from 'node:fs';
+import { writeJsonFile } from '../files/atomic-json.js';
+import { errorCode, faultWithoutPath } from '../files/error-code.js';
+import { readOwnFile } from '../files/own-file.js';
+import { reserveJsonFile, writeReservedJson } from '../files/reserved-json.js';
+import { identify, type ProcessIdentity } from './process-table.js';
+import { maxEndBytes, type RunEnd, type RunnerRecord, type RunRequest, runFiles } from './protocol.js';
 import { runCommand } from './run-command.js';
 
-/** Only one runner may ever run a job: whoever links the record first is it, and the record is whole at once. */
-function claim(path: string): boolean {
-  const record: RunnerRecord = { runner: identify(process.pid) };
-  const own = `${path}.${process.pid}`;
+/** Longest `run.json`, in bytes: the longest argument list that Linux takes, and room to spare. */
+const maxRequestBytes = 64 << 20;
+
+/** Only one runner may ever run a job: whoever makes the directory is it. */
+function claim(directory: string): boolean {
   try {
-    writeFileSync(own, JSON.stringify(record), { mode: 0o600 });
-    linkSync(own, path);
+    mkdirSync(directory, { mode: 0o700 });
     return true;
   } catch (cause) {
     if (errorCode(cause) === 'EEXIST') return false;
     throw cause;
-  } finally {
-    rmSync(own, { force: true });
   }
 }
 
@@ -33,18 +33,27 @@ process.on('SIGHUP', () => {});
 
 async function run(directory: string): Promise<void> {
   const files = runFiles(directory);
-  const request = readRunRequest(directory);
-  if (request === undefined || !claim(files.record)) return;
-  const writeEnd = reserveJsonFile(files.end);
-  const end = await runCommand(request, files.log, stop.signal).catch(
-    (cause: Error): RunEnd => ({
+  const text = readOwnFile(files.request, maxRequestBytes);
+  if (text === undefined || !claim(files.claim)) return;
+  const request = JSON.parse(text) as RunRequest;
+  const runner = identify(process.pid);
+  const note = (command: ProcessIdentity | null) =>
+    writeJsonFile(files.record, { runner, command } satisfies RunnerRecord);
+  note(null);
+  reserveJsonFile(files.end, maxEndBytes);
+  const end = await runCommand(request, files.log, stop.signal, note).catch(
+    (cause: unknown): RunEnd => ({
       exitCode: null,
       signal: null,
-      error: `The runner failed: ${cause.message}`,
+      error: `The runner failed: ${faultWithoutPath(cause)}`,
+      lostLines: 0,
       endedAt: new Date().toISOString(),
     }),
   );
-  writeEnd(end);
+  writeReservedJson(files.end, end);
 }
 
-void run(process.argv[2] ?? '.');
+run(process.argv[2] ?? '.').catch(() => {
+  // Without a word in `exit.json` the server sees that the runner has gone: there is nobody else to tell.
+  process.exitCode = 1;
+});

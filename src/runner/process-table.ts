@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { errorCode } from '../files/error-code.js';
 
 /** A process that can be told from a later one with the same id. */
@@ -6,27 +6,37 @@ export interface ProcessIdentity {
   readonly pid: number;
   /** Clock ticks from the machine's start to the process's; 0 where the system does not tell. */
   readonly startTime: number;
+  /** Of which start of the machine; empty where the system does not tell. */
+  readonly boot: string;
 }
 
-interface ProcessStatus extends ProcessIdentity {
+interface ProcessStatus extends Omit<ProcessIdentity, 'boot'> {
   readonly group: number;
   /** Ended, and waiting only for its parent to notice. */
   readonly isZombie: boolean;
 }
 
-/** `/proc/<pid>/stat`: the name in parentheses may hold anything, so fields are counted from its end. */
+/** Codes of a process that is gone, or that is another user's. Any other says nothing of it: too many open files. */
+const isAnswer = (cause: unknown): boolean =>
+  ['ENOENT', 'ESRCH', 'EACCES', 'EPERM'].includes(errorCode(cause));
+
+/**
+ * `/proc/<pid>/stat`: the name in parentheses may hold anything, so fields are counted from its end.
+ * @throws the system's error where it cannot be told whether there is such a process
+ */
 function readStatus(pid: number): ProcessStatus | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const isZombie = fields[0] === 'Z' || fields[0] === 'X';
     return { pid, isZombie, group: Number(fields[2]), startTime: Number(fields[19]) };
-  } catch {
-    return undefined;
+  } catch (cause) {
+    if (isAnswer(cause)) return undefined;
+    throw cause;
   }
 }
 
-const hasProc = readStatus(process.pid) !== undefined;
+const hasProc = existsSync('/proc/self/stat');
 
 function processIds(): number[] {
   return readdirSync('/proc')
@@ -48,16 +58,33 @@ function isSignalable(pid: number): boolean {
 export const identify = (pid: number): ProcessIdentity => ({
   pid,
   startTime: readStatus(pid)?.startTime ?? 0,
+  boot: thisBoot(),
 });
 
-/** Whether that very process still runs. */
-export function isAlive({ pid, startTime }: ProcessIdentity): boolean {
+/** What tells this start of the machine from all others. */
+function thisBoot(): string {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
+  } catch {
+    return '';
+  }
+}
+
+/**
+ * Whether that very process still runs.
+ * @throws the system's error where that cannot be told
+ */
+export function isAlive({ pid, startTime, boot }: ProcessIdentity): boolean {
   if (!hasProc) return isSignalable(pid);
+  if (boot !== '' && boot !== thisBoot()) return false;
   const status = readStatus(pid);
   return status !== undefined && !status.isZombie && status.startTime === startTime;
 }
 
-/** Whether any process of the group still runs. A zombie that nobody reaps does not count. */
+/**
+ * Whether any process of the group still runs. A zombie that nobody reaps does not count.
+ * @throws the system's error where that cannot be told
+ */
 export function isGroupAlive(group: number): boolean {
   if (!isSignalable(-group)) return false;
   if (!hasProc) return true;
@@ -72,15 +99,39 @@ const printsInto = (pid: number, file: string): boolean =>
   [1, 2].some((descriptor) => {
     try {
       return readlinkSync(`/proc/${pid}/fd/${descriptor}`).startsWith(file);
-    } catch {
-      return false;
+    } catch (cause) {
+      if (isAnswer(cause)) return false;
+      throw cause;
     }
   });
+
+/**
+ * The runner of a job directory by its arguments, where its own record cannot be read. Linux only.
+ * @throws the system's error where a process could not be looked at
+ */
+export function runnerNaming(directory: string): ProcessIdentity | undefined {
+  if (!hasProc) return undefined;
+  for (const pid of processIds()) {
+    const [, program = '', given] = pid === process.pid ? [] : argumentsOf(pid);
+    if (given === directory && program.endsWith('/runner/main.js')) return identify(pid);
+  }
+  return undefined;
+}
+
+function argumentsOf(pid: number): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0');
+  } catch (cause) {
+    if (isAnswer(cause)) return [];
+    throw cause;
+  }
+}
 
 /**
  * The running processes whose environment, as they were started, holds `entry` (`NAME=value`), or that print into
  * `pipe`. This finds what a job's command forked into a session of its own, and what has cleared its environment.
  * Empty where the system does not tell.
+ * @throws the system's error where a process could not be looked at
  */
 export function processesWith(entry: string, pipe: string): number[] {
   if (!hasProc) return [];
@@ -91,8 +142,9 @@ export function processesWith(entry: string, pipe: string): number[] {
       const environment = readFileSync(`/proc/${pid}/environ`, 'latin1');
       const isOne = `\0${environment}`.includes(wanted) || printsInto(pid, pipe);
       return isOne && readStatus(pid)?.isZombie === false;
-    } catch {
-      return false;
+    } catch (cause) {
+      if (isAnswer(cause)) return false;
+      throw cause;
     }
   });
 }

@@ -1,5 +1,4 @@
 import path from 'node:path';
-import { readJsonFile } from '../files/atomic-json.js';
 import type { ProcessIdentity } from './process-table.js';
 
 /** The environment variable by which every process of a job can be known, however far it has strayed. */
@@ -15,6 +14,8 @@ export interface RunRequest {
   readonly command: readonly string[];
   /** Working directory of the command. */
   readonly directory: string;
+  /** Where the command writes its result. */
+  readonly output: string;
   /** Added to the runner's own environment. */
   readonly environment: Readonly<Record<string, string>>;
   /** Bytes of log kept from the start; what comes after is cut but for its tail. */
@@ -23,9 +24,11 @@ export interface RunRequest {
   readonly killGrace: number;
 }
 
-/** `runner.json`: who runs the job. Written once, before the command starts. */
+/** `runner.json`: who runs the job. Written before the command starts, and again when it has. */
 export interface RunnerRecord {
   readonly runner: ProcessIdentity;
+  /** Leads the process group of the command; null until it was started. */
+  readonly command: ProcessIdentity | null;
 }
 
 /** `exit.json`: how the command ended. There is one exactly when no process of the job is left. */
@@ -34,6 +37,8 @@ export interface RunEnd {
   readonly signal: string | null;
   /** Why there was no exit code to have, in words. */
   readonly error: string | null;
+  /** Lines of output that are not in the log: the disk did not take them. */
+  readonly lostLines: number;
   /** ISO 8601. */
   readonly endedAt: string;
 }
@@ -41,16 +46,14 @@ export interface RunEnd {
 /** Where a runner and the server leave things for each other, inside a job directory. */
 export const runFiles = (directory: string) => ({
   request: path.join(directory, 'run.json'),
+  /** A directory that only one runner can make: it is the one that runs the job. */
+  claim: path.join(directory, 'claimed'),
   record: path.join(directory, 'runner.json'),
   end: path.join(directory, 'exit.json'),
   log: path.join(directory, 'log'),
+  /** The command's working directory. */
+  workspace: path.join(directory, 'Workspace'),
 });
 
-export const readRunRequest = (directory: string): RunRequest | undefined =>
-  readJsonFile(runFiles(directory).request) as RunRequest | undefined;
-
-export const readRunnerRecord = (directory: string): RunnerRecord | undefined =>
-  readJsonFile(runFiles(directory).record) as RunnerRecord | undefined;
-
-export const readRunEnd = (directory: string): RunEnd | undefined =>
-  readJsonFile(runFiles(directory).end) as RunEnd | undefined;
+/** Longest `exit.json`, in bytes: room for it is set aside before the command starts. */
+export const maxEndBytes = 4096;

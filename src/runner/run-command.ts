@@ -1,12 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
+import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { servicePrefix } from '../contract/log-stream.js';
+import { quoteName } from '../contract/quote.js';
+import { errorCode, faultWithoutPath } from '../files/error-code.js';
+import { syncTree } from '../files/sync.js';
 import { LineSplitter } from './lines.js';
 import { LogFile } from './log-file.js';
 import { type OutputPipe, openOutputPipe } from './output-pipe.js';
 import { lowerPriority } from './priority.js';
+import { identify, type ProcessIdentity } from './process-table.js';
 import { jobMarker, type RunEnd, type RunRequest } from './protocol.js';
 import { RedrawLimiter } from './redraws.js';
 import { terminateGroup, terminateStrays } from './terminate.js';
@@ -17,33 +22,23 @@ const redrawPause = 250;
 const drainPatience = 2000;
 
 /** Copies what the command prints into its log, until the last process has closed the pipe. */
-function copyOutput(reader: Socket, log: LogFile, onFault: (cause: Error) => void): Promise<void> {
+function copyOutput(reader: Socket, log: LogFile): Promise<void> {
   const lines = new LineSplitter();
   const redraws = new RedrawLimiter();
-  let fault = false;
-  const write = (texts: readonly string[]) => {
-    if (fault) return;
-    try {
-      log.append(texts);
-    } catch (cause) {
-      // What is printed from here on is read and dropped, so that the command can end.
-      fault = true;
-      onFault(cause as Error);
-    }
-  };
   let pause: NodeJS.Timeout | undefined;
   reader.on('data', (chunk: Buffer) => {
-    write(redraws.pass(lines.push(chunk)));
+    log.append(redraws.pass(lines.push(chunk)));
     pause ??= setTimeout(() => {
       pause = undefined;
-      write(redraws.flush());
+      log.append(redraws.flush());
     }, redrawPause).unref();
   });
-  reader.on('error', onFault);
+  // A pipe that fails ends as one that is closed does.
+  reader.on('error', () => reader.destroy());
   return new Promise((resolve) => {
     reader.once('close', () => {
       clearTimeout(pause);
-      write([...redraws.pass(lines.end()), ...redraws.flush()]);
+      log.append([...redraws.pass(lines.end()), ...redraws.flush()]);
       resolve();
     });
   });
@@ -60,10 +55,13 @@ function start(request: RunRequest, outputFd: number): ChildProcess {
   });
 }
 
-const startFault = (request: RunRequest, cause: NodeJS.ErrnoException): string =>
-  cause.code === 'ENOENT'
-    ? `Cannot start '${request.command[0]}': there is no such program on the server`
-    : `Cannot start '${request.command[0]}': ${cause.message}`;
+/** The program by its name alone: where it lies on the server is no client's business. */
+function startFault(request: RunRequest, cause: unknown): string {
+  const name = quoteName(path.basename(request.command[0] ?? ''));
+  const isMissing = errorCode(cause) === 'ENOENT';
+  const why = isMissing ? 'there is no such program on the server' : faultWithoutPath(cause);
+  return `Cannot start ${name}: ${why}`;
+}
 
 /**
  * Starts the command and waits until it, and every process that it left in its group, has ended.
@@ -73,6 +71,7 @@ async function runProgram(
   request: RunRequest,
   pipe: OutputPipe,
   stopped: AbortSignal,
+  onStart: (command: ProcessIdentity) => void,
 ): Promise<Pick<RunEnd, 'exitCode' | 'signal'>> {
   let child: ChildProcess;
   try {
@@ -80,11 +79,12 @@ async function runProgram(
     await once(child, 'spawn');
     lowerPriority(child);
   } catch (cause) {
-    throw new Error(startFault(request, cause as NodeJS.ErrnoException), { cause });
+    throw new Error(startFault(request, cause), { cause });
   } finally {
     pipe.release();
   }
   const group = child.pid ?? 0;
+  onStart(identify(group));
   const ended = once(child, 'exit');
   const endGroup = () => terminateGroup(group, request.killGrace);
   stopped.addEventListener('abort', endGroup, { once: true });
@@ -94,20 +94,32 @@ async function runProgram(
   return { exitCode: child.exitCode, signal: child.signalCode };
 }
 
+/** Noted where it can be: a command goes on without. */
+const onStartNoting = (note: (command: ProcessIdentity) => void) => (command: ProcessIdentity) => {
+  try {
+    note(command);
+  } catch {
+    // The server then knows the job's processes by their environment and their pipe alone.
+  }
+};
+
 /**
- * Runs one command to its end: the log is whole, and no process of the job is left, when the promise resolves.
+ * Runs one command to its end: the log is whole, no process of the job is left, and what it wrote survives a power
+ * cut, when the promise resolves.
  * @param stop aborted to end the command: SIGTERM to its group, SIGKILL after the request's grace
+ * @param note called with the command's process once it runs
  */
-export async function runCommand(request: RunRequest, logPath: string, stop: AbortSignal): Promise<RunEnd> {
+export async function runCommand(
+  request: RunRequest,
+  logPath: string,
+  stop: AbortSignal,
+  note: (command: ProcessIdentity) => void,
+): Promise<RunEnd> {
   const log = new LogFile(logPath, request.maxLogBytes);
   const pipe = openOutputPipe(request.directory);
-  const fault = new AbortController();
   let error: string | null = null;
-  const copied = copyOutput(pipe.reader, log, (cause) => {
-    error ??= `The log could not be written: ${cause.message}`;
-    fault.abort();
-  });
-  const end = await runProgram(request, pipe, AbortSignal.any([stop, fault.signal])).catch((cause: Error) => {
+  const copied = copyOutput(pipe.reader, log);
+  const end = await runProgram(request, pipe, stop, onStartNoting(note)).catch((cause: Error) => {
     error = cause.message;
     return { exitCode: null, signal: null };
   });
@@ -115,11 +127,20 @@ export async function runCommand(request: RunRequest, logPath: string, stop: Abo
   await Promise.race([copied, delay(drainPatience, undefined, { ref: false })]);
   pipe.reader.destroy();
   await copied;
+  if (error !== null) log.append([servicePrefix + error]);
+  log.close();
+  if (end.exitCode === 0) error = await outputFault(request.output);
+  return { ...end, error, lostLines: log.lostLines, endedAt: new Date().toISOString() };
+}
+
+/** Why what the command wrote cannot be made to survive a power cut; null where it does. */
+async function outputFault(output: string): Promise<string | null> {
   try {
-    if (error !== null) log.append([servicePrefix + error]);
-    log.close();
+    await syncTree(output);
+    return null;
   } catch (cause) {
-    error ??= `The log could not be written: ${(cause as Error).message}`;
+    // What became of the directory itself is told by who packs it.
+    if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errorCode(cause))) return null;
+    return `The output could not be written to the disk: ${faultWithoutPath(cause)}`;
   }
-  return { ...end, error, endedAt: new Date().toISOString() };
 }

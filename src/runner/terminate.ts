@@ -4,9 +4,6 @@ import { jobMarker, outputFifo } from './protocol.js';
 
 /** Milliseconds between two looks at whether processes are gone. */
 const pollInterval = 20;
-/** Milliseconds that the system may take to end what SIGKILL was sent to. */
-const killPatience = 10_000;
-
 function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
@@ -15,11 +12,20 @@ function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
+/** What cannot be looked at (too many open files) may still be there. */
+function mayBeLeft(isLeft: () => boolean): boolean {
+  try {
+    return isLeft();
+  } catch {
+    return true;
+  }
+}
+
 /** Waits, for at most `patience` milliseconds, until `isLeft` is false; says whether it became so. */
 async function becomesFalse(isLeft: () => boolean, patience: number): Promise<boolean> {
-  const deadline = Date.now() + patience;
-  while (isLeft()) {
-    if (Date.now() >= deadline) return false;
+  const deadline = performance.now() + patience;
+  while (mayBeLeft(isLeft)) {
+    if (performance.now() >= deadline) return false;
     await delay(pollInterval);
   }
   return true;
@@ -31,17 +37,18 @@ async function becomesFalse(isLeft: () => boolean, patience: number): Promise<bo
  */
 export async function terminateGroup(group: number, grace: number): Promise<void> {
   const isLeft = () => isGroupAlive(group);
-  if (!isLeft()) return;
+  if (!mayBeLeft(isLeft)) return;
   signal(-group, 'SIGTERM');
   if (await becomesFalse(isLeft, grace)) return;
   signal(-group, 'SIGKILL');
-  await becomesFalse(isLeft, killPatience);
+  // A process that waits for a disk may stay for long; while it is there, so are the devices that it holds.
+  await becomesFalse(isLeft, Number.POSITIVE_INFINITY);
 }
 
 /**
  * Ends every process that carries the job's mark or prints into its log: what left the group for a session of
  * its own. It was asked to end with the group, by the command that started it or not at all, so it gets no second
- * grace.
+ * grace. Resolves when none of them runs.
  */
 export async function terminateStrays(jobId: string, workspace: string): Promise<void> {
   const strays = () => processesWith(`${jobMarker}=${jobId}`, outputFifo(workspace));
@@ -50,5 +57,5 @@ export async function terminateStrays(jobId: string, workspace: string): Promise
     for (const pid of left) signal(pid, 'SIGKILL');
     return left.length > 0;
   };
-  await becomesFalse(isLeft, killPatience);
+  await becomesFalse(isLeft, Number.POSITIVE_INFINITY);
 }

@@ -3,11 +3,11 @@ import { accessSync, chmodSync, constants, mkdirSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Packer } from '../archives/packer.js';
-import { errorCode } from '../files/error-code.js';
+import { isSystemError } from '../files/error-code.js';
 import { createApp } from './app.js';
 import { readAllowlist } from './apps/allowlist.js';
 import { AppCatalog } from './apps/catalog.js';
-import { listGpus } from './devices/gpus.js';
+import { GpuInventory } from './devices/gpu-inventory.js';
 import type { Report } from './error-handler.js';
 import { LocalExecutor } from './executors/local.js';
 import { ExpiredJobs } from './jobs/expired.js';
@@ -15,6 +15,7 @@ import { Scheduler } from './jobs/scheduler.js';
 import { JobService } from './jobs/service.js';
 import { JobStore } from './jobs/store.js';
 import { StreamSlots } from './jobs/streams.js';
+import { Trash } from './jobs/trash.js';
 import { lockDataDirectory } from './lock.js';
 import { killGrace, maxLogBytes, maxStreams, type ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
@@ -25,7 +26,7 @@ const farewell = 1000;
 export interface RunningServer {
   /** `http://host:port`. */
   readonly url: string;
-  readonly gpus: number;
+  readonly gpus: GpuInventory;
   readonly recovered: { readonly ended: number; readonly active: number };
   /** How many jobs have not ended. */
   activeJobs(): number;
@@ -84,7 +85,8 @@ export async function serve(settings: ServerSettings, report: Report): Promise<R
   try {
     return await serveFrom(catalog, settings, report);
   } catch (cause) {
-    throw errorCode(cause) === 'ENOSPC' ? unwritable(settings.dataDirectory, cause) : cause;
+    // A fault of the system is one of the disk that the jobs lie on.
+    throw isSystemError(cause) ? unwritable(settings.dataDirectory, cause) : cause;
   }
 }
 
@@ -94,20 +96,23 @@ async function serveFrom(
   report: Report,
 ): Promise<RunningServer> {
   const unlock = lockDataDirectory(settings.dataDirectory);
+  const gpus = new GpuInventory(process.env.CUDA_VISIBLE_DEVICES);
+  const idsOf = () => gpus.current?.map(({ id }) => id) ?? null;
   try {
-    const gpus = await listGpus(process.env.CUDA_VISIBLE_DEVICES);
+    await gpus.start();
+    const scheduler = new Scheduler(idsOf(), settings.cpuSlots);
+    gpus.once('known', () => scheduler.setGpus(idsOf() ?? []));
     const jobs = new JobService({
       store: new JobStore(settings.dataDirectory),
-      expired: new ExpiredJobs(settings.dataDirectory),
-      scheduler: new Scheduler(
-        gpus.map(({ id }) => id),
-        settings.cpuSlots,
-      ),
+      expired: new ExpiredJobs(settings.dataDirectory, report),
+      trash: new Trash(settings.dataDirectory, report),
+      scheduler,
       packer: new Packer(),
-      executor: new LocalExecutor(jobEnvironment(settings.tokenVariables)),
+      executor: new LocalExecutor(jobEnvironment(settings.tokenVariables), killGrace),
       commandFor: (job, grant) => catalog.commandFor(job.request, job.directory, grant),
-      settings: { grace: settings.grace, killGrace, maxLogBytes },
+      settings: { killGrace, maxLogBytes },
       maxJobs: settings.maxJobs,
+      grace: settings.grace,
       report,
     });
     const closing = new AbortController();
@@ -123,18 +128,21 @@ async function serveFrom(
       report,
     });
     const server = httpServer(app.callback());
+    const recovered = await jobs.load();
     await listen(server, settings);
-    const recovered = await jobs.recover();
+    // Only now, as a server that cannot listen must leave the jobs alone; no request is handled in between.
+    jobs.resume();
     const { address, port, family } = server.address() as AddressInfo;
     return {
       url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`,
-      gpus: gpus.length,
+      gpus,
       recovered,
       activeJobs: () => jobs.active,
       close: async () => {
         // It may be quiet before the last job has ended.
         const quiet = once(server, 'close');
         server.close();
+        gpus.close();
         await jobs.close(settings.onExit);
         closing.abort();
         server.closeIdleConnections();
@@ -145,6 +153,7 @@ async function serveFrom(
       },
     };
   } catch (cause) {
+    gpus.close();
     unlock();
     throw cause;
   }

@@ -6,7 +6,7 @@ import { saveResult } from '../../src/client/result.js';
 import { connectTo, memoryReporter } from './support/connect.js';
 import { zipOf } from './support/fake-service.js';
 import { type Handler, json, ScriptedServer } from './support/scripted-server.js';
-import { temporary } from './support/temporary.js';
+import { plant, temporary } from './support/temporary.js';
 
 const zip = await zipOf({ 'Predictions/a.nii': 'mask' });
 const send =
@@ -67,9 +67,63 @@ describe('a result', () => {
   });
 
   test('that is no archive stays as it came, and nothing is extracted', async () => {
-    const { result, names } = await fetchResult([send(Buffer.from('no zip at all'))]);
+    const { result, names, output } = await fetchResult([send(Buffer.from('PK\u0003\u0004 and no more'))]);
     expect(result).toBeInstanceOf(ArchiveError);
+    expect((result as Error).message).toContain(path.join(output, 'result.zip'));
     expect(names).toEqual(['result.zip']);
+  });
+
+  test.each([
+    ['a page', send(Buffer.from('<!DOCTYPE html><title>Log in'))],
+    ['0 bytes', send(Buffer.alloc(0))],
+    [
+      'a page that says so',
+      (_, response) => void response.writeHead(200, { 'content-type': 'text/html' }).end('PK\u0003\u0004'),
+    ],
+  ] satisfies [string, Handler][])('that is %s takes the place of nothing', async (_, handler) => {
+    const { result, names, requests } = await fetchResult([handler]);
+    expect(result).toMatchObject({
+      exitCode: 1,
+      message: expect.stringMatching(/^http:\S+ sent .*; is it a remote-app server\?$/),
+    });
+    expect([names, requests]).toEqual([[], 1]);
+  });
+
+  test('that is larger than the disk is refused before it is written', async () => {
+    const { result, names, requests } = await fetchResult([
+      (_, response) =>
+        void response.writeHead(200, { 'content-length': 2 ** 50, etag: '"a"' }).flushHeaders(),
+    ]);
+    expect(result).toMatchObject({
+      exitCode: 1,
+      message: expect.stringMatching(/1024\.0 TiB.*free.*result ab/),
+    });
+    expect([names, requests]).toEqual([[], 1]);
+  });
+
+  test.each([['1e9'], ['99999999999'], ['-1'], ['NaN'], ['soon']])(
+    'is waited for no longer than makes sense where a server asks for %s seconds',
+    async (seconds) => {
+      const later: Handler = (_, response) =>
+        json(response, 202, { status: 'running' }, { 'retry-after': seconds });
+      const { mask } = await fetchResult([later, send(zip)]);
+      expect(mask).toBe('mask');
+    },
+  );
+
+  test('that cannot be written says so at once', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { file: '' });
+    await using server = await ScriptedServer.start(send(zip));
+    await using connection = connectTo(server.url);
+    const output = path.join(directory.path, 'file', 'Output');
+    const failure = await saveResult(connection, 'ab', output, { wait: 5, reporter: memoryReporter() }).catch(
+      (error: unknown) => error,
+    );
+    expect(failure).toMatchObject({
+      exitCode: 1,
+      message: expect.stringMatching(/^Cannot write .*ENOTDIR.*result ab/),
+    });
   });
 
   test('leaves no half of an archive behind', async () => {

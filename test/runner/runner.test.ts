@@ -11,7 +11,13 @@ const shell = (script: string): string[] => ['sh', '-c', script];
 describe('a runner', () => {
   test('writes what the command prints, and how it ended', async () => {
     await using job = await RunnerJob.create(shell('echo out; echo err >&2; printf "no end"; exit 3'));
-    expect(await job.run()).toEqual({ exitCode: 3, signal: null, error: null, endedAt: expect.any(String) });
+    expect(await job.run()).toEqual({
+      exitCode: 3,
+      signal: null,
+      error: null,
+      lostLines: 0,
+      endedAt: expect.any(String),
+    });
     expect(job.log).toBe('out\nerr\nno end\n');
     expect(readdirSync(path.join(job.directory, 'Workspace'))).toEqual([]);
   });

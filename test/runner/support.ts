@@ -28,11 +28,13 @@ export class RunnerJob implements AsyncDisposable {
     const root = await temporary();
     const workspace = path.join(root.path, 'Workspace');
     mkdirSync(workspace);
+    mkdirSync(path.join(root.path, 'Output'));
     const job = new RunnerJob(root, root.path);
     const whole: RunRequest = {
       jobId: job.id,
       command,
       directory: workspace,
+      output: path.join(root.path, 'Output'),
       environment: {},
       maxLogBytes: 1 << 20,
       killGrace: 300,

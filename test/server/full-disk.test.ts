@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmdirSync, rmSync, statfsSync } from 'node:fs';
+import { mkdtempSync, rmdirSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
@@ -79,14 +79,56 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     },
   );
 
-  test('ends the job that filled it as an error, and has room for the next', async () => {
+  test('takes nothing from the job that ran before it was full', async () => {
+    await using server = await TestServer.start({
+      dataDirectory,
+      flags: ['--cpu-slots', '2', '--grace', '2'],
+    });
+    const { api } = server;
+    const gate = server.gate();
+    const taken = [
+      'write=checkpoint.pt:weights',
+      'print=begins',
+      `wait=${gate.path}`,
+      'print=while it was full',
+    ];
+    const id = await api.running('infer', { ...least.infer, ...steps(...taken) }, 'begins');
+    const filling = { ...least.infer, ...steps(`fill=big:${40 * mebibyte}`) };
+    const { job_id: other } = await api.accepted('infer', filling);
+    await api.reaches(other, 'error');
+    expect(statfsSync(dataDirectory).bavail).toBeLessThan(16);
+    gate.open();
+    const { view, log } = await api.ended(id);
+    expect(view).toMatchObject({ status: 'done', error: null });
+    expect(log).toMatch(/data: while it was full\n|lines? (could|of the log could) not be written/);
+    expect(String((await api.result(id)).get('checkpoint.pt'))).toBe('weights');
+  });
+
+  test('packs a result that it cannot hold while it is downloaded', async () => {
     await using server = await TestServer.start({ dataDirectory });
+    const { api } = server;
+    const size = 14 * mebibyte;
+    const { id, view } = await api.run('infer', { ...least.infer, ...steps(`fill=big:${size}`) });
+    expect(view).toMatchObject({ status: 'done', error: null });
+    const head = await api.fetch(`/jobs/${id}/result`, { method: 'HEAD' });
+    expect([head.status, head.headers.get('content-length')]).toEqual([200, null]);
+    for (const again of [await api.result(id), await api.result(id)]) {
+      expect(again.get('big')?.length).toBe(size);
+    }
+    await server.crash();
+    await server.start();
+    expect((await api.result(id)).get('big')?.length).toBe(size);
+  });
+
+  test('has room again when the job that filled it is over, and not before its grace', async () => {
+    await using server = await TestServer.start({ dataDirectory, flags: ['--grace', '2'] });
     const { api } = server;
     const filling = { ...least.infer, ...steps(`fill=big:${40 * mebibyte}`) };
     const { job_id: id } = await api.accepted('infer', filling);
     const view = await api.reaches(id, 'error');
     expect(view.error).toEqual(expect.any(String));
     await until('no process of the job is left', () => server.processes().length === 0);
+    expect(statSync(path.join(server.jobDirectory(id), 'Output', 'big')).size).toBeGreaterThan(mebibyte);
     const { job_id: next } = await until('an upload is taken again', async () => {
       const response = await api.submit('infer', least.infer);
       return response.ok ? ((await response.json()) as { job_id: string }) : null;

@@ -47,7 +47,7 @@ describe('a job', () => {
       queue_position: 1,
       waiting_for: 'a CPU slot',
     } satisfies JobView);
-    expect(await api.job(last)).toMatchObject({
+    expect(await api.reaches(last, 'waiting')).toMatchObject({
       queue_position: 2,
       waiting_for: expect.stringContaining('3'),
     });

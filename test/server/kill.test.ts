@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { least, steps } from '../support/form.js';
@@ -32,6 +32,44 @@ describe('killing a job', () => {
       409,
       { job_id: id, status: 'killed', error: 'Killed by user' },
     ]);
+  });
+
+  test('whose directory was removed ends it, as does the removal itself', async () => {
+    const [first, second] = await Promise.all([
+      api.running('infer', busy(), 'ready'),
+      api.running('infer', busy(), 'ready'),
+    ]);
+    for (const id of [first, second]) rmSync(server.jobDirectory(id), { recursive: true });
+    expect(await api.kill(first)).toMatchObject({ status: 'killed' });
+    expect((await api.reaches(second, 'error')).error).toContain('directory was removed');
+    expect([...processesOfJob(first), ...processesOfJob(second)]).toEqual([]);
+    expect((await api.run('infer', { ...least.infer, cpu: '2' })).view.status).toBe('done');
+  });
+
+  test.for(['the runner', 'the command', 'both'])('ends it while %s is stopped', async (stopped) => {
+    const id = await api.running('infer', busy(), 'ready');
+    const { runner, command } = JSON.parse(
+      readFileSync(path.join(server.jobDirectory(id), 'runner.json'), 'utf8'),
+    ) as { runner: { pid: number }; command: { pid: number } };
+    if (stopped !== 'the command') process.kill(runner.pid, 'SIGSTOP');
+    if (stopped !== 'the runner') process.kill(command.pid, 'SIGSTOP');
+    expect(await api.kill(id)).toMatchObject({ status: 'killed' });
+    expect([runner.pid, command.pid].filter(isRunning)).toEqual([]);
+  });
+
+  test('ends the command of a runner that was killed, whatever it did to its environment', async () => {
+    const script = 'exec env -i setsid -w sh -c "trap : TERM; sleep 600 >/dev/null 2>&1"';
+    const id = await api.running(
+      'infer',
+      { ...least.infer, ...steps('print=ready', `shell=${script}`) },
+      'ready',
+    );
+    const { runner, command } = JSON.parse(
+      readFileSync(path.join(server.jobDirectory(id), 'runner.json'), 'utf8'),
+    ) as { runner: { pid: number }; command: { pid: number } };
+    process.kill(runner.pid, 'SIGKILL');
+    expect((await api.reaches(id, 'error')).error).toContain('was killed');
+    expect(isRunning(command.pid)).toBe(false);
   });
 
   test('tells its open log stream', async () => {

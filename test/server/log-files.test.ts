@@ -1,4 +1,5 @@
-import { appendFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { appendFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { least, steps } from '../support/form.js';
@@ -18,7 +19,29 @@ async function endedWith(log: string): Promise<string> {
   return id;
 }
 
+/** Puts a file in the place of a job's directory; returns what undoes that. */
+function unreadable(id: string): () => void {
+  const directory = server.jobDirectory(id);
+  renameSync(directory, `${directory}.away`);
+  writeFileSync(directory, '');
+  return () => {
+    rmSync(directory);
+    renameSync(`${directory}.away`, directory);
+  };
+}
+
 describe('the stream of a log', () => {
+  test.for([
+    ['removed', () => {}],
+    ['replaced by a link', (file: string) => symlinkSync('/etc/hostname', file)],
+    ['replaced by a pipe', (file: string) => execFileSync('mkfifo', [file])],
+  ] as [string, (file: string) => void][])('says that it was %s, and ends', async ([, replace]) => {
+    const id = await endedWith('gone\n');
+    rmSync(logFile(id));
+    replace(logFile(id));
+    expect(linesOf(await api.log(id))).toEqual([expect.stringContaining('removed or replaced'), '__DONE__']);
+  });
+
   test.for([1, 16, 31, 32, 33, 64, 200])('has its lines of %d KiB whole', async (size) => {
     // Two bytes a character, and one before them: wherever a reader cuts, it cuts some of them in two.
     const lines = Array.from({ length: 5 }, (_, index) => `${index}${'é'.repeat(size * 512)}`);
@@ -60,17 +83,17 @@ describe('the stream of a log', () => {
   });
 
   test('is cut, and does not end, where it cannot be read', async () => {
-    const id = await endedWith('');
-    rmSync(logFile(id));
+    const id = await endedWith('again\n');
+    const putBack = unreadable(id);
     await expect(api.log(id)).rejects.toThrow();
-    await until('the fault is reported', () => server.stderr.includes('ENOENT'));
-    writeFileSync(logFile(id), 'again\n');
+    await until('the fault is reported', () => server.stderr.includes('ENOTDIR'));
+    putBack();
     expect(linesOf(await api.log(id))).toEqual(['again', '__DONE__']);
   });
 
   test('is cut there behind another answer too', async () => {
     const [first, second] = [await endedWith('a\n'), await endedWith('')];
-    rmSync(logFile(second));
+    unreadable(second);
     await using connection = await RawConnection.open(server.url);
     const request = (id: string) => `GET /jobs/${id}/logs HTTP/1.1\r\nHost: any\r\n\r\n`;
     connection.write(request(first) + request(second));

@@ -8,9 +8,9 @@ import {
 } from '../../src/server/jobs/scheduler.js';
 
 /** Requests by name; what each was granted shows at once. */
-function queue(gpus: number, cpuSlots = 4) {
+function queue(gpus: number | null, cpuSlots = 4) {
   const scheduler = new Scheduler(
-    Array.from({ length: gpus }, (_, id) => id),
+    gpus === null ? null : Array.from({ length: gpus }, (_, id) => id),
     cpuSlots,
   );
   const grants: Record<string, Grant> = {};
@@ -136,6 +136,67 @@ describe('GPUs', () => {
     scheduler.release({ gpus: [1, 5], cpuSlots: 0 });
     any('c');
     expect(await held()).toEqual({ a: '0', b: '1' });
+  });
+});
+
+describe('GPUs that are not known yet', () => {
+  test('are waited for, and go in arrival order when they are known', async () => {
+    const { scheduler, gpus, any, cpu, held, tickets } = queue(null);
+    gpus('a', 1);
+    any('b', 'c');
+    cpu('d', 1);
+    expect(await held()).toEqual({ d: 'cpu 1' });
+    expect(tickets.a?.position()).toBe(1);
+    expect(tickets.a?.waitingFor).toBe('GPU 1 (nvidia-smi has not told yet which there are)');
+    scheduler.setGpus([0, 1]);
+    expect(await held()).toEqual({ a: '1', b: '0', d: 'cpu 1' });
+    expect(tickets.c?.waitingFor).toBe('a free GPU');
+  });
+
+  test('are impossible for nobody, until they are known', async () => {
+    const { scheduler, gpus, any, held, tickets } = queue(null);
+    expect(scheduler.impossible({ kind: 'gpus', ids: [7] })).toBeNull();
+    expect(scheduler.impossible({ kind: 'anyGpu' })).toBeNull();
+    gpus('a', 0, 7);
+    gpus('b', 0);
+    any('c');
+    scheduler.setGpus([0]);
+    await expect(tickets.a?.granted).rejects.toThrow('This server has no GPU 7; it has: 0');
+    expect(tickets.a?.position()).toBeNull();
+    expect(await held()).toEqual({ b: '0' });
+    expect(tickets.c?.position()).toBe(1);
+  });
+
+  test('may turn out to be none', async () => {
+    const { scheduler, gpus, any, tickets } = queue(null);
+    any('a');
+    gpus('b', 0);
+    scheduler.setGpus([]);
+    await expect(tickets.a?.granted).rejects.toThrow('This server has no GPU');
+    await expect(tickets.b?.granted).rejects.toThrow('it has: none');
+  });
+
+  test('are given to nobody while a job of an earlier server holds them', async () => {
+    const { scheduler, any, held } = queue(null);
+    const earlier = { gpus: [0], cpuSlots: 0 };
+    const ended = { gpus: [1], cpuSlots: 0 };
+    scheduler.adopt(earlier);
+    scheduler.adopt(ended);
+    scheduler.release(ended);
+    any('a', 'b');
+    scheduler.setGpus([0, 1]);
+    expect(await held()).toEqual({ a: '1' });
+    scheduler.release(earlier);
+    expect(await held()).toEqual({ a: '1', b: '0' });
+  });
+
+  test('can be given up', async () => {
+    const { scheduler, any, tickets, held } = queue(null);
+    any('a', 'b');
+    tickets.a?.cancel();
+    await expect(tickets.a?.granted).rejects.toThrow(TicketCancelled);
+    scheduler.setGpus([0]);
+    expect(await held()).toEqual({ b: '0' });
   });
 });
 

@@ -29,6 +29,10 @@ export interface ServerOptions {
   readonly gpus?: number;
   readonly token?: string;
   readonly environment?: Readonly<Record<string, string>>;
+  /** Options of Node itself. */
+  readonly node?: readonly string[];
+  /** An open file that stderr goes to; a pipe that the test reads where it is not given. */
+  readonly stderr?: number;
   /** Used, and left alone, instead of one of its own. */
   readonly dataDirectory?: string;
 }
@@ -79,9 +83,9 @@ export class TestServer implements AsyncDisposable {
     return path.join(this.dataDirectory, 'jobs', id);
   }
 
-  /** Names of the job directories there are. */
+  /** Ids of the jobs there are on the disk, uploads under way among them. */
   jobDirectories(): string[] {
-    return readdirSync(path.join(this.dataDirectory, 'jobs'));
+    return ['jobs', 'incoming'].flatMap((name) => readdirSync(path.join(this.dataDirectory, name)));
   }
 
   /** What the server has open. */
@@ -116,17 +120,21 @@ export class TestServer implements AsyncDisposable {
     const args = ['serve', '--port', '0', '--data-dir', this.dataDirectory, ...sources];
     this.stdout = '';
     this.stderr = '';
-    const child = spawn(process.execPath, [bin, ...args, ...(options.flags ?? []), ...flags], {
-      cwd: this.#root,
-      env: {
-        HOME: this.#root,
-        PATH: `${fixture('bin')}:${process.env.PATH}`,
-        FAKE_GPUS: String(options.gpus ?? 0),
-        ...(this.token === null ? {} : { SERVICE_API_TOKEN: this.token }),
-        ...options.environment,
+    const child = spawn(
+      process.execPath,
+      [...(options.node ?? []), bin, ...args, ...(options.flags ?? []), ...flags],
+      {
+        cwd: this.#root,
+        env: {
+          HOME: this.#root,
+          PATH: `${fixture('bin')}:${process.env.PATH}`,
+          FAKE_GPUS: String(options.gpus ?? 0),
+          ...(this.token === null ? {} : { SERVICE_API_TOKEN: this.token }),
+          ...options.environment,
+        },
+        stdio: ['ignore', 'pipe', options.stderr ?? 'pipe'],
       },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+    );
     this.#child = child;
     child.stderr?.on('data', (chunk: Buffer) => {
       this.stderr += chunk;
@@ -143,6 +151,25 @@ export class TestServer implements AsyncDisposable {
   /** Asks it to stop; resolves with its exit code. */
   async stop(): Promise<number | null> {
     return this.#end('SIGTERM');
+  }
+
+  /** Closes the pipe that its stderr goes to. */
+  stopReading(): void {
+    this.#child?.stderr?.destroy();
+  }
+
+  /** Sends it a signal. */
+  signal(name: NodeJS.Signals): void {
+    this.#child?.kill(name);
+  }
+
+  /** Resolves with its exit code, or the signal that ended it, when it has ended by itself. */
+  async ended(): Promise<number | NodeJS.Signals | null> {
+    const child = this.#child;
+    if (child === null) return null;
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    this.#child = null;
+    return child.exitCode ?? child.signalCode;
   }
 
   /** As a crash: it gets to do nothing more. */

@@ -1,43 +1,70 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { statfs } from 'node:fs/promises';
+import { lstatSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeJsonFile } from '../../files/atomic-json.js';
+import { errorCode } from '../../files/error-code.js';
 import { lowerPriority } from '../../runner/priority.js';
-import { isAlive } from '../../runner/process-table.js';
+import { isAlive, type ProcessIdentity, runnerNaming } from '../../runner/process-table.js';
 import { runnerProgram } from '../../runner/program.js';
-import {
-  type RunEnd,
-  type RunRequest,
-  readRunEnd,
-  readRunnerRecord,
-  readRunRequest,
-  runFiles,
-} from '../../runner/protocol.js';
-import { terminateStrays } from '../../runner/terminate.js';
+import { type RunEnd, type RunRequest, runFiles } from '../../runner/protocol.js';
+import { terminateGroup, terminateStrays } from '../../runner/terminate.js';
 import type { Executor } from './executor.js';
+import { lacksRoom, settleRunEnd } from './run-end.js';
+import { readRunGpus, readRunnerRecord } from './run-files.js';
 
 /** Milliseconds between two looks at a runner that an earlier server started. */
 const pollInterval = 100;
+/** The same for a child, whose end is heard of: its directory may be removed, or a kill need more than a signal. */
+const childInterval = 1000;
+/** Milliseconds that a runner may take beyond the command's own grace before it is ended itself. */
+const runnerGrace = 2500;
 
-/** Bytes without which a runner cannot write what it must. */
-const runnerNeeds = 64 * 1024;
+interface Child {
+  readonly process: ChildProcess;
+  readonly exited: Promise<unknown>;
+}
 
-async function isDiskFull(directory: string): Promise<boolean> {
-  const { bavail, bsize } = await statfs(directory);
-  return bavail * bsize < runnerNeeds;
+/** Codes of a machine that has too much open or running at the moment: they say nothing of what was asked for. */
+const isShortage = (cause: unknown): boolean =>
+  ['EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN'].includes(errorCode(cause));
+
+/** Whether something is certain not to be there. */
+function isGone(file: string): boolean {
+  try {
+    return lstatSync(file, { throwIfNoEntry: false }) === undefined;
+  } catch {
+    return false;
+  }
+}
+
+function send(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has ended.
+  }
 }
 
 /** Runs jobs on this machine: each runner is a detached child, known by its process id and start time. */
 export class LocalExecutor implements Executor {
-  readonly #children = new Map<string, ChildProcess>();
-  /** Directories of the jobs that were asked to end. */
-  readonly #stopping = new Set<string>();
+  readonly #children = new Map<string, Child>();
+  /** When each job that was asked to end was so, by directory; `performance.now()`. */
+  readonly #stopping = new Map<string, number>();
 
-  /** @param environment of the runners, and so of the commands: the server's, less its token variables */
-  constructor(private readonly environment: NodeJS.ProcessEnv) {}
+  /**
+   * @param environment of the runners, and so of the commands: the server's, less its token variables
+   * @param killGrace milliseconds between SIGTERM and SIGKILL
+   */
+  constructor(
+    private readonly environment: NodeJS.ProcessEnv,
+    private readonly killGrace: number,
+  ) {}
 
   async launch(directory: string, request: RunRequest): Promise<void> {
+    if (await lacksRoom(directory)) {
+      throw Object.assign(new Error('The disk has no room for a runner'), { code: 'ENOSPC' });
+    }
     writeJsonFile(runFiles(directory).request, request);
     const child = spawn(process.execPath, [runnerProgram, directory], {
       cwd: directory,
@@ -45,56 +72,106 @@ export class LocalExecutor implements Executor {
       stdio: 'ignore',
       detached: true,
     });
-    child.once('exit', () => this.#children.delete(directory));
-    this.#children.set(directory, child);
+    const exited = once(child, 'exit').catch(() => {});
     await once(child, 'spawn');
+    void exited.then(() => this.#children.delete(directory));
+    this.#children.set(directory, { process: child, exited });
     lowerPriority(child);
     child.unref();
   }
 
   async wait(directory: string, jobId: string): Promise<RunEnd> {
-    for (;;) {
-      // A runner that an earlier server launched may take the job only now.
-      if (this.#stopping.has(directory)) this.stop(directory);
+    while (this.#mayRun(directory)) {
+      if (isGone(directory)) this.stop(directory);
+      this.#escalate(directory);
       const child = this.#children.get(directory);
-      const isRunning = child !== undefined || this.#isRunnerAlive(directory);
-      const end = readRunEnd(directory);
-      if (end && !isRunning) {
-        this.#stopping.delete(directory);
-        return end;
-      }
-      if (!isRunning) break;
-      await (child
-        ? Promise.race([once(child, 'exit'), delay(60_000, undefined, { ref: false })])
-        : delay(pollInterval, undefined, { ref: false }));
+      const pause = delay(child ? childInterval : pollInterval, undefined, { ref: false });
+      await (child ? Promise.race([child.exited, pause]) : pause);
     }
+    await this.#endCommand(directory);
+    await terminateStrays(jobId, runFiles(directory).workspace);
     this.#stopping.delete(directory);
-    await terminateStrays(jobId, readRunRequest(directory)?.directory ?? directory);
-    return (
-      readRunEnd(directory) ?? {
-        exitCode: null,
-        signal: null,
-        error: (await isDiskFull(directory))
-          ? "The runner of this job could not write: the server's disk is full (ENOSPC)"
-          : 'The runner of this job was killed; what it had started was ended with it',
-        endedAt: new Date().toISOString(),
-      }
-    );
+    return settleRunEnd(directory);
   }
 
   stop(directory: string): void {
-    this.#stopping.add(directory);
-    const record = readRunnerRecord(directory);
-    if (record && isAlive(record.runner)) process.kill(record.runner.pid, 'SIGTERM');
-    else this.#children.get(directory)?.kill('SIGTERM');
+    if (!this.#stopping.has(directory)) this.#stopping.set(directory, performance.now());
+    this.#escalate(directory);
   }
 
   hasStarted(directory: string): boolean {
-    return readRunnerRecord(directory) !== undefined || readRunEnd(directory) !== undefined;
+    const { claim, record, end } = runFiles(directory);
+    return ![claim, record, end].every(isGone);
   }
 
-  #isRunnerAlive(directory: string): boolean {
-    const record = readRunnerRecord(directory);
-    return record !== undefined && isAlive(record.runner);
+  gpusOf(directory: string): readonly number[] | undefined {
+    try {
+      return readRunGpus(directory);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Whether the runner runs, as far as can be told. */
+  #mayRun(directory: string): boolean {
+    if (this.#children.has(directory)) return true;
+    try {
+      return this.#runner(directory) !== undefined;
+    } catch {
+      return true;
+    }
+  }
+
+  /**
+   * The runner of a job, while it runs: by its record, or by its arguments where that cannot be read any more.
+   * @throws the system's error where neither can be looked at
+   */
+  #runner(directory: string): ProcessIdentity | undefined {
+    const child = this.#children.get(directory)?.process.pid;
+    if (child !== undefined) return { pid: child, startTime: 0, boot: '' };
+    let record: ReturnType<typeof readRunnerRecord>;
+    try {
+      record = readRunnerRecord(directory);
+    } catch (cause) {
+      if (isShortage(cause)) throw cause;
+    }
+    if (record) return isAlive(record.runner) ? record.runner : undefined;
+    return runnerNaming(directory);
+  }
+
+  /** One step towards the end of a job that was asked to end; a stopped process is waked so that it hears of it. */
+  #escalate(directory: string): void {
+    const since = this.#stopping.get(directory);
+    if (since === undefined) return;
+    try {
+      const runner = this.#runner(directory);
+      if (!runner) return;
+      const isLate = performance.now() - since > this.killGrace + runnerGrace;
+      send(runner.pid, isLate ? 'SIGKILL' : 'SIGTERM');
+      send(runner.pid, 'SIGCONT');
+    } catch {
+      // It cannot be told which process it is: at the next look, then.
+    }
+  }
+
+  /** Ends the command that a runner left behind when it was killed. */
+  async #endCommand(directory: string): Promise<void> {
+    try {
+      const command = readRunnerRecord(directory)?.command;
+      // A process id that is another process's by now leads no group of this job's.
+      if (!command || (isRunningPid(command.pid) && !isAlive(command))) return;
+      await terminateGroup(command.pid, this.#stopping.has(directory) ? 0 : this.killGrace);
+    } catch {
+      // What is left of it is found by its environment.
+    }
+  }
+}
+
+function isRunningPid(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (cause) {
+    return errorCode(cause) === 'EPERM';
   }
 }

@@ -3,54 +3,63 @@ import type { JobDirectory } from './directory.js';
 import type { Job } from './job.js';
 import type { JobRequest } from './record.js';
 import type { JobStore } from './store.js';
+import type { Trash } from './trash.js';
 
 /** A place among the active jobs, taken before the upload begins, with the directory that it goes to. */
 export interface Slot {
+  /** Where the upload goes. */
   readonly directory: JobDirectory;
-  /** Turns the upload into a job; the notes go into its log. */
-  accept(request: JobRequest, notes: readonly string[]): Job;
+  /** Where the job will lie once it is accepted. */
+  readonly place: JobDirectory;
+  /** Turns the upload into a job that survives a power cut; the notes go into its log. */
+  accept(request: JobRequest, notes: readonly string[]): Promise<Job>;
   /** Gives the place back and removes what was uploaded, unless it has become a job. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+export interface AdmissionDeps {
+  readonly store: JobStore;
+  readonly trash: Trash;
+  /** Most jobs that may be active at once. */
+  readonly maxJobs: number;
+  readonly activeJobs: () => number;
+  readonly start: (upload: JobDirectory, request: JobRequest, notes: readonly string[]) => Promise<Job>;
+}
+
 /**
- * Who may come in: at most `limit` jobs are active, those being uploaded included, so that many uploads at once
+ * Who may come in: at most `maxJobs` jobs are active, those being uploaded included, so that many uploads at once
  * cannot all pass; and a repeat of a submission is given the first one's job (`Idempotency-Key`).
  */
 export class Admission {
   #uploading = 0;
   readonly #keys = new Map<string, Promise<Job | null>>();
 
-  constructor(
-    private readonly store: JobStore,
-    private readonly limit: number,
-    private readonly activeJobs: () => number,
-    private readonly start: (directory: JobDirectory, request: JobRequest, notes: readonly string[]) => Job,
-  ) {}
+  constructor(private readonly deps: AdmissionDeps) {}
 
   /** @throws ServiceError `busy` */
   reserve(): Slot {
-    if (this.activeJobs() + this.#uploading >= this.limit) {
+    const { store, trash, maxJobs, activeJobs, start } = this.deps;
+    if (activeJobs() + this.#uploading >= maxJobs) {
       throw new ServiceError(
         'busy',
-        `Server busy: ${this.limit} jobs are active, the most there may be; try again later`,
+        `Server busy: ${maxJobs} jobs are active, the most there may be; try again later`,
       );
     }
-    const directory = this.store.create();
+    const directory = store.create();
     this.#uploading += 1;
     let isAccepted = false;
     return {
       directory,
-      accept: (request, notes) => {
-        const job = this.start(directory, request, notes);
+      place: store.placeOf(directory),
+      accept: async (request, notes) => {
+        const job = await start(directory, request, notes);
         isAccepted = true;
-        this.#uploading -= 1;
         return job;
       },
       [Symbol.asyncDispose]: async () => {
-        if (isAccepted) return;
-        await directory.remove();
+        // The place is free whatever becomes of the files.
         this.#uploading -= 1;
+        if (!isAccepted) await trash.throwAway(directory.path);
       },
     };
   }

@@ -1,10 +1,18 @@
 import { EventEmitter } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type FinalState, isFinal, type JobState, type JobView } from '../../contract/job.js';
+import type { Deadline } from './deadline.js';
 import type { JobDirectory } from './directory.js';
 import type { JobRecord, JobRequest } from './record.js';
 import type { Grant, Ticket } from './scheduler.js';
+import type { Report } from './trash.js';
 
 const now = () => new Date().toISOString();
+
+/** Milliseconds that a disk may take to write down an end before everybody hears of it without. */
+const patience = 3000;
+/** Milliseconds between two tries to write down how a job ended. */
+const retryInterval = 1000;
 
 /** Which states each state may lead to; a final state leads nowhere. */
 const transitions: Readonly<Record<JobState, readonly JobState[]>> = {
@@ -17,46 +25,32 @@ const transitions: Readonly<Record<JobState, readonly JobState[]>> = {
 };
 
 /**
- * One job: a state machine over its record. Each transition is on disk before anyone hears of it.
+ * One job: a state machine over its record. Each transition is on the disk before anyone hears of it; on a disk that
+ * takes nothing an end is told all the same, and written down when there is room.
  * Emits `change` at every transition and `log` when the service wrote a line of its own.
  */
 export class Job extends EventEmitter<{ change: []; log: [] }> {
   #record: JobRecord;
   #ticket: Ticket | null = null;
+  #killRequested: boolean;
+  /** One transition after the other. */
+  #turn: Promise<unknown> = Promise.resolve();
+  #hasLogFailed = false;
+  /** When it is removed, once that is settled. */
+  expiry: Deadline | null = null;
 
-  private constructor(
+  /** @param isRestored an earlier server left it: what that one wrote into the log is not written twice */
+  constructor(
     readonly directory: JobDirectory,
     record: JobRecord,
     private readonly isRestored: boolean,
+    private readonly report: Report,
   ) {
     super();
     // Every log stream listens.
     this.setMaxListeners(0);
     this.#record = record;
-  }
-
-  /** A new job, queued. */
-  static create(directory: JobDirectory, request: JobRequest): Job {
-    const record: JobRecord = {
-      id: directory.id,
-      request,
-      state: 'queued',
-      error: null,
-      createdAt: now(),
-      startedAt: null,
-      finishedAt: null,
-      expiresAt: null,
-      gpus: [],
-      cpuSlots: 0,
-      killRequested: false,
-    };
-    directory.save(record);
-    return new Job(directory, record, false);
-  }
-
-  /** The job that an earlier server left in this directory. */
-  static restore(directory: JobDirectory, record: JobRecord): Job {
-    return new Job(directory, record, true);
+    this.#killRequested = record.killRequested;
   }
 
   get id(): string {
@@ -79,52 +73,70 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return isFinal(this.#record.state);
   }
 
+  /** Somebody asked for its end. */
+  get killRequested(): boolean {
+    return this.#killRequested;
+  }
+
   get grant(): Grant {
     return { gpus: this.#record.gpus, cpuSlots: this.#record.cpuSlots };
   }
 
   /** It waits, with this place in the queue. */
-  wait(ticket: Ticket): void {
+  async wait(ticket: Ticket): Promise<void> {
     this.#ticket = ticket;
-    if (this.state === 'queued') this.#become('waiting', {});
+    if (this.state === 'queued') await this.#become('waiting', {});
   }
 
   /** It was given devices and is about to start. */
-  run(grant: Grant): void {
+  async run(grant: Grant): Promise<void> {
     this.#ticket = null;
-    this.#become('running', { gpus: grant.gpus, cpuSlots: grant.cpuSlots, startedAt: now() });
+    await this.#become('running', { gpus: grant.gpus, cpuSlots: grant.cpuSlots, startedAt: now() });
   }
 
   /** Notes that somebody asked for its end, so that a later server knows as well. */
-  requestKill(): void {
+  async requestKill(): Promise<void> {
     this.#ticket?.cancel();
-    // In memory first: on a disk that is full the job ends all the same, which may be what gives room.
-    this.#record = { ...this.#record, killRequested: true };
-    this.directory.save(this.#record);
+    // In memory first: on a disk that is full the job ends all the same.
+    this.#killRequested = true;
+    await this.#become(null, { killRequested: true });
   }
 
-  /** It has ended. The first end counts; a later one is ignored. */
-  finish(state: FinalState, error: string | null, expiresAt: Date): void {
-    if (this.isFinal) return;
+  /** It has ended. The first end counts; a later one is ignored. Never rejects. */
+  async finish(state: FinalState, error: string | null): Promise<void> {
     this.#ticket = null;
-    this.#become(state, { error, finishedAt: now(), expiresAt: expiresAt.toISOString() });
+    // A disk that does not answer holds up no end.
+    await Promise.race([this.#turn, delay(patience, undefined, { ref: false })]);
+    if (this.isFinal) return;
+    const record = this.#next(state, { error, finishedAt: now() });
+    const saved = this.directory.saveLast(record).then(
+      () => true,
+      (cause) => {
+        this.report(`Job ${this.id} could not be written down as ${state}; it is tried again`, cause);
+        return false;
+      },
+    );
+    const isSaved = await Promise.race([saved, delay(patience, false, { ref: false })]);
+    this.#show(record);
+    if (!isSaved) void saved.then((isLate) => (isLate ? undefined : this.#saveLater(record)));
   }
 
-  /** Moves the end of its grace period. */
-  expireAt(expiresAt: Date): void {
-    this.#become(this.state, { expiresAt: expiresAt.toISOString() });
-  }
-
-  /** Writes a line of the service's own into the log, unless an earlier server got to writing it. */
+  /** Writes a line of the service's own into the log, unless an earlier server got to writing it. Never throws. */
   log(line: string): void {
-    if (this.isRestored && this.directory.hasLogged(line)) return;
-    this.directory.log(line);
-    this.emit('log');
+    try {
+      if (this.isRestored && this.directory.hasLogged(line)) return;
+      this.directory.log(line);
+      this.emit('log');
+    } catch (cause) {
+      if (!this.#hasLogFailed) this.report(`The log of job ${this.id} could not be written to`, cause);
+      this.#hasLogFailed = true;
+    }
   }
 
   /** What the wire shows of it (interface.md, Jobs). */
   view(): JobView {
     const record = this.#record;
+    const ticket = record.state === 'waiting' ? this.#ticket : null;
     return {
       job_id: record.id,
       status: record.state,
@@ -134,20 +146,52 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       created_at: record.createdAt,
       started_at: record.startedAt,
       finished_at: record.finishedAt,
-      expires_at: record.expiresAt,
+      expires_at: this.expiry?.date.toISOString() ?? record.expiresAt,
       assigned_gpus: record.gpus,
-      queue_position: this.#ticket?.position() ?? null,
-      waiting_for: record.state === 'waiting' ? (this.#ticket?.waitingFor ?? null) : null,
+      queue_position: ticket?.position() ?? null,
+      waiting_for: ticket?.waitingFor ?? null,
     };
   }
 
-  #become(state: JobState, change: Partial<JobRecord>): void {
-    if (state !== this.state && !transitions[this.state].includes(state)) {
+  /** The record after a change; null keeps the state. */
+  #next(state: JobState | null, change: Partial<JobRecord>): JobRecord {
+    if (state !== null && !transitions[this.state].includes(state)) {
       throw new Error(`Job ${this.id} cannot go from ${this.state} to ${state}`);
     }
-    const record = { ...this.#record, ...change, state };
-    this.directory.save(record);
+    return { ...this.#record, killRequested: this.#killRequested, ...change, state: state ?? this.state };
+  }
+
+  #become(state: JobState | null, change: Partial<JobRecord>): Promise<void> {
+    return this.#inTurn(async () => {
+      if (this.isFinal) return;
+      const record = this.#next(state, change);
+      await this.directory.save(record);
+      this.#show(record);
+    });
+  }
+
+  #show(record: JobRecord): void {
     this.#record = record;
     this.emit('change');
+  }
+
+  #inTurn<T>(step: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(step);
+    this.#turn = done.catch(() => {});
+    return done;
+  }
+
+  /** Until the disk takes it, or the directory is gone. */
+  async #saveLater(record: JobRecord): Promise<void> {
+    for (;;) {
+      await delay(retryInterval, undefined, { ref: false });
+      try {
+        if (!this.directory.exists()) return;
+        await this.directory.saveLast(record);
+        return;
+      } catch {
+        // Told of already.
+      }
+    }
   }
 }

@@ -1,9 +1,9 @@
+import { lstatSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Packer } from '../../archives/packer.js';
 import { formatBytes } from '../../contract/bytes.js';
-import type { FinalState } from '../../contract/job.js';
 import { operationOf } from '../../contract/operations.js';
-import { errorCode } from '../../files/error-code.js';
+import { errorCode, faultWithoutPath, isDiskFull } from '../../files/error-code.js';
 import type { RunEnd, RunRequest } from '../../runner/protocol.js';
 import type { Executor } from '../executors/executor.js';
 import { signalNumber } from '../executors/signals.js';
@@ -11,8 +11,6 @@ import type { Job } from './job.js';
 import { type Grant, type Scheduler, TicketCancelled } from './scheduler.js';
 
 export interface LifecycleSettings {
-  /** Milliseconds that a job is kept once it has ended. */
-  readonly grace: number;
   /** Milliseconds between SIGTERM and SIGKILL. */
   readonly killGrace: number;
   readonly maxLogBytes: number;
@@ -29,16 +27,13 @@ export interface LifecycleDeps {
   readonly report: (problem: string, cause: unknown) => void;
 }
 
-/** Milliseconds between two tries to write down how a job ended, on a disk that is full. */
+/** Milliseconds between two tries to start a job on a machine that has no room for it at the moment. */
 const retryInterval = 1000;
+const killedByUser = 'Killed by user';
 
-const isDiskFull = (cause: unknown): boolean =>
-  errorCode(cause) === 'ENOSPC' || (cause instanceof Error && cause.message.startsWith('ENOSPC'));
-
-function reasonOf(cause: unknown): string {
-  if (isDiskFull(cause)) return "The server's disk is full; submit the job again when there is room";
-  return cause instanceof Error ? cause.message : String(cause);
-}
+/** Whether something is short that others use up and give back: room on the disk, descriptors, processes, memory. */
+const isShortage = (cause: unknown): boolean =>
+  isDiskFull(cause) || ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM'].includes(errorCode(cause));
 
 /** How a command ended, as the one sentence that everybody reads; null for success. */
 function endError({ exitCode, signal, error }: RunEnd): string | null {
@@ -53,6 +48,15 @@ function environmentFor(job: Job, grant: Grant): Record<string, string> {
   if (grant.gpus.length === 0) return { ...common, CUDA_VISIBLE_DEVICES: '' };
   // By bus id, CUDA numbers GPUs as nvidia-smi does.
   return { ...common, CUDA_DEVICE_ORDER: 'PCI_BUS_ID', CUDA_VISIBLE_DEVICES: grant.gpus.join(',') };
+}
+
+/** What the app made of its output directory, in words; null where it is still one. */
+function outputFault(output: string): string | null {
+  const stats = lstatSync(output, { throwIfNoEntry: false });
+  if (!stats) return 'The app removed its output directory: there is no result';
+  return stats.isDirectory()
+    ? null
+    : 'The app replaced its output directory, which is not followed: there is no result';
 }
 
 /** Takes one job from the queue to its end, whatever happens; also one that an earlier server left midway. */
@@ -70,26 +74,23 @@ export class Lifecycle {
     try {
       const grant = job.state === 'running' ? this.#adopt() : await this.#queue();
       const end = await this.#execute(grant);
-      if (job.record.killRequested) await this.#finish('killed', 'Killed by user');
+      if (job.killRequested) await job.finish('killed', killedByUser);
       else await this.#conclude(end);
     } catch (cause) {
-      if (job.record.killRequested || cause instanceof TicketCancelled) {
-        await this.#finish('killed', 'Killed by user');
+      if (job.killRequested || cause instanceof TicketCancelled) {
+        await job.finish('killed', killedByUser);
       } else {
         this.deps.report(`Job ${job.id} failed`, cause);
-        if (isDiskFull(cause)) await job.directory.makeRoom();
-        await this.#finish('error', reasonOf(cause));
+        await job.finish('error', faultWithoutPath(cause));
       }
     }
   }
 
   /** Ends the job, wherever it is. */
   kill(): void {
-    try {
-      this.job.requestKill();
-    } catch (cause) {
+    this.job.requestKill().catch((cause) => {
       this.deps.report(`The kill of job ${this.job.id} could not be written down`, cause);
-    }
+    });
     this.#packing.abort();
     if (this.job.state === 'running') this.deps.executor.stop(this.job.directory.path);
   }
@@ -104,16 +105,19 @@ export class Lifecycle {
     const impossible = this.deps.scheduler.impossible(job.request.device);
     if (impossible !== null) throw new Error(impossible);
     const ticket = this.deps.scheduler.request(job.request.device);
+    // It may be cancelled before it is waited for below.
+    ticket.granted.catch(() => {});
     const position = ticket.position();
     if (position !== null) {
-      job.wait(ticket);
+      await job.wait(ticket).catch((cause) => {
+        this.deps.report(`Job ${job.id} could not be written down as waiting`, cause);
+      });
       job.log(`Waiting for ${ticket.waitingFor}: position ${position} in the queue`);
     }
     const grant = await ticket.granted;
     try {
-      if (job.record.killRequested) throw new TicketCancelled();
       if (grant.gpus.length > 0) job.log(`Assigned GPUs: ${grant.gpus.join(', ')}`);
-      job.run(grant);
+      await this.#whenThereIsRoom(() => job.run(grant));
       return grant;
     } catch (cause) {
       this.deps.scheduler.release(grant);
@@ -121,7 +125,24 @@ export class Lifecycle {
     }
   }
 
-  /** Runs the command; its devices are free again when no process of it is left. */
+  /**
+   * Does what takes room on the disk, descriptors or processes, as soon as there are some: what others have used up is
+   * no fault of this job.
+   */
+  async #whenThereIsRoom(step: () => Promise<void>): Promise<void> {
+    for (let told = false; ; told = true) {
+      if (this.job.killRequested) throw new TicketCancelled();
+      try {
+        return await step();
+      } catch (cause) {
+        if (!isShortage(cause)) throw cause;
+        if (!told) this.deps.report(`Job ${this.job.id} waits until the machine has room for it`, cause);
+        await delay(retryInterval, undefined, { ref: false });
+      }
+    }
+  }
+
+  /** Runs the command; its devices are free again when no process of it is left, and not before. */
   async #execute(grant: Grant): Promise<RunEnd> {
     const { job } = this;
     const { executor, scheduler } = this.deps;
@@ -131,9 +152,9 @@ export class Lifecycle {
         const request = this.#runRequest(grant);
         const where = grant.gpus.length > 0 ? `GPU ${grant.gpus.join(', ')}` : 'the CPU';
         job.log(`Starting ${operationOf(job.request.operation).segment} on ${where}`);
-        await executor.launch(directory, request);
+        await this.#whenThereIsRoom(() => executor.launch(directory, request));
       }
-      if (job.record.killRequested) executor.stop(directory);
+      if (job.killRequested) executor.stop(directory);
       return await executor.wait(directory, job.id);
     } finally {
       scheduler.release(grant);
@@ -146,6 +167,7 @@ export class Lifecycle {
       jobId: job.id,
       command: this.deps.commandFor(job, grant),
       directory: job.directory.workspace,
+      output: job.directory.output,
       environment: environmentFor(job, grant),
       maxLogBytes: this.deps.settings.maxLogBytes,
       killGrace: this.deps.settings.killGrace,
@@ -154,33 +176,31 @@ export class Lifecycle {
 
   async #conclude(end: RunEnd): Promise<void> {
     const { job } = this;
-    const error = endError(end);
+    if (end.lostLines > 0)
+      job.log(`${end.lostLines} lines of the log could not be written: the disk had no room`);
+    const error = endError(end) ?? outputFault(job.directory.output);
     if (error !== null) {
-      if (error.includes('ENOSPC')) await job.directory.makeRoom();
-      await this.#finish('error', error);
+      await job.finish('error', error);
       return;
     }
-    const { output, result } = job.directory;
-    const { files, bytes } = await this.deps.packer.pack(output, result, this.#packing.signal);
-    job.log(`Result: ${files} ${files === 1 ? 'file' : 'files'}, ${formatBytes(bytes)}`);
-    await this.#finish('done', null);
+    await this.#whenThereIsRoom(() => this.#pack());
+    await job.finish('done', null);
   }
 
-  /** Writes down the end; on a disk that is full, as soon as there is room. */
-  async #finish(state: FinalState, error: string | null): Promise<void> {
-    for (let told = false; ; told = true) {
-      try {
-        this.job.finish(state, error, new Date(Date.now() + this.deps.settings.grace));
-        return;
-      } catch (cause) {
-        if (!told) this.deps.report(`Job ${this.job.id} could not be written down as ${state}`, cause);
-        // What it has filled the disk with is of no use to anybody.
-        if (!told && isDiskFull(cause) && state !== 'done') {
-          await this.job.directory.makeRoom();
-          continue;
-        }
-        await delay(retryInterval, undefined, { ref: false });
-      }
+  /** Packs the result. One that the disk has no room for is packed while it is downloaded: nothing is removed for it. */
+  async #pack(): Promise<void> {
+    const { job } = this;
+    const { output, result } = job.directory;
+    try {
+      const { files, bytes } = await this.deps.packer.pack(output, result, this.#packing.signal);
+      job.log(`Result: ${files} ${files === 1 ? 'file' : 'files'}, ${formatBytes(bytes)}`);
+    } catch (cause) {
+      if (!isDiskFull(cause)) throw cause;
+      this.deps.report(
+        `The result of job ${job.id} does not fit on the disk; it is packed while it is sent`,
+        cause,
+      );
+      job.log('Result: packed while it is downloaded, as the disk of the server has no room for the archive');
     }
   }
 }

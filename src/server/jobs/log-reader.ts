@@ -1,5 +1,8 @@
-import { type FSWatcher, watch } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { closeSync, constants, type FSWatcher, read as readCallback, watch } from 'node:fs';
+import { promisify } from 'node:util';
+import { servicePrefix } from '../../contract/log-stream.js';
+import { errorCode } from '../../files/error-code.js';
+import { NotOurFile, openOwnFile } from '../../files/own-file.js';
 import type { Job } from './job.js';
 
 /** Bytes read, and so lines handed on, at once. It is held as often as there are streams. */
@@ -9,7 +12,41 @@ const growth = 4;
 /** Milliseconds after which the file is looked at again though nothing told of a change (a network file system). */
 const pollInterval = 1000;
 
+/** Bytes of a line that are read at once at most; a runner's lines have 64 Ki characters. */
+const longestLine = 1024 * 1024;
+
 const lineFeed = 0x0a;
+
+const read = promisify(readCallback);
+
+/** What stands for a log that a job removed, or replaced by a link. */
+const missingLog = Buffer.from(
+  `${servicePrefix}The log of this job was removed or replaced: it cannot be shown\n`,
+);
+
+/** A log that is open. */
+interface OpenLog extends Disposable {
+  /** Fills a buffer as far as there are bytes from this position on; returns how many there were. */
+  read(buffer: Buffer, length: number, position: number): Promise<number>;
+}
+
+function openLog(job: Job): OpenLog {
+  let descriptor: number;
+  try {
+    descriptor = openOwnFile(job.directory.logFile, constants.O_RDONLY);
+  } catch (cause) {
+    if (!(cause instanceof NotOurFile) && errorCode(cause) !== 'ENOENT') throw cause;
+    return {
+      read: async (buffer, length, position) =>
+        missingLog.copy(buffer, 0, Math.min(position, missingLog.length), position + length),
+      [Symbol.dispose]: () => {},
+    };
+  }
+  return {
+    read: async (buffer, length, position) => (await read(descriptor, buffer, 0, length, position)).bytesRead,
+    [Symbol.dispose]: () => closeSync(descriptor),
+  };
+}
 
 /** Wakes a reader at a change of the file or of the job, or after a while. */
 class ChangeSignal {
@@ -78,30 +115,33 @@ export async function* readLog(
   silence: number,
   signal: AbortSignal,
 ): AsyncGenerator<Buffer | null> {
-  await using file = await open(job.directory.logFile);
+  using file = openLog(job);
   const changes = new ChangeSignal(job, signal);
   const chunk = Buffer.allocUnsafeSlow(chunkSize);
   let buffer = chunk;
   let position = 0;
   let skip = since;
-  let lastLineAt = Date.now();
+  let lastLineAt = performance.now();
   try {
     // Of a job that has ended the rest is read in any case: it is all there.
     while (!signal.aborted || job.isFinal) {
       // Asked before the read: what is read after the job's end is all there will be.
       const isLast = job.isFinal;
-      const { bytesRead } = await file.read(buffer, 0, buffer.length, position);
+      // One byte is left for a line feed.
+      const room = buffer.length - 1;
+      const bytesRead = await file.read(buffer, room, position);
       // Half a line is not kept but read again, whole.
       let end = buffer.subarray(0, bytesRead).lastIndexOf(lineFeed) + 1;
-      if (end === 0 && bytesRead === buffer.length) {
+      if (end === 0 && bytesRead === room && room < longestLine) {
         buffer = Buffer.allocUnsafeSlow(buffer.length * growth);
         continue;
       }
-      // There is room: a line that fills the buffer has made it grow.
-      if (end === 0 && bytesRead > 0 && isLast) end = buffer.writeUInt8(lineFeed, bytesRead);
+      // No runner writes so long a line, nor half a one at the end: it is passed on in parts.
+      const isPart = bytesRead === room || (isLast && bytesRead > 0);
+      if (end === 0 && isPart) end = buffer.writeUInt8(lineFeed, bytesRead);
       if (end > 0) {
-        position += end;
-        lastLineAt = Date.now();
+        position += Math.min(end, bytesRead);
+        lastLineAt = performance.now();
         let start = 0;
         for (; skip > 0 && start < end; skip -= 1) start = buffer.indexOf(lineFeed, start) + 1;
         if (start < end) yield buffer.subarray(start, end);
@@ -109,9 +149,9 @@ export async function* readLog(
         continue;
       }
       if (isLast) return;
-      const quiet = Date.now() - lastLineAt;
+      const quiet = performance.now() - lastLineAt;
       if (quiet >= silence) {
-        lastLineAt = Date.now();
+        lastLineAt = performance.now();
         yield null;
       }
       await changes.next(Math.max(1, silence - quiet));

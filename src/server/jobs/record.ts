@@ -1,34 +1,95 @@
-import type { FieldValues } from '../../contract/fields.js';
-import type { JobState } from '../../contract/job.js';
-import type { OperationName } from '../../contract/operations.js';
-import type { DeviceRequest } from './scheduler.js';
+import { z } from 'zod';
+import { jobStates } from '../../contract/job.js';
+import { type OperationName, operationNames } from '../../contract/operations.js';
 
-/** Files of a job by field, one list of absolute paths a group. An archive is one group of one directory. */
-export type JobFiles = Readonly<Record<string, readonly (readonly string[])[]>>;
+/** Version of `job.json` that this server writes. One without a number is of the time before there were numbers. */
+const currentVersion = 1;
+
+const time = z.iso.datetime();
+const id = z.number().int().min(0);
+
+const deviceRequest = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('gpus'), ids: z.array(id).min(1) }),
+  z.object({ kind: z.literal('anyGpu') }),
+  z.object({ kind: z.literal('cpu'), workers: z.number().int().min(1) }),
+]);
+
+const value = z.union([z.string(), z.number(), z.boolean(), z.array(z.string()), z.array(z.number())]);
+
+const jobRequest = z.object({
+  app: z.string(),
+  operation: z.enum(operationNames as [OperationName, ...OperationName[]]),
+  values: z.record(z.string(), value),
+  /** Files by field, one list of absolute paths a group. An archive is one group of one directory. */
+  files: z.record(z.string(), z.array(z.array(z.string()))),
+  device: deviceRequest,
+  acceptedOptions: z.array(z.string()),
+  idempotencyKey: z.string().nullable(),
+});
+
+const jobRecord = z.object({
+  version: z.literal(currentVersion),
+  id: z.string(),
+  request: jobRequest,
+  state: z.enum(jobStates),
+  error: z.string().nullable(),
+  createdAt: time,
+  startedAt: time.nullable(),
+  finishedAt: time.nullable(),
+  expiresAt: time.nullable(),
+  gpus: z.array(id),
+  cpuSlots: id,
+  /** Somebody asked for its end; whatever its command says then, it was killed. */
+  killRequested: z.boolean(),
+});
+
+type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> } : T;
 
 /** What was asked for, whole: a job can be run from this alone. */
-export interface JobRequest {
-  readonly app: string;
-  readonly operation: OperationName;
-  readonly values: FieldValues;
-  readonly files: JobFiles;
-  readonly device: DeviceRequest;
-  readonly acceptedOptions: readonly string[];
-  readonly idempotencyKey: string | null;
-}
+export type JobRequest = DeepReadonly<z.infer<typeof jobRequest>>;
+export type JobFiles = JobRequest['files'];
 
 /** `job.json`: the request and every transition. Times are ISO 8601. */
-export interface JobRecord {
-  readonly id: string;
-  readonly request: JobRequest;
-  readonly state: JobState;
-  readonly error: string | null;
-  readonly createdAt: string;
-  readonly startedAt: string | null;
-  readonly finishedAt: string | null;
-  readonly expiresAt: string | null;
-  readonly gpus: readonly number[];
-  readonly cpuSlots: number;
-  /** Somebody asked for its end; whatever its command says then, it was killed. */
-  readonly killRequested: boolean;
+export type JobRecord = DeepReadonly<z.infer<typeof jobRecord>>;
+
+/** A record as it is when a job is new. */
+export const newRecord = (jobId: string, request: JobRequest): JobRecord => ({
+  version: currentVersion,
+  id: jobId,
+  request,
+  state: 'queued',
+  error: null,
+  createdAt: new Date().toISOString(),
+  startedAt: null,
+  finishedAt: null,
+  expiresAt: null,
+  gpus: [],
+  cpuSlots: 0,
+  killRequested: false,
+});
+
+/**
+ * Reads the text of a `job.json`.
+ * @param jobId the name of the directory that it lies in
+ * @throws Error that says in words why it is not the record of that job
+ */
+export function parseRecord(text: string, jobId: string): JobRecord {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    throw new Error(text.trim() === '' ? 'its job.json is empty' : 'its job.json is not JSON');
+  }
+  const versioned =
+    typeof json === 'object' && json !== null && !('version' in json)
+      ? { ...json, version: currentVersion }
+      : json;
+  const parsed = jobRecord.safeParse(versioned);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    const where = issue?.path.join('.') || 'it';
+    throw new Error(`its job.json is of another shape: ${where}: ${issue?.message}`);
+  }
+  if (parsed.data.id !== jobId) throw new Error(`its job.json is that of job ${parsed.data.id.slice(0, 20)}`);
+  return parsed.data;
 }

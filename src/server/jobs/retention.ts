@@ -1,33 +1,37 @@
+import { Deadline } from './deadline.js';
 import type { ExpiredJobs } from './expired.js';
 import type { Job } from './job.js';
+import type { Report, Trash } from './trash.js';
 
 /** Longest time that a timer can count, in milliseconds. */
 const longestTimer = 2 ** 31 - 1;
 
-/** Removes each job when its grace period is over, but never under a download. */
+export interface RetentionDeps {
+  readonly expired: ExpiredJobs;
+  readonly trash: Trash;
+  /** Milliseconds that a job is kept once it has ended, and once it was last downloaded. */
+  readonly grace: number;
+  readonly forget: (job: Job) => void;
+  readonly report: Report;
+}
+
+/** Removes each job when its grace period is over, but never under a download, nor before that could be resumed. */
 export class Retention {
   readonly #timers = new Map<string, NodeJS.Timeout>();
   readonly #downloads = new Map<string, number>();
 
-  constructor(
-    private readonly expired: ExpiredJobs,
-    private readonly forget: (job: Job) => void,
-    private readonly report: (problem: string, cause: unknown) => void,
-  ) {}
+  constructor(private readonly deps: RetentionDeps) {}
 
-  /** Starts, or moves, the clock of a job that has ended. */
+  /** Starts the clock of a job that has ended, or starts it anew. */
   schedule(job: Job): void {
-    clearTimeout(this.#timers.get(job.id));
-    const left = Date.parse(job.record.expiresAt ?? '') - Date.now();
-    const isNow = left <= longestTimer;
-    const timer = setTimeout(
-      () => (isNow ? this.#expire(job) : this.schedule(job)),
-      Math.min(Math.max(left, 0), longestTimer),
-    );
-    this.#timers.set(job.id, timer.unref());
+    job.expiry = new Deadline(this.deps.grace);
+    this.#arm(job);
   }
 
-  /** Keeps a job from being removed; returns what lets it go again, which may be called more than once. */
+  /**
+   * Keeps a job from being removed; returns what lets it go again, which may be called more than once: from then on it
+   * is kept for another grace, so that a download that broke off at its end can be resumed.
+   */
   hold(job: Job): () => void {
     this.#downloads.set(job.id, (this.#downloads.get(job.id) ?? 0) + 1);
     let isHeld = true;
@@ -37,23 +41,34 @@ export class Retention {
       const left = (this.#downloads.get(job.id) ?? 1) - 1;
       if (left > 0) this.#downloads.set(job.id, left);
       else this.#downloads.delete(job.id);
-      if (Date.parse(job.record.expiresAt ?? '') <= Date.now()) this.#expire(job);
+      if (left <= 0 && this.#timers.has(job.id)) this.schedule(job);
     };
   }
 
   close(): void {
     for (const timer of this.#timers.values()) clearTimeout(timer);
+    this.#timers.clear();
+  }
+
+  #arm(job: Job): void {
+    clearTimeout(this.#timers.get(job.id));
+    const left = Math.max(job.expiry?.left ?? 0, 0);
+    const timer = setTimeout(
+      () => (left <= longestTimer ? this.#expire(job) : this.#arm(job)),
+      Math.min(left, longestTimer),
+    );
+    this.#timers.set(job.id, timer.unref());
   }
 
   #expire(job: Job): void {
     if (this.#downloads.has(job.id) || !this.#timers.delete(job.id)) return;
-    this.forget(job);
+    this.deps.forget(job);
     try {
       // Noted before it is removed: a server that dies in between finishes the removal at its next start.
-      this.expired.add(job.id);
+      this.deps.expired.add(job.id);
     } catch (cause) {
-      this.report(`Job ${job.id} could not be noted as expired`, cause);
+      this.deps.report(`Job ${job.id} could not be noted as expired`, cause);
     }
-    job.directory.remove().catch((cause) => this.report(`Job ${job.id} could not be removed`, cause));
+    void this.deps.trash.throwAway(job.directory.path);
   }
 }

@@ -13,7 +13,7 @@ export interface Grant {
 
 /** A place in the queue. */
 export interface Ticket {
-  /** Resolves with the grant; rejects with the abort reason once cancelled. */
+  /** Resolves with the grant; rejects once cancelled, or when it turns out that there is no such GPU. */
   readonly granted: Promise<Grant>;
   /** 1 is next; null once granted or cancelled. */
   position(): number | null;
@@ -25,6 +25,7 @@ export interface Ticket {
 interface Waiting {
   readonly request: DeviceRequest;
   readonly grant: (grant: Grant) => void;
+  readonly fail: (cause: Error) => void;
 }
 
 function describe(request: DeviceRequest): string {
@@ -42,8 +43,9 @@ export class TicketCancelled extends Error {}
  * nobody ahead wants runs at once. CPU slots go in arrival order.
  */
 export class Scheduler {
-  readonly #gpus: ReadonlySet<number>;
-  readonly #freeGpus: Set<number>;
+  /** Null while nobody knows which there are: jobs that want one wait. */
+  #gpus: ReadonlySet<number> | null;
+  #freeGpus: Set<number>;
   /**
    * How many jobs hold each GPU: more than one only after a restart, when a job that had given its GPU back and
    * was being packed is found beside the one that was given it next.
@@ -52,20 +54,51 @@ export class Scheduler {
   #freeSlots: number;
   #queue: Waiting[] = [];
 
+  /** @param gpus ids; null where `setGpus` will tell them */
   constructor(
-    gpus: readonly number[],
+    gpus: readonly number[] | null,
     private readonly cpuSlots: number,
   ) {
-    this.#gpus = new Set(gpus);
-    this.#freeGpus = new Set(gpus);
+    this.#gpus = gpus && new Set(gpus);
+    this.#freeGpus = new Set(gpus ?? []);
     this.#freeSlots = cpuSlots;
   }
 
-  /** Why a request can never be granted here, in words; null where it can. A recovered job may ask for what is gone. */
+  /**
+   * Tells which GPUs there are, once that is known. What a job of an earlier server holds stays held; a waiting job
+   * that wants a GPU which there is not is ended; the others go on.
+   */
+  setGpus(gpus: readonly number[]): void {
+    this.#gpus = new Set(gpus);
+    this.#freeGpus = new Set(gpus.filter((id) => (this.#holders.get(id) ?? 0) === 0));
+    const queue = this.#queue;
+    this.#queue = queue.filter(({ request }) => this.impossible(request) === null);
+    for (const { request, fail } of queue) {
+      const problem = this.impossible(request);
+      if (problem !== null) fail(new Error(problem));
+    }
+    this.#dispatch();
+  }
+
+  /**
+   * Why a request can never be granted here, in words; null where it can, or where that is not known yet. A recovered
+   * job may ask for what is gone, and one that was accepted before the GPUs were known for what never was.
+   */
   impossible(request: DeviceRequest): string | null {
-    if (request.kind === 'anyGpu' && this.#gpus.size === 0) return 'This server has no GPU any more';
-    const gone = request.kind === 'gpus' ? request.ids.filter((id) => !this.#gpus.has(id)) : [];
-    return gone.length > 0 ? `This server has no GPU ${gone.join(', ')} any more` : null;
+    const gpus = this.#gpus;
+    if (gpus === null) return null;
+    if (request.kind === 'anyGpu' && gpus.size === 0) {
+      return 'This server has no GPU; submit the job again to run it on the CPU';
+    }
+    const gone = request.kind === 'gpus' ? request.ids.filter((id) => !gpus.has(id)) : [];
+    const known = [...gpus].join(', ') || 'none';
+    return gone.length > 0 ? `This server has no GPU ${gone.join(', ')}; it has: ${known}` : null;
+  }
+
+  /** What a request waits for, in words. */
+  #describe(request: DeviceRequest): string {
+    const isUnknown = this.#gpus === null && request.kind !== 'cpu';
+    return describe(request) + (isUnknown ? ' (nvidia-smi has not told yet which there are)' : '');
   }
 
   /** Takes a place in the queue; the grant may come before this returns. */
@@ -73,7 +106,7 @@ export class Scheduler {
     let cancel = () => {};
     let entry: Waiting | undefined;
     const granted = new Promise<Grant>((grant, reject) => {
-      entry = { request, grant };
+      entry = { request, grant, fail: reject };
       cancel = () => {
         if (!this.#queue.some((each) => each === entry)) return;
         this.#queue = this.#queue.filter((each) => each !== entry);
@@ -87,7 +120,15 @@ export class Scheduler {
       const index = entry ? this.#queue.indexOf(entry) : -1;
       return index < 0 ? null : index + 1;
     };
-    return { granted, position, waitingFor: describe(request), cancel };
+    const inWords = () => this.#describe(request);
+    return {
+      granted,
+      position,
+      get waitingFor() {
+        return inWords();
+      },
+      cancel,
+    };
   }
 
   /** Marks as taken what a job of an earlier server still holds. */
@@ -108,7 +149,7 @@ export class Scheduler {
     for (const id of grant.gpus) {
       const others = (this.#holders.get(id) ?? 1) - 1;
       this.#holders.set(id, others);
-      if (others === 0 && this.#gpus.has(id)) this.#freeGpus.add(id);
+      if (others === 0 && this.#gpus?.has(id)) this.#freeGpus.add(id);
     }
     this.#freeSlots += grant.cpuSlots;
     this.#dispatch();

@@ -1,20 +1,30 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../contract/errors.js';
 import type { KillReply } from '../../contract/job.js';
+import type { Executor } from '../executors/executor.js';
 import { Admission, type Slot } from './admission.js';
 import type { JobDirectory } from './directory.js';
 import type { ExpiredJobs } from './expired.js';
 import { Job } from './job.js';
 import { Lifecycle, type LifecycleDeps } from './lifecycle.js';
-import type { JobRequest } from './record.js';
+import { type JobRequest, newRecord } from './record.js';
 import { Retention } from './retention.js';
+import { setAside } from './set-aside.js';
 import type { JobStore } from './store.js';
+import type { Trash } from './trash.js';
 
 export interface JobServiceDeps extends LifecycleDeps {
   readonly store: JobStore;
   readonly expired: ExpiredJobs;
+  readonly trash: Trash;
   /** Most jobs that may be active at once. */
   readonly maxJobs: number;
+  /** Milliseconds that a job is kept once it has ended. */
+  readonly grace: number;
 }
+
+/** Milliseconds after which the answer to a kill comes, whatever keeps the job. */
+const killPatience = 20_000;
 
 /** What becomes of the jobs when the server stops. */
 export type OnExit = 'kill' | 'keep';
@@ -28,42 +38,51 @@ export class JobService {
   #isClosing = false;
 
   constructor(private readonly deps: JobServiceDeps) {
-    this.#admission = new Admission(
-      deps.store,
-      deps.maxJobs,
-      () => this.active,
-      (directory, request, notes) => this.#accept(directory, request, notes),
-    );
-    this.#retention = new Retention(deps.expired, (job) => this.#forget(job), deps.report);
+    const { store, trash, expired, maxJobs, grace, report } = deps;
+    this.#admission = new Admission({
+      store,
+      trash,
+      maxJobs,
+      activeJobs: () => this.active,
+      start: (upload, request, notes) => this.#accept(upload, request, notes),
+    });
+    this.#retention = new Retention({ expired, trash, grace, report, forget: (job) => this.#forget(job) });
   }
 
   /**
-   * Finds the jobs of the data directory again: ended ones are kept for their grace, the others go on. All are
-   * known before this first waits, so that no request can come in between.
+   * Finds the jobs of the data directory again. Removes what is provably over: uploads that were never accepted and
+   * jobs that are noted as expired. What cannot be read, or is not ours, is set aside. Starts nothing.
    */
-  async recover(): Promise<{ readonly ended: number; readonly active: number }> {
-    const { jobs, leftovers } = this.deps.store.scan(this.deps.report);
-    const isExpired = (id: string) => this.deps.expired.when(id) !== undefined;
-    const found = jobs
-      .filter(({ directory }) => !isExpired(directory.id))
-      .map(({ directory, record }) => Job.restore(directory, record));
-    for (const job of found) {
-      this.#jobs.set(job.id, job);
-      this.#admission.remember(job);
+  async load(): Promise<{ readonly ended: number; readonly active: number }> {
+    const { store, trash, expired, executor, report } = this.deps;
+    trash.empty();
+    for (const each of await store.scan()) {
+      if (each.kind === 'foreign') {
+        setAside(store.dataDirectory, each.path, each.why, report);
+      } else if (each.kind === 'upload' || expired.when(each.directory.id) !== undefined) {
+        void trash.throwAway(each.directory.path);
+      } else if (each.kind === 'unreadable') {
+        await endUnreadable(each.directory, executor);
+        setAside(store.dataDirectory, each.directory.path, each.why, report);
+      } else {
+        const job = new Job(each.directory, each.record, true, report);
+        this.#jobs.set(job.id, job);
+        this.#admission.remember(job);
+      }
     }
-    const ended = found.filter((job) => job.isFinal);
-    for (const job of ended) {
-      // Nobody could fetch it while there was no server: the clock starts anew.
-      job.expireAt(new Date(Date.now() + this.deps.settings.grace));
-      this.#retention.schedule(job);
-    }
-    const active = found.filter((job) => !job.isFinal);
+    const ended = this.list().filter((job) => job.isFinal).length;
+    return { ended, active: this.#jobs.size - ended };
+  }
+
+  /** Goes on with the jobs that were found: ended ones are kept for their grace, the others run or wait. */
+  resume(): void {
+    const jobs = [...this.#jobs.values()];
+    // Nobody could fetch it while there was no server: the clock starts anew.
+    for (const job of jobs.filter((each) => each.isFinal)) this.#retention.schedule(job);
+    const active = jobs.filter((job) => !job.isFinal);
     // What runs holds its devices before anything that waits is looked at.
     const running = active.filter((job) => job.state === 'running');
     for (const job of [...running, ...active.filter((each) => !running.includes(each))]) this.#live(job);
-    const gone = [...leftovers, ...jobs.map(({ directory }) => directory).filter(({ id }) => isExpired(id))];
-    await Promise.all(gone.map((directory) => directory.remove()));
-    return { ended: ended.length, active: active.length };
   }
 
   /**
@@ -115,7 +134,11 @@ export class JobService {
     const life = this.#lives.get(job.id);
     if (job.isFinal || !life) return { job_id: job.id, status: job.state, message: 'Job not running' };
     life.lifecycle.kill();
-    await life.end;
+    await Promise.race([life.end, delay(killPatience, undefined, { ref: false })]);
+    if (!job.isFinal) {
+      const message = 'The job was asked to end, but a process of it cannot be ended; ask again later';
+      return { job_id: job.id, status: job.state, message };
+    }
     const message = job.state === 'killed' ? 'Job killed' : 'Job ended before it could be killed';
     return { job_id: job.id, status: job.state, message };
   }
@@ -129,14 +152,17 @@ export class JobService {
   async close(onExit: OnExit): Promise<void> {
     this.#isClosing = true;
     this.#retention.close();
+    this.deps.trash.close();
     if (onExit === 'kill') await Promise.all([...this.#jobs.values()].map((job) => this.kill(job)));
   }
 
-  #accept(directory: JobDirectory, request: JobRequest, notes: readonly string[]): Job {
+  async #accept(upload: JobDirectory, request: JobRequest, notes: readonly string[]): Promise<Job> {
     this.#refuseWhileClosing();
-    directory.log(`Remote job ${directory.id} accepted: ${request.operation} on ${request.app}`);
-    for (const note of notes) directory.log(note);
-    const job = Job.create(directory, request);
+    const { store, report } = this.deps;
+    upload.log(`Remote job ${upload.id} accepted: ${request.operation} on ${request.app}`);
+    for (const note of notes) upload.log(note);
+    const record = newRecord(upload.id, request);
+    const job = new Job(await store.accept(upload, record), record, false, report);
     this.#jobs.set(job.id, job);
     this.#live(job);
     return job;
@@ -155,4 +181,14 @@ export class JobService {
     this.#jobs.delete(job.id);
     this.#admission.forget(job);
   }
+}
+
+/** Ends what runs of a job of which nothing else is known: nobody could tell which devices it holds, nor end it. */
+async function endUnreadable(directory: JobDirectory, executor: Executor): Promise<void> {
+  if (!executor.hasStarted(directory.path)) return;
+  executor.stop(directory.path);
+  await Promise.race([
+    executor.wait(directory.path, directory.id),
+    delay(killPatience, undefined, { ref: false }),
+  ]);
 }

@@ -1,65 +1,119 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { errorCode, faultWithoutPath } from '../../files/error-code.js';
+import { syncDirectory, syncTree } from '../../files/sync.js';
+import { SetupError } from '../setup-error.js';
 import { JobDirectory } from './directory.js';
 import type { JobRecord } from './record.js';
 
 /** A job id (spec.md, Job envelope). */
 const jobIdPattern = /^[0-9a-f]{12}$/;
 
+/** How often a record is read that the system did not let us read, and milliseconds in between. */
+const attempts = 5;
+const pause = 200;
+
 export interface StoredJob {
   readonly directory: JobDirectory;
   readonly record: JobRecord;
 }
 
-/** The job directories of one data directory. There is no other memory of the jobs. */
+/** What lies among the jobs, entry by entry. */
+export type Found =
+  | ({ readonly kind: 'job' } & StoredJob)
+  /** An upload that was never accepted: nobody was promised anything of it. */
+  | { readonly kind: 'upload'; readonly directory: JobDirectory }
+  /** A job, by its name, whose record cannot be read. */
+  | { readonly kind: 'unreadable'; readonly directory: JobDirectory; readonly why: string }
+  /** Not ours. */
+  | { readonly kind: 'foreign'; readonly path: string; readonly why: string };
+
+/**
+ * The job directories of one data directory. There is no other memory of the jobs. Uploads lie in `DATA/incoming`
+ * until they are accepted: then the whole directory is renamed into `DATA/jobs`, so that one without `job.json` is
+ * never there.
+ */
 export class JobStore {
   readonly #jobs: string;
+  readonly #incoming: string;
 
-  constructor(dataDirectory: string) {
+  /** @throws SetupError where jobs and uploads lie on two file systems */
+  constructor(readonly dataDirectory: string) {
     this.#jobs = path.join(dataDirectory, 'jobs');
-    mkdirSync(this.#jobs, { recursive: true, mode: 0o700 });
+    this.#incoming = path.join(dataDirectory, 'incoming');
+    for (const directory of [this.#jobs, this.#incoming])
+      mkdirSync(directory, { recursive: true, mode: 0o700 });
+    syncDirectory(dataDirectory);
+    if (statSync(this.#jobs).dev !== statSync(this.#incoming).dev) {
+      throw new SetupError(
+        `${this.#jobs} and ${this.#incoming} are on two file systems; mount the data directory as one`,
+      );
+    }
   }
 
-  /** A new directory, empty, with an id that no other has. */
+  /** A new directory for an upload, with an id that no job has. */
   create(): JobDirectory {
     const id = randomBytes(6).toString('hex');
-    const directory = new JobDirectory(id, path.join(this.#jobs, id));
-    if (existsSync(directory.path)) return this.create();
-    try {
-      directory.create();
-    } catch (cause) {
-      rmSync(directory.path, { recursive: true, force: true });
-      throw cause;
-    }
+    if (existsSync(path.join(this.#jobs, id))) return this.create();
+    const directory = new JobDirectory(id, path.join(this.#incoming, id));
+    mkdirSync(directory.path, { mode: 0o700 });
     return directory;
   }
 
+  /** Where the job of an upload will lie. */
+  placeOf(upload: JobDirectory): JobDirectory {
+    return new JobDirectory(upload.id, path.join(this.#jobs, upload.id));
+  }
+
   /**
-   * Every job there is, oldest first, and the directories that hold none: uploads that were cut.
-   * @param report is told of a record that cannot be read: its directory counts as left over
+   * Makes an upload a job: with its record, its log and all its files on the disk, in one step.
+   * @throws the system's error, and then it is none
    */
-  scan(report: (problem: string, cause: unknown) => void): {
-    readonly jobs: StoredJob[];
-    readonly leftovers: JobDirectory[];
-  } {
-    const load = (directory: JobDirectory): JobRecord | undefined => {
-      try {
-        return jobIdPattern.test(directory.id) ? directory.load() : undefined;
-      } catch (cause) {
-        report(`The record of job ${directory.id} is damaged; the job is removed`, cause);
-        return undefined;
-      }
-    };
-    const jobs: StoredJob[] = [];
-    const leftovers: JobDirectory[] = [];
-    for (const name of readdirSync(this.#jobs)) {
-      const directory = new JobDirectory(name, path.join(this.#jobs, name));
-      const record = load(directory);
-      if (record) jobs.push({ directory, record });
-      else leftovers.push(directory);
+  async accept(upload: JobDirectory, record: JobRecord): Promise<JobDirectory> {
+    await upload.saveFirst(record);
+    await syncTree(upload.path);
+    const directory = this.placeOf(upload);
+    renameSync(upload.path, directory.path);
+    syncDirectory(this.#jobs);
+    return directory;
+  }
+
+  /** Everything among the jobs, the oldest job first, and what uploads left behind. Nothing is changed. */
+  async scan(): Promise<Found[]> {
+    const found: Found[] = [];
+    for (const name of readdirSync(this.#jobs)) found.push(await this.#look(name));
+    for (const name of readdirSync(this.#incoming)) {
+      const entry = path.join(this.#incoming, name);
+      if (jobIdPattern.test(name)) found.push({ kind: 'upload', directory: new JobDirectory(name, entry) });
+      else found.push({ kind: 'foreign', path: entry, why: 'it is not an upload' });
     }
-    jobs.sort((a, b) => (a.record.createdAt < b.record.createdAt ? -1 : 1));
-    return { jobs, leftovers };
+    const time = (each: Found) => (each.kind === 'job' ? each.record.createdAt : '');
+    return found.sort((a, b) => (time(a) < time(b) ? -1 : 1));
+  }
+
+  async #look(name: string): Promise<Found> {
+    const entry = path.join(this.#jobs, name);
+    const foreign = { kind: 'foreign', path: entry, why: 'it is not a job' } as const;
+    if (!jobIdPattern.test(name) || !lstatSync(entry, { throwIfNoEntry: false })?.isDirectory())
+      return foreign;
+    const directory = new JobDirectory(name, entry);
+    let why = '';
+    for (let number = 0; number < attempts; number += 1) {
+      if (number > 0) await delay(pause);
+      try {
+        const record = directory.load();
+        if (record) return { kind: 'job', directory, record };
+        // Versions before this one received uploads in place.
+        if (readdirSync(entry).join() === 'Incoming') return { kind: 'upload', directory };
+        return { kind: 'unreadable', directory, why: 'it has no job.json' };
+      } catch (cause) {
+        why = faultWithoutPath(cause);
+        // The text was read and is no record: reading it again changes nothing.
+        if (errorCode(cause) === '') break;
+      }
+    }
+    return { kind: 'unreadable', directory, why };
   }
 }

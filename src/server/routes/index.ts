@@ -38,7 +38,7 @@ export function createRouter(deps: RouteDeps): Router {
   router.get(routes.jobs, listJobs(jobs));
   router.get(/^\/jobs\/([^/]+)$/, showJob(jobs));
   router.get(/^\/jobs\/([^/]+)\/logs$/, streamLogs(deps));
-  router.get(/^\/jobs\/([^/]+)\/result$/, sendResult(jobs));
+  router.get(/^\/jobs\/([^/]+)\/result$/, sendResult(jobs, report));
   router.post(/^\/jobs\/([^/]+)\/kill$/, killJob(jobs));
   return router;
 }

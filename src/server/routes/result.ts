@@ -1,8 +1,12 @@
-import { stat } from 'node:fs/promises';
+import { closeSync, constants, existsSync, fstatSync, lstatSync } from 'node:fs';
 import path from 'node:path';
 import type { RouterContext } from '@koa/router';
 import send from 'send';
 import { type ErrorBody, ServiceError } from '../../contract/errors.js';
+import { errorCode } from '../../files/error-code.js';
+import { openOwnFile } from '../../files/own-file.js';
+import type { Report } from '../error-handler.js';
+import type { Job } from '../jobs/job.js';
 import type { JobService } from '../jobs/service.js';
 import { captured } from './captures.js';
 import { whenGone } from './when-gone.js';
@@ -35,8 +39,68 @@ function refuse({ res }: RouterContext, { status = 500, headers = {} }: SendErro
   res.end(JSON.stringify({ detail } satisfies ErrorBody));
 }
 
+const descriptors = '/proc/self/fd';
+
+/** Sends the archive that was packed; false where there is none. */
+function sendArchive(ctx: RouterContext, job: Job): boolean {
+  const file = openResult(job);
+  if (file === null) return false;
+  whenGone(ctx, () => closeSync(file));
+  const { size } = fstatSync(file);
+  setHeaders(ctx);
+  ctx.res.setHeader('ETag', `"${job.id}-${size}"`);
+  const options = { dotfiles: 'allow', cacheControl: false, highWaterMark: chunkSize } as send.SendOptions;
+  // By its descriptor, where the system has names for these: whatever becomes of the name, this file was looked at.
+  const isNamed = existsSync(descriptors);
+  const name = isNamed ? String(file) : path.basename(job.directory.result);
+  // The name in an address is decoded, the root is not: it may be called anything.
+  send(ctx.req, name, { ...options, root: isNamed ? descriptors : job.directory.path })
+    .on('error', (cause: SendError) => refuse(ctx, cause))
+    .pipe(ctx.res);
+  return true;
+}
+
+/** The packed result, open; null where there is none. @throws NotOurFile for what a job put in its place */
+function openResult(job: Job): number | null {
+  try {
+    return openOwnFile(job.directory.result, constants.O_RDONLY);
+  } catch (cause) {
+    if (errorCode(cause) === 'ENOENT') return null;
+    throw cause;
+  }
+}
+
+/** Packs a result that the disk had no room for while it is sent. Its length is not known: no range can be asked for. */
+async function sendUnpacked(ctx: RouterContext, job: Job, report: Report): Promise<void> {
+  const { output } = job.directory;
+  if (!lstatSync(output, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new ServiceError('expired', `The result of job ${job.id} is removed; submit it again`);
+  }
+  setHeaders(ctx);
+  ctx.res.setHeader('Accept-Ranges', 'none');
+  if (ctx.method === 'HEAD') {
+    ctx.res.end();
+    return;
+  }
+  // Loaded when it is asked for, to keep the start fast.
+  const { packTo } = await import('../../archives/pack.js');
+  await packTo(ctx.res, output).catch((cause) => {
+    // A normal end would look like the end of the archive.
+    ctx.res.destroy();
+    if (!ctx.req.socket.destroyed) report(`The result of job ${job.id} could not be sent`, cause);
+  });
+}
+
+function setHeaders(ctx: RouterContext): void {
+  ctx.respond = false;
+  ctx.res.statusCode = 200;
+  ctx.res.setHeader('Content-Type', 'application/zip');
+  ctx.res.setHeader('Content-Disposition', `attachment; filename="result.zip"`);
+  ctx.res.setHeader('Cache-Control', 'no-store');
+}
+
 /** `GET /jobs/{id}/result`: the archive, whole or by ranges; HEAD, Range and ETag as HTTP means them. */
-export const sendResult = (jobs: JobService) => async (ctx: RouterContext) => {
+export const sendResult = (jobs: JobService, report: Report) => async (ctx: RouterContext) => {
   const job = jobs.get(captured(ctx));
   if (job.state !== 'done') {
     const { job_id, status, error } = job.view();
@@ -44,20 +108,6 @@ export const sendResult = (jobs: JobService) => async (ctx: RouterContext) => {
     ctx.body = ctx.status === 202 ? { job_id, status } : { job_id, status, error };
     return;
   }
-  const letGo = jobs.holdResult(job);
-  whenGone(ctx, letGo);
-  const { size } = await stat(job.directory.result).catch(() => {
-    throw new ServiceError('expired', `The result of job ${job.id} is removed; submit it again`);
-  });
-  ctx.respond = false;
-  ctx.res.statusCode = 200;
-  ctx.res.setHeader('Content-Type', 'application/zip');
-  ctx.res.setHeader('Content-Disposition', 'attachment; filename="result.zip"');
-  ctx.res.setHeader('ETag', `"${job.id}-${size}"`);
-  ctx.res.setHeader('Cache-Control', 'no-store');
-  const options = { dotfiles: 'allow', cacheControl: false, highWaterMark: chunkSize } as send.SendOptions;
-  // The name in an address is decoded, the root is not: it may be called anything.
-  send(ctx.req, path.basename(job.directory.result), { ...options, root: job.directory.path })
-    .on('error', (cause: SendError) => refuse(ctx, cause))
-    .pipe(ctx.res);
+  whenGone(ctx, jobs.holdResult(job));
+  if (!sendArchive(ctx, job)) await sendUnpacked(ctx, job, report);
 };

@@ -5,8 +5,9 @@ import { ServiceError } from '../../contract/errors.js';
 import { jobEnvelope } from '../../contract/job.js';
 import { type OperationName, operationOf } from '../../contract/operations.js';
 import type { AppCatalog } from '../apps/catalog.js';
-import type { Gpu } from '../devices/gpus.js';
+import type { Gpu, GpuInventory } from '../devices/gpu-inventory.js';
 import type { Job } from '../jobs/job.js';
+import type { JobFiles } from '../jobs/record.js';
 import type { DeviceRequest } from '../jobs/scheduler.js';
 import type { JobService } from '../jobs/service.js';
 import { readForm, type SubmissionForm } from '../uploads/form.js';
@@ -19,14 +20,18 @@ import { unknownGpus } from './system.js';
 export interface SubmitDeps {
   readonly catalog: AppCatalog;
   readonly jobs: JobService;
-  readonly gpus: readonly Gpu[];
+  readonly gpus: GpuInventory;
   readonly limits: UploadLimits;
 }
 
-/** Where the job may run (interface.md, Submission: `gpu`). */
-function deviceRequest({ values, given }: SubmissionForm, gpus: readonly Gpu[]): DeviceRequest {
+/**
+ * Where the job may run (interface.md, Submission: `gpu`).
+ * @param gpus null while they are not known: a job that wants one waits until they are, and is checked then
+ */
+function deviceRequest({ values, given }: SubmissionForm, gpus: readonly Gpu[] | null): DeviceRequest {
   const ids = values.gpu as readonly number[] | undefined;
   if (ids) {
+    if (gpus === null) return { kind: 'gpus', ids };
     if (gpus.length === 0) {
       throw new ServiceError(
         'noGpu',
@@ -37,7 +42,7 @@ function deviceRequest({ values, given }: SubmissionForm, gpus: readonly Gpu[]):
     if (unknown.length > 0) throw unknownGpus(unknown, gpus);
     return { kind: 'gpus', ids };
   }
-  const isCpu = given.has('cpu') || gpus.length === 0;
+  const isCpu = given.has('cpu') || gpus?.length === 0;
   return isCpu ? { kind: 'cpu', workers: Number(values.cpu) } : { kind: 'anyGpu' };
 }
 
@@ -45,6 +50,15 @@ function contentLength(ctx: RouterContext): number | undefined {
   const text = ctx.get('Content-Length');
   return text === '' ? undefined : Number(text);
 }
+
+/** The paths of files once the directory that they lie in has moved. */
+const moved = (files: JobFiles, from: string, to: string): JobFiles =>
+  Object.fromEntries(
+    Object.entries(files).map(([name, groups]) => [
+      name,
+      groups.map((group) => group.map((file) => path.join(to, path.relative(from, file)))),
+    ]),
+  );
 
 /** Receives one submission; nothing of it stays behind unless it becomes a job. */
 async function receive(
@@ -65,15 +79,16 @@ async function receive(
   const incoming = path.join(directory.path, 'Incoming');
   await mkdir(incoming, { mode: 0o700 });
   const form = readForm(operationOf(operation), await receiveForm(ctx, incoming, deps.limits));
-  const device = deviceRequest(form, deps.gpus);
-  const files = await placeFiles(form.groups, directory.input, deps.limits);
+  const device = deviceRequest(form, deps.gpus.current);
+  const placed = await placeFiles(form.groups, directory.input, deps.limits);
   await rm(incoming, { recursive: true });
-  return slot.accept(
+  directory.create();
+  return await slot.accept(
     {
       app,
       operation,
       values: form.values,
-      files,
+      files: moved(placed, directory.path, slot.place.path),
       device,
       acceptedOptions: form.acceptedOptions,
       idempotencyKey: ctx.get('Idempotency-Key') || null,

@@ -1,14 +1,24 @@
 import type { RouterContext } from '@koa/router';
 import { FieldError, ServiceError } from '../../contract/errors.js';
+import { quoteName } from '../../contract/quote.js';
 import { type DeviceList, healthy, type MemoryUse } from '../../contract/system.js';
-import { type Gpu, readVram } from '../devices/gpus.js';
+import type { Gpu, GpuInventory } from '../devices/gpu-inventory.js';
+import { NoGpuAnswer } from '../devices/nvidia-smi.js';
 import { gigabyte, readRam } from '../devices/ram.js';
 
 export function health(ctx: RouterContext): void {
   ctx.body = healthy;
 }
 
-export const devices = (gpus: readonly Gpu[]) => (ctx: RouterContext) => {
+/** The GPUs. @throws ServiceError `gpusUnknown` */
+function known(inventory: GpuInventory): readonly Gpu[] {
+  const { current, problem } = inventory;
+  if (current) return current;
+  throw new ServiceError('gpusUnknown', `The GPUs of this server are not known: ${problem}; try again later`);
+}
+
+export const devices = (inventory: GpuInventory) => (ctx: RouterContext) => {
+  const gpus = known(inventory);
   ctx.body = {
     devices_index: gpus.map(({ id }) => id),
     devices_name: gpus.map(({ name }) => name),
@@ -24,16 +34,33 @@ function requestedIds(ctx: RouterContext): number[] {
   const texts = [ctx.query.devices ?? []].flat().flatMap((text) => text.split(','));
   if (texts.length === 0) throw new FieldError('devices', 'is required: the GPU ids to report on');
   return texts.map((text) => {
-    if (!/^\d+$/.test(text.trim())) throw new FieldError('devices', `must be GPU ids, got '${text}'`);
+    if (!/^\d+$/.test(text.trim()))
+      throw new FieldError('devices', `must be GPU ids, got ${quoteName(text)}`);
     return Number(text);
   });
 }
 
-export const vram = (gpus: readonly Gpu[]) => async (ctx: RouterContext) => {
+/** The memory of these GPUs. @throws ServiceError `gpusUnknown` */
+async function readVram(inventory: GpuInventory, gpus: readonly Gpu[]) {
+  try {
+    return await inventory.vram(gpus);
+  } catch (cause) {
+    if (!(cause instanceof NoGpuAnswer)) throw cause;
+    throw new ServiceError('gpusUnknown', `The GPU memory is not known: ${cause.message}; try again later`, {
+      cause,
+    });
+  }
+}
+
+export const vram = (inventory: GpuInventory) => async (ctx: RouterContext) => {
   const ids = [...new Set(requestedIds(ctx))];
+  const gpus = known(inventory);
   const unknown = ids.filter((id) => !gpus.some((gpu) => gpu.id === id));
   if (unknown.length > 0) throw unknownGpus(unknown, gpus);
-  const uses = (await readVram()).filter(({ id }) => ids.includes(id));
+  const uses = await readVram(
+    inventory,
+    gpus.filter(({ id }) => ids.includes(id)),
+  );
   ctx.body = {
     used_gb: uses.reduce((sum, { used }) => sum + used, 0) / gigabyte,
     total_gb: uses.reduce((sum, { total }) => sum + total, 0) / gigabyte,

@@ -6,10 +6,13 @@ import type { RouterContext } from '@koa/router';
  */
 export function whenGone({ req, res }: RouterContext, callback: () => void): void {
   const { socket } = req;
+  let isGone = false;
   const gone = () => {
     res.off('close', gone);
     socket.off('close', gone);
-    callback();
+    // The end of the connection may be told within that of the answer, and then again.
+    if (!isGone) callback();
+    isGone = true;
   };
   if (socket.destroyed) {
     callback();

@@ -1,0 +1,47 @@
+import { closeSync, constants, fsyncSync, ftruncateSync, renameSync, rmSync, writeSync } from 'node:fs';
+import path from 'node:path';
+import { openDirectory, openOwnFile } from './own-file.js';
+import { syncDirectory } from './sync.js';
+
+/** A name beside the file that nothing else has. */
+const reserveOf = (file: string): string => `${file}.reserved`;
+
+/**
+ * Sets room aside for a small JSON file, so that it can be written when the disk is full by then.
+ * @param bytes longest text that the file will have
+ * @throws the system's error: there is no room
+ */
+export function reserveJsonFile(file: string, bytes: number): void {
+  rmSync(reserveOf(file), { recursive: true, force: true });
+  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
+  const descriptor = openOwnFile(reserveOf(file), flags);
+  try {
+    writeSync(descriptor, Buffer.alloc(bytes, ' '));
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/**
+ * Writes the file in the room that was set aside for it, once: the blocks it has are the blocks it needs. Bytes and
+ * name survive a power cut.
+ * @throws the system's error, or NotOurFile where somebody replaced what was set aside
+ */
+export function writeReservedJson(file: string, value: unknown): void {
+  const text = Buffer.from(`${JSON.stringify(value, null, 2)}\n`);
+  const descriptor = openOwnFile(reserveOf(file), constants.O_WRONLY);
+  try {
+    for (let done = 0; done < text.length; ) done += writeSync(descriptor, text, done);
+    ftruncateSync(descriptor, text.length);
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+  using directory = openDirectory(path.dirname(file));
+  const target = path.join(directory.path, path.basename(file));
+  renameSync(reserveOf(target), target);
+  syncDirectory(directory.path);
+}
+
+/** Gives the room back. */
+export const dropReserve = (file: string): void => rmSync(reserveOf(file), { recursive: true, force: true });

@@ -1,0 +1,126 @@
+import { EventEmitter } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { GpuRow } from './gpu-rows.js';
+import { NoGpuAnswer, NvidiaSmi } from './nvidia-smi.js';
+
+/** A GPU that jobs may be given. */
+export type Gpu = Pick<GpuRow, 'id' | 'uuid' | 'name'>;
+
+export interface VramUse {
+  /** Bytes. */
+  readonly used: number;
+  readonly total: number;
+}
+
+export interface InventoryTimes {
+  /** Milliseconds that a start waits for the first answer. */
+  readonly firstWait: number;
+  /** Milliseconds between two questions: the first pause, and the longest. */
+  readonly firstPause: number;
+  readonly longestPause: number;
+}
+
+const defaultTimes: InventoryTimes = { firstWait: 5000, firstPause: 2000, longestPause: 30_000 };
+
+/** Whether `CUDA_VISIBLE_DEVICES` lets this GPU be seen: by index, or by the beginning of its UUID. */
+function isVisible({ id, uuid }: GpuRow, visible: string | undefined): boolean {
+  if (visible === undefined) return true;
+  return visible
+    .split(',')
+    .map((entry) => entry.trim())
+    .some((entry) => (/^\d+$/.test(entry) ? Number(entry) === id : entry !== '' && uuid.startsWith(entry)));
+}
+
+/**
+ * The GPUs of this machine, in nvidia-smi's order, less those that `CUDA_VISIBLE_DEVICES` hides. An nvidia-smi that
+ * fails does not say that there is none: the list is unknown then, and is asked for again until there is an answer.
+ * Emits `known` when that comes; the list does not change afterwards.
+ */
+export class GpuInventory extends EventEmitter<{ known: [] }> {
+  #gpus: readonly Gpu[] | null = null;
+  #problem = 'nvidia-smi has not answered yet';
+  readonly #closing = new AbortController();
+
+  /** @param visible `CUDA_VISIBLE_DEVICES` */
+  constructor(
+    private readonly visible: string | undefined,
+    private readonly smi = new NvidiaSmi(),
+    readonly times: InventoryTimes = defaultTimes,
+  ) {
+    super();
+  }
+
+  /** Null while it is not known. */
+  get current(): readonly Gpu[] | null {
+    return this.#gpus;
+  }
+
+  /** Why the list is not known, in words. */
+  get problem(): string {
+    return this.#problem;
+  }
+
+  /** Asks for the list. Resolves when it is known, when nvidia-smi failed, or when that takes too long for a start. */
+  async start(): Promise<void> {
+    if (this.visible?.trim() === '') {
+      this.#gpus = [];
+      return;
+    }
+    const waited = new AbortController();
+    const isLate = delay(this.times.firstWait, undefined, { signal: waited.signal }).catch(() => {});
+    const first = this.#look();
+    await Promise.race([isLate, first]);
+    waited.abort();
+    if (this.#gpus === null) void this.#lookAgain(first);
+  }
+
+  /**
+   * The memory of these GPUs, in their order.
+   * @throws NoGpuAnswer also where a GPU is missing from the answer, or its figures are
+   */
+  async vram(gpus: readonly Gpu[]): Promise<readonly VramUse[]> {
+    const rows = await this.smi.ask();
+    return gpus.map(({ id, uuid }) => {
+      // Where a GPU has failed, nvidia-smi may number the others anew.
+      const row = rows.find((each) => (uuid === '' ? each.id === id : each.uuid === uuid));
+      if (!row) throw new NoGpuAnswer(`nvidia-smi does not list GPU ${id} any more`);
+      const { used, total } = row;
+      if (used === null || total === null) {
+        throw new NoGpuAnswer(`nvidia-smi cannot tell the memory of GPU ${id}`);
+      }
+      return { used, total };
+    });
+  }
+
+  /** Asks no more, and ends an nvidia-smi that is at work. */
+  close(): void {
+    this.#closing.abort();
+    this.smi.close();
+  }
+
+  async #lookAgain(first: Promise<void>): Promise<void> {
+    const { firstPause, longestPause } = this.times;
+    await first;
+    for (let pause = firstPause; this.#gpus === null; pause = Math.min(pause * 2, longestPause)) {
+      try {
+        await delay(pause, undefined, { ref: false, signal: this.#closing.signal });
+      } catch {
+        return;
+      }
+      await this.#look();
+    }
+  }
+
+  async #look(): Promise<void> {
+    try {
+      const rows = await this.smi.ask();
+      this.#gpus = rows
+        .filter((row) => isVisible(row, this.visible))
+        .map(({ id, uuid, name }) => ({ id, uuid, name }));
+    } catch (cause) {
+      this.#problem = cause instanceof Error ? cause.message : String(cause);
+      return;
+    }
+    if (!this.#closing.signal.aborted) this.emit('known');
+  }
+}

@@ -1,0 +1,177 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { Socket } from 'node:net';
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import { quoteName } from '../../contract/quote.js';
+import { errorCode, faultWithoutPath } from '../../files/error-code.js';
+import { columns, type GpuRow, parseRows } from './gpu-rows.js';
+
+/** nvidia-smi gave no answer that could be used; the message says why, in words that a client may read. */
+export class NoGpuAnswer extends Error {
+  override readonly name = 'NoGpuAnswer';
+}
+
+const closedMessage = 'the server is shutting down';
+const program = 'nvidia-smi';
+const args = [`--query-gpu=${columns.join(',')}`, '--format=csv,noheader,nounits'];
+
+/** Milliseconds that an answer may take: a driver that is not persistent loads in some seconds. */
+const defaultDeadline = 20_000;
+/** Milliseconds that a pipe may stay open when the program has ended: a child of its own may hold it. */
+const pipeGrace = 500;
+/** Milliseconds that a killed process may take to end. */
+const killGrace = 500;
+/** Bytes of an answer that are read. */
+const longestAnswer = 1 << 20;
+
+interface SmiEnd {
+  readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Whether there is a program of this name on PATH: a script without its interpreter is "not found" as well. */
+const isInstalled = (): boolean =>
+  (process.env.PATH ?? '')
+    .split(path.delimiter)
+    .some((directory) => directory !== '' && existsSync(path.join(directory, program)));
+
+/** Reads a stream to its end, or to its bound: a stream that goes on is closed, and `onTooLong` called. */
+function collect(stream: Readable | undefined, onTooLong: () => void): () => string {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  // A process that could not be started for want of descriptors has no streams.
+  stream?.on('error', () => {});
+  stream?.on('data', (chunk: Buffer) => {
+    length += chunk.length;
+    if (length <= longestAnswer) {
+      chunks.push(chunk);
+      return;
+    }
+    chunks.length = 0;
+    stream.destroy();
+    onTooLong();
+  });
+  return () => Buffer.concat(chunks).toString('utf8');
+}
+
+const firstLine = (text: string): string => text.trim().split('\n')[0] ?? '';
+
+/** What an ended nvidia-smi has said. No GPU is an answer too: it has an exit code and a sentence for it. */
+function rowsOf({ exitCode, signal, stdout, stderr }: SmiEnd): readonly GpuRow[] {
+  if (exitCode === 6 || /No devices were found/i.test(`${stdout}\n${stderr}`)) return [];
+  const words = firstLine(stdout.trim() === '' ? stderr : stdout);
+  const saying = words === '' ? '' : `: ${quoteName(words)}`;
+  if (signal !== null) throw new NoGpuAnswer(`nvidia-smi was ended by ${signal}`);
+  if (exitCode !== 0) throw new NoGpuAnswer(`nvidia-smi failed (exit code ${exitCode})${saying}`);
+  const rows = parseRows(stdout);
+  if (rows.length === 0) throw new NoGpuAnswer(`nvidia-smi printed no line that lists a GPU${saying}`);
+  return rows;
+}
+
+function killProcessGroup(leader: number): void {
+  process.kill(-leader, 'SIGKILL');
+}
+
+/**
+ * Asks nvidia-smi for the GPUs of this machine. Everybody who asks at the same time shares one process, which is given
+ * up, and killed, when it takes too long. A process that survives this, as one that hangs in the driver does, is the
+ * only one: no further one is started before it has ended.
+ */
+export class NvidiaSmi {
+  #underWay: Promise<readonly GpuRow[]> | null = null;
+  #isClosed = false;
+  #giveUp: ((cause: NoGpuAnswer) => void) | null = null;
+  #abandoned: { readonly pid: number; readonly end: Promise<unknown> } | null = null;
+
+  /** @param killGroup ends all processes of a group */
+  constructor(
+    private readonly deadline = defaultDeadline,
+    private readonly killGroup: (leader: number) => void = killProcessGroup,
+  ) {}
+
+  /**
+   * Every GPU; none where the program is not installed, or says that there is none.
+   * @throws NoGpuAnswer
+   */
+  ask(): Promise<readonly GpuRow[]> {
+    this.#underWay ??= this.#ask().finally(() => {
+      this.#underWay = null;
+    });
+    return this.#underWay;
+  }
+
+  /** Ends what is under way; nothing can be asked any more. */
+  close(): void {
+    this.#isClosed = true;
+    this.#giveUp?.(new NoGpuAnswer(closedMessage));
+  }
+
+  async #ask(): Promise<readonly GpuRow[]> {
+    if (this.#isClosed) throw new NoGpuAnswer(closedMessage);
+    // One that was killed a moment ago is gone soon.
+    if (this.#abandoned) await Promise.race([this.#abandoned.end, delay(killGrace)]);
+    if (this.#abandoned) {
+      throw new NoGpuAnswer(
+        `nvidia-smi (process ${this.#abandoned.pid}) hangs and could not be ended; no other is started before it has`,
+      );
+    }
+    try {
+      return rowsOf(await this.#run());
+    } catch (cause) {
+      if (cause instanceof NoGpuAnswer) throw cause;
+      if (errorCode(cause) === 'ENOENT' && !isInstalled()) return [];
+      throw new NoGpuAnswer(`nvidia-smi could not be started: ${faultWithoutPath(cause)}`, { cause });
+    }
+  }
+
+  async #run(): Promise<SmiEnd> {
+    // In a group of its own, so that what it starts can be ended with it.
+    const child = spawn(program, args, { cwd: '/', detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    let isClosed = false;
+    const timers: NodeJS.Timeout[] = [];
+    try {
+      return await new Promise<SmiEnd>((resolve, reject) => {
+        child.on('error', reject);
+        const fail = (problem: string) => reject(new NoGpuAnswer(problem));
+        const tooLong = () => fail(`nvidia-smi printed more than ${longestAnswer} bytes`);
+        const stdout = collect(child.stdout, tooLong);
+        const stderr = collect(child.stderr, tooLong);
+        const end = () =>
+          resolve({ exitCode: child.exitCode, signal: child.signalCode, stdout: stdout(), stderr: stderr() });
+        this.#giveUp = reject;
+        child.once('close', () => {
+          isClosed = true;
+          end();
+        });
+        child.once('exit', () => timers.push(setTimeout(end, pipeGrace).unref()));
+        const late = `nvidia-smi did not answer within ${this.deadline / 1000} seconds`;
+        timers.push(setTimeout(() => fail(late), this.deadline));
+      });
+    } finally {
+      for (const timer of timers) clearTimeout(timer);
+      this.#giveUp = null;
+      if (!isClosed && child.pid !== undefined) this.#abandon(child, child.pid);
+    }
+  }
+
+  /** Ends a process that nobody waits for any longer, and remembers it until it, and who has its pipes, is gone. */
+  #abandon(child: ChildProcess, pid: number): void {
+    const end = once(child, 'close').finally(() => {
+      this.#abandoned = null;
+    });
+    end.catch(() => {});
+    this.#abandoned = { pid, end };
+    child.unref();
+    for (const pipe of [child.stdout, child.stderr]) if (pipe instanceof Socket) pipe.unref();
+    try {
+      this.killGroup(pid);
+    } catch {
+      // It has ended, or belongs to another user.
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import { readOwnFile } from '../../files/own-file.js';
+import { maxEndBytes, type RunEnd, type RunnerRecord, runFiles } from '../../runner/protocol.js';
+
+/** Longest `run.json` and `runner.json` that are read, in bytes. */
+const maxBytes = 64 << 20;
+
+const identity = z.object({
+  pid: z.number().int().positive(),
+  startTime: z.number().min(0),
+  boot: z.string().default(''),
+});
+
+const runnerRecord = z.object({
+  runner: identity,
+  // An earlier version did not note it.
+  command: identity.nullable().default(null),
+}) satisfies z.ZodType<RunnerRecord>;
+
+const runEnd = z.object({
+  exitCode: z.number().int().min(0).max(255).nullable(),
+  signal: z
+    .string()
+    .regex(/^SIG[A-Z0-9]{1,12}$/)
+    .nullable(),
+  error: z.string().max(maxEndBytes).nullable(),
+  lostLines: z.number().int().min(0).default(0),
+  endedAt: z.iso.datetime(),
+}) satisfies z.ZodType<RunEnd>;
+
+/** What is read of a run that is over or goes on: its devices are in the environment of its command. */
+const runRequest = z.object({ environment: z.record(z.string(), z.string()) });
+
+/** Reads a file that a runner left; undefined where there is none. @throws for one that no runner wrote */
+function read<T>(schema: z.ZodType<T>, file: string, longest: number): T | undefined {
+  const text = readOwnFile(file, longest);
+  return text === undefined ? undefined : schema.parse(JSON.parse(text));
+}
+
+export const readRunnerRecord = (directory: string): RunnerRecord | undefined =>
+  read(runnerRecord, runFiles(directory).record, maxBytes);
+
+export const readRunEnd = (directory: string): RunEnd | undefined =>
+  read(runEnd, runFiles(directory).end, 2 * maxEndBytes);
+
+/** GPUs that a run was started with; undefined where that is not told. */
+export function readRunGpus(directory: string): number[] | undefined {
+  const visible = read(runRequest, runFiles(directory).request, maxBytes)?.environment.CUDA_VISIBLE_DEVICES;
+  return visible?.split(',').filter(Boolean).map(Number);
+}

@@ -1,0 +1,70 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { temporary } from '../client/support/temporary.js';
+import { least, steps } from '../support/form.js';
+import { isRunning } from '../support/processes.js';
+import { TestServer } from '../support/server.js';
+import { until } from '../support/until.js';
+
+const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
+const signals = ['SIGHUP', 'SIGUSR2', 'SIGXFSZ', 'SIGPIPE'] as const;
+
+describe('serve', () => {
+  test('starts, works and stops where nothing can be written to stderr', async () => {
+    const full = openSync('/dev/full', 'w');
+    await using server = await TestServer.start({ stderr: full });
+    closeSync(full);
+    for (const name of signals) server.signal(name);
+    expect((await server.api.run('infer', least.infer)).view.status).toBe('done');
+    expect(await server.stop()).toBe(0);
+  });
+
+  test.for(signals)('goes on after %s, and so do its jobs', async (name) => {
+    await using server = await TestServer.start();
+    const gate = server.gate();
+    const form = { ...least.infer, ...steps('print=x', `wait=${gate.path}`) };
+    const id = await server.api.running('infer', form, 'x');
+    for (let time = 0; time < 3; time += 1) server.signal(name);
+    expect((await server.api.fetch('/health')).status).toBe(200);
+    gate.open();
+    expect((await server.api.ended(id)).view.status).toBe('done');
+    expect(isRunning(server.pid)).toBe(true);
+  });
+
+  test('goes on where the reader of its stderr has left', async () => {
+    await using server = await TestServer.start();
+    server.stopReading();
+    for (let time = 0; time < 3; time += 1) {
+      server.signal('SIGHUP');
+      expect((await server.api.fetch('/health')).status).toBe(200);
+    }
+  });
+
+  test('goes on when its terminal is closed', async (context) => {
+    if (spawnSync('script', ['--version']).status !== 0) context.skip('the program script is not here');
+    await using directory = await temporary();
+    const serve = `exec ${process.execPath} ${bin} serve --port 0 --auth off --data-dir ${directory.path}/data`;
+    const log = path.join(directory.path, 'typescript');
+    const terminal = spawn('script', ['-q', '-f', '-c', serve, log], {
+      stdio: ['ignore', 'ignore', 'ignore'],
+      env: { PATH: process.env.PATH, HOME: directory.path, CUDA_VISIBLE_DEVICES: '' },
+    });
+    const printed = () => (existsSync(log) ? readFileSync(log, 'utf8') : '');
+    const url = await until('it listens', () => /Listening on (http:\S+?)\r?\n/.exec(printed())?.[1]);
+    const note = path.join(directory.path, 'data', 'serve.lock');
+    const { pid } = JSON.parse(readFileSync(note, 'utf8')) as { pid: number };
+    const closed = once(terminal, 'exit');
+    terminal.kill('SIGKILL');
+    await closed;
+    for (let time = 0; time < 3; time += 1) {
+      process.kill(pid, 'SIGHUP');
+      expect((await fetch(`${url}/health`)).status).toBe(200);
+    }
+    process.kill(pid, 'SIGTERM');
+    await until('it has ended', () => !isRunning(pid));
+  });
+});

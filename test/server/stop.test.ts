@@ -1,0 +1,154 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { least, steps } from '../support/form.js';
+import { filePart, multipart, submissionHead } from '../support/multipart.js';
+import { isRunning } from '../support/processes.js';
+import { RawConnection } from '../support/raw-http.js';
+import { TestServer } from '../support/server.js';
+import { until } from '../support/until.js';
+
+/** What the process's own deadline, and the program that watches it, leave it. */
+const limit = 10_000;
+
+/** Asks it to stop; how it ended, and after how many milliseconds. */
+async function stopped(server: TestServer, ...more: (() => Promise<void>)[]) {
+  const start = performance.now();
+  server.signal('SIGTERM');
+  for (const each of more) await each();
+  const end = await server.ended();
+  return { end, milliseconds: performance.now() - start };
+}
+
+/** Has Node run this when the signal to stop has come. */
+const afterSignal = (code: string): readonly string[] => [
+  '--import',
+  `data:text/javascript,process.once('SIGTERM',()=>{${encodeURIComponent(code)}})`,
+];
+
+const leftover = afterSignal('setInterval(()=>{},1000)');
+
+describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
+  test('with an idle connection that is kept alive', async () => {
+    await using server = await TestServer.start();
+    await using connection = await RawConnection.open(server.url);
+    connection.write('GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    await until('the answer', () => connection.received.includes('{"status":"ok"}'));
+    const { end, milliseconds } = await stopped(server);
+    expect(end).toBe(0);
+    expect(milliseconds).toBeLessThan(5000);
+  });
+
+  test('with an upload of which half has come', async () => {
+    await using server = await TestServer.start();
+    const body = multipart([filePart('inputs', 'a.nii')]);
+    await using upload = await RawConnection.open(server.url);
+    upload.write(submissionHead('/apps/probe/infer', `Content-Length: ${body.length}`));
+    upload.write(body.subarray(0, body.length / 2));
+    await until('the upload has begun', () => server.jobDirectories().length === 1);
+    const { end, milliseconds } = await stopped(server);
+    expect(end).toBe(0);
+    expect(milliseconds).toBeLessThan(limit);
+  });
+
+  test('with a download that nobody reads', async () => {
+    await using server = await TestServer.start();
+    const { id } = await server.api.run('infer', { ...least.infer, ...steps('fill=noise:30000000') });
+    await using download = await RawConnection.open(server.url);
+    download.socket.pause();
+    download.write(`GET /jobs/${id}/result HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    await until('the file is open', () => server.openFiles().some((file) => file.endsWith('result.zip')));
+    const { end, milliseconds } = await stopped(server);
+    expect(end).toBe(0);
+    expect(milliseconds).toBeLessThan(limit);
+  });
+
+  test('with a result that is being packed and left to the next server', async () => {
+    await using server = await TestServer.start({ flags: ['--on-exit', 'keep'] });
+    const form = { ...least.infer, ...steps('zeros=sparse:200000000000', 'print=x') };
+    const id = await server.api.running('infer', form, 'x');
+    await until('it is being packed', () => server.openFiles().some((file) => file.endsWith('/sparse')));
+    const { milliseconds } = await stopped(server);
+    expect(milliseconds).toBeLessThan(limit);
+    await server.start();
+    expect((await server.api.job(id)).status).toBe('running');
+    await server.api.kill(id);
+  });
+
+  test('with a handle that nothing closes, which it names', async () => {
+    await using server = await TestServer.start({ node: leftover });
+    const { end, milliseconds } = await stopped(server);
+    expect(end).toBe(1);
+    expect(milliseconds).toBeLessThan(limit);
+    expect(server.stderr).toMatch(/The stop took too long; ending now\. Still open: .*Timeout/);
+  });
+
+  test.for([
+    ['busy', 'setTimeout(()=>{for(;;);},100)'],
+    ['waiting', 'setTimeout(()=>Atomics.wait(new Int32Array(new SharedArrayBuffer(4)),0,0),100)'],
+  ] as const)('with a main thread that is %s', async ([, code]) => {
+    await using server = await TestServer.start({ node: afterSignal(code) });
+    const { end, milliseconds } = await stopped(server);
+    expect(end).toBe('SIGKILL');
+    expect(milliseconds).toBeLessThan(limit);
+  });
+
+  let pipe = '';
+  beforeAll(() => {
+    pipe = execFileSync('mktemp', ['-u', '-t', 'remote-app-test-XXXXXX'], { encoding: 'utf8' }).trim();
+    execFileSync('mkfifo', [pipe]);
+  });
+  afterAll(() => void execFileSync('rm', [pipe]));
+
+  test('with a thread that waits for the file system', async () => {
+    const code = `import('node:worker_threads').then(({Worker})=>new Worker("require('fs').readFileSync('${pipe}')",{eval:true}))`;
+    await using server = await TestServer.start({ node: afterSignal(code) });
+    const { end, milliseconds } = await stopped(server);
+    expect(end).toBe('SIGKILL');
+    expect(milliseconds).toBeLessThan(limit);
+  });
+});
+
+describe('serve, asked to stop, has ended in ten seconds', () => {
+  test('with a log stream that nobody reads', async () => {
+    await using server = await TestServer.start({ flags: ['--on-exit', 'keep'] });
+    const gate = server.gate();
+    const form = { ...least.infer, ...steps('lines=1000000', `wait=${gate.path}`) };
+    const id = await server.api.running('infer', form, 'line 1000000');
+    await using stream = await RawConnection.open(server.url);
+    stream.socket.pause();
+    stream.write(`GET /jobs/${id}/logs HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    await until('the log is read', () => server.openFiles().some((file) => file.endsWith('/log')));
+    const { end, milliseconds } = await stopped(server);
+    expect(end).toBe(0);
+    expect(milliseconds).toBeLessThan(limit);
+    gate.open();
+    await until('the job has ended', () => server.processes().length === 0);
+  });
+
+  test('with a job whose runner answers no signal', async () => {
+    await using server = await TestServer.start();
+    const form = { ...least.infer, ...steps('print=x', `wait=${server.gate().path}`) };
+    const id = await server.api.running('infer', form, 'x');
+    const record = readFileSync(path.join(server.jobDirectory(id), 'runner.json'), 'utf8');
+    const { pid } = JSON.parse(record).runner as { pid: number };
+    process.kill(pid, 'SIGSTOP');
+    const { milliseconds } = await stopped(server);
+    expect(milliseconds).toBeLessThan(limit);
+    if (isRunning(pid)) process.kill(pid, 'SIGCONT');
+    await until('the job has ended', () => server.processes().length === 0);
+  });
+});
+
+describe('serve, asked to stop twice,', () => {
+  test('ends at once', async () => {
+    await using server = await TestServer.start({ node: leftover });
+    const { end, milliseconds } = await stopped(server, async () => {
+      await until('it stops', () => server.stderr.includes('Stopping'));
+      server.signal('SIGINT');
+    });
+    expect(end).toBe(1);
+    expect(milliseconds).toBeLessThan(3000);
+  });
+});

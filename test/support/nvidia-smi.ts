@@ -1,0 +1,59 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { isRunning } from './processes.js';
+
+/** How the imitation of nvidia-smi misbehaves (test/fixtures/bin); `well` is not at all. */
+export type Mode =
+  | 'well'
+  | 'fail'
+  | 'crash'
+  | 'hang'
+  | 'hold'
+  | 'escape'
+  | 'silent'
+  | 'garbage'
+  | 'flood'
+  | 'lost';
+
+/** Tells the imitation of nvidia-smi how to behave, also while a server runs, and counts how often it was started. */
+export class FakeNvidiaSmi implements Disposable {
+  readonly #directory = mkdtempSync(path.join(tmpdir(), 'remote-app-test-smi-'));
+  readonly #file = path.join(this.#directory, 'mode');
+
+  constructor(mode: Mode) {
+    this.mode = mode;
+  }
+
+  set mode(mode: Mode) {
+    writeFileSync(this.#file, `${mode}\n`);
+  }
+
+  get environment() {
+    return { FAKE_NVIDIA_SMI: this.#file };
+  }
+
+  /** Process ids, in the order of the starts. */
+  get started(): number[] {
+    return this.#read('started');
+  }
+
+  /** Children that left the process group of theirs. */
+  get strays(): number[] {
+    return this.#read('strays');
+  }
+
+  #read(what: string): number[] {
+    const file = `${this.#file}.${what}`;
+    return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n').map(Number) : [];
+  }
+
+  /** Those that have not ended. */
+  get running(): number[] {
+    return this.started.filter(isRunning);
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+}
