@@ -6,27 +6,60 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Context } from './context.mjs';
+import * as browser from './families/browser.mjs';
+import * as descriptors from './families/descriptors.mjs';
 import * as disk from './families/disk.mjs';
 import * as grace from './families/grace.mjs';
 import * as input from './families/input.mjs';
 import * as kill from './families/kill.mjs';
+import * as leaks from './families/leaks.mjs';
 import * as load from './families/load.mjs';
+import * as lock from './families/lock.mjs';
 import * as names from './families/names.mjs';
 import * as network from './families/network.mjs';
+import * as nvidiaSmi from './families/nvidia-smi.mjs';
 import * as powerCut from './families/power-cut.mjs';
+import * as ownProcess from './families/process.mjs';
 import * as records from './families/records.mjs';
 import * as removal from './families/removal.mjs';
+import * as requests from './families/requests.mjs';
 import * as runnerDeath from './families/runner-death.mjs';
 import * as secrets from './families/secrets.mjs';
 import * as serverDeath from './families/server-death.mjs';
+import * as strangeServer from './families/strange-server.mjs';
+import * as terminal from './families/terminal.mjs';
 import { readOptions } from './options.mjs';
 import { Random } from './support/random.mjs';
 import { table } from './table.mjs';
 
 /** Two lanes that take about as long as each other: most of a fault's time is waiting. */
 const lanes = [
-  { 'server-death': serverDeath, 'runner-death': runnerDeath, disk, records, 'power-cut': powerCut, names },
-  { network, input, load, secrets, kill, grace, removal },
+  {
+    'server-death': serverDeath,
+    'runner-death': runnerDeath,
+    disk,
+    records,
+    'power-cut': powerCut,
+    names,
+    'nvidia-smi': nvidiaSmi,
+    lock,
+    'strange-server': strangeServer,
+  },
+  {
+    network,
+    input,
+    load,
+    secrets,
+    kill,
+    grace,
+    removal,
+    requests,
+    process: ownProcess,
+    browser,
+    leaks,
+    terminal,
+    descriptors,
+  },
 ];
 const families = Object.assign({}, ...lanes);
 // An interrupted run goes through its exit, where its servers and disks are taken down.

@@ -79,13 +79,19 @@ const groups = [
   {
     // What every command needs.
     name: 'base',
-    test: /rolldown\/runtime|\/@oclif\/|\/dist\/(commands|contract)\/(?!app-manifest)|\/dist\/files\/error-code|\/dist\/client\/(errors|server-url|profiles)\.|\/dist\/cli\/settings\./,
+    test: /rolldown\/runtime|\/@oclif\/|\/dist\/(commands|contract)\/(?!app-manifest)|\/dist\/files\/error-code|\/dist\/client\/(errors|excerpt|server-url|profiles|write-error)\.|\/dist\/cli\/settings\./,
     priority: 3,
   },
   {
     // What every command needs that asks the server something.
     name: 'connection',
-    test: /\/undici\/|stand-in-undici|\/dist\/client\/(connection|api|backoff|reply|transport-error)\./,
+    test: /\/undici\/|stand-in-undici|\/dist\/client\/(answer|api|backoff|body|connection|health-answer|reply|transport-error)\./,
+    priority: 2,
+  },
+  {
+    // What reads every answer but that of a health check.
+    name: 'answers',
+    test: /\/dist\/client\/answers\.|\/zod\/(v4\/(core|mini)|mini)\//,
     priority: 2,
   },
   {

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { bin } from './server.mjs';
+import { recorded } from './terminal.mjs';
 import { within } from './until.mjs';
 
 /** Runs `remote-app` as a person does; resolves with how it ended and what it printed. */
@@ -35,4 +36,22 @@ export async function remoteApp(
     throw new Error(`${cause.message}; it had said: ${stderr.slice(-800)}`);
   });
   return { code, stdout, stderr };
+}
+
+/** The same on a terminal; resolves with its exit code and every byte that reached the terminal, as UTF-8. */
+export async function remoteAppOnTerminal(context, words, { url, limit = 30_000 }) {
+  const all = [...recorded, process.execPath, bin, ...words];
+  const child = spawn(all[0], all.slice(1), {
+    cwd: context.scratch,
+    env: { HOME: context.scratch, PATH: process.env.PATH, TERM: 'xterm-256color', REMOTE_APP_SERVER: url },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const pieces = [];
+  child.stdout.on('data', (piece) => pieces.push(piece));
+  const ended = new Promise((resolve) => child.once('close', (code) => resolve(code)));
+  const code = await within(`remote-app ${words[0]} ends on a terminal`, ended, limit).catch((cause) => {
+    child.kill('SIGKILL');
+    throw cause;
+  });
+  return { code, output: Buffer.concat(pieces).toString() };
 }

@@ -29,6 +29,7 @@ function parse(bytes, isClosed, withoutBody) {
 export class Connection {
   received = Buffer.alloc(0);
   isClosed = false;
+  isEnded = false;
 
   constructor(socket) {
     this.socket = socket;
@@ -38,7 +39,13 @@ export class Connection {
     });
     // A reset is one way to be closed.
     socket.on('error', () => {});
+    // The server says nothing more, though this end is still open.
+    socket.once('end', () => {
+      this.isEnded = true;
+      this.#changed();
+    });
     socket.once('close', () => {
+      this.isEnded = true;
       this.isClosed = true;
       this.#changed();
     });
@@ -58,18 +65,18 @@ export class Connection {
   /** The next answer; null where the connection closes without one. */
   async answer(what, { withoutBody = false } = {}) {
     for (;;) {
-      const answer = parse(this.received, this.isClosed, withoutBody);
+      const answer = parse(this.received, this.isEnded, withoutBody);
       if (answer !== null) {
         this.received = this.received.subarray(answer.length);
         return answer;
       }
-      if (this.isClosed) return null;
+      if (this.isEnded) return null;
       await within(what, new Promise((resolve) => (this.#wake = resolve)));
     }
   }
 
   until(text) {
-    return until(`'${text}' is received`, () => this.received.includes(text) || this.isClosed);
+    return until(`'${text}' is received`, () => this.received.includes(text) || this.isEnded);
   }
 
   reset() {

@@ -28,6 +28,9 @@ const stopBound = 30_000;
 /** What Node says of a program that forgets something: a file that was never closed, a rejection nobody awaits. */
 const forgotten = /^.*(Closing file descriptor|Unhandled|MaxListenersExceeded|Possible .* leak).*$/im;
 
+/** The error that ended a program, without the source that Node prints above it and the stack below. */
+const lastWords = (stderr) => /^\w*Error.*$/m.exec(stderr)?.[0].slice(0, 500) ?? stderr.slice(-500);
+
 /** Servers that run: a harness that is broken off leaves none behind. */
 const running = new Set();
 process.once('exit', () => {
@@ -49,7 +52,8 @@ export class Server {
 
   /**
    * @param context of the family; takes the figures and the violations
-   * @param options dataDirectory, apps, flags, gpus, token, environment, launcher (words put before the command)
+   * @param options dataDirectory, apps, flags, gpus, token, environment, launcher (words put before the command),
+   * stderr (a file descriptor, where nobody here is to read it)
    */
   constructor(context, options) {
     this.context = context;
@@ -60,6 +64,10 @@ export class Server {
 
   get pid() {
     return this.#child?.pid ?? 0;
+  }
+
+  get isAlive() {
+    return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
   get jobsDirectory() {
@@ -114,19 +122,19 @@ export class Server {
         ...(this.token === null ? {} : { SERVICE_API_TOKEN: this.token }),
         ...environment,
       },
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', this.#options.stderr ?? 'pipe'],
     });
     running.add(child);
     child.once('exit', () => running.delete(child));
     child.stdout.on('data', (chunk) => {
       this.stdout += chunk;
     });
-    child.stderr.on('data', (chunk) => {
+    child.stderr?.on('data', (chunk) => {
       this.stderr = (this.stderr + chunk).slice(-keptOutput);
     });
     child.once('exit', (code, signal) => {
       if (this.#isEndedByUs || this.mayEnd) return;
-      this.death = `exit code ${code}, signal ${signal}: ${this.stderr.slice(-2000)}`;
+      this.death = `exit code ${code}, signal ${signal}: ${lastWords(this.stderr)}`;
       this.context.violation(`The server ended by itself: ${this.death}`);
     });
     this.#child = child;
@@ -152,6 +160,13 @@ export class Server {
     this.spawn(flags);
     await this.listening();
     return this;
+  }
+
+  /** Starts it again where it has ended by itself, of which the violation has told already. */
+  async revive() {
+    if (this.death === null) return;
+    this.death = null;
+    await this.start();
   }
 
   /** As a crash: it gets to do nothing more. */

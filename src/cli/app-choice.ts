@@ -1,6 +1,7 @@
 import { apps } from '../client/api.js';
 import type { Connection } from '../client/connection.js';
 import { UsageError } from '../client/errors.js';
+import { excerpt } from '../client/excerpt.js';
 
 /**
  * The app to run: the one that was named, else the only one that the server has (interface.md, Clients).
@@ -12,5 +13,5 @@ export async function chooseApp(connection: Connection, named: string | undefine
   const [only] = list;
   if (only !== undefined && list.length === 1) return only;
   if (list.length === 0) throw new UsageError(`${connection.server} has no app`);
-  throw new UsageError(`Name an app with --app; ${connection.server} has: ${list.join(', ')}`);
+  throw new UsageError(`Name an app with --app; ${connection.server} has: ${excerpt(list.join(', '))}`);
 }

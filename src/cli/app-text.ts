@@ -1,32 +1,37 @@
-import type { AppView, AvailableApp } from '../contract/app-manifest.js';
+import type { AppAnswer, AvailableAppAnswer } from '../client/answers.js';
+import { excerpt } from '../client/excerpt.js';
 import { formatPairs } from './format.js';
 
 const capabilityNames = ['inference', 'evaluation', 'uncertainty'] as const;
 
-function capabilities(app: AvailableApp): string {
-  const names: string[] = capabilityNames.filter((_, index) => app.has_capabilities?.[index]);
+function capabilities(app: AvailableAppAnswer): string {
+  const names: string[] = capabilityNames.filter((_, index) => app.has_capabilities[index]);
   return [...names, ...(app.finetunable ? ['fine-tuning'] : [])].join(', ');
 }
 
-function volumes(volumes: AvailableApp['inputs'] | undefined): string {
-  return Object.entries(volumes ?? {})
+function volumes(volumes: AvailableAppAnswer['inputs']): string {
+  return Object.entries(volumes)
     .map(([name, volume]) => `${name} (${volume.volume_type}${volume.required ? '' : ', optional'})`)
     .join(', ');
 }
 
+const atMost = (count: number | null): string | null => (count === null ? null : String(count));
+
 /** One app, one fact a line. */
-export function describeApp(app: AppView): string[] {
-  if (!app.available) return [`${app.app} is not available: ${app.reason ?? 'its files cannot be read'}`];
+export function describeApp(app: AppAnswer): string[] {
+  if (!app.available) {
+    return [excerpt(`${app.app} is not available: ${app.reason ?? 'its files cannot be read'}`)];
+  }
   return formatPairs([
     ['App', app.app],
     ['Name', app.display_name],
-    ['About', app.short_description || app.description],
+    ['About', (app.short_description || app.description).trim().replaceAll(/\s+/g, ' ')],
     ['Can do', capabilities(app)],
     ['Inputs', volumes(app.inputs)],
     ['Outputs', volumes(app.outputs)],
     ['Checkpoints', app.checkpoints_name?.join(', ') ?? null],
-    ['TTA at most', String(app.maximum_tta)],
-    ['MC dropout at most', String(app.mc_dropout)],
+    ['TTA at most', atMost(app.maximum_tta)],
+    ['MC dropout at most', atMost(app.mc_dropout)],
     ['Patch size', app.patch_size?.join(' x ') ?? null],
   ]);
 }

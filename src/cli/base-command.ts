@@ -1,7 +1,9 @@
 import { Command, Errors } from '@oclif/core';
 import { ClientError, HttpError } from '../client/errors.js';
 import { type ExitCode, exitCodes, ServiceError } from '../contract/errors.js';
+import { oneLine } from '../contract/quote.js';
 import { tolerateClosedPipes, writeErr, writeOut } from './streams.js';
+import { forJson } from './terminal-text.js';
 
 /** What `--json` prints for a command that failed. */
 export interface ErrorDocument {
@@ -16,11 +18,15 @@ export function exitCodeFor(error: unknown): number {
   return exitCodes.failed satisfies ExitCode;
 }
 
-/** oclif wraps what a flag's own parser says and repeats a hint; the sentence inside is what a person needs. */
+/**
+ * oclif wraps what a flag's own parser says and repeats a hint; the sentence inside is what a person needs. Every other
+ * message is one line, whatever names are in it.
+ */
 function messageOf(error: Error): string {
   const message = error.message.replace(/\nSee more help with --help$/, '');
   const parsing = /^Parsing (--\S+) \n\t([\s\S]*)$/.exec(message);
-  return parsing ? `Flag ${parsing[1]} ${parsing[2]}` : message;
+  if (parsing) return oneLine(`Flag ${parsing[1]} ${parsing[2]}`);
+  return error instanceof Errors.CLIError ? message : oneLine(message);
 }
 
 /** What all commands share: one way to fail, and `--json`, with which stdout is one JSON document and nothing else. */
@@ -33,7 +39,7 @@ export abstract class BaseCommand extends Command {
   }
 
   override logJson(document: unknown): void {
-    writeOut(`${JSON.stringify(document, null, 2)}\n`);
+    writeOut(`${forJson(JSON.stringify(document, null, 2))}\n`).catch((error: Error) => this.#fail(error));
   }
 
   override toErrorJson(error: Error): ErrorDocument {
@@ -44,10 +50,17 @@ export abstract class BaseCommand extends Command {
   /** One error handler: the message on stderr, or the document on stdout, and the exit code of the contract. */
   protected override async catch(error: Error): Promise<void> {
     if (error instanceof Errors.ExitError) throw error;
-    const exitCode = exitCodeFor(error);
-    if (this.jsonEnabled()) this.logJson(this.toErrorJson(error));
-    else this.#printError(error, exitCode);
-    process.exitCode = exitCode;
+    if (!this.jsonEnabled()) {
+      this.#fail(error);
+      return;
+    }
+    process.exitCode = exitCodeFor(error);
+    this.logJson(this.toErrorJson(error));
+  }
+
+  #fail(error: Error): void {
+    process.exitCode = exitCodeFor(error);
+    this.#printError(error, process.exitCode);
   }
 
   #printError(error: Error, exitCode: number): void {

@@ -15,7 +15,7 @@ export type ResultSummary = { readonly job_id: string } & (SavedArchive | { read
 
 /**
  * Saves a job's result in a directory and extracts it, or writes the zip to stdout.
- * @throws UsageError where stdout would have to be a zip and a JSON document at once
+ * @throws UsageError where stdout would have to be a zip and a JSON document at once, or is a terminal
  */
 export async function fetchResult(
   connection: Connection,
@@ -24,6 +24,9 @@ export async function fetchResult(
   reporter: Reporter,
 ): Promise<ResultSummary> {
   if (output === '-' && json) throw new UsageError('-o - and --json both want stdout; choose one');
+  if (output === '-' && process.stdout.isTTY) {
+    throw new UsageError('A zip is nothing for a terminal; name a directory with -o, or redirect stdout');
+  }
   const { saveResult, streamResult } = await import('../client/result.js');
   if (output === '-') {
     const bytes = await streamResult(connection, jobId, process.stdout, { wait, reporter });

@@ -1,25 +1,25 @@
-import type { JobView } from '../contract/job.js';
+import type { JobAnswer } from '../client/answers.js';
 import { formatPairs, formatTable } from './format.js';
 
 /** Minutes are enough for a person; `--json` has the rest. */
-const time = (iso: string | null | undefined): string | null =>
+const time = (iso: string | null): string | null =>
   iso ? iso.replace('T', ' ').replace(/(:\d\d):\d\d(\.\d+)?/, '$1') : null;
 
-const gpus = (job: JobView): string | null => job.assigned_gpus?.join(',') || null;
+const gpus = (job: JobAnswer): string | null => job.assigned_gpus?.join(',') || null;
 
-const queue = (job: JobView): string | null =>
+const queue = (job: JobAnswer): string | null =>
   job.queue_position ? `${job.queue_position} in the queue` : null;
 
 /** One job, one fact a line. A server may tell less than all of them. */
-export function describeJob(job: JobView): string[] {
+export function describeJob(job: JobAnswer): string[] {
   return formatPairs([
     ['Job', job.job_id],
     ['Status', job.status],
     ['Error', job.error],
-    ['Operation', job.operation ?? null],
-    ['App', job.app ?? null],
+    ['Operation', job.operation],
+    ['App', job.app],
     ['Position', queue(job)],
-    ['Waiting for', job.waiting_for ?? null],
+    ['Waiting for', job.waiting_for],
     ['GPUs', gpus(job)],
     ['Created', time(job.created_at)],
     ['Started', time(job.started_at)],
@@ -29,7 +29,7 @@ export function describeJob(job: JobView): string[] {
 }
 
 /** Jobs as a table, in the order of the server. */
-export function listJobs(jobs: readonly JobView[]): string[] {
+export function listJobs(jobs: readonly JobAnswer[]): string[] {
   if (jobs.length === 0) return [];
   return formatTable(
     ['JOB', 'STATUS', 'OPERATION', 'APP', 'GPUS', 'CREATED'],

@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { Interrupted } from '../client/errors.js';
+import { writeErr } from './streams.js';
 
 /** The first line of stdin; empty where there is none. */
 async function firstLine(): Promise<string> {
@@ -14,7 +15,7 @@ async function firstLine(): Promise<string> {
  */
 export async function readSecret(question: string): Promise<string> {
   if (!process.stdin.isTTY) return firstLine();
-  process.stderr.write(question);
+  writeErr(question);
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const prompt = createInterface({ input: process.stdin, output: nowhere, terminal: true });
   try {
@@ -25,6 +26,6 @@ export async function readSecret(question: string): Promise<string> {
     });
   } finally {
     prompt.close();
-    process.stderr.write('\n');
+    writeErr('\n');
   }
 }

@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { UsageError } from '../client/errors.js';
 import { type Profile, readProfile } from '../client/profiles.js';
 import { readServerUrl, showServerUrl } from '../client/server-url.js';
+import { quoteName } from '../contract/quote.js';
+import { faultWithoutPath } from '../files/error-code.js';
 
 export const defaultServer = 'http://127.0.0.1:8000';
 
@@ -37,7 +39,9 @@ function tokenOfFile(file: string): string | undefined {
     return checkToken(readFileSync(file, 'utf8'), file);
   } catch (cause) {
     if (cause instanceof UsageError) throw cause;
-    throw new UsageError(`The token file cannot be read: ${(cause as Error).message}`, { cause });
+    throw new UsageError(`The token file ${quoteName(file)} cannot be read: ${faultWithoutPath(cause)}`, {
+      cause,
+    });
   }
 }
 
@@ -53,7 +57,7 @@ export function resolveSettings(choices: ConnectionChoices, profile: Profile | n
   const file = choices['token-file'];
   const given = file ? tokenOfFile(file) : checkToken(choices.token ?? '', '--token');
   const own = profile && sameServer(profile.server, server) ? profile : null;
-  return { server, token: given ?? own?.token, app: own?.app };
+  return { server, token: given ?? checkToken(own?.token ?? '', 'the profile'), app: own?.app };
 }
 
 /** The same, with the profile read from the configuration directory. */

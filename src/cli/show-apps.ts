@@ -1,12 +1,14 @@
+import type { AppAnswer } from '../client/answers.js';
 import type { Connection } from '../client/connection.js';
 import { UsageError } from '../client/errors.js';
 import type { Reporter } from '../client/reporter.js';
-import type { AppList, AppView } from '../contract/app-manifest.js';
+import type { AppList } from '../contract/app-manifest.js';
+import { oneLine } from '../contract/quote.js';
 import { describeApp } from './app-text.js';
 
 export type AppsSummary =
   | AppList
-  | AppView
+  | AppAnswer
   | { readonly app: string; readonly config: string; readonly files: number };
 
 export interface ShownApps {
@@ -33,5 +35,5 @@ export async function showApps(
     return { lines: describeApp(view), summary: view };
   }
   const list = await apps(connection);
-  return { lines: list, summary: { apps: list } };
+  return { lines: list.map(oneLine), summary: { apps: list } };
 }

@@ -3,6 +3,7 @@ import ora from 'ora';
 import type { Stage } from '../client/reporter.js';
 import { formatBytes } from '../contract/bytes.js';
 import { hasColour } from './streams.js';
+import { caption } from './terminal-text.js';
 import { TextReporter } from './text-reporter.js';
 
 /** What a bar shows besides itself. */
@@ -45,9 +46,9 @@ export class TerminalReporter extends TextReporter {
     if (what === null) {
       if (this.#spinner.isSpinning) this.#spinner.stop();
     } else if (this.#spinner.isSpinning) {
-      this.#spinner.text = what;
+      this.#spinner.text = caption(what);
     } else {
-      this.#spinner.start(what);
+      this.#spinner.start(caption(what));
     }
   }
 

@@ -1,4 +1,5 @@
 import type { Reporter } from '../client/reporter.js';
+import { oneLine } from '../contract/quote.js';
 import { writeErr, writeOut } from './streams.js';
 
 /**
@@ -15,7 +16,7 @@ export class TextReporter implements Reporter {
   }
 
   note(text: string): void {
-    writeErr(`${text}\n`);
+    writeErr(`${oneLine(text)}\n`);
   }
 
   waiting(): void {}

@@ -1,7 +1,6 @@
 import path from 'node:path';
 import { appConfigPath } from '../contract/routes.js';
 import type { Connection } from './connection.js';
-import { refusal } from './reply.js';
 import type { Reporter } from './reporter.js';
 import { type SavedArchive, saveArchive } from './save-archive.js';
 
@@ -15,7 +14,10 @@ export function saveAppConfig(
   const request = async (headers: Readonly<Record<string, string>>) => {
     const reply = await connection.send(appConfigPath(app), { headers });
     if (reply.statusCode < 300 || reply.statusCode === 416) return reply;
-    throw refusal(reply, await connection.text(reply));
+    throw await connection.refused(reply);
   };
-  return saveArchive(connection, request, path.join(directory, 'config.zip'), reporter);
+  return saveArchive(connection, request, path.join(directory, 'config.zip'), {
+    reporter,
+    again: `remote-app apps ${app} --config DIR`,
+  });
 }

@@ -3,7 +3,7 @@ import { resultPath } from '../contract/routes.js';
 import { backoff, pause } from './backoff.js';
 import type { Connection } from './connection.js';
 import { ClientError, isTransient, JobFailed } from './errors.js';
-import { header, type Reply, refusal } from './reply.js';
+import { type Reply, refusal, retryAfter } from './reply.js';
 import type { Reporter } from './reporter.js';
 
 export interface AwaitOptions {
@@ -14,21 +14,17 @@ export interface AwaitOptions {
   readonly persistent?: boolean | undefined;
 }
 
-/** The end of a job that has no result, where the answer says so. */
-function jobFailure(jobId: string, text: string): JobFailed | null {
+/** The end of a job that has no result, where the answer says so; null for the server's, or a proxy's, own error. */
+async function jobFailure(jobId: string, text: string): Promise<JobFailed | null> {
+  let body: unknown;
   try {
-    const body = JSON.parse(text) as { status?: unknown; error?: unknown } | null;
-    if (body?.status === 'error' || body?.status === 'killed') {
-      return new JobFailed(
-        jobId,
-        body.status,
-        typeof body.error === 'string' ? body.error : 'no reason given',
-      );
-    }
+    body = JSON.parse(text);
   } catch {
-    // Not the job's end but the server's, or a proxy's, own error.
+    return null;
   }
-  return null;
+  const { endBody } = await import('./answers.js');
+  const { data } = endBody.safeParse(body);
+  return data ? new JobFailed(jobId, data.status, data.error ?? 'no reason given') : null;
 }
 
 /**
@@ -55,10 +51,12 @@ export async function awaitResult(
         reporter.waiting(null);
         return reply;
       }
-      const text = await connection.text(reply);
-      if (reply.statusCode !== 202) throw jobFailure(jobId, text) ?? refusal(reply, text);
-      const asked = Number(header(reply, 'retry-after'));
-      if (asked > 0) wait = Math.min(asked, 30) * 1000;
+      const text = await connection.words(reply);
+      if (reply.statusCode !== 202) {
+        throw (await jobFailure(jobId, text)) ?? (await refusal(reply, text, connection.server));
+      }
+      const asked = retryAfter(reply);
+      if (asked) wait = Math.min(asked, 30) * 1000;
       reporter.waiting(`Waiting for the result of job ${jobId}`);
     } catch (error) {
       if (!met || !isTransient(error) || performance.now() > deadline) throw error;

@@ -1,7 +1,9 @@
 import type { Readable } from 'node:stream';
 import { Agent } from 'undici';
+import { type Answer, readAnswer, tooLong } from './answer.js';
 import { backoff, pause } from './backoff.js';
-import { ClientError, HttpError, TransportError } from './errors.js';
+import { readBody } from './body.js';
+import { ClientError, type HttpError, TransportError } from './errors.js';
 import { type Reply, refusal } from './reply.js';
 import { readServerUrl, showServerUrl } from './server-url.js';
 import { explainTransport } from './transport-error.js';
@@ -30,6 +32,9 @@ export interface Call {
   readonly bodyTimeout?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
+
+/** Most bytes of a refusal, or of an answer that says 'not yet'. */
+const longestWords = 64 * 1024;
 
 /** How often a question whose connection broke is asked again. */
 const questionsAgain = 4;
@@ -65,6 +70,12 @@ export class Connection {
     return this.#options.signal;
   }
 
+  /** Bounds a call as a whole, whatever ends the connection's other requests. */
+  within(seconds: number): AbortSignal {
+    const limit = AbortSignal.timeout(seconds * 1000);
+    return this.signal ? AbortSignal.any([this.signal, limit]) : limit;
+  }
+
   /**
    * Sends one request; `path` comes from contract/routes.ts and goes behind the address's own path.
    * @throws TransportError, or the reason of the signal that ended it
@@ -91,30 +102,50 @@ export class Connection {
   }
 
   /**
-   * Reads the whole body of an answer as text.
+   * Reads the body of an answer that is not what was asked for: a sentence in words. One that is too long for that is
+   * cut off and has no words.
    * @throws TransportError where it breaks off
    */
-  async text(reply: Reply, signal: AbortSignal | undefined = this.signal): Promise<string> {
-    try {
-      return await reply.body.text();
-    } catch (error) {
-      throw this.explain(error, signal);
-    }
+  async words(reply: Reply, signal: AbortSignal | undefined = this.signal): Promise<string> {
+    return (await this.#body(reply, longestWords, signal)) ?? '';
+  }
+
+  /** The error that a command ends with whose request got this answer. */
+  async refused(reply: Reply, signal: AbortSignal | undefined = this.signal): Promise<HttpError> {
+    return refusal(reply, await this.words(reply, signal), this.server);
   }
 
   /**
-   * Sends one request that answers with JSON.
-   * @throws HttpError for every status but 2xx
+   * Reads the body of an answer into what the server owes.
+   * @param path that was asked for
+   * @throws HttpError for every status but 2xx; AnswerError for a body that is something else
    */
-  async json<T>(path: string, call: Call = {}): Promise<T> {
+  async read<T>(
+    reply: Reply,
+    path: string,
+    answer: Answer<T>,
+    signal: AbortSignal | undefined = this.signal,
+  ): Promise<T> {
+    if (reply.statusCode >= 300) throw await this.refused(reply, signal);
+    const text = await this.#body(reply, answer.longest, signal);
+    if (text === null) throw tooLong(this.server, path, answer.longest);
+    return readAnswer(this.server, path, text, answer);
+  }
+
+  /**
+   * Sends one request that answers with JSON. Without a signal of its own the whole of it may take as long as a silence.
+   * @throws HttpError for every status but 2xx; AnswerError for a body that is something else
+   */
+  async json<T>(path: string, answer: Answer<T>, call: Call = {}): Promise<T> {
+    const signal = call.signal ?? this.within(this.readTimeout);
     for (let failures = 0; ; failures += 1) {
       try {
-        return await this.#jsonOnce<T>(path, call);
+        return await this.read(await this.send(path, { ...call, signal }), path, answer, signal);
       } catch (error) {
         // A question may be asked again; an order may not.
         const isBroken = error instanceof TransportError && error.fault === 'broken';
         if (!isBroken || call.method === 'POST' || failures >= questionsAgain) throw error;
-        await pause(backoff(failures, 200), call.signal ?? this.signal).catch((reason: unknown) => {
+        await pause(backoff(failures, 200), signal).catch((reason: unknown) => {
           // Where time is up, what broke says more; an interruption speaks for itself.
           throw reason instanceof ClientError ? reason : error;
         });
@@ -122,14 +153,11 @@ export class Connection {
     }
   }
 
-  async #jsonOnce<T>(path: string, call: Call): Promise<T> {
-    const reply = await this.send(path, call);
-    const text = await this.text(reply, call.signal);
-    if (reply.statusCode >= 300) throw refusal(reply, text);
+  async #body(reply: Reply, longest: number, signal: AbortSignal | undefined): Promise<string | null> {
     try {
-      return JSON.parse(text) as T;
-    } catch {
-      throw new HttpError(reply.statusCode, `${this.server} answered with something other than JSON`, null);
+      return await readBody(reply, longest);
+    } catch (error) {
+      throw this.explain(error, signal);
     }
   }
 

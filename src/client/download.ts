@@ -1,13 +1,20 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { exitCodes } from '../contract/errors.js';
+import { quoteName } from '../contract/quote.js';
+import { errorCode } from '../files/error-code.js';
+import { AnswerError } from './answer.js';
 import { backoff, pause } from './backoff.js';
 import type { Connection } from './connection.js';
 import { ClientError, isTransient, TransportError } from './errors.js';
 import { readBufferCollector } from './read-buffers.js';
 import { header, type Reply } from './reply.js';
+import { WriteError, writing } from './write-error.js';
 
-/** Where downloaded bytes go. */
+/**
+ * Where downloaded bytes go. What keeps it from taking them is thrown as a `WriteError`: a fault of this machine is no
+ * broken connection.
+ */
 export interface Sink {
   /** Makes `offset` the place of the next byte; false where that cannot be. */
   seek(offset: number): Promise<boolean>;
@@ -15,28 +22,34 @@ export interface Sink {
   write(chunk: Buffer): Promise<boolean>;
 }
 
-/** Writes into an open file, which can start over. */
-export function fileSink(file: FileHandle): Sink {
+/**
+ * Writes into an open file, which can start over.
+ * @param name of the file, as a person knows it
+ * @param next what to do once it can be written
+ */
+export function fileSink(file: FileHandle, name: string, next: string): Sink {
   let position = 0;
   return {
-    async seek(offset) {
-      position = offset;
-      await file.truncate(offset);
-      return true;
-    },
-    async write(chunk) {
-      for (let done = 0; done < chunk.length; ) {
-        const { bytesWritten } = await file.write(chunk, done, chunk.length - done, position);
-        done += bytesWritten;
-        position += bytesWritten;
-      }
-      return true;
-    },
+    seek: (offset) =>
+      writing(name, next, async () => {
+        position = offset;
+        await file.truncate(offset);
+        return true;
+      }),
+    write: (chunk) =>
+      writing(name, next, async () => {
+        for (let done = 0; done < chunk.length; ) {
+          const { bytesWritten } = await file.write(chunk, done, chunk.length - done, position);
+          done += bytesWritten;
+          position += bytesWritten;
+        }
+        return true;
+      }),
   };
 }
 
 /** Writes into a pipe, which takes every byte once; a reader that leaves ends the download quietly. */
-export function streamSink(stream: Writable): Sink {
+export function streamSink(stream: Writable, name = 'stdout', next = 'run the command again'): Sink {
   let position = 0;
   return {
     async seek(offset) {
@@ -47,8 +60,8 @@ export function streamSink(stream: Writable): Sink {
         stream.write(chunk, (error) => {
           position += chunk.length;
           if (!error) resolve(true);
-          else if ((error as NodeJS.ErrnoException).code === 'EPIPE') resolve(false);
-          else reject(error);
+          else if (errorCode(error) === 'EPIPE') resolve(false);
+          else reject(new WriteError(name, error, next));
         });
       }),
   };
@@ -57,15 +70,18 @@ export function streamSink(stream: Writable): Sink {
 export interface DownloadOptions {
   /** Bytes so far, and in all: 0 where that is not known. */
   readonly onProgress?: ((bytes: number, total: number) => void) | undefined;
+  /** Called before the first byte is written, with how many are to come (0 where that is not known); may refuse. */
+  readonly onSize?: ((total: number) => Promise<void>) | undefined;
 }
 
 /** How often a download may break without one byte more. */
 const failuresAllowed = 6;
 
-const strongTag = (reply: Reply): string | undefined => {
-  const tag = header(reply, 'etag');
-  return tag?.startsWith('W/') ? undefined : tag;
-};
+/** The answer's `ETag`, where it is a strong one and of a form that can be sent back. */
+function strongTag(reply: Reply): string | undefined {
+  const tag = header(reply, 'etag') ?? '';
+  return /^"[\x21\x23-\x7e]{0,200}"$/.test(tag) ? tag : undefined;
+}
 
 /** First byte and whole size that a 206 speaks of. */
 function contentRange(reply: Reply): { start: number; total: number } | null {
@@ -88,6 +104,8 @@ export async function download(
   let offset = 0;
   let tag: string | undefined;
   let failures = 0;
+  /** Bytes of the attempt that came farthest: starting over and breaking again is no progress. */
+  let farthest = 0;
   const collect = readBufferCollector();
   for (;;) {
     try {
@@ -103,6 +121,11 @@ export async function download(
         tag = undefined;
         throw new TransportError('broken', `${connection.server} cannot go on with the download`);
       }
+      const type = header(reply, 'content-type') ?? '';
+      if (/html|json/i.test(type)) {
+        await reply.body.dump().catch(() => null);
+        throw new AnswerError(connection.server, `sent ${quoteName(type)} where an archive was asked for`);
+      }
       const start = goesOn ? offset : 0;
       if (!(await sink.seek(start))) {
         await reply.body.dump();
@@ -111,10 +134,14 @@ export async function download(
       offset = start;
       tag = strongTag(reply);
       const total = range?.total ?? Number(header(reply, 'content-length') ?? 0);
+      if (start === 0) await options.onSize?.(total);
       for await (const chunk of reply.body as AsyncIterable<Buffer>) {
         if (!(await sink.write(chunk))) return null;
         offset += chunk.length;
-        failures = 0;
+        if (offset > farthest) {
+          farthest = offset;
+          failures = 0;
+        }
         options.onProgress?.(offset, total);
         collect(chunk.length);
       }

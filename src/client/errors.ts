@@ -1,5 +1,6 @@
 import { type ExitCode, exitCodeOf, exitCodes } from '../contract/errors.js';
 import type { JobState } from '../contract/job.js';
+import { excerpt } from './excerpt.js';
 
 /** Facts about a failure that `--json` prints beside the message. */
 export type ErrorDetails = Readonly<Record<string, unknown>>;
@@ -78,7 +79,11 @@ export class JobFailed extends ClientError {
     reason: string,
   ) {
     const verb = state === 'killed' ? 'was killed' : 'failed';
-    super(`Job ${jobId} ${verb}: ${reason}`, exitCodes.failed, { job_id: jobId, status: state, reason });
+    super(`Job ${jobId} ${verb}: ${excerpt(reason)}`, exitCodes.failed, {
+      job_id: jobId,
+      status: state,
+      reason,
+    });
   }
 }
 

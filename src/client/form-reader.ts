@@ -1,6 +1,8 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { exitCodes } from '../contract/errors.js';
+import { faultWithoutPath } from '../files/error-code.js';
 import { ClientError } from './errors.js';
+import { quotePath } from './excerpt.js';
 
 /** A file of known size. */
 export interface SizedFile {
@@ -21,14 +23,17 @@ class OpenFile {
   #done = 0;
 
   constructor(readonly file: SizedFile) {
-    this.#descriptor = openSync(file.path, 'r');
+    this.#descriptor = this.#reading(() => openSync(file.path, 'r'));
   }
 
   readInto(room: Buffer): number {
     const length = Math.min(room.length, this.file.size - this.#done);
-    const count = readSync(this.#descriptor, room, 0, length, this.#done);
+    const count = this.#reading(() => readSync(this.#descriptor, room, 0, length, this.#done));
     if (count === 0) {
-      throw new ClientError(`'${this.file.path}' changed while it was sent; send it again`, exitCodes.failed);
+      throw new ClientError(
+        `${quotePath(this.file.path)} changed while it was sent; send it again`,
+        exitCodes.failed,
+      );
     }
     this.#done += count;
     return count;
@@ -40,6 +45,16 @@ class OpenFile {
 
   close(): void {
     closeSync(this.#descriptor);
+  }
+
+  /** A file that cannot be read is no connection that broke: it is said as what it is, and nothing is sent again. */
+  #reading(read: () => number): number {
+    try {
+      return read();
+    } catch (cause) {
+      const problem = `${quotePath(this.file.path)} cannot be read: ${faultWithoutPath(cause)}`;
+      throw new ClientError(problem, exitCodes.failed, {}, { cause });
+    }
   }
 }
 

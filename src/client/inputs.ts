@@ -2,9 +2,10 @@ import { type Stats, statSync } from 'node:fs';
 import { readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { errorCode } from '../files/error-code.js';
+import { errorCode, faultWithoutPath } from '../files/error-code.js';
 import { archiveName } from './archive-name.js';
 import { UsageError } from './errors.js';
+import { quotePath } from './excerpt.js';
 import { isDicomSeries, isHidden, isZarrStore } from './volumes.js';
 
 /** One volume to send: a file, or a directory that travels whole (a DICOM series, a Zarr store). */
@@ -25,7 +26,7 @@ function statOf(target: string): Stats | null {
     return statSync(target);
   } catch (error) {
     if (['ENOENT', 'ENOTDIR'].includes(errorCode(error))) return null;
-    throw new UsageError(`'${target}' cannot be read: ${(error as Error).message}`, { cause: error });
+    throw new UsageError(`${quotePath(target)} cannot be read: ${faultWithoutPath(error)}`, { cause: error });
   }
 }
 
@@ -39,7 +40,7 @@ async function unitsOf(
   ancestors: readonly string[],
 ): Promise<Unit[]> {
   if (stats.isFile()) return [{ kind: 'file', path: target, size: stats.size }];
-  if (!stats.isDirectory()) throw new UsageError(`'${target}' is neither a file nor a directory`);
+  if (!stats.isDirectory()) throw new UsageError(`${quotePath(target)} is neither a file nor a directory`);
   const real = await realpath(target);
   if (ancestors.includes(real)) return [];
   if (await isZarrStore(real)) return [{ kind: 'store', path: target, size: 0 }];
@@ -78,14 +79,14 @@ export async function collectUnits(paths: readonly string[], output: string | nu
   for (const given of paths) {
     const stats = statOf(given);
     const targets = stats ? [given] : await matches(given);
-    if (targets.length === 0) throw new UsageError(`'${given}' names no file`);
+    if (targets.length === 0) throw new UsageError(`${quotePath(given)} names no file`);
     const before = units.length;
     for (const target of targets) {
       const targetStats = stats ?? statOf(target);
       if (targetStats)
         units.push(...(await unitsOf(target, targetStats, output && path.resolve(output), [])));
     }
-    if (units.length === before) throw new UsageError(`'${given}' holds no file to send`);
+    if (units.length === before) throw new UsageError(`${quotePath(given)} holds no file to send`);
   }
   return units;
 }

@@ -1,11 +1,13 @@
 import { isFinal } from '../contract/job.js';
 import { type LogEvent, LogStreamParser } from '../contract/log-stream.js';
+import { quoteName } from '../contract/quote.js';
 import { logsPath } from '../contract/routes.js';
+import { AnswerError } from './answer.js';
 import { job } from './api.js';
 import { backoff, pause } from './backoff.js';
 import type { Connection } from './connection.js';
 import { isTransient, TransportError } from './errors.js';
-import { refusal } from './reply.js';
+import { header } from './reply.js';
 
 /**
  * A stream that is silent for this long, in seconds, is taken to be dead: the service sends a comment after every
@@ -18,10 +20,59 @@ export interface FollowOptions {
   readonly since?: number | undefined;
   /** Keeps trying even where the first connection fails: the job is known to exist. */
   readonly persistent?: boolean | undefined;
-  /** How long to keep trying after a drop without one sign of life, in seconds. */
+  /**
+   * How long to keep trying after a drop, in seconds, without a new line or a stream that lasts: a server that answers
+   * every attempt with a stream that breaks at once tries it too.
+   */
   readonly patience: number;
   /** Called once for each drop, however often it takes to connect again. */
   readonly onDrop?: ((error: Error) => void) | undefined;
+}
+
+/** A stream that lived for this long, in milliseconds, is no sign of a server that answers with broken ones. */
+const lasting = 10_000;
+
+/** How far a log has been read. */
+class Progress {
+  /** Lines that were read, as far as the server numbers them; a reconnect goes on behind them. */
+  position: number;
+  /** Whether the server numbers its lines at all. */
+  isNumbered = false;
+  /** Attempts since something new came. */
+  failures = 0;
+  droppedAt: number | null = null;
+  #last = 0;
+  #openedAt = 0;
+
+  constructor(since: number) {
+    this.position = since;
+  }
+
+  opens(): void {
+    this.#last = 0;
+    this.#openedAt = performance.now();
+  }
+
+  /** Whether a line is new. A number that is not behind the one before it, in one stream, is none. */
+  isNew(id: number | null): boolean {
+    if (id === null || id <= this.#last) return true;
+    this.isNumbered = true;
+    this.#last = id;
+    if (id <= this.position) return false;
+    this.position = id;
+    this.#recovered();
+    return true;
+  }
+
+  /** Something came, a keep-alive at least. */
+  lives(): void {
+    if (performance.now() - this.#openedAt > lasting) this.#recovered();
+  }
+
+  #recovered(): void {
+    this.failures = 0;
+    this.droppedAt = null;
+  }
 }
 
 async function* readOnce(
@@ -35,7 +86,15 @@ async function* readOnce(
     headers: { accept: 'text/event-stream' },
     bodyTimeout: silence,
   });
-  if (reply.statusCode !== 200) throw refusal(reply, await connection.text(reply));
+  if (reply.statusCode !== 200) throw await connection.refused(reply);
+  const type = header(reply, 'content-type') ?? '';
+  if (/html|json|zip/i.test(type)) {
+    await reply.body.dump().catch(() => null);
+    throw new AnswerError(
+      connection.server,
+      `answered ${logsPath(jobId)} with ${quoteName(type)}, not with a log`,
+    );
+  }
   const parser = new LogStreamParser();
   const decoder = new TextDecoder();
   try {
@@ -66,29 +125,22 @@ export async function* followLog(
   jobId: string,
   options: FollowOptions,
 ): AsyncGenerator<LogEvent> {
-  let position = options.since ?? 0;
-  let numbered = false;
+  const progress = new Progress(options.since ?? 0);
   let opened = options.persistent ?? false;
-  let failures = 0;
-  let droppedAt: number | null = null;
   const onSign = () => {
     opened = true;
-    droppedAt = null;
+    progress.lives();
   };
   for (;;) {
     let drop: Error;
+    progress.opens();
     try {
-      for await (const event of readOnce(connection, jobId, position, onSign)) {
-        failures = 0;
-        if (event.kind === 'line' && event.id !== null) {
-          numbered = true;
-          if (event.id <= position) continue;
-          position = event.id;
-        }
+      for await (const event of readOnce(connection, jobId, progress.position, onSign)) {
+        if (event.kind === 'line' && !progress.isNew(event.id)) continue;
         yield event;
         if (event.kind !== 'line') return;
       }
-      const end = numbered ? null : await endByState(connection, jobId);
+      const end = progress.isNumbered ? null : await endByState(connection, jobId);
       if (end) {
         yield end;
         return;
@@ -98,10 +150,11 @@ export async function* followLog(
       if (!opened || !isTransient(error)) throw error;
       drop = error as Error;
     }
-    if (droppedAt === null) options.onDrop?.(drop);
-    droppedAt ??= performance.now();
-    if (performance.now() - droppedAt > options.patience * 1000) throw drop;
-    await pause(backoff(failures), connection.signal);
-    failures += 1;
+    const now = performance.now();
+    if (progress.droppedAt === null) options.onDrop?.(drop);
+    progress.droppedAt ??= now;
+    if (now - progress.droppedAt > options.patience * 1000) throw drop;
+    await pause(backoff(progress.failures), connection.signal);
+    progress.failures += 1;
   }
 }

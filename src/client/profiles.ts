@@ -1,7 +1,11 @@
 import { chmodSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
+import { quoteName } from '../contract/quote.js';
 import { readJsonFile, writeJsonFile } from '../files/atomic-json.js';
+import { faultWithoutPath } from '../files/error-code.js';
 import { UsageError } from './errors.js';
+import { excerpt } from './excerpt.js';
+import { WriteError } from './write-error.js';
 
 /** A server that a person logged in to. */
 export interface Profile {
@@ -30,7 +34,11 @@ function readAll(directory: string): Record<string, unknown> {
     const { profiles } = content as { profiles?: unknown };
     if (typeof profiles === 'object' && profiles !== null) return { ...profiles };
   } catch (cause) {
-    throw new UsageError(`The profiles in ${file} cannot be read: ${(cause as Error).message}`, { cause });
+    // What JSON.parse says would quote the file, which holds tokens.
+    const problem = cause instanceof SyntaxError ? 'it is not JSON' : faultWithoutPath(cause);
+    throw new UsageError(
+      `The profiles in ${file} cannot be read: ${problem}; mend or remove it, then log in again`,
+    );
   }
   throw new UsageError(`${file} holds no profiles; remove it and log in again`);
 }
@@ -47,8 +55,11 @@ export function readProfile(directory: string, name: string | null): Profile | n
   const profile = Object.hasOwn(profiles, key) ? profiles[key] : undefined;
   if (profile === undefined && name === null) return null;
   if (isProfile(profile)) return profile;
-  const known = Object.keys(profiles).join(', ') || 'none';
-  throw new UsageError(`No profile '${key}' (there are: ${known}); 'remote-app login' makes one`);
+  if (profile !== undefined) {
+    throw new UsageError(`The profile ${quoteName(key)} in ${fileOf(directory)} is damaged; log in again`);
+  }
+  const known = excerpt(Object.keys(profiles).join(', ')) || 'none';
+  throw new UsageError(`No profile ${quoteName(key)} (there are: ${known}); 'remote-app login' makes one`);
 }
 
 /**
@@ -57,8 +68,13 @@ export function readProfile(directory: string, name: string | null): Profile | n
  */
 export function writeProfile(directory: string, name: string, profile: Profile): string {
   const file = fileOf(directory);
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
-  chmodSync(directory, 0o700);
-  writeJsonFile(file, { profiles: { ...readAll(directory), [name]: profile } });
+  const profiles = { ...readAll(directory), [name]: profile };
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    chmodSync(directory, 0o700);
+    writeJsonFile(file, { profiles });
+  } catch (cause) {
+    throw new WriteError(file, cause, 'log in again');
+  }
   return file;
 }

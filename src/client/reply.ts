@@ -1,5 +1,7 @@
 import type { Dispatcher } from 'undici';
+import { quoteName } from '../contract/quote.js';
 import { HttpError } from './errors.js';
+import { excerpt } from './excerpt.js';
 
 /** An answer whose body is still to be read. */
 export type Reply = Dispatcher.ResponseData;
@@ -10,40 +12,53 @@ export function header(reply: Reply, name: string): string | undefined {
   return Array.isArray(value) ? value[0] : value;
 }
 
+/** Longest wait that a server can ask for in earnest, in seconds. */
+const longestWait = 86_400;
+
+/** Seconds after which a server wants to be asked again; null where it names none that makes sense. */
+export function retryAfter(reply: Reply): number | null {
+  const asked = header(reply, 'retry-after') ?? '';
+  const seconds = /^\d{1,5}$/.test(asked) ? Number(asked) : Number.NaN;
+  return seconds <= longestWait ? seconds : null;
+}
+
 /** One sentence from the body of an error, whichever server wrote it. */
-function detailOf(body: unknown): string | null {
-  if (typeof body !== 'object' || body === null) return null;
-  const { detail, error } = body as { detail?: unknown; error?: unknown };
-  if (typeof detail === 'string' && detail !== '') return detail;
-  if (typeof error === 'string' && error !== '') return error;
-  if (!Array.isArray(detail)) return null;
-  const lines = detail.map((item: { loc?: unknown[]; msg?: unknown }) =>
-    [item?.loc?.at(-1), item?.msg].filter(Boolean).join(': '),
-  );
+async function detailOf(text: string): Promise<string | null> {
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    // A proxy's page: its status says enough.
+    return null;
+  }
+  const { refusalBody } = await import('./answers.js');
+  const { data } = refusalBody.safeParse(body);
+  if (!data) return null;
+  if (!Array.isArray(data.detail)) return data.detail || data.error || null;
+  const lines = data.detail.map(({ loc, msg }) => {
+    const place = loc?.at(-1);
+    return [typeof place === 'string' || typeof place === 'number' ? place : '', msg]
+      .filter((part) => part !== '' && part !== undefined)
+      .join(': ');
+  });
   return lines.join('; ') || null;
 }
 
 /**
  * Turns a refusal into the error that a command ends with.
- * @param text the body of the answer
+ * @param text the body of the answer, or what was read of it
  */
-export function refusal(reply: Reply, text: string): HttpError {
-  const seconds = Number(header(reply, 'retry-after') ?? Number.NaN);
-  const retryAfter = Number.isFinite(seconds) && seconds >= 0 ? seconds : null;
+export async function refusal(reply: Reply, text: string, server: string): Promise<HttpError> {
   const { statusCode } = reply;
   const location = header(reply, 'location');
   if (statusCode >= 300 && statusCode < 400 && location) {
-    return new HttpError(statusCode, `The server moved; give its new address instead: ${location}`, null);
+    const place = quoteName(location, 500);
+    return new HttpError(statusCode, `${server} moved; give its new address instead: ${place}`, null);
   }
-  let body: unknown = null;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    // A proxy's page: its status says enough.
-  }
+  const detail = await detailOf(text);
   return new HttpError(
     statusCode,
-    detailOf(body) ?? `The server answered with HTTP ${statusCode}`,
-    retryAfter,
+    detail === null ? `${server} answered with HTTP ${statusCode}` : excerpt(detail),
+    retryAfter(reply),
   );
 }

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import type { Writable } from 'node:stream';
+import { AnswerError } from './answer.js';
 import { archiveName } from './archive-name.js';
 import { type AwaitOptions, awaitResult } from './await-result.js';
 import type { Connection } from './connection.js';
@@ -17,28 +18,28 @@ export async function saveResult(
   options: AwaitOptions,
 ): Promise<SavedArchive> {
   const archive = path.join(directory, archiveName);
-  return saveArchive(
-    connection,
-    (headers) => awaitResult(connection, jobId, headers, options),
-    archive,
-    options.reporter,
-  );
+  return saveArchive(connection, (headers) => awaitResult(connection, jobId, headers, options), archive, {
+    reporter: options.reporter,
+    again: `remote-app result ${jobId}`,
+  });
 }
 
 /**
  * Waits for a job's result and writes the zip to a stream.
  * @returns its bytes, or null where the stream's reader left
  */
-export function streamResult(
+export async function streamResult(
   connection: Connection,
   jobId: string,
   stream: Writable,
   options: AwaitOptions,
 ): Promise<number | null> {
-  return download(
+  const bytes = await download(
     connection,
     (headers) => awaitResult(connection, jobId, headers, options),
-    streamSink(stream),
-    { onProgress: (bytes, total) => options.reporter.progress('Downloading', bytes, total) },
+    streamSink(stream, 'stdout', `run 'remote-app result ${jobId}' again`),
+    { onProgress: (done, total) => options.reporter.progress('Downloading', done, total) },
   );
+  if (bytes === 0) throw new AnswerError(connection.server, 'sent an archive of 0 bytes');
+  return bytes;
 }

@@ -1,13 +1,18 @@
-import { stat } from 'node:fs/promises';
+import { realpath, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { groupsField } from '../contract/fields.js';
+import { quoteName } from '../contract/quote.js';
+import { errorCode, isDiskFull } from '../files/error-code.js';
 import { UsageError } from './errors.js';
+import { quotePath } from './excerpt.js';
 import { collectUnits, type Unit } from './inputs.js';
 import type { FilePart } from './multipart.js';
 import type { Reporter } from './reporter.js';
 import type { Submission } from './submission.js';
 import { TemporaryDirectory } from './temporary.js';
 import { directoryVolumeSuffix, travels } from './volumes.js';
+import { WriteError, writing } from './write-error.js';
 
 /** A submission whose every byte lies in a file of known size. */
 export interface Staged {
@@ -23,6 +28,8 @@ interface Packing {
   readonly signal: AbortSignal | undefined;
 }
 
+const noRoomHere = 'run the command again, or set TMPDIR to a directory with more room';
+
 async function pack(
   source: string,
   packing: Packing,
@@ -32,11 +39,20 @@ async function pack(
   const archive = path.join(packing.directory.path, `${name}.zip`);
   // Loaded where a directory travels: most commands send files.
   const { packDirectory } = await import('../archives/pack.js');
-  await packDirectory(source, archive, {
-    include,
-    onProgress: (bytes) => packing.reporter.progress('Packing', bytes, 0),
-    ...(packing.signal ? { signal: packing.signal } : {}),
-  });
+  try {
+    // A volume that is not whole must not be computed on.
+    const { notes } = await packDirectory(await realpath(source), archive, {
+      include,
+      strict: true,
+      onProgress: (bytes) => packing.reporter.progress('Packing', bytes, 0),
+      ...(packing.signal ? { signal: packing.signal } : {}),
+    });
+    for (const note of notes) packing.reporter.note(`${quoteName(source)}: ${note}`);
+  } catch (cause) {
+    throw isDiskFull(cause) || errorCode(cause) === 'EFBIG'
+      ? new WriteError(archive, cause, noRoomHere)
+      : cause;
+  }
   return { path: archive, size: (await stat(archive)).size };
 }
 
@@ -51,11 +67,12 @@ async function unitPart(field: string, unit: Unit, index: number, packing: Packi
 
 async function archivePart(field: string, source: string, packing: Packing): Promise<FilePart> {
   const stats = await stat(source).catch(() => null);
-  if (!stats) throw new UsageError(`'${source}' names no file`);
+  if (!stats) throw new UsageError(`${quotePath(source)} names no file`);
   const name = path.basename(path.resolve(source));
   if (stats.isFile() && /\.zip$/i.test(name))
     return { field, filename: name, path: source, size: stats.size };
-  if (!stats.isDirectory()) throw new UsageError(`'${source}' is neither a directory nor a zip archive`);
+  if (!stats.isDirectory())
+    throw new UsageError(`${quotePath(source)} is neither a directory nor a zip archive`);
   return { field, filename: `${name}.zip`, ...(await pack(source, packing, field, travels)) };
 }
 
@@ -71,7 +88,7 @@ export async function stage(
   signal: AbortSignal | undefined,
   output: string | null = null,
 ): Promise<Staged> {
-  const directory = await TemporaryDirectory.create();
+  const directory = await writing(tmpdir(), noRoomHere, () => TemporaryDirectory.create());
   const packing = { directory, reporter, signal };
   try {
     const fields: Record<string, string> = { ...submission.fields };

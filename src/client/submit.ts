@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { exitCodes } from '../contract/errors.js';
-import type { JobEnvelope } from '../contract/job.js';
+import { type JobEnvelope, jobEnvelope } from '../contract/job.js';
 import { submitPath } from '../contract/routes.js';
 import { backoff, pause } from './backoff.js';
 import type { Connection } from './connection.js';
-import { ClientError, TransportError } from './errors.js';
+import { TransportError } from './errors.js';
 import { Multipart } from './multipart.js';
-import { type Reply, refusal } from './reply.js';
 import type { Reporter } from './reporter.js';
 import type { Staged } from './staging.js';
 import type { Submission } from './submission.js';
@@ -20,17 +18,6 @@ const attempts = 4;
  * a full-speed upload may be cut before that refusal is read, a held one is not.
  */
 const holdBack = 1000;
-
-function readEnvelope(reply: Reply, text: string): JobEnvelope {
-  if (reply.statusCode >= 300) throw refusal(reply, text);
-  try {
-    const body = JSON.parse(text) as JobEnvelope | null;
-    if (typeof body?.job_id === 'string' && body.job_id !== '') return body;
-  } catch {
-    // Told below.
-  }
-  throw new ClientError('The server accepted the request but named no job', exitCodes.failed);
-}
 
 async function attempt(
   connection: Connection,
@@ -57,7 +44,9 @@ async function attempt(
       headTimeout: 0,
       signal: upload.signal,
     });
-    return readEnvelope(reply, await connection.text(reply, upload.signal));
+    const { envelopeAnswer } = await import('./answers.js');
+    const { job_id, accepted_options } = await connection.read(reply, path, envelopeAnswer, upload.signal);
+    return jobEnvelope(job_id, accepted_options);
   } finally {
     upload.done();
   }
@@ -94,8 +83,5 @@ export async function submit(
 
 /** Names of the options that were sent and that the server did not say it read (spec.md, Job options field). */
 export function unacknowledged(submission: Submission, envelope: JobEnvelope): string[] {
-  const accepted: readonly unknown[] = Array.isArray(envelope.accepted_options)
-    ? envelope.accepted_options
-    : [];
-  return Object.keys(submission.options).filter((name) => !accepted.includes(name));
+  return Object.keys(submission.options).filter((name) => !envelope.accepted_options.includes(name));
 }

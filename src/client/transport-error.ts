@@ -1,4 +1,6 @@
+import { AnswerError } from './answer.js';
 import { ClientError, TransportError } from './errors.js';
+import { excerpt } from './excerpt.js';
 
 /** Codes, of Node's and of undici's, that say that no connection came about. */
 const unreached: Readonly<Record<string, string>> = {
@@ -18,6 +20,15 @@ function codeOf(error: unknown): string {
     if (typeof code === 'string') return code;
   }
   return '';
+}
+
+/**
+ * Whether what listens there speaks no HTTP, or one without bounds: to ask again would not help. The parser's error has a
+ * name and the bytes that it stumbled over; there are none where the connection ended too soon.
+ */
+function isNoHttp(error: unknown): boolean {
+  if (codeOf(error) === 'UND_ERR_HEADERS_OVERFLOW') return true;
+  return error instanceof Error && error.name === 'HTTPParserError' && 'data' in error && error.data !== '';
 }
 
 /**
@@ -41,7 +52,10 @@ export function explainTransport(error: unknown, server: string, signal?: AbortS
   if (silent.has(code)) {
     return new TransportError('timeout', `${server} has been silent for too long`, { cause: error });
   }
-  const text = error instanceof Error ? error.message : String(error);
+  const text = excerpt(error instanceof Error ? error.message : String(error));
+  if (isNoHttp(error)) {
+    return new AnswerError(server, `answered with something that is not HTTP: ${text}`, { cause: error });
+  }
   if (/CERT|SELF_SIGNED|UNABLE_TO_|ERR_TLS|ERR_SSL/.test(code)) {
     return new TransportError('unreached', `${server} cannot be trusted: ${text}`, { cause: error });
   }

@@ -1,6 +1,6 @@
 import { ClientCommand } from '../cli/client-command.js';
 import { listJobs } from '../cli/job-text.js';
-import type { JobList } from '../contract/job.js';
+import type { JobAnswer } from '../client/answers.js';
 
 export default class Jobs extends ClientCommand {
   static override summary = 'List the jobs of the server';
@@ -10,7 +10,7 @@ export default class Jobs extends ClientCommand {
     "<%= config.bin %> jobs --json | jq -r '.jobs[].job_id'",
   ];
 
-  async run(): Promise<JobList> {
+  async run(): Promise<{ readonly jobs: readonly JobAnswer[] }> {
     const { flags } = await this.parse(Jobs);
     const connection = await this.connect(flags);
     const { jobs } = await import('../client/api.js');

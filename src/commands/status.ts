@@ -1,7 +1,7 @@
 import { ClientCommand } from '../cli/client-command.js';
 import { jobArg } from '../cli/job-arg.js';
 import { describeJob } from '../cli/job-text.js';
-import type { JobView } from '../contract/job.js';
+import type { JobAnswer } from '../client/answers.js';
 
 export default class Status extends ClientCommand {
   static override summary = 'Show the state of a job';
@@ -13,7 +13,7 @@ export default class Status extends ClientCommand {
   ];
   static override args = { job: jobArg };
 
-  async run(): Promise<JobView> {
+  async run(): Promise<JobAnswer> {
     const { args, flags } = await this.parse(Status);
     const connection = await this.connect(flags);
     const { job } = await import('../client/api.js');

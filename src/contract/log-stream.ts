@@ -18,8 +18,12 @@ export const dataField = 'data: ';
 /** One line as an event. */
 export const formatEvent = (line: string): string => `${dataField}${line}\n\n`;
 
+/** All that some reader takes for the end of a line: what Python's `splitlines` does. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
+const lineEnds = /[\n-\r\u001c-\u001e\u0085\u2028\u2029]+/g;
+
 /** The terminal marker of a failed or killed job. `message` is kept on one line. */
-export const errorLine = (message: string): string => `${errorMarker} ${message.replace(/[\r\n]+/g, ' ')}`;
+export const errorLine = (message: string): string => `${errorMarker} ${message.replace(lineEnds, ' ')}`;
 
 /** What a reader makes of one event's data. */
 export type LogEvent =
@@ -33,33 +37,63 @@ function logEvent(data: string, id: number | null): LogEvent {
   return { kind: 'line', line: data, id };
 }
 
+/** Longest line that is read, in characters; the service's own are far shorter. */
+export const longestLine = 1024 * 1024;
+
+const cutNote = ` [remote-app: the rest of this line is left out: it is longer than ${longestLine} characters]`;
+
 /**
  * Reads the stream's text, in pieces of any size, into events. Comments are dropped.
- * An event that the end of the text cuts is not reported: after a reconnect it comes again, whole.
+ * An event that the end of the text cuts is not reported: after a reconnect it comes again, whole. Time is linear in the
+ * text and memory is bounded, whatever a server sends: a line that is too long is reported as far as it is read, and
+ * says so.
  */
 export class LogStreamParser {
+  /** The line that has no end yet. Not looked into before it has one: that would copy it with every piece. */
   #rest = '';
+  /** Whether the line that has no end yet was cut: what still comes of it is dropped. */
+  #isCut = false;
   #data: string | null = null;
   #id: number | null = null;
 
   /** Feeds a piece of text; returns the events that it completes. */
   push(text: string): LogEvent[] {
-    const lines = (this.#rest + text).split('\n');
-    this.#rest = lines.pop() ?? '';
-    const events: LogEvent[] = [];
-    for (const raw of lines) {
-      const line = raw.endsWith('\r') ? raw.slice(0, -1) : raw;
-      if (line === '') {
-        if (this.#data !== null) events.push(logEvent(this.#data, this.#id));
-        this.#data = null;
-        this.#id = null;
-      } else if (line.startsWith('data:')) {
-        this.#data = line.charAt(5) === ' ' ? line.slice(6) : line.slice(5);
-      } else if (line.startsWith('id:')) {
-        const id = Number(line.slice(3).trim());
-        this.#id = Number.isSafeInteger(id) ? id : null;
-      }
+    const end = text.indexOf('\n');
+    if (end < 0) {
+      this.#keep(text);
+      return [];
     }
+    this.#keep(text.slice(0, end));
+    const lines = text.slice(end + 1).split('\n');
+    const rest = lines.pop() ?? '';
+    const events: LogEvent[] = [];
+    this.#line(this.#isCut ? this.#rest + cutNote : this.#rest, events);
+    this.#rest = '';
+    this.#isCut = false;
+    for (const line of lines) {
+      this.#line(line.length > longestLine ? line.slice(0, longestLine) + cutNote : line, events);
+    }
+    this.#keep(rest);
     return events;
+  }
+
+  #keep(text: string): void {
+    const room = longestLine - this.#rest.length;
+    this.#isCut ||= text.length > room;
+    this.#rest += text.length > room ? text.slice(0, room) : text;
+  }
+
+  #line(raw: string, events: LogEvent[]): void {
+    const line = raw.endsWith('\r') ? raw.slice(0, -1) : raw;
+    if (line === '') {
+      if (this.#data !== null) events.push(logEvent(this.#data, this.#id));
+      this.#data = null;
+      this.#id = null;
+    } else if (line.startsWith('data:')) {
+      this.#data = line.charAt(5) === ' ' ? line.slice(6) : line.slice(5);
+    } else if (line.startsWith('id:')) {
+      const id = /^id: ?(\d{1,15})$/.exec(line)?.[1];
+      this.#id = id === undefined ? null : Number(id);
+    }
   }
 }

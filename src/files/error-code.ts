@@ -1,8 +1,17 @@
+import { constants } from 'node:os';
 import { getSystemErrorMap } from 'node:util';
 
+const errnoOf = (cause: unknown): number =>
+  cause instanceof Error && 'errno' in cause ? Number(cause.errno) : 0;
+
+/** A full quota has no name in libuv: Node calls its code `Unknown system error -122`. */
+const isQuota = (cause: unknown): boolean => errnoOf(cause) === -constants.errno.EDQUOT;
+
 /** The code of a system error or of one of Node's own (`ENOSPC`, `ERR_INVALID_URL`); empty for any other cause. */
-export const errorCode = (cause: unknown): string =>
-  cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+export function errorCode(cause: unknown): string {
+  if (isQuota(cause)) return 'EDQUOT';
+  return cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+}
 
 /** Whether the operating system refused something, with a code of its own. */
 export const isSystemError = (cause: unknown): boolean => cause instanceof Error && 'errno' in cause;
@@ -15,8 +24,8 @@ export const isDiskFull = (cause: unknown): boolean => ['ENOSPC', 'EDQUOT'].incl
  * the path that it happened to.
  */
 export function faultWithoutPath(cause: unknown): string {
-  const errno = cause instanceof Error && 'errno' in cause ? Number(cause.errno) : 0;
-  const known = getSystemErrorMap().get(errno);
+  if (isQuota(cause)) return 'disk quota exceeded (EDQUOT)';
+  const known = getSystemErrorMap().get(errnoOf(cause));
   if (known) return `${known[1]} (${known[0]})`;
   return cause instanceof Error ? cause.message : String(cause);
 }

@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { execute } from '@oclif/core/execute';
 import type { PJSON } from '@oclif/core/interfaces';
+import { tolerateClosedPipes } from '../cli/streams.js';
 
 /** oclif asks the file that it is bundled with for the commands: others would be built on another oclif. */
 export { commands } from './commands.js';
@@ -12,6 +13,7 @@ export { commands } from './commands.js';
  */
 export async function main(root: string, description: PJSON): Promise<void> {
   const commands = { ...Object(description.oclif.commands), target: fileURLToPath(import.meta.url) };
+  tolerateClosedPipes();
   await execute({
     loadOptions: { root, pjson: { ...description, oclif: { ...description.oclif, commands } } },
   });

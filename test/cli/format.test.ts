@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { formatMemory, formatPairs, formatTable } from '../../src/cli/format.js';
 import { describeJob, listJobs } from '../../src/cli/job-text.js';
+import { jobAnswer } from '../../src/client/answers.js';
 import { formatBytes } from '../../src/contract/bytes.js';
-import type { JobView } from '../../src/contract/job.js';
 
 test('bytes are counted in powers of 1024', () => {
   expect([0, 1023, 1024, 1536, 6 * 1024 ** 3].map(formatBytes)).toEqual([
@@ -41,8 +41,17 @@ test('pairs leave out what has no value', () => {
 });
 
 test('a job of a server that tells little is told as far as it goes', () => {
-  const little = { job_id: 'ab', status: 'running', error: null } as JobView;
+  const checked = jobAnswer('ab').check({ status: 'running' });
+  if (!checked.success) throw new Error('it is not taken for a job');
+  const little = checked.data;
   expect(describeJob(little)).toEqual(['Job     ab', 'Status  running']);
   expect(listJobs([little])[1]).toBe('ab   running');
   expect(listJobs([])).toEqual([]);
+});
+
+test('what comes from outside stays on its line, and widens no table beyond reason', () => {
+  expect(formatPairs([['App', 'a\nb\u009b']])).toEqual(['App  a\\x0ab\\x9b']);
+  const rows = formatTable(['A', 'B'], [['x'.repeat(1e6), 'a\nb'], ...Array(200_000).fill(['y', 'z'])]);
+  expect(rows).toHaveLength(200_002);
+  expect(rows[1]).toBe(`${'x'.repeat(80)}...  a\\x0ab`);
 });

@@ -37,6 +37,8 @@ describe('settings', () => {
   test('a token that no header can carry is refused without being shown', () => {
     expect(() => checkToken('sec ret', '--token')).toThrow(/--token/);
     expect(() => checkToken('sec ret', '--token')).not.toThrow(/sec ret/);
+    const profile = { server: 'http://127.0.0.1:8000', token: 'sec\r\nret' };
+    expect(() => resolveSettings({}, profile)).toThrow(/the profile/);
   });
 
   test('a profile is the one that is named, else the default one', async () => {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { open, readFile } from 'node:fs/promises';
+import { type FileHandle, open, readFile } from 'node:fs/promises';
+import { constants } from 'node:os';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -74,7 +75,7 @@ async function fetchAll(...handlers: Handler[]) {
     const bytes = await download(
       connection,
       (headers) => connection.send('/', { headers }),
-      watched(fileSink(file)),
+      watched(fileSink(file, target, 'run it again')),
     );
     const ranges = server.received.map(({ headers }) => headers.range);
     return {
@@ -159,4 +160,47 @@ describe('a download', () => {
     }
     expect(ends).toEqual([true, expect.stringMatching(/cannot go on/)]);
   });
+
+  test('ends where starting over brings no byte more, however often it is begun', async () => {
+    const begun = { count: 0 };
+    await using server = await ScriptedServer.start((_, response) => {
+      begun.count += 1;
+      response.writeHead(200, { 'content-length': 1000 });
+      response.write('a', () => setImmediate(() => response.destroy()));
+    });
+    await using connection = connectTo(server.url);
+    const sink: Sink = { seek: async () => true, write: async () => true };
+    const end = download(connection, (headers) => connection.send('/', { headers }), sink);
+    await expect(end).rejects.toMatchObject({ fault: 'broken' });
+    expect(begun.count).toBeLessThan(10);
+  });
+
+  test.each([['"ä"'], ['"a" "b"'], [`"${'x'.repeat(300)}"`], ['a']])(
+    'sends no tag back that is none: %j',
+    async (etag) => {
+      const { ranges, saved } = await fetchAll(cutAt(content, 100_000, etag), whole(content, '"a"'));
+      expect(ranges).toEqual([undefined, undefined]);
+      expect(saved.equals(content)).toBe(true);
+    },
+  );
+
+  test.each([['ENOSPC'], ['EACCES'], ['EROFS'], ['EDQUOT'], ['EFBIG'], ['EIO']] as const)(
+    'ends at once with %s, and says what to do',
+    async (code) => {
+      await using server = await ScriptedServer.start(whole(content, '"a"'));
+      await using connection = connectTo(server.url);
+      const errno = -constants.errno[code];
+      const fault = Object.assign(new Error(`${code}: in other words`), { code, errno });
+      const file = { truncate: async () => {}, write: () => Promise.reject(fault) };
+      const sink = fileSink(file as unknown as FileHandle, '/x/result.zip', "run 'remote-app result ab'");
+      const end = download(connection, (headers) => connection.send('/', { headers }), sink);
+      await expect(end).rejects.toMatchObject({
+        exitCode: 1,
+        message: expect.stringMatching(
+          new RegExp(`^Cannot write '/x/result.zip': .*\\(${code}\\); .*, then run 'remote-app result ab'$`),
+        ),
+      });
+      expect(server.received).toHaveLength(1);
+    },
+  );
 });

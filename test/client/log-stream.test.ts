@@ -34,7 +34,7 @@ async function play(response: ServerResponse, since: number, opening: Opening): 
 /** Follows the log of a server that behaves like this, opening by opening; `state` is what it says of the job. */
 async function follow(
   openings: Opening[],
-  options: { since?: number; state?: string; persistent?: boolean } = {},
+  options: { since?: number; state?: string; persistent?: boolean; patience?: number } = {},
 ) {
   const remaining = [...openings];
   const handler: Handler = async (request, response) => {
@@ -47,8 +47,8 @@ async function follow(
   const events: string[] = [];
   let failure: unknown = null;
   try {
-    const { since, persistent } = options;
-    for await (const event of followLog(connection, 'ab', { since, persistent, patience: 30 })) {
+    const { since, persistent, patience = 30 } = options;
+    for await (const event of followLog(connection, 'ab', { since, persistent, patience })) {
       events.push(
         event.kind === 'line' ? event.line : event.kind === 'error' ? `error ${event.message}` : 'done',
       );
@@ -120,6 +120,33 @@ describe('following a log', () => {
     const openings: Opening[] = [{ refuse: 429 }, { send: 'data: __DONE__\n\n' }];
     expect((await follow(openings)).failure).toMatchObject({ exitCode: 6 });
     expect((await follow(openings, { persistent: true })).events).toEqual(['done']);
+  });
+
+  test('loses no line of a server that numbers them wrongly', async () => {
+    const send = 'id: 900000000000000\ndata: a\n\nid: 2\ndata: b\n\nid: -1\ndata: c\n\ndata: __DONE__\n\n';
+    expect((await follow([{ send }])).events).toEqual(['a', 'b', 'c', 'done']);
+  });
+
+  test.each([
+    ['nothing but a comment', ': keepalive\n\n'],
+    ['the same line', 'id: 1\ndata: a\n\n'],
+    ['a line without a number', 'data: a\n\n'],
+  ])('has patience, and an end of it, with streams that break at once behind %s', async (_, send) => {
+    const openings: Opening[] = Array.from({ length: 1000 }, () => ({ send, end: 'cut' as const }));
+    const { failure, asked } = await follow(openings, { patience: 1 });
+    expect(failure).toMatchObject({ exitCode: 5 });
+    expect(asked.length).toBeLessThan(20);
+  });
+
+  test('that is a page, or no job, is told as what it is', async () => {
+    const page: Handler = (_, response) =>
+      void response.writeHead(200, { 'content-type': 'text/html' }).end('<html>');
+    for (const handler of [page, ((_, response) => void response.end('{}')) as Handler]) {
+      await using server = await ScriptedServer.start(handler);
+      await using connection = connectTo(server.url);
+      const read = followLog(connection, 'ab', { patience: 5 }).next();
+      await expect(read).rejects.toMatchObject({ name: 'AnswerError', exitCode: 1 });
+    }
   });
 
   test('gives up where the job is gone after a drop', async () => {

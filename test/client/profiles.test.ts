@@ -39,4 +39,22 @@ describe('profiles', () => {
       expect(() => readProfile(directory.path, null)).toThrow(/profile/);
     },
   );
+
+  test('a damaged file is told without what it holds', async () => {
+    await using directory = await temporary();
+    const file = path.join(directory.path, 'profiles.json');
+    await writeFile(file, '{"profiles": {"lab": {"server": "http://x", "token": "secret" "app"}}}');
+    expect(() => readProfile(directory.path, null)).toThrow(/it is not JSON/);
+    expect(() => readProfile(directory.path, null)).not.toThrow(/secret/);
+    await writeFile(file, '{"profiles": {"lab": {"server": "http://x", "token": 7}, "a\\nb": {}}}');
+    expect(() => readProfile(directory.path, 'lab')).toThrow(/The profile 'lab' in .* is damaged/);
+    expect(() => readProfile(directory.path, 'no')).toThrow(/there are: lab, a\\x0ab/);
+  });
+
+  test('that cannot be written say so', async () => {
+    await using directory = await temporary();
+    const file = path.join(directory.path, 'file');
+    await writeFile(file, '');
+    expect(() => writeProfile(path.join(file, 'remote-app'), 'lab', lab)).toThrow(/Cannot|cannot/);
+  });
 });

@@ -1,9 +1,11 @@
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { ClientError, Interrupted } from '../../src/client/errors.js';
+import { Interrupted } from '../../src/client/errors.js';
 import { stage } from '../../src/client/staging.js';
 import type { Submission } from '../../src/client/submission.js';
 import { submit, unacknowledged } from '../../src/client/submit.js';
+import { jobEnvelope } from '../../src/contract/job.js';
 import { operationOf } from '../../src/contract/operations.js';
 import { connectTo, memoryReporter } from './support/connect.js';
 import { formOf, type Handler, json, ScriptedServer } from './support/scripted-server.js';
@@ -11,7 +13,7 @@ import { plant, temporary } from './support/temporary.js';
 
 const operation = operationOf('infer');
 const inputs = operation.fields.find((field) => field.name === 'inputs');
-const envelope = { job_id: '0123456789ab', accepted_options: [] };
+const envelope = jobEnvelope('0123456789ab', []);
 
 function infer(...groups: string[][]): Submission {
   if (!inputs) throw new Error('the table has lost its inputs');
@@ -115,15 +117,51 @@ describe('a submission', () => {
 
   test('with an answer that names no job is an error', async () => {
     const { result } = await send((_, response) => json(response, 200, { ok: true }));
-    expect(result).toBeInstanceOf(ClientError);
+    expect(result).toMatchObject({ exitCode: 1, message: expect.stringMatching(/job_id is missing/) });
+  });
+
+  test('has the options that are listed as they must be, and no other, for acknowledged', async () => {
+    const strange = { job_id: '0123456789ab', accepted_options: 'tta', result_url: 'http://elsewhere/' };
+    const { result } = await send((_, response) => json(response, 200, strange));
+    expect(result).toEqual(envelope);
+  });
+
+  test.each([[''], ['../../kill'], ['a b'], ['\u001b[2J'], ['a\nb'], [7], ['x'.repeat(65)]])(
+    'with a job id that is none, %j, is an error that shows it on one line',
+    async (id) => {
+      const { result } = await send((_, response) => json(response, 200, { job_id: id }));
+      expect(result).toMatchObject({
+        exitCode: 1,
+        message: expect.stringMatching(/^[ -~]*job_id is [ -~]*$/),
+      });
+    },
+  );
+
+  test('takes the job ids of other servers', async () => {
+    const id = 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6';
+    const { result } = await send((_, response) => json(response, 200, { job_id: id }));
+    expect(result).toMatchObject({ job_id: id });
+  });
+
+  test('of a file that cannot be read says so, and is not sent again', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'ct.nii': 'abc' });
+    await using server = await ScriptedServer.start((_, response) => json(response, 200, envelope));
+    await using connection = connectTo(server.url);
+    const reporter = memoryReporter();
+    const file = path.join(directory.path, 'ct.nii');
+    const staged = await stage(infer([file]), reporter, undefined);
+    await rm(file);
+    const result = await submit(connection, infer([file]), staged, reporter).catch((error: unknown) => error);
+    await staged.remove();
+    expect(result).toMatchObject({ exitCode: 1, message: expect.stringMatching(/ct\.nii' cannot be read/) });
+    expect(reporter.notes).toEqual([]);
   });
 });
 
 test('options that the server does not name were not read', () => {
   const submission = { ...infer(), options: { batch_size: 2, patch_size: [96] } };
-  expect(unacknowledged(submission, { ...envelope, accepted_options: ['batch_size'] } as never)).toEqual([
-    'patch_size',
-  ]);
-  expect(unacknowledged(submission, { job_id: 'x' } as never)).toEqual(['batch_size', 'patch_size']);
-  expect(unacknowledged({ ...submission, options: {} }, { job_id: 'x' } as never)).toEqual([]);
+  expect(unacknowledged(submission, jobEnvelope('x', ['batch_size']))).toEqual(['patch_size']);
+  expect(unacknowledged(submission, jobEnvelope('x', []))).toEqual(['batch_size', 'patch_size']);
+  expect(unacknowledged({ ...submission, options: {} }, jobEnvelope('x', []))).toEqual([]);
 });

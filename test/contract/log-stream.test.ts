@@ -5,6 +5,7 @@ import {
   keepAlive,
   type LogEvent,
   LogStreamParser,
+  longestLine,
 } from '../../src/contract/log-stream.js';
 
 const stream = [
@@ -55,6 +56,41 @@ describe("a log stream's parser", () => {
       { kind: 'line', line: 'b', id: null },
       { kind: 'line', line: 'c', id: null },
     ]);
+  });
+
+  test('takes for an id what numbers a line, and nothing else', () => {
+    for (const id of ['-1', '1e3', '1.5', '0x10', '9'.repeat(16), '9'.repeat(100_000), '', ' 7']) {
+      expect(new LogStreamParser().push(`id: ${id}\ndata: a\n\n`)).toEqual([
+        { kind: 'line', line: 'a', id: null },
+      ]);
+    }
+  });
+
+  test('cuts a line that is too long, says so, and goes on behind it', () => {
+    const parser = new LogStreamParser();
+    const events = [
+      ...parser.push(`id: 1\ndata: ${'a'.repeat(3 * longestLine)}`),
+      ...parser.push('bc\n\ndata: next\n\n'),
+    ];
+    const whole = parser.push(`data: ${'a'.repeat(2 * longestLine)}\n\n`);
+    for (const event of [events[0], whole[0]]) {
+      expect(event?.kind === 'line' && event.line.length).toBeLessThan(longestLine + 200);
+      expect(event?.kind === 'line' && event.line).toMatch(
+        /^a+ \[remote-app: the rest of this line is left out/,
+      );
+    }
+    expect(events[1]).toEqual({ kind: 'line', line: 'next', id: null });
+  });
+
+  test('takes time in proportion to the text: a long line, and one that comes byte by byte', () => {
+    const begin = performance.now();
+    const parser = new LogStreamParser();
+    const piece = 'a'.repeat(16_384);
+    for (let number = 0; number < 6400; number += 1) parser.push(piece);
+    expect(parser.push('\n\ndata: end\n\n')).toEqual([{ kind: 'line', line: 'end', id: null }]);
+    for (const character of `data: ${'b'.repeat(longestLine)}`) parser.push(character);
+    expect(parser.push('\n\n')).toHaveLength(1);
+    expect(performance.now() - begin).toBeLessThan(10_000);
   });
 
   test('passes over fields that it does not know', () => {

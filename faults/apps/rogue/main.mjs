@@ -1,7 +1,15 @@
 /** Misbehaves in the way that `--set do=NAME` names. */
 import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -91,6 +99,21 @@ const deeds = {
   },
   /** Output that fits, beside an archive that does not. */
   large: () => writeFileSync(path.join(after('--output'), 'large'), randomBytes(14 * mebibyte)),
+  /** A file of 200 GiB that takes no room: a packer reads it for an hour. */
+  holes: () => {
+    const file = openSync(path.join(after('--output'), 'holes'), 'w');
+    ftruncateSync(file, 200 * 2 ** 30);
+  },
+  /** 70,000 files of output. */
+  crumbs: () => {
+    for (let count = 0; count < 70_000; count += 1) {
+      const folder = path.join(after('--output'), String(count >> 10));
+      if ((count & 1023) === 0) mkdirSync(folder);
+      writeFileSync(path.join(folder, `a-file-of-a-long-enough-name-${count}.txt`), '');
+    }
+  },
+  /** Prints the bytes of the file that it was given. */
+  echo: () => print(readFileSync(after('--inputs'))),
   /** A log that does not fit. */
   chatter: () => {
     for (;;) print('a line of sixty-four bytes, which is printed again and again...\n'.repeat(16384));

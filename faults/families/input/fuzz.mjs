@@ -41,7 +41,7 @@ async function send(context, server, connection, { bytes, kind, withoutBody, isB
     context.count('  accepted as a job');
     await kill(server, job);
   }
-  const isOver = isBroken || connection.isClosed || /\r\nconnection: close/i.test(head);
+  const isOver = isBroken || connection.isEnded || /\r\nconnection: close/i.test(head);
   if (isOver || connection.received.length > 0) {
     connection.close();
     return null;
@@ -54,7 +54,7 @@ async function client(context, server, random, share) {
   let connection = null;
   for (let sent = 0; sent < share && server.death === null; sent += 1) {
     connection ??= await Connection.open(server.url);
-    if (connection.isClosed) connection = await Connection.open(server.url);
+    if (connection.isEnded) connection = await Connection.open(server.url);
     const mutated = mutatedRequest(random);
     try {
       connection = await send(context, server, connection, mutated);

@@ -1,0 +1,64 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { file, kill, steps, submit } from '../../support/api.mjs';
+import { Clock } from '../../support/clock.mjs';
+import { Connection } from '../../support/connection.mjs';
+import { head } from '../../support/multipart.mjs';
+import { Server } from '../../support/server.mjs';
+
+const hour = 3600;
+
+/** A server with a clock of its own, a job that prints nothing, and a reader of its log. */
+async function withReader(context, clock, flags, run) {
+  if (clock === null) {
+    context.note('There is no C compiler here: no clock was set');
+    return;
+  }
+  const server = await new Server(context, { environment: clock.environment, flags }).start();
+  const options = steps({ gate: `${context.scratch}/never` });
+  const id = await submit(server, 'witness', 'infer', { inputs: file('scan.nii'), options });
+  const reader = await Connection.open(server.url);
+  try {
+    await reader.write(head('GET', `/jobs/${id}/logs`));
+    await reader.until('accepted');
+    await run(server, reader);
+    await kill(server, id);
+  } finally {
+    reader.close();
+    await server.close();
+  }
+}
+
+const keepAlives = (reader) => reader.received.toString('latin1').split(': keepalive').length - 1;
+
+export const clocks = {
+  /** Somebody sets the clock while a log is silent: the reader is told that the stream lives. */
+  async 'a clock that is set back an hour'(context) {
+    const clock = Clock.make(context);
+    await withReader(context, clock, ['--keepalive', '1'], async (_server, reader) => {
+      await delay(2500);
+      context.check(keepAlives(reader) > 0, 'A log sends no keep-alives before any clock is set');
+      for (const seconds of [-hour, hour]) {
+        clock.move(seconds);
+        const before = keepAlives(reader);
+        await delay(4000);
+        const more = keepAlives(reader) - before;
+        const way = seconds < 0 ? 'back' : 'forward';
+        context.check(
+          more >= 2 && more <= 8,
+          `With the clock set ${way} an hour a log sent ${more} keep-alives in 4 s`,
+        );
+      }
+    });
+  },
+  /** Twenty minutes of a job pass in some seconds. What Node warns of is seen when the server is closed. */
+  async 'a job of twenty minutes'(context) {
+    const clock = Clock.make(context, { speed: 200 });
+    await withReader(context, clock, [], async (server) => {
+      await delay(7000);
+      context.check(
+        !/Warning: /.test(server.stderr),
+        `A job of twenty minutes makes the server warn: ${/.*Warning: .*/.exec(server.stderr)?.[0]}`,
+      );
+    });
+  },
+};

@@ -1,0 +1,100 @@
+import { readdirSync } from 'node:fs';
+import { ended, file, job, request, steps, submit } from '../../support/api.mjs';
+import { memoryOf } from '../../support/processes.mjs';
+import { apps, Server } from '../../support/server.mjs';
+import { SmallDisk } from '../../support/tmpfs.mjs';
+import { until } from '../../support/until.mjs';
+
+const mebibyte = 2 ** 20;
+const memoryBound = 400 * mebibyte;
+/** Milliseconds in which a small result is packed beside giants. */
+const smallBound = 20_000;
+
+const start = (server, deed) =>
+  submit(server, 'rogue', 'infer', { inputs: file('scan.nii'), options: steps({ do: deed }), cpu: '1' });
+
+const hasEnded = (server, id) => () => readdirSync(server.jobDirectory(id)).includes('exit.json');
+
+/** The most memory of the server, and of whatever packs for it, until a job is final. */
+async function watched(server, id) {
+  let most = 0;
+  const watch = setInterval(() => {
+    for (const pid of [server.pid, ...server.processes().map((each) => each.pid)]) {
+      most = Math.max(most, memoryOf(pid, 'VmHWM'));
+    }
+  }, 200);
+  try {
+    const view = await ended(server, id, 90_000);
+    return { view, most: Math.max(most, memoryOf(server.pid, 'VmHWM')) };
+  } finally {
+    clearInterval(watch);
+  }
+}
+
+export const results = {
+  /** Packed, and packed again by the server after: each with bounded memory, and not for ever. */
+  async 'a result of 70,000 files'(context) {
+    const server = await new Server(context, { apps: [apps.rogue], flags: ['--cpu-slots', '8'] }).start();
+    const check = (what, { view, most }) => {
+      context.highest('memory of packing 70,000 files', most, 'bytes');
+      context.check(view.status === 'done', `A result of 70,000 files became ${view.status}: ${view.error}`);
+      const taken = (most / mebibyte).toFixed(0);
+      context.check(most <= memoryBound, `Packing 70,000 files ${what} took ${taken} MiB of memory`);
+    };
+    try {
+      const id = await start(server, 'crumbs');
+      await until('its command has ended', hasEnded(server, id));
+      await new Promise((resolve) => setTimeout(resolve, context.random.integer(200, 1500)));
+      await server.kill();
+      await server.start();
+      check('after a restart', await watched(server, id));
+    } finally {
+      await server.close();
+    }
+  },
+  /** Four that take hours to pack, and a small one behind them. */
+  async 'giant results beside a small one'(context) {
+    const disk = SmallDisk.mount(context, 'size=512m');
+    if (disk === null) {
+      context.note('Mounting is not allowed here: no giant result was packed');
+      return;
+    }
+    const server = new Server(context, {
+      dataDirectory: disk.data,
+      apps: [apps.rogue, apps.witness],
+      flags: ['--cpu-slots', '16'],
+    });
+    await server.start();
+    try {
+      const giants = await Promise.all(Array.from({ length: 4 }, () => start(server, 'holes')));
+      for (const id of giants) await until('its command has ended', hasEnded(server, id));
+      const small = await submit(server, 'witness', 'infer', { inputs: file('scan.nii') });
+      const { status } = await ended(server, small, smallBound).catch(() => job(server, small));
+      context.check(
+        status === 'done',
+        `Beside four giant results a small one is ${status} after ${smallBound / 1000} s`,
+      );
+      const result = await request(server, `/jobs/${small}/result`);
+      context.check(
+        status !== 'done' || result.status === 200,
+        `Beside giants a small result answers ${result.status}`,
+      );
+      await request(server, '/health', { limit: 5000 });
+    } finally {
+      await server.kill();
+      for (const { pid } of server.processes()) process.kill(pid, 'SIGKILL');
+      await until(
+        'the disk can be taken away',
+        () => {
+          try {
+            disk.unmount();
+            return true;
+          } catch {
+            return false;
+          }
+        },
+        10_000,
+      ).catch(() => {});
+    }
+  },
+};

@@ -1,0 +1,75 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { killAll } from '../../support/aftermath.mjs';
+import { file, steps, trySubmit } from '../../support/api.mjs';
+import { Connection } from '../../support/connection.mjs';
+import { filePart, head, multipart, multipartType } from '../../support/multipart.mjs';
+import { Server } from '../../support/server.mjs';
+import { until } from '../../support/until.mjs';
+
+const places = 2;
+const body = multipart([filePart('inputs', 'scan.nii', 'v'.repeat(200_000))]);
+
+/** Begins an upload, and mounts something in its directory: that cannot be removed while it is there. */
+async function beginStuck(server, mounts) {
+  const connection = await Connection.open(server.url);
+  const before = new Set(server.jobDirectories());
+  const headers = [`Content-Type: ${multipartType}`, `Content-Length: ${body.length}`];
+  await connection.write(
+    Buffer.concat([head('POST', '/apps/witness/infer', headers), body.subarray(0, 100_000)]),
+  );
+  const id = await until('the upload has a directory', () =>
+    server.jobDirectories().find((each) => !before.has(each)),
+  );
+  const incoming = path.join(server.jobDirectory(id), 'Incoming');
+  const held = path.join(existsSync(incoming) ? incoming : server.jobDirectory(id), 'held');
+  mkdirSync(held);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', held], { stdio: 'ignore' });
+  mounts.push(held);
+  return connection;
+}
+
+/** The mount points below a directory, wherever they have been moved to. */
+const mountedBelow = (directory) =>
+  readFileSync('/proc/self/mounts', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' ')[1] ?? '')
+    .filter((target) => target.startsWith(`${directory}/`));
+
+/** As many jobs as the server takes come in, though what was broken off still lies there. */
+async function freePlaces(context, server) {
+  const form = { inputs: file('scan.nii'), options: steps({ gate: `${context.scratch}/never` }) };
+  for (let place = 1; place <= places; place += 1) {
+    const isIn = async () => (await trySubmit(server, 'witness', 'infer', form)).status === 200;
+    await until('it can be had', isIn, 8000).catch(() =>
+      context.violation(`Place ${place} of ${places} is kept by a refused upload that could not be removed`),
+    );
+  }
+  await killAll(server);
+}
+
+/** Uploads that are broken off and cannot be removed: their places are free all the same, then and later. */
+export async function stuckRemoval(context) {
+  const server = await new Server(context, {
+    flags: ['--max-jobs', String(places), '--cpu-slots', '1'],
+  }).start();
+  const mounts = [];
+  try {
+    for (let count = 0; count < places; count += 1) {
+      const connection = await beginStuck(server, mounts).catch(() => null);
+      if (connection === null) {
+        context.note('Mounting is not allowed here: no removal was made to fail');
+        return;
+      }
+      context.count('refused uploads that cannot be removed');
+      connection.reset();
+    }
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    await freePlaces(context, server);
+  } finally {
+    for (const each of mountedBelow(server.dataDirectory))
+      execFileSync('umount', ['--lazy', each], { stdio: 'ignore' });
+    await server.close();
+  }
+}

@@ -1,0 +1,32 @@
+/** What may happen to the process itself: it lives on without its stderr and its terminal, and ends when it must. */
+import { times } from '../context.mjs';
+import { hangUps } from './process/hang-up.mjs';
+import { holders } from './process/holders.mjs';
+import { lostOutputs } from './process/stderr.mjs';
+import { stops } from './process/stop.mjs';
+
+/** Stops wait for the same deadlines: so many do so side by side. */
+const atOnce = 5;
+
+export async function run(context) {
+  const { random, rounds } = context;
+  const some = (cases, inTen) => random.shuffle(Object.entries(cases)).slice(0, times(rounds, inTen));
+  const { 'a full disk': full, ...others } = lostOutputs;
+  for (const [what, runCase] of [['a full disk', full], ...some(others, 10)]) {
+    context.count('servers whose stderr cannot be written');
+    await context.attempt(`A server whose stderr is ${what}`, () => runCase(context, what));
+  }
+  for (const [what, runCase] of Object.entries(hangUps)) {
+    context.count('hang-ups');
+    await context.attempt(`SIGHUP ${what}`, () => runCase(context, what));
+  }
+  const chosen = some(holders, Object.keys(holders).length);
+  while (chosen.length > 0) {
+    const batch = chosen.splice(0, atOnce);
+    await Promise.all(
+      batch.map(([what, hold]) =>
+        context.attempt(`A stop held up by ${what}`, () => stops(context, what, hold)),
+      ),
+    );
+  }
+}

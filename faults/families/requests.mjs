@@ -1,0 +1,72 @@
+/** Requests that no honest client sends: each costs its sender the request, and the server neither memory nor life. */
+import { times } from '../context.mjs';
+import { checkIsUp, checkPlaces, killAll } from '../support/aftermath.mjs';
+import { listJobs } from '../support/api.mjs';
+import { MemoryPeak } from '../support/memory-peak.mjs';
+import { pour } from '../support/pour.mjs';
+import { Server } from '../support/server.mjs';
+import { floods } from './requests/floods.mjs';
+import { forms } from './requests/forms.mjs';
+
+const places = 3;
+const mebibyte = 2 ** 20;
+/** What one request may cost in memory, buffers and what is not yet collected included. */
+const memoryBound = 150 * mebibyte;
+
+const cuts = [(connection) => connection.close(), (connection) => connection.reset()];
+
+/** Sends one request, whole or cut at a random place, and looks at what it left. */
+async function attack(context, server, { what, pieces, expected, size = 0 }) {
+  const { random } = context;
+  const { pid } = server;
+  const jobsBefore = (await listJobs(server)).length;
+  const peak = new MemoryPeak(pid);
+  const isCut = size > 0 && random.chance(0.3);
+  const limits = isCut ? { most: random.integer(1, size), cut: random.pick(cuts) } : {};
+  context.count(isCut ? 'requests cut at a random place' : 'requests sent whole');
+  const { status, body } = await pour(server, pieces(), limits);
+  await checkIsUp(context, server, pid, what);
+  const grown = (peak.growth / mebibyte).toFixed(0);
+  context.highest('memory taken by one request', peak.growth, 'bytes');
+  context.check(peak.growth <= memoryBound, `${what} made the server grow by ${grown} MiB`);
+  if (isCut) return;
+  context.check(status !== 500, `${what} was answered with 500: ${body.slice(0, 200)}`);
+  if (expected !== undefined) {
+    context.check(expected.includes(status), `${what} was answered with ${status}: ${body.slice(0, 200)}`);
+  }
+  const jobs = await killAll(server);
+  const isTold = status === 200 ? jobs === jobsBefore + 1 : jobs === jobsBefore;
+  context.check(isTold, `${what} was answered with ${status} and left ${jobs - jobsBefore} jobs`);
+}
+
+async function under(context, flags, attacks) {
+  const server = new Server(context, { flags: ['--max-jobs', String(places), '--cpu-slots', '1', ...flags] });
+  await server.start();
+  try {
+    for (const each of attacks) {
+      await context.attempt(each.what, () => attack(context, server, each));
+      await server.revive();
+    }
+    await checkPlaces(context, server, places, 'requests that were refused or cut');
+  } finally {
+    await server.close();
+  }
+}
+
+/** Some of them, the first always: what is left out comes with another seed. */
+const some = (context, list, inTen) => {
+  const [first, ...others] = list;
+  const count = times(context.rounds, inTen);
+  return [first, ...context.random.shuffle(others).slice(0, count)];
+};
+
+export async function run(context) {
+  const { wide, narrow } = floods(context.random);
+  const small = context.random.shuffle(forms(context.random));
+  await under(context, ['--max-upload-size', '64MiB'], some(context, wide, wide.length));
+  await under(
+    context,
+    ['--max-upload-size', '8MiB'],
+    [...some(context, narrow, narrow.length), ...small.slice(0, times(context.rounds, small.length))],
+  );
+}

@@ -1,0 +1,79 @@
+/** The client before a server that answers anything but what it should: it ends, in time, with a sentence. */
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { times } from '../context.mjs';
+import { answers } from './strange-server/answers.mjs';
+import { commands } from './strange-server/commands.mjs';
+import { fullDisks } from './strange-server/full-disk.mjs';
+import { runClient } from './strange-server/run-client.mjs';
+import { StrangeServer } from './strange-server/server.mjs';
+
+const casesInTenRounds = 90;
+const atOnce = 3;
+const memoryBound = 400 * 2 ** 20;
+const documented = [1, 2, 3, 4, 5, 6, 130];
+
+/** What a person must never be shown. */
+const gibberish =
+  /\bundefined\b|\bNaN\b|Cannot read propert|\[object |is not a function|is not iterable|^\s+at .*:\d+|Unexpected token|ZodError|Invalid time value/m;
+
+/** Those that are tried in any case, however small the run. */
+const always = [
+  ['health', 'an empty object'],
+  ['status', 'an empty object'],
+  ['kill', 'an empty object'],
+  ['gpus', 'an empty object'],
+  ['infer', 'an empty object'],
+  ['jobs', 'an empty list'],
+  ['jobs', '700 MB of JSON'],
+  ['logs', 'a log line of 100 MB'],
+];
+
+async function meet(context, command, strangeness) {
+  const { answer, isFine = false, only } = answers[strangeness];
+  if (only !== undefined && !only.includes(command)) return;
+  const server = await StrangeServer.start(context, answer);
+  const what = `'remote-app ${command}' before ${strangeness}`;
+  context.count('strange answers');
+  try {
+    const directory = path.join(context.scratch, `out-${context.serial()}`);
+    const words = commands[command](context, directory);
+    const { code, output, errors, memory, seconds, isLate } = await runClient(context, words, server.url);
+    context.highest('memory of a client before a strange server', memory, 'bytes');
+    context.check(!isLate, `${what} did not end within ${seconds} s; it had said: ${errors.slice(-200)}`);
+    const mebibytes = (memory / 2 ** 20).toFixed(0);
+    context.check(memory <= memoryBound, `${what} took ${mebibytes} MiB of memory`);
+    if (isLate) return;
+    const said = output + errors;
+    const found = gibberish.exec(said)?.[0];
+    context.check(found === undefined, `${what} says '${found?.trim()}': ${said.slice(0, 250)}`);
+    if (code === 0 && isFine) return;
+    context.check(documented.includes(code), `${what} ended with exit code ${code}: ${said.slice(0, 150)}`);
+    if (code === 0 || isFine) return;
+    const isNamed = said.includes(new URL(server.url).host);
+    context.check(isNamed, `${what} does not name the server: ${said.slice(0, 250)}`);
+  } finally {
+    server.close();
+  }
+}
+
+export async function run(context) {
+  const { random, rounds } = context;
+  writeFileSync(path.join(context.scratch, 'scan.nii'), 'voxels');
+  writeFileSync(path.join(context.scratch, 'token'), 'a-token\n');
+  const all = Object.keys(commands).flatMap((command) => Object.keys(answers).map((each) => [command, each]));
+  const cases = [...always, ...random.shuffle(all).slice(0, times(rounds, casesInTenRounds))];
+  const inTurn = async () => {
+    for (let next = cases.shift(); next !== undefined; next = cases.shift()) {
+      const [command, strangeness] = next;
+      await context.attempt(`'remote-app ${command}' before ${strangeness}`, () =>
+        meet(context, command, strangeness),
+      );
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, inTurn));
+  for (const [what, runCase] of Object.entries(fullDisks)) {
+    context.count('downloads onto a full disk');
+    await context.attempt(what, () => runCase(context));
+  }
+}

@@ -1,0 +1,39 @@
+import { checkDirectories } from '../invariants.mjs';
+import { file, isFinal, kill, listJobs, request, steps, trySubmit } from './api.mjs';
+import { until, within } from './until.mjs';
+
+/** Milliseconds in which /health answers when an attack is over. */
+const healthBound = 5000;
+
+/** The server is the one of before, and answers. */
+export async function checkIsUp(context, server, pid, what) {
+  const before = performance.now();
+  try {
+    await within(`/health answers`, request(server, '/health'), healthBound);
+  } catch (cause) {
+    await until('the server has ended', () => server.death !== null, 3000).catch(() => {});
+    throw server.death === null ? cause : new Error(`it ended the server with ${server.death}`);
+  }
+  context.check(server.pid === pid, `${what} ended the server`);
+  context.highest('slowest /health after an attack', performance.now() - before, 'ms');
+}
+
+/** Kills what is active; returns how many jobs there are in all. */
+export async function killAll(server) {
+  const jobs = await listJobs(server);
+  for (const view of jobs) if (!isFinal(view)) await kill(server, view.job_id);
+  return jobs.length;
+}
+
+/** No directory of no job is left, and as many jobs come in as the server has places. */
+export async function checkPlaces(context, server, places, what, app = 'witness') {
+  await checkDirectories(context, server);
+  await context.attempt(`Every place is free after ${what}`, async () => {
+    for (let place = 1; place <= places; place += 1) {
+      const form = { inputs: file('scan.nii'), options: steps({ gate: `${context.scratch}/never` }) };
+      const isIn = async () => (await trySubmit(server, app, 'infer', form)).status === 200;
+      await until(`place ${place} of ${places} can be had`, isIn, 10_000);
+    }
+  });
+  await killAll(server);
+}

@@ -1,0 +1,17 @@
+import type { Reply } from './reply.js';
+
+/**
+ * Reads a body as text, as far as `longest` bytes. More than that is not read: the connection is cut at once.
+ * @returns null for a body that is longer
+ */
+export async function readBody(reply: Reply, longest: number): Promise<string | null> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  // Leaving the loop destroys the body, and with it the connection.
+  for await (const chunk of reply.body as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > longest) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, length).toString();
+}

@@ -1,0 +1,71 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { type Fake, fakeService, jobId, zipOf } from '../client/support/fake-service.js';
+import { Cli } from './support/cli.js';
+
+const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
+const stored = await zipOf({ 'mask.nii.gz': Buffer.alloc(300_000, 'mask') });
+const small = await zipOf({ 'mask.nii': Buffer.alloc(300_000, 'mask') });
+
+/** Runs a command in a shell, which limits or redirects it: `$0 "$@"` is the command. */
+async function inShell(fake: Fake, script: string, ...args: string[]) {
+  await using cli = await Cli.create();
+  await using server = await fakeService(fake);
+  const child = spawn('bash', ['-c', script, process.execPath, bin, ...args, '--server', server.url], {
+    cwd: cli.directory,
+    env: { PATH: process.env.PATH, HOME: cli.home, XDG_CONFIG_HOME: cli.home, XDG_CACHE_HOME: cli.home },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'close')]);
+  const saved = await readdir(path.join(cli.directory, 'Output')).catch((): string[] => []);
+  return { stderr, code, saved, asked: server.to(`/jobs/${jobId}/result`).length };
+}
+
+/** A file may have 64 KiB: writing more fails as on a disk that takes no more. */
+const limited = 'ulimit -f 64; exec "$0" "$@"';
+/** Every write to this device fails as on a full disk. */
+const full = 'exec "$0" "$@" > /dev/full';
+
+describe.skipIf(process.platform !== 'linux')('where there is no room', () => {
+  test('for the download, this is said at once, with what to do; the server is asked once', async () => {
+    const { stderr, code, saved, asked } = await inShell({ result: stored }, limited, 'result', jobId);
+    expect(stderr).toMatch(
+      new RegExp(
+        `^Error: Cannot write '/.*/Output/result.zip': .*\\(EFBIG\\); .*, then run 'remote-app result ${jobId}'\n$`,
+      ),
+    );
+    expect([code, saved, asked]).toEqual([1, [], 1]);
+  });
+
+  test('for what is extracted, the archive stays', async () => {
+    const { stderr, code, saved } = await inShell({ result: small }, limited, 'result', jobId);
+    expect(stderr).toMatch(/^Error: Cannot write '\/.*\/Output': .*\(EFBIG\).*\n$/);
+    expect([code, saved.includes('result.zip')]).toEqual([1, true]);
+  });
+
+  test('for what is packed, this is said, and nothing is sent', async () => {
+    const script = `mkdir -p store.zarr && head -c 300000 /dev/urandom > store.zarr/0; ${limited}`;
+    const { stderr, code } = await inShell({}, script, 'infer', '--app', 'x', 'store.zarr');
+    expect(stderr).toMatch(/^Error: Cannot write '.*\.zip': .*\(EFBIG\).*TMPDIR.*\n$/);
+    expect(code).toBe(1);
+  });
+
+  test.each([
+    ['a result', ['result', jobId, '-o', '-']],
+    ['a list', ['jobs']],
+    ['a document', ['jobs', '--json']],
+    ['a log', ['logs', jobId]],
+  ])('for %s on stdout, this is said, and the exit code is no success', async (_, args) => {
+    const { stderr, code, asked } = await inShell({ result: stored, lines: ['one', 'two'] }, full, ...args);
+    expect(stderr).toMatch(
+      /^Error: Cannot write (?:to stdout|'stdout'): no space left on device \(ENOSPC\).*\n$/,
+    );
+    expect(code).toBe(1);
+    expect(asked).toBeLessThan(2);
+  });
+});

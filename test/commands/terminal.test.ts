@@ -1,0 +1,153 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { type Fake, fakeService, jobId } from '../client/support/fake-service.js';
+import { json } from '../client/support/scripted-server.js';
+import { plant } from '../client/support/temporary.js';
+import { Cli } from './support/cli.js';
+
+const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
+const esc = '\u001b';
+/** Writes the clipboard, changes the title, clears the screen and forges a line; the last word is harmless. */
+const hostile = `a${esc}]52;c;ZXZpbA==\u0007${esc}]0;owned\u0007${esc}[2J\u009b2J\u0085\r\u202eend`;
+
+/** Runs a command at a pseudo-terminal of its own. */
+async function atTerminal(cli: Cli, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
+  const command = [process.execPath, bin, ...args].map((word) => `'${word}'`).join(' ');
+  const child = spawn('script', ['-qec', `stty cols 120; ${command}`, '/dev/null'], {
+    cwd: cli.directory,
+    env: {
+      PATH: process.env.PATH,
+      HOME: cli.home,
+      XDG_CONFIG_HOME: cli.home,
+      TERM: 'xterm-256color',
+      ...env,
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [screen, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
+  return { screen, code };
+}
+
+/** What a spinner and a bar of our own write: colours, and the cursor along one line. */
+const ours = new RegExp(`${esc}\\[(?:[\\d;]*m|\\d*[GKABCD]|\\?(?:25|7|2026)[hl])`, 'g');
+
+/** Whether only what we write, and colours, is left of control sequences. */
+function expectTame(screen: string): void {
+  const rest = screen
+    .replace(ours, '')
+    .replaceAll('\r\n', '\n')
+    .replaceAll(/[\r\t\n]/g, '');
+  expect(rest).not.toMatch(/\p{Cc}|[\u202a-\u202e]/u);
+  expect(screen).not.toContain(`${esc}[2J`);
+}
+
+async function atTerminalOf(fake: Fake, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
+  await using cli = await Cli.create();
+  await plant(cli.directory, { 'ct.nii': 'volume' });
+  await using server = await fakeService(fake);
+  return await atTerminal(cli, [...args, '--server', server.url], env);
+}
+
+describe('at a terminal', () => {
+  test('a log has its colours, which end with their line, and nothing else', async () => {
+    const lines = [`${esc}[31mred`, hostile, 'plain'];
+    const { screen, code } = await atTerminalOf({ lines }, ['logs', jobId], { CI: '1' });
+    expectTame(screen);
+    expect(code).toBe(0);
+    expect(screen).toBe(`${esc}[31mred${esc}[0m\r\na\\x9b2J\\x85\\x0d\\u202eend\r\nplain\r\n`);
+  });
+
+  test('a spinner shows no more than that', async () => {
+    const lines = [`[remote-app] Waiting${hostile}`, 'plain'];
+    const { screen } = await atTerminalOf({ lines }, ['logs', jobId]);
+    expectTame(screen);
+    expect(screen).toContain('plain');
+  });
+
+  test.each([
+    [
+      'the reason of a failure',
+      ['logs', jobId],
+      { marker: `__ERROR__ ${hostile}`, status: 'error', error: hostile },
+    ],
+    ['the state of a job', ['status', jobId], { error: hostile }],
+    ['a list of apps', ['apps'], { apps: [hostile, `b\n${hostile}`] }],
+    ['a choice of apps', ['infer', 'ct.nii'], { apps: [hostile, 'b'] }],
+  ] as [string, string[], Fake][])('%s is tame', async (_, args, fake) => {
+    const { screen } = await atTerminalOf(fake, args);
+    expectTame(screen);
+    expect(screen).toContain('end');
+  });
+
+  test.each([
+    ['a detail', ['health'], 500, { detail: hostile }, {}],
+    ['a name of a field', ['health'], 422, { detail: [{ loc: [hostile], msg: hostile }] }, {}],
+    ['an address', ['health'], 302, {}, { location: 'http://x/\u009b2J' }],
+    ['an app of a job', ['jobs'], 200, { jobs: [{ job_id: 'a', status: 'done', app: hostile }] }, {}],
+    ['a name of a GPU', ['gpus'], 200, { devices_index: [0], devices_name: [hostile] }, {}],
+    [
+      'an app',
+      ['apps', 'x'],
+      200,
+      {
+        app: hostile,
+        display_name: hostile,
+        description: hostile,
+        inputs: { [hostile]: { volume_type: hostile } },
+      },
+      {},
+    ],
+  ])('%s of a server is tame', async (_, args, status, body, headers) => {
+    const override: Fake['override'] = ({ url }, response) => {
+      if (url.includes('ram')) return false;
+      json(response, status, body, headers);
+      return true;
+    };
+    const { screen } = await atTerminalOf({ override }, args);
+    expectTame(screen);
+  });
+
+  test('--json is tame as well, and still says all of it', async () => {
+    const { screen } = await atTerminalOf({ error: hostile }, ['status', jobId, '--json']);
+    expectTame(screen);
+    expect(JSON.parse(screen).error).toBe(hostile);
+  });
+
+  test('a zip is not written', async () => {
+    const { screen, code } = await atTerminalOf({ result: Buffer.from('PK\u0003\u0004') }, [
+      'result',
+      jobId,
+      '-o',
+      '-',
+    ]);
+    expect(code).toBe(2);
+    expect(screen).toMatch(/redirect stdout/);
+  });
+});
+
+describe('in a pipe', () => {
+  test('a log is what the app printed; names and reasons stay on one line', async () => {
+    await using cli = await Cli.create();
+    const lines = [`${esc}[31mred${esc}]0;t\u0007`];
+    const error = `sad\n[remote-app] forged\u2028${esc}[2J`;
+    await using server = await fakeService({ lines, error, status: 'error', apps: ['a\nb', 'c'] });
+    const env = { REMOTE_APP_SERVER: server.url };
+    const logs = await cli.run(['logs', jobId], env);
+    expect(logs.stdout).toBe(`${lines[0]}\n`);
+    const result = await cli.run(['result', jobId, '-o', path.join(cli.directory, 'Output')], env);
+    expect(result.stderr).toBe(`Error: Job ${jobId} failed: sad\\x0a[remote-app] forged\\u2028\\x1b[2J\n`);
+    expect((await cli.run(['status', jobId], env)).stdout).toMatch(/^Error +sad\\x0a\[remote-app\] forged/m);
+    expect((await cli.run(['apps'], env)).stdout).toBe('a\\x0ab\nc\n');
+  });
+
+  test('a name of a file stays on one line', async () => {
+    await using cli = await Cli.create();
+    const name = `a\n[remote-app] forged${esc}[2J`;
+    const { code, stderr } = await cli.run(['infer', '--app', 'x', name]);
+    expect([code, stderr]).toEqual([2, `Error: 'a\\x0a[remote-app] forged\\x1b[2J' names no file\n`]);
+  });
+});
