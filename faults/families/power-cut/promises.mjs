@@ -6,14 +6,14 @@ export class Promises {
   accepted = new Set();
   /** How a job had ended, by what was answered. */
   ends = new Map();
-  /** Jobs whose runner had begun: nobody can know then how far the command came. */
+  /** Jobs whose runner was about to begin, or had: nobody can know then how far the command came. */
   begun = new Set();
 
   /** Takes in one call; returns whether it promised something new. */
   hear({ name, args, paths, opened = '', given }) {
     const made = given.includes('O_CREAT') ? [opened] : /^(link|rename)/.test(name) ? paths : [];
     for (const path of made) {
-      const id = /\/jobs\/([0-9a-f]{12})\/runner\.json$/.exec(path)?.[1];
+      const id = /\/jobs\/([0-9a-f]{12})\/run(ner)?\.json$/.exec(path)?.[1];
       if (id !== undefined) this.begun.add(id);
     }
     if (!/^(write|writev|sendmsg|sendto)$/.test(name)) return false;

@@ -48,7 +48,12 @@ export async function replay(context, { jobs, data }, calls, count, random) {
     promises.hear(call);
   }
   const state = survivors(model, random);
-  const when = `after call ${count} of ${calls.length}, with ${state.what}`;
+  const last = calls[count - 1];
+  const where = [last?.opened, ...(last?.paths ?? []), last?.args[0]?.path].find((each) =>
+    each?.startsWith(data),
+  );
+  const call = `${last?.name ?? 'nothing'} ${where?.slice(data.length) ?? ''}`.trim();
+  const when = `after call ${count} of ${calls.length}, ${call}, with ${state.what}`;
   const serial = context.serial();
   const directory = path.join(context.scratch, `cut-${String(serial).padStart(6, '0')}`);
   // Ids of this replay's own: a server looks for what is left of its jobs by their ids, on the whole machine.
