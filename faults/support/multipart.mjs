@@ -23,7 +23,7 @@ export function multipart(parts, { close = `--${boundary}--\r\n` } = {}) {
 
 /** The head of a request, as it goes over the wire. */
 export const head = (method, path, headers = []) =>
-  Buffer.from([`${method} ${path} HTTP/1.1`, 'Host: 127.0.0.1', ...headers, '', ''].join('\r\n'), 'latin1');
+  Buffer.from([`${method} ${path} HTTP/1.1`, 'Host: localhost', ...headers, '', ''].join('\r\n'), 'latin1');
 
 /** A whole submission of these parts. */
 export function submission(path, parts, headers = []) {

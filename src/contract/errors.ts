@@ -1,3 +1,5 @@
+import { quoteName } from './quote.js';
+
 /** How a command ends, as its exit code (interface.md, Clients). */
 export const exitCodes = {
   done: 0,
@@ -24,6 +26,7 @@ export const errorKinds = {
   unknownGpu: { status: 400, exit: exitCodes.usage },
   missingToken: { status: 401, exit: exitCodes.notAuthorised },
   invalidToken: { status: 401, exit: exitCodes.notAuthorised },
+  foreignOrigin: { status: 403, exit: exitCodes.usage },
   notFound: { status: 404, exit: exitCodes.usage },
   unknownApp: { status: 404, exit: exitCodes.usage },
   unknownJob: { status: 404, exit: exitCodes.usage },
@@ -42,6 +45,7 @@ export const errorKinds = {
   noGpu: { status: 503, exit: exitCodes.busy, retryAfter: 60 },
   gpusUnknown: { status: 503, exit: exitCodes.busy, retryAfter: 10 },
   shuttingDown: { status: 503, exit: exitCodes.busy, retryAfter: 10 },
+  tooManyConnections: { status: 503, exit: exitCodes.busy, retryAfter: 5 },
   diskFull: { status: 507, exit: exitCodes.busy },
 } as const satisfies Record<string, ErrorKind>;
 export type ErrorCode = keyof typeof errorKinds;
@@ -75,7 +79,7 @@ export class FieldError extends ServiceError {
     readonly field: string,
     problem: string,
   ) {
-    super('invalidField', `Field '${field}' ${problem}`);
+    super('invalidField', `Field ${quoteName(field)} ${problem}`);
   }
 }
 

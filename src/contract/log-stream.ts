@@ -18,8 +18,12 @@ export const dataField = 'data: ';
 /** One line as an event. */
 export const formatEvent = (line: string): string => `${dataField}${line}\n\n`;
 
+/** All that some reader takes for the end of a line: what Python's `splitlines` does. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
+const lineEnds = /[\n-\r\u001c-\u001e\u0085\u2028\u2029]+/g;
+
 /** The terminal marker of a failed or killed job. `message` is kept on one line. */
-export const errorLine = (message: string): string => `${errorMarker} ${message.replace(/[\r\n]+/g, ' ')}`;
+export const errorLine = (message: string): string => `${errorMarker} ${message.replace(lineEnds, ' ')}`;
 
 /** What a reader makes of one event's data. */
 export type LogEvent =

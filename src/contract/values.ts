@@ -1,6 +1,7 @@
 import { FieldError, ServiceError } from './errors.js';
 import { type Field, type FieldValue, type FieldValues, maxInteger } from './fields.js';
 import type { Operation } from './operations.js';
+import { oneLine, quoteName } from './quote.js';
 
 /** Longest text of one field, in characters: generous for a person, small for a command line. */
 const maxText = 4096;
@@ -24,7 +25,7 @@ function plainText(field: Field, text: string): string {
   if (text.length > maxText) throw new FieldError(field.name, `is longer than ${maxText} characters`);
   if (controls.test(text)) throw new FieldError(field.name, 'holds a control character; remove it');
   if (text.startsWith('-')) {
-    throw new FieldError(field.name, `must not begin with '-', got '${text}'`);
+    throw new FieldError(field.name, `must not begin with '-', got ${quoteName(text)}`);
   }
   return text;
 }
@@ -33,10 +34,13 @@ function relativePath(field: Field, text: string): string {
   const path = plainText(field, text);
   const parts = path.split(/[/\\]/);
   if (/^[/\\]|^[A-Za-z]:/.test(path) || parts.some((part) => part === '..')) {
-    throw new FieldError(field.name, `must be a relative name inside the app, without '..', got '${text}'`);
+    throw new FieldError(
+      field.name,
+      `must be a relative name inside the app, without '..', got ${quoteName(text)}`,
+    );
   }
   if (parts.every((part) => part === '.' || part === '')) {
-    throw new FieldError(field.name, `must name a file of the app, got '${text}'`);
+    throw new FieldError(field.name, `must name a file of the app, got ${quoteName(text)}`);
   }
   return path;
 }
@@ -44,7 +48,10 @@ function relativePath(field: Field, text: string): string {
 function plainName(field: Field, text: string): string {
   const name = plainText(field, text);
   if (/[/\\]/.test(name) || name === '.' || name === '..' || name.length > 200) {
-    throw new FieldError(field.name, `must be a plain name of at most 200 characters, got '${text}'`);
+    throw new FieldError(
+      field.name,
+      `must be a plain name of at most 200 characters, got ${quoteName(text)}`,
+    );
   }
   return name;
 }
@@ -62,21 +69,22 @@ function inBounds(field: Field, value: number): number {
 function integer(field: Field, value: unknown): number {
   const number = typeof value === 'string' && /^[+-]?\d+$/.test(value.trim()) ? Number(value) : value;
   if (typeof number !== 'number' || !Number.isInteger(number)) {
-    throw new FieldError(field.name, `must be an integer, got '${String(value)}'`);
+    throw new FieldError(field.name, `must be an integer, got ${quoteName(String(value))}`);
   }
-  if (Math.abs(number) > maxInteger) throw new FieldError(field.name, `is out of range: ${String(value)}`);
+  if (Math.abs(number) > maxInteger)
+    throw new FieldError(field.name, `is out of range: ${quoteName(String(value))}`);
   return inBounds(field, number);
 }
 
 function decimal(field: Field, text: string): number {
   const value = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) ? Number(text) : Number.NaN;
-  if (!Number.isFinite(value)) throw new FieldError(field.name, `must be a number, got '${text}'`);
+  if (!Number.isFinite(value)) throw new FieldError(field.name, `must be a number, got ${quoteName(text)}`);
   return inBounds(field, value);
 }
 
 function override(field: Field, value: unknown): string {
   if (typeof value !== 'string' || !/^\s*[^=\s][^=]*=/.test(value)) {
-    throw new FieldError(field.name, `must be NAME=VALUE, got '${String(value)}'`);
+    throw new FieldError(field.name, `must be NAME=VALUE, got ${quoteName(String(value))}`);
   }
   return plainText(field, value);
 }
@@ -114,7 +122,8 @@ export function readText(field: Field, given: string): FieldValue | undefined {
     case 'boolean': {
       const word = text.toLowerCase();
       const value = Object.hasOwn(truths, word) ? truths[word] : undefined;
-      if (value === undefined) throw new FieldError(field.name, `must be true or false, got '${text}'`);
+      if (value === undefined)
+        throw new FieldError(field.name, `must be true or false, got ${quoteName(text)}`);
       return value;
     }
     case 'name':
@@ -159,7 +168,10 @@ export function readOptions(operation: Operation, json: string): FieldValues {
   try {
     given = json.trim() === '' ? {} : JSON.parse(json);
   } catch (cause) {
-    throw new ServiceError('invalidField', `Field 'options' must be a JSON object: ${String(cause)}`);
+    throw new ServiceError(
+      'invalidField',
+      `Field 'options' must be a JSON object: ${oneLine(String(cause))}`,
+    );
   }
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw new FieldError('options', 'must be a JSON object');
@@ -170,7 +182,10 @@ export function readOptions(operation: Operation, json: string): FieldValues {
     const field = known.find((each) => each.name === name);
     if (!field) {
       const names = known.map((each) => each.name).join(', ') || 'none';
-      throw new FieldError('options', `has the unknown key '${name}'; ${operation.segment} takes: ${names}`);
+      throw new FieldError(
+        'options',
+        `has the unknown key ${quoteName(name)}; ${operation.segment} takes: ${names}`,
+      );
     }
     values[name] = readOption(field, value);
   }

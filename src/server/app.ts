@@ -1,12 +1,16 @@
 import Koa from 'koa';
 import { requireToken } from './auth.js';
 import { handleErrors } from './error-handler.js';
+import { underLastNet } from './last-net.js';
 import { createRouter, type RouteDeps } from './routes/index.js';
+import { refuseOtherSites } from './same-origin.js';
 
 /** What the HTTP side needs; it makes none of it. */
 export interface AppDeps extends RouteDeps {
   /** What clients must present; null leaves every endpoint open. */
   readonly token: string | null;
+  /** What the server listens on: its own name, where it asks for no token. */
+  readonly host: string;
 }
 
 /** The service as a Koa application. It never listens. */
@@ -20,7 +24,9 @@ export function createApp(deps: AppDeps): Koa {
       deps.report('An answer failed', cause);
   });
   const router = createRouter(deps);
+  app.use(underLastNet);
   app.use(handleErrors(deps.report));
+  app.use(refuseOtherSites(deps.token, deps.host));
   app.use(requireToken(deps.token));
   app.use(router.routes());
   app.use(router.allowedMethods());

@@ -1,9 +1,16 @@
 import type { Context, Middleware } from 'koa';
 import { type ErrorBody, ServiceError } from '../contract/errors.js';
-import { errorCode } from '../files/error-code.js';
+import { oneLine } from '../contract/quote.js';
+import { errorCode, isDiskFull } from '../files/error-code.js';
 
 /** Milliseconds for which the rest of a refused upload is read and dropped. */
 const drainLimit = 30_000;
+
+/** Longest part of an address that an answer repeats. */
+const longestShown = 300;
+
+/** An address as it may stand in a sentence; it comes from outside. */
+const shown = (address: string): string => oneLine(address.slice(0, longestShown));
 
 /** What any fault is to the client. What is not ours to explain is masked, and reported. */
 function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceError {
@@ -12,7 +19,7 @@ function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceEr
   if (errorCode(cause) === 'ERR_INVALID_URL') {
     return new ServiceError('badRequest', 'The address of the request is not valid');
   }
-  if (errorCode(cause) === 'ENOSPC') {
+  if (isDiskFull(cause)) {
     report(`${ctx.method} ${ctx.path} failed`, cause);
     return new ServiceError('diskFull', "The server's disk is full; try again later");
   }
@@ -41,11 +48,11 @@ export function handleErrors(report: Report): Middleware {
     try {
       await next();
       if (ctx.status === 404 && ctx.body === undefined) {
-        throw new ServiceError('notFound', `There is no ${ctx.method} ${ctx.path}`);
+        throw new ServiceError('notFound', `There is no ${ctx.method} ${shown(ctx.path)}`);
       }
       // 501 is the router's answer to a method that no route has.
       if ((ctx.status === 405 || ctx.status === 501) && ctx.body === undefined) {
-        throw new ServiceError('methodNotAllowed', `${ctx.path} does not take ${ctx.method}`);
+        throw new ServiceError('methodNotAllowed', `${shown(ctx.path)} does not take ${ctx.method}`);
       }
     } catch (cause) {
       const { kind, detail } = toServiceError(cause, ctx, report);

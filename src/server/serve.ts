@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { accessSync, chmodSync, constants, mkdirSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Packer } from '../archives/packer.js';
 import { isSystemError } from '../files/error-code.js';
@@ -10,12 +10,14 @@ import { AppCatalog } from './apps/catalog.js';
 import { GpuInventory } from './devices/gpu-inventory.js';
 import type { Report } from './error-handler.js';
 import { LocalExecutor } from './executors/local.js';
+import { httpServer } from './http-server.js';
 import { ExpiredJobs } from './jobs/expired.js';
 import { Scheduler } from './jobs/scheduler.js';
 import { JobService } from './jobs/service.js';
 import { JobStore } from './jobs/store.js';
 import { StreamSlots } from './jobs/streams.js';
 import { Trash } from './jobs/trash.js';
+import { LastNet } from './last-net.js';
 import { lockDataDirectory } from './lock.js';
 import { killGrace, maxLogBytes, maxStreams, type ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
@@ -54,17 +56,6 @@ function jobEnvironment(tokenVariables: readonly string[]): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !tokenVariables.includes(name)));
 }
 
-function httpServer(handler: ReturnType<ReturnType<typeof createApp>['callback']>): Server {
-  // A slow upload is no attack: an idle one is cut by the upload itself.
-  const server = createServer(
-    { requestTimeout: 0, headersTimeout: 60_000, keepAliveTimeout: 75_000, highWaterMark: 1 << 18 },
-    handler,
-  );
-  // Without a listener Node would tell the client to send before anything was checked.
-  server.on('checkContinue', handler);
-  return server;
-}
-
 async function listen(server: Server, { host, port }: ServerSettings): Promise<void> {
   server.listen(port, host);
   try {
@@ -98,6 +89,7 @@ async function serveFrom(
   const unlock = lockDataDirectory(settings.dataDirectory);
   const gpus = new GpuInventory(process.env.CUDA_VISIBLE_DEVICES);
   const idsOf = () => gpus.current?.map(({ id }) => id) ?? null;
+  const net = new LastNet(report);
   try {
     await gpus.start();
     const scheduler = new Scheduler(idsOf(), settings.cpuSlots);
@@ -118,6 +110,7 @@ async function serveFrom(
     const closing = new AbortController();
     const app = createApp({
       token: settings.token,
+      host: settings.host,
       catalog,
       jobs,
       gpus,
@@ -128,6 +121,7 @@ async function serveFrom(
       report,
     });
     const server = httpServer(app.callback());
+    net.install();
     const recovered = await jobs.load();
     await listen(server, settings);
     // Only now, as a server that cannot listen must leave the jobs alone; no request is handled in between.
@@ -149,11 +143,13 @@ async function serveFrom(
         const timer = setTimeout(() => server.closeAllConnections(), farewell);
         await quiet;
         clearTimeout(timer);
+        net.remove();
         unlock();
       },
     };
   } catch (cause) {
     gpus.close();
+    net.remove();
     unlock();
     throw cause;
   }

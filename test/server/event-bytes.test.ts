@@ -37,6 +37,17 @@ describe("a log's lines as events", () => {
     expect(new LogStreamParser().push(text)[0]?.kind).toBe('line');
   });
 
+  test('hold nothing that ends a line for some reader', () => {
+    const ends = ['\v', '\f', '\r', '\u001c', '\u001d', '\u001e', '\u0085', '\u2028', '\u2029'];
+    for (const end of ends) {
+      const lines = [`${end}${end}a${end}data: __DONE__`, 'Å … é', end];
+      const text = eventsOf([lines, lines]);
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ends of lines
+      expect(text).not.toMatch(/[\v\f\r\u001c-\u001e\u0085\u2028\u2029]/);
+      expect(text).toMatch(/^data: [ \ufffd]+a[ \ufffd]+data: __DONE__\n\ndata: Å … é\n\n/);
+    }
+  });
+
   test.for([0, 1, 7, 60, 1000, 32_768, 49_000, 49_145, 49_146, 49_147, 200_000])(
     'are whole however long: %d characters',
     (length) => {

@@ -82,7 +82,7 @@ describe('a download that is slower than the grace', () => {
     const size = 60 * 2 ** 20;
     const { id, view } = await api.run('infer', { ...least.infer, ...steps(`fill=noise.bin:${size}`) });
     await using slow = await RawConnection.open(server.url);
-    slow.write(`GET /jobs/${id}/result HTTP/1.1\r\nHost: any\r\nConnection: close\r\n\r\n`);
+    slow.write(`GET /jobs/${id}/result HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
     await slow.until(/\r\n\r\n/);
     slow.socket.pause();
     const expires = Date.parse(view.expires_at ?? '');
@@ -115,7 +115,7 @@ describe('a download that is slower than the grace', () => {
   test('that is broken off keeps the job for one grace and no longer', async () => {
     const { id, view } = await api.run('infer', { ...least.infer, ...steps('fill=noise.bin:60000000') });
     const slow = await RawConnection.open(server.url);
-    slow.write(`GET /jobs/${id}/result HTTP/1.1\r\nHost: any\r\n\r\n`);
+    slow.write(`GET /jobs/${id}/result HTTP/1.1\r\nHost: localhost\r\n\r\n`);
     await slow.until(/\r\n\r\n/);
     slow.socket.pause();
     await until('the grace is over', () => Date.now() > Date.parse(view.expires_at ?? '') + 100);

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmdirSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
@@ -8,6 +9,7 @@ import { filePart, multipart, submissionHead } from '../support/multipart.js';
 import { RawConnection } from '../support/raw-http.js';
 import { TestServer } from '../support/server.js';
 import { until } from '../support/until.js';
+import { zip } from '../support/zip.js';
 
 const mebibyte = 2 ** 20;
 
@@ -54,7 +56,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   test('is told before the body of an upload whose length is stated', async () => {
     await using server = await TestServer.start({ dataDirectory });
     await using connection = await RawConnection.open(server.url);
-    const headers = ['Content-Length: 16000000', 'Expect: 100-continue'];
+    const headers = ['Content-Length: 23000000', 'Expect: 100-continue'];
     connection.write(submissionHead('/apps/probe/infer', ...headers));
     const { status, head, body } = await connection.answer();
     expect(head).not.toContain('100 Continue');
@@ -102,6 +104,42 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     expect(view).toMatchObject({ status: 'done', error: null });
     expect(log).toMatch(/data: while it was full\n|lines? (could|of the log could) not be written/);
     expect(String((await api.result(id)).get('checkpoint.pt'))).toBe('weights');
+  });
+
+  test('is never filled by an upload: what jobs need of it stays free', async () => {
+    await using server = await TestServer.start({ dataDirectory });
+    let least = Number.POSITIVE_INFINITY;
+    let isOver = false;
+    const watch = async () => {
+      while (!isOver) {
+        const { bavail, bsize } = await statfs(dataDirectory);
+        least = Math.min(least, bavail * bsize);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    };
+    const watching = watch();
+    const uploads = [[40 * mebibyte], Array(40).fill(900_000), Array(9000).fill(10)].map((sizes) =>
+      upload(
+        server.url,
+        sizes.map((size) => Buffer.alloc(size, 7)),
+      ),
+    );
+    const answers = await Promise.all(uploads);
+    isOver = true;
+    await watching;
+    expect(answers.map(({ status }) => status)).toEqual([507, 507, 507]);
+    // An eighth of 24 MiB is kept; pieces that come while the disk is looked at are written as well.
+    expect(least).toBeGreaterThan(2 * mebibyte);
+  });
+
+  test('does not hold what an archive extracts to: that is refused, and what jobs need stays free', async () => {
+    await using server = await TestServer.start({ dataDirectory });
+    const content = Buffer.alloc(22 * mebibyte, 7);
+    const archive = zip([{ name: 'a.raw', content, deflated: true }]);
+    const dataset = new File([archive], 'd.zip');
+    const [status, detail] = await server.api.refused('fine_tune', { dataset });
+    expect([status, detail]).toEqual([507, expect.stringContaining("'d.zip' extracts to")]);
+    await until('nothing of it is left', () => server.jobDirectories().length === 0);
   });
 
   test('packs a result that it cannot hold while it is downloaded', async () => {

@@ -95,7 +95,7 @@ describe('the stream of a log', () => {
     const [first, second] = [await endedWith('a\n'), await endedWith('')];
     unreadable(second);
     await using connection = await RawConnection.open(server.url);
-    const request = (id: string) => `GET /jobs/${id}/logs HTTP/1.1\r\nHost: any\r\n\r\n`;
+    const request = (id: string) => `GET /jobs/${id}/logs HTTP/1.1\r\nHost: localhost\r\n\r\n`;
     connection.write(request(first) + request(second));
     await until('the connection is closed', () => connection.isClosed);
     expect(connection.received).toMatch(/data: __DONE__\n\n\r\n0\r\n\r\n$/);

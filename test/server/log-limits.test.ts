@@ -29,7 +29,7 @@ describe('the streams of one job', () => {
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     for (let round = 0; round < 5; round += 1) {
       const connection = await RawConnection.open(server.url);
-      connection.write(`GET /jobs/${id}/logs HTTP/1.1\r\nHost: any\r\n\r\n`);
+      connection.write(`GET /jobs/${id}/logs HTTP/1.1\r\nHost: localhost\r\n\r\n`);
       await connection.until(/data: probe infer/);
       await connection.destroy();
       // No second try: a client reconnects at once.

@@ -128,7 +128,7 @@ describe('a server that was killed and started again', () => {
     await using server = await TestServer.start();
     await using connection = await RawConnection.open(server.url);
     connection.write(
-      'POST /apps/probe/infer HTTP/1.1\r\nHost: any\r\nContent-Length: 100000\r\n' +
+      'POST /apps/probe/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n' +
         'Content-Type: multipart/form-data; boundary=x\r\n\r\n' +
         '--x\r\nContent-Disposition: form-data; name="inputs"; filename="a.nii"\r\n\r\nhalf',
     );

@@ -39,4 +39,6 @@ export const fieldPart = (name: string, content: string): RawPart => ({
 
 /** The head of a submission's request, as it goes over the wire. */
 export const submissionHead = (path: string, ...headers: string[]): string =>
-  [`POST ${path} HTTP/1.1`, 'Host: any', `Content-Type: ${multipartType}`, ...headers, '', ''].join('\r\n');
+  [`POST ${path} HTTP/1.1`, 'Host: localhost', `Content-Type: ${multipartType}`, ...headers, '', ''].join(
+    '\r\n',
+  );

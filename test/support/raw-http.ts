@@ -63,7 +63,8 @@ export class RawConnection implements AsyncDisposable {
   /** Cuts the connection. */
   async destroy(): Promise<void> {
     if (this.isClosed) return;
-    const closed = once(this.socket, 'close');
+    // It may be closing by itself: a fault of the reset is none of the connection.
+    const closed = new Promise((resolve) => this.socket.once('close', resolve));
     this.socket.resetAndDestroy();
     await closed;
   }

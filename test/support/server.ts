@@ -33,6 +33,8 @@ export interface ServerOptions {
   readonly node?: readonly string[];
   /** An open file that stderr goes to; a pipe that the test reads where it is not given. */
   readonly stderr?: number;
+  /** How many files and connections it may have open. */
+  readonly descriptors?: number;
   /** Used, and left alone, instead of one of its own. */
   readonly dataDirectory?: string;
 }
@@ -120,21 +122,28 @@ export class TestServer implements AsyncDisposable {
     const args = ['serve', '--port', '0', '--data-dir', this.dataDirectory, ...sources];
     this.stdout = '';
     this.stderr = '';
-    const child = spawn(
+    // Node takes as many descriptors as it may have, so the hard limit is what counts.
+    const { descriptors } = options;
+    const limit = descriptors === undefined ? '' : `ulimit -Sn ${descriptors}; ulimit -Hn ${descriptors}; `;
+    const command = [
       process.execPath,
-      [...(options.node ?? []), bin, ...args, ...(options.flags ?? []), ...flags],
-      {
-        cwd: this.#root,
-        env: {
-          HOME: this.#root,
-          PATH: `${fixture('bin')}:${process.env.PATH}`,
-          FAKE_GPUS: String(options.gpus ?? 0),
-          ...(this.token === null ? {} : { SERVICE_API_TOKEN: this.token }),
-          ...options.environment,
-        },
-        stdio: ['ignore', 'pipe', options.stderr ?? 'pipe'],
+      ...(options.node ?? []),
+      bin,
+      ...args,
+      ...(options.flags ?? []),
+      ...flags,
+    ];
+    const child = spawn('/bin/sh', ['-c', `${limit}exec "$@"`, 'sh', ...command], {
+      cwd: this.#root,
+      env: {
+        HOME: this.#root,
+        PATH: `${fixture('bin')}:${process.env.PATH}`,
+        FAKE_GPUS: String(options.gpus ?? 0),
+        ...(this.token === null ? {} : { SERVICE_API_TOKEN: this.token }),
+        ...options.environment,
       },
-    );
+      stdio: ['ignore', 'pipe', options.stderr ?? 'pipe'],
+    });
     this.#child = child;
     child.stderr?.on('data', (chunk: Buffer) => {
       this.stderr += chunk;

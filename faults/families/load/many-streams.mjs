@@ -8,7 +8,7 @@ const limit = 200;
 
 async function stream(server, id) {
   const connection = await Connection.open(server.url);
-  await connection.write(`GET /jobs/${id}/logs HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`);
+  await connection.write(`GET /jobs/${id}/logs HTTP/1.1\r\nHost: localhost\r\n\r\n`);
   await connection.until('\r\n\r\n');
   return connection;
 }

@@ -4,7 +4,7 @@ import { ended, file, kill, request, steps, submit } from '../../support/api.mjs
 import { Connection } from '../../support/connection.mjs';
 import { until } from '../../support/until.mjs';
 
-const get = (target) => `GET ${target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`;
+const get = (target) => `GET ${target} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
 
 /**
  * Requests that wait on their connection behind a stream that does not end, and a client that then leaves: what

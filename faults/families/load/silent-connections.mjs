@@ -8,7 +8,7 @@ const openings = [
   '',
   'G',
   'GET /health HTTP/1.1\r\n',
-  'POST /apps/witness/infer HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-',
+  'POST /apps/witness/infer HTTP/1.1\r\nHost: localhost\r\nContent-',
 ];
 
 /** Clients that connect and say nothing, or begin and stop: everybody else is served as ever. */

@@ -12,7 +12,7 @@ const boundForEach = 8 * 2 ** 20;
 async function paused(server, path) {
   const connection = await Connection.open(server.url);
   connection.socket.pause();
-  await connection.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n`);
+  await connection.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
   return connection;
 }
 

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import { type AppManifest, type AppView, appManifestSchema } from '../../contract/app-manifest.js';
+import { faultWithoutPath } from '../../files/error-code.js';
 
 /** Files that hold model weights (interface.md, Apps). */
 const weights = /\.(pt|pth|ckpt|onnx|safetensors|bin|h5)$/i;
@@ -20,8 +21,7 @@ export function readManifest(directory: string): AppManifest {
   try {
     json = JSON.parse(readFileSync(file, 'utf8'));
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new Error(`app.json of this app cannot be read: ${reason}`, { cause });
+    throw new Error(`app.json of this app cannot be read: ${faultWithoutPath(cause)}`, { cause });
   }
   const parsed = appManifestSchema.safeParse(json);
   if (!parsed.success) {
@@ -45,7 +45,7 @@ export function viewAppDirectory(app: string, directory: string): AppView {
     manifest = readManifest(directory);
     names = new Set(fileNames(directory));
   } catch (cause) {
-    return { app, available: false, reason: cause instanceof Error ? cause.message : String(cause) };
+    return { app, available: false, reason: faultWithoutPath(cause) };
   }
   const { tta, models, command: _, terminology, ...shown } = manifest;
   const checkpoints = models ?? [...names].filter(isWeights).sort();

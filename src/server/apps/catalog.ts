@@ -1,5 +1,6 @@
 import type { AppView } from '../../contract/app-manifest.js';
 import { ServiceError } from '../../contract/errors.js';
+import { quoteName } from '../../contract/quote.js';
 import type { JobDirectory } from '../jobs/directory.js';
 import type { JobRequest } from '../jobs/record.js';
 import type { Grant } from '../jobs/scheduler.js';
@@ -22,7 +23,7 @@ export class AppCatalog {
   /** @throws ServiceError `unknownApp` for what is not on the allowlist */
   get(id: string): AllowedApp {
     const app = this.allowed.get(id);
-    if (!app) throw new ServiceError('unknownApp', `Unknown app '${id}'`);
+    if (!app) throw new ServiceError('unknownApp', `Unknown app ${quoteName(id)}`);
     return app;
   }
 

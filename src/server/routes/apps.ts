@@ -15,8 +15,12 @@ export const showApp = (catalog: AppCatalog) => (ctx: RouterContext) => {
   ctx.body = catalog.view(captured(ctx));
 };
 
-/** An app's own packages are no part of its configuration. */
-const isConfig = (name: string): boolean => !isWeights(name) && !name.split('/').includes('node_modules');
+/**
+ * What of an app's files is its configuration: weights are not, nor packages, nor hidden files and directories, in which
+ * secrets (`.env`) and histories (`.git`) lie.
+ */
+const isConfig = (name: string): boolean =>
+  !isWeights(name) && !name.split('/').some((part) => part.startsWith('.') || part === 'node_modules');
 
 export const sendAppConfig = (catalog: AppCatalog, report: Report) => async (ctx: RouterContext) => {
   const app = catalog.get(captured(ctx));
@@ -32,7 +36,8 @@ export const sendAppConfig = (catalog: AppCatalog, report: Report) => async (ctx
   const body = new PassThrough();
   ctx.body = body;
   packTo(body, app.directory, { include: isConfig }).catch((cause) => {
-    report(`The configuration of ${app.id} could not be sent`, cause);
+    // A client that left is no fault.
+    if (!ctx.res.destroyed) report(`The configuration of ${app.id} could not be sent`, cause);
     body.destroy();
   });
 };

@@ -1,4 +1,5 @@
 import { dataField, doneMarker, errorMarker } from '../../contract/log-stream.js';
+import { replaceLineEnds } from './line-ends.js';
 
 /** Bytes of events handed on at once. */
 const pieceSize = 48 * 1024;
@@ -28,8 +29,12 @@ export class EventBytes {
   /** @param next number of the first line; null where the events are to carry no `id:` */
   constructor(private next: number | null) {}
 
-  /** The events of whole lines, in pieces of which each is good until the next is asked for. */
+  /**
+   * The events of whole lines, in pieces of which each is good until the next is asked for. What could end a line for
+   * some reader is replaced in `lines` itself.
+   */
   *of(lines: Buffer): Generator<Buffer> {
+    replaceLineEnds(lines);
     const piece = this.#piece;
     let size = 0;
     for (let at = 0; at < lines.length; ) {

@@ -1,6 +1,7 @@
 import type { RouterContext } from '@koa/router';
 import { FieldError } from '../../contract/errors.js';
 import { doneMarker, errorLine, formatEvent, keepAlive } from '../../contract/log-stream.js';
+import { quoteName } from '../../contract/quote.js';
 import type { Job } from '../jobs/job.js';
 import { readLog } from '../jobs/log-reader.js';
 import type { JobService } from '../jobs/service.js';
@@ -26,7 +27,7 @@ function requestedPosition(ctx: RouterContext): number | null {
     return /^\d+$/.test(last) ? Number(last) : null;
   }
   if (typeof since !== 'string' || !/^\d{1,15}$/.test(since)) {
-    throw new FieldError('since', `must be a number of lines, got '${since}'`);
+    throw new FieldError('since', `must be a number of lines, got ${quoteName(String(since))}`);
   }
   return Number(since);
 }

@@ -4,6 +4,7 @@ import type { RouterContext } from '@koa/router';
 import { ServiceError } from '../../contract/errors.js';
 import { jobEnvelope } from '../../contract/job.js';
 import { type OperationName, operationOf } from '../../contract/operations.js';
+import { quoteName } from '../../contract/quote.js';
 import type { AppCatalog } from '../apps/catalog.js';
 import type { Gpu, GpuInventory } from '../devices/gpu-inventory.js';
 import type { Job } from '../jobs/job.js';
@@ -93,7 +94,7 @@ async function receive(
       acceptedOptions: form.acceptedOptions,
       idempotencyKey: ctx.get('Idempotency-Key') || null,
     },
-    form.ignored.map((name) => `Ignored field '${name}': no operation has it`),
+    form.ignored.map((name) => `Ignored field ${quoteName(name)}: no operation has it`),
   );
 }
 

@@ -4,7 +4,9 @@ import { isSafeName } from '../../archives/entry-path.js';
 import { ArchiveError } from '../../archives/errors.js';
 import { FieldError, ServiceError } from '../../contract/errors.js';
 import type { Field } from '../../contract/fields.js';
+import { oneLine, quoteName } from '../../contract/quote.js';
 import type { JobFiles } from '../jobs/record.js';
+import { DiskWatch, diskRoom, noRoom } from './disk-room.js';
 import { extractionLimits, type UploadLimits } from './quota.js';
 import type { ReceivedFile } from './receive.js';
 
@@ -17,36 +19,70 @@ function plainName(file: ReceivedFile): string {
   const isVolume = name.endsWith(volumeSuffix);
   const plain = isVolume ? name.slice(0, -volumeSuffix.length) : name;
   if (!isSafeName(plain)) {
-    throw new FieldError(file.field, `has a file whose name cannot be used: '${file.name.slice(0, 300)}'`);
+    throw new FieldError(file.field, `has a file whose name cannot be used: ${quoteName(file.name)}`);
   }
   // A path on the app's command line is absolute, so a leading dash is no flag there; apps pass names on, though.
   return plain;
 }
 
 /** Keeps apart files of one group that share a name: `ct.nii.gz`, `ct_1.nii.gz`. */
-function uniqueName(name: string, taken: Set<string>): string {
-  const dot = name.indexOf('.', 1);
-  const [stem, suffix] = dot < 0 ? [name, ''] : [name.slice(0, dot), name.slice(dot)];
-  let unique = name;
-  for (let count = 1; taken.has(unique); count += 1) unique = `${stem}_${count}${suffix}`;
-  taken.add(unique);
-  return unique;
+class UniqueNames {
+  /** The names that are taken, each with the number that its next repeat may have: counted anew, many cost minutes. */
+  readonly #taken = new Map<string, number>();
+
+  take(name: string): string {
+    const count = this.#taken.get(name);
+    if (count === undefined) {
+      this.#taken.set(name, 1);
+      return name;
+    }
+    const dot = name.indexOf('.', 1);
+    const [stem, suffix] = dot < 0 ? [name, ''] : [name.slice(0, dot), name.slice(dot)];
+    let number = count;
+    while (this.#taken.has(`${stem}_${number}${suffix}`)) number += 1;
+    this.#taken.set(name, number + 1);
+    const unique = `${stem}_${number}${suffix}`;
+    this.#taken.set(unique, 1);
+    return unique;
+  }
 }
 
 /** What the archives of one upload may still extract to, all together. */
 type Room = ReturnType<typeof extractionLimits>;
 
+/** A fault of an archive as an answer. */
+function archiveFault(cause: ArchiveError, file: ReceivedFile): ServiceError {
+  const code = cause.fault === 'tooLarge' || cause.fault === 'tooMany' ? 'uploadTooLarge' : 'badRequest';
+  const detail = `Archive ${quoteName(file.name)} cannot be extracted: ${oneLine(cause.message)}`;
+  return new ServiceError(code, detail, { cause });
+}
+
+/** Extracts within what is left of `room`, and of the disk, which is looked at while others write to it too. */
 async function extract(file: ReceivedFile, destination: string, room: Room): Promise<void> {
+  const directory = path.dirname(file.path);
+  const what = `what archive ${quoteName(file.name)} extracts to`;
+  const disk = await diskRoom(directory);
+  using watch = new DiskWatch(directory);
+  const stop = new AbortController();
+  let seen = 0;
+  const onProgress = (bytes: number) => {
+    watch.count(bytes - seen);
+    seen = bytes;
+    if (watch.isDue) watch.look().catch((cause) => stop.abort(cause));
+  };
   try {
     // Loaded with the first archive: the server answers the sooner.
     const { extractArchive } = await import('../../archives/extract.js');
-    const { bytes, files } = await extractArchive(file.path, destination, room);
+    const maxBytes = Math.min(room.maxBytes, Math.max(0, disk.bytes));
+    const options = { ...room, maxBytes, onProgress, signal: stop.signal };
+    const { bytes, files } = await extractArchive(file.path, destination, options);
     room.maxBytes -= bytes;
     room.maxEntries -= files;
   } catch (cause) {
+    if (stop.signal.aborted) throw stop.signal.reason;
     if (!(cause instanceof ArchiveError)) throw cause;
-    const code = cause.fault === 'tooLarge' || cause.fault === 'tooMany' ? 'uploadTooLarge' : 'badRequest';
-    throw new ServiceError(code, `Archive '${file.name}' cannot be extracted: ${cause.message}`, { cause });
+    if (cause.fault === 'tooLarge' && disk.bytes < room.maxBytes) throw noRoom(disk, what);
+    throw archiveFault(cause, file);
   }
   await rm(file.path);
 }
@@ -54,12 +90,12 @@ async function extract(file: ReceivedFile, destination: string, room: Room): Pro
 /** Lays out one group in a directory of its own, in upload order. */
 async function placeGroup(group: readonly ReceivedFile[], directory: string, room: Room): Promise<string[]> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  const taken = new Set<string>();
+  const names = new UniqueNames();
   const paths: string[] = [];
   for (const file of group) {
-    const name = uniqueName(plainName(file), taken);
+    const name = names.take(plainName(file));
     if (!isSafeName(name))
-      throw new FieldError(file.field, `has two files of one name that is too long: '${name}'`);
+      throw new FieldError(file.field, `has two files of one name that is too long: ${quoteName(name)}`);
     const target = path.join(directory, name);
     if (file.name.endsWith(volumeSuffix)) await extract(file, target, room);
     else await rename(file.path, target);

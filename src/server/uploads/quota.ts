@@ -1,17 +1,14 @@
-import { statfs } from 'node:fs/promises';
 import { formatBytes } from '../../contract/bytes.js';
 import { ServiceError } from '../../contract/errors.js';
+import { quoteName } from '../../contract/quote.js';
+import { diskRoom, noRoom } from './disk-room.js';
+import { framingAllowance, framingOfUpload } from './form-limits.js';
 
 export interface UploadLimits {
   /** Bytes (spec.md, Limits). */
   readonly maxFileSize: number;
   readonly maxUploadSize: number;
 }
-
-/** What the parts' headers and the boundaries may add to the files of an upload, in bytes. */
-const framing = 1 << 20;
-/** Room that is left on the disk beside an upload, in bytes: for logs and records. */
-const headroom = 16 << 20;
 
 /** Archives that are uploaded may extract to this many times the largest upload. */
 const extractionFactor = 10;
@@ -30,21 +27,30 @@ const tooLarge = (limits: UploadLimits) =>
     `The upload is larger than the limit of ${formatBytes(limits.maxUploadSize)}`,
   );
 
-/** Counts the bytes of one upload while they arrive. */
+/** Counts the bytes of one upload while they arrive: those of its files, and those of the whole request. */
 export class UploadQuota {
   #total = 0;
 
   constructor(private readonly limits: UploadLimits) {}
 
-  /** Counts a piece; returns the error of a file or an upload that has grown too large. */
-  take(bytes: number, fileSize: number, label: string): ServiceError | null {
+  /** @throws ServiceError 413 for a file or an upload that has grown too large */
+  takeFile(bytes: number, fileSize: number, label: string): void {
     this.#total += bytes;
     const { maxFileSize, maxUploadSize } = this.limits;
     if (fileSize > maxFileSize) {
-      const detail = `File '${label}' is larger than the limit of ${formatBytes(maxFileSize)}`;
-      return new ServiceError('fileTooLarge', detail);
+      const detail = `File ${quoteName(label)} is larger than the limit of ${formatBytes(maxFileSize)}`;
+      throw new ServiceError('fileTooLarge', detail);
     }
-    return this.#total > maxUploadSize ? tooLarge(this.limits) : null;
+    if (this.#total > maxUploadSize) throw tooLarge(this.limits);
+  }
+
+  /**
+   * Whatever a request is made of counts: headers of parts, what comes before the first of them and after the last.
+   * @param received bytes of the body so far
+   * @throws ServiceError 413
+   */
+  checkRequest(received: number, parts: number): void {
+    if (received > this.limits.maxUploadSize + framingAllowance(parts)) throw tooLarge(this.limits);
   }
 }
 
@@ -58,13 +64,7 @@ export async function checkRoom(
   limits: UploadLimits,
 ): Promise<void> {
   const stated = contentLength ?? 0;
-  if (stated > limits.maxUploadSize + framing) throw tooLarge(limits);
-  const { bavail, bsize } = await statfs(directory);
-  if (bavail * bsize < stated + headroom) {
-    const free = formatBytes(bavail * bsize);
-    throw new ServiceError(
-      'diskFull',
-      `The server's disk has ${free} free, too little for an upload of ${formatBytes(stated)}; try again later`,
-    );
-  }
+  if (stated > limits.maxUploadSize + framingOfUpload(limits.maxUploadSize)) throw tooLarge(limits);
+  const room = await diskRoom(directory);
+  if (room.bytes < stated || room.files < 0) throw noRoom(room, `an upload of ${formatBytes(stated)}`);
 }

@@ -1,0 +1,176 @@
+import { unlinkSync } from 'node:fs';
+import path from 'node:path';
+import { FieldError, ServiceError } from '../../contract/errors.js';
+import { quoteName } from '../../contract/quote.js';
+import type { DiskWatch } from './disk-room.js';
+import { maxFieldBytes, maxFieldName, maxFields, maxFileName, maxFiles } from './form-limits.js';
+import type { FormPart, PartReceiver } from './guarded-multipart.js';
+import { partNames } from './part-names.js';
+import type { UploadQuota } from './quota.js';
+import type { ReceivedField, ReceivedFile, ReceivedForm } from './receive.js';
+import type { RequestFlow } from './request-flow.js';
+import { TimeSlice } from './time-slice.js';
+import { UploadedFile } from './uploaded-file.js';
+
+const strictText = new TextDecoder('utf-8', { fatal: true });
+
+/** @throws ServiceError 400 */
+function decode(bytes: Buffer, what: string): string {
+  try {
+    return strictText.decode(bytes);
+  } catch {
+    throw new ServiceError('badRequest', `${what} is not UTF-8`);
+  }
+}
+
+const decodeName = (text: string, what: string): string => decode(Buffer.from(text, 'latin1'), what);
+
+const tooMany = (what: string, most: number, advice: string) =>
+  new ServiceError('uploadTooLarge', `The form has more than ${most} ${what}; ${advice}`);
+
+/** Takes in the parts of one form: texts into memory, files into `directory` under names of our own. */
+export class FormReceiver implements PartReceiver, ReceivedForm {
+  readonly fields: ReceivedField[] = [];
+  readonly files: ReceivedFile[] = [];
+  /** Rejects with the first failure; it never resolves. */
+  readonly failed: Promise<never>;
+  #reject: (cause: unknown) => void = () => {};
+  #isOver = false;
+  #fieldBytes = 0;
+  /** The file that is coming, and the one before it, which may still be being written. */
+  #open: UploadedFile[] = [];
+  #finishing: Promise<void> | null = null;
+  readonly #slice = new TimeSlice();
+
+  constructor(
+    private readonly directory: string,
+    private readonly quota: UploadQuota,
+    private readonly disk: DiskWatch,
+    private readonly flow: RequestFlow,
+  ) {
+    this.failed = new Promise((_, reject) => {
+      this.#reject = reject;
+    });
+    this.failed.catch(() => {});
+  }
+
+  async begin(part: FormPart): Promise<void> {
+    if (this.#isOver) return;
+    this.flow.hold();
+    try {
+      await this.#slice.pause();
+      if (this.disk.isDue) await this.disk.look();
+      // One descriptor is open at a time, and one more while it is closed.
+      await this.#finishing;
+    } finally {
+      this.flow.release();
+    }
+    if (this.#isOver) return;
+    const { field, file } = partNames(part.headers['content-disposition'] ?? '');
+    if (field === null) throw new ServiceError('badRequest', 'A part of the form has no name');
+    const name = decodeName(field, 'A field name');
+    if (name.length > maxFieldName)
+      throw new FieldError(name, `has a name of more than ${maxFieldName} characters`);
+    if (file === null) this.#beginField(part, name);
+    else this.#beginFile(part, name, decodeName(file, 'A file name'));
+  }
+
+  onProgress(received: number, parts: number): void {
+    this.#guarded(() => this.quota.checkRequest(received, parts));
+  }
+
+  fail(cause: unknown): void {
+    this.#isOver = true;
+    this.#reject(cause);
+  }
+
+  /** Resolves when every file is written. */
+  async finish(): Promise<void> {
+    await this.#finishing;
+    if (this.disk.isDue) await this.disk.look();
+    if (this.#isOver) await this.failed;
+  }
+
+  /** Closes what is open, and removes what was written. */
+  async abandon(): Promise<void> {
+    this.#isOver = true;
+    await Promise.allSettled([this.#finishing, ...this.#open.map((file) => file.abandon())]);
+    await this.#removeFiles();
+  }
+
+  /**
+   * Removes the files of a form that has failed: those that it wrote itself, by the names that it gave them. One after the
+   * other and with pauses, for the removal of a directory of thousands by Node keeps the thread for a second.
+   */
+  async #removeFiles(): Promise<void> {
+    for (const file of this.files) {
+      try {
+        unlinkSync(file.path);
+      } catch {
+        // It was never begun, or goes with its directory, whose removal tells of what it cannot remove.
+      }
+      await this.#slice.pause();
+    }
+  }
+
+  /** Runs what formidable calls: nobody there would catch an error. */
+  #guarded(work: () => void): void {
+    if (this.#isOver) return;
+    try {
+      work();
+    } catch (cause) {
+      this.fail(cause);
+    }
+  }
+
+  #beginField(part: FormPart, name: string): void {
+    if (this.fields.length >= maxFields) throw tooMany('fields', maxFields, 'send each once');
+    const pieces: Buffer[] = [];
+    part.on('data', (piece: Buffer) => {
+      this.#guarded(() => {
+        this.#fieldBytes += piece.length;
+        if (this.#fieldBytes > maxFieldBytes) {
+          throw new ServiceError(
+            'uploadTooLarge',
+            `The texts of the form are longer than ${maxFieldBytes} bytes; send what is long as a file`,
+          );
+        }
+        pieces.push(piece);
+      });
+    });
+    part.on('end', () => {
+      this.#guarded(() => {
+        const text = decode(Buffer.concat(pieces), `Field ${quoteName(name)}`);
+        this.fields.push({ name, text });
+      });
+    });
+  }
+
+  #beginFile(part: FormPart, field: string, name: string): void {
+    if (this.files.length >= maxFiles) {
+      throw tooMany('files', maxFiles, "send them as one archive named '<name>.konfaidir.zip'");
+    }
+    if (name.length > maxFileName) {
+      throw new FieldError(field, `has a file whose name is too long: ${quoteName(name)}`);
+    }
+    const target = path.join(this.directory, String(this.files.length));
+    this.files.push({ field, name, path: target });
+    const file = new UploadedFile(target, this.disk, this.flow, (cause) => this.fail(cause));
+    this.#open = [...this.#open, file].slice(-2);
+    let size = 0;
+    part.on('data', (piece: Buffer) => {
+      this.#guarded(() => {
+        size += piece.length;
+        this.quota.takeFile(piece.length, size, name);
+        file.take(piece);
+      });
+    });
+    part.on('end', () => {
+      this.#guarded(() => {
+        const finishing = file.finish();
+        if (finishing === null) return;
+        this.#finishing = finishing.catch((cause) => this.fail(cause));
+      });
+    });
+  }
+}

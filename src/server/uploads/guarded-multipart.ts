@@ -1,0 +1,127 @@
+import { type EventEmitter, once } from 'node:events';
+import type { Transform } from 'node:stream';
+import { multipart, type PluginFunction } from 'formidable';
+import { ServiceError } from '../../contract/errors.js';
+import { maxBoundary, maxPartHeaderBytes, maxPartHeaders } from './form-limits.js';
+import type { RequestFlow } from './request-flow.js';
+
+/** A part as formidable hands it over: it emits `data` and `end`. */
+export interface FormPart extends EventEmitter {
+  /** By name in lower case; one character a byte. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** What becomes of the parts of a form. */
+export interface PartReceiver {
+  /** The form is not read on before this resolves. */
+  begin(part: FormPart): Promise<void>;
+  /** Called for each piece of the request, with the bytes so far and the parts so far. */
+  onProgress(received: number, parts: number): void;
+  /** Called with whatever went wrong; it may be called more than once. */
+  fail(cause: unknown): void;
+}
+
+/** What formidable's parser tells, piece by piece. */
+interface ParserEvent {
+  readonly name: string;
+  readonly start?: number;
+  readonly end?: number;
+}
+
+/** The part of formidable's form that a plugin works with. */
+interface Form extends EventEmitter {
+  readonly headers: Readonly<Record<string, string>>;
+  /** Null while no plugin has made one. */
+  readonly _parser: Transform | null;
+  readonly error: unknown;
+  onPart(part: FormPart): Promise<void>;
+  _getFileName(header: string): string | null;
+}
+
+const badForm = (detail: string) =>
+  new ServiceError('badRequest', `The body is not a multipart form: ${detail}`);
+
+/** Bounds of the headers of each part, counted as they come. formidable itself keeps all that comes. */
+class HeaderBounds {
+  parts = 0;
+  #bytes = 0;
+  #headers = 0;
+
+  /** @throws ServiceError 400 */
+  check({ name, start = 0, end = 0 }: ParserEvent): void {
+    if (name === 'partBegin') {
+      this.parts += 1;
+      this.#bytes = 0;
+      this.#headers = 0;
+    } else if (name === 'headerField' || name === 'headerValue') {
+      this.#bytes += end - start;
+      if (this.#bytes > maxPartHeaderBytes) {
+        throw badForm(`the headers of a part are longer than ${maxPartHeaderBytes} bytes`);
+      }
+    } else if (name === 'headerEnd') {
+      this.#headers += 1;
+      if (this.#headers > maxPartHeaders) throw badForm(`a part has more than ${maxPartHeaders} headers`);
+    }
+  }
+}
+
+function checkBoundary(contentType: string): void {
+  const [, quoted, plain] = /boundary=(?:"([^"]+)"|([^;]+))/i.exec(contentType) ?? [];
+  const boundary = quoted ?? plain ?? '';
+  if (boundary.length > maxBoundary) {
+    throw badForm(`its boundary is longer than ${maxBoundary} characters`);
+  }
+}
+
+/**
+ * formidable's own plugin for multipart forms, with bounds around it. Its parser's listener is asynchronous and nobody
+ * looks at what it returns: here every fault of it ends the form, and not the process.
+ */
+export const guardedMultipart =
+  (receiver: PartReceiver, flow: RequestFlow): PluginFunction =>
+  (incoming, options) => {
+    // The types know less of a form than a plugin needs.
+    const form = incoming as unknown as Form;
+    try {
+      checkBoundary(form.headers['content-type'] ?? '');
+      multipart.call(incoming, incoming, options);
+      if (form._parser) guard(form, form._parser, receiver, flow);
+    } catch (cause) {
+      receiver.fail(cause);
+    }
+  };
+
+function guard(form: Form, parser: Transform, receiver: PartReceiver, flow: RequestFlow): void {
+  const bounds = new HeaderBounds();
+  form.onPart = (part) => receiver.begin(part);
+  // The names are read from the headers. formidable's way to the name takes time by the square of its length.
+  form._getFileName = () => null;
+  form.on('progress', (received: number) => {
+    receiver.onProgress(received, bounds.parts);
+    if (!parser.writableNeedDrain) return;
+    // The parser is held up by a part; formidable would let it take in whatever comes meanwhile.
+    flow.hold();
+    once(parser, 'drain').then(
+      () => flow.release(),
+      () => {},
+    );
+  });
+  // formidable listens for the first error alone.
+  parser.on('error', (cause) => receiver.fail(cause));
+
+  const [listener] = parser.listeners('data') as ((event: ParserEvent) => Promise<void>)[];
+  if (!listener) throw new Error("formidable's parser has no listener");
+  parser.off('data', listener);
+  parser.on('data', (event: ParserEvent) => {
+    if (form.error) return;
+    try {
+      bounds.check(event);
+    } catch (cause) {
+      receiver.fail(cause);
+      // It is to gather nothing more of what has come already.
+      parser.destroy();
+      return;
+    }
+    listener(event).catch((cause) => receiver.fail(cause));
+  });
+}

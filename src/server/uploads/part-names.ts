@@ -1,0 +1,58 @@
+/**
+ * Names of a part, from its `Content-Disposition` header. Read as Latin-1, each byte of it is one character: what is
+ * returned is such text too.
+ */
+export interface PartNames {
+  /** Null where the part has none. */
+  readonly field: string | null;
+  /** Null for a part that is no file. */
+  readonly file: string | null;
+}
+
+/** To bytes, one character each. */
+const percentDecode = (text: string): string =>
+  text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+
+/**
+ * Where a quoted text ends that begins at `start`. Some clients put a quotation mark into it as it is, so the text ends
+ * with one that has nothing, or a semicolon, behind it.
+ */
+function closingQuote(header: string, start: number): number {
+  for (let at = header.indexOf('"', start); at >= 0; at = header.indexOf('"', at + 1)) {
+    const next = header.charAt(at + 1);
+    if (next === '' || next === ';') return at;
+    if (next === ' ' && /^ *(;|$)/.test(header.slice(at + 1, at + 17))) return at;
+  }
+  return -1;
+}
+
+/** A quotation mark inside quotes is `\"` to some clients and `%22` to others; other backslashes belong to the name. */
+const unquote = (text: string): string => text.replace(/\\"|%22/g, '"');
+
+/** The parameters of a header's value, each once: the first counts. */
+function parameters(header: string): Map<string, string> {
+  const found = new Map<string, string>();
+  const name = /;\s*([\w*-]+)=/y;
+  name.lastIndex = Math.max(0, header.indexOf(';'));
+  for (let match = name.exec(header); match?.[1]; match = name.exec(header)) {
+    const key = match[1].toLowerCase();
+    const start = name.lastIndex;
+    const close = header.charAt(start) === '"' ? closingQuote(header, start + 1) : -1;
+    const semicolon = header.indexOf(';', Math.max(start, close));
+    const end = semicolon < 0 ? header.length : semicolon;
+    const value = close >= 0 ? unquote(header.slice(start + 1, close)) : header.slice(start, end).trim();
+    if (!found.has(key)) found.set(key, value);
+    name.lastIndex = end;
+  }
+  return found;
+}
+
+/** What makes a part a file is its file name, whatever its type is. */
+export function partNames(disposition: string): PartNames {
+  const given = parameters(disposition);
+  const extended = /^utf-8''(.*)$/i.exec(given.get('filename*') ?? '')?.[1];
+  return {
+    field: given.get('name') ?? null,
+    file: given.get('filename') ?? (extended === undefined ? null : percentDecode(extended)),
+  };
+}

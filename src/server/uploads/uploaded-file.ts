@@ -1,0 +1,153 @@
+import { close as closeCallback, closeSync, openSync, writev as writevCallback, writevSync } from 'node:fs';
+import { promisify } from 'node:util';
+import type { DiskWatch } from './disk-room.js';
+import type { RequestFlow } from './request-flow.js';
+
+/** Bytes gathered before they are written: they arrive 64 KiB at a time, and each write has its price. */
+const gathered = 1 << 20;
+/** Pieces gathered, however small: a client may send a byte at a time, and a piece takes a hundred. */
+const mostPieces = 512;
+/**
+ * Bytes of a file that is opened, written and closed without leaving the thread: a trip to the thread pool and back
+ * takes three times as long as all of that. It also has no descriptor open while anything else happens, and an upload
+ * may have thousands of such files.
+ */
+const small = 64 << 10;
+
+const writev = promisify(writevCallback);
+const close = promisify(closeCallback);
+
+/** Writes one uploaded file as it arrives. What has arrived while a write goes on is written with the next. */
+export class UploadedFile {
+  #descriptor: number | null = null;
+  #writing: Promise<void> | null = null;
+  #pieces: Buffer[] = [];
+  #length = 0;
+  #size = 0;
+  #isHolding = false;
+  #isAbandoned = false;
+
+  constructor(
+    private readonly path: string,
+    private readonly disk: DiskWatch,
+    private readonly flow: RequestFlow,
+    /** Called with what a write under way has failed of. */
+    private readonly onFailure: (cause: unknown) => void,
+  ) {
+    disk.countFile();
+  }
+
+  /** Takes a piece, which is written later: it must stay as it is. */
+  take(piece: Buffer): void {
+    this.#pieces.push(piece);
+    this.#length += piece.length;
+    this.#size += piece.length;
+    this.disk.count(piece.length);
+    if (!this.#isFull) return;
+    if (this.#writing) this.#hold();
+    else this.#write();
+  }
+
+  /** Writes what is left. Resolves when the file is whole and closed; a small file is so at once, and gives null. */
+  finish(): Promise<void> | null {
+    if (this.#descriptor !== null || this.#writing || this.#length > small) return this.#finishLarge();
+    this.#descriptor = openSync(this.path, 'wx', 0o600);
+    try {
+      for (let left = this.#length; left > 0; ) {
+        const written = writevSync(this.#descriptor, this.#pieces);
+        left -= written;
+        if (left > 0) dropWritten(this.#pieces, written);
+      }
+    } finally {
+      closeSync(this.#descriptor);
+      this.#descriptor = null;
+      this.#pieces = [];
+    }
+    return null;
+  }
+
+  /** Closes the file of an upload that has failed. */
+  async abandon(): Promise<void> {
+    this.#isAbandoned = true;
+    await this.#writing;
+    await this.#close();
+  }
+
+  get #isFull(): boolean {
+    return this.#length >= gathered || this.#pieces.length >= mostPieces;
+  }
+
+  #hold(): void {
+    if (this.#isHolding) return;
+    this.#isHolding = true;
+    this.flow.hold();
+  }
+
+  #release(): void {
+    if (!this.#isHolding) return;
+    this.#isHolding = false;
+    this.flow.release();
+  }
+
+  /** Writes while there is enough to write. */
+  #write(): void {
+    const work = async () => {
+      try {
+        while (this.#isFull && !this.#isAbandoned) await this.#writePieces();
+      } catch (cause) {
+        this.#isAbandoned = true;
+        this.onFailure(cause);
+      } finally {
+        this.#writing = null;
+        this.#release();
+      }
+    };
+    this.#writing = work();
+  }
+
+  async #finishLarge(): Promise<void> {
+    try {
+      await this.#writing;
+      if (!this.#isAbandoned) await this.#writePieces();
+    } finally {
+      await this.#close();
+    }
+  }
+
+  async #writePieces(): Promise<void> {
+    if (this.disk.isDue) await this.disk.look(this.#length);
+    this.#descriptor ??= openSync(this.path, 'wx', 0o600);
+    const pieces = this.#pieces;
+    const length = this.#length;
+    this.#pieces = [];
+    this.#length = 0;
+    this.#release();
+    for (let written = 0; written < length; ) {
+      const { bytesWritten } = await writev(this.#descriptor, pieces);
+      written += bytesWritten;
+      if (written < length) dropWritten(pieces, bytesWritten);
+    }
+  }
+
+  async #close(): Promise<void> {
+    this.#pieces = [];
+    const descriptor = this.#descriptor;
+    this.#descriptor = null;
+    if (descriptor === null) return;
+    // On a network file system closing writes what is left: much of it is not waited for on this thread.
+    if (this.#size > gathered) await close(descriptor);
+    else closeSync(descriptor);
+  }
+}
+
+/** Takes from the front what a short write has written. */
+function dropWritten(pieces: Buffer[], written: number): void {
+  let left = written;
+  let count = 0;
+  while (pieces[count] && left >= (pieces[count]?.length ?? 0)) {
+    left -= pieces[count]?.length ?? 0;
+    count += 1;
+  }
+  pieces.splice(0, count);
+  if (pieces[0]) pieces[0] = pieces[0].subarray(left);
+}
