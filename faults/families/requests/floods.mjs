@@ -56,6 +56,7 @@ function* extendedChunks(mebibytes) {
   const one = Buffer.from(`1;${'e'.repeat(8000)}\r\nx\r\n`);
   const many = Buffer.concat(Array(128).fill(one));
   for (let count = 0; count < mebibytes; count += 1) yield many;
+  yield Buffer.from('0\r\n\r\n');
 }
 
 /** One chunk whose extension has no end. */
