@@ -7,7 +7,7 @@ import { filePart, multipart, multipartType } from '../support/multipart.mjs';
 import { Server } from '../support/server.mjs';
 import { foreign, ours } from './browser/senders.mjs';
 
-const casesInTenRounds = 250;
+const casesInTenRounds = 100;
 const body = multipart([filePart('inputs', 'scan.nii')]);
 
 /** Every route that a page could want, with what it would send. */

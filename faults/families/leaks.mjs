@@ -71,7 +71,9 @@ async function config(context, server) {
 async function broken(context, server, name) {
   const form = { inputs: file('scan.nii'), options: steps({ lines: 1 }) };
   for (const route of [`/repo_apps/${name}`, `/repo_apps_config/${name}`]) {
-    const { text, headers } = await request(server, route);
+    const { text, headers } = await request(server, route).catch((cause) => {
+      throw new Error(`${route} broke off: ${cause.message}`);
+    });
     if (/json/.test(headers.get('content-type'))) checkText(context, `${route}`, text);
   }
   const answer = await trySubmit(server, name, 'infer', form);

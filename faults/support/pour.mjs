@@ -25,8 +25,9 @@ export async function pour(server, pieces, { most = Number.POSITIVE_INFINITY, cu
   const connection = await Connection.open(server.url);
   let sent = 0;
   try {
-    for (const piece of pieces) {
+    for (const whole of pieces) {
       if (connection.isEnded || connection.received.length > 0 || sent >= most) break;
+      const piece = whole.subarray(0, most - sent);
       await written(connection, piece);
       sent += piece.length;
     }

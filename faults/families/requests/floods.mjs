@@ -15,7 +15,7 @@ const block = (text) => Buffer.from(text.repeat(Math.ceil(mebibyte / text.length
 function* inChunks(before, text, mebibytes, after) {
   yield chunkedHead;
   if (before.length > 0) yield chunk(Buffer.from(before));
-  const framed = chunk(block(text));
+  const framed = mebibytes > 0 ? chunk(block(text)) : null;
   for (let count = 0; count < mebibytes; count += 1) yield framed;
   if (after.length > 0) yield chunk(Buffer.from(after));
   yield Buffer.from('0\r\n\r\n');
@@ -56,6 +56,7 @@ function* extendedChunks(mebibytes) {
   const one = Buffer.from(`1;${'e'.repeat(8000)}\r\nx\r\n`);
   const many = Buffer.concat(Array(128).fill(one));
   for (let count = 0; count < mebibytes; count += 1) yield many;
+  yield Buffer.from('0\r\n\r\n');
 }
 
 /** One chunk whose extension has no end. */

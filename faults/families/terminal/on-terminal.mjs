@@ -5,7 +5,7 @@ import { allSequences, hostileSequences, intruders } from './sequences.mjs';
 
 /** Runs the real client on a real terminal, with an app that prints what terminals obey. */
 export async function onTerminal(context, server) {
-  const singles = hostileSequences(context.random).slice(0, times(context.rounds, 8));
+  const singles = hostileSequences(context.random).slice(0, times(context.rounds, 3));
   const all = ['everything that terminals obey', allSequences(context.random, '\n')];
   for (const [what, content] of [all, ...singles]) {
     await context.attempt(`A terminal and ${what}`, async () => {

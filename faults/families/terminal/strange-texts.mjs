@@ -1,9 +1,11 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
+import { times } from '../../context.mjs';
 import { remoteAppOnTerminal } from '../../support/client.mjs';
 import { allSequences, intruders } from './sequences.mjs';
 
-const commands = (id) => [
+const id = 'abcdef012345';
+const commands = [
   ['health'],
   ['gpus'],
   ['apps'],
@@ -47,43 +49,49 @@ function answersWith(text, id) {
   };
 }
 
-/** A server whose names, errors and lists are made to be obeyed by a terminal. */
-export async function strangeTexts(context) {
-  const id = 'abcdef012345';
-  let answers = {};
-  let isRefusing = false;
-  let current = '';
+/** A server that answers everything with one text, or refuses everything with it. */
+async function serve(text, isRefusing) {
+  const answers = isRefusing ? {} : answersWith(text, id);
   const server = createServer((request, response) => {
     const [target] = request.url.split('?');
-    const known = isRefusing ? undefined : answers[target];
-    const status = known === undefined ? 400 : target.endsWith('/result') ? 500 : 200;
     if (target.endsWith('/logs') && !isRefusing) {
       response.writeHead(200, { 'Content-Type': 'text/event-stream' });
-      response.end(`data: ${current}\n\ndata: __ERROR__ ${current}\n\n`);
+      response.end(`data: ${text}\n\ndata: __ERROR__ ${text}\n\n`);
       return;
     }
+    const known = answers[target];
+    const status = known === undefined ? 400 : target.endsWith('/result') ? 500 : 200;
     response.writeHead(status, { 'Content-Type': 'application/json' });
-    response.end(JSON.stringify(known ?? { detail: current }));
+    response.end(JSON.stringify(known ?? { detail: text }));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const url = `http://127.0.0.1:${server.address().port}`;
+  return server;
+}
+
+/** A server whose names, errors and lists are made to be obeyed by a terminal. */
+export async function strangeTexts(context) {
+  const { random, rounds } = context;
+  const refused = random.shuffle(commands).slice(0, times(rounds, 3));
+  const cases = [...commands.map((words) => [words, false]), ...refused.map((words) => [words, true])];
+  const inTurn = async () => {
+    for (let next = cases.shift(); next !== undefined; next = cases.shift()) await meet(context, ...next);
+  };
+  await Promise.all([inTurn(), inTurn(), inTurn()]);
+}
+
+async function meet(context, words, isRefusing) {
+  const server = await serve(`before ${allSequences(context.random, ' ')} behind`, isRefusing);
   try {
-    for (const words of commands(id)) {
-      current = `before ${allSequences(context.random, ' ')} behind`;
-      answers = answersWith(current, id);
-      for (const refuses of [false, true]) {
-        isRefusing = refuses;
-        const { output } = await remoteAppOnTerminal(context, words, { url });
-        context.count('terminals written to');
-        const found = intruders(output);
-        const where = isRefusing ? 'an error' : 'an answer';
-        context.check(
-          found.length === 0,
-          `What terminals obey, in ${where} of a server, passes 'remote-app ${words[0]}' to the terminal: ${JSON.stringify(found[0])}`,
-        );
-      }
-    }
+    const url = `http://127.0.0.1:${server.address().port}`;
+    const { output } = await remoteAppOnTerminal(context, words, { url });
+    context.count('terminals written to');
+    const found = intruders(output);
+    const where = isRefusing ? 'an error' : 'an answer';
+    context.check(
+      found.length === 0,
+      `What terminals obey, in ${where} of a server, passes 'remote-app ${words[0]}' to the terminal: ${JSON.stringify(found[0])}`,
+    );
   } finally {
     server.closeAllConnections();
     server.close();
