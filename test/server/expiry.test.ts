@@ -98,8 +98,12 @@ describe('a download that is slower than the grace', () => {
   });
 
   test('and that is cut after it can be resumed, for another grace', async () => {
-    const { id, view } = await api.run('infer', { ...least.infer, ...steps('fill=noise.bin:60000000') });
-    const slow = await RawConnection.open(server.url);
+    await using patient = await TestServer.start({ flags: ['--grace', '3'] });
+    const { id, view } = await patient.api.run('infer', {
+      ...least.infer,
+      ...steps('fill=noise.bin:60000000'),
+    });
+    const slow = await RawConnection.open(patient.url);
     slow.write(`GET /jobs/${id}/result HTTP/1.1\r\nHost: any\r\n\r\n`);
     await slow.until(/\r\n\r\n/);
     slow.socket.pause();
