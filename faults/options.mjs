@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 const usage = `Usage: npm run faults -- [--seed N] [--rounds N] [--only NAME,...] [--serial] [--keep]
 
   --seed N      makes the random choices of an earlier run again; by default a new one
-  --rounds N    how much of everything; 10 (the default) takes about three minutes, 0.5 some seconds
+  --rounds N    how much of everything; 10 (the default) takes about six minutes, 0.5 some seconds
   --only NAMES  these families alone
   --serial      one family after the other, instead of two lanes side by side
   --keep        leaves the scratch directory behind`;

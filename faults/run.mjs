@@ -9,13 +9,19 @@ import { Context } from './context.mjs';
 import * as browser from './families/browser.mjs';
 import * as descriptors from './families/descriptors.mjs';
 import * as disk from './families/disk.mjs';
+import * as grace from './families/grace.mjs';
 import * as input from './families/input.mjs';
+import * as kill from './families/kill.mjs';
 import * as leaks from './families/leaks.mjs';
 import * as load from './families/load.mjs';
 import * as lock from './families/lock.mjs';
+import * as names from './families/names.mjs';
 import * as network from './families/network.mjs';
 import * as nvidiaSmi from './families/nvidia-smi.mjs';
+import * as powerCut from './families/power-cut.mjs';
 import * as ownProcess from './families/process.mjs';
+import * as records from './families/records.mjs';
+import * as removal from './families/removal.mjs';
 import * as requests from './families/requests.mjs';
 import * as runnerDeath from './families/runner-death.mjs';
 import * as secrets from './families/secrets.mjs';
@@ -32,17 +38,34 @@ const lanes = [
     'server-death': serverDeath,
     'runner-death': runnerDeath,
     disk,
+    records,
+    'power-cut': powerCut,
+    names,
     'nvidia-smi': nvidiaSmi,
     lock,
     'strange-server': strangeServer,
   },
-  { network, input, load, secrets, requests, process: ownProcess, browser, leaks, terminal, descriptors },
+  {
+    network,
+    input,
+    load,
+    secrets,
+    kill,
+    grace,
+    removal,
+    requests,
+    process: ownProcess,
+    browser,
+    leaks,
+    terminal,
+    descriptors,
+  },
 ];
 const families = Object.assign({}, ...lanes);
 // An interrupted run goes through its exit, where its servers and disks are taken down.
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(130));
-const names = Object.keys(families);
-const options = readOptions(names, process.argv.slice(2));
+const all = Object.keys(families);
+const options = readOptions(all, process.argv.slice(2));
 const root = mkdtempSync(path.join(tmpdir(), 'remote-app-faults-'));
 const figures = new Map();
 const began = performance.now();
@@ -75,7 +98,7 @@ async function inTurn(chosen) {
   }
 }
 
-await (options.serial ? inTurn(names) : Promise.all(lanes.map((lane) => inTurn(Object.keys(lane)))));
+await (options.serial ? inTurn(all) : Promise.all(lanes.map((lane) => inTurn(Object.keys(lane)))));
 
 const violations = [...contexts.values()].reduce((sum, each) => sum + each.violations.length, 0);
 console.log(table([...contexts.values()], figures).join('\n'));

@@ -3,6 +3,7 @@ import { checkDirectories } from '../invariants.mjs';
 import { apps, Server } from '../support/server.mjs';
 import { SmallDisk } from '../support/tmpfs.mjs';
 import { fullDuring } from './disk/full-during.mjs';
+import { neighbours } from './disk/neighbours.mjs';
 import { readOnly } from './disk/read-only.mjs';
 import { fullAtTransitions, fullOfFiles } from './disk/transitions.mjs';
 
@@ -28,6 +29,7 @@ export async function run(context) {
     await server.close();
     disk.unmount();
   }
+  await neighbours(context);
   await fullOfFiles(context);
   await readOnly(context, size);
 }

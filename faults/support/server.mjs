@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isRunning, jobProcesses, memoryOf } from './processes.mjs';
-import { patience, until } from './until.mjs';
+import { patience, until, within } from './until.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 
@@ -12,11 +12,18 @@ const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 export const product = path.resolve(process.env.FAULTS_PRODUCT ?? here('../..'));
 export const bin = path.join(product, 'bin', 'run.js');
 
-export const apps = { witness: here('../apps/witness'), rogue: here('../apps/rogue') };
+export const apps = {
+  witness: here('../apps/witness'),
+  rogue: here('../apps/rogue'),
+  planter: here('../apps/planter'),
+};
 const fakeNvidiaSmi = here('../../test/fixtures/bin');
 
 /** Characters of the server's stderr that are kept. */
 const keptOutput = 1 << 20;
+
+/** Milliseconds in which a server ends that was asked to. */
+const stopBound = 30_000;
 
 /** What Node says of a program that forgets something: a file that was never closed, a rejection nobody awaits. */
 const forgotten = /^.*(Closing file descriptor|Unhandled|MaxListenersExceeded|Possible .* leak).*$/im;
@@ -134,18 +141,19 @@ export class Server {
     return child;
   }
 
+  get hasEnded() {
+    return this.#child === null || this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
   async listening(limit = patience) {
     const child = this.#child;
-    this.url = await until(
-      'the server listens',
-      () => {
-        if (child.exitCode !== null || child.signalCode !== null) {
-          throw new Error(`serve ended (${child.exitCode ?? child.signalCode}): ${this.stderr.slice(-2000)}`);
-        }
-        return /^Listening on (http:\S+)$/m.exec(this.stdout)?.[1];
-      },
-      limit,
-    );
+    const look = () => {
+      if (this.hasEnded) {
+        throw new Error(`serve ended (${child.exitCode ?? child.signalCode}): ${this.stderr.slice(-2000)}`);
+      }
+      return /^Listening on (http:\S+)$/m.exec(this.stdout)?.[1];
+    };
+    this.url = await until('the server listens', look, limit);
   }
 
   async start(flags = []) {
@@ -190,13 +198,16 @@ export class Server {
 
   async #end(signal) {
     const child = this.#child;
-    if (child === null || child.exitCode !== null || child.signalCode !== null) return;
+    if (this.hasEnded) return;
     this.noteMemory();
     const warning = forgotten.exec(this.stderr)?.[0];
     this.context.check(warning === undefined, `The server was warned by Node: ${warning}`);
     this.#isEndedByUs = true;
     const exit = once(child, 'exit');
     child.kill(signal);
-    await exit;
+    await within(`the server ends after ${signal}`, exit, stopBound).catch((cause) => {
+      this.context.violation(cause.message);
+      child.kill('SIGKILL');
+    });
   }
 }

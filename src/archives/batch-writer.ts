@@ -1,8 +1,9 @@
-import { closeSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs';
 import path from 'node:path';
 import { batchContents } from './batch-contents.js';
 import { type Batch, batchSpan } from './entry-batches.js';
 import type { Target } from './extract-plan.js';
+import type { MadeDirectories } from './made-directories.js';
 import { extractFlags, extractMode } from './open-flags.js';
 
 /**
@@ -11,10 +12,12 @@ import { extractFlags, extractMode } from './open-flags.js';
  */
 export class BatchWriter {
   readonly #buffer = Buffer.allocUnsafe(batchSpan);
-  readonly #made = new Set<string>();
 
   /** @param archive an open descriptor; it stays open */
-  constructor(readonly archive: number) {}
+  constructor(
+    readonly archive: number,
+    private readonly directories: MadeDirectories,
+  ) {}
 
   /** Writes a batch's files. Returns those that it has not written. */
   write(batch: Batch): Target[] {
@@ -42,11 +45,10 @@ export class BatchWriter {
 
   #place(file: string, content: Buffer): boolean {
     try {
-      const directory = path.dirname(file);
-      if (!this.#made.has(directory)) mkdirSync(directory, { recursive: true });
-      this.#made.add(directory);
+      this.directories.make(path.dirname(file));
       const target = openSync(file, extractFlags, extractMode);
       try {
+        if (!fstatSync(target).isFile()) return false;
         for (let done = 0; done < content.length; ) done += writeSync(target, content, done);
       } finally {
         closeSync(target);

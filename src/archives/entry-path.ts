@@ -1,16 +1,21 @@
 import path from 'node:path';
-
-/** Windows opens a device for these names in any directory and with any extension. */
-const deviceName = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
+import { maxNameBytes } from './free-name.js';
+import { isWindowsName } from './windows-names.js';
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
 const controls = /[\u0000-\u001f\u007f]/;
 
-/** Longest file name that common file systems take, in bytes. */
-const maxNameBytes = 255;
+/** A path of Windows that is absolute, or would be there. */
+const drivePath = /^[A-Za-z]:/;
 
-/** Whether one path part can be a file's name on every system that the archive may reach. */
-export function isSafeName(name: string): boolean {
+/** Directories that may lie in each other. */
+const deepest = 64;
+
+/**
+ * Whether one path part, from whoever sends it, can be a file's name: it is no path, fits, and cannot disturb who
+ * prints it. Windows' own rules hold on Windows alone.
+ */
+export function isSafeName(name: string, platform: NodeJS.Platform = process.platform): boolean {
   return (
     name !== '' &&
     name !== '.' &&
@@ -18,33 +23,41 @@ export function isSafeName(name: string): boolean {
     Buffer.byteLength(name) <= maxNameBytes &&
     !controls.test(name) &&
     !/[/\\]/.test(name) &&
-    !deviceName.test(name)
+    (platform !== 'win32' || isWindowsName(name))
   );
 }
 
 /**
- * Where an archive's entry lands under `root`, or null for a name that would leave it: absolute, with a
- * drive letter, with `..`, with a device's name, or with characters that some system reads as a separator.
+ * Where an archive's entry lands under `root`, or null for a name that would leave it, is absolute on any system, or
+ * has a part that is not safe (see `isSafeName`).
  */
-export function entryPath(root: string, name: string): string | null {
+export function entryPath(
+  root: string,
+  name: string,
+  platform: NodeJS.Platform = process.platform,
+): string | null {
   const parts = name.replace(/\/+$/, '').split('/');
-  if (/^[A-Za-z]:/.test(name) || parts.length > 64 || !parts.every(isSafeName)) return null;
+  if (drivePath.test(name) || parts.length > deepest || !parts.every((part) => isSafeName(part, platform)))
+    return null;
   return path.join(root, ...parts);
 }
 
 /** `entryPath` for many names under one root: a directory that names share is looked at once. */
-export function entryPaths(root: string): (name: string) => string | null {
+export function entryPaths(
+  root: string,
+  platform: NodeJS.Platform = process.platform,
+): (name: string) => string | null {
   const directories = new Map<string, string | null>();
   return (name) => {
     const slash = name.lastIndexOf('/');
     const base = name.slice(slash + 1);
-    if (slash < 1 || base === '' || name[slash - 1] === '/') return entryPath(root, name);
+    if (slash < 1 || base === '' || name[slash - 1] === '/') return entryPath(root, name, platform);
     const parent = name.slice(0, slash);
     let directory = directories.get(parent);
     if (directory === undefined) {
-      directory = entryPath(root, parent);
+      directory = entryPath(root, parent, platform);
       directories.set(parent, directory);
     }
-    return directory === null || !isSafeName(base) ? null : directory + path.sep + base;
+    return directory === null || !isSafeName(base, platform) ? null : directory + path.sep + base;
   };
 }

@@ -1,3 +1,5 @@
+import { quoteName } from '../contract/quote.js';
+
 /** Why an archive was refused. */
 export type ArchiveFault = 'corrupt' | 'unsafe' | 'tooLarge' | 'tooMany';
 
@@ -16,4 +18,4 @@ export class ArchiveError extends Error {
 
 /** Of an entry that is not what the archive states of it. */
 export const damagedEntry = (name: string, options?: ErrorOptions): ArchiveError =>
-  new ArchiveError('corrupt', `its entry '${name}' is damaged`, options);
+  new ArchiveError('corrupt', `its entry ${quoteName(name)} is damaged`, options);

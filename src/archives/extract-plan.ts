@@ -1,7 +1,10 @@
 import path from 'node:path';
 import type { CentralDirectory, File as ZipEntry } from 'unzipper';
+import { quoteName } from '../contract/quote.js';
+import { entryName } from './entry-name.js';
 import { entryPaths } from './entry-path.js';
 import { ArchiveError } from './errors.js';
+import { LenientPlaces, type PlaceOptions } from './lenient-places.js';
 
 /** Stored and deflated: what every zip program writes. */
 const knownMethods = new Set([0, 8]);
@@ -17,34 +20,54 @@ export interface Target {
   readonly isDirectory: boolean;
 }
 
+export interface PlanOptions extends PlaceOptions {
+  /** Whether a name that cannot be had is changed or left out; else it refuses the archive. */
+  readonly lenient: boolean;
+}
+
 /**
  * Where every entry goes. Refuses each that must not be written before the first one is.
- * @param reserved names at the top of `root` that no entry may take
  * @throws ArchiveError
  */
-export function planEntries(
-  directory: CentralDirectory,
-  root: string,
-  reserved: readonly string[] = [],
-): Target[] {
+export function planEntries(directory: CentralDirectory, options: PlanOptions): Target[] {
+  const names = directory.files.map(entryName);
   const seen = new Set<string>();
-  const taken = new Set(reserved.map((name) => path.join(root, name)));
-  const placeOf = entryPaths(root);
-  return directory.files.map((entry) => {
-    const target = placeOf(entry.path);
-    if (target === null || taken.has(target)) {
-      throw new ArchiveError('unsafe', `its entry '${entry.path}' has a name that cannot be extracted`);
+  for (const [index, entry] of directory.files.entries()) {
+    const name = names[index] ?? '';
+    checkKind(entry, name);
+    if (seen.has(name)) throw new ArchiveError('unsafe', `it has two entries named ${quoteName(name)}`);
+    seen.add(name);
+  }
+  const places = options.lenient ? new LenientPlaces(options, names).all() : strictPlaces(options, names);
+  return directory.files.flatMap((entry, index) => {
+    const place = places[index];
+    return place ? [{ entry, path: place, isDirectory: isDirectoryName(names[index] ?? '') }] : [];
+  });
+}
+
+const isDirectoryName = (name: string): boolean => name.endsWith('/');
+
+function checkKind(entry: ZipEntry, name: string): void {
+  const type = (entry.externalFileAttributes >>> 16) & fileTypeMask;
+  if (type !== 0 && type !== (isDirectoryName(name) ? directoryType : regularFile)) {
+    throw new ArchiveError('unsafe', `its entry ${quoteName(name)} is a link or a device, not a file`);
+  }
+  if (entry.flags & encryptedFlag || !knownMethods.has(entry.compressionMethod)) {
+    throw new ArchiveError('corrupt', `its entry ${quoteName(name)} is encrypted or oddly compressed`);
+  }
+}
+
+function strictPlaces({ root, reserved, platform }: PlanOptions, names: readonly string[]): string[] {
+  const placeOf = entryPaths(root, platform);
+  const kept = new Set(reserved.map((name) => path.join(root, name)));
+  const taken = new Set<string>();
+  return names.map((name) => {
+    const place = placeOf(name);
+    if (place === null || kept.has(place)) {
+      throw new ArchiveError('unsafe', `its entry ${quoteName(name)} has a name that cannot be extracted`);
     }
-    const isDirectory = entry.path.endsWith('/');
-    const type = (entry.externalFileAttributes >>> 16) & fileTypeMask;
-    if (type !== 0 && type !== (isDirectory ? directoryType : regularFile)) {
-      throw new ArchiveError('unsafe', `its entry '${entry.path}' is a link or a device, not a file`);
-    }
-    if (entry.flags & encryptedFlag || !knownMethods.has(entry.compressionMethod)) {
-      throw new ArchiveError('corrupt', `its entry '${entry.path}' is encrypted or oddly compressed`);
-    }
-    if (seen.has(target)) throw new ArchiveError('unsafe', `it has two entries named '${entry.path}'`);
-    seen.add(target);
-    return { entry, path: target, isDirectory };
+    if (taken.has(place)) throw new ArchiveError('unsafe', `it has two entries named ${quoteName(name)}`);
+    taken.add(place);
+    return place;
   });
 }

@@ -1,9 +1,10 @@
-import { type FileHandle, mkdir, open } from 'node:fs/promises';
+import { type FileHandle, mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { crc32 } from 'node:zlib';
 import unzipper, { type CentralDirectory, type File as ZipEntry } from 'unzipper';
+import { quoteName } from '../contract/quote.js';
 import { errorCode } from '../files/error-code.js';
 import { ArchiveSource } from './archive-source.js';
 import { copyStored } from './copy-stored.js';
@@ -12,7 +13,9 @@ import { entryCount } from './entry-count.js';
 import { ArchiveError, damagedEntry } from './errors.js';
 import { planEntries, type Target } from './extract-plan.js';
 import { writeSmall } from './extract-small.js';
-import { extractFlags, extractMode } from './open-flags.js';
+import { MadeDirectories } from './made-directories.js';
+import { Notes } from './notes.js';
+import { openTarget, UnplaceableEntry } from './open-target.js';
 
 export interface ExtractOptions {
   /** Most bytes that all files together may come to. */
@@ -22,6 +25,13 @@ export interface ExtractOptions {
   readonly maxFileBytes?: number;
   /** Names at the top of the destination that no entry may take. */
   readonly reserved?: readonly string[];
+  /**
+   * Whether a name that cannot be had here is changed, or its file left out, with a note; else it refuses the archive.
+   * One that leads out of the destination refuses it in any case.
+   */
+  readonly lenient?: boolean;
+  /** Whose rules for names hold; this machine's where it is not given. */
+  readonly platform?: NodeJS.Platform;
   readonly signal?: AbortSignal;
   /** Called with the bytes written so far and the bytes to come, as the archive states them. */
   readonly onProgress?: (bytes: number, total: number) => void;
@@ -30,6 +40,8 @@ export interface ExtractOptions {
 export interface Extracted {
   readonly files: number;
   readonly bytes: number;
+  /** What was renamed or left out, one sentence each; the last one counts those that are not told. */
+  readonly notes: readonly string[];
 }
 
 async function checkCount(source: ArchiveSource, maxEntries: number): Promise<void> {
@@ -55,7 +67,7 @@ function checked(entry: ZipEntry, allowed: number, onBytes: (bytes: number) => v
     transform(chunk: Buffer, _encoding, done) {
       bytes += chunk.length;
       if (bytes > allowed) {
-        done(new ArchiveError('tooLarge', `its entry '${entry.path}' grows past the limit`));
+        done(new ArchiveError('tooLarge', `its entry ${quoteName(entry.path)} grows past the limit`));
         return;
       }
       sum = crc32(chunk, sum);
@@ -69,32 +81,10 @@ function checked(entry: ZipEntry, allowed: number, onBytes: (bytes: number) => v
   });
 }
 
-/** Makes each directory once. */
-function directoryMaker(): (directory: string) => Promise<void> {
-  const made = new Set<string>();
-  return async (directory) => {
-    if (!made.has(directory)) await mkdir(directory, { recursive: true });
-    made.add(directory);
-  };
-}
-
-/** Opens what an entry goes to, a file of its own or a directory, which needs no closing. */
-async function openTarget(
-  { entry, path: target, isDirectory }: Target,
-  makeDirectory: (path: string) => Promise<void>,
-): Promise<FileHandle | null> {
-  try {
-    await makeDirectory(isDirectory ? target : path.dirname(target));
-    return isDirectory ? null : await open(target, extractFlags, extractMode);
-  } catch (cause) {
-    throw unplaceable(cause, entry);
-  }
-}
-
 /**
  * Extracts a zip archive under `destination`, within bounds that are counted while bytes are written: an
  * archive's own figures may lie. Names, links and duplicates are checked before the first byte is written.
- * Existing files are replaced; existing links are not followed.
+ * Existing files are replaced; no link below the destination is followed, be it a file's or a directory's.
  * @throws ArchiveError for an archive that is damaged, unsafe or past the bounds
  */
 export async function extractArchive(
@@ -104,7 +94,10 @@ export async function extractArchive(
 ): Promise<Extracted> {
   await using source = await ArchiveSource.open(archive);
   await checkCount(source, options.maxEntries);
-  const targets = planEntries(await readDirectory(source), destination, options.reserved);
+  const root = path.resolve(destination);
+  const notes = new Notes();
+  const { lenient = false, reserved = [], platform = process.platform } = options;
+  const targets = planEntries(await readDirectory(source), { root, reserved, lenient, platform, notes });
   const total = targets.reduce((sum, { entry }) => sum + entry.uncompressedSize, 0);
   if (total > options.maxBytes) {
     throw new ArchiveError(
@@ -119,19 +112,28 @@ export async function extractArchive(
     bytes += more;
     options.onProgress?.(bytes, total);
   };
-  const makeDirectory = directoryMaker();
-  await makeDirectory(destination);
+  await mkdir(root, { recursive: true });
+  const directories = new MadeDirectories(root);
 
   const small = new Set(targets.filter((target) => isSmall(target, maxFileBytes)));
   const onFile = ({ entry }: Target) => {
     files += 1;
     onBytes(entry.uncompressedSize);
   };
-  const left = await writeSmall({ archive: source.file.fd, targets: [...small], signal, onFile });
+  const left = await writeSmall({
+    archive: source.file.fd,
+    targets: [...small],
+    directories,
+    signal,
+    onFile,
+  });
 
   for (const target of [...left, ...targets.filter((each) => !small.has(each))]) {
     signal?.throwIfAborted();
-    const file = await openTarget(target, makeDirectory);
+    const file = await openTarget(target, directories).catch((cause) => {
+      if (!lenient || !(cause instanceof UnplaceableEntry)) throw cause;
+      notes.add(`${quoteName(target.entry.path)} was not extracted: something else is in its place`);
+    });
     if (!file) continue;
     const allowed = Math.min(maxFileBytes, options.maxBytes - bytes);
     try {
@@ -143,7 +145,7 @@ export async function extractArchive(
     }
     files += 1;
   }
-  return { files, bytes };
+  return { files, bytes, notes: notes.list() };
 }
 
 /** Writes one entry's bytes: no more of them than are allowed, and those that the archive states. */
@@ -161,14 +163,6 @@ async function writeEntry(
   }
   const check = checked(entry, allowed, onBytes);
   await pipeline(entry.stream(), check, file.createWriteStream(), signal ? { signal } : {});
-}
-
-/** A name that no file can have there (it is a directory's, a link's, or too long) is a fault of the archive. */
-function unplaceable(cause: unknown, entry: ZipEntry): unknown {
-  const code = errorCode(cause);
-  if (!['EEXIST', 'EISDIR', 'ENOTDIR', 'ENAMETOOLONG', 'ELOOP'].includes(code)) return cause;
-  const name = entry.path.length > 200 ? `${entry.path.slice(0, 200)}...` : entry.path;
-  return new ArchiveError('unsafe', `its entry '${name}' cannot be placed (${code})`, { cause });
 }
 
 /** A fault of the inflater is a fault of the archive; one of the disk is not. */

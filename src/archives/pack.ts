@@ -1,11 +1,12 @@
-import { once } from 'node:events';
-import { createReadStream, createWriteStream } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
+import { lstat, open, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
 import type { Writable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { ZipArchive } from 'archiver';
-import { isCompressible } from './compressible.js';
-import { type WalkedFile, walkFiles } from './walk.js';
+import { syncDirectory, syncFile } from '../files/sync.js';
+import { Notes } from './notes.js';
+import { partialFlags, partialMode } from './open-flags.js';
+import { EntryPacker } from './pack-entry.js';
+import { walkFiles } from './walk.js';
+import { ZipWriter } from './zip-writer.js';
 
 export interface PackOptions {
   /** Which files go in, by their path relative to the directory; all where it is not given. */
@@ -13,79 +14,51 @@ export interface PackOptions {
   readonly signal?: AbortSignal;
   /** Called with the bytes of the files read so far. */
   readonly onProgress?: (bytes: number) => void;
+  /** Called with what was read so far; packing goes on when it resolves. */
+  readonly pace?: (files: number, bytes: number) => Promise<void> | void;
+  /** Whether what belongs to this process's user, and may not be read, is made readable. */
+  readonly openUp?: boolean;
+  /** Whether a file that cannot be read whole ends the packing; else it is left out or cut, with a note. */
+  readonly strict?: boolean;
 }
 
 export interface Packed {
   readonly files: number;
   /** Size of the files, not of the archive. */
   readonly bytes: number;
-}
-
-/** Most bytes read from a file at once. */
-const readSize = 1024 * 1024;
-
-/** Adds one entry and waits until it is written: one file is open at a time, and closed whatever happens. */
-async function addEntry(
-  zip: ZipArchive,
-  { name, path, stats }: WalkedFile,
-  stop: AbortSignal,
-): Promise<void> {
-  const added = () => once(zip, 'entry', { signal: stop });
-  if (stats.isDirectory()) {
-    zip.append('', { name });
-    await added();
-    return;
-  }
-  const store = !(await isCompressible(path, stats.size));
-  // No larger than the file: a stream sets its buffer aside before it knows how much there is.
-  const content = createReadStream(path, { highWaterMark: Math.max(1, Math.min(readSize, stats.size)) });
-  // archiver forwards its failure, which ends the archive.
-  content.on('error', (cause) => zip.destroy(cause));
-  try {
-    zip.append(content, { name, stats, store });
-    await added();
-  } finally {
-    content.destroy();
-    if (!content.closed) await once(content, 'close');
-  }
+  /** What was renamed, cut or left out, one sentence each; the last one counts those that are not told. */
+  readonly notes: readonly string[];
 }
 
 /**
  * Writes the files under `source` into a zip archive on `sink`. What does not shrink is stored, the rest
  * deflated; sizes past 4 GiB use zip64; links that leave the directory are left out.
+ * @param source a directory, and no link to one
+ * @throws the system's error where `source` is none, or `sink` fails
  */
 export async function packTo(sink: Writable, source: string, options: PackOptions = {}): Promise<Packed> {
-  const zip = new ZipArchive({ zlib: { level: 1 }, highWaterMark: 1 << 20 });
-  zip.on('warning', (warning) => zip.destroy(warning));
-  zip.on('progress', ({ fs }) => options.onProgress?.(fs.processedBytes));
-  const failed = new AbortController();
-  const written = pipeline(zip, sink, options.signal ? { signal: options.signal } : {});
-  written.catch((cause) => failed.abort(cause));
-
-  let files = 0;
-  let bytes = 0;
+  const { include = () => true, strict = false, openUp = false, signal } = options;
+  const notes = new Notes();
+  const zip = new ZipWriter(sink, signal);
+  const onMore = (files: number, bytes: number) => {
+    options.onProgress?.(bytes);
+    return options.pace?.(files, bytes);
+  };
+  const entries = new EntryPacker(zip, { notes, strict, onMore });
   try {
-    for await (const entry of walkFiles(source)) {
-      if (options.include && !options.include(entry.name)) continue;
-      await addEntry(zip, entry, failed.signal);
-      files += entry.stats.isDirectory() ? 0 : 1;
-      bytes += entry.stats.isDirectory() ? 0 : entry.stats.size;
+    for await (const file of walkFiles(source, { include, openUp, strict, notes, signal })) {
+      await entries.add(file);
     }
-    await zip.finalize();
+    await zip.finish();
   } catch (cause) {
-    // The first fault counts: the sink's, where it was what stopped us.
-    const first = failed.signal.aborted ? failed.signal.reason : cause;
-    zip.destroy();
-    await written.catch(() => {});
-    throw first;
+    throw await zip.abandon(cause);
   }
-  await written;
-  return { files, bytes };
+  return { files: entries.files, bytes: entries.bytes, notes: notes.list() };
 }
 
 /**
  * Packs the files under `source` into the zip archive `archive`. The archive appears under its name when it is
- * whole; before that, and after a failure, there is none.
+ * whole, and on the disk for good; before that, and after a failure, there is none.
  */
 export async function packDirectory(
   source: string,
@@ -94,11 +67,27 @@ export async function packDirectory(
 ): Promise<Packed> {
   const partial = `${archive}.partial`;
   try {
-    const packed = await packTo(createWriteStream(partial), source, options);
+    await clearPartial(partial);
+    await clearDirectory(archive);
+    const file = await open(partial, partialFlags, partialMode);
+    const packed = await packTo(file.createWriteStream(), source, options);
+    await syncFile(partial);
     await rename(partial, archive);
+    syncDirectory(path.dirname(archive));
     return packed;
   } catch (cause) {
-    await rm(partial, { force: true });
+    await clearPartial(partial);
     throw cause;
   }
+}
+
+/** Removes a partial archive, and whatever else has its name: the name is ours alone. A link is not followed. */
+async function clearPartial(partial: string): Promise<void> {
+  await rm(partial, { force: true, recursive: true });
+}
+
+/** Removes a directory that was planted under the archive's name, which nothing else can take the place of. */
+async function clearDirectory(archive: string): Promise<void> {
+  const stats = await lstat(archive).catch(() => null);
+  if (stats?.isDirectory()) await rm(archive, { recursive: true });
 }

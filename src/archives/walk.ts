@@ -1,46 +1,180 @@
 import type { Stats } from 'node:fs';
-import { readdir, realpath, stat } from 'node:fs/promises';
-import path from 'node:path';
+import type { FileHandle } from 'node:fs/promises';
+import { quoteName } from '../contract/quote.js';
+import { errorCode, faultWithoutPath } from '../files/error-code.js';
+import { MemberNames } from './member-names.js';
+import type { Notes } from './notes.js';
+import { type Item, OpenedDirectory } from './opened-directory.js';
+import { isShortage } from './patiently.js';
+
+export interface WalkOptions {
+  /** Which files are wanted, by their names in the archive. */
+  readonly include: (name: string) => boolean;
+  /** Whether what this user owns and may not read is made readable. */
+  readonly openUp: boolean;
+  /** Whether what cannot be read ends the walk; it is noted and passed over otherwise. */
+  readonly strict: boolean;
+  readonly notes: Notes;
+  readonly signal?: AbortSignal | undefined;
+}
 
 export interface WalkedFile {
-  /** Relative to the root, with forward slashes. */
+  /** As the archive has it: relative to the root, with forward slashes. A directory's ends with one. */
   readonly name: string;
-  readonly path: string;
   readonly stats: Stats;
+  /** Open until the next file is asked for; null for an empty directory. */
+  readonly file: FileHandle | null;
 }
+
+/** Entries of a directory that are sorted, and held, at once. */
+const sortedEntries = 10_000;
+
+/** Directories that lie in each other: each costs an open of all above it. */
+const deepest = 256;
+
+/** A directory that is still to be walked. It shares what lies above it with those beside it: there may be many. */
+interface Pending {
+  readonly parent: Pending | null;
+  readonly depth: number;
+  readonly key: string;
+  /** What the archive calls it, with a slash behind. */
+  readonly name: string;
+}
+
+const top: Pending = { parent: null, depth: 0, key: '', name: '' };
+
+/** The directories from the root to this one, without the root. */
+function pathTo(directory: Pending): Pending[] {
+  const found: Pending[] = [];
+  for (let at = directory; at.parent; at = at.parent) found.push(at);
+  return found.reverse();
+}
+
+const inOrder = (items: Item[]): Item[] => items.sort((a, b) => (a.key < b.key ? -1 : 1));
 
 /**
- * The regular files and empty directories under `root`, in name order. A symbolic link counts as the file that
- * it leads to while that lies under `root`; one that leaves it, leads to a directory or leads nowhere is passed
- * over, and so is what is neither file nor directory (a FIFO would block whoever reads it).
+ * The regular files and empty directories under `root`: a directory's files in the order of their names, then what
+ * lies in its directories. A symbolic link counts as the file that it leads to while that lies under `root`. Whatever
+ * else there is (links that leave it, FIFOs, what cannot be read) is noted and passed over. No path is looked up
+ * twice and no link is followed, so that what a job has planted, or swaps meanwhile, leads nowhere else.
+ * @throws the system's error where `root` is not a directory that can be read
  */
-export async function* walkFiles(root: string): AsyncGenerator<WalkedFile> {
-  const top = await realpath(root);
-  yield* walkDirectory(top, top, '');
+export async function* walkFiles(root: string, options: WalkOptions): AsyncGenerator<WalkedFile> {
+  await using opened = await OpenedDirectory.open(root, options);
+  const walk = new Walk(opened, options);
+  const pending = [top];
+  for (let next = pending.pop(); next; next = pending.pop()) yield* walk.directory(next, pending);
 }
 
-async function* walkDirectory(top: string, directory: string, prefix: string): AsyncGenerator<WalkedFile> {
-  const entries = await readdir(directory, { withFileTypes: true });
-  entries.sort((a, b) => (a.name < b.name ? -1 : 1));
-  for (const entry of entries) {
-    const full = path.join(directory, entry.name);
-    const name = prefix + entry.name;
-    if (entry.isDirectory()) {
-      yield* walkDirectory(top, full, `${name}/`);
-    } else if (entry.isFile() || (entry.isSymbolicLink() && (await leadsInside(top, full)))) {
-      const stats = await stat(full);
-      if (stats.isFile()) yield { name, path: full, stats };
+class Walk {
+  constructor(
+    private readonly root: OpenedDirectory,
+    private readonly options: WalkOptions,
+  ) {}
+
+  /** The files of one directory; its directories are added to those that are still to be walked. */
+  async *directory(parent: Pending, pending: Pending[]): AsyncGenerator<WalkedFile> {
+    const way = pathTo(parent);
+    const keys = way.map(({ key }) => key);
+    const prefix = way.map(({ name }) => name).join('');
+    const opened = await this.#tried(prefix, () => this.root.descend(keys));
+    if (!opened) return;
+    await using directory = opened;
+    const names = new MemberNames(directory, prefix, this.options.notes);
+    const below: string[] = [];
+    let isEmpty = true;
+    for await (const batch of this.#batches(directory, prefix)) {
+      isEmpty = false;
+      for (const item of batch) {
+        if (item.type === 'directory') below.push(item.key);
+        else yield* this.#file(directory, item, names);
+      }
+    }
+    if (isEmpty && prefix !== '' && this.options.include(prefix)) {
+      yield { name: prefix, stats: await directory.handle.stat(), file: null };
+    }
+    // The one that is walked next is the last.
+    for (const key of below.reverse()) {
+      const name = `${names.of(key)}/`;
+      const depth = parent.depth + 1;
+      if (depth <= deepest) pending.push({ parent, depth, key, name });
+      else this.#pass(prefix + name, `lies more than ${deepest} directories deep`);
     }
   }
-  if (entries.length === 0 && prefix !== '') {
-    yield { name: prefix, path: directory, stats: await stat(directory) };
-  }
-}
 
-async function leadsInside(top: string, link: string): Promise<boolean> {
-  try {
-    return (await realpath(link)).startsWith(top + path.sep);
-  } catch {
-    return false;
+  /** Entries of a directory, so many at a time: one of millions must not be held whole. */
+  async *#batches(directory: OpenedDirectory, prefix: string): AsyncGenerator<Item[]> {
+    let batch: Item[] = [];
+    try {
+      for await (const item of directory.items()) {
+        batch.push(item);
+        if (batch.length < sortedEntries) continue;
+        yield inOrder(batch);
+        batch = [];
+      }
+    } catch (cause) {
+      this.#unreadable(prefix, cause);
+    }
+    if (batch.length > 0) yield inOrder(batch);
+  }
+
+  async *#file(
+    directory: OpenedDirectory,
+    { key, type }: Item,
+    names: MemberNames,
+  ): AsyncGenerator<WalkedFile> {
+    const name = names.prefix + names.of(key);
+    if (!this.options.include(name)) return;
+    if (type === 'other') {
+      this.#pass(name, 'is neither a file nor a directory');
+      return;
+    }
+    const opened = await this.#tried(name, () =>
+      type === 'link' ? this.#target(directory, key) : directory.openFile(key),
+    );
+    if (opened === undefined) return;
+    if (opened === null) {
+      this.#pass(name, 'is a link that leads to no file of this directory');
+      return;
+    }
+    try {
+      const stats = await opened.stat();
+      if (stats.isFile()) yield { name, stats, file: opened };
+      else this.#pass(name, type === 'link' ? 'is a link that leads to no file' : 'is no longer a file');
+    } finally {
+      await opened.close();
+    }
+  }
+
+  /** Opens what a link leads to; null where that is not below the root. */
+  async #target(directory: OpenedDirectory, key: string): Promise<FileHandle | null> {
+    const place = await directory.resolve(key, this.root);
+    const file = place?.pop();
+    if (!place || file === undefined) return null;
+    await using parent = await this.root.descend(place);
+    return await parent.openFile(file);
+  }
+
+  /** Undefined where it cannot be opened, which is noted. */
+  async #tried<T>(name: string, open: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await open();
+    } catch (cause) {
+      // The root has no name; without it there is nothing to pack.
+      if (name === '') throw cause;
+      this.#unreadable(name, cause);
+      return undefined;
+    }
+  }
+
+  #unreadable(name: string, cause: unknown): void {
+    const { strict, include } = this.options;
+    // Of a directory that is not wanted nothing is missed.
+    if ((strict && include(name)) || isShortage(cause) || errorCode(cause) === 'ABORT_ERR') throw cause;
+    this.#pass(name === '' ? '.' : name, `cannot be read: ${faultWithoutPath(cause)}`);
+  }
+
+  #pass(name: string, why: string): void {
+    this.options.notes.add(`${quoteName(name)} ${why}, and was left out`);
   }
 }

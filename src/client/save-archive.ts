@@ -25,6 +25,8 @@ export interface SavedArchive {
   readonly files: number;
   /** Bytes of the extracted files. */
   readonly bytes: number;
+  /** What of the archive was renamed or left out, one sentence each. */
+  readonly notes: readonly string[];
 }
 
 export interface SaveOptions {
@@ -107,7 +109,8 @@ async function fetchArchive(
 }
 
 /**
- * Downloads a zip to `archive` and extracts it beside itself, names checked, as far as the disk can hold it.
+ * Downloads a zip to `archive` and extracts it beside itself, names checked, as far as the disk can hold it. What could
+ * not keep its name is told to the reporter.
  * @param request sends the request with these headers more
  * @throws WriteError where the disk does not take it; ArchiveError for an archive that must not be extracted
  */
@@ -127,6 +130,7 @@ export async function saveArchive(
     extractArchive(target, output, {
       maxBytes,
       maxEntries,
+      lenient: true,
       reserved: [path.basename(target)],
       onProgress: (bytes, total) => options.reporter.progress('Extracting', bytes, total),
       ...(connection.signal ? { signal: connection.signal } : {}),
@@ -134,5 +138,6 @@ export async function saveArchive(
   ).catch((cause: unknown) => {
     throw cause instanceof ArchiveError ? unextracted(target, cause) : cause;
   });
+  for (const note of extracted.notes) options.reporter.note(note);
   return { archive: target, output, ...extracted };
 }

@@ -1,7 +1,8 @@
-import { stat } from 'node:fs/promises';
+import { realpath, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { groupsField } from '../contract/fields.js';
+import { quoteName } from '../contract/quote.js';
 import { errorCode, isDiskFull } from '../files/error-code.js';
 import { UsageError } from './errors.js';
 import { quotePath } from './excerpt.js';
@@ -39,11 +40,14 @@ async function pack(
   // Loaded where a directory travels: most commands send files.
   const { packDirectory } = await import('../archives/pack.js');
   try {
-    await packDirectory(source, archive, {
+    // A volume that is not whole must not be computed on.
+    const { notes } = await packDirectory(await realpath(source), archive, {
       include,
+      strict: true,
       onProgress: (bytes) => packing.reporter.progress('Packing', bytes, 0),
       ...(packing.signal ? { signal: packing.signal } : {}),
     });
+    for (const note of notes) packing.reporter.note(`${quoteName(source)}: ${note}`);
   } catch (cause) {
     throw isDiskFull(cause) || errorCode(cause) === 'EFBIG'
       ? new WriteError(archive, cause, noRoomHere)

@@ -40,20 +40,26 @@ const run = promisify(execFile);
 /** From so many names on, one `sync` of the file system is faster than a sync of each (2000 files: 24 ms, 300 ms). */
 const manyNames = 16;
 
+/** Whether a tree has many names, or names that cannot be looked at one by one. */
 async function hasManyNames(directory: string): Promise<boolean> {
   let names = 0;
-  for await (const _ of await opendir(directory, { recursive: true })) {
-    names += 1;
-    if (names > manyNames) return true;
+  try {
+    for await (const _ of await opendir(directory, { recursive: true })) {
+      names += 1;
+      if (names > manyNames) return true;
+    }
+    return false;
+  } catch (cause) {
+    if (errorCode(cause) !== 'EACCES') throw cause;
+    return true;
   }
-  return false;
 }
 
 /** Syncs each file and directory of a tree. What has gone, or is neither, is passed over. */
 async function syncEach(directory: string): Promise<void> {
   for (const entry of await readdir(directory, { withFileTypes: true })) {
     const each = path.join(directory, entry.name);
-    if (entry.isDirectory()) await syncEach(each);
+    if (entry.isDirectory()) await syncEach(each).catch(ignoreGone);
     else if (entry.isFile()) await syncFile(each).catch(ignoreGone);
   }
   syncDirectory(directory);
@@ -72,12 +78,13 @@ export async function syncTree(directory: string): Promise<void> {
   if (await hasManyNames(directory)) {
     try {
       // Of the whole file system: other writers' bytes may be waited for as well.
-      await run('sync', ['--file-system', '--', directory]);
+      // By its parent: what its owner may not read cannot be named to be synced.
+      await run('sync', ['--file-system', '--', path.dirname(directory)]);
       return;
     } catch (cause) {
       // Not every system has the program, or this option of it. A disk that fails does so below once more.
       if (!['ENOENT', '1'].includes(errorCode(cause))) throw cause;
     }
   }
-  await syncEach(directory);
+  await syncEach(directory).catch(ignoreGone);
 }

@@ -90,6 +90,8 @@ async function serveFrom(
   const gpus = new GpuInventory(process.env.CUDA_VISIBLE_DEVICES);
   const idsOf = () => gpus.current?.map(({ id }) => id) ?? null;
   const net = new LastNet(report);
+  // Much of what a start waits for does not keep the process: without this it would end in the middle.
+  const starting = setInterval(() => {}, 60_000);
   try {
     await gpus.start();
     const scheduler = new Scheduler(idsOf(), settings.cpuSlots);
@@ -126,6 +128,7 @@ async function serveFrom(
     await listen(server, settings);
     // Only now, as a server that cannot listen must leave the jobs alone; no request is handled in between.
     jobs.resume();
+    clearInterval(starting);
     const { address, port, family } = server.address() as AddressInfo;
     return {
       url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`,
@@ -148,6 +151,7 @@ async function serveFrom(
       },
     };
   } catch (cause) {
+    clearInterval(starting);
     gpus.close();
     net.remove();
     unlock();

@@ -38,8 +38,9 @@ describe('packing a directory', () => {
     expect(packed.files).toBe(7);
     const extracted = await extractArchive(archive, path.join(root.path, 'copy'), limits);
     expect(extracted).toEqual(packed);
+    expect(packed.notes).toEqual([]);
     execFileSync('diff', ['-r', source, path.join(root.path, 'copy')]);
-    expect(await names(archive)).toEqual(Object.keys(files).sort());
+    expect((await names(archive)).sort()).toEqual(Object.keys(files).sort());
     expect(readdirSync(root.path).sort()).toEqual(['copy', 'result.zip', 'source']);
   });
 
@@ -83,18 +84,24 @@ describe('packing a directory', () => {
     }
     execFileSync('mkfifo', [path.join(source, 'fifo')]);
     const archive = path.join(root.path, 'a.zip');
-    await packDirectory(source, archive);
-    expect(await names(archive)).toEqual(['a.txt', 'd/b.txt', 'to-a']);
+    const { notes } = await packDirectory(source, archive);
+    expect(await names(archive)).toEqual(['a.txt', 'to-a', 'd/b.txt']);
+    expect(notes).toHaveLength(7);
   });
 
   test('packs an empty directory into an archive that is one', async () => {
     await using root = await temporary();
     mkdirSync(path.join(root.path, 'source'));
     const archive = path.join(root.path, 'a.zip');
-    expect(await packDirectory(path.join(root.path, 'source'), archive)).toEqual({ files: 0, bytes: 0 });
+    expect(await packDirectory(path.join(root.path, 'source'), archive)).toEqual({
+      files: 0,
+      bytes: 0,
+      notes: [],
+    });
     expect(await extractArchive(archive, path.join(root.path, 'copy'), limits)).toEqual({
       files: 0,
       bytes: 0,
+      notes: [],
     });
   });
 

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { Packer } from '../../src/archives/packer.js';
@@ -44,4 +45,27 @@ test('one that is given up half-way leaves nothing, and its turn to the next', a
   const ended = await Promise.allSettled(orders);
   expect(ended.map(({ status }) => status)).toEqual([...Array(4).fill('rejected'), 'fulfilled']);
   expect(readdirSync(archives)).toEqual(['4.zip']);
+});
+
+test('small results do not wait behind giant ones', async () => {
+  await using root = await temporary();
+  const giant = path.join(root.path, 'giant');
+  const small = path.join(root.path, 'small');
+  await plant(root.path, { 'giant/': '', 'small/a': 'a' });
+  // A file of zeros that takes no room, and minutes to pack.
+  await open(path.join(giant, 'zeros.raw'), 'w').then(async (file) => {
+    await file.truncate(64 * 1024 ** 3);
+    await file.close();
+  });
+  const packer = new Packer();
+  const stop = new AbortController();
+  const giants = Array.from({ length: 6 }, (_, index) =>
+    packer.pack(giant, path.join(root.path, `giant-${index}.zip`), stop.signal),
+  );
+  const ended = Promise.allSettled(giants);
+  const { files } = await packer.pack(small, path.join(root.path, 'small.zip'), new AbortController().signal);
+  expect(files).toBe(1);
+  stop.abort();
+  expect((await ended).map(({ status }) => status)).toEqual(Array(6).fill('rejected'));
+  expect(readdirSync(root.path).sort()).toEqual(['giant', 'small', 'small.zip']);
 });

@@ -30,7 +30,7 @@ async function fetchResult(handlers: Handler[], wait = 30) {
   );
   const names = (await readdir(output, { recursive: true })).sort();
   const mask = await readFile(path.join(output, 'Predictions', 'a.nii'), 'utf8').catch(() => null);
-  return { result, names, mask, output, requests: server.received.length };
+  return { result, names, mask, output, notes: reporter.notes, requests: server.received.length };
 }
 
 describe('a result', () => {
@@ -39,7 +39,22 @@ describe('a result', () => {
     expect(requests).toBe(3);
     expect(mask).toBe('mask');
     expect(names).toEqual(['Predictions', path.join('Predictions', 'a.nii'), 'result.zip']);
-    expect(result).toEqual({ archive: path.join(output, 'result.zip'), output, files: 1, bytes: 4 });
+    expect(result).toEqual({
+      archive: path.join(output, 'result.zip'),
+      output,
+      files: 1,
+      bytes: 4,
+      notes: [],
+    });
+  });
+
+  test('that holds names which cannot be had is extracted under others, and says so', async () => {
+    const bytes = await zipOf({ 'result.zip': 'of the app', 'aux.nii.gz': 'mask' });
+    const { result, names, notes } = await fetchResult([send(bytes)]);
+    expect(names).toEqual(['aux.nii.gz', 'result.zip', 'result_1.zip']);
+    const told = ["'result.zip' was extracted as 'result_1.zip': its own name cannot be used here"];
+    expect(result).toMatchObject({ files: 2, notes: told });
+    expect(notes).toEqual(told);
   });
 
   test('that does not come in time ends with exit code 3', async () => {

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, symlinkSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -106,5 +106,20 @@ describe('staging', () => {
         name,
       );
     }
+  });
+
+  test('follows a link that is the directory itself, and tells of one that leads out of it', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'data/a.nii': 'a', outside: '' });
+    symlinkSync('data', path.join(directory.path, 'link'));
+    symlinkSync('../outside', path.join(directory.path, 'data', 'b.nii'));
+    const archive = { field: fieldOf('fine_tune', 'dataset'), path: path.join(directory.path, 'link') };
+    const reporter = memoryReporter();
+    const staged = await stage(submission('fine_tune', { archive }), reporter, undefined);
+    const copy = path.join(directory.path, 'copy');
+    await extractArchive(staged.parts[0]?.path ?? '', copy, bounds);
+    expect(await readdir(copy)).toEqual(['a.nii']);
+    expect(reporter.notes).toEqual([expect.stringContaining("'b.nii' is a link that leads to no file")]);
+    await staged.remove();
   });
 });

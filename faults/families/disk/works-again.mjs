@@ -1,5 +1,4 @@
 import { ended, file, json, kill, listJobs, steps, submit } from '../../support/api.mjs';
-import { until } from '../../support/until.mjs';
 
 /** What an error that is the disk's fault must say. */
 export const tellsOfTheDisk = /disk|ENOSPC|no space/i;
@@ -12,17 +11,6 @@ export async function worksAgain(context, server, after) {
     const form = { inputs: file('scan.nii'), options: steps({ do: 'quick' }) };
     const view = await ended(server, await submit(server, 'rogue', 'infer', form));
     context.check(view.status === 'done', `A job after ${after} ended as ${view.status}: ${view.error}`);
-  });
-}
-
-/** A job that filled the disk ends by itself, says why, and gives back what it took. */
-export async function endsWithRoom(context, server, disk, id, what, isFree = 16) {
-  await context.attempt(`A job under ${what}`, async () => {
-    const view = await ended(server, id, 30_000);
-    context.check(view.status === 'error', `A job under ${what} ended as ${view.status}`);
-    const reason = `A job under ${what} says '${view.error}', no word of the disk`;
-    context.check(tellsOfTheDisk.test(view.error ?? ''), reason);
-    await until(`there is room after ${what}`, () => disk.free >= isFree * 2 ** 20, 10_000);
   });
 }
 

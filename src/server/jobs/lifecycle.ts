@@ -192,7 +192,8 @@ export class Lifecycle {
     const { job } = this;
     const { output, result } = job.directory;
     try {
-      const { files, bytes } = await this.deps.packer.pack(output, result, this.#packing.signal);
+      const { files, bytes, notes } = await this.deps.packer.pack(output, result, this.#packing.signal);
+      for (const note of notes) job.log(`Result: ${note}`);
       job.log(`Result: ${files} ${files === 1 ? 'file' : 'files'}, ${formatBytes(bytes)}`);
     } catch (cause) {
       if (!isDiskFull(cause)) throw cause;

@@ -1,3 +1,4 @@
+import { realpath } from 'node:fs/promises';
 import { PassThrough } from 'node:stream';
 import type { RouterContext } from '@koa/router';
 import type { AppList } from '../../contract/app-manifest.js';
@@ -35,7 +36,7 @@ export const sendAppConfig = (catalog: AppCatalog, report: Report) => async (ctx
   const { packTo } = await import('../../archives/pack.js');
   const body = new PassThrough();
   ctx.body = body;
-  packTo(body, app.directory, { include: isConfig }).catch((cause) => {
+  packTo(body, await realpath(app.directory), { include: isConfig }).catch((cause) => {
     // A client that left is no fault.
     if (!ctx.res.destroyed) report(`The configuration of ${app.id} could not be sent`, cause);
     body.destroy();

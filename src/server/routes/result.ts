@@ -84,7 +84,7 @@ async function sendUnpacked(ctx: RouterContext, job: Job, report: Report): Promi
   }
   // Loaded when it is asked for, to keep the start fast.
   const { packTo } = await import('../../archives/pack.js');
-  await packTo(ctx.res, output).catch((cause) => {
+  await packTo(ctx.res, output, { openUp: true }).catch((cause) => {
     // A normal end would look like the end of the archive.
     ctx.res.destroy();
     if (!ctx.req.socket.destroyed) report(`The result of job ${job.id} could not be sent`, cause);

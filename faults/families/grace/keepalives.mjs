@@ -1,0 +1,38 @@
+import { file, kill, steps, submit } from '../../support/api.mjs';
+import { Connection } from '../../support/connection.mjs';
+import { head } from '../../support/multipart.mjs';
+import { apps, Server } from '../../support/server.mjs';
+import { Shim } from '../../support/shim.mjs';
+import { until } from '../../support/until.mjs';
+
+/** A reader of a silent log is kept alive, whatever the wall clock does. */
+export async function keepalivesGoOn(context, seconds) {
+  context.count('a jump of the clock under a log stream');
+  const shim = Shim.build(context);
+  const server = await new Server(context, {
+    apps: [apps.rogue],
+    environment: shim.environment,
+    flags: ['--keepalive', '1'],
+  }).start();
+  try {
+    const id = await submit(server, 'rogue', 'infer', {
+      inputs: file('scan.nii'),
+      options: steps({ do: 'sleep' }),
+    });
+    const connection = await Connection.open(server.url);
+    await connection.write(head('GET', `/jobs/${id}/logs`));
+    const keepalives = () => connection.received.toString('latin1').split(': keepalive').length - 1;
+    await until('a first keep-alive comes', () => keepalives() >= 1, 15_000);
+    shim.setClock(seconds);
+    const before = keepalives();
+    await until('keep-alives go on', () => keepalives() >= before + 2, 8000).catch(() =>
+      context.violation(
+        `After a jump of the clock by ${seconds} s a silent log stream gets no keep-alive in 8 s`,
+      ),
+    );
+    connection.close();
+    await kill(server, id);
+  } finally {
+    await server.close();
+  }
+}

@@ -1,0 +1,74 @@
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+/** Which changes of names a power cut leaves besides the certain ones: nothing, all, or what chance has it. */
+const names = {
+  'no name that was not synced': () => () => false,
+  'every name': () => () => true,
+  'names by chance': (random) => () => random.chance(0.5),
+  // As a journal does: every change up to some moment, and none after it. No certain one is after it.
+  'names up to a moment': (random, steps) => {
+    const last = steps.findLastIndex(({ isDurable }) => isDurable);
+    const moment = random.integer(last, steps.length);
+    return (at) => at <= moment;
+  },
+};
+
+/** What is left of a file's content that was not synced. */
+const contents = {
+  'old contents': ({ durable }) => durable ?? Buffer.alloc(0),
+  'empty files': ({ durable, data }) =>
+    durable === null || durable.length > data.length ? Buffer.alloc(0) : durable,
+  'torn contents': ({ durable, data }, random) => {
+    const least = Math.min(durable?.length ?? 0, data.length);
+    return data.subarray(0, random.integer(least, data.length));
+  },
+  'zeros in contents': ({ durable, data }) => {
+    const left = Buffer.alloc(data.length);
+    durable?.copy(left, 0, 0, Math.min(durable.length, data.length));
+    return left;
+  },
+  'every content': ({ data }) => data,
+};
+
+/** One of the states that the disk may be in: a tree of names with contents, and a text that says which state. */
+export function survivors(model, random) {
+  const [which, choose] = random.pick(Object.entries(names));
+  const [what, content] = random.pick(Object.entries(contents));
+  const isLeft = choose(random, model.steps);
+  const tree = new Map([[model.root, new Map()]]);
+  const entriesOf = (directory) => {
+    if (!tree.has(directory)) tree.set(directory, new Map());
+    return tree.get(directory);
+  };
+  for (const [at, { changes, isDurable }] of model.steps.entries()) {
+    if (!isDurable && !isLeft(at)) continue;
+    for (const [directory, name, node] of changes) {
+      if (node === null) entriesOf(directory).delete(name);
+      else entriesOf(directory).set(name, node);
+    }
+  }
+  const contentOf = (node) => (node.data === node.durable ? node.data : content(node, random));
+  return { what: `${which}, ${what}`, tree, root: model.root, contentOf };
+}
+
+/**
+ * Writes a state to a directory. `changed` are texts in names and contents and what they become: the path that the
+ * tree had, and the ids of its jobs.
+ */
+export function materialise({ tree, root, contentOf }, directory, changed) {
+  const change = (text) => changed.reduce((left, [from, to]) => left.replaceAll(from, to), text);
+  const write = (node, at) => {
+    mkdirSync(at, { mode: 0o700 });
+    for (const [name, child] of tree.get(node) ?? []) {
+      const file = path.join(at, change(name));
+      if (child.kind === 'directory') write(child, file);
+      else if (child.kind === 'link') symlinkSync(child.target, file);
+      else {
+        const text = change(contentOf(child).toString('latin1'));
+        writeFileSync(file, text, { encoding: 'latin1', mode: 0o600 });
+      }
+    }
+  };
+  write(root, directory);
+}

@@ -1,0 +1,58 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, closeSync, openSync, writeFileSync, writeSync } from 'node:fs';
+import { constants } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const source = fileURLToPath(new URL('shim.c', import.meta.url));
+
+/** Moves the wall clock of one server, and fails its openings of chosen files (see `shim.c`). */
+export class Shim {
+  #file;
+
+  constructor(library, file) {
+    this.#file = file;
+    this.environment = { LD_PRELOAD: library, FAULT_CONTROL: file };
+  }
+
+  /** @returns null where there is no C compiler, or no preloading (another system than Linux) */
+  static build(context) {
+    if (process.platform !== 'linux') return null;
+    const library = path.join(context.scratch, `shim-${context.serial()}.so`);
+    try {
+      execFileSync('gcc', ['-shared', '-fPIC', '-O1', '-o', library, source, '-ldl'], { stdio: 'ignore' });
+    } catch {
+      return null;
+    }
+    const file = `${library}.control`;
+    writeFileSync(file, Buffer.alloc(256));
+    chmodSync(file, 0o666);
+    return new Shim(library, file);
+  }
+
+  /** Seconds by which the wall clock is off from now on. */
+  setClock(seconds) {
+    const bytes = Buffer.alloc(8);
+    bytes.writeBigInt64LE(BigInt(seconds));
+    this.#write(bytes, 0);
+  }
+
+  /** Openings of paths that contain `text` fail with `error` so many times (-1: always). */
+  failOpening(text, error, count = -1) {
+    const bytes = Buffer.alloc(248);
+    bytes.writeInt32LE(constants.errno[error], 0);
+    bytes.writeInt32LE(count, 4);
+    bytes.write(text, 8, 239);
+    this.#write(bytes, 8);
+  }
+
+  failNothing() {
+    this.#write(Buffer.alloc(248), 8);
+  }
+
+  #write(bytes, at) {
+    const fd = openSync(this.#file, 'r+');
+    writeSync(fd, bytes, 0, bytes.length, at);
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,65 @@
+import { once } from 'node:events';
+import type { Stats } from 'node:fs';
+import { Readable, type Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { ZipArchive } from 'archiver';
+import { type EntryHeader, ZipEngine } from './zip-engine.js';
+
+/** Bytes that may be on their way at once. */
+const bufferSize = 1 << 20;
+
+const permissions = 0o777;
+
+/** Writes a zip archive to a sink, entry by entry; none is begun before the sink has taken most of the last. */
+export class ZipWriter {
+  readonly #zip = new ZipArchive({ zlib: { level: 1 }, highWaterMark: bufferSize });
+  readonly #failed = new AbortController();
+  readonly #engine = new ZipEngine(this.#zip, this.#failed.signal);
+  readonly #written: Promise<void>;
+
+  constructor(sink: Writable, signal: AbortSignal | undefined) {
+    this.#zip.on('warning', (warning) => this.#zip.destroy(warning));
+    this.#written = pipeline(this.#zip, sink, signal ? { signal } : {});
+    this.#written.catch((cause) => this.#failed.abort(cause));
+  }
+
+  /** Adds a file that is in memory, or a directory, which has no bytes and a name that ends with a slash. */
+  async addBytes(header: EntryHeader, stats: Stats, bytes: Buffer): Promise<void> {
+    await this.#add(header, stats, bytes, true);
+  }
+
+  /** Adds a file while it is read. The source must not fail: half of the entry is written by then. */
+  async addStream(name: string, stats: Stats, source: AsyncIterable<Buffer>, store: boolean): Promise<void> {
+    const content = Readable.from(source, { objectMode: false, highWaterMark: bufferSize });
+    content.on('error', (cause) => this.#zip.destroy(cause));
+    try {
+      await this.#add({ name }, stats, content, store);
+    } finally {
+      content.destroy();
+      if (!content.closed) await once(content, 'close');
+    }
+  }
+
+  /** Writes the archive's end; resolves when the sink has it all. */
+  async finish(): Promise<void> {
+    await Promise.race([this.#zip.finalize(), this.#written]);
+    await this.#written;
+  }
+
+  /** Gives the archive up. Returns what was wrong first: the sink, or what came to `cause`. */
+  async abandon(cause: unknown): Promise<unknown> {
+    const first = this.#failed.signal.aborted ? this.#failed.signal.reason : cause;
+    this.#zip.destroy();
+    await this.#written.catch(() => {});
+    return first;
+  }
+
+  async #add(header: EntryHeader, stats: Stats, source: Buffer | Readable, store: boolean): Promise<void> {
+    this.#engine.expect(header);
+    const added = once(this.#zip, 'entry', { signal: this.#failed.signal });
+    const name = header.name.endsWith('/') ? 'directory/' : 'file';
+    this.#zip.append(source, { name, date: stats.mtime, mode: stats.mode & permissions, store });
+    await added;
+    await this.#engine.drained();
+  }
+}
