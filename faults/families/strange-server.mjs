@@ -8,7 +8,7 @@ import { fullDisks } from './strange-server/full-disk.mjs';
 import { runClient } from './strange-server/run-client.mjs';
 import { StrangeServer } from './strange-server/server.mjs';
 
-const casesInTenRounds = 90;
+const casesInTenRounds = 60;
 const atOnce = 3;
 const memoryBound = 400 * 2 ** 20;
 const documented = [1, 2, 3, 4, 5, 6, 130];

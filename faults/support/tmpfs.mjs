@@ -57,8 +57,8 @@ export class SmallDisk {
 
   unmount() {
     if (!this.#isMounted) return;
-    this.#isMounted = false;
     execFileSync('umount', [this.directory], { stdio: 'ignore' });
+    this.#isMounted = false;
     mounted.delete(this.directory);
     rmdirSync(this.directory);
   }

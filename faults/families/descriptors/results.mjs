@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { ended, file, job, request, steps, submit } from '../../support/api.mjs';
-import { memoryOf } from '../../support/processes.mjs';
+import { isRunning, memoryOf } from '../../support/processes.mjs';
 import { apps, Server } from '../../support/server.mjs';
 import { SmallDisk } from '../../support/tmpfs.mjs';
 import { until } from '../../support/until.mjs';
@@ -31,10 +31,32 @@ async function watched(server, id) {
   }
 }
 
+/** Unmounts it, once nothing that runs has a file open there. */
+const takeAway = (disk) =>
+  until(
+    'the disk can be taken away',
+    () => {
+      try {
+        disk.unmount();
+        return true;
+      } catch {
+        return false;
+      }
+    },
+    10_000,
+  ).catch(() => {});
+
 export const results = {
   /** Packed, and packed again by the server after: each with bounded memory, and not for ever. */
   async 'a result of 70,000 files'(context) {
-    const server = await new Server(context, { apps: [apps.rogue], flags: ['--cpu-slots', '8'] }).start();
+    // In memory where that can be had: what is measured is the packer, not the disk.
+    const disk = SmallDisk.mount(context, 'size=512m');
+    const place = disk === null ? {} : { dataDirectory: disk.data };
+    const server = await new Server(context, {
+      ...place,
+      apps: [apps.rogue],
+      flags: ['--cpu-slots', '8'],
+    }).start();
     const check = (what, { view, most }) => {
       context.highest('memory of packing 70,000 files', most, 'bytes');
       context.check(view.status === 'done', `A result of 70,000 files became ${view.status}: ${view.error}`);
@@ -50,6 +72,7 @@ export const results = {
       check('after a restart', await watched(server, id));
     } finally {
       await server.close();
+      if (disk !== null) await takeAway(disk);
     }
   },
   /** Four that take hours to pack, and a small one behind them. */
@@ -82,19 +105,8 @@ export const results = {
       await request(server, '/health', { limit: 5000 });
     } finally {
       await server.kill();
-      for (const { pid } of server.processes()) process.kill(pid, 'SIGKILL');
-      await until(
-        'the disk can be taken away',
-        () => {
-          try {
-            disk.unmount();
-            return true;
-          } catch {
-            return false;
-          }
-        },
-        10_000,
-      ).catch(() => {});
+      for (const { pid } of server.processes()) if (isRunning(pid)) process.kill(pid, 'SIGKILL');
+      await takeAway(disk);
     }
   },
 };

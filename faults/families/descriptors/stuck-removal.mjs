@@ -12,7 +12,7 @@ const places = 2;
 const body = multipart([filePart('inputs', 'scan.nii', 'v'.repeat(200_000))]);
 
 /** Begins an upload, and mounts something in its directory: that cannot be removed while it is there. */
-async function beginStuck(server, mounts) {
+async function beginStuck(server) {
   const connection = await Connection.open(server.url);
   const before = new Set(server.jobDirectories());
   const headers = [`Content-Type: ${multipartType}`, `Content-Length: ${body.length}`];
@@ -26,7 +26,6 @@ async function beginStuck(server, mounts) {
   const held = path.join(existsSync(incoming) ? incoming : server.jobDirectory(id), 'held');
   mkdirSync(held);
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', held], { stdio: 'ignore' });
-  mounts.push(held);
   return connection;
 }
 
@@ -36,6 +35,13 @@ const mountedBelow = (directory) =>
     .split('\n')
     .map((line) => line.split(' ')[1] ?? '')
     .filter((target) => target.startsWith(`${directory}/`));
+
+/** Takes away what was mounted, wherever it is now. */
+function unmountAll(server) {
+  for (const each of mountedBelow(server.dataDirectory)) {
+    execFileSync('umount', ['--lazy', each], { stdio: 'ignore' });
+  }
+}
 
 /** As many jobs as the server takes come in, though what was broken off still lies there. */
 async function freePlaces(context, server) {
@@ -54,10 +60,12 @@ export async function stuckRemoval(context) {
   const server = await new Server(context, {
     flags: ['--max-jobs', String(places), '--cpu-slots', '1'],
   }).start();
-  const mounts = [];
+  // A harness that is broken off leaves none behind.
+  const atExit = () => unmountAll(server);
+  process.once('exit', atExit);
   try {
     for (let count = 0; count < places; count += 1) {
-      const connection = await beginStuck(server, mounts).catch(() => null);
+      const connection = await beginStuck(server).catch(() => null);
       if (connection === null) {
         context.note('Mounting is not allowed here: no removal was made to fail');
         return;
@@ -68,8 +76,8 @@ export async function stuckRemoval(context) {
     await new Promise((resolve) => setTimeout(resolve, 500));
     await freePlaces(context, server);
   } finally {
-    for (const each of mountedBelow(server.dataDirectory))
-      execFileSync('umount', ['--lazy', each], { stdio: 'ignore' });
+    unmountAll(server);
+    process.off('exit', atExit);
     await server.close();
   }
 }
