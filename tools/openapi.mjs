@@ -61,6 +61,7 @@ const reference = (name) => ({ $ref: `#/components/schemas/${name}` });
 const sentences = {
   400: 'The body, an archive or a GPU id cannot be used',
   401: 'The token is missing or wrong',
+  403: 'A server without a token answers no web page of another site',
   404: 'There is no such app or job',
   408: 'The upload stalled',
   409: 'The job was killed',
@@ -70,12 +71,12 @@ const sentences = {
   422: 'A field is missing or has a bad value',
   429: 'The server is busy',
   500: 'A fault of the server, or a job that failed',
-  503: 'There is no GPU, or the server is stopping',
+  503: 'There is no GPU, its list is not known, or the server is stopping or has no connection to spare',
   507: "The server's disk is full",
 };
 const errors = (...statuses) =>
   Object.fromEntries(
-    [401, ...statuses].map((status) => [status, json(sentences[status], reference('Error'))]),
+    [401, 403, ...statuses].map((status) => [status, json(sentences[status], reference('Error'))]),
   );
 
 const pathParameter = (name) => ({ name, in: 'path', required: true, schema: string });
@@ -158,9 +159,10 @@ export function openApi() {
       [routes.devices]: get(
         'The GPUs',
         json('Ids and names', object({ devices_index: array(integer), devices_name: array(string) })),
+        errors(503),
       ),
       [routes.ram]: get('RAM', json('Gigabytes', reference('Memory'))),
-      [routes.vram]: get('VRAM', json('Gigabytes, summed', reference('Memory')), errors(400, 422), [
+      [routes.vram]: get('VRAM', json('Gigabytes, summed', reference('Memory')), errors(400, 422, 503), [
         { name: 'devices', in: 'query', required: true, schema: array(integer) },
       ]),
       [routes.apps]: get('The apps', json('Their identifiers', object({ apps: array(string) }))),
