@@ -38,11 +38,16 @@ const packModule = pathToFileURL(path.resolve('src/archives/pack.ts')).href;
 
 /** Packs in a process that may not read everything, as a server that does not run as root. */
 async function packAsUser(source: string, archive: string, options: object): Promise<{ notes: string[] }> {
+  // It becomes that user when it has read its modules, which may lie where only root gets to.
   const script = `import { packDirectory } from ${JSON.stringify(packModule)};
+    if (process.getuid() === 0) {
+      process.setgroups([]);
+      process.setgid(65534);
+      process.setuid(65534);
+    }
     console.log(JSON.stringify(await packDirectory(...${JSON.stringify([source, archive, options])})));`;
-  const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
   const program = ['--import', 'tsx', '--input-type=module', '-e', script];
-  const { stdout } = await promisify(execFile)(process.execPath, program, user);
+  const { stdout } = await promisify(execFile)(process.execPath, program);
   return JSON.parse(stdout);
 }
 
