@@ -10,6 +10,7 @@ import { AppCatalog } from './apps/catalog.js';
 import { GpuInventory } from './devices/gpu-inventory.js';
 import type { Report } from './error-handler.js';
 import { LocalExecutor } from './executors/local.js';
+import { checkFileSystem } from './file-system-check.js';
 import { ExpiredJobs } from './jobs/expired.js';
 import { Scheduler } from './jobs/scheduler.js';
 import { JobService } from './jobs/service.js';
@@ -99,6 +100,7 @@ async function serveFrom(
   const gpus = new GpuInventory(process.env.CUDA_VISIBLE_DEVICES);
   const idsOf = () => gpus.current?.map(({ id }) => id) ?? null;
   try {
+    checkFileSystem(settings.dataDirectory);
     await gpus.start();
     const scheduler = new Scheduler(idsOf(), settings.cpuSlots);
     gpus.once('known', () => scheduler.setGpus(idsOf() ?? []));

@@ -1,3 +1,4 @@
+import { lstatSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { isSafeName } from '../../archives/entry-path.js';
@@ -23,13 +24,15 @@ function plainName(file: ReceivedFile): string {
   return plain;
 }
 
-/** Keeps apart files of one group that share a name: `ct.nii.gz`, `ct_1.nii.gz`. */
-function uniqueName(name: string, taken: Set<string>): string {
+/**
+ * Keeps apart files of one group that share a name: `ct.nii.gz`, `ct_1.nii.gz`.
+ * @param isTaken asks the disk, too: on some file systems `CT.nii` and `ct.nii` are one name
+ */
+function uniqueName(name: string, isTaken: (name: string) => boolean): string {
   const dot = name.indexOf('.', 1);
   const [stem, suffix] = dot < 0 ? [name, ''] : [name.slice(0, dot), name.slice(dot)];
   let unique = name;
-  for (let count = 1; taken.has(unique); count += 1) unique = `${stem}_${count}${suffix}`;
-  taken.add(unique);
+  for (let count = 1; isTaken(unique); count += 1) unique = `${stem}_${count}${suffix}`;
   return unique;
 }
 
@@ -54,10 +57,11 @@ async function extract(file: ReceivedFile, destination: string, room: Room): Pro
 /** Lays out one group in a directory of its own, in upload order. */
 async function placeGroup(group: readonly ReceivedFile[], directory: string, room: Room): Promise<string[]> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  const taken = new Set<string>();
+  const isTaken = (name: string) =>
+    isSafeName(name) && lstatSync(path.join(directory, name), { throwIfNoEntry: false }) !== undefined;
   const paths: string[] = [];
   for (const file of group) {
-    const name = uniqueName(plainName(file), taken);
+    const name = uniqueName(plainName(file), isTaken);
     if (!isSafeName(name))
       throw new FieldError(file.field, `has two files of one name that is too long: '${name}'`);
     const target = path.join(directory, name);
