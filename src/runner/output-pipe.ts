@@ -1,6 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, constants, openSync, rmSync } from 'node:fs';
 import { Socket } from 'node:net';
+import { oneLine } from '../contract/quote.js';
+import { isSystemError } from '../files/error-code.js';
 import { outputFifo } from './protocol.js';
 
 export interface OutputPipe {
@@ -12,6 +14,17 @@ export interface OutputPipe {
   readonly release: () => void;
 }
 
+/** @throws Error that names no path: a client is told of it */
+function makeFifo(fifo: string): void {
+  try {
+    execFileSync('mkfifo', ['-m', '600', fifo], { stdio: ['ignore', 'ignore', 'pipe'] });
+  } catch (cause) {
+    if (isSystemError(cause)) throw cause;
+    const reason = String(Object(cause).stderr).trim().split(': ').at(-1);
+    throw new Error(`the pipe for the output could not be made: ${oneLine(reason ?? '')}`, { cause });
+  }
+}
+
 /**
  * One pipe for stdout and stderr together. Node gives a child two, and with two the order between them is lost:
  * an error could come before the line that led to it. Node has no call for a bare pipe, a FIFO is one.
@@ -19,7 +32,7 @@ export interface OutputPipe {
 export function openOutputPipe(directory: string): OutputPipe {
   const fifo = outputFifo(directory);
   rmSync(fifo, { force: true });
-  execFileSync('mkfifo', ['-m', '600', fifo]);
+  makeFifo(fifo);
   try {
     const readFd = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
     const writeFd = openSync(fifo, constants.O_WRONLY);

@@ -1,4 +1,13 @@
-import { closeSync, constants, ftruncateSync, rmSync, statfsSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  ftruncateSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import path from 'node:path';
 import { writeJsonFile } from '../files/atomic-json.js';
 import { errorCode } from '../files/error-code.js';
@@ -44,6 +53,20 @@ function asFarAsPossible(action: () => void): void {
 /** Whether a lock of a directory holds for everybody who can reach it. */
 const isLocal = (directory: string): boolean => localFileSystems.has(statfsSync(directory).type >>> 0);
 
+/** The option by which the file system that a directory lies on locks for this machine alone; undefined for none. */
+function localLockOption(directory: string): string | undefined {
+  try {
+    const { dev } = statSync(directory);
+    // The C library's encoding of a device number.
+    const device = ` ${(dev >>> 8) & 0xfff}:${(dev & 0xff) | ((dev >>> 12) & 0xfff00)} `;
+    const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
+    const mount = mounts.find((line) => line.includes(device) && / - nfs4? /.test(line));
+    return /\blocal_lock=(?:all|flock)\b/.exec(mount ?? '')?.[0];
+  } catch {
+    return undefined;
+  }
+}
+
 /** The descriptors that have the lock. */
 interface Held {
   readonly descriptors: readonly number[];
@@ -53,6 +76,13 @@ interface Held {
 
 /** @throws SetupError where another server has the lock, or where nothing can be locked */
 function acquire(directory: string, file: string): Held {
+  const option = localLockOption(directory);
+  if (option !== undefined) {
+    throw new SetupError(
+      `The data directory ${directory} is on NFS whose locks hold on this machine alone (${option}), so two servers ` +
+        'might work on it: mount it without "nolock" and "local_lock"',
+    );
+  }
   const descriptors: number[] = [];
   /** @returns the descriptor; null where it cannot be locked and another lock is to be had */
   const take = (outcome: ReturnType<typeof lockPath>, isNeeded: boolean): number | null => {

@@ -10,6 +10,7 @@ import { AppCatalog } from './apps/catalog.js';
 import { GpuInventory } from './devices/gpu-inventory.js';
 import type { Report } from './error-handler.js';
 import { LocalExecutor } from './executors/local.js';
+import { checkFileSystem } from './file-system-check.js';
 import { httpServer } from './http-server.js';
 import { ExpiredJobs } from './jobs/expired.js';
 import { Scheduler } from './jobs/scheduler.js';
@@ -93,6 +94,7 @@ async function serveFrom(
   // Much of what a start waits for does not keep the process: without this it would end in the middle.
   const starting = setInterval(() => {}, 60_000);
   try {
+    checkFileSystem(settings.dataDirectory);
     await gpus.start();
     const scheduler = new Scheduler(idsOf(), settings.cpuSlots);
     gpus.once('known', () => scheduler.setGpus(idsOf() ?? []));
