@@ -14,9 +14,8 @@ const real = { devices: '0,1', total: 2 * 143_771 };
 
 /** An answer that hides the failure: empty lists, a part of the GPUs, zeros. */
 function lieOf(route, { status, text }) {
-  if (status !== 200)
-    return status >= 500 && /^\{"detail":"[^"]{10,}"\}$/.test(text) ? null : `${status} ${text}`;
   const value = JSON.parse(text);
+  if (status !== 200) return status >= 500 && value.detail?.length >= 10 ? null : `${status} ${text}`;
   if (route === '/available_devices') return value.devices_index?.join() === real.devices ? null : text;
   return value.total_gb > 0.9 * (real.total / 1024) ? null : text;
 }
