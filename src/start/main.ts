@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { execute } from '@oclif/core/execute';
 import type { PJSON } from '@oclif/core/interfaces';
@@ -7,6 +8,19 @@ import { tolerateClosedPipes } from '../cli/streams.js';
 export { commands } from './commands.js';
 
 /**
+ * Without SHELL oclif asks the system for the user's, and fails where the user has no entry in passwd: in a container,
+ * any number may be the user. Nothing of ours depends on it.
+ */
+function nameShell(): void {
+  if (process.env.SHELL !== undefined) return;
+  try {
+    userInfo();
+  } catch {
+    process.env.SHELL = '/bin/sh';
+  }
+}
+
+/**
  * Runs the command line of this process.
  * @param root the package's directory, which has the command manifest
  * @param description what its package.json says
@@ -14,6 +28,7 @@ export { commands } from './commands.js';
 export async function main(root: string, description: PJSON): Promise<void> {
   const commands = { ...Object(description.oclif.commands), target: fileURLToPath(import.meta.url) };
   tolerateClosedPipes();
+  nameShell();
   await execute({
     loadOptions: { root, pjson: { ...description, oclif: { ...description.oclif, commands } } },
   });

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { lstatSync } from 'node:fs';
+import { lstat } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeJsonFile } from '../../files/atomic-json.js';
 import { errorCode } from '../../files/error-code.js';
@@ -37,6 +38,13 @@ function isGone(file: string): boolean {
     return false;
   }
 }
+
+/** The same, asked while a job runs: a network file system that does not answer must not hold up the server. */
+const isGoneByNow = (directory: string): Promise<boolean> =>
+  lstat(directory).then(
+    () => false,
+    (cause) => errorCode(cause) === 'ENOENT',
+  );
 
 function send(pid: number, signal: NodeJS.Signals): void {
   try {
@@ -82,7 +90,7 @@ export class LocalExecutor implements Executor {
 
   async wait(directory: string, jobId: string): Promise<RunEnd> {
     while (this.#mayRun(directory)) {
-      if (isGone(directory)) this.stop(directory);
+      if (await isGoneByNow(directory)) this.stop(directory);
       this.#escalate(directory);
       const child = this.#children.get(directory);
       const pause = delay(child ? childInterval : pollInterval, undefined, { ref: false });

@@ -9,8 +9,10 @@ import type { Report } from './trash.js';
 
 const now = () => new Date().toISOString();
 
-/** Milliseconds that a disk may take to write down an end before everybody hears of it without. */
-const patience = 3000;
+/** Milliseconds that a disk may take to write down an end before everybody hears of it without: a kill is answered. */
+const patience = 10_000;
+/** Milliseconds that it may take to write down what came before. */
+const turnPatience = 3000;
 /** Milliseconds between two tries to write down how a job ended. */
 const retryInterval = 1000;
 
@@ -106,7 +108,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   async finish(state: FinalState, error: string | null): Promise<void> {
     this.#ticket = null;
     // A disk that does not answer holds up no end.
-    await Promise.race([this.#turn, delay(patience, undefined, { ref: false })]);
+    await Promise.race([this.#turn, delay(turnPatience, undefined, { ref: false })]);
     if (this.isFinal) return;
     const record = this.#next(state, { error, finishedAt: now() });
     const saved = this.directory.saveLast(record).then(

@@ -178,6 +178,10 @@ export class Lifecycle {
     const { job } = this;
     if (end.lostLines > 0)
       job.log(`${end.lostLines} lines of the log could not be written: the disk had no room`);
+    // The kernel takes SIGKILL when memory runs out, and tells nobody but its own log.
+    if (end.signal === 'SIGKILL') {
+      job.log('The command was killed, and not by this service: the server may have run out of memory');
+    }
     const error = endError(end) ?? outputFault(job.directory.output);
     if (error !== null) {
       await job.finish('error', error);
