@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { file, steps, submit } from '../../support/api.mjs';
+import { file, kill, steps, submit } from '../../support/api.mjs';
 import { Clock } from '../../support/clock.mjs';
 import { Connection } from '../../support/connection.mjs';
 import { head } from '../../support/multipart.mjs';
@@ -25,6 +25,7 @@ async function withReader(context, clock, flags, run) {
     await reader.write(head('GET', `/jobs/${id}/logs`));
     await reader.until('accepted');
     await run(server, reader);
+    await until('the job is killed', () => kill(server, id).catch(() => null));
   } finally {
     reader.close();
     await server.close();
