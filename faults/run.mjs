@@ -44,6 +44,7 @@ const lanes = [
     'nvidia-smi': nvidiaSmi,
     lock,
     'strange-server': strangeServer,
+    process: ownProcess,
   },
   {
     network,
@@ -54,7 +55,6 @@ const lanes = [
     grace,
     removal,
     requests,
-    process: ownProcess,
     browser,
     leaks,
     terminal,

@@ -104,9 +104,9 @@ const deeds = {
     const file = openSync(path.join(after('--output'), 'holes'), 'w');
     ftruncateSync(file, 200 * 2 ** 30);
   },
-  /** 70,000 files of output. */
+  /** 50,000 files of output. */
   crumbs: () => {
-    for (let count = 0; count < 70_000; count += 1) {
+    for (let count = 0; count < 50_000; count += 1) {
       const folder = path.join(after('--output'), String(count >> 10));
       if ((count & 1023) === 0) mkdirSync(folder);
       writeFileSync(path.join(folder, `a-file-of-a-long-enough-name-${count}.txt`), '');

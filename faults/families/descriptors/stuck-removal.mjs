@@ -1,5 +1,5 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { killAll } from '../../support/aftermath.mjs';
 import { file, steps, trySubmit } from '../../support/api.mjs';
@@ -11,22 +11,37 @@ import { until } from '../../support/until.mjs';
 const places = 2;
 const body = multipart([filePart('inputs', 'scan.nii', 'v'.repeat(200_000))]);
 
+/** The directories of jobs and of uploads under way, wherever in the data directory they are kept. */
+const uploadDirectories = ({ dataDirectory }) =>
+  readdirSync(dataDirectory, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && entry.name !== 'trash')
+    .flatMap(({ name }) =>
+      readdirSync(path.join(dataDirectory, name)).map((id) => path.join(dataDirectory, name, id)),
+    );
+
 /** Begins an upload, and mounts something in its directory: that cannot be removed while it is there. */
 async function beginStuck(server) {
   const connection = await Connection.open(server.url);
-  const before = new Set(server.jobDirectories());
+  const before = new Set(uploadDirectories(server));
   const headers = [`Content-Type: ${multipartType}`, `Content-Length: ${body.length}`];
   await connection.write(
     Buffer.concat([head('POST', '/apps/witness/infer', headers), body.subarray(0, 100_000)]),
   );
-  const id = await until('the upload has a directory', () =>
-    server.jobDirectories().find((each) => !before.has(each)),
+  const isNew = (each) => !before.has(each);
+  const directory = await until(
+    'an upload has a directory',
+    () => uploadDirectories(server).find(isNew) ?? (connection.received.length > 0 ? 'refused' : null),
+    20_000,
   );
-  const incoming = path.join(server.jobDirectory(id), 'Incoming');
-  const held = path.join(existsSync(incoming) ? incoming : server.jobDirectory(id), 'held');
+  if (directory === 'refused')
+    throw new Error(`An upload was answered ${connection.received.toString().slice(0, 300)}`);
+  const incoming = path.join(directory, 'Incoming');
+  const held = path.join(existsSync(incoming) ? incoming : directory, 'held');
   mkdirSync(held);
-  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', held], { stdio: 'ignore' });
-  return connection;
+  const words = ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', held];
+  if (spawnSync('mount', words, { stdio: 'ignore' }).status === 0) return connection;
+  connection.close();
+  return null;
 }
 
 /** The mount points below a directory, wherever they have been moved to. */
@@ -65,12 +80,11 @@ export async function stuckRemoval(context) {
   process.once('exit', atExit);
   try {
     for (let count = 0; count < places; count += 1) {
-      const connection = await beginStuck(server).catch(() => null);
+      const connection = await beginStuck(server);
       if (connection === null) {
         context.note('Mounting is not allowed here: no removal was made to fail');
         return;
       }
-      context.count('refused uploads that cannot be removed');
       connection.reset();
     }
     await new Promise((resolve) => setTimeout(resolve, 500));

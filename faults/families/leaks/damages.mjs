@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 const release = (gate) => writeFileSync(`${gate}1`, '');
@@ -28,7 +28,8 @@ export const damages = {
   },
   'a folder in place of its log'(directory, gate) {
     rmSync(path.join(directory, 'log'), { force: true });
-    mkdirSync(path.join(directory, 'log'));
+    // It may have been made anew meanwhile: then that is the case.
+    if (!existsSync(path.join(directory, 'log'))) mkdirSync(path.join(directory, 'log'));
     release(gate);
   },
 };
