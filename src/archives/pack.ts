@@ -11,6 +11,8 @@ import { ZipWriter } from './zip-writer.js';
 export interface PackOptions {
   /** Which files go in, by their path relative to the directory; all where it is not given. */
   readonly include?: (name: string) => boolean;
+  /** Which files a link of the directory may lead to, by their own path; all where it is not given. */
+  readonly includeTarget?: (name: string) => boolean;
   readonly signal?: AbortSignal;
   /** Called with the bytes of the files read so far. */
   readonly onProgress?: (bytes: number) => void;
@@ -37,7 +39,13 @@ export interface Packed {
  * @throws the system's error where `source` is none, or `sink` fails
  */
 export async function packTo(sink: Writable, source: string, options: PackOptions = {}): Promise<Packed> {
-  const { include = () => true, strict = false, openUp = false, signal } = options;
+  const {
+    include = () => true,
+    includeTarget = () => true,
+    strict = false,
+    openUp = false,
+    signal,
+  } = options;
   const notes = new Notes();
   const zip = new ZipWriter(sink, signal);
   const onMore = (files: number, bytes: number) => {
@@ -46,7 +54,7 @@ export async function packTo(sink: Writable, source: string, options: PackOption
   };
   const entries = new EntryPacker(zip, { notes, strict, onMore });
   try {
-    for await (const file of walkFiles(source, { include, openUp, strict, notes, signal })) {
+    for await (const file of walkFiles(source, { include, includeTarget, openUp, strict, notes, signal })) {
       await entries.add(file);
     }
     await zip.finish();

@@ -10,6 +10,8 @@ import { isShortage } from './patiently.js';
 export interface WalkOptions {
   /** Which files are wanted, by their names in the archive. */
   readonly include: (name: string) => boolean;
+  /** The same for what a link inside the directory leads to; its place relative to the root. */
+  readonly includeTarget: (name: string) => boolean;
   /** Whether what this user owns and may not read is made readable. */
   readonly openUp: boolean;
   /** Whether what cannot be read ends the walk; it is noted and passed over otherwise. */
@@ -150,7 +152,7 @@ class Walk {
   async #target(directory: OpenedDirectory, key: string): Promise<FileHandle | null> {
     const place = await directory.resolve(key, this.root);
     const file = place?.pop();
-    if (!place || file === undefined) return null;
+    if (!place || file === undefined || !this.options.includeTarget([...place, file].join('/'))) return null;
     await using parent = await this.root.descend(place);
     return await parent.openFile(file);
   }

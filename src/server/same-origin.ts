@@ -56,18 +56,25 @@ function checkPage(ctx: Context): void {
 export function refuseOtherSites(token: string | null, listensOn: string): Middleware {
   if (token !== null) return (_ctx, next) => next();
   const checksHost = isLoopback(listensOn);
+  const isOwn = (host: string): boolean => {
+    const name = hostName(host);
+    return isLoopback(name) || name.toLowerCase() === listensOn.toLowerCase();
+  };
   return (ctx, next) => {
-    // A client of HTTP/1.0 may name no host; a browser always does.
-    const { host } = ctx.req.headers;
-    if (checksHost && host !== undefined) {
-      const name = hostName(host);
-      if (!isLoopback(name) && name.toLowerCase() !== listensOn.toLowerCase()) {
-        throw refusal(
-          `A server without a token, on a loopback address, answers no request for ${quoteName(host)}, only for localhost`,
-        );
-      }
+    const foreign = checksHost ? hostsOf(ctx).find((host) => !isOwn(host)) : undefined;
+    if (foreign !== undefined) {
+      throw refusal(
+        `A server without a token, on a loopback address, answers no request for ${quoteName(foreign)}, only for localhost`,
+      );
     }
     checkPage(ctx);
     return next();
   };
+}
+
+/** Every host that a request names: each `Host` header, none counting as one that is empty, and that of its target. */
+function hostsOf({ req }: Context): string[] {
+  const hosts = req.headersDistinct.host ?? [''];
+  const [, target] = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i.exec(req.url ?? '') ?? [];
+  return target === undefined ? hosts : [...hosts, target];
 }

@@ -65,12 +65,20 @@ describe('a server without a token on a loopback address', () => {
     },
   );
 
+  test.for([
+    ['no host at all', [], 'GET /jobs HTTP/1.0'],
+    ['two hosts', ['Host: localhost', 'Host: evil.example'], undefined],
+    ['a target of another host', ['Host: localhost'], 'GET http://evil.example/jobs HTTP/1.1'],
+    ['a target of another host in capitals', ['Host: localhost'], 'GET HTTP://EVIL.EXAMPLE/jobs HTTP/1.1'],
+  ] as [string, string[], string | undefined][])('refuses a request for %s', async ([, headers, line]) => {
+    expect(await ask(server, headers, line)).toEqual(refused);
+  });
+
   test('answers pages of its own, addresses typed by hand, and clients that are no browser', async () => {
     const host = `127.0.0.1:${port()}`;
     const own = [`Host: ${host}`, `Origin: http://${host}`, 'Sec-Fetch-Site: same-origin'];
     expect((await ask(server, own))[0]).toBe(200);
     expect((await ask(server, [`Host: ${host}`, 'Sec-Fetch-Site: none']))[0]).toBe(200);
-    expect((await ask(server, [], 'GET /jobs HTTP/1.0'))[0]).toBe(200);
     expect((await server.api.fetch('/jobs')).status).toBe(200);
   });
 

@@ -43,17 +43,19 @@ function millionEntries() {
 
 const deep = (parts, length) => Array.from({ length: parts }, () => 'd'.repeat(length)).join('/');
 
-/** Names that must not be extracted, wherever they would lead. */
-const names = {
+/** Names that lead out of any directory. */
+const leadingOut = {
   'up and out': '../../escaped',
   'up and out, later': 'a/../../../escaped',
   'an absolute path': '/tmp/remote-app-escaped',
+};
+
+/** Names that no upload may bring. A client may extract them as they are here, or under another name, and say so. */
+const odd = {
   'a Windows path': 'C:\\escaped',
   'a drive without a slash': 'C:escaped',
   'a Windows share': '\\\\host\\share\\escaped',
   'Windows separators': '..\\..\\escaped',
-  'a device of Windows': 'CON',
-  'a device with an extension': 'a/nul.txt',
   'a zero byte': 'a\0b',
   'an empty part': 'a//b',
   'a dot': './a',
@@ -62,12 +64,17 @@ const names = {
   nothing: '',
 };
 
+/** What a client need not refuse: nothing of it leads anywhere else. */
+export const isHarmlessToClients = (what) => Object.hasOwn(odd, what);
+
 /**
  * Archives that must be refused, by what they are. `limit` is how much an archive may extract to.
  * @param {number} limit bytes
  */
 export const hostileArchives = (limit) => ({
-  ...Object.fromEntries(Object.entries(names).map(([what, name]) => [what, zip([{ name, content: 'x' }])])),
+  ...Object.fromEntries(
+    Object.entries({ ...leadingOut, ...odd }).map(([what, name]) => [what, zip([{ name, content: 'x' }])]),
+  ),
   'a link': zip([{ name: 'link', content: '/etc/passwd', mode: link }]),
   'a link and a file behind it': zip([
     { name: 'a', content: '/tmp', mode: link },

@@ -36,7 +36,8 @@ export const sendAppConfig = (catalog: AppCatalog, report: Report) => async (ctx
   const { packTo } = await import('../../archives/pack.js');
   const body = new PassThrough();
   ctx.body = body;
-  packTo(body, await realpath(app.directory), { include: isConfig }).catch((cause) => {
+  const chosen = { include: isConfig, includeTarget: isConfig };
+  packTo(body, await realpath(app.directory), chosen).catch((cause) => {
     // A client that left is no fault.
     if (!ctx.res.destroyed) report(`The configuration of ${app.id} could not be sent`, cause);
     body.destroy();
