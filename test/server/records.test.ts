@@ -96,6 +96,28 @@ describe('a start', () => {
     expect(String((await api.result(good.id)).get('a.txt'))).toBe('kept');
   });
 
+  test('lets the command of a job go on whose record it cannot read, and keeps its GPU for it', async () => {
+    await using server = await TestServer.start({ gpus: 1 });
+    const { api } = server;
+    const gate = server.gate();
+    const id = await api.running('infer', { ...kept, ...steps('print=ready', `wait=${gate.path}`) }, 'ready');
+    await server.crash();
+    const record = readFileSync(recordOf(server.jobDirectory(id)));
+    truncateSync(recordOf(server.jobDirectory(id)));
+    await server.start();
+    expect(server.stderr).toContain(`Job ${id} runs on`);
+    const { job_id: next } = await api.accepted('infer', kept);
+    expect((await api.reaches(next, 'waiting')).waiting_for).toBe('a free GPU');
+    // The disk had failed for a moment only.
+    writeFileSync(recordOf(server.jobDirectory(id)), record);
+    gate.open();
+    expect((await until('it is known again', async () => (await api.fetch(`/jobs/${id}`)).ok)) && id).toBe(
+      id,
+    );
+    expect((await api.reaches(id, 'done')).error).toBeNull();
+    expect((await api.reaches(next, 'done')).error).toBeNull();
+  });
+
   test('reads the record of a version that had no number', async () => {
     await using server = await TestServer.start();
     const { id, view } = await server.api.run('infer', kept);

@@ -16,6 +16,8 @@ export interface Executor {
   stop(directory: string): void;
   /** Whether a runner ever took the job; true where that cannot be told, so that no job is run twice. */
   hasStarted(directory: string): boolean;
+  /** Whether a runner works on the job; true where that cannot be told. */
+  isRunning(directory: string): boolean;
   /** GPUs that a run was started with; undefined where that is not told. */
   gpusOf(directory: string): readonly number[] | undefined;
 }

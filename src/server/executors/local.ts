@@ -89,7 +89,7 @@ export class LocalExecutor implements Executor {
   }
 
   async wait(directory: string, jobId: string): Promise<RunEnd> {
-    while (this.#mayRun(directory)) {
+    while (this.isRunning(directory)) {
       if (await isGoneByNow(directory)) this.stop(directory);
       this.#escalate(directory);
       const child = this.#children.get(directory);
@@ -120,8 +120,7 @@ export class LocalExecutor implements Executor {
     }
   }
 
-  /** Whether the runner runs, as far as can be told. */
-  #mayRun(directory: string): boolean {
+  isRunning(directory: string): boolean {
     if (this.#children.has(directory)) return true;
     try {
       return this.#runner(directory) !== undefined;

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../contract/errors.js';
 import type { KillReply } from '../../contract/job.js';
-import type { Executor } from '../executors/executor.js';
 import { Admission, type Slot } from './admission.js';
 import type { JobDirectory } from './directory.js';
 import type { ExpiredJobs } from './expired.js';
@@ -10,8 +9,9 @@ import { Lifecycle, type LifecycleDeps } from './lifecycle.js';
 import { type JobRequest, newRecord } from './record.js';
 import { Retention } from './retention.js';
 import { setAside } from './set-aside.js';
-import type { JobStore } from './store.js';
+import type { JobStore, StoredJob } from './store.js';
 import type { Trash } from './trash.js';
+import { UnreadableJobs } from './unreadable-jobs.js';
 
 export interface JobServiceDeps extends LifecycleDeps {
   readonly store: JobStore;
@@ -35,6 +35,7 @@ export class JobService {
   readonly #lives = new Map<string, { readonly lifecycle: Lifecycle; readonly end: Promise<void> }>();
   readonly #admission: Admission;
   readonly #retention: Retention;
+  readonly #unreadable: UnreadableJobs;
   #isClosing = false;
 
   constructor(private readonly deps: JobServiceDeps) {
@@ -46,6 +47,13 @@ export class JobService {
       activeJobs: () => this.active,
       start: (upload, request, notes) => this.#accept(upload, request, notes),
     });
+    this.#unreadable = new UnreadableJobs({
+      store,
+      executor: deps.executor,
+      scheduler: deps.scheduler,
+      report,
+      found: (stored) => this.#goOn(this.#restore(stored)),
+    });
     this.#retention = new Retention({ expired, trash, grace, report, forget: (job) => this.#forget(job) });
   }
 
@@ -54,7 +62,7 @@ export class JobService {
    * jobs that are noted as expired. What cannot be read, or is not ours, is set aside. Starts nothing.
    */
   async load(): Promise<{ readonly ended: number; readonly active: number }> {
-    const { store, trash, expired, executor, report } = this.deps;
+    const { store, trash, expired, report } = this.deps;
     trash.empty();
     for (const each of await store.scan()) {
       if (each.kind === 'foreign') {
@@ -62,16 +70,20 @@ export class JobService {
       } else if (each.kind === 'upload' || expired.when(each.directory.id) !== undefined) {
         void trash.throwAway(each.directory.path);
       } else if (each.kind === 'unreadable') {
-        await endUnreadable(each.directory, executor);
-        setAside(store.dataDirectory, each.directory.path, each.why, report);
+        this.#unreadable.add(each.directory, each.why);
       } else {
-        const job = new Job(each.directory, each.record, true, report);
-        this.#jobs.set(job.id, job);
-        this.#admission.remember(job);
+        this.#restore(each);
       }
     }
     const ended = this.list().filter((job) => job.isFinal).length;
     return { ended, active: this.#jobs.size - ended };
+  }
+
+  #restore({ directory, record }: StoredJob): Job {
+    const job = new Job(directory, record, true, this.deps.report);
+    this.#jobs.set(job.id, job);
+    this.#admission.remember(job);
+    return job;
   }
 
   /** Goes on with the jobs that were found: ended ones are kept for their grace, the others run or wait. */
@@ -81,8 +93,14 @@ export class JobService {
     for (const job of jobs.filter((each) => each.isFinal)) this.#retention.schedule(job);
     const active = jobs.filter((job) => !job.isFinal);
     // What runs holds its devices before anything that waits is looked at.
+    this.#unreadable.resume();
     const running = active.filter((job) => job.state === 'running');
     for (const job of [...running, ...active.filter((each) => !running.includes(each))]) this.#live(job);
+  }
+
+  #goOn(job: Job): void {
+    if (job.isFinal) this.#retention.schedule(job);
+    else this.#live(job);
   }
 
   /**
@@ -153,7 +171,8 @@ export class JobService {
     this.#isClosing = true;
     this.#retention.close();
     this.deps.trash.close();
-    if (onExit === 'kill') await Promise.all([...this.#jobs.values()].map((job) => this.kill(job)));
+    if (onExit !== 'kill') return;
+    await Promise.all([this.#unreadable.stop(), ...[...this.#jobs.values()].map((job) => this.kill(job))]);
   }
 
   async #accept(upload: JobDirectory, request: JobRequest, notes: readonly string[]): Promise<Job> {
@@ -181,14 +200,4 @@ export class JobService {
     this.#jobs.delete(job.id);
     this.#admission.forget(job);
   }
-}
-
-/** Ends what runs of a job of which nothing else is known: nobody could tell which devices it holds, nor end it. */
-async function endUnreadable(directory: JobDirectory, executor: Executor): Promise<void> {
-  if (!executor.hasStarted(directory.path)) return;
-  executor.stop(directory.path);
-  await Promise.race([
-    executor.wait(directory.path, directory.id),
-    delay(killPatience, undefined, { ref: false }),
-  ]);
 }

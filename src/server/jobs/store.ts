@@ -83,7 +83,7 @@ export class JobStore {
   /** Everything among the jobs, the oldest job first, and what uploads left behind. Nothing is changed. */
   async scan(): Promise<Found[]> {
     const found: Found[] = [];
-    for (const name of readdirSync(this.#jobs)) found.push(await this.#look(name));
+    for (const name of readdirSync(this.#jobs)) found.push(await this.look(name));
     for (const name of readdirSync(this.#incoming)) {
       const entry = path.join(this.#incoming, name);
       if (jobIdPattern.test(name)) found.push({ kind: 'upload', directory: new JobDirectory(name, entry) });
@@ -93,7 +93,8 @@ export class JobStore {
     return found.sort((a, b) => (time(a) < time(b) ? -1 : 1));
   }
 
-  async #look(name: string): Promise<Found> {
+  /** What lies among the jobs under this name. */
+  async look(name: string): Promise<Found> {
     const entry = path.join(this.#jobs, name);
     const foreign = { kind: 'foreign', path: entry, why: 'it is not a job' } as const;
     if (!jobIdPattern.test(name) || !lstatSync(entry, { throwIfNoEntry: false })?.isDirectory())
