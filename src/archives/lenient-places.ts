@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { quoteName } from '../contract/quote.js';
 import { ArchiveError } from './errors.js';
+import { foldedName, foldsCase } from './folds-case.js';
 import { freeName, maxNameBytes } from './free-name.js';
 import type { Notes } from './notes.js';
 import { windowsName } from './windows-names.js';
@@ -31,11 +32,13 @@ export class LenientPlaces {
   readonly #counts = new Map<string, number>();
   readonly #tops = new Map<string, string>();
   readonly #reserved: ReadonlySet<string>;
+  readonly #folds: boolean;
 
   constructor(
     private readonly options: PlaceOptions,
     private readonly names: readonly string[],
   ) {
+    this.#folds = this.#foldsHere();
     this.#reserved = new Set(options.reserved.map((name) => this.#key(name)));
   }
 
@@ -113,8 +116,16 @@ export class LenientPlaces {
 
   /** What two names share that are one to the file system. */
   #key(name: string): string {
-    const { platform } = this.options;
-    return platform === 'win32' || platform === 'darwin' ? name.normalize('NFC').toLowerCase() : name;
+    return this.#folds ? foldedName(name) : name;
+  }
+
+  /** Whether names that differ in case alone are one here; asked of the disk only where there are such names. */
+  #foldsHere(): boolean {
+    const { platform, root } = this.options;
+    if (platform === 'win32' || platform === 'darwin') return true;
+    const folded = new Set(this.options.reserved.map(foldedName));
+    for (const name of this.names) folded.add(foldedName(name));
+    return folded.size < new Set([...this.options.reserved, ...this.names]).size && foldsCase(root);
   }
 }
 

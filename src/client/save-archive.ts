@@ -51,12 +51,16 @@ async function checkIsZip(file: FileHandle, bytes: number | null, server: string
 }
 
 /** An archive that stays as it came: which one it is, and why. */
-const unextracted = (target: string, cause: ArchiveError): ArchiveError =>
-  new ArchiveError(
-    cause.fault,
-    `${quotePath(target)} is saved, but it is not extracted: ${oneLine(cause.message)}`,
-    { cause },
-  );
+function unextracted(target: string, cause: ArchiveError, room: number): ArchiveError {
+  // How much may be extracted is how much the disk has room for.
+  const isRoom = cause.fault === 'tooLarge';
+  const why = isRoom
+    ? `it needs more than the ${formatBytes(room)} that are free there; free some space, then unzip it`
+    : oneLine(cause.message);
+  return new ArchiveError(cause.fault, `${quotePath(target)} is saved, but it is not extracted: ${why}`, {
+    cause,
+  });
+}
 
 /** The room on a disk, in bytes. */
 async function roomIn(directory: string): Promise<number> {
@@ -136,7 +140,7 @@ export async function saveArchive(
       ...(connection.signal ? { signal: connection.signal } : {}),
     }),
   ).catch((cause: unknown) => {
-    throw cause instanceof ArchiveError ? unextracted(target, cause) : cause;
+    throw cause instanceof ArchiveError ? unextracted(target, cause, maxBytes) : cause;
   });
   for (const note of extracted.notes) options.reporter.note(note);
   return { archive: target, output, ...extracted };
