@@ -2,11 +2,10 @@ import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { quoteName } from '../contract/quote.js';
-import { faultWithoutPath } from '../files/error-code.js';
+import { faultWithoutPath, isShortage } from '../files/error-code.js';
 import { deflated, isCompressed, isCompressible, sampleBytes } from './compressible.js';
 import { FileContent, type Flaw, readSmall } from './file-content.js';
 import type { Notes } from './notes.js';
-import { isShortage } from './patiently.js';
 import type { WalkedFile } from './walk.js';
 import type { ZipWriter } from './zip-writer.js';
 

@@ -1,15 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { errorCode } from '../files/error-code.js';
-
-/** What this process or machine is short of for a while; it says nothing about the file that was asked for. */
-const shortages = ['EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN'];
+import { isShortage } from '../files/error-code.js';
 
 /** Milliseconds between two tries, and how many there are: half a minute. */
 const pause = 250;
 const tries = 120;
-
-/** Whether a call failed for a shortage, and not for what it was called with. */
-export const isShortage = (cause: unknown): boolean => shortages.includes(errorCode(cause));
 
 /**
  * Calls again while descriptors or memory are short: a file must not be taken for unreadable because the server is

@@ -1,11 +1,10 @@
 import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { quoteName } from '../contract/quote.js';
-import { errorCode, faultWithoutPath } from '../files/error-code.js';
+import { errorCode, faultWithoutPath, isShortage } from '../files/error-code.js';
 import { MemberNames } from './member-names.js';
 import type { Notes } from './notes.js';
 import { type Item, OpenedDirectory } from './opened-directory.js';
-import { isShortage } from './patiently.js';
 
 export interface WalkOptions {
   /** Which files are wanted, by their names in the archive. */
@@ -171,8 +170,9 @@ class Walk {
 
   #unreadable(name: string, cause: unknown): void {
     const { strict, include } = this.options;
-    // Of a directory that is not wanted nothing is missed.
-    if ((strict && include(name)) || isShortage(cause) || errorCode(cause) === 'ABORT_ERR') throw cause;
+    // Of a directory that is not wanted nothing is missed; without the root there is nothing at all.
+    if (name === '' || (strict && include(name)) || isShortage(cause) || errorCode(cause) === 'ABORT_ERR')
+      throw cause;
     this.#pass(name === '' ? '.' : name, `cannot be read: ${faultWithoutPath(cause)}`);
   }
 

@@ -44,6 +44,8 @@ export const errorKinds = {
   internal: { status: 500, exit: exitCodes.failed },
   noGpu: { status: 503, exit: exitCodes.busy, retryAfter: 60 },
   gpusUnknown: { status: 503, exit: exitCodes.busy, retryAfter: 10 },
+  unreadableJob: { status: 503, exit: exitCodes.busy, retryAfter: 5 },
+  shortage: { status: 503, exit: exitCodes.busy, retryAfter: 5 },
   shuttingDown: { status: 503, exit: exitCodes.busy, retryAfter: 10 },
   tooManyConnections: { status: 503, exit: exitCodes.busy, retryAfter: 5 },
   diskFull: { status: 507, exit: exitCodes.busy },

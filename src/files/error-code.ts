@@ -16,8 +16,13 @@ export function errorCode(cause: unknown): string {
 /** Whether the operating system refused something, with a code of its own. */
 export const isSystemError = (cause: unknown): boolean => cause instanceof Error && 'errno' in cause;
 
-/** Whether a write failed because the disk, or the user's share of it, is full. */
-export const isDiskFull = (cause: unknown): boolean => ['ENOSPC', 'EDQUOT'].includes(errorCode(cause));
+/** Whether a write failed because the disk, the user's share of it, or the largest file that it takes, is full. */
+export const isDiskFull = (cause: unknown): boolean =>
+  ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(errorCode(cause));
+
+/** Whether a call failed because something is short at the moment that others give back: descriptors, memory. */
+export const isShortage = (cause: unknown): boolean =>
+  ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM'].includes(errorCode(cause));
 
 /**
  * A fault in words that name no path of this machine: what a client may be told. A system error's own message holds
@@ -25,7 +30,11 @@ export const isDiskFull = (cause: unknown): boolean => ['ENOSPC', 'EDQUOT'].incl
  */
 export function faultWithoutPath(cause: unknown): string {
   if (isQuota(cause)) return 'disk quota exceeded (EDQUOT)';
-  const known = getSystemErrorMap().get(errnoOf(cause));
+  const errno = errnoOf(cause);
+  const known = getSystemErrorMap().get(errno);
   if (known) return `${known[1]} (${known[0]})`;
+  // libuv has no words for these.
+  const [name] = Object.entries(constants.errno).find(([, value]) => value === -errno) ?? [];
+  if (errno < 0 && name !== undefined) return `the system refused it (${name})`;
   return cause instanceof Error ? cause.message : String(cause);
 }

@@ -4,6 +4,7 @@
  */
 
 import { mkdirSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { writeJsonFile } from '../files/atomic-json.js';
 import { errorCode, faultWithoutPath } from '../files/error-code.js';
 import { readOwnFile } from '../files/own-file.js';
@@ -39,8 +40,8 @@ async function run(directory: string): Promise<void> {
   const runner = identify(process.pid);
   const note = (command: ProcessIdentity | null) =>
     writeJsonFile(files.record, { runner, command } satisfies RunnerRecord);
-  note(null);
-  reserveJsonFile(files.end, maxEndBytes);
+  asFarAsPossible(() => note(null));
+  asFarAsPossible(() => reserveJsonFile(files.end, maxEndBytes));
   const end = await runCommand(request, files.log, stop.signal, note).catch(
     (cause: unknown): RunEnd => ({
       exitCode: null,
@@ -50,7 +51,41 @@ async function run(directory: string): Promise<void> {
       endedAt: new Date().toISOString(),
     }),
   );
-  writeReservedJson(files.end, end);
+  await writeEnd(files.end, end);
+}
+
+/** The server finds the runner by its arguments where it cannot by its record, and the end needs no reserve with room. */
+function asFarAsPossible(action: () => void): void {
+  try {
+    action();
+  } catch {}
+}
+
+/** How often, and milliseconds after one another, the end is tried to be written. */
+const attempts = 20;
+const pause = 500;
+
+/**
+ * Writes how the command ended: into the room that was set aside or, where a job has removed or replaced that, anew. A
+ * disk that fails for a moment is waited for.
+ * @throws the system's error where it cannot be written
+ */
+async function writeEnd(file: string, end: RunEnd): Promise<void> {
+  for (let left = attempts; ; left -= 1) {
+    try {
+      writeReservedJson(file, end);
+      return;
+    } catch {
+      try {
+        writeJsonFile(file, end);
+        return;
+      } catch (cause) {
+        // Without the job's directory there is nobody to write it for.
+        if (left === 0 || errorCode(cause) === 'ENOENT') throw cause;
+        await delay(pause);
+      }
+    }
+  }
 }
 
 run(process.argv[2] ?? '.').catch(() => {

@@ -106,15 +106,23 @@ const printsInto = (pid: number, file: string): boolean =>
   });
 
 /**
- * The runner of a job directory by its arguments, where its own record cannot be read. Linux only.
+ * All runners of this machine, by the process id and the job directory that each was started with. Linux only.
  * @throws the system's error where a process could not be looked at
  */
-export function runnerNaming(directory: string): ProcessIdentity | undefined {
-  if (!hasProc) return undefined;
+export function* runners(): Generator<{ readonly pid: number; readonly directory: string }> {
+  if (!hasProc) return;
   for (const pid of processIds()) {
-    const [, program = '', given] = pid === process.pid ? [] : argumentsOf(pid);
-    if (given === directory && program.endsWith('/runner/main.js')) return identify(pid);
+    const [, program = '', directory] = pid === process.pid ? [] : argumentsOf(pid);
+    if (directory && program.endsWith('/runner/main.js')) yield { pid, directory };
   }
+}
+
+/**
+ * The runner of a job directory by its arguments, where its own record cannot be read.
+ * @throws the system's error where a process could not be looked at
+ */
+export function runnerNaming(wanted: string): ProcessIdentity | undefined {
+  for (const { pid, directory } of runners()) if (directory === wanted) return identify(pid);
   return undefined;
 }
 

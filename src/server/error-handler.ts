@@ -1,7 +1,8 @@
 import type { Context, Middleware } from 'koa';
 import { type ErrorBody, ServiceError } from '../contract/errors.js';
 import { oneLine } from '../contract/quote.js';
-import { errorCode, isDiskFull } from '../files/error-code.js';
+import { errorCode, isDiskFull, isShortage } from '../files/error-code.js';
+import type { Report } from './report.js';
 
 /** Milliseconds for which the rest of a refused upload is read and dropped. */
 const drainLimit = 30_000;
@@ -23,6 +24,10 @@ function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceEr
     report(`${ctx.method} ${ctx.path} failed`, cause);
     return new ServiceError('diskFull', "The server's disk is full; try again later");
   }
+  if (isShortage(cause)) {
+    report(`${ctx.method} ${ctx.path} failed`, cause);
+    return new ServiceError('shortage', 'The server has too much open at the moment; try again soon');
+  }
   if (!ctx.req.destroyed || ctx.req.complete) report(`${ctx.method} ${ctx.path} failed`, cause);
   return new ServiceError('internal', 'Internal server error');
 }
@@ -39,8 +44,6 @@ function drain(ctx: Context): void {
   req.once('end', () => clearTimeout(timer));
   req.resume();
 }
-
-export type Report = (problem: string, cause: unknown) => void;
 
 /** Turns whatever is thrown below it into the error's answer (interface.md, Errors). */
 export function handleErrors(report: Report): Middleware {

@@ -41,7 +41,7 @@ function lockDescriptor(descriptor: number): Outcome {
 }
 
 /** Whether the path still names what is open: it may have been removed or replaced in between. */
-function isStillNamed(descriptor: number, name: string): boolean {
+export function isStillNamed(descriptor: number, name: string): boolean {
   const open = fstatSync(descriptor, { bigint: true });
   const named = statSync(name, { bigint: true, throwIfNoEntry: false });
   return named !== undefined && named.dev === open.dev && named.ino === open.ino;

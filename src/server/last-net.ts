@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { EventEmitter } from 'node:events';
 import type { Context, Middleware } from 'koa';
 import type { ErrorBody } from '../contract/errors.js';
-import type { Report } from './error-handler.js';
+import type { Report } from './report.js';
 
 /** The request that the running code works for. */
 const current = new AsyncLocalStorage<Context>();

@@ -11,7 +11,7 @@ import {
 import path from 'node:path';
 import { writeJsonFile } from '../files/atomic-json.js';
 import { errorCode } from '../files/error-code.js';
-import { lockPath } from './flock.js';
+import { isStillNamed, lockPath } from './flock.js';
 import { holderInWords, ownNote } from './lock-note.js';
 import { SetupError } from './setup-error.js';
 
@@ -132,7 +132,12 @@ export function lockDataDirectory(directory: string): () => void {
     if (!isHeld) return;
     isHeld = false;
     // A file that is the lock stays: another server may be about to lock it.
-    asFarAsPossible(() => (own === null ? rmSync(file, { force: true }) : ftruncateSync(own, 0)));
+    // Nor is the note of a server that has come to the path of a directory which was moved.
+    const isOurs = held.descriptors.every((each) => each === own || isStillNamed(each, directory));
+    asFarAsPossible(() => {
+      if (own !== null) ftruncateSync(own, 0);
+      else if (isOurs) rmSync(file, { force: true });
+    });
     for (const descriptor of held.descriptors) closeSync(descriptor);
   };
 }

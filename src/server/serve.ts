@@ -1,14 +1,15 @@
 import { once } from 'node:events';
-import { accessSync, chmodSync, constants, mkdirSync } from 'node:fs';
+import { accessSync, chmodSync, constants, mkdirSync, realpathSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import path from 'node:path';
 import { Packer } from '../archives/packer.js';
 import { isSystemError } from '../files/error-code.js';
+import { syncDirectory } from '../files/sync.js';
 import { createApp } from './app.js';
 import { readAllowlist } from './apps/allowlist.js';
 import { AppCatalog } from './apps/catalog.js';
 import { GpuInventory } from './devices/gpu-inventory.js';
-import type { Report } from './error-handler.js';
 import { LocalExecutor } from './executors/local.js';
 import { checkFileSystem } from './file-system-check.js';
 import { httpServer } from './http-server.js';
@@ -20,6 +21,7 @@ import { StreamSlots } from './jobs/streams.js';
 import { Trash } from './jobs/trash.js';
 import { LastNet } from './last-net.js';
 import { lockDataDirectory } from './lock.js';
+import type { Report } from './report.js';
 import { killGrace, maxLogBytes, maxStreams, type ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
 
@@ -42,11 +44,16 @@ function unwritable(directory: string, cause: unknown): SetupError {
   return new SetupError(`The data directory ${directory} cannot be written to: ${reason}`, { cause });
 }
 
-function prepareDataDirectory(directory: string): void {
+/** Makes the data directory where there is none; returns its own path, which leads through no link. */
+function prepareDataDirectory(given: string): string {
+  let directory = given;
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
+    directory = realpathSync(given);
     chmodSync(directory, 0o700);
     accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
+    syncDirectory(path.dirname(directory));
+    return directory;
   } catch (cause) {
     throw unwritable(directory, cause);
   }
@@ -73,9 +80,11 @@ async function listen(server: Server, { host, port }: ServerSettings): Promise<v
  */
 export async function serve(settings: ServerSettings, report: Report): Promise<RunningServer> {
   const catalog = new AppCatalog(readAllowlist(settings.apps), settings.engine);
-  prepareDataDirectory(settings.dataDirectory);
+  // What the owner of a file may do is never masked; what others may is as the admin has set it.
+  process.umask(process.umask() & 0o077);
+  const dataDirectory = prepareDataDirectory(settings.dataDirectory);
   try {
-    return await serveFrom(catalog, settings, report);
+    return await serveFrom(catalog, { ...settings, dataDirectory }, report);
   } catch (cause) {
     // A fault of the system is one of the disk that the jobs lie on.
     throw isSystemError(cause) ? unwritable(settings.dataDirectory, cause) : cause;
@@ -99,7 +108,7 @@ async function serveFrom(
     const scheduler = new Scheduler(idsOf(), settings.cpuSlots);
     gpus.once('known', () => scheduler.setGpus(idsOf() ?? []));
     const jobs = new JobService({
-      store: new JobStore(settings.dataDirectory),
+      store: new JobStore(settings.dataDirectory, report),
       expired: new ExpiredJobs(settings.dataDirectory, report),
       trash: new Trash(settings.dataDirectory, report),
       scheduler,
@@ -107,6 +116,7 @@ async function serveFrom(
       executor: new LocalExecutor(jobEnvironment(settings.tokenVariables), killGrace),
       commandFor: (job, grant) => catalog.commandFor(job.request, job.directory, grant),
       settings: { killGrace, maxLogBytes },
+      allGpus: () => idsOf() ?? [],
       maxJobs: settings.maxJobs,
       grace: settings.grace,
       report,

@@ -104,7 +104,7 @@ describe('a download that is slower than the grace', () => {
       ...steps('fill=noise.bin:60000000'),
     });
     const slow = await RawConnection.open(patient.url);
-    slow.write(`GET /jobs/${id}/result HTTP/1.1\r\nHost: any\r\n\r\n`);
+    slow.write(`GET /jobs/${id}/result HTTP/1.1\r\nHost: localhost\r\n\r\n`);
     await slow.until(/\r\n\r\n/);
     slow.socket.pause();
     const expires = Date.parse(view.expires_at ?? '');

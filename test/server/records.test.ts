@@ -12,6 +12,7 @@ import {
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { least, steps } from '../support/form.js';
+import { processesOfJob } from '../support/processes.js';
 import { TestServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
@@ -105,7 +106,7 @@ describe('a start', () => {
     const record = readFileSync(recordOf(server.jobDirectory(id)));
     truncateSync(recordOf(server.jobDirectory(id)));
     await server.start();
-    expect(server.stderr).toContain(`Job ${id} runs on`);
+    expect(server.stderr).toContain(`Job ${id} is left as it is`);
     const { job_id: next } = await api.accepted('infer', kept);
     expect((await api.reaches(next, 'waiting')).waiting_for).toBe('a free GPU');
     // The disk had failed for a moment only.
@@ -116,6 +117,50 @@ describe('a start', () => {
     );
     expect((await api.reaches(id, 'done')).error).toBeNull();
     expect((await api.reaches(next, 'done')).error).toBeNull();
+  });
+
+  test('ends what runs of a job whose directory was removed meanwhile, before its GPU is given away', async () => {
+    await using server = await TestServer.start({ gpus: 1 });
+    const { api } = server;
+    const id = await api.running(
+      'infer',
+      { ...least.infer, ...steps('print=ready', `wait=${server.gate().path}`) },
+      'ready',
+    );
+    await server.crash();
+    rmSync(server.jobDirectory(id), { recursive: true });
+    await server.start();
+    expect(server.stderr).toContain(`Job ${id} runs, and its directory was removed`);
+    expect(processesOfJob(id)).toEqual([]);
+    expect((await api.run('infer', kept)).view.status).toBe('done');
+  });
+
+  test('does not run a job twice whose app has removed what says that it runs', async () => {
+    await using server = await TestServer.start();
+    const { api } = server;
+    const gate = server.gate();
+    const taken = ['shell=rm -r ../claimed ../runner.json', 'print=ready', `wait=${gate.path}`];
+    const id = await api.running('infer', { ...least.infer, ...steps(...taken) }, 'ready');
+    await server.crash();
+    await server.start();
+    gate.open();
+    const { view, log } = await api.ended(id);
+    expect(view.status).toBe('done');
+    expect(log.match(/data: probe infer\n/g)).toHaveLength(1);
+  });
+
+  test('finds its jobs through a data directory that is a link', async () => {
+    await using server = await TestServer.start();
+    await server.crash();
+    const link = path.join(server.scratch, 'link');
+    symlinkSync(server.dataDirectory, link);
+    await using linked = new TestServer({ dataDirectory: link, flags: ['--grace', '0'] });
+    await linked.start();
+    const { job_id: id } = await linked.api.accepted('infer', least.infer);
+    await until('it expires', async () => (await linked.api.fetch(`/jobs/${id}`)).status === 410);
+    await linked.crash();
+    await linked.start();
+    expect((await linked.api.fetch(`/jobs/${id}`)).status).toBe(410);
   });
 
   test('reads the record of a version that had no number', async () => {

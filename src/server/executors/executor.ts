@@ -18,6 +18,8 @@ export interface Executor {
   hasStarted(directory: string): boolean;
   /** Whether a runner works on the job; true where that cannot be told. */
   isRunning(directory: string): boolean;
+  /** Jobs whose runners work in directories directly below this one. */
+  runningUnder(directory: string): readonly { readonly path: string; readonly id: string }[];
   /** GPUs that a run was started with; undefined where that is not told. */
   gpusOf(directory: string): readonly number[] | undefined;
 }

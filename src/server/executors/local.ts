@@ -2,11 +2,12 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { lstatSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
+import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeJsonFile } from '../../files/atomic-json.js';
-import { errorCode } from '../../files/error-code.js';
+import { errorCode, isShortage } from '../../files/error-code.js';
 import { lowerPriority } from '../../runner/priority.js';
-import { isAlive, type ProcessIdentity, runnerNaming } from '../../runner/process-table.js';
+import { isAlive, type ProcessIdentity, runnerNaming, runners } from '../../runner/process-table.js';
 import { runnerProgram } from '../../runner/program.js';
 import { type RunEnd, type RunRequest, runFiles } from '../../runner/protocol.js';
 import { terminateGroup, terminateStrays } from '../../runner/terminate.js';
@@ -26,10 +27,6 @@ interface Child {
   readonly exited: Promise<unknown>;
 }
 
-/** Codes of a machine that has too much open or running at the moment: they say nothing of what was asked for. */
-const isShortage = (cause: unknown): boolean =>
-  ['EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN'].includes(errorCode(cause));
-
 /** Whether something is certain not to be there. */
 function isGone(file: string): boolean {
   try {
@@ -39,12 +36,19 @@ function isGone(file: string): boolean {
   }
 }
 
-/** The same, asked while a job runs: a network file system that does not answer must not hold up the server. */
-const isGoneByNow = (directory: string): Promise<boolean> =>
+const isThere = (directory: string): Promise<boolean> =>
   lstat(directory).then(
-    () => false,
-    (cause) => errorCode(cause) === 'ENOENT',
+    () => true,
+    (cause) => errorCode(cause) !== 'ENOENT',
   );
+
+/**
+ * Whether a job's directory was removed, asked while it runs. Where the directory of all jobs is not there either, it is
+ * away as a whole (a disk that was unmounted) and may come back. Asynchronous, as a network file system that does not
+ * answer must not hold up the server.
+ */
+const isRemoved = async (directory: string): Promise<boolean> =>
+  !(await isThere(directory)) && (await isThere(path.dirname(directory)));
 
 function send(pid: number, signal: NodeJS.Signals): void {
   try {
@@ -90,7 +94,7 @@ export class LocalExecutor implements Executor {
 
   async wait(directory: string, jobId: string): Promise<RunEnd> {
     while (this.isRunning(directory)) {
-      if (await isGoneByNow(directory)) this.stop(directory);
+      if (await isRemoved(directory)) this.stop(directory);
       this.#escalate(directory);
       const child = this.#children.get(directory);
       const pause = delay(child ? childInterval : pollInterval, undefined, { ref: false });
@@ -109,7 +113,24 @@ export class LocalExecutor implements Executor {
 
   hasStarted(directory: string): boolean {
     const { claim, record, end } = runFiles(directory);
-    return ![claim, record, end].every(isGone);
+    if (![claim, record, end].every(isGone)) return true;
+    try {
+      // Its app may have removed them: the runner itself is there all the same.
+      return runnerNaming(directory) !== undefined;
+    } catch {
+      return true;
+    }
+  }
+
+  runningUnder(parent: string): readonly { readonly path: string; readonly id: string }[] {
+    try {
+      const paths = [...runners()].map(({ directory }) => directory);
+      const below = [...new Set(paths)].filter((each) => path.dirname(each) === parent);
+      return below.map((each) => ({ path: each, id: path.basename(each) }));
+    } catch {
+      // They cannot be looked for at the moment: then none is found.
+      return [];
+    }
   }
 
   gpusOf(directory: string): readonly number[] | undefined {

@@ -1,10 +1,10 @@
-import { appendFileSync, closeSync, constants, fstatSync, readSync } from 'node:fs';
+import { appendFileSync, closeSync, constants, fstatSync, fsyncSync, readSync } from 'node:fs';
 import path from 'node:path';
 import { writeTextFile } from '../../files/atomic-json.js';
 import { errorCode } from '../../files/error-code.js';
 import { openOwnFile } from '../../files/own-file.js';
+import type { Report } from '../report.js';
 import { setAside } from './set-aside.js';
-import type { Report } from './trash.js';
 
 /** How many expired jobs are remembered: their ids and times. */
 const remembered = 10_000;
@@ -41,6 +41,7 @@ export class ExpiredJobs {
     const file = openOwnFile(this.#file, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT);
     try {
       appendFileSync(file, `${id} ${time}\n`);
+      fsyncSync(file);
     } finally {
       closeSync(file);
     }

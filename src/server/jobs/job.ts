@@ -1,11 +1,11 @@
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type FinalState, isFinal, type JobState, type JobView } from '../../contract/job.js';
+import type { Report } from '../report.js';
 import type { Deadline } from './deadline.js';
 import type { JobDirectory } from './directory.js';
 import type { JobRecord, JobRequest } from './record.js';
 import type { Grant, Ticket } from './scheduler.js';
-import type { Report } from './trash.js';
 
 const now = () => new Date().toISOString();
 

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Packer } from '../../archives/packer.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { operationOf } from '../../contract/operations.js';
-import { errorCode, faultWithoutPath, isDiskFull } from '../../files/error-code.js';
+import { faultWithoutPath, isDiskFull, isShortage, isSystemError } from '../../files/error-code.js';
 import type { RunEnd, RunRequest } from '../../runner/protocol.js';
 import type { Executor } from '../executors/executor.js';
 import { signalNumber } from '../executors/signals.js';
@@ -30,10 +30,6 @@ export interface LifecycleDeps {
 /** Milliseconds between two tries to start a job on a machine that has no room for it at the moment. */
 const retryInterval = 1000;
 const killedByUser = 'Killed by user';
-
-/** Whether something is short that others use up and give back: room on the disk, descriptors, processes, memory. */
-const isShortage = (cause: unknown): boolean =>
-  isDiskFull(cause) || ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM'].includes(errorCode(cause));
 
 /** How a command ended, as the one sentence that everybody reads; null for success. */
 function endError({ exitCode, signal, error }: RunEnd): string | null {
@@ -135,7 +131,7 @@ export class Lifecycle {
       try {
         return await step();
       } catch (cause) {
-        if (!isShortage(cause)) throw cause;
+        if (!isShortage(cause) && !isDiskFull(cause)) throw cause;
         if (!told) this.deps.report(`Job ${this.job.id} waits until the machine has room for it`, cause);
         await delay(retryInterval, undefined, { ref: false });
       }
@@ -191,7 +187,10 @@ export class Lifecycle {
     await job.finish('done', null);
   }
 
-  /** Packs the result. One that the disk has no room for is packed while it is downloaded: nothing is removed for it. */
+  /**
+   * Packs the result. One that cannot be kept as an archive, for want of room or for a fault of the disk, is packed while
+   * it is downloaded: the output is there, and nothing is removed for it.
+   */
   async #pack(): Promise<void> {
     const { job } = this;
     const { output, result } = job.directory;
@@ -200,12 +199,15 @@ export class Lifecycle {
       for (const note of notes) job.log(`Result: ${note}`);
       job.log(`Result: ${files} ${files === 1 ? 'file' : 'files'}, ${formatBytes(bytes)}`);
     } catch (cause) {
-      if (!isDiskFull(cause)) throw cause;
+      const isOfDisk = isDiskFull(cause) || (isSystemError(cause) && !isShortage(cause));
+      if (!isOfDisk) throw cause;
       this.deps.report(
-        `The result of job ${job.id} does not fit on the disk; it is packed while it is sent`,
+        `The result of job ${job.id} cannot be kept as an archive; it is packed while it is sent`,
         cause,
       );
-      job.log('Result: packed while it is downloaded, as the disk of the server has no room for the archive');
+      job.log(
+        `Result: packed while it is downloaded, as the disk of the server failed: ${faultWithoutPath(cause)}`,
+      );
     }
   }
 }

@@ -1,7 +1,8 @@
+import type { Report } from '../report.js';
 import { Deadline } from './deadline.js';
 import type { ExpiredJobs } from './expired.js';
 import type { Job } from './job.js';
-import type { Report, Trash } from './trash.js';
+import type { Trash } from './trash.js';
 
 /** Longest time that a timer can count, in milliseconds. */
 const longestTimer = 2 ** 31 - 1;

@@ -17,6 +17,8 @@ export interface JobServiceDeps extends LifecycleDeps {
   readonly store: JobStore;
   readonly expired: ExpiredJobs;
   readonly trash: Trash;
+  /** All GPUs that the server knows of. */
+  readonly allGpus: () => readonly number[];
   /** Most jobs that may be active at once. */
   readonly maxJobs: number;
   /** Milliseconds that a job is kept once it has ended. */
@@ -51,6 +53,7 @@ export class JobService {
       store,
       executor: deps.executor,
       scheduler: deps.scheduler,
+      allGpus: deps.allGpus,
       report,
       found: (stored) => this.#goOn(this.#restore(stored)),
     });
@@ -64,19 +67,32 @@ export class JobService {
   async load(): Promise<{ readonly ended: number; readonly active: number }> {
     const { store, trash, expired, report } = this.deps;
     trash.empty();
-    for (const each of await store.scan()) {
+    for (const each of store.scan()) {
       if (each.kind === 'foreign') {
         setAside(store.dataDirectory, each.path, each.why, report);
       } else if (each.kind === 'upload' || expired.when(each.directory.id) !== undefined) {
         void trash.throwAway(each.directory.path);
-      } else if (each.kind === 'unreadable') {
-        this.#unreadable.add(each.directory, each.why);
+      } else if (each.kind === 'damaged' || each.kind === 'unreadable') {
+        this.#unreadable.add(each);
       } else {
         this.#restore(each);
       }
     }
+    await this.#endOrphans();
     const ended = this.list().filter((job) => job.isFinal).length;
     return { ended, active: this.#jobs.size - ended };
+  }
+
+  /** Ends what runs of jobs whose directories were removed while there was no server: nobody could end it any more. */
+  async #endOrphans(): Promise<void> {
+    const { store, executor, report } = this.deps;
+    const orphans = executor.runningUnder(store.jobsDirectory).filter(({ id }) => !store.has(id));
+    for (const { path, id } of orphans) {
+      report(`Job ${id} runs, and its directory was removed`, 'it is ended');
+      executor.stop(path);
+    }
+    const ended = Promise.all(orphans.map(({ path, id }) => executor.wait(path, id)));
+    await Promise.race([ended, delay(killPatience, undefined, { ref: false })]);
   }
 
   #restore({ directory, record }: StoredJob): Job {
@@ -127,6 +143,7 @@ export class JobService {
   get(id: string): Job {
     const job = this.#jobs.get(id);
     if (job) return job;
+    this.#unreadable.check(id);
     const when = this.deps.expired.when(id);
     if (when !== undefined) {
       throw new ServiceError(

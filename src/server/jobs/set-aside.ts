@@ -2,7 +2,7 @@ import { mkdirSync, renameSync } from 'node:fs';
 import path from 'node:path';
 import { quoteName } from '../../contract/quote.js';
 import { faultWithoutPath } from '../../files/error-code.js';
-import type { Report } from './trash.js';
+import type { Report } from '../report.js';
 
 /**
  * Moves what lies among the jobs and is no job, or cannot be read, to `DATA/set-aside`, and says so. Nothing of it is

@@ -1,19 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, statSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { errorCode, faultWithoutPath } from '../../files/error-code.js';
 import { syncDirectory, syncTree } from '../../files/sync.js';
-import { SetupError } from '../setup-error.js';
+import type { Report } from '../report.js';
 import { JobDirectory } from './directory.js';
+import { ownDirectory } from './own-directory.js';
 import type { JobRecord } from './record.js';
 
 /** A job id (spec.md, Job envelope). */
 const jobIdPattern = /^[0-9a-f]{12}$/;
-
-/** How often a record is read that the system did not let us read, and milliseconds in between. */
-const attempts = 5;
-const pause = 200;
 
 export interface StoredJob {
   readonly directory: JobDirectory;
@@ -25,7 +21,9 @@ export type Found =
   | ({ readonly kind: 'job' } & StoredJob)
   /** An upload that was never accepted: nobody was promised anything of it. */
   | { readonly kind: 'upload'; readonly directory: JobDirectory }
-  /** A job, by its name, whose record cannot be read. */
+  /** A job, by its name, whose record is none. */
+  | { readonly kind: 'damaged'; readonly directory: JobDirectory; readonly why: string }
+  /** A job, by its name, whose record the system does not let us read at the moment. */
   | { readonly kind: 'unreadable'; readonly directory: JobDirectory; readonly why: string }
   /** Not ours. */
   | { readonly kind: 'foreign'; readonly path: string; readonly why: string };
@@ -39,18 +37,23 @@ export class JobStore {
   readonly #jobs: string;
   readonly #incoming: string;
 
-  /** @throws SetupError where jobs and uploads lie on two file systems */
-  constructor(readonly dataDirectory: string) {
-    this.#jobs = path.join(dataDirectory, 'jobs');
-    this.#incoming = path.join(dataDirectory, 'incoming');
-    for (const directory of [this.#jobs, this.#incoming])
-      mkdirSync(directory, { recursive: true, mode: 0o700 });
+  /** @throws SetupError where the data directory is on more than one file system */
+  constructor(
+    readonly dataDirectory: string,
+    report: Report,
+  ) {
+    this.#jobs = ownDirectory(dataDirectory, 'jobs', report);
+    this.#incoming = ownDirectory(dataDirectory, 'incoming', report);
     syncDirectory(dataDirectory);
-    if (statSync(this.#jobs).dev !== statSync(this.#incoming).dev) {
-      throw new SetupError(
-        `${this.#jobs} and ${this.#incoming} are on two file systems; mount the data directory as one`,
-      );
-    }
+  }
+
+  get jobsDirectory(): string {
+    return this.#jobs;
+  }
+
+  /** False where it is certain that there is no directory of that job. */
+  has(id: string): boolean {
+    return this.placeOf(new JobDirectory(id, '')).exists();
   }
 
   /** A new directory for an upload, with an id that no job has. */
@@ -81,9 +84,9 @@ export class JobStore {
   }
 
   /** Everything among the jobs, the oldest job first, and what uploads left behind. Nothing is changed. */
-  async scan(): Promise<Found[]> {
+  scan(): Found[] {
     const found: Found[] = [];
-    for (const name of readdirSync(this.#jobs)) found.push(await this.look(name));
+    for (const name of readdirSync(this.#jobs)) found.push(this.look(name));
     for (const name of readdirSync(this.#incoming)) {
       const entry = path.join(this.#incoming, name);
       if (jobIdPattern.test(name)) found.push({ kind: 'upload', directory: new JobDirectory(name, entry) });
@@ -94,27 +97,22 @@ export class JobStore {
   }
 
   /** What lies among the jobs under this name. */
-  async look(name: string): Promise<Found> {
+  look(name: string): Found {
     const entry = path.join(this.#jobs, name);
-    const foreign = { kind: 'foreign', path: entry, why: 'it is not a job' } as const;
-    if (!jobIdPattern.test(name) || !lstatSync(entry, { throwIfNoEntry: false })?.isDirectory())
-      return foreign;
     const directory = new JobDirectory(name, entry);
-    let why = '';
-    for (let number = 0; number < attempts; number += 1) {
-      if (number > 0) await delay(pause);
-      try {
-        const record = directory.load();
-        if (record) return { kind: 'job', directory, record };
-        // Versions before this one received uploads in place.
-        if (readdirSync(entry).join() === 'Incoming') return { kind: 'upload', directory };
-        return { kind: 'unreadable', directory, why: 'it has no job.json' };
-      } catch (cause) {
-        why = faultWithoutPath(cause);
-        // The text was read and is no record: reading it again changes nothing.
-        if (errorCode(cause) === '') break;
+    try {
+      if (!jobIdPattern.test(name) || !lstatSync(entry).isDirectory()) {
+        return { kind: 'foreign', path: entry, why: 'it is not a job' };
       }
+      const record = directory.load();
+      if (record) return { kind: 'job', directory, record };
+      // Versions before this one received uploads in place.
+      if (readdirSync(entry).join() === 'Incoming') return { kind: 'upload', directory };
+      return { kind: 'damaged', directory, why: 'it has no job.json' };
+    } catch (cause) {
+      // Without a code of the system the text was read, and is no record: reading it again changes nothing.
+      const kind = errorCode(cause) === '' ? 'damaged' : 'unreadable';
+      return { kind, directory, why: faultWithoutPath(cause) };
     }
-    return { kind: 'unreadable', directory, why };
   }
 }

@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto';
-import { lstatSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
+import { lstatSync, readdirSync, renameSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { errorCode } from '../../files/error-code.js';
+import type { Report } from '../report.js';
+import { ownDirectory } from './own-directory.js';
 
 /** What lies in the trash under a name of ours: a job's id, and what keeps two of one id apart. */
 const trashName = /^[0-9a-f]{12}\.[0-9a-f]{8}$/;
 
 /** Milliseconds until what could not be removed is tried again. */
 const retryPause = 10 * 60_000;
-
-export type Report = (problem: string, cause: unknown) => void;
 
 /**
  * The one place where jobs and cut uploads are deleted. A directory is renamed into `DATA/trash` first, so that it is
@@ -26,8 +26,7 @@ export class Trash {
     dataDirectory: string,
     private readonly report: Report,
   ) {
-    this.#directory = path.join(dataDirectory, 'trash');
-    mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
+    this.#directory = ownDirectory(dataDirectory, 'trash', report);
   }
 
   /**

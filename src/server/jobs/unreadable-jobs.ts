@@ -1,65 +1,97 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { ServiceError } from '../../contract/errors.js';
 import type { Executor } from '../executors/executor.js';
+import type { Report } from '../report.js';
 import type { JobDirectory } from './directory.js';
 import type { Scheduler } from './scheduler.js';
 import { setAside } from './set-aside.js';
-import type { JobStore, StoredJob } from './store.js';
-import type { Report } from './trash.js';
+import type { Found, JobStore, StoredJob } from './store.js';
+
+/** Milliseconds between two tries to read a record. */
+const pause = 2000;
 
 export interface UnreadableDeps {
   readonly store: JobStore;
   readonly executor: Executor;
   readonly scheduler: Scheduler;
+  /** All GPUs that the server knows of. */
+  readonly allGpus: () => readonly number[];
   readonly report: Report;
   /** Takes over a job whose record could be read after all. */
   readonly found: (job: StoredJob) => void;
 }
 
+type Unreadable = Extract<Found, { kind: 'damaged' | 'unreadable' }>;
+
 /**
- * Jobs whose records cannot be read. One that has ended is set aside. A command that runs goes on, and keeps its GPUs
- * from others: when it has ended the record is read once more, as a disk may have failed for a moment only.
+ * Jobs whose records cannot be read. A record that is damaged is set aside with its job, once no command of it runs. One
+ * that the system does not let us read stays where it is and is tried again: a disk may fail for a moment only. What
+ * runs goes on meanwhile, and its GPUs are kept from others.
  */
 export class UnreadableJobs {
-  readonly #running: JobDirectory[] = [];
+  readonly #waiting = new Map<string, JobDirectory>();
+  #isClosing = false;
 
   constructor(private readonly deps: UnreadableDeps) {}
 
-  /** Sets it aside, unless its command runs. */
-  add(directory: JobDirectory, why: string): void {
+  /** Sets it aside, or keeps it to be looked at again. */
+  add({ kind, directory, why }: Unreadable): void {
     const { store, executor, report } = this.deps;
-    if (!executor.isRunning(directory.path)) {
+    if (kind === 'damaged' && !executor.isRunning(directory.path)) {
       setAside(store.dataDirectory, directory.path, why, report);
       return;
     }
-    report(
-      `Job ${directory.id} runs on, but nothing is known of it: it is looked at again when it has ended`,
-      why,
+    report(`Job ${directory.id} is left as it is until it can be read`, why);
+    this.#waiting.set(directory.id, directory);
+  }
+
+  /** @throws ServiceError for a job that is there and cannot be read */
+  check(id: string): void {
+    if (!this.#waiting.has(id)) return;
+    throw new ServiceError(
+      'unreadableJob',
+      `The record of job ${id} cannot be read at the moment; ask again later`,
     );
-    this.#running.push(directory);
   }
 
-  /** Watches what runs, from here on. */
+  /** Looks at them again and again, from here on. */
   resume(): void {
-    for (const directory of this.#running) void this.#watch(directory);
+    for (const directory of this.#waiting.values()) void this.#watch(directory);
   }
 
-  /** Ends what runs: the server stops, and its jobs with it. */
+  /** Ends what runs of them: the server stops, and its jobs with it. */
   async stop(): Promise<void> {
-    for (const { path } of this.#running) this.deps.executor.stop(path);
-    await Promise.all(this.#running.map(({ path, id }) => this.deps.executor.wait(path, id)));
+    this.#isClosing = true;
+    const { executor } = this.deps;
+    const running = [...this.#waiting.values()].filter(({ path }) => executor.isRunning(path));
+    for (const { path } of running) executor.stop(path);
+    await Promise.all(running.map(({ path, id }) => executor.wait(path, id)));
   }
 
   async #watch(directory: JobDirectory): Promise<void> {
-    const { store, executor, scheduler, report, found } = this.deps;
-    const gpus = executor.gpusOf(directory.path);
-    // Which GPUs it holds is not to be known: none of them can be given to another job while it runs.
-    if (gpus === undefined) executor.stop(directory.path);
-    const grant = { gpus: gpus ?? [], cpuSlots: 0 };
+    const { store, executor, report, found } = this.deps;
+    const release = this.#hold(directory);
+    for (;;) {
+      await delay(pause, undefined, { ref: false });
+      if (this.#isClosing) return;
+      const again = store.look(directory.id);
+      if (again.kind === 'unreadable') continue;
+      if (again.kind !== 'job' && executor.isRunning(directory.path)) continue;
+      this.#waiting.delete(directory.id);
+      // It takes its devices itself, before they are let go here.
+      if (again.kind === 'job') found(again);
+      else setAside(store.dataDirectory, directory.path, 'its job.json is no record', report);
+      release();
+      return;
+    }
+  }
+
+  /** Keeps the GPUs of a command that runs, as far as they are known, else all; returns what lets them go. */
+  #hold({ path }: JobDirectory): () => void {
+    const { executor, scheduler, allGpus } = this.deps;
+    const isRunning = executor.isRunning(path);
+    const grant = { gpus: isRunning ? (executor.gpusOf(path) ?? allGpus()) : [], cpuSlots: 0 };
     scheduler.adopt(grant);
-    await executor.wait(directory.path, directory.id);
-    scheduler.release(grant);
-    this.#running.splice(this.#running.indexOf(directory), 1);
-    const again = await store.look(directory.id);
-    if (again.kind === 'job') found(again);
-    else setAside(store.dataDirectory, directory.path, 'its job.json cannot be read', report);
+    return () => scheduler.release(grant);
   }
 }

@@ -5,7 +5,7 @@ import type { AppList } from '../../contract/app-manifest.js';
 import { ServiceError } from '../../contract/errors.js';
 import { isWeights } from '../apps/app-directory.js';
 import type { AppCatalog } from '../apps/catalog.js';
-import type { Report } from '../error-handler.js';
+import type { Report } from '../report.js';
 import { captured } from './captures.js';
 
 export const listApps = (catalog: AppCatalog) => (ctx: RouterContext) => {

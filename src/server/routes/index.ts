@@ -1,7 +1,7 @@
 import Router from '@koa/router';
 import { operationNames, operationOf } from '../../contract/operations.js';
 import { routes } from '../../contract/routes.js';
-import type { Report } from '../error-handler.js';
+import type { Report } from '../report.js';
 import { listApps, sendAppConfig, showApp } from './apps.js';
 import { killJob, listJobs, showJob } from './jobs.js';
 import { type LogDeps, streamLogs } from './logs.js';

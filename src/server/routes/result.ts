@@ -5,9 +5,9 @@ import send from 'send';
 import { type ErrorBody, ServiceError } from '../../contract/errors.js';
 import { errorCode } from '../../files/error-code.js';
 import { openOwnFile } from '../../files/own-file.js';
-import type { Report } from '../error-handler.js';
 import type { Job } from '../jobs/job.js';
 import type { JobService } from '../jobs/service.js';
+import type { Report } from '../report.js';
 import { captured } from './captures.js';
 import { whenGone } from './when-gone.js';
 
