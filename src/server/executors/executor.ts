@@ -1,5 +1,12 @@
 import type { RunEnd, RunRequest } from '../../runner/protocol.js';
 
+/** GPUs that a run was started with. */
+export interface HeldGpus {
+  /** Ids at that time. */
+  readonly gpus: readonly number[];
+  readonly gpuUuids: readonly string[];
+}
+
 /** How runners are launched, signalled and seen to be alive. Nothing else in the server knows where they run. */
 export interface Executor {
   /**
@@ -19,5 +26,5 @@ export interface Executor {
   /** Whether a runner works on the job; true where that cannot be told. */
   isRunning(directory: string): boolean;
   /** GPUs that a run was started with; undefined where that is not told. */
-  gpusOf(directory: string): readonly number[] | undefined;
+  gpusOf(directory: string): HeldGpus | undefined;
 }

@@ -53,7 +53,7 @@ export class UnreadableJobs {
     const gpus = executor.gpusOf(directory.path);
     // Which GPUs it holds is not to be known: none of them can be given to another job while it runs.
     if (gpus === undefined) executor.stop(directory.path);
-    const grant = { gpus: gpus ?? [], cpuSlots: 0 };
+    const grant = { ...(gpus ?? { gpus: [], gpuUuids: [] }), cpuSlots: 0 };
     scheduler.adopt(grant);
     await executor.wait(directory.path, directory.id);
     scheduler.release(grant);
