@@ -22,6 +22,8 @@ export interface RunRequest {
   readonly maxLogBytes: number;
   /** Milliseconds between SIGTERM and SIGKILL. */
   readonly killGrace: number;
+  /** UUIDs of its GPUs: for a later server, to which they may have other ids. */
+  readonly gpuUuids: readonly string[];
 }
 
 /** `runner.json`: who runs the job. Written before the command starts, and again when it has. */

@@ -98,15 +98,15 @@ async function serveFrom(
 ): Promise<RunningServer> {
   const unlock = lockDataDirectory(settings.dataDirectory);
   const gpus = new GpuInventory(process.env.CUDA_VISIBLE_DEVICES);
-  const idsOf = () => gpus.current?.map(({ id }) => id) ?? null;
   const net = new LastNet(report);
   // Much of what a start waits for does not keep the process: without this it would end in the middle.
   const starting = setInterval(() => {}, 60_000);
   try {
     checkFileSystem(settings.dataDirectory);
     await gpus.start();
-    const scheduler = new Scheduler(idsOf(), settings.cpuSlots);
-    gpus.once('known', () => scheduler.setGpus(idsOf() ?? []));
+    const scheduler = new Scheduler(gpus.current, settings.cpuSlots);
+    gpus.on('known', () => scheduler.setGpus(gpus.current ?? []));
+    gpus.askWhile(() => scheduler.waitsForUnseen);
     const jobs = new JobService({
       store: new JobStore(settings.dataDirectory, report),
       expired: new ExpiredJobs(settings.dataDirectory, report),

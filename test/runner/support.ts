@@ -38,6 +38,7 @@ export class RunnerJob implements AsyncDisposable {
       environment: {},
       maxLogBytes: 1 << 20,
       killGrace: 300,
+      gpuUuids: [],
       ...request,
     };
     writeFileSync(path.join(root.path, 'run.json'), JSON.stringify(whole));

@@ -1,3 +1,5 @@
+import { truncateSync } from 'node:fs';
+import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { refusal } from '../support/api.js';
 import { type FormValues, least, steps } from '../support/form.js';
@@ -130,19 +132,72 @@ describe('after a crash', () => {
     await third.end();
   });
 
-  test('a job that waits for a GPU which is gone fails, rather than wait for ever', async () => {
+  test('a job that waits for a GPU which is gone waits until it is back, or somebody kills it', async () => {
     await using many = await TestServer.start({ gpus: 2 });
     const gate = many.gate();
     const held = { ...least.infer, ...steps(`wait=${gate.path}`), gpu: '1' };
     const running = await many.api.running('infer', held);
     const { job_id: waiting } = await many.api.accepted('infer', held);
-    await many.api.reaches(waiting, 'waiting');
+    const { job_id: unwanted } = await many.api.accepted('infer', held);
+    for (const id of [waiting, unwanted]) await many.api.reaches(id, 'waiting');
     await many.crash();
     await using fewer = new TestServer({ gpus: 1, dataDirectory: many.dataDirectory });
     await fewer.start();
     gate.open();
     expect((await fewer.api.ended(running)).view.status).toBe('done');
-    expect((await fewer.api.reaches(waiting, 'error')).error).toContain('1');
+    expect(await fewer.api.job(waiting)).toMatchObject({
+      status: 'waiting',
+      waiting_for: 'GPU 1, which this server does not see at the moment',
+    });
+    expect(await fewer.api.refused('infer', { ...least.infer, gpu: '1' })).toEqual([
+      400,
+      expect.stringMatching(/GPU.*1.*has: 0/),
+    ]);
+    await fewer.api.kill(unwanted);
+    expect((await fewer.api.job(unwanted)).status).toBe('killed');
+    await fewer.crash();
+    await using again = await TestServer.start({ gpus: 2, dataDirectory: many.dataDirectory });
+    expect((await again.api.ended(waiting)).view).toMatchObject({ status: 'done', assigned_gpus: [1] });
+  });
+
+  test('a job that waits for any GPU waits while there is none', async () => {
+    await using many = await TestServer.start({ gpus: 1 });
+    const gate = many.gate();
+    const held = { ...least.infer, ...steps(`wait=${gate.path}`) };
+    const running = await many.api.running('infer', held);
+    const { job_id: waiting } = await many.api.accepted('infer', held);
+    await many.api.reaches(waiting, 'waiting');
+    await many.crash();
+    await using none = new TestServer({ dataDirectory: many.dataDirectory });
+    await none.start();
+    gate.open();
+    expect((await none.api.ended(running)).view.status).toBe('done');
+    expect((await none.api.job(waiting)).waiting_for).toContain('does not see any at the moment');
+    await none.crash();
+    await using again = await TestServer.start({ gpus: 1, dataDirectory: many.dataDirectory });
+    expect((await again.api.ended(waiting)).view).toMatchObject({ status: 'done', assigned_gpus: [0] });
+  });
+
+  test.for([
+    ['whose record can be read', false],
+    ['whose record cannot be read', true],
+  ] as const)('a GPU that has another id since is kept for the job %s', async ([, isUnreadable]) => {
+    await using before = await TestServer.start({ gpus: 2 });
+    const gate = before.gate();
+    const held = { ...least.infer, ...steps(`wait=${gate.path}`) };
+    const running = await before.api.running('infer', { ...held, gpu: '1' });
+    await before.crash();
+    const record = path.join(before.jobDirectory(running), 'job.json');
+    if (isUnreadable) truncateSync(record);
+    // The first GPU has gone, and the second one has taken its id.
+    const { dataDirectory } = before;
+    await using after = new TestServer({ gpus: 2, dataDirectory, environment: { FAKE_GPUS_GONE: '1' } });
+    await after.start();
+    expect(await after.api.json('/available_devices')).toMatchObject({ devices_index: [0] });
+    const { job_id: next } = await after.api.accepted('infer', least.infer);
+    expect((await after.api.reaches(next, 'waiting')).waiting_for).toBe('a free GPU');
+    gate.open();
+    expect((await after.api.ended(next)).view).toMatchObject({ status: 'done', assigned_gpus: [0] });
   });
 });
 

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -178,7 +179,7 @@ describe('an answer of nvidia-smi', () => {
 });
 
 describe('the list of GPUs', () => {
-  const times = { firstWait: 200, firstPause: 20, longestPause: 40 };
+  const times = { firstWait: 200, firstPause: 20, longestPause: 40, unseenPause: 20 };
 
   /** An inventory whose nvidia-smi may take as long; it is closed with the test. */
   function inventory(deadline = 300, visible?: string): GpuInventory {
@@ -215,6 +216,27 @@ describe('the list of GPUs', () => {
     smi.mode = 'well';
     await until('it is known', () => gpus.current);
     expect(smi.running).toEqual([]);
+  });
+
+  test('is asked for again while a job waits for a GPU that is not in it, and takes one that is new', async () => {
+    process.env.FAKE_GPUS = '1';
+    const smi = fake('well');
+    const gpus = inventory();
+    let isWaited = false;
+    gpus.askWhile(() => isWaited);
+    await gpus.start();
+    expect([ids(gpus.current ?? []), smi.started.length]).toEqual([[0], 1]);
+    isWaited = true;
+    // An answer that only lacks one changes nothing: no GPU is not a reason to forget those that there are.
+    process.env.FAKE_GPUS = '0';
+    const asked = smi.started.length;
+    await until('it was asked again', () => smi.started.length >= asked + 3);
+    expect(ids(gpus.current ?? [])).toEqual([0]);
+    const known = once(gpus, 'known');
+    process.env.FAKE_GPUS = '2';
+    await known;
+    expect(ids(gpus.current ?? [])).toEqual([0, 1]);
+    gpus.close();
   });
 
   test('is empty, and nothing is asked, where CUDA_VISIBLE_DEVICES is empty', async () => {

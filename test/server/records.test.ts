@@ -163,11 +163,11 @@ describe('a start', () => {
     expect((await linked.api.fetch(`/jobs/${id}`)).status).toBe(410);
   });
 
-  test('reads the record of a version that had no number', async () => {
+  test('reads the record of a version that had no number, and noted no UUIDs', async () => {
     await using server = await TestServer.start();
     const { id, view } = await server.api.run('infer', kept);
     await server.crash();
-    rewrite(server.jobDirectory(id), ({ version: _, ...record }) => record);
+    rewrite(server.jobDirectory(id), ({ version: _, gpuUuids: __, ...record }) => record);
     await server.start();
     expect((await server.api.job(id)).finished_at).toBe(view.finished_at);
     expect(String((await server.api.result(id)).get('a.txt'))).toBe('kept');

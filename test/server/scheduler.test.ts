@@ -7,16 +7,19 @@ import {
   TicketCancelled,
 } from '../../src/server/jobs/scheduler.js';
 
+/** GPUs in the order of their ids: UUIDs of one letter each. */
+const known = (uuids: string) => [...uuids].map((uuid, id) => ({ id, uuid }));
+
+/** What a job holds: GPUs by the ids that they had. */
+const holding = (gpus: readonly number[], uuids = ''): Grant => ({ gpus, gpuUuids: [...uuids], cpuSlots: 0 });
+
 /** Requests by name; what each was granted shows at once. */
 function queue(gpus: number | null, cpuSlots = 4) {
-  const scheduler = new Scheduler(
-    gpus === null ? null : Array.from({ length: gpus }, (_, id) => id),
-    cpuSlots,
-  );
+  const scheduler = new Scheduler(gpus === null ? null : known('abcd'.slice(0, gpus)), cpuSlots);
   const grants: Record<string, Grant> = {};
   const tickets: Record<string, Ticket> = {};
-  const ask = (name: string, request: DeviceRequest) => {
-    const ticket = scheduler.request(request);
+  const ask = (name: string, request: DeviceRequest, isAccepted = false) => {
+    const ticket = scheduler.request(request, isAccepted);
     tickets[name] = ticket;
     ticket.granted.then(
       (grant) => {
@@ -29,6 +32,8 @@ function queue(gpus: number | null, cpuSlots = 4) {
     scheduler,
     tickets,
     gpus: (name: string, ...ids: number[]) => ask(name, { kind: 'gpus', ids }),
+    /** As a job that an earlier server accepted. */
+    recovered: (name: string, request: DeviceRequest) => ask(name, request, true),
     any: (...names: string[]) => names.forEach((name) => void ask(name, { kind: 'anyGpu' })),
     cpu: (name: string, workers: number) => ask(name, { kind: 'cpu', workers }),
     release: async (name: string) => {
@@ -130,10 +135,10 @@ describe('GPUs', () => {
 
   test('of an earlier server are held until they are released, and are nobody’s where they are gone', async () => {
     const { scheduler, any, held } = queue(2);
-    scheduler.adopt({ gpus: [1, 5], cpuSlots: 0 });
+    scheduler.adopt(holding([1, 5]));
     any('a', 'b');
     expect(await held()).toEqual({ a: '0' });
-    scheduler.release({ gpus: [1, 5], cpuSlots: 0 });
+    scheduler.release(holding([1, 5]));
     any('c');
     expect(await held()).toEqual({ a: '0', b: '1' });
   });
@@ -148,7 +153,7 @@ describe('GPUs that are not known yet', () => {
     expect(await held()).toEqual({ d: 'cpu 1' });
     expect(tickets.a?.position()).toBe(1);
     expect(tickets.a?.waitingFor).toBe('GPU 1 (nvidia-smi has not told yet which there are)');
-    scheduler.setGpus([0, 1]);
+    scheduler.setGpus(known('ab'));
     expect(await held()).toEqual({ a: '1', b: '0', d: 'cpu 1' });
     expect(tickets.c?.waitingFor).toBe('a free GPU');
   });
@@ -160,7 +165,7 @@ describe('GPUs that are not known yet', () => {
     gpus('a', 0, 7);
     gpus('b', 0);
     any('c');
-    scheduler.setGpus([0]);
+    scheduler.setGpus(known('a'));
     await expect(tickets.a?.granted).rejects.toThrow('This server has no GPU 7; it has: 0');
     expect(tickets.a?.position()).toBeNull();
     expect(await held()).toEqual({ b: '0' });
@@ -178,13 +183,13 @@ describe('GPUs that are not known yet', () => {
 
   test('are given to nobody while a job of an earlier server holds them', async () => {
     const { scheduler, any, held } = queue(null);
-    const earlier = { gpus: [0], cpuSlots: 0 };
-    const ended = { gpus: [1], cpuSlots: 0 };
+    const earlier = holding([0]);
+    const ended = holding([1]);
     scheduler.adopt(earlier);
     scheduler.adopt(ended);
     scheduler.release(ended);
     any('a', 'b');
-    scheduler.setGpus([0, 1]);
+    scheduler.setGpus(known('ab'));
     expect(await held()).toEqual({ a: '1' });
     scheduler.release(earlier);
     expect(await held()).toEqual({ a: '1', b: '0' });
@@ -195,8 +200,102 @@ describe('GPUs that are not known yet', () => {
     any('a', 'b');
     tickets.a?.cancel();
     await expect(tickets.a?.granted).rejects.toThrow(TicketCancelled);
-    scheduler.setGpus([0]);
+    scheduler.setGpus(known('a'));
     expect(await held()).toEqual({ b: '0' });
+  });
+});
+
+describe('GPUs that have other ids since a job was given them', () => {
+  test('are given to nobody by either id until it ends', async () => {
+    const { scheduler, gpus, any, held } = queue(3);
+    // GPU 1 then is GPU 0 now, as the first one has gone.
+    const earlier = holding([1], 'a');
+    scheduler.adopt(earlier);
+    gpus('zero', 0);
+    gpus('one', 1);
+    any('any');
+    expect(await held()).toEqual({ any: '2' });
+    scheduler.release(earlier);
+    expect(await held()).toEqual({ any: '2', zero: '0', one: '1' });
+  });
+
+  test('nor when they are known only later', async () => {
+    const { scheduler, any, held } = queue(null);
+    scheduler.adopt(holding([1], 'b'));
+    any('a', 'b');
+    scheduler.setGpus(known('bxy'));
+    expect(await held()).toEqual({ a: '2' });
+  });
+
+  test('nor when the ids change while the job runs', async () => {
+    const { scheduler, any, gpus, held, release } = queue(1);
+    any('a');
+    scheduler.setGpus(known('xa'));
+    gpus('b', 0);
+    gpus('c', 1);
+    expect(await held()).toEqual({ a: '0' });
+    await release('a');
+    expect(await held()).toEqual({ b: '0', c: '1' });
+  });
+
+  test('are noted by UUID with each grant, where there is one', async () => {
+    const scheduler = new Scheduler(
+      [
+        { id: 3, uuid: '' },
+        { id: 1, uuid: 'b' },
+      ],
+      1,
+    );
+    const request = { kind: 'gpus', ids: [3, 1] } as const;
+    expect(await scheduler.request(request).granted).toEqual({ gpus: [3, 1], gpuUuids: ['b'], cpuSlots: 0 });
+  });
+
+  test('and no UUID are known by id alone', async () => {
+    const { scheduler, any, held } = queue(null);
+    scheduler.adopt(holding([0]));
+    scheduler.setGpus([
+      { id: 0, uuid: '' },
+      { id: 1, uuid: '' },
+    ]);
+    any('a');
+    expect(await held()).toEqual({ a: '1' });
+  });
+});
+
+describe('a job of an earlier server that waits for a GPU which is not there', () => {
+  test('goes on waiting, says for what, and keeps nobody from the others', async () => {
+    const { scheduler, recovered, gpus, held, tickets } = queue(1);
+    recovered('gone', { kind: 'gpus', ids: [1] });
+    recovered('both', { kind: 'gpus', ids: [0, 1] });
+    gpus('a', 0);
+    expect(await held()).toEqual({ a: '0' });
+    expect(tickets.gone?.waitingFor).toBe('GPU 1, which this server does not see at the moment');
+    expect(tickets.both?.waitingFor).toBe('GPU 0, 1; this server does not see GPU 1 at the moment');
+    expect(scheduler.waitsForUnseen).toBe(true);
+    scheduler.setGpus(known('ab'));
+    expect(await held()).toEqual({ a: '0', gone: '1' });
+    expect([tickets.both?.waitingFor, scheduler.waitsForUnseen]).toEqual(['GPU 0, 1', false]);
+  });
+
+  test('waits for any where there is none', async () => {
+    const { scheduler, recovered, held, tickets } = queue(0);
+    recovered('a', { kind: 'anyGpu' });
+    expect(tickets.a?.waitingFor).toBe('a free GPU; this server does not see any at the moment');
+    expect(scheduler.waitsForUnseen).toBe(true);
+    scheduler.setGpus(known('a'));
+    expect(await held()).toEqual({ a: '0' });
+  });
+
+  test('waits as well where the GPUs become known later, while a new job is ended', async () => {
+    const { scheduler, recovered, gpus, tickets } = queue(null);
+    recovered('earlier', { kind: 'gpus', ids: [7] });
+    gpus('new', 7);
+    scheduler.setGpus(known('a'));
+    await expect(tickets.new?.granted).rejects.toThrow('This server has no GPU 7; it has: 0');
+    expect(tickets.earlier?.position()).toBe(1);
+    tickets.earlier?.cancel();
+    await expect(tickets.earlier?.granted).rejects.toThrow(TicketCancelled);
+    expect(scheduler.waitsForUnseen).toBe(false);
   });
 });
 
@@ -230,10 +329,10 @@ describe('CPU slots', () => {
 
   test('of an earlier server may be more than there are now', async () => {
     const { scheduler, cpu, held } = queue(0, 1);
-    scheduler.adopt({ gpus: [], cpuSlots: 3 });
+    scheduler.adopt({ gpus: [], gpuUuids: [], cpuSlots: 3 });
     cpu('a', 1);
     expect(await held()).toEqual({});
-    scheduler.release({ gpus: [], cpuSlots: 3 });
+    scheduler.release({ gpus: [], gpuUuids: [], cpuSlots: 3 });
     expect(await held()).toEqual({ a: 'cpu 1' });
   });
 });

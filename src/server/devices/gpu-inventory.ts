@@ -18,9 +18,16 @@ export interface InventoryTimes {
   /** Milliseconds between two questions: the first pause, and the longest. */
   readonly firstPause: number;
   readonly longestPause: number;
+  /** Milliseconds between two questions while a job waits for a GPU that is not listed. */
+  readonly unseenPause: number;
 }
 
-const defaultTimes: InventoryTimes = { firstWait: 5000, firstPause: 2000, longestPause: 30_000 };
+const defaultTimes: InventoryTimes = {
+  firstWait: 5000,
+  firstPause: 2000,
+  longestPause: 30_000,
+  unseenPause: 60_000,
+};
 
 /** Whether `CUDA_VISIBLE_DEVICES` lets this GPU be seen: by index, or by the beginning of its UUID. */
 function isVisible({ id, uuid }: GpuRow, visible: string | undefined): boolean {
@@ -31,14 +38,20 @@ function isVisible({ id, uuid }: GpuRow, visible: string | undefined): boolean {
     .some((entry) => (/^\d+$/.test(entry) ? Number(entry) === id : entry !== '' && uuid.startsWith(entry)));
 }
 
+/** Whether a GPU is new, or has another id. */
+const hasNew = (gpus: readonly Gpu[], before: readonly Gpu[]): boolean =>
+  gpus.some(({ id, uuid }) => !before.some((each) => each.id === id && each.uuid === uuid));
+
 /**
  * The GPUs of this machine, in nvidia-smi's order, less those that `CUDA_VISIBLE_DEVICES` hides. An nvidia-smi that
  * fails does not say that there is none: the list is unknown then, and is asked for again until there is an answer.
- * Emits `known` when that comes; the list does not change afterwards.
+ * The list changes afterwards only where a job waits for a GPU that is not in it, and an answer shows one that is new.
+ * Emits `known` at each change.
  */
 export class GpuInventory extends EventEmitter<{ known: [] }> {
   #gpus: readonly Gpu[] | null = null;
   #problem = 'nvidia-smi has not answered yet';
+  #unseenTimer: NodeJS.Timeout | undefined;
   readonly #closing = new AbortController();
 
   /** @param visible `CUDA_VISIBLE_DEVICES` */
@@ -48,6 +61,10 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     readonly times: InventoryTimes = defaultTimes,
   ) {
     super();
+  }
+
+  get #hidesAll(): boolean {
+    return this.visible?.trim() === '';
   }
 
   /** Null while it is not known. */
@@ -62,7 +79,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
 
   /** Asks for the list. Resolves when it is known, when nvidia-smi failed, or when that takes too long for a start. */
   async start(): Promise<void> {
-    if (this.visible?.trim() === '') {
+    if (this.#hidesAll) {
       this.#gpus = [];
       return;
     }
@@ -92,9 +109,18 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     });
   }
 
+  /** Asks now and then, from here on, while a job waits for a GPU that is not listed. */
+  askWhile(isWaited: () => boolean): void {
+    if (this.#hidesAll) return;
+    this.#unseenTimer = setInterval(() => {
+      if (this.#gpus !== null && isWaited()) void this.#look();
+    }, this.times.unseenPause).unref();
+  }
+
   /** Asks no more, and ends an nvidia-smi that is at work. */
   close(): void {
     this.#closing.abort();
+    clearInterval(this.#unseenTimer);
     this.smi.close();
   }
 
@@ -114,9 +140,12 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
   async #look(): Promise<void> {
     try {
       const rows = await this.smi.ask();
-      this.#gpus = rows
+      const gpus = rows
         .filter((row) => isVisible(row, this.visible))
         .map(({ id, uuid, name }) => ({ id, uuid, name }));
+      // A GPU that is missing for a moment stays listed: new jobs for it are not refused, nor run on the CPU.
+      if (this.#gpus !== null && !hasNew(gpus, this.#gpus)) return;
+      this.#gpus = gpus;
     } catch (cause) {
       this.#problem = cause instanceof Error ? cause.message : String(cause);
       return;

@@ -1,5 +1,12 @@
 import type { RunEnd, RunRequest } from '../../runner/protocol.js';
 
+/** GPUs that a run was started with. */
+export interface HeldGpus {
+  /** Ids at that time. */
+  readonly gpus: readonly number[];
+  readonly gpuUuids: readonly string[];
+}
+
 /** How runners are launched, signalled and seen to be alive. Nothing else in the server knows where they run. */
 export interface Executor {
   /**
@@ -21,5 +28,5 @@ export interface Executor {
   /** Jobs whose runners work in directories directly below this one. */
   runningUnder(directory: string): readonly { readonly path: string; readonly id: string }[];
   /** GPUs that a run was started with; undefined where that is not told. */
-  gpusOf(directory: string): readonly number[] | undefined;
+  gpusOf(directory: string): HeldGpus | undefined;
 }

@@ -11,7 +11,7 @@ import { isAlive, type ProcessIdentity, runnerNaming, runners } from '../../runn
 import { runnerProgram } from '../../runner/program.js';
 import { type RunEnd, type RunRequest, runFiles } from '../../runner/protocol.js';
 import { terminateGroup, terminateStrays } from '../../runner/terminate.js';
-import type { Executor } from './executor.js';
+import type { Executor, HeldGpus } from './executor.js';
 import { lacksRoom, settleRunEnd } from './run-end.js';
 import { readRunGpus, readRunnerRecord } from './run-files.js';
 
@@ -133,7 +133,7 @@ export class LocalExecutor implements Executor {
     }
   }
 
-  gpusOf(directory: string): readonly number[] | undefined {
+  gpusOf(directory: string): HeldGpus | undefined {
     try {
       return readRunGpus(directory);
     } catch {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { readOwnFile } from '../../files/own-file.js';
 import { maxEndBytes, type RunEnd, type RunnerRecord, runFiles } from '../../runner/protocol.js';
+import type { HeldGpus } from './executor.js';
 
 /** Longest `run.json` and `runner.json` that are read, in bytes. */
 const maxBytes = 64 << 20;
@@ -29,7 +30,11 @@ const runEnd = z.object({
 }) satisfies z.ZodType<RunEnd>;
 
 /** What is read of a run that is over or goes on: its devices are in the environment of its command. */
-const runRequest = z.object({ environment: z.record(z.string(), z.string()) });
+const runRequest = z.object({
+  environment: z.record(z.string(), z.string()),
+  // An earlier version did not note them.
+  gpuUuids: z.array(z.string()).default([]),
+});
 
 /** Reads a file that a runner left; undefined where there is none. @throws for one that no runner wrote */
 function read<T>(schema: z.ZodType<T>, file: string, longest: number): T | undefined {
@@ -44,7 +49,9 @@ export const readRunEnd = (directory: string): RunEnd | undefined =>
   read(runEnd, runFiles(directory).end, 2 * maxEndBytes);
 
 /** GPUs that a run was started with; undefined where that is not told. */
-export function readRunGpus(directory: string): number[] | undefined {
-  const visible = read(runRequest, runFiles(directory).request, maxBytes)?.environment.CUDA_VISIBLE_DEVICES;
-  return visible?.split(',').filter(Boolean).map(Number);
+export function readRunGpus(directory: string): HeldGpus | undefined {
+  const request = read(runRequest, runFiles(directory).request, maxBytes);
+  const visible = request?.environment.CUDA_VISIBLE_DEVICES;
+  if (!request || visible === undefined) return undefined;
+  return { gpus: visible.split(',').filter(Boolean).map(Number), gpuUuids: request.gpuUuids };
 }

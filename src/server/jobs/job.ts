@@ -45,7 +45,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   constructor(
     readonly directory: JobDirectory,
     record: JobRecord,
-    private readonly isRestored: boolean,
+    readonly isRestored: boolean,
     private readonly report: Report,
   ) {
     super();
@@ -81,7 +81,8 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   }
 
   get grant(): Grant {
-    return { gpus: this.#record.gpus, cpuSlots: this.#record.cpuSlots };
+    const { gpus, gpuUuids, cpuSlots } = this.#record;
+    return { gpus, gpuUuids, cpuSlots };
   }
 
   /** It waits, with this place in the queue. */
@@ -93,7 +94,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   /** It was given devices and is about to start. */
   async run(grant: Grant): Promise<void> {
     this.#ticket = null;
-    await this.#become('running', { gpus: grant.gpus, cpuSlots: grant.cpuSlots, startedAt: now() });
+    await this.#become('running', { ...grant, startedAt: now() });
   }
 
   /** Notes that somebody asked for its end, so that a later server knows as well. */

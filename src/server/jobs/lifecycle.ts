@@ -98,9 +98,11 @@ export class Lifecycle {
 
   async #queue(): Promise<Grant> {
     const { job } = this;
-    const impossible = this.deps.scheduler.impossible(job.request.device);
+    const { device } = job.request;
+    // One that an earlier server accepted waits for a GPU that is gone: it may come back.
+    const impossible = job.isRestored ? null : this.deps.scheduler.impossible(device);
     if (impossible !== null) throw new Error(impossible);
-    const ticket = this.deps.scheduler.request(job.request.device);
+    const ticket = this.deps.scheduler.request(device, job.isRestored);
     // It may be cancelled before it is waited for below.
     ticket.granted.catch(() => {});
     const position = ticket.position();
@@ -167,6 +169,7 @@ export class Lifecycle {
       environment: environmentFor(job, grant),
       maxLogBytes: this.deps.settings.maxLogBytes,
       killGrace: this.deps.settings.killGrace,
+      gpuUuids: grant.gpuUuids,
     };
   }
 

@@ -38,6 +38,8 @@ const jobRecord = z.object({
   finishedAt: time.nullable(),
   expiresAt: time.nullable(),
   gpus: z.array(id),
+  /** An earlier version did not note them. */
+  gpuUuids: z.array(z.string()).default([]),
   cpuSlots: id,
   /** Somebody asked for its end; whatever its command says then, it was killed. */
   killRequested: z.boolean(),
@@ -64,6 +66,7 @@ export const newRecord = (jobId: string, request: JobRequest): JobRecord => ({
   finishedAt: null,
   expiresAt: null,
   gpus: [],
+  gpuUuids: [],
   cpuSlots: 0,
   killRequested: false,
 });

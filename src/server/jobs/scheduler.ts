@@ -4,9 +4,19 @@ export type DeviceRequest =
   | { readonly kind: 'anyGpu' }
   | { readonly kind: 'cpu'; readonly workers: number };
 
+/** A GPU as it is told at the moment. */
+export interface KnownGpu {
+  readonly id: number;
+  /** Stays with the GPU when the ids change; empty where it is not told. */
+  readonly uuid: string;
+}
+
 /** What a job was given. */
 export interface Grant {
+  /** Ids at the time of the grant. */
   readonly gpus: readonly number[];
+  /** UUIDs of these GPUs, those that were told: a later server may know the same GPUs by other ids. */
+  readonly gpuUuids: readonly string[];
   /** CPU slots; 0 for a GPU job. */
   readonly cpuSlots: number;
 }
@@ -24,6 +34,8 @@ export interface Ticket {
 
 interface Waiting {
   readonly request: DeviceRequest;
+  /** An earlier server accepted it: a GPU that is not there is waited for. */
+  readonly isAccepted: boolean;
   readonly grant: (grant: Grant) => void;
   readonly fail: (cause: Error) => void;
 }
@@ -34,6 +46,12 @@ function describe(request: DeviceRequest): string {
   return `GPU ${request.ids.join(', ')}`;
 }
 
+const gpuGrant = (gpus: readonly KnownGpu[]): Grant => ({
+  gpus: gpus.map(({ id }) => id),
+  gpuUuids: gpus.map(({ uuid }) => uuid).filter((uuid) => uuid !== ''),
+  cpuSlots: 0,
+});
+
 /** The job was cancelled while it waited. */
 export class TicketCancelled extends Error {}
 
@@ -43,70 +61,95 @@ export class TicketCancelled extends Error {}
  * nobody ahead wants runs at once. CPU slots go in arrival order.
  */
 export class Scheduler {
-  /** Null while nobody knows which there are: jobs that want one wait. */
-  #gpus: ReadonlySet<number> | null;
-  #freeGpus: Set<number>;
+  /** Lowest id first; null while nobody knows which there are: jobs that want one wait. */
+  #gpus: readonly KnownGpu[] | null = null;
   /**
-   * How many jobs hold each GPU: more than one only after a restart, when a job that had given its GPU back and
-   * was being packed is found beside the one that was given it next.
+   * How many jobs hold each GPU, by its id and by its UUID: it is free when nobody holds either. More than one only
+   * after a restart, when a job that had given its GPU back and was being packed is found beside the one that was
+   * given it next, or when the GPUs have other ids since.
    */
-  readonly #holders = new Map<number, number>();
+  readonly #holders = new Map<number | string, number>();
   #freeSlots: number;
   #queue: Waiting[] = [];
 
-  /** @param gpus ids; null where `setGpus` will tell them */
+  /** @param gpus null where `setGpus` will tell them */
   constructor(
-    gpus: readonly number[] | null,
+    gpus: readonly KnownGpu[] | null,
     private readonly cpuSlots: number,
   ) {
-    this.#gpus = gpus && new Set(gpus);
-    this.#freeGpus = new Set(gpus ?? []);
     this.#freeSlots = cpuSlots;
+    if (gpus) this.setGpus(gpus);
   }
 
   /**
-   * Tells which GPUs there are, once that is known. What a job of an earlier server holds stays held; a waiting job
-   * that wants a GPU which there is not is ended; the others go on.
+   * Tells which GPUs there are, once that is known and whenever it changes. What a job holds stays held, whatever the
+   * id of its GPU is now. A job that came before they were known, and wants one which there is not, is ended; one
+   * that was accepted while there was such a GPU waits until it is back.
    */
-  setGpus(gpus: readonly number[]): void {
-    this.#gpus = new Set(gpus);
-    this.#freeGpus = new Set(gpus.filter((id) => (this.#holders.get(id) ?? 0) === 0));
-    const queue = this.#queue;
-    this.#queue = queue.filter(({ request }) => this.impossible(request) === null);
-    for (const { request, fail } of queue) {
-      const problem = this.impossible(request);
-      if (problem !== null) fail(new Error(problem));
-    }
+  setGpus(gpus: readonly KnownGpu[]): void {
+    const isFirst = this.#gpus === null;
+    this.#gpus = [...gpus].sort((a, b) => a.id - b.id);
+    if (isFirst) this.#refuseImpossible();
     this.#dispatch();
   }
 
-  /**
-   * Why a request can never be granted here, in words; null where it can, or where that is not known yet. A recovered
-   * job may ask for what is gone, and one that was accepted before the GPUs were known for what never was.
-   */
-  impossible(request: DeviceRequest): string | null {
-    const gpus = this.#gpus;
-    if (gpus === null) return null;
-    if (request.kind === 'anyGpu' && gpus.size === 0) {
-      return 'This server has no GPU; submit the job again to run it on the CPU';
+  /** Ends the jobs that came before the GPUs were known, and want one that there is not. */
+  #refuseImpossible(): void {
+    const queue = this.#queue;
+    const problemOf = ({ isAccepted, request }: Waiting) => (isAccepted ? null : this.impossible(request));
+    this.#queue = queue.filter((waiting) => problemOf(waiting) === null);
+    for (const waiting of queue) {
+      const problem = problemOf(waiting);
+      if (problem !== null) waiting.fail(new Error(problem));
     }
-    const gone = request.kind === 'gpus' ? request.ids.filter((id) => !gpus.has(id)) : [];
-    const known = [...gpus].join(', ') || 'none';
-    return gone.length > 0 ? `This server has no GPU ${gone.join(', ')}; it has: ${known}` : null;
+  }
+
+  /** Why a new request cannot be granted here, in words; null where it can, or where that is not known yet. */
+  impossible(request: DeviceRequest): string | null {
+    if (!this.#isUnseen(request)) return null;
+    if (request.kind === 'anyGpu') return 'This server has no GPU; submit the job again to run it on the CPU';
+    const known = this.#gpus?.map(({ id }) => id).join(', ') || 'none';
+    return `This server has no GPU ${this.#unseen(request).join(', ')}; it has: ${known}`;
+  }
+
+  /** Whether a job waits for a GPU that is not among those which there are at the moment. */
+  get waitsForUnseen(): boolean {
+    return this.#queue.some(({ request }) => this.#isUnseen(request));
+  }
+
+  /** Which of the ids of a request are not there at the moment; none while nobody knows. */
+  #unseen(request: DeviceRequest): readonly number[] {
+    const gpus = this.#gpus;
+    if (gpus === null || request.kind !== 'gpus') return [];
+    return request.ids.filter((each) => !gpus.some(({ id }) => id === each));
+  }
+
+  #isUnseen(request: DeviceRequest): boolean {
+    return request.kind === 'anyGpu' ? this.#gpus?.length === 0 : this.#unseen(request).length > 0;
   }
 
   /** What a request waits for, in words. */
   #describe(request: DeviceRequest): string {
-    const isUnknown = this.#gpus === null && request.kind !== 'cpu';
-    return describe(request) + (isUnknown ? ' (nvidia-smi has not told yet which there are)' : '');
+    const words = describe(request);
+    if (request.kind === 'cpu') return words;
+    if (this.#gpus === null) return `${words} (nvidia-smi has not told yet which there are)`;
+    if (!this.#isUnseen(request)) return words;
+    if (request.kind === 'anyGpu') return `${words}; this server does not see any at the moment`;
+    const unseen = this.#unseen(request);
+    return unseen.length === request.ids.length
+      ? `${words}, which this server does not see at the moment`
+      : `${words}; this server does not see GPU ${unseen.join(', ')} at the moment`;
   }
 
-  /** Takes a place in the queue; the grant may come before this returns. */
-  request(request: DeviceRequest): Ticket {
+  /**
+   * Takes a place in the queue; the grant may come before this returns.
+   * @param isAccepted an earlier server accepted it
+   */
+  request(request: DeviceRequest, isAccepted = false): Ticket {
     let cancel = () => {};
     let entry: Waiting | undefined;
     const granted = new Promise<Grant>((grant, reject) => {
-      entry = { request, grant, fail: reject };
+      entry = { request, isAccepted, grant, fail: reject };
       cancel = () => {
         if (!this.#queue.some((each) => each === entry)) return;
         this.#queue = this.#queue.filter((each) => each !== entry);
@@ -137,22 +180,23 @@ export class Scheduler {
   }
 
   #hold(grant: Grant): void {
-    for (const id of grant.gpus) {
-      this.#freeGpus.delete(id);
-      this.#holders.set(id, (this.#holders.get(id) ?? 0) + 1);
-    }
+    this.#count(grant, 1);
     this.#freeSlots -= grant.cpuSlots;
   }
 
-  /** Gives back what a job held. A GPU that an earlier server had, and this one has not, is nobody's. */
+  /** Gives back what a job held. */
   release(grant: Grant): void {
-    for (const id of grant.gpus) {
-      const others = (this.#holders.get(id) ?? 1) - 1;
-      this.#holders.set(id, others);
-      if (others === 0 && this.#gpus?.has(id)) this.#freeGpus.add(id);
-    }
+    this.#count(grant, -1);
     this.#freeSlots += grant.cpuSlots;
     this.#dispatch();
+  }
+
+  #count({ gpus, gpuUuids }: Grant, change: 1 | -1): void {
+    for (const key of [...gpus, ...gpuUuids]) {
+      const holders = (this.#holders.get(key) ?? 0) + change;
+      if (holders > 0) this.#holders.set(key, holders);
+      else this.#holders.delete(key);
+    }
   }
 
   /** Walks the queue in arrival order and grants what can be granted. */
@@ -167,7 +211,10 @@ export class Scheduler {
         waiting.grant(grant);
         continue;
       }
-      if (waiting.request.kind === 'gpus') for (const id of waiting.request.ids) wantedAhead.add(id);
+      // What waits for a GPU that is not there may wait for long: it keeps the others from nobody.
+      if (waiting.request.kind === 'gpus' && !this.#isUnseen(waiting.request)) {
+        for (const id of waiting.request.ids) wantedAhead.add(id);
+      }
       if (waiting.request.kind === 'cpu') cpuBlocked = true;
       left.push(waiting);
     }
@@ -175,16 +222,16 @@ export class Scheduler {
   }
 
   #tryGrant(request: DeviceRequest, wantedAhead: Set<number>, cpuBlocked: boolean): Grant | null {
-    const isOpen = (id: number) => this.#freeGpus.has(id) && !wantedAhead.has(id);
-    if (request.kind === 'gpus') {
-      return request.ids.every(isOpen) ? { gpus: request.ids, cpuSlots: 0 } : null;
-    }
-    if (request.kind === 'anyGpu') {
-      const id = [...this.#freeGpus].sort((a, b) => a - b).find(isOpen);
-      return id === undefined ? null : { gpus: [id], cpuSlots: 0 };
+    if (request.kind !== 'cpu') {
+      const open = (this.#gpus ?? []).filter(
+        ({ id, uuid }) => !this.#holders.has(id) && !this.#holders.has(uuid) && !wantedAhead.has(id),
+      );
+      const ids = request.kind === 'gpus' ? request.ids : open.slice(0, 1).map(({ id }) => id);
+      const gpus = ids.flatMap((each) => open.find(({ id }) => id === each) ?? []);
+      return gpus.length > 0 && gpus.length === ids.length ? gpuGrant(gpus) : null;
     }
     // A job that asks for more than there is gets all of it rather than never running.
     const cpuSlots = Math.min(request.workers, this.cpuSlots);
-    return !cpuBlocked && this.#freeSlots >= cpuSlots ? { gpus: [], cpuSlots } : null;
+    return !cpuBlocked && this.#freeSlots >= cpuSlots ? { gpus: [], gpuUuids: [], cpuSlots } : null;
   }
 }

@@ -90,7 +90,9 @@ export class UnreadableJobs {
   #hold({ path }: JobDirectory): () => void {
     const { executor, scheduler, allGpus } = this.deps;
     const isRunning = executor.isRunning(path);
-    const grant = { gpus: isRunning ? (executor.gpusOf(path) ?? allGpus()) : [], cpuSlots: 0 };
+    const none = { gpus: [], gpuUuids: [] };
+    const all = { gpus: allGpus(), gpuUuids: [] };
+    const grant = { ...(isRunning ? (executor.gpusOf(path) ?? all) : none), cpuSlots: 0 };
     scheduler.adopt(grant);
     return () => scheduler.release(grant);
   }
