@@ -116,7 +116,7 @@ async function serveFrom(
       executor: new LocalExecutor(jobEnvironment(settings.tokenVariables), killGrace),
       commandFor: (job, grant) => catalog.commandFor(job.request, job.directory, grant),
       settings: { killGrace, maxLogBytes },
-      allGpus: () => idsOf() ?? [],
+      allGpus: () => gpus.current?.map(({ id }) => id) ?? [],
       maxJobs: settings.maxJobs,
       grace: settings.grace,
       report,
