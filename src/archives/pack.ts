@@ -20,7 +20,10 @@ export interface PackOptions {
   readonly pace?: (files: number, bytes: number) => Promise<void> | void;
   /** Whether what belongs to this process's user, and may not be read, is made readable. */
   readonly openUp?: boolean;
-  /** Whether a file that cannot be read whole ends the packing; else it is left out or cut, with a note. */
+  /**
+   * Whether a file that cannot be read whole, or whose name is not UTF-8, ends the packing; else it is left out, cut or
+   * renamed, with a note.
+   */
   readonly strict?: boolean;
 }
 
