@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { lstatSync, type Stats, statSync } from 'node:fs';
+import { lstatSync, readdir as readdirWithCallback, type Stats, statSync } from 'node:fs';
 import { readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { setImmediate } from 'node:timers/promises';
@@ -87,9 +87,19 @@ async function matches(pattern: string): Promise<string[]> {
   if (!globCharacters.test(pattern)) return [];
   const { glob } = await import('tinyglobby');
   const posix = process.platform === 'win32' ? pattern.replaceAll('\\', '/') : pattern;
-  const found = await glob(posix, { onlyFiles: false, expandDirectories: false, dot: false });
-  for (const each of found) {
-    // A name with these characters that nothing has: its bytes are others.
+  const entered: string[] = [];
+  const list = (directory: string, ...more: unknown[]) => {
+    entered.push(path.relative('', directory));
+    Reflect.apply(readdirWithCallback, null, [directory, ...more]);
+  };
+  const found = await glob(posix, {
+    onlyFiles: false,
+    expandDirectories: false,
+    dot: false,
+    fs: { readdir: list as typeof readdirWithCallback },
+  });
+  for (const each of [...entered, ...found]) {
+    // A name with this character that nothing has: its bytes are others.
     const isLost = each.includes(replacement) && !lstatSync(each, { throwIfNoEntry: false });
     if (isLost) throw misnamed(each);
   }

@@ -1,4 +1,4 @@
-import { symlink, writeFile } from 'node:fs/promises';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { UsageError } from '../../src/client/errors.js';
@@ -120,6 +120,18 @@ describe('the volumes that paths name', () => {
       await expect(found).rejects.toThrow(/tude\.nii' has a name that is not UTF-8; rename it$/);
     },
   );
+
+  test('so is one of a directory that a glob goes through', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'a/ct.nii': '' });
+    const misnamed = Buffer.from(`${directory.path}/ren\xe9`, 'latin1');
+    await mkdir(misnamed);
+    await writeFile(Buffer.concat([misnamed, Buffer.from('/ct.nii')]), '');
+    await expect(units(directory.path, '*/ct.nii')).rejects.toThrow(
+      /ren\ufffd' has a name that is not UTF-8/,
+    );
+    expect(await units(directory.path, 'a/*.nii')).toEqual(['file a/ct.nii']);
+  });
 
   test('a hidden file, or a link that leads nowhere, is passed over whatever its name', async () => {
     await using directory = await temporary();
