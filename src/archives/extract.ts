@@ -84,7 +84,8 @@ function checked(entry: ZipEntry, allowed: number, onBytes: (bytes: number) => v
 /**
  * Extracts a zip archive under `destination`, within bounds that are counted while bytes are written: an
  * archive's own figures may lie. Names, links and duplicates are checked before the first byte is written.
- * Existing files are replaced; no link below the destination is followed, be it a file's or a directory's.
+ * Existing files are replaced, each by one that is whole; no link below the destination is followed, be it a file's, a
+ * directory's or a hard one.
  * @throws ArchiveError for an archive that is damaged, unsafe or past the bounds
  */
 export async function extractArchive(
@@ -130,18 +131,18 @@ export async function extractArchive(
 
   for (const target of [...left, ...targets.filter((each) => !small.has(each))]) {
     signal?.throwIfAborted();
-    const file = await openTarget(target, directories).catch((cause) => {
+    const opened = await openTarget(target, directories).catch((cause) => {
       if (!lenient || !(cause instanceof UnplaceableEntry)) throw cause;
       notes.add(`${quoteName(target.entry.path)} was not extracted: something else is in its place`);
     });
-    if (!file) continue;
+    if (!opened) continue;
     const allowed = Math.min(maxFileBytes, options.maxBytes - bytes);
     try {
-      await writeEntry(source, target.entry, file, allowed, onBytes, signal);
+      await writeEntry(source, target.entry, opened.file, allowed, onBytes, signal);
+      await opened.keep();
     } catch (cause) {
+      await opened.discard();
       throw source.failure ?? damaged(cause, target.entry);
-    } finally {
-      await file.close();
     }
     files += 1;
   }

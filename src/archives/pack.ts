@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { Writable } from 'node:stream';
 import { syncDirectory, syncFile } from '../files/sync.js';
 import { Notes } from './notes.js';
-import { partialFlags, partialMode } from './open-flags.js';
+import { newFlags, partialMode } from './open-flags.js';
 import { EntryPacker } from './pack-entry.js';
 import { walkFiles } from './walk.js';
 import { ZipWriter } from './zip-writer.js';
@@ -80,7 +80,7 @@ export async function packDirectory(
   try {
     await clearPartial(partial);
     await clearDirectory(archive);
-    const file = await open(partial, partialFlags, partialMode);
+    const file = await open(partial, newFlags, partialMode);
     const packed = await packTo(file.createWriteStream(), source, options);
     await syncFile(partial);
     await rename(partial, archive);

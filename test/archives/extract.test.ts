@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -110,6 +110,46 @@ describe('an archive', () => {
     symlinkSync('../outside', path.join(root.path, 'out', 'a'));
     await expect(extract(root.path, zip([a]))).rejects.toThrow('ELOOP');
     expect(readFileSync(path.join(root.path, 'outside'), 'utf8')).toBe('untouched');
+  });
+
+  test.for([
+    ['small', 20],
+    ['large', 400_000],
+  ] as const)('leaves alone what has another name as well: %s', async ([, size]) => {
+    await using root = await temporary();
+    await plant(root.path, { 'out/kept': '', outside: 'untouched', 'b.zip': '' });
+    for (const name of ['stored', 'deflated']) {
+      linkSync(path.join(root.path, 'outside'), path.join(root.path, 'out', name));
+    }
+    const content = randomBytes(size);
+    const archive = zip([
+      { name: 'stored', content },
+      { name: 'deflated', content, deflated: true },
+    ]);
+    expect(await extract(root.path, archive, { maxBytes: 1e6 })).toMatchObject({ files: 2 });
+    expect(readFileSync(path.join(root.path, 'outside'), 'utf8')).toBe('untouched');
+    for (const name of ['stored', 'deflated']) {
+      expect(readFileSync(path.join(root.path, 'out', name)).equals(content)).toBe(true);
+    }
+    expect(readdirSync(path.join(root.path, 'out')).sort()).toEqual(['deflated', 'kept', 'stored']);
+  });
+
+  test.for([
+    ['small and stored', { content: 'x' }],
+    ['small and deflated', { content: 'x', deflated: true }],
+    ['large and stored', { content: randomBytes(400_000) }],
+    ['large and deflated', { content: randomBytes(400_000), deflated: true }],
+  ] as [string, Partial<Entry>][])('leaves no damaged file, nor replaces one: %s', async ([, entry]) => {
+    await using root = await temporary();
+    await plant(root.path, { 'out/old': 'good' });
+    for (const name of ['old', 'new']) {
+      const archive = zip([{ name, ...entry, crc: 7 }]);
+      await expect(extract(root.path, archive, { maxBytes: 1e6 })).rejects.toMatchObject({
+        fault: 'corrupt',
+      });
+    }
+    expect(readdirSync(path.join(root.path, 'out'))).toEqual(['old']);
+    expect(readFileSync(path.join(root.path, 'out', 'old'), 'utf8')).toBe('good');
   });
 
   test('can be given up, and tells how far it is', async () => {
