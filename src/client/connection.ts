@@ -1,5 +1,6 @@
+import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
-import { Agent } from 'undici';
+import { Agent, buildConnector } from 'undici';
 import { type Answer, readAnswer, tooLong } from './answer.js';
 import { backoff, pause } from './backoff.js';
 import { readBody } from './body.js';
@@ -39,18 +40,30 @@ const longestWords = 64 * 1024;
 /** How often a question whose connection broke is asked again. */
 const questionsAgain = 4;
 
+/** Ends a wait when the signal is aborted: undici looks at the signal of a request only once it is connected. */
+function orAborted<T>(wait: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return wait;
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    signal.addEventListener('abort', onAbort);
+    wait.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}
+
 /** The one way to the service: base address, token, timeouts, and failures as a person reads them. */
 export class Connection {
   readonly #base: URL;
   readonly #agent: Agent;
   readonly #options: ConnectionOptions;
+  /** Sockets on which no request can be sent yet. */
+  readonly #connecting = new Set<Socket>();
 
   /** @throws UsageError for an address that is none */
   constructor(options: ConnectionOptions) {
     this.#base = readServerUrl(options.server);
     this.#options = options;
     this.#agent = new Agent({
-      connect: { timeout: options.connectTimeout * 1000 },
+      connect: this.#connector(options.connectTimeout),
       headersTimeout: options.readTimeout * 1000,
       bodyTimeout: options.readTimeout * 1000,
     });
@@ -85,7 +98,7 @@ export class Connection {
     const signal = call.signal ?? this.signal;
     signal?.throwIfAborted();
     try {
-      return await this.#agent.request({
+      const answered = this.#agent.request({
         origin: this.#base.origin,
         path: `${this.#base.pathname === '/' ? '' : this.#base.pathname}${path}${call.query ?? ''}`,
         method: call.method ?? 'GET',
@@ -96,6 +109,7 @@ export class Connection {
         ...(call.bodyTimeout === undefined ? {} : { bodyTimeout: call.bodyTimeout * 1000 }),
         ...(signal ? { signal } : {}),
       });
+      return await orAborted(answered, signal);
     } catch (error) {
       throw this.explain(error, signal);
     }
@@ -153,6 +167,19 @@ export class Connection {
     }
   }
 
+  /** undici's own way to connect, of which it can be said what is under way. */
+  #connector(timeout: number): buildConnector.connector {
+    const connect = buildConnector({ timeout: timeout * 1000 });
+    return (options, callback) => {
+      // It returns the socket, which its types do not know.
+      const socket = connect(options, (...result) => {
+        this.#connecting.delete(socket);
+        callback(...result);
+      }) as unknown as Socket;
+      this.#connecting.add(socket);
+    };
+  }
+
   async #body(reply: Reply, longest: number, signal: AbortSignal | undefined): Promise<string | null> {
     try {
       return await readBody(reply, longest);
@@ -168,6 +195,8 @@ export class Connection {
 
   /** Cuts what is still open. */
   async close(): Promise<void> {
+    // undici leaves these alone, and they would keep the process until their time is up.
+    for (const socket of this.#connecting) socket.destroy(new Error('no longer wanted'));
     await this.#agent.destroy();
   }
 }
