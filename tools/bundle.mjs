@@ -85,7 +85,7 @@ const groups = [
   {
     // What every command needs that asks the server something.
     name: 'connection',
-    test: /\/undici\/|stand-in-undici|\/dist\/client\/(answer|api|backoff|body|connection|health-answer|reply|transport-error)\./,
+    test: /\/undici\/|stand-in-undici|\/dist\/client\/(answer|api|backoff|body|connection|health-answer|reply|time-limit|transport-error)\./,
     priority: 2,
   },
   {

@@ -7,6 +7,7 @@ import { readBody } from './body.js';
 import { ClientError, type HttpError, TransportError } from './errors.js';
 import { type Reply, refusal } from './reply.js';
 import { readServerUrl, showServerUrl } from './server-url.js';
+import { TimeLimit } from './time-limit.js';
 import { explainTransport } from './transport-error.js';
 
 /** Where the service is and how long to wait for it. Times are in seconds. */
@@ -31,6 +32,8 @@ export interface Call {
   readonly headTimeout?: number | undefined;
   /** Longest silence inside the body of the answer, in seconds. */
   readonly bodyTimeout?: number | undefined;
+  /** Longest time for the whole of a call that answers with JSON, in seconds; as long as a silence without it. */
+  readonly limit?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -81,12 +84,6 @@ export class Connection {
 
   get signal(): AbortSignal | undefined {
     return this.#options.signal;
-  }
-
-  /** Bounds a call as a whole, whatever ends the connection's other requests. */
-  within(seconds: number): AbortSignal {
-    const limit = AbortSignal.timeout(seconds * 1000);
-    return this.signal ? AbortSignal.any([this.signal, limit]) : limit;
   }
 
   /**
@@ -147,11 +144,12 @@ export class Connection {
   }
 
   /**
-   * Sends one request that answers with JSON. Without a signal of its own the whole of it may take as long as a silence.
+   * Sends one request that answers with JSON. Without a signal of its own the whole of it is limited in time.
    * @throws HttpError for every status but 2xx; AnswerError for a body that is something else
    */
   async json<T>(path: string, answer: Answer<T>, call: Call = {}): Promise<T> {
-    const signal = call.signal ?? this.within(this.readTimeout);
+    using limit = new TimeLimit(call.limit ?? this.readTimeout, this.signal);
+    const signal = call.signal ?? limit.signal;
     for (let failures = 0; ; failures += 1) {
       try {
         return await this.read(await this.send(path, { ...call, signal }), path, answer, signal);
