@@ -91,7 +91,7 @@ describe('infer', () => {
     });
   });
 
-  test.each([['SIGINT'], ['SIGTERM']] as const)(
+  test.each([['SIGINT'], ['SIGTERM'], ['SIGHUP']] as const)(
     '%s kills the remote job, says so and ends with 130',
     async (signal) => {
       await using cli = await cliWithScan();
