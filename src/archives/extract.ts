@@ -9,7 +9,7 @@ import { errorCode } from '../files/error-code.js';
 import { ArchiveSource } from './archive-source.js';
 import { copyStored } from './copy-stored.js';
 import { isSmall } from './entry-batches.js';
-import { entryCount } from './entry-count.js';
+import { archiveEnd } from './entry-count.js';
 import { ArchiveError, damagedEntry } from './errors.js';
 import { planEntries, type Target } from './extract-plan.js';
 import { writeSmall } from './extract-small.js';
@@ -44,16 +44,19 @@ export interface Extracted {
   readonly notes: readonly string[];
 }
 
-async function checkCount(source: ArchiveSource, maxEntries: number): Promise<void> {
-  const count = await entryCount(source.file);
-  if (count > maxEntries) {
-    throw new ArchiveError('tooMany', `it has ${count} entries, more than the ${maxEntries} allowed`);
-  }
-}
+/** It takes options as every other of its kind, which its types do not know. */
+const openCustom = unzipper.Open.custom as (
+  source: ArchiveSource,
+  options: { readonly tailSize: number },
+) => Promise<CentralDirectory>;
 
-async function readDirectory(source: ArchiveSource): Promise<CentralDirectory> {
+async function readDirectory(source: ArchiveSource, maxEntries: number): Promise<CentralDirectory> {
+  const { entries, tailSize } = await archiveEnd(source.file);
+  if (entries > maxEntries) {
+    throw new ArchiveError('tooMany', `it has ${entries} entries, more than the ${maxEntries} allowed`);
+  }
   try {
-    return await unzipper.Open.custom(source);
+    return await openCustom(source, { tailSize });
   } catch (cause) {
     throw source.failure ?? new ArchiveError('corrupt', 'its directory cannot be read', { cause });
   }
@@ -94,11 +97,16 @@ export async function extractArchive(
   options: ExtractOptions,
 ): Promise<Extracted> {
   await using source = await ArchiveSource.open(archive);
-  await checkCount(source, options.maxEntries);
   const root = path.resolve(destination);
   const notes = new Notes();
   const { lenient = false, reserved = [], platform = process.platform } = options;
-  const targets = planEntries(await readDirectory(source), { root, reserved, lenient, platform, notes });
+  const targets = planEntries(await readDirectory(source, options.maxEntries), {
+    root,
+    reserved,
+    lenient,
+    platform,
+    notes,
+  });
   const total = targets.reduce((sum, { entry }) => sum + entry.uncompressedSize, 0);
   if (total > options.maxBytes) {
     throw new ArchiveError(

@@ -4,7 +4,7 @@ import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { entryCount } from '../../src/archives/entry-count.js';
+import { archiveEnd } from '../../src/archives/entry-count.js';
 import { entryPath, entryPaths, isSafeName } from '../../src/archives/entry-path.js';
 import { type ExtractOptions, extractArchive } from '../../src/archives/extract.js';
 import { plant, temporary } from '../client/support/temporary.js';
@@ -88,6 +88,17 @@ describe('an archive', () => {
   ] as [string, Buffer][])('that is none is refused as corrupt: %s', async ([, archive]) => {
     await using root = await temporary();
     await expect(extract(root.path, archive)).rejects.toMatchObject({ fault: 'corrupt' });
+  });
+
+  test.for([
+    ['a short one', 'for study 7'],
+    ['the longest one', 'c'.repeat(65_535)],
+    ['one that looks like an end', `${'c'.repeat(90)}PK\x05\x06${'c'.repeat(90)}`],
+  ] as const)('may have a comment: %s', async ([, comment]) => {
+    await using root = await temporary();
+    const archive = Buffer.concat([zip([a]), Buffer.from(comment)]);
+    archive.writeUInt16LE(comment.length, archive.length - comment.length - 2);
+    expect(await extract(root.path, archive)).toMatchObject({ files: 1 });
   });
 
   test('that states more entries than it has is refused', async () => {
@@ -312,7 +323,7 @@ describe('the number of entries', () => {
     const name = path.join(root.path, 'a.zip');
     writeFileSync(name, archive);
     await using file = await open(name);
-    return await entryCount(file);
+    return (await archiveEnd(file)).entries;
   }
 
   test('is what the end of the archive states', async () => {
