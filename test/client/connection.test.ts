@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import net from 'node:net';
 import { describe, expect, test } from 'vitest';
@@ -172,31 +171,3 @@ test.each(['http', 'https'])(
     expect(performance.now() - begun).toBeLessThan(4000);
   },
 );
-
-/** A server, in a process of its own so that it is fast, whose answer never ends and has no byte of a body. */
-const flood = `
-  const piece = Buffer.alloc(65536, 'a');
-  const server = require('node:net').createServer((socket) => {
-    socket.on('error', () => {});
-    socket.once('data', () => {
-      socket.write('HTTP/1.1 200 OK\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n5;');
-      const more = () => { while (!socket.destroyed && socket.write(piece)); };
-      socket.on('drain', more);
-      more();
-    });
-  });
-  server.listen(0, '127.0.0.1', () => console.log(server.address().port));
-`;
-
-test('a server that floods the client is given up in time', async () => {
-  const server = spawn(process.execPath, ['-e', flood], { stdio: ['ignore', 'pipe', 'inherit'] });
-  try {
-    const [port] = await once(server.stdout, 'data');
-    // A signal beside the limit, as a command has one for Ctrl-C.
-    const { signal } = new AbortController();
-    await using connection = connectTo(`http://127.0.0.1:${Number(port)}`, { signal });
-    expect(await failure(health(connection, 1))).toMatchObject({ exitCode: 3 });
-  } finally {
-    server.kill('SIGKILL');
-  }
-}, 15_000);
