@@ -79,13 +79,13 @@ const groups = [
   {
     // What every command needs.
     name: 'base',
-    test: /rolldown\/runtime|\/@oclif\/|\/dist\/(commands|contract)\/(?!app-manifest)|\/dist\/files\/error-code|\/dist\/client\/(errors|excerpt|server-url|profiles|write-error)\.|\/dist\/cli\/settings\./,
+    test: /rolldown\/runtime|\/@oclif\/|\/dist\/(commands|contract)\/(?!app-manifest)|\/dist\/files\/(error-code|small-file)|\/dist\/client\/(errors|excerpt|identifiers|server-url|profiles|write-error)\.|\/dist\/cli\/settings\./,
     priority: 3,
   },
   {
     // What every command needs that asks the server something.
     name: 'connection',
-    test: /\/undici\/|stand-in-undici|\/dist\/client\/(answer|api|backoff|body|connection|health-answer|reply|transport-error)\./,
+    test: /\/undici\/|stand-in-undici|\/dist\/client\/(answer|api|backoff|body|connection|health-answer|reply|time-limit|transport-error)\./,
     priority: 2,
   },
   {

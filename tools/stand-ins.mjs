@@ -22,7 +22,8 @@ export const standIns = [
     of: 'undici',
     code: `const Dispatcher = require('undici/lib/dispatcher/dispatcher.js');
       Dispatcher.prototype.request = require('undici/lib/api/api-request.js');
-      exports.Agent = require('undici/lib/dispatcher/agent.js');`,
+      exports.Agent = require('undici/lib/dispatcher/agent.js');
+      exports.buildConnector = require('undici/lib/core/connect.js');`,
   },
   // Its constants are all that undici needs of it to speak HTTP/1.1.
   { of: 'node:http2', within: undici, code: 'exports.constants = {};' },

@@ -1,10 +1,28 @@
-import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, ftruncateSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
 import path from 'node:path';
 import { batchContents } from './batch-contents.js';
 import { type Batch, batchSpan } from './entry-batches.js';
 import type { Target } from './extract-plan.js';
 import type { MadeDirectories } from './made-directories.js';
-import { extractFlags, extractMode } from './open-flags.js';
+import { extractFlags, extractMode, newFlags } from './open-flags.js';
+
+/**
+ * Opens a file, new or emptied. One that has another name as well loses this one, and keeps its content. Null where
+ * something else than a file lies there.
+ */
+function openEmpty(file: string): number | null {
+  const there = openSync(file, extractFlags, extractMode);
+  const stats = fstatSync(there);
+  if (stats.isFile() && stats.nlink <= 1) {
+    // It was opened to be written, and is a file: to empty it does not fail.
+    if (stats.size > 0) ftruncateSync(there);
+    return there;
+  }
+  closeSync(there);
+  if (!stats.isFile()) return null;
+  unlinkSync(file);
+  return openSync(file, newFlags, extractMode);
+}
 
 /**
  * Writes small files without a promise or a stream for each, which cost ten times what the file does. It knows only
@@ -46,9 +64,9 @@ export class BatchWriter {
   #place(file: string, content: Buffer): boolean {
     try {
       this.directories.make(path.dirname(file));
-      const target = openSync(file, extractFlags, extractMode);
+      const target = openEmpty(file);
+      if (target === null) return false;
       try {
-        if (!fstatSync(target).isFile()) return false;
         for (let done = 0; done < content.length; ) done += writeSync(target, content, done);
       } finally {
         closeSync(target);

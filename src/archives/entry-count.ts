@@ -1,8 +1,9 @@
 import type { FileHandle } from 'node:fs/promises';
 import { ArchiveError } from './errors.js';
 
-/** Bytes at the end of the archive in which unzipper looks for the end record; the two must agree. */
-const tailSize = 80;
+/** Bytes of the end record without its comment, which is last in the archive. */
+const endRecordSize = 22;
+const longestComment = 0xffff;
 const endRecord = Buffer.from([0x50, 0x4b, 0x05, 0x06]);
 const zip64Locator = 0x07064b50;
 const zip64EndRecord = 0x06064b50;
@@ -13,19 +14,43 @@ async function readAt(file: FileHandle, position: number, length: number): Promi
 }
 
 /**
+ * Where the end record lies in the last bytes of an archive: the last one whose comment fills what is behind it, else the
+ * last that fits. -1 where there is none.
+ */
+function findEndRecord(tail: Buffer): number {
+  let fitting = -1;
+  for (let from = tail.length - endRecordSize; from >= 0; ) {
+    const at = tail.lastIndexOf(endRecord, from);
+    if (at < 0) break;
+    const behind = tail.length - at - endRecordSize - tail.readUInt16LE(at + 20);
+    if (behind === 0) return at;
+    if (behind > 0 && fitting < 0) fitting = at;
+    from = at - 1;
+  }
+  return fitting;
+}
+
+export interface ArchiveEnd {
+  readonly entries: number;
+  /** Bytes from the beginning of the end record to the end of the archive: there unzipper is to look for it. */
+  readonly tailSize: number;
+}
+
+/**
  * How many entries the archive says that it has. unzipper sets aside memory for that many before it reads
- * the first, so a count that lies must be known beforehand.
+ * the first, so a count that lies must be known beforehand. It is also told where the record lies that the count is from.
  * @throws ArchiveError where there is no end record
  */
-export async function entryCount(file: FileHandle): Promise<number> {
+export async function archiveEnd(file: FileHandle): Promise<ArchiveEnd> {
   const { size } = await file.stat();
-  const tailStart = Math.max(0, size - tailSize);
-  const tail = await readAt(file, tailStart, tailSize);
-  const at = tail.indexOf(endRecord);
-  if (at < 0 || at + 22 > tail.length) throw new ArchiveError('corrupt', 'it is not a zip archive');
+  const tailStart = Math.max(0, size - endRecordSize - longestComment);
+  const tail = await readAt(file, tailStart, size - tailStart);
+  const at = findEndRecord(tail);
+  if (at < 0) throw new ArchiveError('corrupt', 'it is not a zip archive');
+  const tailSize = tail.length - at;
   const count = tail.readUInt16LE(at + 10);
   const zip64 = count === 0xffff || tail.readUInt32LE(at + 16) === 0xffffffff;
-  if (!zip64 && tail.readUInt16LE(at + 4) !== 0xffff) return count;
+  if (!zip64 && tail.readUInt16LE(at + 4) !== 0xffff) return { entries: count, tailSize };
 
   const locator = await readAt(file, tailStart + at - 20, 20);
   if (locator.length < 20 || locator.readUInt32LE(0) !== zip64Locator) {
@@ -36,5 +61,5 @@ export async function entryCount(file: FileHandle): Promise<number> {
   if (record.length < 56 || record.readUInt32LE(0) !== zip64EndRecord) {
     throw new ArchiveError('corrupt', 'its zip64 end record is missing');
   }
-  return Number(record.readBigUInt64LE(32));
+  return { entries: Number(record.readBigUInt64LE(32)), tailSize };
 }

@@ -9,7 +9,7 @@ import { errorCode } from '../files/error-code.js';
 import { ArchiveSource } from './archive-source.js';
 import { copyStored } from './copy-stored.js';
 import { isSmall } from './entry-batches.js';
-import { entryCount } from './entry-count.js';
+import { archiveEnd } from './entry-count.js';
 import { ArchiveError, damagedEntry } from './errors.js';
 import { planEntries, type Target } from './extract-plan.js';
 import { writeSmall } from './extract-small.js';
@@ -44,16 +44,19 @@ export interface Extracted {
   readonly notes: readonly string[];
 }
 
-async function checkCount(source: ArchiveSource, maxEntries: number): Promise<void> {
-  const count = await entryCount(source.file);
-  if (count > maxEntries) {
-    throw new ArchiveError('tooMany', `it has ${count} entries, more than the ${maxEntries} allowed`);
-  }
-}
+/** It takes options as every other of its kind, which its types do not know. */
+const openCustom = unzipper.Open.custom as (
+  source: ArchiveSource,
+  options: { readonly tailSize: number },
+) => Promise<CentralDirectory>;
 
-async function readDirectory(source: ArchiveSource): Promise<CentralDirectory> {
+async function readDirectory(source: ArchiveSource, maxEntries: number): Promise<CentralDirectory> {
+  const { entries, tailSize } = await archiveEnd(source.file);
+  if (entries > maxEntries) {
+    throw new ArchiveError('tooMany', `it has ${entries} entries, more than the ${maxEntries} allowed`);
+  }
   try {
-    return await unzipper.Open.custom(source);
+    return await openCustom(source, { tailSize });
   } catch (cause) {
     throw source.failure ?? new ArchiveError('corrupt', 'its directory cannot be read', { cause });
   }
@@ -84,7 +87,8 @@ function checked(entry: ZipEntry, allowed: number, onBytes: (bytes: number) => v
 /**
  * Extracts a zip archive under `destination`, within bounds that are counted while bytes are written: an
  * archive's own figures may lie. Names, links and duplicates are checked before the first byte is written.
- * Existing files are replaced; no link below the destination is followed, be it a file's or a directory's.
+ * Existing files are replaced, each by one that is whole; no link below the destination is followed, be it a file's, a
+ * directory's or a hard one.
  * @throws ArchiveError for an archive that is damaged, unsafe or past the bounds
  */
 export async function extractArchive(
@@ -93,11 +97,16 @@ export async function extractArchive(
   options: ExtractOptions,
 ): Promise<Extracted> {
   await using source = await ArchiveSource.open(archive);
-  await checkCount(source, options.maxEntries);
   const root = path.resolve(destination);
   const notes = new Notes();
   const { lenient = false, reserved = [], platform = process.platform } = options;
-  const targets = planEntries(await readDirectory(source), { root, reserved, lenient, platform, notes });
+  const targets = planEntries(await readDirectory(source, options.maxEntries), {
+    root,
+    reserved,
+    lenient,
+    platform,
+    notes,
+  });
   const total = targets.reduce((sum, { entry }) => sum + entry.uncompressedSize, 0);
   if (total > options.maxBytes) {
     throw new ArchiveError(
@@ -130,18 +139,18 @@ export async function extractArchive(
 
   for (const target of [...left, ...targets.filter((each) => !small.has(each))]) {
     signal?.throwIfAborted();
-    const file = await openTarget(target, directories).catch((cause) => {
+    const opened = await openTarget(target, directories).catch((cause) => {
       if (!lenient || !(cause instanceof UnplaceableEntry)) throw cause;
       notes.add(`${quoteName(target.entry.path)} was not extracted: something else is in its place`);
     });
-    if (!file) continue;
+    if (!opened) continue;
     const allowed = Math.min(maxFileBytes, options.maxBytes - bytes);
     try {
-      await writeEntry(source, target.entry, file, allowed, onBytes, signal);
+      await writeEntry(source, target.entry, opened.file, allowed, onBytes, signal);
+      await opened.keep();
     } catch (cause) {
+      await opened.discard();
       throw source.failure ?? damaged(cause, target.entry);
-    } finally {
-      await file.close();
     }
     files += 1;
   }

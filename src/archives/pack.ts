@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { Writable } from 'node:stream';
 import { syncDirectory, syncFile } from '../files/sync.js';
 import { Notes } from './notes.js';
-import { partialFlags, partialMode } from './open-flags.js';
+import { newFlags, partialMode } from './open-flags.js';
 import { EntryPacker } from './pack-entry.js';
 import { walkFiles } from './walk.js';
 import { ZipWriter } from './zip-writer.js';
@@ -20,7 +20,10 @@ export interface PackOptions {
   readonly pace?: (files: number, bytes: number) => Promise<void> | void;
   /** Whether what belongs to this process's user, and may not be read, is made readable. */
   readonly openUp?: boolean;
-  /** Whether a file that cannot be read whole ends the packing; else it is left out or cut, with a note. */
+  /**
+   * Whether a file that cannot be read whole, or whose name is not UTF-8, ends the packing; else it is left out, cut or
+   * renamed, with a note.
+   */
   readonly strict?: boolean;
 }
 
@@ -77,7 +80,7 @@ export async function packDirectory(
   try {
     await clearPartial(partial);
     await clearDirectory(archive);
-    const file = await open(partial, partialFlags, partialMode);
+    const file = await open(partial, newFlags, partialMode);
     const packed = await packTo(file.createWriteStream(), source, options);
     await syncFile(partial);
     await rename(partial, archive);

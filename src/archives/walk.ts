@@ -1,7 +1,9 @@
+import { isUtf8 } from 'node:buffer';
 import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { quoteName } from '../contract/quote.js';
 import { errorCode, faultWithoutPath, isShortage } from '../files/error-code.js';
+import { MisnamedMember } from './errors.js';
 import { MemberNames } from './member-names.js';
 import type { Notes } from './notes.js';
 import { type Item, OpenedDirectory } from './opened-directory.js';
@@ -13,7 +15,7 @@ export interface WalkOptions {
   readonly includeTarget: (name: string) => boolean;
   /** Whether what this user owns and may not read is made readable. */
   readonly openUp: boolean;
-  /** Whether what cannot be read ends the walk; it is noted and passed over otherwise. */
+  /** Whether what cannot be read, or has a name that is not UTF-8, ends the walk; it is noted otherwise. */
   readonly strict: boolean;
   readonly notes: Notes;
   readonly signal?: AbortSignal | undefined;
@@ -97,6 +99,7 @@ class Walk {
     // The one that is walked next is the last.
     for (const key of below.reverse()) {
       const name = `${names.of(key)}/`;
+      this.#checkName(prefix + name, prefix, key);
       const depth = parent.depth + 1;
       if (depth <= deepest) pending.push({ parent, depth, key, name });
       else this.#pass(prefix + name, `lies more than ${deepest} directories deep`);
@@ -140,8 +143,10 @@ class Walk {
     }
     try {
       const stats = await opened.stat();
-      if (stats.isFile()) yield { name, stats, file: opened };
-      else this.#pass(name, type === 'link' ? 'is a link that leads to no file' : 'is no longer a file');
+      if (stats.isFile()) {
+        this.#checkName(name, names.prefix, key);
+        yield { name, stats, file: opened };
+      } else this.#pass(name, type === 'link' ? 'is a link that leads to no file' : 'is no longer a file');
     } finally {
       await opened.close();
     }
@@ -166,6 +171,13 @@ class Walk {
       this.#unreadable(name, cause);
       return undefined;
     }
+  }
+
+  /** @param name what the archive would call it */
+  #checkName(name: string, prefix: string, key: string): void {
+    const { strict, include } = this.options;
+    const bytes = Buffer.from(key, 'latin1');
+    if (strict && !isUtf8(bytes) && include(name)) throw new MisnamedMember(prefix + bytes.toString());
   }
 
   #unreadable(name: string, cause: unknown): void {

@@ -2,13 +2,14 @@ import { apps } from '../client/api.js';
 import type { Connection } from '../client/connection.js';
 import { UsageError } from '../client/errors.js';
 import { excerpt } from '../client/excerpt.js';
+import { checkAppId } from '../client/identifiers.js';
 
 /**
  * The app to run: the one that was named, else the only one that the server has (interface.md, Clients).
- * @throws UsageError listing them where there is a choice
+ * @throws UsageError listing them where there is a choice, and for a name that no app can have
  */
 export async function chooseApp(connection: Connection, named: string | undefined): Promise<string> {
-  if (named) return named;
+  if (named) return checkAppId(named);
   const list = await apps(connection);
   const [only] = list;
   if (only !== undefined && list.length === 1) return only;

@@ -22,7 +22,7 @@ export abstract class ClientCommand extends BaseCommand {
     await super.init();
   }
 
-  /** Aborted by the first SIGINT or SIGTERM. */
+  /** Aborted by the first SIGINT, SIGTERM or SIGHUP. */
   protected get interruption(): AbortSignal {
     if (!this.#interruption) {
       this.#interruption = watchInterruption();

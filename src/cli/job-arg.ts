@@ -1,8 +1,10 @@
 import { Args } from '@oclif/core';
+import { checkJobId } from '../client/identifiers.js';
 
 /** The job that a command is about. */
 export const jobArg = Args.string({
   required: true,
   ignoreStdin: true,
+  parse: async (input) => checkJobId(input),
   description: "The job's id, as a submission printed it",
 });

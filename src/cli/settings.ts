@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { UsageError } from '../client/errors.js';
 import { type Profile, readProfile } from '../client/profiles.js';
 import { readServerUrl, showServerUrl } from '../client/server-url.js';
 import { quoteName } from '../contract/quote.js';
 import { faultWithoutPath } from '../files/error-code.js';
+import { readSmallFile } from '../files/small-file.js';
 
 export const defaultServer = 'http://127.0.0.1:8000';
 
@@ -36,7 +36,7 @@ export function checkToken(text: string, source: string): string | undefined {
 
 function tokenOfFile(file: string): string | undefined {
   try {
-    return checkToken(readFileSync(file, 'utf8'), file);
+    return checkToken(readSmallFile(file), file);
   } catch (cause) {
     if (cause instanceof UsageError) throw cause;
     throw new UsageError(`The token file ${quoteName(file)} cannot be read: ${faultWithoutPath(cause)}`, {

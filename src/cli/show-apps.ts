@@ -1,6 +1,7 @@
 import type { AppAnswer } from '../client/answers.js';
 import type { Connection } from '../client/connection.js';
 import { UsageError } from '../client/errors.js';
+import { checkAppId } from '../client/identifiers.js';
 import type { Reporter } from '../client/reporter.js';
 import type { AppList } from '../contract/app-manifest.js';
 import { oneLine } from '../contract/quote.js';
@@ -23,6 +24,7 @@ export async function showApps(
   configDirectory: string | undefined,
   reporter: Reporter,
 ): Promise<ShownApps> {
+  if (id) checkAppId(id);
   const { app, apps } = await import('../client/api.js');
   if (configDirectory !== undefined) {
     if (!id) throw new UsageError('Name the app whose configuration you want');

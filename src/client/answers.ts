@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { jobStates, type KillReply } from '../contract/job.js';
 import type { Answer } from './answer.js';
+import { appIdPattern, jobIdPattern } from './identifiers.js';
 
 /**
  * What a server's answers must be. Strict in types, and content with less than our own server tells: KonfAI's leaves
@@ -27,11 +28,8 @@ const textOrNull = orNull(text);
 const listOf = <T extends z.ZodMiniType>(schema: T, longest = longestList) =>
   z.pipe(z.array(z.unknown()).check(z.maxLength(longest)), z.array(schema));
 
-/** Ours are 12 hexadecimal characters (spec.md, Job envelope); another server's may be UUIDs. */
-const jobId = text.check(z.regex(/^[A-Za-z0-9_-]{1,64}$/, 'which is no id of a job'));
-
-/** Something that a path can carry: not empty, and no half of a character. */
-const appId = text.check(z.regex(/^\P{Cs}{1,4096}$/su, 'which is no identifier of an app'));
+const jobId = text.check(z.regex(jobIdPattern, 'which is no id of a job'));
+const appId = text.check(z.regex(appIdPattern, 'which is no identifier of an app'));
 
 const jobFields = {
   status: z.enum(jobStates),

@@ -13,7 +13,7 @@ const answers = () => import('./answers.js');
  * @param timeout seconds for the whole call
  */
 export const health = (connection: Connection, timeout: number): Promise<{ status: 'ok' }> =>
-  connection.json(routes.health, healthAnswer, { signal: connection.within(timeout) });
+  connection.json(routes.health, healthAnswer, { limit: timeout });
 
 /** `GET /available_devices`. */
 export const devices = async (connection: Connection): Promise<DeviceList> =>

@@ -1,11 +1,13 @@
+import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
-import { Agent } from 'undici';
+import { Agent, buildConnector } from 'undici';
 import { type Answer, readAnswer, tooLong } from './answer.js';
 import { backoff, pause } from './backoff.js';
 import { readBody } from './body.js';
 import { ClientError, type HttpError, TransportError } from './errors.js';
 import { type Reply, refusal } from './reply.js';
 import { readServerUrl, showServerUrl } from './server-url.js';
+import { TimeLimit } from './time-limit.js';
 import { explainTransport } from './transport-error.js';
 
 /** Where the service is and how long to wait for it. Times are in seconds. */
@@ -30,6 +32,8 @@ export interface Call {
   readonly headTimeout?: number | undefined;
   /** Longest silence inside the body of the answer, in seconds. */
   readonly bodyTimeout?: number | undefined;
+  /** Longest time for the whole of a call that answers with JSON, in seconds; as long as a silence without it. */
+  readonly limit?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -39,18 +43,30 @@ const longestWords = 64 * 1024;
 /** How often a question whose connection broke is asked again. */
 const questionsAgain = 4;
 
+/** Ends a wait when the signal is aborted: undici looks at the signal of a request only once it is connected. */
+function orAborted<T>(wait: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return wait;
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    signal.addEventListener('abort', onAbort);
+    wait.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}
+
 /** The one way to the service: base address, token, timeouts, and failures as a person reads them. */
 export class Connection {
   readonly #base: URL;
   readonly #agent: Agent;
   readonly #options: ConnectionOptions;
+  /** Sockets on which no request can be sent yet. */
+  readonly #connecting = new Set<Socket>();
 
   /** @throws UsageError for an address that is none */
   constructor(options: ConnectionOptions) {
     this.#base = readServerUrl(options.server);
     this.#options = options;
     this.#agent = new Agent({
-      connect: { timeout: options.connectTimeout * 1000 },
+      connect: this.#connector(options.connectTimeout),
       headersTimeout: options.readTimeout * 1000,
       bodyTimeout: options.readTimeout * 1000,
     });
@@ -70,12 +86,6 @@ export class Connection {
     return this.#options.signal;
   }
 
-  /** Bounds a call as a whole, whatever ends the connection's other requests. */
-  within(seconds: number): AbortSignal {
-    const limit = AbortSignal.timeout(seconds * 1000);
-    return this.signal ? AbortSignal.any([this.signal, limit]) : limit;
-  }
-
   /**
    * Sends one request; `path` comes from contract/routes.ts and goes behind the address's own path.
    * @throws TransportError, or the reason of the signal that ended it
@@ -85,7 +95,7 @@ export class Connection {
     const signal = call.signal ?? this.signal;
     signal?.throwIfAborted();
     try {
-      return await this.#agent.request({
+      const answered = this.#agent.request({
         origin: this.#base.origin,
         path: `${this.#base.pathname === '/' ? '' : this.#base.pathname}${path}${call.query ?? ''}`,
         method: call.method ?? 'GET',
@@ -96,6 +106,7 @@ export class Connection {
         ...(call.bodyTimeout === undefined ? {} : { bodyTimeout: call.bodyTimeout * 1000 }),
         ...(signal ? { signal } : {}),
       });
+      return await orAborted(answered, signal);
     } catch (error) {
       throw this.explain(error, signal);
     }
@@ -133,11 +144,12 @@ export class Connection {
   }
 
   /**
-   * Sends one request that answers with JSON. Without a signal of its own the whole of it may take as long as a silence.
+   * Sends one request that answers with JSON. Without a signal of its own the whole of it is limited in time.
    * @throws HttpError for every status but 2xx; AnswerError for a body that is something else
    */
   async json<T>(path: string, answer: Answer<T>, call: Call = {}): Promise<T> {
-    const signal = call.signal ?? this.within(this.readTimeout);
+    using limit = new TimeLimit(call.limit ?? this.readTimeout, this.signal);
+    const signal = call.signal ?? limit.signal;
     for (let failures = 0; ; failures += 1) {
       try {
         return await this.read(await this.send(path, { ...call, signal }), path, answer, signal);
@@ -151,6 +163,19 @@ export class Connection {
         });
       }
     }
+  }
+
+  /** undici's own way to connect, of which it can be said what is under way. */
+  #connector(timeout: number): buildConnector.connector {
+    const connect = buildConnector({ timeout: timeout * 1000 });
+    return (options, callback) => {
+      // It returns the socket, which its types do not know.
+      const socket = connect(options, (...result) => {
+        this.#connecting.delete(socket);
+        callback(...result);
+      }) as unknown as Socket;
+      this.#connecting.add(socket);
+    };
   }
 
   async #body(reply: Reply, longest: number, signal: AbortSignal | undefined): Promise<string | null> {
@@ -168,6 +193,8 @@ export class Connection {
 
   /** Cuts what is still open. */
   async close(): Promise<void> {
+    // undici leaves these alone, and they would keep the process until their time is up.
+    for (const socket of this.#connecting) socket.destroy(new Error('no longer wanted'));
     await this.#agent.destroy();
   }
 }

@@ -31,7 +31,7 @@ function readAll(directory: string): Record<string, unknown> {
   try {
     const content = readJsonFile(file);
     if (content === undefined) return {};
-    const { profiles } = content as { profiles?: unknown };
+    const { profiles } = Object(content) as { profiles?: unknown };
     if (typeof profiles === 'object' && profiles !== null) return { ...profiles };
   } catch (cause) {
     // What JSON.parse says would quote the file, which holds tokens.

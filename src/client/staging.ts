@@ -1,12 +1,13 @@
 import { realpath, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { MisnamedMember } from '../archives/errors.js';
 import { groupsField } from '../contract/fields.js';
 import { quoteName } from '../contract/quote.js';
 import { errorCode, isDiskFull } from '../files/error-code.js';
 import { UsageError } from './errors.js';
 import { quotePath } from './excerpt.js';
-import { collectUnits, type Unit } from './inputs.js';
+import { collectUnits, misnamed, type Unit } from './inputs.js';
 import type { FilePart } from './multipart.js';
 import type { Reporter } from './reporter.js';
 import type { Submission } from './submission.js';
@@ -49,6 +50,7 @@ async function pack(
     });
     for (const note of notes) packing.reporter.note(`${quoteName(source)}: ${note}`);
   } catch (cause) {
+    if (cause instanceof MisnamedMember) throw misnamed(path.join(source, cause.member));
     throw isDiskFull(cause) || errorCode(cause) === 'EFBIG'
       ? new WriteError(archive, cause, noRoomHere)
       : cause;

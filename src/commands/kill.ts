@@ -2,6 +2,7 @@ import { Args } from '@oclif/core';
 import { ClientCommand } from '../cli/client-command.js';
 import { killTimeoutFlag } from '../cli/flags.js';
 import { type KillSummary, killJobs } from '../cli/kill-jobs.js';
+import { checkJobId } from '../client/identifiers.js';
 
 export default class Kill extends ClientCommand {
   static override summary = 'Kill jobs';
@@ -11,7 +12,13 @@ export default class Kill extends ClientCommand {
     '<%= config.bin %> kill 3f9a0c1b2d4e 77aa01bc23de',
   ];
   static override args = {
-    jobs: Args.string({ multiple: true, required: true, ignoreStdin: true, description: 'Ids of the jobs' }),
+    jobs: Args.string({
+      multiple: true,
+      required: true,
+      ignoreStdin: true,
+      parse: async (input) => checkJobId(input),
+      description: 'Ids of the jobs',
+    }),
   };
   static override flags = { timeout: killTimeoutFlag };
 

@@ -1,8 +1,9 @@
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { errorCode } from './error-code.js';
 import { openDirectory } from './own-file.js';
+import { readSmallFile } from './small-file.js';
 import { syncDirectory } from './sync.js';
 
 const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
@@ -56,10 +57,13 @@ export async function saveJsonFile(file: string, value: unknown): Promise<void> 
   }
 }
 
-/** Reads a JSON file of this user's own; undefined where there is none. */
+/**
+ * Reads a JSON file of this user's own; undefined where there is none.
+ * @throws SyntaxError, NotSmallFile, or the system's error
+ */
 export function readJsonFile(file: string): unknown {
   try {
-    return JSON.parse(readFileSync(file, 'utf8'));
+    return JSON.parse(readSmallFile(file));
   } catch (cause) {
     if (errorCode(cause) === 'ENOENT') return undefined;
     throw cause;

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { entryCount } from '../../src/archives/entry-count.js';
+import { archiveEnd } from '../../src/archives/entry-count.js';
 import { entryPath, entryPaths, isSafeName } from '../../src/archives/entry-path.js';
 import { type ExtractOptions, extractArchive } from '../../src/archives/extract.js';
 import { plant, temporary } from '../client/support/temporary.js';
@@ -90,6 +90,17 @@ describe('an archive', () => {
     await expect(extract(root.path, archive)).rejects.toMatchObject({ fault: 'corrupt' });
   });
 
+  test.for([
+    ['a short one', 'for study 7'],
+    ['the longest one', 'c'.repeat(65_535)],
+    ['one that looks like an end', `${'c'.repeat(90)}PK\x05\x06${'c'.repeat(90)}`],
+  ] as const)('may have a comment: %s', async ([, comment]) => {
+    await using root = await temporary();
+    const archive = Buffer.concat([zip([a]), Buffer.from(comment)]);
+    archive.writeUInt16LE(comment.length, archive.length - comment.length - 2);
+    expect(await extract(root.path, archive)).toMatchObject({ files: 1 });
+  });
+
   test('that states more entries than it has is refused', async () => {
     await using root = await temporary();
     await expect(extract(root.path, zip([a], 50))).rejects.toMatchObject({ fault: 'corrupt' });
@@ -110,6 +121,46 @@ describe('an archive', () => {
     symlinkSync('../outside', path.join(root.path, 'out', 'a'));
     await expect(extract(root.path, zip([a]))).rejects.toThrow('ELOOP');
     expect(readFileSync(path.join(root.path, 'outside'), 'utf8')).toBe('untouched');
+  });
+
+  test.for([
+    ['small', 20],
+    ['large', 400_000],
+  ] as const)('leaves alone what has another name as well: %s', async ([, size]) => {
+    await using root = await temporary();
+    await plant(root.path, { 'out/kept': '', outside: 'untouched', 'b.zip': '' });
+    for (const name of ['stored', 'deflated']) {
+      linkSync(path.join(root.path, 'outside'), path.join(root.path, 'out', name));
+    }
+    const content = randomBytes(size);
+    const archive = zip([
+      { name: 'stored', content },
+      { name: 'deflated', content, deflated: true },
+    ]);
+    expect(await extract(root.path, archive, { maxBytes: 1e6 })).toMatchObject({ files: 2 });
+    expect(readFileSync(path.join(root.path, 'outside'), 'utf8')).toBe('untouched');
+    for (const name of ['stored', 'deflated']) {
+      expect(readFileSync(path.join(root.path, 'out', name)).equals(content)).toBe(true);
+    }
+    expect(readdirSync(path.join(root.path, 'out')).sort()).toEqual(['deflated', 'kept', 'stored']);
+  });
+
+  test.for([
+    ['small and stored', { content: 'x' }],
+    ['small and deflated', { content: 'x', deflated: true }],
+    ['large and stored', { content: randomBytes(400_000) }],
+    ['large and deflated', { content: randomBytes(400_000), deflated: true }],
+  ] as [string, Partial<Entry>][])('leaves no damaged file, nor replaces one: %s', async ([, entry]) => {
+    await using root = await temporary();
+    await plant(root.path, { 'out/old': 'good' });
+    for (const name of ['old', 'new']) {
+      const archive = zip([{ name, ...entry, crc: 7 }]);
+      await expect(extract(root.path, archive, { maxBytes: 1e6 })).rejects.toMatchObject({
+        fault: 'corrupt',
+      });
+    }
+    expect(readdirSync(path.join(root.path, 'out'))).toEqual(['old']);
+    expect(readFileSync(path.join(root.path, 'out', 'old'), 'utf8')).toBe('good');
   });
 
   test('can be given up, and tells how far it is', async () => {
@@ -272,7 +323,7 @@ describe('the number of entries', () => {
     const name = path.join(root.path, 'a.zip');
     writeFileSync(name, archive);
     await using file = await open(name);
-    return await entryCount(file);
+    return (await archiveEnd(file)).entries;
   }
 
   test('is what the end of the archive states', async () => {

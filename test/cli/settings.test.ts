@@ -1,4 +1,5 @@
-import { writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { open, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { checkToken, defaultServer, loadSettings, resolveSettings } from '../../src/cli/settings.js';
@@ -32,6 +33,20 @@ describe('settings', () => {
     await writeFile(file, 'from-file\n');
     expect(resolveSettings({ 'token-file': file, token: 'from-env' }, lab).token).toBe('from-file');
     expect(() => resolveSettings({ 'token-file': `${file}x` }, null)).toThrow(/cannot be read/);
+  });
+
+  test('a token file is a regular file, or what the shell opened', async () => {
+    const read = (file: string) => resolveSettings({ 'token-file': file }, null).token;
+    expect(() => read('/dev/null')).toThrow(/it is not a regular file/);
+    expect(() => read('/dev/zero')).toThrow("'/dev/zero' cannot be read: it is not a regular file");
+    await using directory = await temporary();
+    const file = path.join(directory.path, 'token');
+    execFileSync('mkfifo', [file]);
+    expect(() => read(file)).toThrow(/it is not a regular file/);
+    await rm(file);
+    await writeFile(file, 'from-shell\n');
+    await using opened = await open(file);
+    expect(read(`/dev/fd/${opened.fd}`)).toBe('from-shell');
   });
 
   test('a token that no header can carry is refused without being shown', () => {

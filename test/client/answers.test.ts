@@ -97,6 +97,8 @@ describe('an answer', () => {
     ['/repo_apps/x', '{"app":"x"}', 'display_name is missing'],
     ['/repo_apps/x', '{"app":"x","available":false,"reason":7}', 'reason is 7, not a text'],
     ['/repo_apps_list', '{"apps":["\\ud800"]}', 'which is no identifier of an app'],
+    ['/repo_apps_list', '{"apps":[".."]}', 'which is no identifier of an app'],
+    ['/repo_apps_list', '{"apps":["."]}', 'which is no identifier of an app'],
     ['/health', '{"status":"on fire\\n\\u001b[2J"}', "status is 'on fire\\x0a\\x1b[2J', not ok"],
   ])('to %s of %s: %s', async (path, body, problem) => {
     expect((await ask(path, body)).error?.message).toContain(problem);

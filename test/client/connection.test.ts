@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import net from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { app, health, kill, vram } from '../../src/client/api.js';
 import { ClientError, TransportError } from '../../src/client/errors.js';
@@ -14,6 +16,34 @@ const failure = (promise: Promise<unknown>): Promise<ClientError> =>
       return error as ClientError;
     },
   );
+
+/** A port that takes connections and never says a word. */
+class SilentPort implements AsyncDisposable {
+  readonly socket: Promise<net.Socket>;
+
+  private constructor(private readonly server: net.Server) {
+    this.socket = once(server, 'connection').then(([socket]) => {
+      socket.on('error', () => {}).resume();
+      return socket;
+    });
+  }
+
+  static async start(): Promise<SilentPort> {
+    const server = net.createServer();
+    const port = new SilentPort(server);
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    return port;
+  }
+
+  get port(): number {
+    return (this.server.address() as net.AddressInfo).port;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    (await this.socket).destroy();
+    this.server.close();
+  }
+}
 
 describe('a connection', () => {
   test('keeps the path prefix of the address, and encodes identifiers whole', async () => {
@@ -127,3 +157,17 @@ describe('a connection', () => {
     },
   );
 });
+
+test.each(['http', 'https'])(
+  'a %s port that says nothing is given up in time, and keeps no process',
+  async (scheme) => {
+    await using silent = await SilentPort.start();
+    const connection = connectTo(`${scheme}://127.0.0.1:${silent.port}`, { connectTimeout: 60 });
+    const begun = performance.now();
+    expect(await failure(health(connection, 0.5))).toMatchObject({ exitCode: 3 });
+    const closed = once(await silent.socket, 'close');
+    await connection.close();
+    await closed;
+    expect(performance.now() - begun).toBeLessThan(4000);
+  },
+);

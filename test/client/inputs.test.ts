@@ -1,4 +1,4 @@
-import { symlink } from 'node:fs/promises';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { UsageError } from '../../src/client/errors.js';
@@ -104,6 +104,42 @@ describe('the volumes that paths name', () => {
       'file scans/b.nii',
       'file scans/up/real/a.nii',
     ]);
+  });
+
+  test.each([[''], ['*.nii'], ['study*']])(
+    'a name that is not UTF-8 is refused, not left out, where %j finds it',
+    async (given) => {
+      await using directory = await temporary();
+      await plant(directory.path, { 'study/ok.nii': '', 'ok.nii': '' });
+      for (const below of ['', 'study/']) {
+        const name = Buffer.from('\xe9tude.nii', 'latin1');
+        await writeFile(Buffer.concat([Buffer.from(`${directory.path}/${below}`), name]), '');
+      }
+      const found = units(directory.path, given);
+      await expect(found).rejects.toThrow(UsageError);
+      await expect(found).rejects.toThrow(/tude\.nii' has a name that is not UTF-8; rename it$/);
+    },
+  );
+
+  test('so is one of a directory that a glob goes through', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'a/ct.nii': '' });
+    const misnamed = Buffer.from(`${directory.path}/ren\xe9`, 'latin1');
+    await mkdir(misnamed);
+    await writeFile(Buffer.concat([misnamed, Buffer.from('/ct.nii')]), '');
+    await expect(units(directory.path, '*/ct.nii')).rejects.toThrow(
+      /ren\ufffd' has a name that is not UTF-8/,
+    );
+    expect(await units(directory.path, 'a/*.nii')).toEqual(['file a/ct.nii']);
+  });
+
+  test('a hidden file, or a link that leads nowhere, is passed over whatever its name', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'ok.nii': '' });
+    const at = (name: string) => Buffer.from(`${directory.path}/${name}`, 'latin1');
+    await writeFile(at('.\xe9'), '');
+    await symlink('nowhere', at('\xe9'));
+    expect(await units(directory.path, '')).toEqual(['file ok.nii']);
   });
 
   test.each([['missing.nii'], ['*.nii'], ['empty']])(

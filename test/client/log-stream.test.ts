@@ -128,11 +128,13 @@ describe('following a log', () => {
   });
 
   test.each([
-    ['nothing but a comment', ': keepalive\n\n'],
-    ['the same line', 'id: 1\ndata: a\n\n'],
-    ['a line without a number', 'data: a\n\n'],
-  ])('has patience, and an end of it, with streams that break at once behind %s', async (_, send) => {
-    const openings: Opening[] = Array.from({ length: 1000 }, () => ({ send, end: 'cut' as const }));
+    ['cut', 'nothing but a comment', ': keepalive\n\n'],
+    ['cut', 'the same line', 'id: 1\ndata: a\n\n'],
+    ['cut', 'a line without a number', 'data: a\n\n'],
+    ['cleanly', 'the same line', 'id: 1\ndata: a\n\n'],
+    ['cleanly', 'a line twice', 'id: 1\ndata: a\n\nid: 1\ndata: a\n\n'],
+  ] as const)('has patience, and an end of it, with streams that end %s behind %s', async (end, _, send) => {
+    const openings: Opening[] = Array.from({ length: 1000 }, () => ({ send, end }));
     const { failure, asked } = await follow(openings, { patience: 1 });
     expect(failure).toMatchObject({ exitCode: 5 });
     expect(asked.length).toBeLessThan(20);

@@ -1,6 +1,8 @@
-import { stat, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { open, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { UsageError } from '../../src/client/errors.js';
 import { readProfile, writeProfile } from '../../src/client/profiles.js';
 import { temporary } from './support/temporary.js';
 
@@ -13,6 +15,18 @@ describe('profiles', () => {
     writeProfile(directory.path, 'lab', lab);
     expect(readProfile(directory.path, 'lab')).toEqual(lab);
     expect(readProfile(directory.path, null)).toEqual({ server: 'http://127.0.0.1:8000' });
+  });
+
+  test('that are no regular file, or a very long one, are refused at once', async () => {
+    await using directory = await temporary();
+    const file = path.join(directory.path, 'profiles.json');
+    execFileSync('mkfifo', [file]);
+    // A writer: nobody who forgets that it is a FIFO may be held up by this test.
+    await using _writer = await open(file, 'r+');
+    expect(() => readProfile(directory.path, null)).toThrow(/it is not a regular file; mend or remove it/);
+    await rm(file);
+    await writeFile(file, ' '.repeat(64 * 1024 + 1));
+    expect(() => readProfile(directory.path, null)).toThrow(/it is longer than 64 KiB/);
   });
 
   test('are for their owner alone', async () => {
@@ -31,12 +45,12 @@ describe('profiles', () => {
     expect(() => readProfile(directory.path, 'constructor')).toThrow(/No profile/);
   });
 
-  test.each([['{'], ['[]'], ['{"profiles": {"default": {"server": 8}}}']])(
+  test.each([['{'], ['[]'], ['null'], ['{"profiles": {"default": {"server": 8}}}']])(
     'a damaged file, %s, is said to be one',
     async (text) => {
       await using directory = await temporary();
       await writeFile(path.join(directory.path, 'profiles.json'), text);
-      expect(() => readProfile(directory.path, null)).toThrow(/profile/);
+      expect(() => readProfile(directory.path, null)).toThrow(UsageError);
     },
   );
 

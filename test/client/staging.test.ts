@@ -1,8 +1,9 @@
 import { existsSync, symlinkSync } from 'node:fs';
-import { readdir } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { extractArchive } from '../../src/archives/extract.js';
+import { UsageError } from '../../src/client/errors.js';
 import { stage } from '../../src/client/staging.js';
 import type { Submission } from '../../src/client/submission.js';
 import { operationOf } from '../../src/contract/operations.js';
@@ -79,6 +80,21 @@ describe('staging', () => {
     await staged.remove();
     expect(staged.parts.some((part) => existsSync(part.path))).toBe(false);
   });
+
+  test.each([['ct/1.dcm'], ['mr.zarr/0/0']])(
+    'refuses a name that is not UTF-8 beside %s, which would be sent under another',
+    async (name) => {
+      await using directory = await temporary();
+      await plant(directory.path, { [name]: dicom });
+      const [unit = ''] = name.split('/');
+      const parent = path.join(directory.path, path.dirname(name));
+      await writeFile(Buffer.from(`${parent}/\xe9`, 'latin1'), '');
+      const files = [{ field: fieldOf('evaluate', 'inputs'), groups: [[path.join(directory.path, unit)]] }];
+      const staged = stage(submission('evaluate', { files }), memoryReporter(), undefined);
+      await expect(staged).rejects.toThrow(UsageError);
+      await expect(staged).rejects.toThrow(`'${parent}/\ufffd' has a name that is not UTF-8; rename it`);
+    },
+  );
 
   test('packs a data set, and sends a zip as it is', async () => {
     await using directory = await temporary();

@@ -107,6 +107,20 @@ describe('infer', () => {
     },
   );
 
+  test('a closed terminal is nothing to a command that none shows', async () => {
+    await using cli = await cliWithScan();
+    let killed = 0;
+    await using server = await fakeService({ lines: ['epoch 1'], marker: null, onKill: () => killed++ });
+    const running = cli.start(['infer', 'scans', '--server', server.url]);
+    await once(running.process.stdout, 'data');
+    running.process.kill('SIGHUP');
+    running.process.kill('SIGINT');
+    const { code, stderr } = await running.ended;
+    expect([code, killed]).toEqual([130, 1]);
+    expect(stderr).toContain('SIGINT');
+    expect(stderr).not.toContain('SIGHUP');
+  });
+
   test('a second Ctrl-C leaves at once', async () => {
     await using cli = await cliWithScan();
     let asked = () => {};

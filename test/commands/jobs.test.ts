@@ -1,8 +1,9 @@
 import { once } from 'node:events';
-import { readdir } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type Fake, fakeService, jobId, zipOf } from '../client/support/fake-service.js';
+import { json, ScriptedServer } from '../client/support/scripted-server.js';
 import { Cli } from './support/cli.js';
 
 const result = await zipOf({ 'mask.nii': Buffer.alloc(300_000, 'mask') });
@@ -15,6 +16,22 @@ async function run(fake: Fake, ...args: string[]) {
   const output = await readdir(path.join(cli.directory, 'Output')).catch(() => []);
   return { ...ended, output: output.sort() };
 }
+
+test.each([['status'], ['logs'], ['result'], ['kill'], ['apps'], ['infer']])(
+  '%s sends nothing for an identifier that would change the path of the request',
+  async (command) => {
+    await using cli = await Cli.create();
+    await using server = await ScriptedServer.start((_, response) => json(response, 404, { detail: 'no' }));
+    const named = ['.', '..', ...(command === 'apps' || command === 'infer' ? [] : [''])];
+    await writeFile(path.join(cli.directory, 'ct.nii'), '');
+    for (const id of named) {
+      const args = command === 'infer' ? ['infer', 'ct.nii', '--app', id] : [command, id];
+      const { code, stderr } = await cli.run(args, { REMOTE_APP_SERVER: server.url });
+      expect([code, stderr]).toEqual([2, expect.stringContaining(`'${id}' is no id`)]);
+    }
+    expect(server.received).toEqual([]);
+  },
+);
 
 describe('logs', () => {
   test('prints the log and ends with 0 where the job is done', async () => {

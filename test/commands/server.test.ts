@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -6,6 +8,21 @@ import { ScriptedServer } from '../client/support/scripted-server.js';
 import { Cli } from './support/cli.js';
 
 const token = 'a-secret-token';
+
+/** A server, in a process of its own so that it is fast, whose answer never ends and has no byte of a body. */
+const flood = `
+  const piece = Buffer.alloc(65536, 'a');
+  const server = require('node:net').createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => {
+      socket.write('HTTP/1.1 200 OK\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n5;');
+      const more = () => { while (!socket.destroyed && socket.write(piece)); };
+      socket.on('drain', more);
+      more();
+    });
+  });
+  server.listen(0, '127.0.0.1', () => console.log(server.address().port));
+`;
 
 describe('health', () => {
   test('ends with 0 where the server answers, 4 without a valid token, 5 where nobody is there', async () => {
@@ -28,6 +45,18 @@ describe('health', () => {
     await using server = await ScriptedServer.start(() => {});
     expect((await cli.run(['health', '--timeout', '0.2', '--server', server.url])).code).toBe(3);
   });
+
+  test('ends with 3 where the server floods it with what is no answer', async () => {
+    await using cli = await Cli.create();
+    const server = spawn(process.execPath, ['-e', flood], { stdio: ['ignore', 'pipe', 'inherit'] });
+    try {
+      const [port] = await once(server.stdout, 'data');
+      const url = `http://127.0.0.1:${Number(port)}`;
+      expect((await cli.run(['health', '--timeout', '1', '--server', url])).code).toBe(3);
+    } finally {
+      server.kill('SIGKILL');
+    }
+  }, 15_000);
 });
 
 describe('gpus and apps', () => {
