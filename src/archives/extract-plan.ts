@@ -1,6 +1,7 @@
 import path from 'node:path';
 import type { CentralDirectory, File as ZipEntry } from 'unzipper';
 import { quoteName } from '../contract/quote.js';
+import type { TimeSlice } from '../files/time-slice.js';
 import { entryName } from './entry-name.js';
 import { entryPaths } from './entry-path.js';
 import { ArchiveError } from './errors.js';
@@ -23,22 +24,28 @@ export interface Target {
 export interface PlanOptions extends PlaceOptions {
   /** Whether a name that cannot be had is changed or left out; else it refuses the archive. */
   readonly lenient: boolean;
+  /** An archive may have 200 000 entries. */
+  readonly slice: TimeSlice;
 }
 
 /**
  * Where every entry goes. Refuses each that must not be written before the first one is.
  * @throws ArchiveError
  */
-export function planEntries(directory: CentralDirectory, options: PlanOptions): Target[] {
-  const names = directory.files.map(entryName);
+export async function planEntries(directory: CentralDirectory, options: PlanOptions): Promise<Target[]> {
+  const names: string[] = [];
   const seen = new Set<string>();
-  for (const [index, entry] of directory.files.entries()) {
-    const name = names[index] ?? '';
+  for (const entry of directory.files) {
+    await options.slice.pause();
+    const name = entryName(entry);
     checkKind(entry, name);
     if (seen.has(name)) throw new ArchiveError('unsafe', `it has two entries named ${quoteName(name)}`);
     seen.add(name);
+    names.push(name);
   }
-  const places = options.lenient ? new LenientPlaces(options, names).all() : strictPlaces(options, names);
+  const places = options.lenient
+    ? new LenientPlaces(options, names).all()
+    : await strictPlaces(options, names);
   return directory.files.flatMap((entry, index) => {
     const place = places[index];
     return place ? [{ entry, path: place, isDirectory: isDirectoryName(names[index] ?? '') }] : [];
@@ -57,17 +64,21 @@ function checkKind(entry: ZipEntry, name: string): void {
   }
 }
 
-function strictPlaces({ root, reserved, platform }: PlanOptions, names: readonly string[]): string[] {
+async function strictPlaces(options: PlanOptions, names: readonly string[]): Promise<string[]> {
+  const { root, reserved, platform, slice } = options;
   const placeOf = entryPaths(root, platform);
   const kept = new Set(reserved.map((name) => path.join(root, name)));
   const taken = new Set<string>();
-  return names.map((name) => {
+  const places: string[] = [];
+  for (const name of names) {
+    await slice.pause();
     const place = placeOf(name);
     if (place === null || kept.has(place)) {
       throw new ArchiveError('unsafe', `its entry ${quoteName(name)} has a name that cannot be extracted`);
     }
     if (taken.has(place)) throw new ArchiveError('unsafe', `it has two entries named ${quoteName(name)}`);
     taken.add(place);
-    return place;
-  });
+    places.push(place);
+  }
+  return places;
 }

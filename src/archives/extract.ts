@@ -6,8 +6,10 @@ import { crc32 } from 'node:zlib';
 import unzipper, { type CentralDirectory, type File as ZipEntry } from 'unzipper';
 import { quoteName } from '../contract/quote.js';
 import { errorCode } from '../files/error-code.js';
+import { TimeSlice } from '../files/time-slice.js';
 import { ArchiveSource } from './archive-source.js';
 import { copyStored } from './copy-stored.js';
+import { diskCost } from './disk-cost.js';
 import { isSmall } from './entry-batches.js';
 import { archiveEnd } from './entry-count.js';
 import { ArchiveError, damagedEntry } from './errors.js';
@@ -18,8 +20,9 @@ import { Notes } from './notes.js';
 import { openTarget, UnplaceableEntry } from './open-target.js';
 
 export interface ExtractOptions {
-  /** Most bytes that all files together may come to. */
+  /** Most bytes that all files and directories together may take of the disk. */
   readonly maxBytes: number;
+  /** Most files and directories, those among them that only the names of others tell of. */
   readonly maxEntries: number;
   /** Most bytes that one file may come to; `maxBytes` where it is not given. */
   readonly maxFileBytes?: number;
@@ -35,6 +38,10 @@ export interface ExtractOptions {
   readonly signal?: AbortSignal;
   /** Called with the bytes written so far and the bytes to come, as the archive states them. */
   readonly onProgress?: (bytes: number, total: number) => void;
+  /** Called before the first is made, with how many files and directories there will be, and what they take. */
+  readonly onPlan?: (entries: number, bytes: number) => void;
+  /** Called for each file and directory that is made. */
+  readonly onMake?: () => void;
 }
 
 export interface Extracted {
@@ -100,20 +107,24 @@ export async function extractArchive(
   const root = path.resolve(destination);
   const notes = new Notes();
   const { lenient = false, reserved = [], platform = process.platform } = options;
-  const targets = planEntries(await readDirectory(source, options.maxEntries), {
+  const slice = new TimeSlice();
+  const targets = await planEntries(await readDirectory(source, options.maxEntries), {
     root,
     reserved,
     lenient,
     platform,
     notes,
+    slice,
   });
-  const total = targets.reduce((sum, { entry }) => sum + entry.uncompressedSize, 0);
-  if (total > options.maxBytes) {
+  const cost = await diskCost(targets, root, options.maxEntries, slice);
+  const { content: total, overhead } = cost;
+  if (total + overhead > options.maxBytes) {
     throw new ArchiveError(
       'tooLarge',
-      `it extracts to ${total} bytes, more than the limit of ${options.maxBytes}`,
+      `it extracts to ${total + overhead} bytes, its directories among them, more than the limit of ${options.maxBytes}`,
     );
   }
+  options.onPlan?.(cost.entries, total + overhead);
   let bytes = 0;
   let files = 0;
   const { signal, maxFileBytes = options.maxBytes } = options;
@@ -123,10 +134,13 @@ export async function extractArchive(
   };
   await mkdir(root, { recursive: true });
   const directories = new MadeDirectories(root);
+  // Where a file and a directory have one name, lenient extraction makes the one that comes first.
+  if (!lenient) await directories.makeAll(cost.directories, slice, { signal, onMake: options.onMake });
 
   const small = new Set(targets.filter((target) => isSmall(target, maxFileBytes)));
   const onFile = ({ entry }: Target) => {
     files += 1;
+    options.onMake?.();
     onBytes(entry.uncompressedSize);
   };
   const left = await writeSmall({
@@ -139,12 +153,14 @@ export async function extractArchive(
 
   for (const target of [...left, ...targets.filter((each) => !small.has(each))]) {
     signal?.throwIfAborted();
+    await slice.pause();
     const opened = await openTarget(target, directories).catch((cause) => {
       if (!lenient || !(cause instanceof UnplaceableEntry)) throw cause;
       notes.add(`${quoteName(target.entry.path)} was not extracted: something else is in its place`);
     });
     if (!opened) continue;
-    const allowed = Math.min(maxFileBytes, options.maxBytes - bytes);
+    options.onMake?.();
+    const allowed = Math.min(maxFileBytes, options.maxBytes - overhead - bytes);
     try {
       await writeEntry(source, target.entry, opened.file, allowed, onBytes, signal);
       await opened.keep();

@@ -1,6 +1,7 @@
 import { lstatSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { errorCode } from '../files/error-code.js';
+import type { TimeSlice } from '../files/time-slice.js';
 
 /** Makes directories below a root, each once, and goes through no link that lies there. */
 export class MadeDirectories {
@@ -22,6 +23,30 @@ export class MadeDirectories {
       if (!['EEXIST', 'EPERM', 'EISDIR'].includes(errorCode(cause)) || !isDirectory(directory)) throw cause;
     }
     this.#made.add(directory);
+  }
+
+  /**
+   * Makes many, with pauses for other work. What is in the way of one is not told of here: whoever has an entry there
+   * calls `make` again.
+   */
+  async makeAll(
+    directories: Iterable<string>,
+    slice: TimeSlice,
+    {
+      signal,
+      onMake,
+    }: { readonly signal: AbortSignal | undefined; readonly onMake: (() => void) | undefined },
+  ): Promise<void> {
+    for (const directory of directories) {
+      signal?.throwIfAborted();
+      onMake?.();
+      try {
+        this.make(directory);
+      } catch {
+        // Told of where it is needed.
+      }
+      await slice.pause();
+    }
   }
 }
 

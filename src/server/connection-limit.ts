@@ -8,6 +8,12 @@ const reserve = 128;
 /** Descriptors of a connection whose request is served: its own, and that of the file which it reads or writes. */
 const perConnection = 2;
 
+/**
+ * Requests that may be under way on one connection. Browsers and our own client send one after the other; each that
+ * waits for the answers before its own keeps what it answers with open.
+ */
+const perSocket = 4;
+
 /** How many descriptors this process may have; infinite where the system does not tell. */
 function descriptorLimit(): number {
   try {
@@ -41,7 +47,7 @@ function refusal(): string {
  * Bounds the connections of a server by the descriptors that the process may have: with none left, no job can be
  * started, read or ended. Where the bound is reached, the connection that has had no request under way for the longest
  * time makes place for the new one, so that clients that connect and say nothing keep nobody out. A new one is refused
- * only where all others have a request under way.
+ * only where all others have a request under way. A connection with more requests under way than `perSocket` is cut.
  */
 export function limitConnections(server: Server, limit = connectionsFor(descriptorLimit())): void {
   const all = new Set<Socket>();
@@ -72,7 +78,9 @@ export function limitConnections(server: Server, limit = connectionsFor(descript
 
   const onRequest = ({ socket }: IncomingMessage, response: ServerResponse) => {
     idle.delete(socket);
-    requests.set(socket, (requests.get(socket) ?? 0) + 1);
+    const underWay = (requests.get(socket) ?? 0) + 1;
+    requests.set(socket, underWay);
+    if (underWay > perSocket) socket.destroy();
     response.once('close', () => {
       const left = (requests.get(socket) ?? 1) - 1;
       requests.set(socket, left);

@@ -3,13 +3,17 @@ import { limitConnections } from './connection-limit.js';
 
 /** The HTTP server of the service; it does not listen yet. */
 export function httpServer(handler: RequestListener): Server {
+  // Of a connection that was cut, requests may still come that it had sent before.
+  const answer: RequestListener = (request, response) => {
+    if (!request.socket.destroyed) handler(request, response);
+  };
   // A slow upload is no attack: an idle one is cut by the upload itself.
   const server = createServer(
     { requestTimeout: 0, headersTimeout: 60_000, keepAliveTimeout: 75_000, highWaterMark: 1 << 18 },
-    handler,
+    answer,
   );
   // Without a listener Node would tell the client to send before anything was checked.
-  server.on('checkContinue', handler);
+  server.on('checkContinue', answer);
   limitConnections(server);
   return server;
 }

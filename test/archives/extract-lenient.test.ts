@@ -164,7 +164,7 @@ with zipfile.ZipFile(sys.argv[1], 'w') as archive:
 `;
     execFileSync('python3', ['-c', script, archive]);
     await extractArchive(archive, path.join(root.path, 'out'), {
-      maxBytes: 100,
+      maxBytes: 1 << 20,
       maxEntries: 9,
       lenient: true,
     });
@@ -181,7 +181,7 @@ with zipfile.ZipFile(sys.argv[1], 'w') as archive:
     }
     writeFileSync(archive, bytes);
     await extractArchive(archive, path.join(root.path, 'old'), {
-      maxBytes: 100,
+      maxBytes: 1 << 20,
       maxEntries: 9,
       lenient: true,
     });

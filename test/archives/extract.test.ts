@@ -66,7 +66,10 @@ describe('an archive', () => {
       ],
     ],
     ['tooLarge', [{ ...a, content: Buffer.alloc(200_000), deflated: true, statedSize: 5 }]],
+    ['tooLarge', Array.from({ length: 30 }, (_, index) => ({ name: `${index}/` }))],
+    ['tooLarge', Array.from({ length: 15 }, (_, index) => ({ name: `${index}/file` }))],
     ['tooMany', Array.from({ length: 101 }, (_, index) => ({ name: `${index}` }))],
+    ['tooMany', [{ name: 'd/'.repeat(60) }, { name: 'e/'.repeat(60) }]],
   ] as [string, Entry[]][])('is refused as %s: %o', async ([fault, entries]) => {
     await using root = await temporary();
     await expect(
@@ -171,6 +174,33 @@ describe('an archive', () => {
     expect(seen.at(-1)).toEqual([3, 3]);
     await expect(extract(root.path, archive, { signal: AbortSignal.abort() })).rejects.toThrow('abort');
   });
+});
+
+test('directories are made with pauses, and their parents but once', async () => {
+  await using root = await temporary();
+  const names = Array.from({ length: 60 }, (_, index) => `${'d/'.repeat(9)}${index}/${'e/'.repeat(50)}`);
+  const planned: number[][] = [];
+  let made = 0;
+  let turns = 0;
+  let isOver = false;
+  const count = () => {
+    if (made > 0) turns += 1;
+    if (!isOver) setImmediate(count);
+  };
+  count();
+  await extract(root.path, zip(names.map((name) => ({ name }))), {
+    maxBytes: 1e9,
+    maxEntries: 9 + 60 * 51,
+    onPlan: (...plan) => planned.push(plan),
+    onMake: () => {
+      made += 1;
+    },
+  });
+  isOver = true;
+  expect([made, planned]).toEqual([9 + 60 * 51, [[9 + 60 * 51, (9 + 60 * 51) * 4096]]]);
+  expect(readdirSync(path.join(root.path, 'out'), { recursive: true }).length).toBe(made);
+  // At 5 ms a slice: making so many takes ten times that on a fast machine.
+  expect(turns).toBeGreaterThan(5);
 });
 
 describe('small entries', () => {

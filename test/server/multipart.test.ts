@@ -98,6 +98,34 @@ describe('a multipart body', () => {
     expect(files?.[0]?.[1]).toBe(tricky.toString('latin1'));
   });
 
+  test.for([
+    ['carriage returns', '\r'.repeat(3_000_000)],
+    ['labels of 13', '\r\0'.repeat(1_500_000)],
+    ['what looks like boundaries', `\r\n--${boundary}\rX\r\n--${boundary}-X\r`.repeat(50_000)],
+  ])('keeps every byte of a file of %s', async ([, content = '']) => {
+    const { '--inputs': files } = await received([filePart('inputs', 'a.raw', content)]);
+    expect(files?.[0]?.[1] === content).toBe(true);
+  });
+
+  test.for([1, 100, 5000])('keeps every byte of a file that comes in chunks of %d', async (size) => {
+    const content = Buffer.from(Array.from({ length: 30_000 }, (_, index) => (index * 7) % 256));
+    const body = multipart([filePart('inputs', 'a.raw', content), filePart('inputs', 'b.raw', 'B')]);
+    const chunks: Buffer[] = [];
+    for (let at = 0; at < body.length; at += size) {
+      const chunk = body.subarray(at, at + size);
+      chunks.push(Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from('\r\n'));
+    }
+    await using connection = await RawConnection.open(server.url);
+    connection.write(submissionHead('/apps/probe/infer', 'Transfer-Encoding: chunked'));
+    connection.write(Buffer.concat([...chunks, Buffer.from('0\r\n\r\n')]));
+    const { status, body: text } = await connection.answer();
+    expect(status, text).toBe(200);
+    const { job_id: id } = JSON.parse(text) as JobEnvelope;
+    await api.ended(id);
+    const { files } = await api.recorded(id);
+    expect(files['--inputs']?.flat().map(([, bytes]) => bytes)).toEqual([content.toString('latin1'), 'B']);
+  });
+
   test('may hold an empty file', async () => {
     expect(await received([filePart('inputs', 'empty.nii', '')])).toEqual({
       '--inputs': [['empty.nii', '']],

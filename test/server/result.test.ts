@@ -3,7 +3,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { least, steps } from '../support/form.js';
+import { RawConnection } from '../support/raw-http.js';
 import { sharedServer, TestServer } from '../support/server.js';
+import { until } from '../support/until.js';
 import { unzip } from '../support/zip.js';
 
 const server = sharedServer();
@@ -130,6 +132,21 @@ describe('a download', () => {
 
   test('is 412 where another archive is wanted', async () => {
     expect((await resultOf(id, { 'If-Match': '"another"' })).status).toBe(412);
+  });
+
+  test.for([3, 60])('of which a client asks for %d at once and leaves keeps no file open', async (count) => {
+    const large = (await api.run('infer', { ...least.infer, ...steps('fill=a.bin:20000000') })).id;
+    expect((await resultOf(large, {}, 'HEAD')).status).toBe(200);
+    const held = () => server.openFiles().filter((file) => file.endsWith('result.zip')).length;
+    for (let round = 0; round < 3; round += 1) {
+      await using connection = await RawConnection.open(server.url);
+      if (count === 3) connection.socket.pause();
+      connection.write(`GET /jobs/${large}/result HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(count));
+      if (count === 3) await until('the files are open', () => held() >= count);
+      else await until('the server cuts the connection', () => connection.isClosed);
+    }
+    await until('the files are closed', () => held() === 0);
+    expect(server.stderr).not.toContain('failed');
   });
 
   test('works for many at once', async () => {

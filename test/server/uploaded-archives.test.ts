@@ -83,6 +83,11 @@ describe('an archive', () => {
     ['that states to be too large', 413, zip([noise(bound + 1)])],
     ['that lies about its size', 413, zip([noise(bound + 1, { statedSize: 10 })])],
     ['of many that together are too large', 413, zip([noise(bound), noise(1, { name: 'last' })])],
+    [
+      'of more directories than the disk is to give',
+      413,
+      zip(Array.from({ length: 2000 }, (_, index) => ({ name: `${index}/${'d/'.repeat(59)}` }))),
+    ],
   ] as [string, number, Buffer<ArrayBuffer>][])('%s is refused with %i', async ([, status, archive]) => {
     const before = readdirSync(server.scratch).sort();
     for (const [operation, form] of [

@@ -7,6 +7,7 @@ import { isWeights } from '../apps/app-directory.js';
 import type { AppCatalog } from '../apps/catalog.js';
 import type { Report } from '../report.js';
 import { captured } from './captures.js';
+import { goneSignal } from './when-gone.js';
 
 export const listApps = (catalog: AppCatalog) => (ctx: RouterContext) => {
   ctx.body = { apps: catalog.ids() } satisfies AppList;
@@ -36,10 +37,11 @@ export const sendAppConfig = (catalog: AppCatalog, report: Report) => async (ctx
   const { packTo } = await import('../../archives/pack.js');
   const body = new PassThrough();
   ctx.body = body;
-  const chosen = { include: isConfig, includeTarget: isConfig };
+  const signal = goneSignal(ctx);
+  const chosen = { include: isConfig, includeTarget: isConfig, signal };
   packTo(body, await realpath(app.directory), chosen).catch((cause) => {
     // A client that left is no fault.
-    if (!ctx.res.destroyed) report(`The configuration of ${app.id} could not be sent`, cause);
+    if (!signal.aborted) report(`The configuration of ${app.id} could not be sent`, cause);
     body.destroy();
   });
 };

@@ -1,4 +1,4 @@
-import { closeSync, constants, existsSync, fstatSync, lstatSync } from 'node:fs';
+import { closeSync, constants, existsSync, fstatSync, lstatSync, type ReadStream } from 'node:fs';
 import path from 'node:path';
 import type { RouterContext } from '@koa/router';
 import send from 'send';
@@ -9,7 +9,7 @@ import type { Job } from '../jobs/job.js';
 import type { JobService } from '../jobs/service.js';
 import type { Report } from '../report.js';
 import { captured } from './captures.js';
-import { whenGone } from './when-gone.js';
+import { goneSignal, whenGone } from './when-gone.js';
 
 /** Bytes read from a result at once. */
 const chunkSize = 1 << 20;
@@ -56,6 +56,8 @@ function sendArchive(ctx: RouterContext, job: Job): boolean {
   // The name in an address is decoded, the root is not: it may be called anything.
   send(ctx.req, name, { ...options, root: isNamed ? descriptors : job.directory.path })
     .on('error', (cause: SendError) => refuse(ctx, cause))
+    // `send` itself hears nothing of the end of a client whose answer waits behind another.
+    .on('stream', (stream: ReadStream) => whenGone(ctx, () => stream.destroy()))
     .pipe(ctx.res);
   return true;
 }
@@ -84,7 +86,8 @@ async function sendUnpacked(ctx: RouterContext, job: Job, report: Report): Promi
   }
   // Loaded when it is asked for, to keep the start fast.
   const { packTo } = await import('../../archives/pack.js');
-  await packTo(ctx.res, output, { openUp: true }).catch((cause) => {
+  const signal = goneSignal(ctx);
+  await packTo(ctx.res, output, { openUp: true, signal }).catch((cause) => {
     // A normal end would look like the end of the archive.
     ctx.res.destroy();
     if (!ctx.req.socket.destroyed) report(`The result of job ${job.id} could not be sent`, cause);
@@ -106,6 +109,10 @@ export const sendResult = (jobs: JobService, report: Report) => async (ctx: Rout
     const { job_id, status, error } = job.view();
     ctx.status = withoutResult[job.state];
     ctx.body = ctx.status === 202 ? { job_id, status } : { job_id, status, error };
+    return;
+  }
+  if (ctx.req.socket.destroyed) {
+    ctx.respond = false;
     return;
   }
   whenGone(ctx, jobs.holdResult(job));

@@ -23,3 +23,10 @@ export function whenGone({ req, res }: RouterContext, callback: () => void): voi
   res.once('close', gone);
   socket.once('close', gone);
 }
+
+/** A signal that is aborted when the answer is sent or the client is gone. */
+export function goneSignal(ctx: RouterContext): AbortSignal {
+  const gone = new AbortController();
+  whenGone(ctx, () => gone.abort());
+  return gone.signal;
+}

@@ -2,6 +2,7 @@ import { unlinkSync } from 'node:fs';
 import path from 'node:path';
 import { FieldError, ServiceError } from '../../contract/errors.js';
 import { quoteName } from '../../contract/quote.js';
+import { TimeSlice } from '../../files/time-slice.js';
 import type { DiskWatch } from './disk-room.js';
 import { maxFieldBytes, maxFieldName, maxFields, maxFileName, maxFiles } from './form-limits.js';
 import type { FormPart, PartReceiver } from './guarded-multipart.js';
@@ -9,7 +10,6 @@ import { partNames } from './part-names.js';
 import type { UploadQuota } from './quota.js';
 import type { ReceivedField, ReceivedFile, ReceivedForm } from './receive.js';
 import type { RequestFlow } from './request-flow.js';
-import { TimeSlice } from './time-slice.js';
 import { UploadedFile } from './uploaded-file.js';
 
 const strictText = new TextDecoder('utf-8', { fatal: true });

@@ -1,9 +1,11 @@
 import { type EventEmitter, once } from 'node:events';
-import type { Transform } from 'node:stream';
 import { multipart, type PluginFunction } from 'formidable';
 import { ServiceError } from '../../contract/errors.js';
 import { maxBoundary, maxPartHeaderBytes, maxPartHeaders } from './form-limits.js';
+import { gatherPieces } from './gather-pieces.js';
+import type { MultipartParser, ParserEvent } from './multipart-parser.js';
 import type { RequestFlow } from './request-flow.js';
+import { scanParts } from './scan-parts.js';
 
 /** A part as formidable hands it over: it emits `data` and `end`. */
 export interface FormPart extends EventEmitter {
@@ -21,18 +23,11 @@ export interface PartReceiver {
   fail(cause: unknown): void;
 }
 
-/** What formidable's parser tells, piece by piece. */
-interface ParserEvent {
-  readonly name: string;
-  readonly start?: number;
-  readonly end?: number;
-}
-
 /** The part of formidable's form that a plugin works with. */
 interface Form extends EventEmitter {
   readonly headers: Readonly<Record<string, string>>;
   /** Null while no plugin has made one. */
-  readonly _parser: Transform | null;
+  readonly _parser: MultipartParser | null;
   readonly error: unknown;
   onPart(part: FormPart): Promise<void>;
   _getFileName(header: string): string | null;
@@ -91,8 +86,10 @@ export const guardedMultipart =
     }
   };
 
-function guard(form: Form, parser: Transform, receiver: PartReceiver, flow: RequestFlow): void {
+function guard(form: Form, parser: MultipartParser, receiver: PartReceiver, flow: RequestFlow): void {
   const bounds = new HeaderBounds();
+  scanParts(parser);
+  gatherPieces(parser);
   form.onPart = (part) => receiver.begin(part);
   // The names are read from the headers. formidable's way to the name takes time by the square of its length.
   form._getFileName = () => null;
@@ -113,7 +110,8 @@ function guard(form: Form, parser: Transform, receiver: PartReceiver, flow: Requ
   if (!listener) throw new Error("formidable's parser has no listener");
   parser.off('data', listener);
   parser.on('data', (event: ParserEvent) => {
-    if (form.error) return;
+    // This listener does nothing with contents: the part's own, which it adds, does.
+    if (form.error || event.name === 'partData') return;
     try {
       bounds.check(event);
     } catch (cause) {

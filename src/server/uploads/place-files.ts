@@ -65,23 +65,36 @@ async function extract(file: ReceivedFile, destination: string, room: Room): Pro
   using watch = new DiskWatch(directory);
   const stop = new AbortController();
   let seen = 0;
+  const look = () => {
+    if (watch.isDue) watch.look().catch((cause) => stop.abort(cause));
+  };
   const onProgress = (bytes: number) => {
     watch.count(bytes - seen);
     seen = bytes;
-    if (watch.isDue) watch.look().catch((cause) => stop.abort(cause));
+    look();
+  };
+  const onMake = () => {
+    watch.countFile();
+    look();
   };
   try {
     // Loaded with the first archive: the server answers the sooner.
     const { extractArchive } = await import('../../archives/extract.js');
     const maxBytes = Math.min(room.maxBytes, Math.max(0, disk.bytes));
-    const options = { ...room, maxBytes, onProgress, signal: stop.signal };
-    const { bytes, files } = await extractArchive(file.path, destination, options);
-    room.maxBytes -= bytes;
-    room.maxEntries -= files;
+    const maxEntries = Math.min(room.maxEntries, Math.max(0, disk.files));
+    let taken = { entries: 0, bytes: 0 };
+    const onPlan = (entries: number, bytes: number) => {
+      taken = { entries, bytes };
+    };
+    const options = { maxBytes, maxEntries, onPlan, onProgress, onMake, signal: stop.signal };
+    await extractArchive(file.path, destination, options);
+    room.maxBytes -= taken.bytes;
+    room.maxEntries -= taken.entries;
   } catch (cause) {
     if (stop.signal.aborted) throw stop.signal.reason;
     if (!(cause instanceof ArchiveError)) throw cause;
     if (cause.fault === 'tooLarge' && disk.bytes < room.maxBytes) throw noRoom(disk, what);
+    if (cause.fault === 'tooMany' && disk.files < room.maxEntries) throw noRoom(disk, what);
     throw archiveFault(cause, file);
   }
   await rm(file.path);

@@ -1,12 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
 
-/** Milliseconds that one upload may work without a pause. There may be 32 of them, and others are to be answered. */
+/** Milliseconds of work without a pause. A server may have 32 uploads under way, and is to answer others meanwhile. */
 const slice = 5;
 
-/**
- * Divides long work into slices, between which other requests are answered. A form of many small parts is work for
- * seconds: it comes in pieces that each hold a thousand parts.
- */
+/** Divides long work into slices, between which other requests are answered. */
 export class TimeSlice {
   #began = performance.now();
 

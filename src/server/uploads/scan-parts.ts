@@ -1,0 +1,88 @@
+import type { TransformCallback } from 'node:stream';
+import type { MultipartParser } from './multipart-parser.js';
+
+/** States of formidable's parser (`STATE` in its source): before the content of a part, and behind the last part. */
+const beforeContent = 9;
+const ended = 12;
+
+const carriageReturn = 0x0d;
+const lineFeed = 0x0a;
+const hyphen = 0x2d;
+
+/** Bytes behind a boundary that tell what it is: a line break, or two hyphens after the last part. */
+const markSize = 2;
+
+function isMark(buffer: Buffer, at: number): boolean {
+  const [first, second] = [buffer[at], buffer[at + 1]];
+  return (first === carriageReturn && second === lineFeed) || (first === hyphen && second === hyphen);
+}
+
+/** Where the next end of a part lies, whole; -1 where there is none. */
+function endOfPart(buffer: Buffer, from: number, boundary: Buffer): number {
+  let at = buffer.indexOf(boundary, from);
+  while (at >= 0 && !isMark(buffer, at + boundary.length)) at = buffer.indexOf(boundary, at + 1);
+  return at;
+}
+
+/** Where the bytes begin that may be the beginning of a part's end; the end of the buffer where there are none. */
+function startOfTail(buffer: Buffer, from: number, boundary: Buffer): number {
+  const first = Math.max(from, buffer.length - boundary.length - markSize + 1);
+  for (let at = buffer.indexOf(carriageReturn, first); at >= 0; at = buffer.indexOf(carriageReturn, at + 1)) {
+    const seen = Math.min(boundary.length, buffer.length - at);
+    if (boundary.compare(buffer, at, at + seen, 0, seen) === 0) return at;
+  }
+  return buffer.length;
+}
+
+/**
+ * Finds the ends of parts in the place of formidable's parser, and gives it everything but the contents. It looks at each
+ * byte, and tells of each carriage return separately: a file of nothing else would take eighty times as long as others.
+ */
+export function scanParts(parser: MultipartParser): void {
+  const { boundary } = parser;
+  const parse = parser._transform;
+  const flush = parser._flush;
+  /** Bytes of a content that may be the beginning of its end: what comes next tells. */
+  let tail: Buffer = Buffer.alloc(0);
+
+  const parsed = (bytes: Buffer): Error | null | undefined => {
+    let fault: Error | null | undefined;
+    parse.call(parser, bytes, 'binary', (cause) => {
+      fault = cause;
+    });
+    return fault;
+  };
+
+  /** Tells of the content from here on. Returns where its end begins, if that is there. */
+  const takeContent = (buffer: Buffer, from: number): number => {
+    const found = endOfPart(buffer, from, boundary);
+    const end = found < 0 ? startOfTail(buffer, from, boundary) : found;
+    if (end > from) parser.push({ name: 'partData', buffer, start: from, end });
+    if (found < 0) tail = buffer.subarray(end);
+    return found < 0 ? buffer.length : end;
+  };
+
+  parser._transform = (piece: Buffer, _encoding: BufferEncoding, done: TransformCallback) => {
+    const buffer = tail.length === 0 ? piece : Buffer.concat([tail, piece]);
+    tail = Buffer.alloc(0);
+    let fault: Error | null | undefined;
+    for (let at = 0; at < buffer.length && !fault && parser.state !== ended; ) {
+      let next: number;
+      if (parser.state === beforeContent) {
+        at = takeContent(buffer, at);
+        next = at + boundary.length + markSize;
+      } else {
+        // Line by line, for a content begins with a line.
+        next = buffer.indexOf(lineFeed, at) + 1 || buffer.length;
+      }
+      fault = parsed(buffer.subarray(at, next));
+      at = next;
+    }
+    done(fault);
+  };
+  parser._flush = (done: TransformCallback) => {
+    // A last boundary without its two hyphens is taken.
+    parsed(tail);
+    flush.call(parser, done);
+  };
+}
