@@ -8,7 +8,7 @@ import { maxFieldBytes, maxFieldName, maxFields, maxFileName, maxFiles } from '.
 import type { FormPart, PartReceiver } from './guarded-multipart.js';
 import { partNames } from './part-names.js';
 import type { UploadQuota } from './quota.js';
-import type { ReceivedField, ReceivedFile, ReceivedForm } from './receive.js';
+import type { ReceivedField, ReceivedFile, ReceivedForm } from './received-form.js';
 import type { RequestFlow } from './request-flow.js';
 import { UploadedFile } from './uploaded-file.js';
 

@@ -8,7 +8,7 @@ import {
 } from '../../contract/fields.js';
 import { type Operation, operationNames, operationOf } from '../../contract/operations.js';
 import { readGroups, readOptions, readText } from '../../contract/values.js';
-import type { ReceivedFile, ReceivedForm } from './receive.js';
+import type { ReceivedFile, ReceivedForm } from './received-form.js';
 
 /** A submission's form, checked against the operations table. */
 export interface SubmissionForm {

@@ -1,14 +1,15 @@
-import { mkdir, rename, rm } from 'node:fs/promises';
+import { mkdir, open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { isSafeName } from '../../archives/entry-path.js';
 import { ArchiveError } from '../../archives/errors.js';
+import { type Release, Turns } from '../../archives/turns.js';
 import { FieldError, ServiceError } from '../../contract/errors.js';
 import type { Field } from '../../contract/fields.js';
 import { oneLine, quoteName } from '../../contract/quote.js';
 import type { JobFiles } from '../jobs/record.js';
 import { DiskWatch, diskRoom, noRoom } from './disk-room.js';
 import { extractionLimits, type UploadLimits } from './quota.js';
-import type { ReceivedFile } from './receive.js';
+import type { ReceivedFile } from './received-form.js';
 
 /** Ends the name of a file that is one directory volume (interface.md, Submission). */
 const volumeSuffix = '.konfaidir.zip';
@@ -57,6 +58,20 @@ function archiveFault(cause: ArchiveError, file: ReceivedFile): ServiceError {
   return new ServiceError(code, detail, { cause });
 }
 
+/** Entries from which on an archive is a large one: what is known of them takes 3 KB of memory each. */
+const manyEntries = 20_000;
+
+/** Large archives are extracted one after the other. */
+const largeTurns = new Turns(1);
+
+/** A turn among the large archives, where this is one of them. */
+async function turnFor(file: ReceivedFile, signal: AbortSignal): Promise<Release> {
+  const { archiveEnd } = await import('../../archives/entry-count.js');
+  await using archive = await open(file.path);
+  const { entries } = await archiveEnd(archive);
+  return entries > manyEntries ? largeTurns.take(signal) : () => {};
+}
+
 /** Extracts within what is left of `room`, and of the disk, which is looked at while others write to it too. */
 async function extract(file: ReceivedFile, destination: string, room: Room): Promise<void> {
   const directory = path.dirname(file.path);
@@ -77,7 +92,9 @@ async function extract(file: ReceivedFile, destination: string, room: Room): Pro
     watch.countFile();
     look();
   };
+  let release: Release = () => {};
   try {
+    release = await turnFor(file, stop.signal);
     // Loaded with the first archive: the server answers the sooner.
     const { extractArchive } = await import('../../archives/extract.js');
     const maxBytes = Math.min(room.maxBytes, Math.max(0, disk.bytes));
@@ -96,6 +113,8 @@ async function extract(file: ReceivedFile, destination: string, room: Room): Pro
     if (cause.fault === 'tooLarge' && disk.bytes < room.maxBytes) throw noRoom(disk, what);
     if (cause.fault === 'tooMany' && disk.files < room.maxEntries) throw noRoom(disk, what);
     throw archiveFault(cause, file);
+  } finally {
+    release();
   }
   await rm(file.path);
 }

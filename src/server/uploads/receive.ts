@@ -4,27 +4,8 @@ import { isDiskFull } from '../../files/error-code.js';
 import { DiskWatch } from './disk-room.js';
 import { FormReceiver } from './form-receiver.js';
 import { type UploadLimits, UploadQuota } from './quota.js';
+import type { ReceivedForm } from './received-form.js';
 import { RequestFlow } from './request-flow.js';
-
-/** A part that is a text. */
-export interface ReceivedField {
-  readonly name: string;
-  readonly text: string;
-}
-
-/** A file part, written as it came. */
-export interface ReceivedFile {
-  readonly field: string;
-  /** The client's name for it, as sent. */
-  readonly name: string;
-  readonly path: string;
-}
-
-/** What a multipart body held, in the order of its parts. */
-export interface ReceivedForm {
-  readonly fields: readonly ReceivedField[];
-  readonly files: readonly ReceivedFile[];
-}
 
 /** Milliseconds without a byte after which an upload is cut. */
 const idleLimit = 60_000;
