@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { type ErrorBody, errorKinds } from '../contract/errors.js';
+import { errorKinds } from '../contract/errors.js';
+import { bareAnswer, endWith } from './bare-answer.js';
 
 /** Descriptors that are kept for jobs, their logs, records and runners, and for packing; of few, half. */
 const reserve = 128;
@@ -28,19 +29,11 @@ function descriptorLimit(): number {
 export const connectionsFor = (descriptors: number): number =>
   Math.max(1, Math.floor((descriptors - Math.min(reserve, descriptors / 2)) / perConnection));
 
-/** What a client is told for whom there is no place: written as it is, for no request was read. */
+/** What a client is told for whom there is no place. */
 function refusal(): string {
   const { status, retryAfter } = errorKinds.tooManyConnections;
   const detail = 'Server busy: all its connections have a request under way; try again soon';
-  const body = JSON.stringify({ detail } satisfies ErrorBody);
-  const head = [
-    `HTTP/1.1 ${status} Service Unavailable`,
-    'Content-Type: application/json; charset=utf-8',
-    `Content-Length: ${body.length}`,
-    `Retry-After: ${retryAfter}`,
-    'Connection: close',
-  ];
-  return `${head.join('\r\n')}\r\n\r\n${body}`;
+  return bareAnswer(status, detail, retryAfter);
 }
 
 /**
@@ -60,8 +53,7 @@ export function limitConnections(server: Server, limit = connectionsFor(descript
     if (all.size >= limit) {
       const [oldest] = idle;
       if (!oldest) {
-        socket.on('error', () => {});
-        socket.end(refusal(), () => socket.destroy());
+        endWith(socket, refusal());
         return;
       }
       all.delete(oldest);
@@ -87,5 +79,6 @@ export function limitConnections(server: Server, limit = connectionsFor(descript
       if (left === 0 && all.has(socket)) idle.add(socket);
     });
   };
-  for (const event of ['request', 'checkContinue']) server.prependListener(event, onRequest);
+  for (const event of ['request', 'checkContinue', 'checkExpectation'])
+    server.prependListener(event, onRequest);
 }
