@@ -65,7 +65,14 @@ const odd = {
 };
 
 /** What a client need not refuse: nothing of it leads anywhere else. */
-export const isHarmlessToClients = (what) => Object.hasOwn(odd, what);
+export const isHarmlessToClients = (what) => Object.hasOwn(odd, what) || leftOut.has(what);
+
+/** Of two entries that want one place, and of a path that is too long, a client leaves one out, and says so. */
+const leftOut = new Set([
+  'a file that is a directory too',
+  'a directory that is a file too',
+  'a path longer than the system takes',
+]);
 
 /**
  * Archives that must be refused, by what they are. `limit` is how much an archive may extract to.
