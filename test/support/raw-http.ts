@@ -63,10 +63,9 @@ export class RawConnection implements AsyncDisposable {
   /** Cuts the connection. */
   async destroy(): Promise<void> {
     if (this.isClosed) return;
-    // It may be closing by itself: a fault of the reset is none of the connection.
-    const closed = new Promise((resolve) => this.socket.once('close', resolve));
     this.socket.resetAndDestroy();
-    await closed;
+    // It may have closed by itself a moment ago.
+    await until('the connection is closed', () => this.isClosed || this.socket.closed);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
