@@ -59,7 +59,7 @@ export class Admission {
       [Symbol.asyncDispose]: async () => {
         // The place is free whatever becomes of the files.
         this.#uploading -= 1;
-        if (!isAccepted) await trash.throwAway(directory.path);
+        if (!isAccepted) await trash.throwAway(directory.path, true);
       },
     };
   }

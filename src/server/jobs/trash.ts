@@ -32,8 +32,9 @@ export class Trash {
   /**
    * Deletes the directory of a job that has expired, or of an upload that was never accepted. Resolves when it is gone
    * or cannot be removed now; never rejects.
+   * @param isUpload no app has been at it: Node's own way of removing is safe, and starts no process
    */
-  async throwAway(directory: string): Promise<void> {
+  async throwAway(directory: string, isUpload = false): Promise<void> {
     const target = path.join(
       this.#directory,
       `${path.basename(directory)}.${randomBytes(4).toString('hex')}`,
@@ -44,7 +45,13 @@ export class Trash {
       if (errorCode(cause) !== 'ENOENT') this.report(`${directory} could not be moved to the trash`, cause);
       return;
     }
-    await this.#remove(target);
+    const isGone =
+      isUpload &&
+      (await rm(target, { recursive: true }).then(
+        () => true,
+        () => false,
+      ));
+    if (!isGone) await this.#remove(target);
   }
 
   /** Goes on with what earlier servers could not remove, or did not get to. */
