@@ -79,7 +79,7 @@ const groups = [
   {
     // What every command needs.
     name: 'base',
-    test: /rolldown\/runtime|\/@oclif\/|\/dist\/(commands|contract)\/(?!app-manifest)|\/dist\/files\/(error-code|small-file)|\/dist\/client\/(errors|excerpt|identifiers|server-url|profiles|write-error)\.|\/dist\/cli\/settings\./,
+    test: /rolldown\/runtime|\/@oclif\/|\/dist\/(commands|contract)\/(?!app-manifest)|\/dist\/files\/(error-code|small-file)|\/dist\/client\/(errors|identifiers|server-url|profiles|write-error)\.|\/dist\/cli\/settings\./,
     priority: 3,
   },
   {

@@ -1,8 +1,8 @@
 import { apps } from '../client/api.js';
 import type { Connection } from '../client/connection.js';
 import { UsageError } from '../client/errors.js';
-import { excerpt } from '../client/excerpt.js';
 import { checkAppId } from '../client/identifiers.js';
+import { excerpt } from '../contract/quote.js';
 
 /**
  * The app to run: the one that was named, else the only one that the server has (interface.md, Clients).

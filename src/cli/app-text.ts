@@ -1,5 +1,5 @@
 import type { AppAnswer, AvailableAppAnswer } from '../client/answers.js';
-import { excerpt } from '../client/excerpt.js';
+import { excerpt } from '../contract/quote.js';
 import { formatPairs } from './format.js';
 
 const capabilityNames = ['inference', 'evaluation', 'uncertainty'] as const;

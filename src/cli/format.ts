@@ -1,4 +1,4 @@
-import { excerpt } from '../client/excerpt.js';
+import { excerpt } from '../contract/quote.js';
 
 /** Used of total, in GB as the service counts them. */
 export const formatMemory = (use: { used_gb: number; total_gb: number }): string =>

@@ -1,4 +1,4 @@
-import { fstatSync, writeSync } from 'node:fs';
+import { fstatSync, writeFileSync } from 'node:fs';
 import { ClientError } from '../client/errors.js';
 import { exitCodes } from '../contract/errors.js';
 import { errorCode, faultWithoutPath } from '../files/error-code.js';
@@ -22,11 +22,6 @@ const outFailure = (cause: unknown): ClientError =>
     { cause },
   );
 
-/** Writes all of it, or throws: a disk that is nearly full takes a part of what it is given. */
-function writeWhole(descriptor: number, bytes: Buffer): void {
-  for (let done = 0; done < bytes.length; ) done += writeSync(descriptor, bytes, done);
-}
-
 /**
  * Of a stream that is a file or a device, Node's own way of writing throws where it should hand the error on, and loses
  * what a disk did not take.
@@ -36,7 +31,8 @@ function mendFileStream(stream: NodeJS.WriteStream & { readonly fd: number }): v
   if (!(stats.isFile() || (stats.isCharacterDevice() && !stream.isTTY))) return;
   stream._write = (chunk: Buffer | string, encoding, done) => {
     try {
-      writeWhole(stream.fd, typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk);
+      // All of it, or it throws: a disk that is nearly full takes a part of what it is given.
+      writeFileSync(stream.fd, typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk);
     } catch (error) {
       done(error as Error);
       return;

@@ -1,3 +1,5 @@
+import { escaped } from '../contract/quote.js';
+
 /**
  * What a terminal may be sent of text from outside. A terminal acts upon control sequences: they write its clipboard,
  * change its title, move its cursor over earlier lines. Colours are all that a log has need of.
@@ -19,17 +21,11 @@ const hasUnsafe = new RegExp(control);
 const colour = /^.\[[\d;:]{0,64}m$/;
 const reset = '\u001b[0m';
 
-/** A character that does not print, as `\x07` or `\u202e`. */
-function shown(character: string): string {
-  const code = character.charCodeAt(0);
-  return code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u${code.toString(16)}`;
-}
-
 function safeLine(line: string, keepsColours: boolean): string {
   if (!hasUnsafe.test(line)) return line;
   let isColoured = false;
   const safe = line.replace(unsafe, (found) => {
-    if (found.length === 1) return shown(found);
+    if (found.length === 1) return escaped(found);
     if (!keepsColours || !colour.test(found)) return '';
     isColoured = true;
     return found;

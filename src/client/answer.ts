@@ -1,9 +1,8 @@
 import type * as z from 'zod/mini';
 import { formatBytes } from '../contract/bytes.js';
 import { exitCodes } from '../contract/errors.js';
-import { quoteName } from '../contract/quote.js';
+import { excerpt, quoteName } from '../contract/quote.js';
 import { ClientError } from './errors.js';
-import { excerpt } from './excerpt.js';
 
 type Issue = z.core.$ZodIssue;
 

@@ -1,6 +1,6 @@
 import { type ExitCode, exitCodeOf, exitCodes } from '../contract/errors.js';
 import type { JobState } from '../contract/job.js';
-import { excerpt } from './excerpt.js';
+import { excerpt } from '../contract/quote.js';
 
 /** Facts about a failure that `--json` prints beside the message. */
 export type ErrorDetails = Readonly<Record<string, unknown>>;

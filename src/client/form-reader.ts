@@ -1,8 +1,8 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { exitCodes } from '../contract/errors.js';
+import { quotePath } from '../contract/quote.js';
 import { faultWithoutPath } from '../files/error-code.js';
 import { ClientError } from './errors.js';
-import { quotePath } from './excerpt.js';
 
 /** A file of known size. */
 export interface SizedFile {

@@ -1,5 +1,5 @@
+import { quotePath } from '../contract/quote.js';
 import { UsageError } from './errors.js';
-import { quotePath } from './excerpt.js';
 
 /**
  * Identifiers become one part of a request's path. `.` and `..` would be taken out of it on the way, and the request,

@@ -3,10 +3,10 @@ import { lstatSync, readdir as readdirWithCallback, type Stats, statSync } from 
 import { readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { setImmediate } from 'node:timers/promises';
+import { quotePath } from '../contract/quote.js';
 import { errorCode, faultWithoutPath } from '../files/error-code.js';
 import { archiveName } from './archive-name.js';
 import { UsageError } from './errors.js';
-import { quotePath } from './excerpt.js';
 import { isDicomSeries, isHidden, isZarrStore } from './volumes.js';
 
 /** One volume to send: a file, or a directory that travels whole (a DICOM series, a Zarr store). */

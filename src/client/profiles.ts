@@ -1,10 +1,9 @@
 import { chmodSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
-import { quoteName } from '../contract/quote.js';
+import { excerpt, quoteName } from '../contract/quote.js';
 import { readJsonFile, writeJsonFile } from '../files/atomic-json.js';
 import { faultWithoutPath } from '../files/error-code.js';
 import { UsageError } from './errors.js';
-import { excerpt } from './excerpt.js';
 import { WriteError } from './write-error.js';
 
 /** A server that a person logged in to. */

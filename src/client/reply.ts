@@ -1,7 +1,6 @@
 import type { Dispatcher } from 'undici';
-import { quoteName } from '../contract/quote.js';
+import { excerpt, quoteName } from '../contract/quote.js';
 import { HttpError } from './errors.js';
-import { excerpt } from './excerpt.js';
 
 /** An answer whose body is still to be read. */
 export type Reply = Dispatcher.ResponseData;

@@ -1,6 +1,6 @@
+import { excerpt } from '../contract/quote.js';
 import { AnswerError } from './answer.js';
 import { ClientError, TransportError } from './errors.js';
-import { excerpt } from './excerpt.js';
 
 /** Codes, of Node's and of undici's, that say that no connection came about. */
 const unreached: Readonly<Record<string, string>> = {

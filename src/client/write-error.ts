@@ -1,7 +1,7 @@
 import { exitCodes } from '../contract/errors.js';
+import { quotePath } from '../contract/quote.js';
 import { errorCode, faultWithoutPath } from '../files/error-code.js';
 import { ClientError } from './errors.js';
-import { quotePath } from './excerpt.js';
 
 /** What a person can do about it, by the code of the fault. */
 const remedies: Readonly<Record<string, string>> = {

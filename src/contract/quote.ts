@@ -5,7 +5,8 @@
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is escaped
 const unprintable = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-const escaped = (character: string): string => {
+/** A character that does not print, as `\x07` or `\u202e`. */
+export const escaped = (character: string): string => {
   const code = character.charCodeAt(0);
   return code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u${code.toString(16)}`;
 };
@@ -13,6 +14,12 @@ const escaped = (character: string): string => {
 /** Text from outside on one line of a log or a message: what is not printable is shown as `\x0a` or `\u2028`. */
 export const oneLine = (text: string): string => text.replace(unprintable, escaped);
 
+/** As much of somebody else's words as a person reads, on one line. */
+export const excerpt = (text: string, longest = 2000): string =>
+  oneLine(text.length > longest ? `${text.slice(0, longest)}...` : text);
+
 /** A name from outside inside a sentence: quoted, on one line, cut where it is longer than a person reads. */
-export const quoteName = (name: string, longest = 200): string =>
-  `'${oneLine(name.length > longest ? `${name.slice(0, longest)}...` : name)}'`;
+export const quoteName = (name: string, longest = 200): string => `'${excerpt(name, longest)}'`;
+
+/** A path in a sentence: whole, for it is to be found by it. */
+export const quotePath = (path: string): string => quoteName(path, 4096);

@@ -1,4 +1,4 @@
-import { closeSync, constants, fsyncSync, ftruncateSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, constants, fsyncSync, ftruncateSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { openDirectory, openOwnFile } from './own-file.js';
 import { syncDirectory } from './sync.js';
@@ -16,7 +16,7 @@ export function reserveJsonFile(file: string, bytes: number): void {
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
   const descriptor = openOwnFile(reserveOf(file), flags);
   try {
-    writeSync(descriptor, Buffer.alloc(bytes, ' '));
+    writeFileSync(descriptor, Buffer.alloc(bytes, ' '));
   } finally {
     closeSync(descriptor);
   }
@@ -31,7 +31,7 @@ export function writeReservedJson(file: string, value: unknown): void {
   const text = Buffer.from(`${JSON.stringify(value, null, 2)}\n`);
   const descriptor = openOwnFile(reserveOf(file), constants.O_WRONLY);
   try {
-    for (let done = 0; done < text.length; ) done += writeSync(descriptor, text, done);
+    writeFileSync(descriptor, text);
     ftruncateSync(descriptor, text.length);
     fsyncSync(descriptor);
   } finally {

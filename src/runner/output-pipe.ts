@@ -14,8 +14,11 @@ export interface OutputPipe {
   readonly release: () => void;
 }
 
-/** @throws Error that names no path: a client is told of it */
-function makeFifo(fifo: string): void {
+/**
+ * Makes a FIFO that its owner alone may open.
+ * @throws the system's error where `mkfifo` could not be started; else an Error that names no path, for a client is told
+ */
+export function makeFifo(fifo: string): void {
   try {
     execFileSync('mkfifo', ['-m', '600', fifo], { stdio: ['ignore', 'ignore', 'pipe'] });
   } catch (cause) {

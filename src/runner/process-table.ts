@@ -45,7 +45,7 @@ function processIds(): number[] {
 }
 
 /** Whether a signal could be sent to it: a process id, or minus a group's. */
-function isSignalable(pid: number): boolean {
+export function isSignalable(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
@@ -61,8 +61,8 @@ export const identify = (pid: number): ProcessIdentity => ({
   boot: thisBoot(),
 });
 
-/** What tells this start of the machine from all others. */
-function thisBoot(): string {
+/** What tells this start of the machine from all others; empty where the system does not tell. */
+export function thisBoot(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
   } catch {

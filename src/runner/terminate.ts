@@ -7,7 +7,8 @@ const pollInterval = 20;
 /** Most looks for processes that started while the others were being stopped. */
 const maxSweeps = 50;
 
-function signal(pid: number, name: NodeJS.Signals): void {
+/** Sends a signal to a process, or to minus a group; one that has ended is no fault. */
+export function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch {

@@ -1,7 +1,7 @@
-import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { isDiskFull, isSystemError } from '../files/error-code.js';
+import { makeFifo } from '../runner/output-pipe.js';
 import { SetupError } from './setup-error.js';
 
 const advice = 'put it on a file system such as ext4, XFS, Btrfs or NFS';
@@ -9,7 +9,7 @@ const advice = 'put it on a file system such as ext4, XFS, Btrfs or NFS';
 /** Whether a FIFO can be made; every job prints into one (`runner/output-pipe`). */
 function takesFifos(fifo: string): boolean {
   try {
-    execFileSync('mkfifo', ['-m', '600', fifo], { stdio: 'ignore' });
+    makeFifo(fifo);
     return true;
   } catch (cause) {
     // The program could not be started, which says nothing of the file system.

@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { EventEmitter } from 'node:events';
 import type { Context, Middleware } from 'koa';
-import type { ErrorBody } from '../contract/errors.js';
+import { errorKinds } from '../contract/errors.js';
+import { endResponse } from './bare-answer.js';
 import type { Report } from './report.js';
 
 /** The request that the running code works for. */
@@ -20,11 +21,7 @@ function end(ctx: Context): void {
     return;
   }
   for (const name of res.getHeaderNames()) res.removeHeader(name);
-  res.statusCode = 500;
-  res.setHeader('Content-Type', 'application/json; charset=utf-8');
-  // What is left of the request is read by nobody.
-  res.setHeader('Connection', 'close');
-  res.end(JSON.stringify({ detail: 'Internal server error' } satisfies ErrorBody));
+  endResponse(res, errorKinds.internal.status, 'Internal server error');
   req.removeAllListeners('data');
   req.resume();
 }

@@ -1,6 +1,7 @@
-import { closeSync, constants, openSync, readFileSync, readSync } from 'node:fs';
+import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { oneLine } from '../contract/quote.js';
+import { thisBoot } from '../runner/process-table.js';
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 
@@ -8,13 +9,12 @@ const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 const longestNote = 4096;
 
 /** Who has the lock, for a person; nothing depends on it. */
-export function ownNote() {
-  let boot = '';
-  try {
-    boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-  } catch {}
-  return { host: hostname(), pid: process.pid, boot, since: new Date().toISOString() };
-}
+export const ownNote = () => ({
+  host: hostname(),
+  pid: process.pid,
+  boot: thisBoot(),
+  since: new Date().toISOString(),
+});
 
 /** What `serve.lock` says of who has the lock, in words; empty where it says nothing that can be read. */
 export function holderInWords(file: string): string {

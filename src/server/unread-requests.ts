@@ -1,8 +1,8 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { type ErrorBody, errorKinds } from '../contract/errors.js';
+import { errorKinds } from '../contract/errors.js';
 import { oneLine } from '../contract/quote.js';
-import { bareAnswer, endWith } from './bare-answer.js';
+import { bareAnswer, endResponse, endWith } from './bare-answer.js';
 
 /** What Node's parser says of a request that it cannot read. */
 interface ParserError extends NodeJS.ErrnoException {
@@ -29,20 +29,14 @@ function answerTo({ code, reason = '' }: ParserError): string {
   return bareAnswer(errorKinds.badRequest.status, `The request is not valid HTTP${why}`);
 }
 
-function refuse(response: ServerResponse, status: number, detail: string): void {
-  const body = JSON.stringify({ detail } satisfies ErrorBody);
-  const type = { 'Content-Type': 'application/json; charset=utf-8' };
-  response.writeHead(status, { ...type, 'Content-Length': Buffer.byteLength(body), Connection: 'close' });
-  response.end(body);
-}
-
 /** Answers a request of HTTP/1.1 without a `Host` (RFC 9112, 3.2). Returns whether it was one. */
 export function refuseWithoutHost(
   { httpVersion, headers }: IncomingMessage,
   response: ServerResponse,
 ): boolean {
   const isRefused = httpVersion === '1.1' && headers.host === undefined;
-  if (isRefused) refuse(response, errorKinds.badRequest.status, "The request has no header 'Host'; send one");
+  if (isRefused)
+    endResponse(response, errorKinds.badRequest.status, "The request has no header 'Host'; send one");
   return isRefused;
 }
 
@@ -55,7 +49,7 @@ export function answerUnread(server: Server): void {
     socket.destroy(cause);
   });
   server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
-    refuse(
+    endResponse(
       response,
       errorKinds.badExpectation.status,
       "The request expects what is not done here; send no 'Expect'",

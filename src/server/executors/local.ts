@@ -1,16 +1,22 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { lstatSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeJsonFile } from '../../files/atomic-json.js';
 import { errorCode, isShortage } from '../../files/error-code.js';
+import { isGone } from '../../files/is-gone.js';
 import { lowerPriority } from '../../runner/priority.js';
-import { isAlive, type ProcessIdentity, runnerNaming, runners } from '../../runner/process-table.js';
+import {
+  isAlive,
+  isSignalable,
+  type ProcessIdentity,
+  runnerNaming,
+  runners,
+} from '../../runner/process-table.js';
 import { runnerProgram } from '../../runner/program.js';
 import { type RunEnd, type RunRequest, runFiles } from '../../runner/protocol.js';
-import { terminateGroup, terminateStrays } from '../../runner/terminate.js';
+import { signal, terminateGroup, terminateStrays } from '../../runner/terminate.js';
 import type { Executor, HeldGpus } from './executor.js';
 import { lacksRoom, settleRunEnd } from './run-end.js';
 import { readRunGpus, readRunnerRecord } from './run-files.js';
@@ -27,15 +33,6 @@ interface Child {
   readonly exited: Promise<unknown>;
 }
 
-/** Whether something is certain not to be there. */
-function isGone(file: string): boolean {
-  try {
-    return lstatSync(file, { throwIfNoEntry: false }) === undefined;
-  } catch {
-    return false;
-  }
-}
-
 const isThere = (directory: string): Promise<boolean> =>
   lstat(directory).then(
     () => true,
@@ -49,14 +46,6 @@ const isThere = (directory: string): Promise<boolean> =>
  */
 const isRemoved = async (directory: string): Promise<boolean> =>
   !(await isThere(directory)) && (await isThere(path.dirname(directory)));
-
-function send(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal);
-  } catch {
-    // It has ended.
-  }
-}
 
 /** Runs jobs on this machine: each runner is a detached child, known by its process id and start time. */
 export class LocalExecutor implements Executor {
@@ -175,8 +164,8 @@ export class LocalExecutor implements Executor {
       const runner = this.#runner(directory);
       if (!runner) return;
       const isLate = performance.now() - since > this.killGrace + runnerGrace;
-      send(runner.pid, isLate ? 'SIGKILL' : 'SIGTERM');
-      send(runner.pid, 'SIGCONT');
+      signal(runner.pid, isLate ? 'SIGKILL' : 'SIGTERM');
+      signal(runner.pid, 'SIGCONT');
     } catch {
       // It cannot be told which process it is: at the next look, then.
     }
@@ -187,19 +176,10 @@ export class LocalExecutor implements Executor {
     try {
       const command = readRunnerRecord(directory)?.command;
       // A process id that is another process's by now leads no group of this job's.
-      if (!command || (isRunningPid(command.pid) && !isAlive(command))) return;
+      if (!command || (isSignalable(command.pid) && !isAlive(command))) return;
       await terminateGroup(command.pid, this.#stopping.has(directory) ? 0 : this.killGrace);
     } catch {
       // What is left of it is found by its environment.
     }
-  }
-}
-
-function isRunningPid(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (cause) {
-    return errorCode(cause) === 'EPERM';
   }
 }

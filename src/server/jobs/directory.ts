@@ -1,9 +1,10 @@
-import { closeSync, constants, fstatSync, lstatSync, mkdirSync, readSync, writeFileSync } from 'node:fs';
+import { closeSync, constants, fstatSync, mkdirSync, readSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { servicePrefix } from '../../contract/log-stream.js';
 import { oneLine } from '../../contract/quote.js';
 import { saveJsonFile } from '../../files/atomic-json.js';
 import { isDiskFull } from '../../files/error-code.js';
+import { isGone } from '../../files/is-gone.js';
 import { openOwnFile, readOwnFile } from '../../files/own-file.js';
 import { dropReserve, reserveJsonFile, writeReservedJson } from '../../files/reserved-json.js';
 import { type JobRecord, parseRecord } from './record.js';
@@ -54,11 +55,7 @@ export class JobDirectory {
 
   /** False where it is certain that somebody has removed it. */
   exists(): boolean {
-    try {
-      return lstatSync(this.path, { throwIfNoEntry: false }) !== undefined;
-    } catch {
-      return true;
-    }
+    return !isGone(this.path);
   }
 
   /** Makes the directories that a job needs. */
