@@ -11,8 +11,6 @@ const now = () => new Date().toISOString();
 
 /** Milliseconds that a disk may take to write down an end before everybody hears of it without: a kill is answered. */
 const patience = 10_000;
-/** Milliseconds that it may take to write down what came before. */
-const turnPatience = 3000;
 /** Milliseconds between two tries to write down how a job ended. */
 const retryInterval = 1000;
 
@@ -37,6 +35,8 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   #killRequested: boolean;
   /** One transition after the other. */
   #turn: Promise<unknown> = Promise.resolve();
+  /** How it ended, from the moment that this is settled: no other transition is shown or begun. */
+  #last: JobRecord | null = null;
   #hasLogFailed = false;
   /** When it is removed, once that is settled. */
   expiry: Deadline | null = null;
@@ -53,6 +53,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     this.setMaxListeners(0);
     this.#record = record;
     this.#killRequested = record.killRequested;
+    if (this.isFinal) this.#last = record;
   }
 
   get id(): string {
@@ -108,17 +109,17 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   /** It has ended. The first end counts; a later one is ignored. Never rejects. */
   async finish(state: FinalState, error: string | null): Promise<void> {
     this.#ticket = null;
-    // A disk that does not answer holds up no end.
-    await Promise.race([this.#turn, delay(turnPatience, undefined, { ref: false })]);
-    if (this.isFinal) return;
+    if (this.#last) return;
     const record = this.#next(state, { error, finishedAt: now() });
-    const saved = this.directory.saveLast(record).then(
+    this.#last = record;
+    const saved = this.#saveLast(record).then(
       () => true,
       (cause) => {
         this.report(`Job ${this.id} could not be written down as ${state}; it is tried again`, cause);
         return false;
       },
     );
+    // A disk that does not answer holds up no end.
     const isSaved = await Promise.race([saved, delay(patience, false, { ref: false })]);
     this.#show(record);
     if (!isSaved) void saved.then((isLate) => (isLate ? undefined : this.#saveLater(record)));
@@ -166,10 +167,10 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
 
   #become(state: JobState | null, change: Partial<JobRecord>): Promise<void> {
     return this.#inTurn(async () => {
-      if (this.isFinal) return;
+      if (this.#last) return;
       const record = this.#next(state, change);
       await this.directory.save(record);
-      this.#show(record);
+      if (!this.#last) this.#show(record);
     });
   }
 
@@ -184,13 +185,18 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return done;
   }
 
+  /** After whatever is being written at the moment: it is the record that stays. */
+  #saveLast(record: JobRecord): Promise<void> {
+    return this.#inTurn(() => this.directory.saveLast(record));
+  }
+
   /** Until the disk takes it, or the directory is gone. */
   async #saveLater(record: JobRecord): Promise<void> {
     for (;;) {
       await delay(retryInterval, undefined, { ref: false });
       try {
         if (!this.directory.exists()) return;
-        await this.directory.saveLast(record);
+        await this.#saveLast(record);
         return;
       } catch {
         // Told of already.
