@@ -1,5 +1,6 @@
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
 import path from 'node:path';
+import { errorCode } from '../files/error-code.js';
 import { batchContents } from './batch-contents.js';
 import { type Batch, batchSpan } from './entry-batches.js';
 import type { Target } from './extract-plan.js';
@@ -7,10 +8,10 @@ import type { MadeDirectories } from './made-directories.js';
 import { extractFlags, extractMode, newFlags } from './open-flags.js';
 
 /**
- * Opens a file, new or emptied. One that has another name as well loses this one, and keeps its content. Null where
+ * Opens a file that is there, emptied. One that has another name as well loses this one, and keeps its content. Null where
  * something else than a file lies there.
  */
-function openEmpty(file: string): number | null {
+function openEmptied(file: string): number | null {
   const there = openSync(file, extractFlags, extractMode);
   const stats = fstatSync(there);
   if (stats.isFile() && stats.nlink <= 1) {
@@ -22,6 +23,16 @@ function openEmpty(file: string): number | null {
   if (!stats.isFile()) return null;
   unlinkSync(file);
   return openSync(file, newFlags, extractMode);
+}
+
+/** Opens a file, which most often is a new one. */
+function openEmpty(file: string): number | null {
+  try {
+    return openSync(file, newFlags, extractMode);
+  } catch (cause) {
+    if (errorCode(cause) !== 'EEXIST') throw cause;
+    return openEmptied(file);
+  }
 }
 
 /**

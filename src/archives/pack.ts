@@ -1,7 +1,7 @@
 import { lstat, open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Writable } from 'node:stream';
-import { syncDirectory, syncFile } from '../files/sync.js';
+import { syncDirectory } from '../files/sync.js';
 import { Notes } from './notes.js';
 import { newFlags, partialMode } from './open-flags.js';
 import { EntryPacker } from './pack-entry.js';
@@ -81,8 +81,7 @@ export async function packDirectory(
     await clearPartial(partial);
     await clearDirectory(archive);
     const file = await open(partial, newFlags, partialMode);
-    const packed = await packTo(file.createWriteStream(), source, options);
-    await syncFile(partial);
+    const packed = await packTo(file.createWriteStream({ flush: true }), source, options);
     await rename(partial, archive);
     syncDirectory(path.dirname(archive));
     return packed;

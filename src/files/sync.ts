@@ -30,7 +30,7 @@ export function syncDirectory(directory: string): void {
  * Makes a file's bytes survive a power cut.
  * @throws the system's error
  */
-export async function syncFile(file: string): Promise<void> {
+async function syncFile(file: string): Promise<void> {
   await using handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
   await handle.sync();
 }

@@ -7,9 +7,13 @@ const slice = 5;
 export class TimeSlice {
   #began = performance.now();
 
+  get isOver(): boolean {
+    return performance.now() - this.#began >= slice;
+  }
+
   /** Resolves at once while the slice lasts. */
   async pause(): Promise<void> {
-    if (performance.now() - this.#began < slice) return;
+    if (!this.isOver) return;
     await setImmediate();
     this.#began = performance.now();
   }

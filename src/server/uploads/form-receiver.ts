@@ -25,6 +25,9 @@ function decode(bytes: Buffer, what: string): string {
 
 const decodeName = (text: string, what: string): string => decode(Buffer.from(text, 'latin1'), what);
 
+/** Files that may be being written while the next one comes: each has a descriptor, and up to 1 MiB in memory. */
+const mostFinishing = 2;
+
 const tooMany = (what: string, most: number, advice: string) =>
   new ServiceError('uploadTooLarge', `The form has more than ${most} ${what}; ${advice}`);
 
@@ -37,9 +40,9 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
   #reject: (cause: unknown) => void = () => {};
   #isOver = false;
   #fieldBytes = 0;
-  /** The file that is coming, and the one before it, which may still be being written. */
-  #open: UploadedFile[] = [];
-  #finishing: Promise<void> | null = null;
+  /** The file that is coming, and those before it that are still being written. */
+  readonly #open = new Set<UploadedFile>();
+  readonly #finishing = new Set<Promise<void>>();
   readonly #slice = new TimeSlice();
 
   constructor(
@@ -56,15 +59,7 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
 
   async begin(part: FormPart): Promise<void> {
     if (this.#isOver) return;
-    this.flow.hold();
-    try {
-      await this.#slice.pause();
-      if (this.disk.isDue) await this.disk.look();
-      // One descriptor is open at a time, and one more while it is closed.
-      await this.#finishing;
-    } finally {
-      this.flow.release();
-    }
+    if (this.#finishing.size >= mostFinishing || this.disk.isDue || this.#slice.isOver) await this.#catchUp();
     if (this.#isOver) return;
     const { field, file } = partNames(part.headers['content-disposition'] ?? '');
     if (field === null) throw new ServiceError('badRequest', 'A part of the form has no name');
@@ -73,6 +68,18 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
       throw new FieldError(name, `has a name of more than ${maxFieldName} characters`);
     if (file === null) this.#beginField(part, name);
     else this.#beginFile(part, name, decodeName(file, 'A file name'));
+  }
+
+  /** Lets no more of the form come before what it has brought is dealt with. */
+  async #catchUp(): Promise<void> {
+    this.flow.hold();
+    try {
+      await this.#slice.pause();
+      if (this.disk.isDue) await this.disk.look();
+      if (this.#finishing.size >= mostFinishing) await Promise.race(this.#finishing);
+    } finally {
+      this.flow.release();
+    }
   }
 
   onProgress(received: number, parts: number): void {
@@ -84,9 +91,19 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     this.#reject(cause);
   }
 
+  #waitFor(file: UploadedFile, finished: Promise<void>): void {
+    const finishing = finished
+      .catch((cause) => this.fail(cause))
+      .finally(() => {
+        this.#open.delete(file);
+        this.#finishing.delete(finishing);
+      });
+    this.#finishing.add(finishing);
+  }
+
   /** Resolves when every file is written. */
   async finish(): Promise<void> {
-    await this.#finishing;
+    await Promise.all(this.#finishing);
     if (this.disk.isDue) await this.disk.look();
     if (this.#isOver) await this.failed;
   }
@@ -94,7 +111,8 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
   /** Closes what is open, and removes what was written. */
   async abandon(): Promise<void> {
     this.#isOver = true;
-    await Promise.allSettled([this.#finishing, ...this.#open.map((file) => file.abandon())]);
+    const abandoned = [...this.#open].map((file) => file.abandon());
+    await Promise.allSettled([...this.#finishing, ...abandoned]);
     await this.#removeFiles();
   }
 
@@ -156,7 +174,7 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     const target = path.join(this.directory, String(this.files.length));
     this.files.push({ field, name, path: target });
     const file = new UploadedFile(target, this.disk, this.flow, (cause) => this.fail(cause));
-    this.#open = [...this.#open, file].slice(-2);
+    this.#open.add(file);
     let size = 0;
     part.on('data', (piece: Buffer) => {
       this.#guarded(() => {
@@ -167,9 +185,9 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     });
     part.on('end', () => {
       this.#guarded(() => {
-        const finishing = file.finish();
-        if (finishing === null) return;
-        this.#finishing = finishing.catch((cause) => this.fail(cause));
+        const finished = file.finish();
+        if (finished === null) this.#open.delete(file);
+        else this.#waitFor(file, finished);
       });
     });
   }
