@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -9,13 +9,14 @@ const program = fileURLToPath(new URL('../programs/bare-server.mjs', import.meta
 export class BareServer {
   #workshop;
   #child;
+  #directory;
 
   /** @param file what GET answers with */
   static async start(workshop, file = '') {
     const server = new BareServer();
     server.#workshop = workshop;
-    server.written = path.join(await workshop.directory('bare'), 'body');
-    server.#child = workshop.start(process.execPath, [program, server.written, file], {
+    server.#directory = await workshop.directory('bare');
+    server.#child = workshop.start(process.execPath, [program, server.#directory, file], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const [line] = await once(server.#child.stdout, 'data');
@@ -28,8 +29,9 @@ export class BareServer {
   }
 
   /** Removes what was uploaded. */
-  emptied() {
-    return rm(this.written, { force: true });
+  async emptied() {
+    const names = await readdir(this.#directory);
+    await Promise.all(names.map((name) => rm(path.join(this.#directory, name))));
   }
 
   stop() {
