@@ -16,7 +16,7 @@ const bundler = fileURLToPath(new URL('../tools/bundle.mjs', import.meta.url));
 const breaks = [
   {
     name: 'The rename of result.zip is skipped',
-    file: 'dist/archives/pack.js',
+    file: 'dist/pack/pack.js',
     edits: [[/await rename\(partial, archive\);/, '']],
     family: 'server-death',
   },
@@ -43,7 +43,7 @@ const breaks = [
   },
   {
     name: 'Extraction has no bound',
-    file: 'dist/archives/extract.js',
+    file: 'dist/extract/extract.js',
     edits: [
       [/bytes > allowed/, 'false'],
       [/total > options\.maxBytes/, 'false'],

@@ -10,6 +10,7 @@ import { standIns } from './stand-ins.mjs';
 
 const root = path.resolve(process.argv[2] ?? fileURLToPath(new URL('..', import.meta.url)));
 const modules = path.join(root, 'dist');
+const tools = fileURLToPath(new URL('.', import.meta.url));
 const out = path.join(modules, 'bundle');
 
 /** The file that a stand-in has the text of: `stand-in-node-http.cjs`. */
@@ -23,7 +24,7 @@ const standingIn = {
     // A stand-in asks for the module that it stands in for.
     if (!found || path.basename(importer) === fileOf(id)) return;
     // In the directory of whoever asks: what the stand-in itself asks for is looked up from there.
-    return found.file ? path.join(modules, found.file) : path.join(path.dirname(importer), fileOf(id));
+    return found.file ? path.join(tools, found.file) : path.join(path.dirname(importer), fileOf(id));
   },
   load(id) {
     const found = standIns.find(({ of }) => path.basename(id) === fileOf(of));
@@ -79,19 +80,19 @@ const groups = [
   {
     // What every command needs.
     name: 'base',
-    test: /rolldown\/runtime|\/@oclif\/|\/dist\/(commands|contract)\/(?!app-manifest)|\/dist\/files\/(error-code|small-file)|\/dist\/client\/(errors|identifiers|server-url|profiles|write-error)\.|\/dist\/cli\/settings\./,
+    test: /rolldown\/runtime|\/@oclif\/|\/dist\/(commands|contract)\/(?!app-manifest)|\/dist\/files\/(error-code|small-file)|\/dist\/client\/(errors|write-error)\.|\/dist\/client\/connection\/(identifiers|server-url|profiles)\.|\/dist\/cli\/settings\./,
     priority: 3,
   },
   {
     // What every command needs that asks the server something.
     name: 'connection',
-    test: /\/undici\/|stand-in-undici|\/dist\/client\/(answer|api|backoff|body|connection|health-answer|reply|time-limit|transport-error)\./,
+    test: /\/undici\/|stand-in-undici|\/dist\/client\/connection\/(check-answer|api|backoff|read-body|connection|health-answer|reply|time-limit|transport-error)\./,
     priority: 2,
   },
   {
     // What reads every answer but that of a health check.
     name: 'answers',
-    test: /\/dist\/client\/answers\.|\/zod\/(v4\/(core|mini)|mini)\//,
+    test: /\/dist\/client\/connection\/answer-schemas\.|\/zod\/(v4\/(core|mini)|mini)\//,
     priority: 2,
   },
   {

@@ -54,7 +54,7 @@ export const standIns = [
       };`,
   },
   // A byte at a time, in JavaScript: half of what storing a large file takes.
-  { of: 'crc-32', file: 'archives/crc-32.js' },
+  { of: 'crc-32', file: 'crc-32.mjs' },
   // Whether this is Windows' Linux, which nothing here depends on: 2 ms.
   { of: 'wsl-utils', within: oclif, code: 'exports.isWsl = false;' },
   { of: 'node:child_process', within: oclif, code: whenUsed('node:child_process', ['execSync']) },

@@ -1,7 +1,7 @@
-import { apps } from '../client/api.js';
-import type { Connection } from '../client/connection.js';
+import { apps } from '../client/connection/api.js';
+import type { Connection } from '../client/connection/connection.js';
+import { checkAppId } from '../client/connection/identifiers.js';
 import { UsageError } from '../client/errors.js';
-import { checkAppId } from '../client/identifiers.js';
 import { excerpt } from '../contract/quote.js';
 
 /**

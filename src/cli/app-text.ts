@@ -1,4 +1,4 @@
-import type { AppAnswer, AvailableAppAnswer } from '../client/answers.js';
+import type { AppAnswer, AvailableAppAnswer } from '../client/connection/answer-schemas.js';
 import { excerpt } from '../contract/quote.js';
 import { formatPairs } from './format.js';
 

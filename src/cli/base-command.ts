@@ -2,7 +2,7 @@ import { Command, Errors } from '@oclif/core';
 import { ClientError, HttpError } from '../client/errors.js';
 import { type ExitCode, exitCodes, ServiceError } from '../contract/errors.js';
 import { oneLine } from '../contract/quote.js';
-import { tolerateClosedPipes, writeErr, writeOut } from './streams.js';
+import { tolerateClosedPipes, writeErr, writeOut } from './standard-streams.js';
 import { forJson } from './terminal-text.js';
 
 /** What `--json` prints for a command that failed. */

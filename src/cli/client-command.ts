@@ -1,11 +1,11 @@
 import type { Interfaces } from '@oclif/core';
-import type { Connection } from '../client/connection.js';
+import type { Connection } from '../client/connection/connection.js';
 import type { Reporter } from '../client/reporter.js';
 import { BaseCommand } from './base-command.js';
 import { connectionFlags } from './flags.js';
 import { type Interruption, watchInterruption } from './interruption.js';
 import type { Settings } from './settings.js';
-import { isInteractive, writeOut } from './streams.js';
+import { isInteractive, writeOut } from './standard-streams.js';
 
 export type ConnectionFlags = Interfaces.InferredFlags<typeof connectionFlags>;
 
@@ -40,7 +40,7 @@ export abstract class ClientCommand extends BaseCommand {
   /** The connection that these settings describe; the modules that it needs are loaded here and not earlier. */
   protected async connectTo(settings: Settings, flags: ConnectionFlags): Promise<Connection> {
     const signal = this.interruption;
-    const { Connection } = await import('../client/connection.js');
+    const { Connection } = await import('../client/connection/connection.js');
     const connection = new Connection({
       server: settings.server,
       token: settings.token,

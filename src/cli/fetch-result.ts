@@ -1,7 +1,7 @@
-import type { Connection } from '../client/connection.js';
+import type { Connection } from '../client/connection/connection.js';
 import { UsageError } from '../client/errors.js';
 import type { Reporter } from '../client/reporter.js';
-import type { SavedArchive } from '../client/save-archive.js';
+import type { SavedArchive } from '../client/result/save-archive.js';
 
 export interface FetchOptions {
   /** A directory, or `-` for stdout. */
@@ -27,7 +27,7 @@ export async function fetchResult(
   if (output === '-' && process.stdout.isTTY) {
     throw new UsageError('A zip is nothing for a terminal; name a directory with -o, or redirect stdout');
   }
-  const { saveResult, streamResult } = await import('../client/result.js');
+  const { saveResult, streamResult } = await import('../client/result/result.js');
   if (output === '-') {
     const bytes = await streamResult(connection, jobId, process.stdout, { wait, reporter });
     return { job_id: jobId, bytes: bytes ?? 0 };

@@ -1,4 +1,4 @@
-import type { Connection } from '../client/connection.js';
+import type { Connection } from '../client/connection/connection.js';
 import type { Reporter } from '../client/reporter.js';
 
 export interface LogSummary {
@@ -14,7 +14,7 @@ export async function followJob(
   since: number,
   reporter: Reporter,
 ): Promise<LogSummary> {
-  const { followToEnd } = await import('../client/follow-to-end.js');
+  const { followToEnd } = await import('../client/logs/follow-to-end.js');
   try {
     const lines = await followToEnd(connection, jobId, { reporter, since });
     return { job_id: jobId, status: lines === null ? 'unread' : 'done', lines: lines ?? 0 };

@@ -1,4 +1,4 @@
-import type { JobAnswer } from '../client/answers.js';
+import type { JobAnswer } from '../client/connection/answer-schemas.js';
 import { formatPairs, formatTable } from './format.js';
 
 /** Minutes are enough for a person; `--json` has the rest. */

@@ -1,4 +1,4 @@
-import type { Connection } from '../client/connection.js';
+import type { Connection } from '../client/connection/connection.js';
 import type { KillReply } from '../contract/job.js';
 
 export interface KillSummary {
@@ -15,7 +15,7 @@ export async function killJobs(
   ids: readonly string[],
   timeout: number,
 ): Promise<KillSummary> {
-  const { kill } = await import('../client/api.js');
+  const { kill } = await import('../client/connection/api.js');
   const ends = await Promise.allSettled(ids.map((id) => kill(connection, id, timeout)));
   for (const end of ends) if (end.status === 'rejected') throw end.reason;
   return { jobs: ends.flatMap((end) => (end.status === 'fulfilled' ? [end.value] : [])) };

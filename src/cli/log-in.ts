@@ -1,6 +1,6 @@
-import type { Connection } from '../client/connection.js';
-import { defaultProfile, writeProfile } from '../client/profiles.js';
-import { readServerUrl, showServerUrl } from '../client/server-url.js';
+import type { Connection } from '../client/connection/connection.js';
+import { defaultProfile, writeProfile } from '../client/connection/profiles.js';
+import { readServerUrl, showServerUrl } from '../client/connection/server-url.js';
 import { readSecret } from './prompt.js';
 import {
   type ConnectionChoices,
@@ -9,7 +9,7 @@ import {
   resolveSettings,
   type Settings,
 } from './settings.js';
-import { writeErr } from './streams.js';
+import { writeErr } from './standard-streams.js';
 
 export interface LoginFlags extends ConnectionChoices {
   readonly app?: string | undefined;
@@ -46,7 +46,7 @@ export async function logIn(
     writeErr(`Warning: ${server} is plain HTTP: the token and the volumes travel unencrypted.\n`);
   }
   const connection = await connect({ server, token, app: undefined });
-  const { health } = await import('../client/api.js');
+  const { health } = await import('../client/connection/api.js');
   await health(connection, flags.timeout);
   const name = flags.profile || defaultProfile;
   const profile = { server, ...(token ? { token } : {}), ...(flags.app ? { app: flags.app } : {}) };

@@ -1,4 +1,4 @@
-import type { Machine } from '../client/machine.js';
+import type { Machine } from '../client/connection/machine.js';
 import { formatMemory, formatTable } from './format.js';
 
 export type { Machine };

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { Interrupted } from '../client/errors.js';
-import { writeErr } from './streams.js';
+import { writeErr } from './standard-streams.js';
 
 /** The first line of stdin; empty where there is none. */
 async function firstLine(): Promise<string> {

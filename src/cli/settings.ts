@@ -1,6 +1,6 @@
+import { type Profile, readProfile } from '../client/connection/profiles.js';
+import { readServerUrl, showServerUrl } from '../client/connection/server-url.js';
 import { UsageError } from '../client/errors.js';
-import { type Profile, readProfile } from '../client/profiles.js';
-import { readServerUrl, showServerUrl } from '../client/server-url.js';
 import { quoteName } from '../contract/quote.js';
 import { faultWithoutPath } from '../files/error-code.js';
 import { readSmallFile } from '../files/small-file.js';

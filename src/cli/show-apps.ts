@@ -1,7 +1,7 @@
-import type { AppAnswer } from '../client/answers.js';
-import type { Connection } from '../client/connection.js';
+import type { AppAnswer } from '../client/connection/answer-schemas.js';
+import type { Connection } from '../client/connection/connection.js';
+import { checkAppId } from '../client/connection/identifiers.js';
 import { UsageError } from '../client/errors.js';
-import { checkAppId } from '../client/identifiers.js';
 import type { Reporter } from '../client/reporter.js';
 import type { AppList } from '../contract/app-manifest.js';
 import { oneLine } from '../contract/quote.js';
@@ -25,10 +25,10 @@ export async function showApps(
   reporter: Reporter,
 ): Promise<ShownApps> {
   if (id) checkAppId(id);
-  const { app, apps } = await import('../client/api.js');
+  const { app, apps } = await import('../client/connection/api.js');
   if (configDirectory !== undefined) {
     if (!id) throw new UsageError('Name the app whose configuration you want');
-    const { saveAppConfig } = await import('../client/app-config.js');
+    const { saveAppConfig } = await import('../client/result/app-config.js');
     const { output, files } = await saveAppConfig(connection, id, configDirectory, reporter);
     return { lines: [output], summary: { app: id, config: output, files } };
   }

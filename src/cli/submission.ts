@@ -1,6 +1,6 @@
 import { UsageError } from '../client/errors.js';
-import { exists } from '../client/inputs.js';
-import type { PathGroups, Submission } from '../client/submission.js';
+import { exists } from '../client/submit/inputs.js';
+import type { PathGroups, Submission } from '../client/submit/submission.js';
 import { FieldError } from '../contract/errors.js';
 import { type Field, type FieldValue, flagName } from '../contract/fields.js';
 import { type OperationName, operationOf } from '../contract/operations.js';

@@ -2,7 +2,7 @@ import { SingleBar } from 'cli-progress';
 import ora from 'ora';
 import type { Stage } from '../client/reporter.js';
 import { formatBytes } from '../contract/bytes.js';
-import { hasColour } from './streams.js';
+import { hasColour } from './standard-streams.js';
 import { caption } from './terminal-text.js';
 import { TextReporter } from './text-reporter.js';
 

@@ -1,6 +1,6 @@
 import type { Reporter } from '../client/reporter.js';
 import { oneLine } from '../contract/quote.js';
-import { writeErr, writeOut } from './streams.js';
+import { writeErr, writeOut } from './standard-streams.js';
 
 /**
  * Tells what happens where nobody watches: log lines on stdout (on stderr with `--json`, where stdout is one

@@ -1,16 +1,16 @@
 import { exitCodes } from '../contract/errors.js';
 import type { JobEnvelope } from '../contract/job.js';
 import type { Operation } from '../contract/operations.js';
-import { kill } from './api.js';
-import type { Connection } from './connection.js';
+import { kill } from './connection/api.js';
+import type { Connection } from './connection/connection.js';
 import { ClientError } from './errors.js';
-import { followToEnd } from './follow-to-end.js';
+import { followToEnd } from './logs/follow-to-end.js';
 import type { Reporter } from './reporter.js';
-import { saveResult } from './result.js';
-import type { SavedArchive } from './save-archive.js';
-import { stage } from './staging.js';
-import type { Submission } from './submission.js';
-import { submit, unacknowledged } from './submit.js';
+import { saveResult } from './result/result.js';
+import type { SavedArchive } from './result/save-archive.js';
+import { stage } from './submit/staging.js';
+import type { Submission } from './submit/submission.js';
+import { submit, unacknowledged } from './submit/submit.js';
 
 export interface RunOptions {
   readonly reporter: Reporter;

@@ -9,7 +9,7 @@ export default class Gpus extends ClientCommand {
   async run(): Promise<Machine> {
     const { flags } = await this.parse(Gpus);
     const connection = await this.connect(flags);
-    const { readMachine } = await import('../client/machine.js');
+    const { readMachine } = await import('../client/connection/machine.js');
     const machine = await readMachine(connection);
     await this.print(describeMachine(machine));
     return machine;

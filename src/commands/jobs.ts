@@ -1,6 +1,6 @@
 import { ClientCommand } from '../cli/client-command.js';
 import { listJobs } from '../cli/job-text.js';
-import type { JobAnswer } from '../client/answers.js';
+import type { JobAnswer } from '../client/connection/answer-schemas.js';
 
 export default class Jobs extends ClientCommand {
   static override summary = 'List the jobs of the server';
@@ -13,7 +13,7 @@ export default class Jobs extends ClientCommand {
   async run(): Promise<{ readonly jobs: readonly JobAnswer[] }> {
     const { flags } = await this.parse(Jobs);
     const connection = await this.connect(flags);
-    const { jobs } = await import('../client/api.js');
+    const { jobs } = await import('../client/connection/api.js');
     const list = await jobs(connection);
     await this.print(listJobs(list));
     return { jobs: list };

@@ -2,7 +2,7 @@ import { Args } from '@oclif/core';
 import { ClientCommand } from '../cli/client-command.js';
 import { killTimeoutFlag } from '../cli/flags.js';
 import { type KillSummary, killJobs } from '../cli/kill-jobs.js';
-import { checkJobId } from '../client/identifiers.js';
+import { checkJobId } from '../client/connection/identifiers.js';
 
 export default class Kill extends ClientCommand {
   static override summary = 'Kill jobs';

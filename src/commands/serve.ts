@@ -1,7 +1,7 @@
 import path from 'node:path';
-import { Flags } from '@oclif/core';
 import { BaseCommand } from '../cli/base-command.js';
-import { defaultTokenVariable, serverSettings } from '../cli/server-settings.js';
+import { defaultTokenVariable, serveFlags } from '../cli/serve/flags.js';
+import { serverSettings } from '../cli/serve/settings.js';
 
 export default class Serve extends BaseCommand {
   static override summary = 'Serve apps as remote jobs';
@@ -14,68 +14,12 @@ export default class Serve extends BaseCommand {
   ];
   static override enableJsonFlag = false;
 
-  static override flags = {
-    host: Flags.string({ default: '127.0.0.1', helpValue: 'ADDRESS', summary: 'Address to listen on' }),
-    port: Flags.integer({ default: 8000, min: 0, max: 65535, summary: 'Port; 0 takes any free one' }),
-    auth: Flags.option({
-      options: ['bearer', 'off'] as const,
-      default: 'bearer',
-      summary: 'Who may come in',
-    })(),
-    'token-env': Flags.string({
-      default: defaultTokenVariable,
-      helpValue: 'NAME',
-      summary: 'Environment variable that holds the token',
-    }),
-    apps: Flags.string({
-      multiple: true,
-      multipleNonGreedy: true,
-      default: [],
-      helpValue: 'SOURCE',
-      summary:
-        'An app directory, a directory of them, a JSON file {"apps": [...]}, or a repository id; repeatable',
-    }),
-    engine: Flags.string({
-      default: 'konfai-apps',
-      helpValue: 'COMMAND',
-      summary: 'Runs the apps that bring no command of their own',
-    }),
-    'data-dir': Flags.string({
-      helpValue: 'DIR',
-      summary: "Where the jobs are kept; by default in the user's data directory",
-    }),
-    'max-jobs': Flags.integer({ default: 32, min: 1, summary: 'Most jobs active at once' }),
-    'max-file-size': Flags.string({
-      default: '2GiB',
-      helpValue: 'SIZE',
-      summary: 'Largest file of an upload',
-    }),
-    'max-upload-size': Flags.string({ default: '6GiB', helpValue: 'SIZE', summary: 'Largest upload' }),
-    grace: Flags.integer({ default: 120, min: 0, summary: 'Seconds that a job is kept once it has ended' }),
-    keepalive: Flags.integer({
-      default: 15,
-      min: 1,
-      summary: 'Seconds of silence between keep-alives of a log',
-    }),
-    'cpu-slots': Flags.integer({
-      min: 1,
-      summary: 'CPU workers shared by the CPU jobs; by default all cores',
-    }),
-    'on-exit': Flags.option({
-      options: ['kill', 'keep'] as const,
-      default: 'kill',
-      summary: 'What becomes of active jobs when the server stops',
-    })(),
-  };
+  static override flags = serveFlags;
 
   async run(): Promise<void> {
     const { flags } = await this.parse(Serve);
-    const { serveUntilStopped } = await import('../cli/serve-until-stopped.js');
-    const dataDirectory = flags['data-dir'] ?? path.join(this.config.dataDir, 'serve');
-    const settings = serverSettings(
-      { ...flags, 'data-dir': dataDirectory, 'cpu-slots': flags['cpu-slots'] },
-      process.env,
-    );
+    const { serveUntilStopped } = await import('../cli/serve/serve-until-stopped.js');
+    const settings = serverSettings(flags, path.join(this.config.dataDir, 'serve'), process.env);
     await serveUntilStopped(settings, flags.auth === 'off');
   }
 }

@@ -1,7 +1,7 @@
 import { ClientCommand } from '../cli/client-command.js';
 import { jobArg } from '../cli/job-arg.js';
 import { describeJob } from '../cli/job-text.js';
-import type { JobAnswer } from '../client/answers.js';
+import type { JobAnswer } from '../client/connection/answer-schemas.js';
 
 export default class Status extends ClientCommand {
   static override summary = 'Show the state of a job';
@@ -16,7 +16,7 @@ export default class Status extends ClientCommand {
   async run(): Promise<JobAnswer> {
     const { args, flags } = await this.parse(Status);
     const connection = await this.connect(flags);
-    const { job } = await import('../client/api.js');
+    const { job } = await import('../client/connection/api.js');
     const view = await job(connection, args.job);
     await this.print(describeJob(view));
     return view;

@@ -1,4 +1,4 @@
-import type { OutputLine } from './lines.js';
+import type { OutputLine } from './line-splitter.js';
 
 /** Redraws that pass at once, before the rate counts: a program that redraws little loses none. */
 const burst = 1000;

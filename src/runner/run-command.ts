@@ -7,7 +7,7 @@ import { servicePrefix } from '../contract/log-stream.js';
 import { quoteName } from '../contract/quote.js';
 import { errorCode, faultWithoutPath } from '../files/error-code.js';
 import { syncTree } from '../files/sync.js';
-import { LineSplitter } from './lines.js';
+import { LineSplitter } from './line-splitter.js';
 import { LogFile } from './log-file.js';
 import { type OutputPipe, openOutputPipe } from './output-pipe.js';
 import { lowerPriority } from './priority.js';

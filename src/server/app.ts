@@ -1,9 +1,9 @@
 import Koa from 'koa';
-import { requireToken } from './auth.js';
-import { handleErrors } from './error-handler.js';
-import { underLastNet } from './last-net.js';
+import { requireToken } from './http/auth.js';
+import { handleErrors } from './http/error-handler.js';
+import { underLastNet } from './http/last-net.js';
+import { refuseOtherSites } from './http/same-origin.js';
 import { createRouter, type RouteDeps } from './routes/index.js';
-import { refuseOtherSites } from './same-origin.js';
 
 /** What the HTTP side needs; it makes none of it. */
 export interface AppDeps extends RouteDeps {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { formatMemory, formatPairs, formatTable } from '../../src/cli/format.js';
 import { describeJob, listJobs } from '../../src/cli/job-text.js';
-import { jobAnswer } from '../../src/client/answers.js';
+import { jobAnswer } from '../../src/client/connection/answer-schemas.js';
 import { formatBytes } from '../../src/contract/bytes.js';
 
 test('bytes are counted in powers of 1024', () => {

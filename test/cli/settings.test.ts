@@ -3,7 +3,7 @@ import { open, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { checkToken, defaultServer, loadSettings, resolveSettings } from '../../src/cli/settings.js';
-import { writeProfile } from '../../src/client/profiles.js';
+import { writeProfile } from '../../src/client/connection/profiles.js';
 import { temporary } from '../client/support/temporary.js';
 
 const lab = { server: 'https://gpu.example.org/', token: 'profile-token', app: 'tissue' };

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../src/client/errors.js';
 import { runJob } from '../../src/client/run-job.js';
-import type { Submission } from '../../src/client/submission.js';
+import type { Submission } from '../../src/client/submit/submission.js';
 import { operationOf } from '../../src/contract/operations.js';
 import { connectTo, memoryReporter } from './support/connect.js';
 import { type Fake, fakeService, jobId, zipOf } from './support/fake-service.js';

@@ -1,8 +1,8 @@
 import type { AppView } from '../../contract/app-manifest.js';
 import { ServiceError } from '../../contract/errors.js';
 import { quoteName } from '../../contract/quote.js';
-import type { JobDirectory } from '../jobs/directory.js';
-import type { JobRequest } from '../jobs/record.js';
+import type { JobDirectory } from '../jobs/job-directory.js';
+import type { JobRequest } from '../jobs/job-record.js';
 import type { Grant } from '../jobs/scheduler.js';
 import type { AllowedApp } from './allowlist.js';
 import { ownCommand, viewAppDirectory } from './app-directory.js';

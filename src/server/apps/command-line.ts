@@ -1,6 +1,6 @@
 import { carriesFiles, type Field, type FieldValue } from '../../contract/fields.js';
 import { operationOf } from '../../contract/operations.js';
-import type { JobRequest } from '../jobs/record.js';
+import type { JobRequest } from '../jobs/job-record.js';
 import type { Grant } from '../jobs/scheduler.js';
 
 export interface AppInvocation {

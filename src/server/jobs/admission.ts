@@ -1,7 +1,7 @@
 import { ServiceError } from '../../contract/errors.js';
-import type { JobDirectory } from './directory.js';
 import type { Job } from './job.js';
-import type { JobRequest } from './record.js';
+import type { JobDirectory } from './job-directory.js';
+import type { JobRequest } from './job-record.js';
 import type { JobStore } from './store.js';
 import type { Trash } from './trash.js';
 

@@ -3,8 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type FinalState, isFinal, type JobState, type JobView } from '../../contract/job.js';
 import type { Report } from '../report.js';
 import type { Deadline } from './deadline.js';
-import type { JobDirectory } from './directory.js';
-import type { JobRecord, JobRequest } from './record.js';
+import type { JobDirectory } from './job-directory.js';
+import type { JobRecord, JobRequest } from './job-record.js';
 import type { Grant, Ticket } from './scheduler.js';
 
 const now = () => new Date().toISOString();

@@ -1,9 +1,9 @@
 import { lstatSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Packer } from '../../archives/packer.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { operationOf } from '../../contract/operations.js';
 import { faultWithoutPath, isDiskFull, isShortage, isSystemError } from '../../files/error-code.js';
+import type { Packer } from '../../pack/packer.js';
 import type { RunEnd, RunRequest } from '../../runner/protocol.js';
 import type { Executor } from '../executors/executor.js';
 import { signalNumber } from '../executors/signals.js';

@@ -1,6 +1,6 @@
 import type { Report } from '../report.js';
 import { Deadline } from './deadline.js';
-import type { ExpiredJobs } from './expired.js';
+import type { ExpiredJobs } from './expired-jobs.js';
 import type { Job } from './job.js';
 import type { Trash } from './trash.js';
 

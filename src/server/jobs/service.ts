@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../contract/errors.js';
 import type { KillReply } from '../../contract/job.js';
+import { setAside } from '../data-directory/set-aside.js';
 import { Admission, type Slot } from './admission.js';
-import type { JobDirectory } from './directory.js';
-import type { ExpiredJobs } from './expired.js';
+import type { ExpiredJobs } from './expired-jobs.js';
 import { Job } from './job.js';
+import type { JobDirectory } from './job-directory.js';
+import { type JobRequest, newRecord } from './job-record.js';
 import { Lifecycle, type LifecycleDeps } from './lifecycle.js';
-import { type JobRequest, newRecord } from './record.js';
 import { Retention } from './retention.js';
-import { setAside } from './set-aside.js';
 import type { JobStore, StoredJob } from './store.js';
 import type { Trash } from './trash.js';
 import { UnreadableJobs } from './unreadable-jobs.js';

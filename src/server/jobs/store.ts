@@ -3,10 +3,10 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync } from 'node:
 import path from 'node:path';
 import { errorCode, faultWithoutPath } from '../../files/error-code.js';
 import { syncDirectory, syncTree } from '../../files/sync.js';
+import { ownDirectory } from '../data-directory/own-directory.js';
 import type { Report } from '../report.js';
-import { JobDirectory } from './directory.js';
-import { ownDirectory } from './own-directory.js';
-import type { JobRecord } from './record.js';
+import { JobDirectory } from './job-directory.js';
+import type { JobRecord } from './job-record.js';
 
 /** A job id (spec.md, Job envelope). */
 const jobIdPattern = /^[0-9a-f]{12}$/;

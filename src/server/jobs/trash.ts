@@ -3,8 +3,8 @@ import { lstatSync, readdirSync, renameSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { errorCode } from '../../files/error-code.js';
+import { ownDirectory } from '../data-directory/own-directory.js';
 import type { Report } from '../report.js';
-import { ownDirectory } from './own-directory.js';
 
 /** What lies in the trash under a name of ours: a job's id, and what keeps two of one id apart. */
 const trashName = /^[0-9a-f]{12}\.[0-9a-f]{8}$/;

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../contract/errors.js';
+import { setAside } from '../data-directory/set-aside.js';
 import type { Executor } from '../executors/executor.js';
 import type { Report } from '../report.js';
-import type { JobDirectory } from './directory.js';
+import type { JobDirectory } from './job-directory.js';
 import type { Scheduler } from './scheduler.js';
-import { setAside } from './set-aside.js';
 import type { Found, JobStore, StoredJob } from './store.js';
 
 /** Milliseconds between two tries to read a record. */

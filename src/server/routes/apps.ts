@@ -6,8 +6,8 @@ import { ServiceError } from '../../contract/errors.js';
 import { isWeights } from '../apps/app-directory.js';
 import type { AppCatalog } from '../apps/catalog.js';
 import type { Report } from '../report.js';
-import { captured } from './captures.js';
-import { goneSignal } from './when-gone.js';
+import { goneSignal } from './client-gone.js';
+import { captured } from './path-parameters.js';
 
 export const listApps = (catalog: AppCatalog) => (ctx: RouterContext) => {
   ctx.body = { apps: catalog.ids() } satisfies AppList;
@@ -34,7 +34,7 @@ export const sendAppConfig = (catalog: AppCatalog, report: Report) => async (ctx
   ctx.attachment('config.zip');
   if (ctx.method === 'HEAD') return;
   // Loaded when it is asked for: the server answers the sooner.
-  const { packTo } = await import('../../archives/pack.js');
+  const { packTo } = await import('../../pack/pack.js');
   const body = new PassThrough();
   ctx.body = body;
   const signal = goneSignal(ctx);

@@ -1,7 +1,7 @@
 import type { RouterContext } from '@koa/router';
 import type { JobList } from '../../contract/job.js';
 import type { JobService } from '../jobs/service.js';
-import { captured } from './captures.js';
+import { captured } from './path-parameters.js';
 
 export const listJobs = (jobs: JobService) => (ctx: RouterContext) => {
   ctx.body = { jobs: jobs.list().map((job) => job.view()) } satisfies JobList;

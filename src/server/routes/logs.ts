@@ -5,10 +5,10 @@ import { quoteName } from '../../contract/quote.js';
 import type { Job } from '../jobs/job.js';
 import { readLog } from '../jobs/log-reader.js';
 import type { JobService } from '../jobs/service.js';
-import type { StreamSlots } from '../jobs/streams.js';
-import { captured } from './captures.js';
+import type { StreamSlots } from '../jobs/stream-slots.js';
+import { whenGone } from './client-gone.js';
 import { EventBytes } from './event-bytes.js';
-import { whenGone } from './when-gone.js';
+import { captured } from './path-parameters.js';
 
 export interface LogDeps {
   readonly jobs: JobService;

@@ -8,8 +8,8 @@ import { openOwnFile } from '../../files/own-file.js';
 import type { Job } from '../jobs/job.js';
 import type { JobService } from '../jobs/service.js';
 import type { Report } from '../report.js';
-import { captured } from './captures.js';
-import { goneSignal, whenGone } from './when-gone.js';
+import { goneSignal, whenGone } from './client-gone.js';
+import { captured } from './path-parameters.js';
 
 /** Bytes read from a result at once. */
 const chunkSize = 1 << 20;
@@ -85,7 +85,7 @@ async function sendUnpacked(ctx: RouterContext, job: Job, report: Report): Promi
     return;
   }
   // Loaded when it is asked for, to keep the start fast.
-  const { packTo } = await import('../../archives/pack.js');
+  const { packTo } = await import('../../pack/pack.js');
   const signal = goneSignal(ctx);
   await packTo(ctx.res, output, { openUp: true, signal }).catch((cause) => {
     // A normal end would look like the end of the archive.

@@ -8,14 +8,14 @@ import { quoteName } from '../../contract/quote.js';
 import type { AppCatalog } from '../apps/catalog.js';
 import type { Gpu, GpuInventory } from '../devices/gpu-inventory.js';
 import type { Job } from '../jobs/job.js';
-import type { JobFiles } from '../jobs/record.js';
+import type { JobFiles } from '../jobs/job-record.js';
 import type { DeviceRequest } from '../jobs/scheduler.js';
 import type { JobService } from '../jobs/service.js';
-import { readForm, type SubmissionForm } from '../uploads/form.js';
 import { placeFiles } from '../uploads/place-files.js';
 import { checkRoom, type UploadLimits } from '../uploads/quota.js';
+import { readSubmission, type SubmissionForm } from '../uploads/read-submission.js';
 import { receiveForm } from '../uploads/receive.js';
-import { captured } from './captures.js';
+import { captured } from './path-parameters.js';
 import { unknownGpus } from './system.js';
 
 export interface SubmitDeps {
@@ -79,7 +79,7 @@ async function receive(
 
   const incoming = path.join(directory.path, 'Incoming');
   await mkdir(incoming, { mode: 0o700 });
-  const form = readForm(operationOf(operation), await receiveForm(ctx, incoming, deps.limits));
+  const form = readSubmission(operationOf(operation), await receiveForm(ctx, incoming, deps.limits));
   const device = deviceRequest(form, deps.gpus.current);
   const placed = await placeFiles(form.groups, directory.input, deps.limits);
   await rm(incoming, { recursive: true });

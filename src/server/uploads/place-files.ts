@@ -1,12 +1,12 @@
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { isSafeName } from '../../archives/entry-path.js';
-import { ArchiveError } from '../../archives/errors.js';
-import { type Release, Turns } from '../../archives/turns.js';
 import { FieldError, ServiceError } from '../../contract/errors.js';
 import type { Field } from '../../contract/fields.js';
 import { oneLine, quoteName } from '../../contract/quote.js';
-import type { JobFiles } from '../jobs/record.js';
+import { ArchiveError } from '../../extract/errors.js';
+import { isSafeName } from '../../files/safe-name.js';
+import { type Release, Turns } from '../../files/turns.js';
+import type { JobFiles } from '../jobs/job-record.js';
 import { DiskWatch, diskRoom, noRoom } from './disk-room.js';
 import { extractionLimits, type UploadLimits } from './quota.js';
 import type { ReceivedFile } from './received-form.js';
@@ -66,7 +66,7 @@ const largeTurns = new Turns(1);
 
 /** A turn among the large archives, where this is one of them. */
 async function turnFor(file: ReceivedFile, signal: AbortSignal): Promise<Release> {
-  const { archiveEnd } = await import('../../archives/entry-count.js');
+  const { archiveEnd } = await import('../../extract/entry-count.js');
   await using archive = await open(file.path);
   const { entries } = await archiveEnd(archive);
   return entries > manyEntries ? largeTurns.take(signal) : () => {};
@@ -96,7 +96,7 @@ async function extract(file: ReceivedFile, destination: string, room: Room): Pro
   try {
     release = await turnFor(file, stop.signal);
     // Loaded with the first archive: the server answers the sooner.
-    const { extractArchive } = await import('../../archives/extract.js');
+    const { extractArchive } = await import('../../extract/extract.js');
     const maxBytes = Math.min(room.maxBytes, Math.max(0, disk.bytes));
     const maxEntries = Math.min(room.maxEntries, Math.max(0, disk.files));
     let taken = { entries: 0, bytes: 0 };

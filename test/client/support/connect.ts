@@ -1,4 +1,4 @@
-import { Connection, type ConnectionOptions } from '../../../src/client/connection.js';
+import { Connection, type ConnectionOptions } from '../../../src/client/connection/connection.js';
 import type { Reporter } from '../../../src/client/reporter.js';
 
 /** A connection with short patience. */

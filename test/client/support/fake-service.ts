@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { packDirectory } from '../../../src/archives/pack.js';
+import { packDirectory } from '../../../src/pack/pack.js';
 import { type Handler, json, ScriptedServer } from './scripted-server.js';
 import { plant, temporary } from './temporary.js';
 

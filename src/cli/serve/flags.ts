@@ -1,0 +1,62 @@
+import { Flags, type Interfaces } from '@oclif/core';
+
+/** The variable that holds the token unless `--token-env` names another (spec.md, Authentication). */
+export const defaultTokenVariable = 'SERVICE_API_TOKEN';
+
+/** The flags of `serve` (interface.md, Command line). */
+export const serveFlags = {
+  host: Flags.string({ default: '127.0.0.1', helpValue: 'ADDRESS', summary: 'Address to listen on' }),
+  port: Flags.integer({ default: 8000, min: 0, max: 65535, summary: 'Port; 0 takes any free one' }),
+  auth: Flags.option({
+    options: ['bearer', 'off'] as const,
+    default: 'bearer',
+    summary: 'Who may come in',
+  })(),
+  'token-env': Flags.string({
+    default: defaultTokenVariable,
+    helpValue: 'NAME',
+    summary: 'Environment variable that holds the token',
+  }),
+  apps: Flags.string({
+    multiple: true,
+    multipleNonGreedy: true,
+    default: [],
+    helpValue: 'SOURCE',
+    summary:
+      'An app directory, a directory of them, a JSON file {"apps": [...]}, or a repository id; repeatable',
+  }),
+  engine: Flags.string({
+    default: 'konfai-apps',
+    helpValue: 'COMMAND',
+    summary: 'Runs the apps that bring no command of their own',
+  }),
+  'data-dir': Flags.string({
+    helpValue: 'DIR',
+    summary: "Where the jobs are kept; by default in the user's data directory",
+  }),
+  'max-jobs': Flags.integer({ default: 32, min: 1, summary: 'Most jobs active at once' }),
+  'max-file-size': Flags.string({
+    default: '2GiB',
+    helpValue: 'SIZE',
+    summary: 'Largest file of an upload',
+  }),
+  'max-upload-size': Flags.string({ default: '6GiB', helpValue: 'SIZE', summary: 'Largest upload' }),
+  grace: Flags.integer({ default: 120, min: 0, summary: 'Seconds that a job is kept once it has ended' }),
+  keepalive: Flags.integer({
+    default: 15,
+    min: 1,
+    summary: 'Seconds of silence between keep-alives of a log',
+  }),
+  'cpu-slots': Flags.integer({
+    min: 1,
+    summary: 'CPU workers shared by the CPU jobs; by default all cores',
+  }),
+  'on-exit': Flags.option({
+    options: ['kill', 'keep'] as const,
+    default: 'kill',
+    summary: 'What becomes of active jobs when the server stops',
+  })(),
+};
+
+/** As parsed. */
+export type ServeFlags = Interfaces.InferredFlags<typeof serveFlags>;

@@ -1,0 +1,47 @@
+import { existsSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import path from 'node:path';
+import { FieldError } from '../../contract/errors.js';
+import type { ServerSettings } from '../../server/settings.js';
+import { defaultTokenVariable, type ServeFlags } from './flags.js';
+import { parseSize } from './sizes.js';
+
+function size(flag: string, text: string): number {
+  const bytes = parseSize(text);
+  if (bytes === undefined || bytes < 1) {
+    throw new FieldError(`--${flag}`, `must be a size such as 2GiB or 500MB, got '${text}'`);
+  }
+  return bytes;
+}
+
+/** A program with its arguments, by spaces; a path that exists is taken whole. */
+const words = (command: string): string[] => (existsSync(command) ? [command] : command.trim().split(/\s+/));
+
+/**
+ * What the flags of `serve` ask for, in base units.
+ * @param defaultDirectory where the jobs are kept without `--data-dir`
+ * @throws FieldError naming the flag
+ */
+export function serverSettings(
+  flags: ServeFlags,
+  defaultDirectory: string,
+  environment: NodeJS.ProcessEnv,
+): ServerSettings {
+  const token = flags.auth === 'off' ? '' : (environment[flags['token-env']] ?? '');
+  return {
+    host: flags.host,
+    port: flags.port,
+    token: token === '' ? null : token,
+    tokenVariables: [...new Set([defaultTokenVariable, flags['token-env']])],
+    apps: flags.apps,
+    engine: words(flags.engine),
+    dataDirectory: path.resolve(flags['data-dir'] ?? defaultDirectory),
+    maxJobs: flags['max-jobs'],
+    maxFileSize: size('max-file-size', flags['max-file-size']),
+    maxUploadSize: size('max-upload-size', flags['max-upload-size']),
+    grace: flags.grace * 1000,
+    keepAlive: flags.keepalive * 1000,
+    cpuSlots: flags['cpu-slots'] ?? availableParallelism(),
+    onExit: flags['on-exit'],
+  };
+}

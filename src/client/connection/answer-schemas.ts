@@ -1,0 +1,148 @@
+import * as z from 'zod/mini';
+import { jobStates, type KillReply } from '../../contract/job.js';
+import type { Answer } from './check-answer.js';
+import { appIdPattern, jobIdPattern } from './identifiers.js';
+
+/**
+ * What a server's answers must be. Strict in types, and content with less than our own server tells: KonfAI's leaves
+ * fields out (interface.md), and what is not there is null. Fields that are not known are dropped.
+ *
+ * Imported where an answer is read: to load zod takes 8 ms.
+ */
+
+// Each schema is used once: to compile it takes longer than to interpret it.
+z.config({ jitless: true });
+
+const mebibyte = 1024 * 1024;
+
+/** Longest list of jobs or of apps that makes sense. */
+const longestList = 100_000;
+/** Most GPUs of one machine: each is asked for its memory. */
+const mostGpus = 256;
+
+const text = z.string();
+const orNull = <T extends z.ZodMiniType>(schema: T) => z._default(z.nullable(schema), null);
+const textOrNull = orNull(text);
+
+/** A list whose length is looked at before its elements are: each of a million wrong ones would be a fault of its own. */
+const listOf = <T extends z.ZodMiniType>(schema: T, longest = longestList) =>
+  z.pipe(z.array(z.unknown()).check(z.maxLength(longest)), z.array(schema));
+
+const jobId = text.check(z.regex(jobIdPattern, 'which is no id of a job'));
+const appId = text.check(z.regex(appIdPattern, 'which is no identifier of an app'));
+
+const jobFields = {
+  status: z.enum(jobStates),
+  error: textOrNull,
+  app: textOrNull,
+  operation: textOrNull,
+  created_at: textOrNull,
+  started_at: textOrNull,
+  finished_at: textOrNull,
+  expires_at: textOrNull,
+  assigned_gpus: z._default(z.nullable(z.array(z.int())), []),
+  queue_position: orNull(z.int()),
+  waiting_for: textOrNull,
+};
+const listedJob = z.object({ job_id: jobId, ...jobFields });
+export type JobAnswer = z.infer<typeof listedJob>;
+
+const answer = <T>(what: string, schema: z.ZodMiniType<T>, longest = mebibyte): Answer<T> => ({
+  what,
+  check: (document) => schema.safeParse(document),
+  longest,
+});
+
+export const devicesAnswer = answer(
+  'a list of GPUs',
+  z.object({
+    devices_index: listOf(z.int().check(z.minimum(0)), mostGpus),
+    devices_name: listOf(text, mostGpus),
+  }),
+);
+
+const figure = z.number().check(z.minimum(0));
+export const memoryAnswer = answer('a use of memory', z.object({ used_gb: figure, total_gb: figure }));
+
+export const appsAnswer = answer('a list of apps', z.object({ apps: listOf(appId) }), 16 * mebibyte);
+
+/** A job that was asked for by its id, which need not be told again. */
+export const jobAnswer = (id: string): Answer<JobAnswer> =>
+  answer('a job', z.object({ job_id: z._default(z.literal(id), id), ...jobFields }));
+
+export const jobsAnswer = answer('a list of jobs', z.object({ jobs: listOf(listedJob) }), 16 * mebibyte);
+
+export const killAnswer = (id: string): Answer<KillReply> =>
+  answer(
+    'what became of a job',
+    z.object({
+      job_id: z._default(z.literal(id), id),
+      status: z.enum(jobStates),
+      message: z._default(text, ''),
+    }),
+  );
+
+/** Its paths are not read: they follow from the id. Options that it does not list as it must were not acknowledged. */
+export const envelopeAnswer = answer(
+  'an accepted job',
+  z.object({ job_id: jobId, accepted_options: z.catch(z.array(text), []) }),
+);
+
+const volumes = z.record(
+  z.string(),
+  z.object({
+    display_name: z._default(text, ''),
+    volume_type: z._default(text, ''),
+    required: z._default(z.boolean(), true),
+    default: orNull(z.union([text, z.number(), z.boolean()])),
+  }),
+);
+const names = z._default(z.nullable(z.array(text)), []);
+const count = orNull(z.number());
+
+const availableApp = z.object({
+  app: appId,
+  available: z._default(z.literal(true), true),
+  display_name: text,
+  description: z._default(text, ''),
+  short_description: z._default(text, ''),
+  checkpoints_name: names,
+  checkpoints_name_available: names,
+  maximum_tta: count,
+  mc_dropout: count,
+  patch_size: orNull(z.array(z.number())),
+  has_capabilities: z._default(z.array(z.boolean()), []),
+  finetunable: z._default(z.boolean(), false),
+  inputs: z._default(volumes, {}),
+  outputs: z._default(volumes, {}),
+  inputs_evaluations: z._default(z.record(z.string(), z.record(z.string(), volumes)), {}),
+  terminology: z.optional(z.record(z.string(), z.object({ name: text, color: text }))),
+});
+const unavailableApp = z.object({ app: appId, available: z.literal(false), reason: textOrNull });
+export type AvailableAppAnswer = z.infer<typeof availableApp>;
+export type AppAnswer = AvailableAppAnswer | z.infer<typeof unavailableApp>;
+
+export const appAnswer: Answer<AppAnswer> = answer(
+  'the description of an app',
+  z.union([unavailableApp, availableApp]),
+);
+
+/** The body of a refusal, of our server or of KonfAI's: a sentence, or a list of what is wrong where. */
+export const refusalBody = z.object({
+  detail: z.catch(
+    z.optional(
+      z.union([
+        text,
+        listOf(z.object({ loc: z.optional(z.array(z.unknown())), msg: z.optional(text) }), 1000),
+      ]),
+    ),
+    undefined,
+  ),
+  error: z.catch(z.optional(text), undefined),
+});
+
+/** The body of a result that will never be: of a job that failed or was killed. */
+export const endBody = z.object({
+  status: z.enum(['error', 'killed']),
+  error: z.catch(textOrNull, null),
+});

@@ -1,0 +1,57 @@
+import type { KillReply } from '../../contract/job.js';
+import { appPath, jobPath, killPath, routes } from '../../contract/routes.js';
+import type { DeviceList, MemoryUse } from '../../contract/system.js';
+import type { AppAnswer, JobAnswer } from './answer-schemas.js';
+import type { Connection } from './connection.js';
+import { healthAnswer } from './health-answer.js';
+
+/** Loaded for the first answer that is read with it. */
+const answers = () => import('./answer-schemas.js');
+
+/**
+ * `GET /health` (spec.md, Health and system).
+ * @param timeout seconds for the whole call
+ */
+export const health = (connection: Connection, timeout: number): Promise<{ status: 'ok' }> =>
+  connection.json(routes.health, healthAnswer, { limit: timeout });
+
+/** `GET /available_devices`. */
+export const devices = async (connection: Connection): Promise<DeviceList> =>
+  connection.json(routes.devices, (await answers()).devicesAnswer);
+
+/** `GET /ram`, in GB of 1024^3 bytes. */
+export const ram = async (connection: Connection): Promise<MemoryUse> =>
+  connection.json(routes.ram, (await answers()).memoryAnswer);
+
+/** `GET /vram`, summed over the GPUs of these ids, in GB of 1024^3 bytes. */
+export const vram = async (connection: Connection, ids: readonly number[]): Promise<MemoryUse> =>
+  connection.json(routes.vram, (await answers()).memoryAnswer, {
+    query: `?${ids.map((id) => `devices=${id}`).join('&')}`,
+  });
+
+/** `GET /repo_apps_list`: the identifiers of the apps on the allowlist. */
+export const apps = async (connection: Connection): Promise<readonly string[]> =>
+  (await connection.json(routes.apps, (await answers()).appsAnswer)).apps;
+
+/** `GET /repo_apps/{id}`. */
+export const app = async (connection: Connection, id: string): Promise<AppAnswer> =>
+  connection.json(appPath(id), (await answers()).appAnswer);
+
+/** `GET /jobs/{id}`. */
+export const job = async (connection: Connection, id: string): Promise<JobAnswer> =>
+  connection.json(jobPath(id), (await answers()).jobAnswer(id));
+
+/** `GET /jobs`, newest first. */
+export const jobs = async (connection: Connection): Promise<readonly JobAnswer[]> =>
+  (await connection.json(routes.jobs, (await answers()).jobsAnswer)).jobs;
+
+/**
+ * `POST /jobs/{id}/kill`; the answer comes when the job's processes are gone. It is not ended by what ends the
+ * connection's other requests: a kill is what follows an interruption.
+ * @param timeout seconds for the whole call
+ */
+export const kill = async (connection: Connection, id: string, timeout: number): Promise<KillReply> =>
+  connection.json(killPath(id), (await answers()).killAnswer(id), {
+    method: 'POST',
+    signal: AbortSignal.timeout(timeout * 1000),
+  });

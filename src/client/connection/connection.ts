@@ -1,0 +1,200 @@
+import type { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
+import { Agent, buildConnector } from 'undici';
+import { ClientError, type HttpError, TransportError } from '../errors.js';
+import { backoff, pause } from './backoff.js';
+import { type Answer, readAnswer, tooLong } from './check-answer.js';
+import { readBody } from './read-body.js';
+import { type Reply, refusal } from './reply.js';
+import { readServerUrl, showServerUrl } from './server-url.js';
+import { TimeLimit } from './time-limit.js';
+import { explainTransport } from './transport-error.js';
+
+/** Where the service is and how long to wait for it. Times are in seconds. */
+export interface ConnectionOptions {
+  readonly server: string;
+  readonly token?: string | undefined;
+  readonly connectTimeout: number;
+  /** Longest silence of a server that owes an answer. */
+  readonly readTimeout: number;
+  /** Ends every request that brings no signal of its own. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Call {
+  readonly method?: 'GET' | 'POST' | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** With its question mark. */
+  readonly query?: string | undefined;
+  /** The next piece is asked for when the last is with the kernel, if it was longer than a socket's own buffer. */
+  readonly body?: AsyncIterable<Buffer> | undefined;
+  /** Longest wait for the head of the answer, in seconds; 0 is no limit. */
+  readonly headTimeout?: number | undefined;
+  /** Longest silence inside the body of the answer, in seconds. */
+  readonly bodyTimeout?: number | undefined;
+  /** Longest time for the whole of a call that answers with JSON, in seconds; as long as a silence without it. */
+  readonly limit?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Most bytes of a refusal, or of an answer that says 'not yet'. */
+const longestWords = 64 * 1024;
+
+/** How often a question whose connection broke is asked again. */
+const questionsAgain = 4;
+
+/** Ends a wait when the signal is aborted: undici looks at the signal of a request only once it is connected. */
+function orAborted<T>(wait: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return wait;
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    signal.addEventListener('abort', onAbort);
+    wait.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}
+
+/** The one way to the service: base address, token, timeouts, and failures as a person reads them. */
+export class Connection {
+  readonly #base: URL;
+  readonly #agent: Agent;
+  readonly #options: ConnectionOptions;
+  /** Sockets on which no request can be sent yet. */
+  readonly #connecting = new Set<Socket>();
+
+  /** @throws UsageError for an address that is none */
+  constructor(options: ConnectionOptions) {
+    this.#base = readServerUrl(options.server);
+    this.#options = options;
+    this.#agent = new Agent({
+      connect: this.#connector(options.connectTimeout),
+      headersTimeout: options.readTimeout * 1000,
+      bodyTimeout: options.readTimeout * 1000,
+    });
+  }
+
+  /** The address, without a slash at the end. */
+  get server(): string {
+    return showServerUrl(this.#base);
+  }
+
+  /** Seconds. */
+  get readTimeout(): number {
+    return this.#options.readTimeout;
+  }
+
+  get signal(): AbortSignal | undefined {
+    return this.#options.signal;
+  }
+
+  /**
+   * Sends one request; `path` comes from contract/routes.ts and goes behind the address's own path.
+   * @throws TransportError, or the reason of the signal that ended it
+   */
+  async send(path: string, call: Call = {}): Promise<Reply> {
+    const { token } = this.#options;
+    const signal = call.signal ?? this.signal;
+    signal?.throwIfAborted();
+    try {
+      const answered = this.#agent.request({
+        origin: this.#base.origin,
+        path: `${this.#base.pathname === '/' ? '' : this.#base.pathname}${path}${call.query ?? ''}`,
+        method: call.method ?? 'GET',
+        headers: { ...call.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) },
+        // undici takes any iterable, which its types do not know; a stream would read ahead.
+        body: (call.body ?? null) as Readable | null,
+        ...(call.headTimeout === undefined ? {} : { headersTimeout: call.headTimeout * 1000 }),
+        ...(call.bodyTimeout === undefined ? {} : { bodyTimeout: call.bodyTimeout * 1000 }),
+        ...(signal ? { signal } : {}),
+      });
+      return await orAborted(answered, signal);
+    } catch (error) {
+      throw this.explain(error, signal);
+    }
+  }
+
+  /**
+   * Reads the body of an answer that is not what was asked for: a sentence in words. One that is too long for that is
+   * cut off and has no words.
+   * @throws TransportError where it breaks off
+   */
+  async words(reply: Reply, signal: AbortSignal | undefined = this.signal): Promise<string> {
+    return (await this.#body(reply, longestWords, signal)) ?? '';
+  }
+
+  /** The error that a command ends with whose request got this answer. */
+  async refused(reply: Reply, signal: AbortSignal | undefined = this.signal): Promise<HttpError> {
+    return refusal(reply, await this.words(reply, signal), this.server);
+  }
+
+  /**
+   * Reads the body of an answer into what the server owes.
+   * @param path that was asked for
+   * @throws HttpError for every status but 2xx; AnswerError for a body that is something else
+   */
+  async read<T>(
+    reply: Reply,
+    path: string,
+    answer: Answer<T>,
+    signal: AbortSignal | undefined = this.signal,
+  ): Promise<T> {
+    if (reply.statusCode >= 300) throw await this.refused(reply, signal);
+    const text = await this.#body(reply, answer.longest, signal);
+    if (text === null) throw tooLong(this.server, path, answer.longest);
+    return readAnswer(this.server, path, text, answer);
+  }
+
+  /**
+   * Sends one request that answers with JSON. Without a signal of its own the whole of it is limited in time.
+   * @throws HttpError for every status but 2xx; AnswerError for a body that is something else
+   */
+  async json<T>(path: string, answer: Answer<T>, call: Call = {}): Promise<T> {
+    using limit = new TimeLimit(call.limit ?? this.readTimeout, this.signal);
+    const signal = call.signal ?? limit.signal;
+    for (let failures = 0; ; failures += 1) {
+      try {
+        return await this.read(await this.send(path, { ...call, signal }), path, answer, signal);
+      } catch (error) {
+        // A question may be asked again; an order may not.
+        const isBroken = error instanceof TransportError && error.fault === 'broken';
+        if (!isBroken || call.method === 'POST' || failures >= questionsAgain) throw error;
+        await pause(backoff(failures, 200), signal).catch((reason: unknown) => {
+          // Where time is up, what broke says more; an interruption speaks for itself.
+          throw reason instanceof ClientError ? reason : error;
+        });
+      }
+    }
+  }
+
+  /** undici's own way to connect, of which it can be said what is under way. */
+  #connector(timeout: number): buildConnector.connector {
+    const connect = buildConnector({ timeout: timeout * 1000 });
+    return (options, callback) => {
+      // It returns the socket, which its types do not know.
+      const socket = connect(options, (...result) => {
+        this.#connecting.delete(socket);
+        callback(...result);
+      }) as unknown as Socket;
+      this.#connecting.add(socket);
+    };
+  }
+
+  async #body(reply: Reply, longest: number, signal: AbortSignal | undefined): Promise<string | null> {
+    try {
+      return await readBody(reply, longest);
+    } catch (error) {
+      throw this.explain(error, signal);
+    }
+  }
+
+  /** What a failure below HTTP means here. */
+  explain(error: unknown, signal: AbortSignal | undefined = this.signal): Error {
+    return explainTransport(error, this.server, signal);
+  }
+
+  /** Cuts what is still open. */
+  async close(): Promise<void> {
+    // undici leaves these alone, and they would keep the process until their time is up.
+    for (const socket of this.#connecting) socket.destroy(new Error('no longer wanted'));
+    await this.#agent.destroy();
+  }
+}

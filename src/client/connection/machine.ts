@@ -1,0 +1,28 @@
+import type { MemoryUse } from '../../contract/system.js';
+import { devices, ram, vram } from './api.js';
+import type { Connection } from './connection.js';
+
+/** One GPU of the server and its memory. */
+export interface Gpu extends MemoryUse {
+  readonly id: number;
+  readonly name: string;
+}
+
+/** What the server runs on. */
+export interface Machine {
+  readonly gpus: readonly Gpu[];
+  readonly ram: MemoryUse;
+}
+
+/** Asks for the GPUs, the memory of each, and the RAM (spec.md, Health and system). */
+export async function readMachine(connection: Connection): Promise<Machine> {
+  const [list, memory] = await Promise.all([devices(connection), ram(connection)]);
+  const gpus = await Promise.all(
+    list.devices_index.map(async (id, index) => ({
+      id,
+      name: list.devices_name[index] ?? '',
+      ...(await vram(connection, [id])),
+    })),
+  );
+  return { gpus, ram: memory };
+}

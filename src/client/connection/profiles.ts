@@ -1,0 +1,79 @@
+import { chmodSync, mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { excerpt, quoteName } from '../../contract/quote.js';
+import { readJsonFile, writeJsonFile } from '../../files/atomic-json.js';
+import { faultWithoutPath } from '../../files/error-code.js';
+import { UsageError } from '../errors.js';
+import { WriteError } from '../write-error.js';
+
+/** A server that a person logged in to. */
+export interface Profile {
+  readonly server: string;
+  readonly token?: string | undefined;
+  readonly app?: string | undefined;
+}
+
+export const defaultProfile = 'default';
+
+const fileOf = (directory: string): string => path.join(directory, 'profiles.json');
+
+const isText = (value: unknown): value is string => typeof value === 'string' && value !== '';
+
+function isProfile(value: unknown): value is Profile {
+  if (typeof value !== 'object' || value === null) return false;
+  const { server, token, app } = value as Partial<Record<keyof Profile, unknown>>;
+  return isText(server) && (token === undefined || isText(token)) && (app === undefined || isText(app));
+}
+
+function readAll(directory: string): Record<string, unknown> {
+  const file = fileOf(directory);
+  try {
+    const content = readJsonFile(file);
+    if (content === undefined) return {};
+    const { profiles } = Object(content) as { profiles?: unknown };
+    if (typeof profiles === 'object' && profiles !== null) return { ...profiles };
+  } catch (cause) {
+    // What JSON.parse says would quote the file, which holds tokens.
+    const problem = cause instanceof SyntaxError ? 'it is not JSON' : faultWithoutPath(cause);
+    throw new UsageError(
+      `The profiles in ${file} cannot be read: ${problem}; mend or remove it, then log in again`,
+    );
+  }
+  throw new UsageError(`${file} holds no profiles; remove it and log in again`);
+}
+
+/**
+ * Reads a profile.
+ * @param name null for the one that `login` writes where no name is given
+ * @returns null where no name was given and nobody logged in
+ * @throws UsageError for a name that nobody logged in with, or a file that is damaged
+ */
+export function readProfile(directory: string, name: string | null): Profile | null {
+  const profiles = readAll(directory);
+  const key = name ?? defaultProfile;
+  const profile = Object.hasOwn(profiles, key) ? profiles[key] : undefined;
+  if (profile === undefined && name === null) return null;
+  if (isProfile(profile)) return profile;
+  if (profile !== undefined) {
+    throw new UsageError(`The profile ${quoteName(key)} in ${fileOf(directory)} is damaged; log in again`);
+  }
+  const known = excerpt(Object.keys(profiles).join(', ')) || 'none';
+  throw new UsageError(`No profile ${quoteName(key)} (there are: ${known}); 'remote-app login' makes one`);
+}
+
+/**
+ * Writes a profile so that its owner alone can read it.
+ * @returns the file that it is in
+ */
+export function writeProfile(directory: string, name: string, profile: Profile): string {
+  const file = fileOf(directory);
+  const profiles = { ...readAll(directory), [name]: profile };
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    chmodSync(directory, 0o700);
+    writeJsonFile(file, { profiles });
+  } catch (cause) {
+    throw new WriteError(file, cause, 'log in again');
+  }
+  return file;
+}

@@ -1,0 +1,29 @@
+import { UsageError } from '../errors.js';
+
+/**
+ * Reads a server's address: http or https, a path prefix is kept, nothing else belongs in it.
+ * @throws UsageError saying what is wrong with it
+ */
+export function readServerUrl(text: string): URL {
+  let url: URL;
+  try {
+    url = new URL(text.trim());
+  } catch (cause) {
+    throw new UsageError(`'${text}' is no address of a server; one looks like http://127.0.0.1:8000`, {
+      cause,
+    });
+  }
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    throw new UsageError(`The address of a server begins with http:// or https://, got '${text}'`);
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw new UsageError('The address of a server must hold no credentials; give a token instead');
+  }
+  url.search = '';
+  url.hash = '';
+  url.pathname = url.pathname.replace(/\/+$/, '');
+  return url;
+}
+
+/** The address as a person writes it: without a slash at the end. */
+export const showServerUrl = (url: URL): string => url.href.replace(/\/$/, '');

@@ -1,0 +1,63 @@
+import { excerpt } from '../../contract/quote.js';
+import { ClientError, TransportError } from '../errors.js';
+import { AnswerError } from './check-answer.js';
+
+/** Codes, of Node's and of undici's, that say that no connection came about. */
+const unreached: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there',
+  ENOTFOUND: 'no such host',
+  EAI_AGAIN: 'the host name could not be looked up',
+  EHOSTUNREACH: 'no route to the host',
+  ENETUNREACH: 'no route to the network',
+  UND_ERR_CONNECT_TIMEOUT: 'the connection timed out',
+};
+
+const silent = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT']);
+
+function codeOf(error: unknown): string {
+  for (let each = error; each instanceof Error; each = each.cause) {
+    const { code } = each as NodeJS.ErrnoException;
+    if (typeof code === 'string') return code;
+  }
+  return '';
+}
+
+/**
+ * Whether what listens there speaks no HTTP, or one without bounds: to ask again would not help. The parser's error has a
+ * name and the bytes that it stumbled over; there are none where the connection ended too soon.
+ */
+function isNoHttp(error: unknown): boolean {
+  if (codeOf(error) === 'UND_ERR_HEADERS_OVERFLOW') return true;
+  return error instanceof Error && error.name === 'HTTPParserError' && 'data' in error && error.data !== '';
+}
+
+/**
+ * What a failure below HTTP means to the person who typed the command. An aborted signal's reason wins, a failure
+ * that is explained already is left as it is.
+ */
+export function explainTransport(error: unknown, server: string, signal?: AbortSignal): Error {
+  if (signal?.aborted) {
+    const reason: unknown = signal.reason;
+    if (reason instanceof ClientError) return reason;
+    if (reason instanceof DOMException && reason.name === 'TimeoutError') {
+      return new TransportError('timeout', `${server} did not answer in time`, { cause: error });
+    }
+  }
+  if (error instanceof ClientError) return error;
+  const code = codeOf(error);
+  const why = unreached[code];
+  if (why !== undefined) {
+    return new TransportError('unreached', `${server} is not reached: ${why}`, { cause: error });
+  }
+  if (silent.has(code)) {
+    return new TransportError('timeout', `${server} has been silent for too long`, { cause: error });
+  }
+  const text = excerpt(error instanceof Error ? error.message : String(error));
+  if (isNoHttp(error)) {
+    return new AnswerError(server, `answered with something that is not HTTP: ${text}`, { cause: error });
+  }
+  if (/CERT|SELF_SIGNED|UNABLE_TO_|ERR_TLS|ERR_SSL/.test(code)) {
+    return new TransportError('unreached', `${server} cannot be trusted: ${text}`, { cause: error });
+  }
+  return new TransportError('broken', `The connection to ${server} broke: ${text}`, { cause: error });
+}

@@ -1,0 +1,48 @@
+import { servicePrefix } from '../../contract/log-stream.js';
+import { job } from '../connection/api.js';
+import type { Connection } from '../connection/connection.js';
+import { JobFailed } from '../errors.js';
+import type { Reporter } from '../reporter.js';
+import { followLog } from './log-stream.js';
+
+/** What a failed job's error carries: its state comes from the server, where that can still be asked. */
+async function failureOf(connection: Connection, jobId: string, message: string): Promise<JobFailed> {
+  const view = await job(connection, jobId).catch(() => null);
+  return new JobFailed(jobId, view?.status === 'killed' ? 'killed' : 'error', view?.error ?? message);
+}
+
+/**
+ * Follows a job's log to its end.
+ * @returns how many lines came; null where nobody read on
+ * @throws JobFailed for a job that failed or was killed
+ */
+export async function followToEnd(
+  connection: Connection,
+  jobId: string,
+  options: { reporter: Reporter; since?: number | undefined; persistent?: boolean; readOn?: boolean },
+): Promise<number | null> {
+  const { reporter } = options;
+  const onDrop = (error: Error) => reporter.note(`${error.message}; connecting again`);
+  let lines = 0;
+  reporter.waiting(`Waiting for job ${jobId}`);
+  try {
+    const events = followLog(connection, jobId, {
+      since: options.since,
+      persistent: options.persistent,
+      patience: connection.readTimeout,
+      onDrop,
+    });
+    for await (const event of events) {
+      if (event.kind === 'error') throw await failureOf(connection, jobId, event.message);
+      if (event.kind === 'done') break;
+      lines += 1;
+      // The service's own lines tell of the queue: until the app speaks, the job is waited for.
+      if (event.line.startsWith(servicePrefix)) reporter.waiting(event.line.slice(servicePrefix.length));
+      else reporter.waiting(null);
+      if (!(await reporter.line(event.line)) && !options.readOn) return null;
+    }
+    return lines;
+  } finally {
+    reporter.waiting(null);
+  }
+}

@@ -1,0 +1,160 @@
+import { isFinal } from '../../contract/job.js';
+import { type LogEvent, LogStreamParser } from '../../contract/log-stream.js';
+import { quoteName } from '../../contract/quote.js';
+import { logsPath } from '../../contract/routes.js';
+import { job } from '../connection/api.js';
+import { backoff, pause } from '../connection/backoff.js';
+import { AnswerError } from '../connection/check-answer.js';
+import type { Connection } from '../connection/connection.js';
+import { header } from '../connection/reply.js';
+import { isTransient, TransportError } from '../errors.js';
+
+/**
+ * A stream that is silent for this long, in seconds, is taken to be dead: the service sends a comment after every
+ * 15 s of silence (spec.md, Events), so four of them are missing.
+ */
+const silence = 60;
+
+export interface FollowOptions {
+  /** Lines to skip. */
+  readonly since?: number | undefined;
+  /** Keeps trying even where the first connection fails: the job is known to exist. */
+  readonly persistent?: boolean | undefined;
+  /**
+   * How long to keep trying after a drop, in seconds, without a new line or a stream that lasts: a server that answers
+   * every attempt with a stream that breaks at once tries it too.
+   */
+  readonly patience: number;
+  /** Called once for each drop, however often it takes to connect again. */
+  readonly onDrop?: ((error: Error) => void) | undefined;
+}
+
+/** A stream that lived for this long, in milliseconds, is no sign of a server that answers with broken ones. */
+const lasting = 10_000;
+
+/** How far a log has been read. */
+class Progress {
+  /** Lines that were read, as far as the server numbers them; a reconnect goes on behind them. */
+  position: number;
+  /** Whether the server numbers its lines at all. */
+  isNumbered = false;
+  /** Attempts since something new came. */
+  failures = 0;
+  droppedAt: number | null = null;
+  #last = 0;
+  #openedAt = 0;
+
+  constructor(since: number) {
+    this.position = since;
+  }
+
+  opens(): void {
+    this.#last = 0;
+    this.#openedAt = performance.now();
+  }
+
+  /** Whether a line is new. A number that is not behind the one before it, in one stream, is none. */
+  isNew(id: number | null): boolean {
+    if (id === null || id <= this.#last) return true;
+    this.isNumbered = true;
+    this.#last = id;
+    if (id <= this.position) return false;
+    this.position = id;
+    this.#recovered();
+    return true;
+  }
+
+  /** Something came, a keep-alive at least. */
+  lives(): void {
+    if (performance.now() - this.#openedAt > lasting) this.#recovered();
+  }
+
+  #recovered(): void {
+    this.failures = 0;
+    this.droppedAt = null;
+  }
+}
+
+async function* readOnce(
+  connection: Connection,
+  jobId: string,
+  since: number,
+  onSign: () => void,
+): AsyncGenerator<LogEvent> {
+  const reply = await connection.send(logsPath(jobId), {
+    query: `?since=${since}`,
+    headers: { accept: 'text/event-stream' },
+    bodyTimeout: silence,
+  });
+  if (reply.statusCode !== 200) throw await connection.refused(reply);
+  const type = header(reply, 'content-type') ?? '';
+  if (/html|json|zip/i.test(type)) {
+    await reply.body.dump().catch(() => null);
+    throw new AnswerError(
+      connection.server,
+      `answered ${logsPath(jobId)} with ${quoteName(type)}, not with a log`,
+    );
+  }
+  const parser = new LogStreamParser();
+  const decoder = new TextDecoder();
+  try {
+    for await (const chunk of reply.body as AsyncIterable<Buffer>) {
+      onSign();
+      yield* parser.push(decoder.decode(chunk, { stream: true }));
+    }
+  } catch (error) {
+    throw connection.explain(error);
+  }
+}
+
+/** The end of a job whose server neither numbers lines nor replays them: from its state. */
+async function endByState(connection: Connection, jobId: string): Promise<LogEvent | null> {
+  const view = await job(connection, jobId);
+  if (!isFinal(view.status)) return null;
+  if (view.status === 'done') return { kind: 'done' };
+  return { kind: 'error', message: view.error ?? `the job is ${view.status}` };
+}
+
+/**
+ * A job's log, line by line, up to and with its terminal marker (spec.md, Events). A stream that drops is opened
+ * again behind the last line that was read, so that no line is lost and none comes twice.
+ * @throws HttpError for a job that is not there; TransportError when patience is at its end
+ */
+export async function* followLog(
+  connection: Connection,
+  jobId: string,
+  options: FollowOptions,
+): AsyncGenerator<LogEvent> {
+  const progress = new Progress(options.since ?? 0);
+  let opened = options.persistent ?? false;
+  const onSign = () => {
+    opened = true;
+    progress.lives();
+  };
+  for (;;) {
+    let drop: Error;
+    progress.opens();
+    try {
+      for await (const event of readOnce(connection, jobId, progress.position, onSign)) {
+        if (event.kind === 'line' && !progress.isNew(event.id)) continue;
+        yield event;
+        if (event.kind !== 'line') return;
+      }
+      const end = progress.isNumbered ? null : await endByState(connection, jobId);
+      if (end) {
+        yield end;
+        return;
+      }
+      drop = new TransportError('broken', `The log stream of job ${jobId} ended early`);
+    } catch (error) {
+      if (!opened || !isTransient(error)) throw error;
+      drop = error as Error;
+    }
+    const now = performance.now();
+    if (progress.droppedAt === null) options.onDrop?.(drop);
+    progress.droppedAt ??= now;
+    if (now - progress.droppedAt > options.patience * 1000) throw drop;
+    await pause(backoff(progress.failures), connection.signal);
+    progress.failures += 1;
+  }
+}

@@ -1,0 +1,23 @@
+import path from 'node:path';
+import { appConfigPath } from '../../contract/routes.js';
+import type { Connection } from '../connection/connection.js';
+import type { Reporter } from '../reporter.js';
+import { type SavedArchive, saveArchive } from './save-archive.js';
+
+/** Downloads an app's configuration files to a directory (spec.md, App repository). */
+export function saveAppConfig(
+  connection: Connection,
+  app: string,
+  directory: string,
+  reporter: Reporter,
+): Promise<SavedArchive> {
+  const request = async (headers: Readonly<Record<string, string>>) => {
+    const reply = await connection.send(appConfigPath(app), { headers });
+    if (reply.statusCode < 300 || reply.statusCode === 416) return reply;
+    throw await connection.refused(reply);
+  };
+  return saveArchive(connection, request, path.join(directory, 'config.zip'), {
+    reporter,
+    again: `remote-app apps ${app} --config DIR`,
+  });
+}

@@ -1,0 +1,73 @@
+import { exitCodes } from '../../contract/errors.js';
+import { resultPath } from '../../contract/routes.js';
+import { backoff, pause } from '../connection/backoff.js';
+import type { Connection } from '../connection/connection.js';
+import { type Reply, refusal, retryAfter } from '../connection/reply.js';
+import { ClientError, isTransient, JobFailed } from '../errors.js';
+import type { Reporter } from '../reporter.js';
+
+export interface AwaitOptions {
+  /** Longest wait for the result, in seconds. */
+  readonly wait: number;
+  readonly reporter: Reporter;
+  /** Keeps trying even where the first request fails: the job is known to exist. */
+  readonly persistent?: boolean | undefined;
+}
+
+/** The end of a job that has no result, where the answer says so; null for the server's, or a proxy's, own error. */
+async function jobFailure(jobId: string, text: string): Promise<JobFailed | null> {
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  const { endBody } = await import('../connection/answer-schemas.js');
+  const { data } = endBody.safeParse(body);
+  return data ? new JobFailed(jobId, data.status, data.error ?? 'no reason given') : null;
+}
+
+/**
+ * Asks for a job's result until it is there (spec.md, Job control: 202 until then).
+ * @param headers of a download that goes on
+ * @returns the answer with the result, or with a part of it, or 416
+ * @throws JobFailed for a job that ended without one; ClientError (exit 3) when the wait is over
+ */
+export async function awaitResult(
+  connection: Connection,
+  jobId: string,
+  headers: Readonly<Record<string, string>>,
+  options: AwaitOptions,
+): Promise<Reply> {
+  const { reporter } = options;
+  const deadline = performance.now() + options.wait * 1000;
+  let met = options.persistent ?? false;
+  for (let number = 0; ; number++) {
+    let wait = backoff(number, 200, 2000);
+    try {
+      const reply = await connection.send(resultPath(jobId), { headers });
+      met = true;
+      if ([200, 206, 416].includes(reply.statusCode)) {
+        reporter.waiting(null);
+        return reply;
+      }
+      const text = await connection.words(reply);
+      if (reply.statusCode !== 202) {
+        throw (await jobFailure(jobId, text)) ?? (await refusal(reply, text, connection.server));
+      }
+      const asked = retryAfter(reply);
+      if (asked) wait = Math.min(asked, 30) * 1000;
+      reporter.waiting(`Waiting for the result of job ${jobId}`);
+    } catch (error) {
+      if (!met || !isTransient(error) || performance.now() > deadline) throw error;
+    }
+    if (performance.now() + wait > deadline) {
+      throw new ClientError(
+        `Job ${jobId} has no result after ${options.wait} seconds; it goes on, ask again later`,
+        exitCodes.timedOut,
+        { job_id: jobId },
+      );
+    }
+    await pause(wait, connection.signal);
+  }
+}

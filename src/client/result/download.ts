@@ -1,0 +1,159 @@
+import type { FileHandle } from 'node:fs/promises';
+import type { Writable } from 'node:stream';
+import { exitCodes } from '../../contract/errors.js';
+import { quoteName } from '../../contract/quote.js';
+import { errorCode } from '../../files/error-code.js';
+import { backoff, pause } from '../connection/backoff.js';
+import { AnswerError } from '../connection/check-answer.js';
+import type { Connection } from '../connection/connection.js';
+import { header, type Reply } from '../connection/reply.js';
+import { ClientError, isTransient, TransportError } from '../errors.js';
+import { WriteError, writing } from '../write-error.js';
+import { readBufferCollector } from './read-buffers.js';
+
+/**
+ * Where downloaded bytes go. What keeps it from taking them is thrown as a `WriteError`: a fault of this machine is no
+ * broken connection.
+ */
+export interface Sink {
+  /** Makes `offset` the place of the next byte; false where that cannot be. */
+  seek(offset: number): Promise<boolean>;
+  /** Resolves when the next piece is welcome; false where nobody takes any more. */
+  write(chunk: Buffer): Promise<boolean>;
+}
+
+/**
+ * Writes into an open file, which can start over.
+ * @param name of the file, as a person knows it
+ * @param next what to do once it can be written
+ */
+export function fileSink(file: FileHandle, name: string, next: string): Sink {
+  let position = 0;
+  return {
+    seek: (offset) =>
+      writing(name, next, async () => {
+        position = offset;
+        await file.truncate(offset);
+        return true;
+      }),
+    write: (chunk) =>
+      writing(name, next, async () => {
+        for (let done = 0; done < chunk.length; ) {
+          const { bytesWritten } = await file.write(chunk, done, chunk.length - done, position);
+          done += bytesWritten;
+          position += bytesWritten;
+        }
+        return true;
+      }),
+  };
+}
+
+/** Writes into a pipe, which takes every byte once; a reader that leaves ends the download quietly. */
+export function streamSink(stream: Writable, name = 'stdout', next = 'run the command again'): Sink {
+  let position = 0;
+  return {
+    async seek(offset) {
+      return offset === position;
+    },
+    write: (chunk) =>
+      new Promise((resolve, reject) => {
+        stream.write(chunk, (error) => {
+          position += chunk.length;
+          if (!error) resolve(true);
+          else if (errorCode(error) === 'EPIPE') resolve(false);
+          else reject(new WriteError(name, error, next));
+        });
+      }),
+  };
+}
+
+export interface DownloadOptions {
+  /** Bytes so far, and in all: 0 where that is not known. */
+  readonly onProgress?: ((bytes: number, total: number) => void) | undefined;
+  /** Called before the first byte is written, with how many are to come (0 where that is not known); may refuse. */
+  readonly onSize?: ((total: number) => Promise<void>) | undefined;
+}
+
+/** How often a download may break without one byte more. */
+const failuresAllowed = 6;
+
+/** The answer's `ETag`, where it is a strong one and of a form that can be sent back. */
+function strongTag(reply: Reply): string | undefined {
+  const tag = header(reply, 'etag') ?? '';
+  return /^"[\x21\x23-\x7e]{0,200}"$/.test(tag) ? tag : undefined;
+}
+
+/** First byte and whole size that a 206 speaks of. */
+function contentRange(reply: Reply): { start: number; total: number } | null {
+  const match = /^bytes (\d+)-\d+\/(\d+)$/.exec(header(reply, 'content-range') ?? '');
+  return match ? { start: Number(match[1]), total: Number(match[2]) } : null;
+}
+
+/**
+ * Downloads what `request` opens into `sink`. A download that breaks goes on where it stopped (`Range`), as long as
+ * the server says that it is still the same file (`If-Range` with its `ETag`); otherwise it starts over.
+ * @param request sends the request with these headers more; throws for every refusal but 416
+ * @returns the bytes, or null where the sink's reader left
+ */
+export async function download(
+  connection: Connection,
+  request: (headers: Readonly<Record<string, string>>) => Promise<Reply>,
+  sink: Sink,
+  options: DownloadOptions = {},
+): Promise<number | null> {
+  let offset = 0;
+  let tag: string | undefined;
+  let failures = 0;
+  /** Bytes of the attempt that came farthest: starting over and breaking again is no progress. */
+  let farthest = 0;
+  const collect = readBufferCollector();
+  for (;;) {
+    try {
+      const resume = offset > 0 ? tag : undefined;
+      const reply = await request(
+        resume === undefined ? {} : { range: `bytes=${offset}-`, 'if-range': resume },
+      );
+      const range = reply.statusCode === 206 ? contentRange(reply) : null;
+      const goesOn = resume !== undefined && range?.start === offset && strongTag(reply) === resume;
+      if (reply.statusCode !== 200 && !goesOn) {
+        // A range that nobody asked for, or that the server has no more: from the beginning, then.
+        await reply.body.dump();
+        tag = undefined;
+        throw new TransportError('broken', `${connection.server} cannot go on with the download`);
+      }
+      const type = header(reply, 'content-type') ?? '';
+      if (/html|json/i.test(type)) {
+        await reply.body.dump().catch(() => null);
+        throw new AnswerError(connection.server, `sent ${quoteName(type)} where an archive was asked for`);
+      }
+      const start = goesOn ? offset : 0;
+      if (!(await sink.seek(start))) {
+        await reply.body.dump();
+        throw new ClientError('The download broke and cannot go on; start it again', exitCodes.notReached);
+      }
+      offset = start;
+      tag = strongTag(reply);
+      const total = range?.total ?? Number(header(reply, 'content-length') ?? 0);
+      if (start === 0) await options.onSize?.(total);
+      for await (const chunk of reply.body as AsyncIterable<Buffer>) {
+        if (!(await sink.write(chunk))) return null;
+        offset += chunk.length;
+        if (offset > farthest) {
+          farthest = offset;
+          failures = 0;
+        }
+        options.onProgress?.(offset, total);
+        collect(chunk.length);
+      }
+      if (total > 0 && offset !== total) {
+        throw new TransportError('broken', `The download ended after ${offset} of ${total} bytes`);
+      }
+      return offset;
+    } catch (cause) {
+      const error = connection.explain(cause);
+      failures += 1;
+      if (!isTransient(error) || failures > failuresAllowed) throw error;
+      await pause(backoff(failures - 1), connection.signal);
+    }
+  }
+}

@@ -1,0 +1,133 @@
+import { isUtf8 } from 'node:buffer';
+import { lstatSync, readdir as readdirWithCallback, type Stats, statSync } from 'node:fs';
+import { readdir, realpath } from 'node:fs/promises';
+import path from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { quotePath } from '../../contract/quote.js';
+import { errorCode, faultWithoutPath } from '../../files/error-code.js';
+import { UsageError } from '../errors.js';
+import { archiveName } from '../result/archive-name.js';
+import { isDicomSeries, isHidden, isZarrStore } from './volumes.js';
+
+/** One volume to send: a file, or a directory that travels whole (a DICOM series, a Zarr store). */
+export interface Unit {
+  readonly kind: 'file' | 'series' | 'store';
+  readonly path: string;
+  /** Bytes of a file; 0 for a directory, whose archive is not made yet. */
+  readonly size: number;
+}
+
+const globCharacters = /[*?[\]{}!]/;
+
+const byName = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/** What Node puts in the place of bytes that are not UTF-8. */
+const replacement = '\ufffd';
+
+/** What is computed on must be the whole study: a file that cannot be sent is not left out. */
+export const misnamed = (target: string): UsageError =>
+  new UsageError(`${quotePath(target)} has a name that is not UTF-8; rename it`);
+
+/** Not by the thread pool, which takes longer than the answer does: a directory may have thousands of files. */
+function statOf(target: string, bytes: string | Buffer = target): Stats | null {
+  try {
+    return statSync(bytes);
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR'].includes(errorCode(error))) return null;
+    throw new UsageError(`${quotePath(target)} cannot be read: ${faultWithoutPath(error)}`, { cause: error });
+  }
+}
+
+/** Whether something lies at that path; a list is split at its commas only where nothing does. */
+export const exists = (target: string): boolean => statOf(target) !== null;
+
+interface Member {
+  readonly name: string;
+  /** The name as it is on the disk, where it is not UTF-8. */
+  readonly bytes: Buffer | null;
+}
+
+/** What lies in a directory, in name order. */
+async function membersOf(directory: string): Promise<Member[]> {
+  const names = await readdir(directory, { encoding: 'buffer' });
+  return names
+    .map((bytes) => ({ name: bytes.toString(), bytes: isUtf8(bytes) ? null : bytes }))
+    .sort((a, b) => byName(a.name, b.name));
+}
+
+async function unitsOf(
+  target: string,
+  stats: Stats,
+  output: string | null,
+  ancestors: readonly string[],
+): Promise<Unit[]> {
+  if (stats.isFile()) return [{ kind: 'file', path: target, size: stats.size }];
+  if (!stats.isDirectory()) throw new UsageError(`${quotePath(target)} is neither a file nor a directory`);
+  const real = await realpath(target);
+  if (ancestors.includes(real)) return [];
+  if (await isZarrStore(real)) return [{ kind: 'store', path: target, size: 0 }];
+  if (await isDicomSeries(real)) return [{ kind: 'series', path: target, size: 0 }];
+  const units: Unit[] = [];
+  for (const [index, { name, bytes }] of (await membersOf(target)).entries()) {
+    // So that an interruption is heard on a slow disk.
+    if (index % 64 === 63) await setImmediate();
+    const child = path.join(target, name);
+    // What an earlier run wrote is no input of the next one, unless it is named itself.
+    if (isHidden(name) || name === archiveName || path.resolve(child) === output) continue;
+    const childStats = statOf(child, bytes ? Buffer.concat([Buffer.from(target + path.sep), bytes]) : child);
+    // A link that leads nowhere, a socket, a FIFO: nobody asked for these by name.
+    if (!childStats || !(childStats.isFile() || childStats.isDirectory())) continue;
+    if (bytes) throw misnamed(child);
+    units.push(...(await unitsOf(child, childStats, output, [...ancestors, real])));
+  }
+  return units;
+}
+
+async function matches(pattern: string): Promise<string[]> {
+  if (!globCharacters.test(pattern)) return [];
+  const { glob } = await import('tinyglobby');
+  const posix = process.platform === 'win32' ? pattern.replaceAll('\\', '/') : pattern;
+  const entered: string[] = [];
+  const list = (directory: string, ...more: unknown[]) => {
+    entered.push(path.relative('', directory));
+    Reflect.apply(readdirWithCallback, null, [directory, ...more]);
+  };
+  const found = await glob(posix, {
+    onlyFiles: false,
+    expandDirectories: false,
+    dot: false,
+    fs: { readdir: list as typeof readdirWithCallback },
+  });
+  for (const each of [...entered, ...found]) {
+    // A name with this character that nothing has: its bytes are others.
+    const isLost = each.includes(replacement) && !lstatSync(each, { throwIfNoEntry: false });
+    if (isLost) throw misnamed(each);
+  }
+  return found.map((each) => each.replace(/\/$/, '')).sort(byName);
+}
+
+/**
+ * The volumes that paths name (interface.md, Clients): files as they are, globs in name order, directories walked
+ * in name order without their hidden files. A DICOM series and a `.zarr` store count as one volume.
+ * @param output where results go: walked over, as is `result.zip`, unless a path names it
+ * @throws UsageError for a path that names nothing, and for a name that is not UTF-8
+ */
+export async function collectUnits(paths: readonly string[], output: string | null = null): Promise<Unit[]> {
+  const units: Unit[] = [];
+  for (const given of paths) {
+    const stats = statOf(given);
+    const targets = stats ? [given] : await matches(given);
+    if (targets.length === 0) {
+      const why = given.includes(replacement) ? '; a file whose name is not UTF-8 must be renamed first' : '';
+      throw new UsageError(`${quotePath(given)} names no file${why}`);
+    }
+    const before = units.length;
+    for (const target of targets) {
+      const targetStats = stats ?? statOf(target);
+      if (targetStats)
+        units.push(...(await unitsOf(target, targetStats, output && path.resolve(output), [])));
+    }
+    if (units.length === before) throw new UsageError(`${quotePath(given)} holds no file to send`);
+  }
+  return units;
+}

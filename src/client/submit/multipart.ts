@@ -1,0 +1,79 @@
+import { randomBytes } from 'node:crypto';
+import { readSegments, type Segment, type SizedFile } from './read-segments.js';
+
+/** One file part of a form. */
+export interface FilePart extends SizedFile {
+  readonly field: string;
+  /** As the server sees it: the last part of a path. */
+  readonly filename: string;
+}
+
+/** Bytes handed out at once. */
+const pieceSize = 1024 * 1024;
+const lineEnd = Buffer.from('\r\n');
+
+/** Quotes and line breaks as HTML forms write them; everything else is UTF-8 as it stands. */
+const quoted = (text: string): string =>
+  `"${text.replaceAll('"', '%22').replaceAll('\r', '%0D').replaceAll('\n', '%0A')}"`;
+
+/**
+ * A `multipart/form-data` body of known length that reads its files only while it is sent, so that memory stays
+ * the same for any size. It can be sent again: every stream starts from the beginning.
+ */
+export class Multipart {
+  readonly contentType: string;
+  /** Bytes of the whole body. */
+  readonly length: number;
+  readonly #segments: readonly Segment[];
+
+  constructor(fields: Readonly<Record<string, string>>, files: readonly FilePart[]) {
+    const boundary = `remote-app-${randomBytes(16).toString('hex')}`;
+    this.contentType = `multipart/form-data; boundary=${boundary}`;
+    const head = (disposition: string, more = '') =>
+      `--${boundary}\r\nContent-Disposition: form-data; ${disposition}\r\n${more}\r\n`;
+    this.#segments = [
+      ...Object.entries(fields).map(([name, value]) =>
+        Buffer.from(`${head(`name=${quoted(name)}`)}${value}\r\n`),
+      ),
+      ...files.flatMap((part) => [
+        Buffer.from(
+          head(
+            `name=${quoted(part.field)}; filename=${quoted(part.filename)}`,
+            'Content-Type: application/octet-stream\r\n',
+          ),
+        ),
+        part,
+        lineEnd,
+      ]),
+      Buffer.from(`--${boundary}--\r\n`),
+    ];
+    this.length = this.#segments.reduce(
+      (sum, segment) => sum + (Buffer.isBuffer(segment) ? segment.length : segment.size),
+      0,
+    );
+  }
+
+  /**
+   * The body from its beginning. A piece's bytes are gone when the next is asked for (see `readSegments`).
+   * @param onBytes called with the bytes handed out so far
+   * @param ready awaited after the first piece: what is sent before it resolves is a few bytes
+   */
+  async *stream(
+    onBytes: (sent: number) => void,
+    ready: () => Promise<void> = async () => {},
+  ): AsyncGenerator<Buffer> {
+    // A field, the head of a file, or the end: never a file.
+    const [first, ...rest] = this.#segments as [Buffer, ...Segment[]];
+    yield first;
+    await ready();
+    let sent = first.length;
+    onBytes(sent);
+    const size = Math.min(pieceSize, this.length - sent);
+    if (size === 0) return;
+    for (const piece of readSegments(rest, size)) {
+      yield piece;
+      sent += piece.length;
+      onBytes(sent);
+    }
+  }
+}

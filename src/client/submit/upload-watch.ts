@@ -1,0 +1,55 @@
+import { TransportError } from '../errors.js';
+
+/** How long an interrupted command waits for the answer to a body that is sent whole, in milliseconds. */
+const lastWord = 5000;
+
+/**
+ * Ends one request: at once when `signal` is aborted while the body is under way; when the body has left, the job
+ * may exist already, and only the answer says under which id. Also ends it after a silence of `idle` seconds.
+ */
+export class UploadWatch {
+  readonly #controller = new AbortController();
+  readonly #onAbort = () => this.#interrupted();
+  #timer: NodeJS.Timeout | undefined;
+  #sent = 0;
+  #isDone = false;
+
+  constructor(
+    readonly length: number,
+    readonly idle: number,
+    readonly outer: AbortSignal | undefined,
+    readonly server: string,
+  ) {
+    outer?.addEventListener('abort', this.#onAbort, { once: true });
+    this.moved(0);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  moved(sent: number): void {
+    this.#sent = sent;
+    // A body that nobody takes any more may still hand out a piece.
+    if (this.#isDone || this.outer?.aborted) return;
+    clearTimeout(this.#timer);
+    const stalled = () =>
+      this.#controller.abort(
+        new TransportError('timeout', `${this.server} took nothing for ${this.idle} seconds`),
+      );
+    this.#timer = setTimeout(stalled, this.idle * 1000);
+  }
+
+  done(): void {
+    this.#isDone = true;
+    clearTimeout(this.#timer);
+    this.outer?.removeEventListener('abort', this.#onAbort);
+  }
+
+  #interrupted(): void {
+    clearTimeout(this.#timer);
+    const stop = () => this.#controller.abort(this.outer?.reason);
+    if (this.#sent < this.length) stop();
+    else this.#timer = setTimeout(stop, lastWord);
+  }
+}

@@ -1,0 +1,43 @@
+import path from 'node:path';
+import { isSafeName } from '../files/safe-name.js';
+
+/** A path of Windows that is absolute, or would be there. */
+const drivePath = /^[A-Za-z]:/;
+
+/** Directories that may lie in each other. */
+const deepest = 64;
+
+/**
+ * Where an archive's entry lands under `root`, or null for a name that would leave it, is absolute on any system, or
+ * has a part that is not safe (see `isSafeName`).
+ */
+export function entryPath(
+  root: string,
+  name: string,
+  platform: NodeJS.Platform = process.platform,
+): string | null {
+  const parts = name.replace(/\/+$/, '').split('/');
+  if (drivePath.test(name) || parts.length > deepest || !parts.every((part) => isSafeName(part, platform)))
+    return null;
+  return path.join(root, ...parts);
+}
+
+/** `entryPath` for many names under one root: a directory that names share is looked at once. */
+export function entryPaths(
+  root: string,
+  platform: NodeJS.Platform = process.platform,
+): (name: string) => string | null {
+  const directories = new Map<string, string | null>();
+  return (name) => {
+    const slash = name.lastIndexOf('/');
+    const base = name.slice(slash + 1);
+    if (slash < 1 || base === '' || name[slash - 1] === '/') return entryPath(root, name, platform);
+    const parent = name.slice(0, slash);
+    let directory = directories.get(parent);
+    if (directory === undefined) {
+      directory = entryPath(root, parent, platform);
+      directories.set(parent, directory);
+    }
+    return directory === null || !isSafeName(base, platform) ? null : directory + path.sep + base;
+  };
+}

@@ -1,0 +1,197 @@
+import { type FileHandle, mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { crc32 } from 'node:zlib';
+import unzipper, { type CentralDirectory, type File as ZipEntry } from 'unzipper';
+import { quoteName } from '../contract/quote.js';
+import { errorCode } from '../files/error-code.js';
+import { Notes } from '../files/notes.js';
+import { TimeSlice } from '../files/time-slice.js';
+import { ArchiveSource } from './archive-source.js';
+import { copyStored } from './copy-stored.js';
+import { diskCost } from './disk-cost.js';
+import { archiveEnd } from './entry-count.js';
+import { ArchiveError, damagedEntry } from './errors.js';
+import { planEntries, type Target } from './extract-plan.js';
+import { MadeDirectories } from './made-directories.js';
+import { openTarget, UnplaceableEntry } from './open-target.js';
+import { extractSmallFiles } from './small/index.js';
+
+export interface ExtractOptions {
+  /** Most bytes that all files and directories together may take of the disk. */
+  readonly maxBytes: number;
+  /** Most files and directories, those among them that only the names of others tell of. */
+  readonly maxEntries: number;
+  /** Most bytes that one file may come to; `maxBytes` where it is not given. */
+  readonly maxFileBytes?: number;
+  /** Names at the top of the destination that no entry may take. */
+  readonly reserved?: readonly string[];
+  /**
+   * Whether a name that cannot be had here is changed, or its file left out, with a note; else it refuses the archive.
+   * One that leads out of the destination refuses it in any case.
+   */
+  readonly lenient?: boolean;
+  /** Whose rules for names hold; this machine's where it is not given. */
+  readonly platform?: NodeJS.Platform;
+  readonly signal?: AbortSignal;
+  /** Called with the bytes written so far and the bytes to come, as the archive states them. */
+  readonly onProgress?: (bytes: number, total: number) => void;
+  /** Called before the first is made, with how many files and directories there will be, and what they take. */
+  readonly onPlan?: (entries: number, bytes: number) => void;
+  /** Called for each file and directory that is made. */
+  readonly onMake?: () => void;
+}
+
+export interface Extracted {
+  readonly files: number;
+  readonly bytes: number;
+  /** What was renamed or left out, one sentence each; the last one counts those that are not told. */
+  readonly notes: readonly string[];
+}
+
+/** It takes options as every other of its kind, which its types do not know. */
+const openCustom = unzipper.Open.custom as (
+  source: ArchiveSource,
+  options: { readonly tailSize: number },
+) => Promise<CentralDirectory>;
+
+async function readDirectory(source: ArchiveSource, maxEntries: number): Promise<CentralDirectory> {
+  const { entries, tailSize } = await archiveEnd(source.file);
+  if (entries > maxEntries) {
+    throw new ArchiveError('tooMany', `it has ${entries} entries, more than the ${maxEntries} allowed`);
+  }
+  try {
+    return await openCustom(source, { tailSize });
+  } catch (cause) {
+    throw source.failure ?? new ArchiveError('corrupt', 'its directory cannot be read', { cause });
+  }
+}
+
+/** Passes a file's bytes on, bounded, and checks them against what the archive says of them. */
+function checked(entry: ZipEntry, allowed: number, onBytes: (bytes: number) => void): Transform {
+  let bytes = 0;
+  let sum = 0;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      bytes += chunk.length;
+      if (bytes > allowed) {
+        done(new ArchiveError('tooLarge', `its entry ${quoteName(entry.path)} grows past the limit`));
+        return;
+      }
+      sum = crc32(chunk, sum);
+      onBytes(chunk.length);
+      done(null, chunk);
+    },
+    flush(done) {
+      const whole = bytes === entry.uncompressedSize && sum === entry.crc32;
+      done(whole ? null : damagedEntry(entry.path));
+    },
+  });
+}
+
+/**
+ * Extracts a zip archive under `destination`, within bounds that are counted while bytes are written: an
+ * archive's own figures may lie. Names, links and duplicates are checked before the first byte is written.
+ * Existing files are replaced, each by one that is whole; no link below the destination is followed, be it a file's, a
+ * directory's or a hard one.
+ * @throws ArchiveError for an archive that is damaged, unsafe or past the bounds
+ */
+export async function extractArchive(
+  archive: string,
+  destination: string,
+  options: ExtractOptions,
+): Promise<Extracted> {
+  await using source = await ArchiveSource.open(archive);
+  const root = path.resolve(destination);
+  const notes = new Notes();
+  const { lenient = false, reserved = [], platform = process.platform } = options;
+  const slice = new TimeSlice();
+  const targets = await planEntries(await readDirectory(source, options.maxEntries), {
+    root,
+    reserved,
+    lenient,
+    platform,
+    notes,
+    slice,
+  });
+  const cost = await diskCost(targets, root, options.maxEntries, slice);
+  const { content: total, overhead } = cost;
+  if (total + overhead > options.maxBytes) {
+    throw new ArchiveError(
+      'tooLarge',
+      `it extracts to ${total + overhead} bytes, its directories among them, more than the limit of ${options.maxBytes}`,
+    );
+  }
+  options.onPlan?.(cost.entries, total + overhead);
+  let bytes = 0;
+  let files = 0;
+  const { signal, maxFileBytes = options.maxBytes } = options;
+  const onBytes = (more: number) => {
+    bytes += more;
+    options.onProgress?.(bytes, total);
+  };
+  await mkdir(root, { recursive: true });
+  const directories = new MadeDirectories(root);
+  // Where a file and a directory have one name, lenient extraction makes the one that comes first.
+  if (!lenient) await directories.makeAll(cost.directories, slice, { signal, onMake: options.onMake });
+
+  const onFile = ({ entry }: Target) => {
+    files += 1;
+    options.onMake?.();
+    onBytes(entry.uncompressedSize);
+  };
+  const rest = await extractSmallFiles(targets, {
+    archive: source.file.fd,
+    maxFileBytes,
+    directories,
+    signal,
+    onFile,
+  });
+
+  for (const target of rest) {
+    signal?.throwIfAborted();
+    await slice.pause();
+    const opened = await openTarget(target, directories).catch((cause) => {
+      if (!lenient || !(cause instanceof UnplaceableEntry)) throw cause;
+      notes.add(`${quoteName(target.entry.path)} was not extracted: something else is in its place`);
+    });
+    if (!opened) continue;
+    options.onMake?.();
+    const allowed = Math.min(maxFileBytes, options.maxBytes - overhead - bytes);
+    try {
+      await writeEntry(source, target.entry, opened.file, allowed, onBytes, signal);
+      await opened.keep();
+    } catch (cause) {
+      await opened.discard();
+      throw source.failure ?? damaged(cause, target.entry);
+    }
+    files += 1;
+  }
+  return { files, bytes, notes: notes.list() };
+}
+
+/** Writes one entry's bytes: no more of them than are allowed, and those that the archive states. */
+async function writeEntry(
+  source: ArchiveSource,
+  entry: ZipEntry,
+  file: FileHandle,
+  allowed: number,
+  onBytes: (bytes: number) => void,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  if (entry.compressionMethod === 0 && entry.uncompressedSize <= allowed) {
+    await copyStored(source, entry, file, onBytes, signal);
+    return;
+  }
+  const check = checked(entry, allowed, onBytes);
+  await pipeline(entry.stream(), check, file.createWriteStream(), signal ? { signal } : {});
+}
+
+/** A fault of the inflater is a fault of the archive; one of the disk is not. */
+function damaged(cause: unknown, entry: ZipEntry): unknown {
+  if (cause instanceof ArchiveError || !(cause instanceof Error)) return cause;
+  const code = errorCode(cause);
+  const ofArchive = code.startsWith('Z_') || code === 'ERR_OUT_OF_RANGE' || cause.message === 'FILE_ENDED';
+  return ofArchive ? damagedEntry(entry.path, { cause }) : cause;
+}

@@ -1,0 +1,132 @@
+import path from 'node:path';
+import { quoteName } from '../contract/quote.js';
+import { freeName, maxNameBytes } from '../files/free-name.js';
+import type { Notes } from '../files/notes.js';
+import { windowsName } from '../files/windows-names.js';
+import { ArchiveError } from './errors.js';
+import { foldedName, foldsCase } from './folds-case.js';
+
+/** Longest path that Linux opens, and longer than most systems do. */
+const maxPathBytes = 4096;
+
+export interface PlaceOptions {
+  readonly root: string;
+  /** Names at the top of `root` that no entry may take. */
+  readonly reserved: readonly string[];
+  readonly platform: NodeJS.Platform;
+  readonly notes: Notes;
+}
+
+/** An entry's name, and the place below the root that it would have if it were alone. */
+interface Wish {
+  readonly name: string;
+  readonly place: string;
+}
+
+/**
+ * Gives entries their places so that one name that cannot be had costs no other file: it is changed, or the file is
+ * left out, and both are noted.
+ */
+export class LenientPlaces {
+  readonly #files = new Set<string>();
+  readonly #counts = new Map<string, number>();
+  readonly #tops = new Map<string, string>();
+  readonly #reserved: ReadonlySet<string>;
+  readonly #folds: boolean;
+
+  constructor(
+    private readonly options: PlaceOptions,
+    private readonly names: readonly string[],
+  ) {
+    this.#folds = this.#foldsHere();
+    this.#reserved = new Set(options.reserved.map((name) => this.#key(name)));
+  }
+
+  /**
+   * The path of each name, in their order; null for one that is left out.
+   * @throws ArchiveError for a name that leads out of the root: such an archive is not an accident
+   */
+  all(): (string | null)[] {
+    const changed: { readonly index: number; readonly wish: Wish }[] = [];
+    const places = this.names.map((name, index) => {
+      const wish = this.#wish(name);
+      if (wish && wish.place !== plain(name)) changed.push({ index, wish });
+      return wish && wish.place === plain(name) ? this.#settle(wish) : null;
+    });
+    // What keeps its name came first: a changed name must not take it.
+    for (const { index, wish } of changed) places[index] = this.#settle(wish);
+    return places;
+  }
+
+  /** The name as this system can have it; null where it cannot be had in any way. */
+  #wish(name: string): Wish | null {
+    const parts = plain(name).split('/');
+    if (parts.some((part) => part === '' || part === '.' || part === '..')) {
+      throw new ArchiveError('unsafe', `its entry ${quoteName(name)} has a name that cannot be extracted`);
+    }
+    const { root, platform, notes } = this.options;
+    const isWindows = platform === 'win32';
+    if (!isWindows && name.includes('\0')) {
+      notes.add(`${quoteName(name)} was not extracted: no file can have that name`);
+      return null;
+    }
+    const pathBytes = Buffer.byteLength(name) + Buffer.byteLength(root) + 1;
+    if (pathBytes >= maxPathBytes || parts.some((part) => Buffer.byteLength(part) > maxNameBytes)) {
+      notes.add(`${quoteName(name)} was not extracted: its name is too long`);
+      return null;
+    }
+    const [first = '', ...rest] = isWindows ? parts.map(windowsName) : parts;
+    return { name, place: [this.#top(first), ...rest].join('/') };
+  }
+
+  /** The first part of a name: what is reserved has another. */
+  #top(name: string): string {
+    const key = this.#key(name);
+    if (!this.#reserved.has(key)) return name;
+    let top = this.#tops.get(key);
+    if (top === undefined) {
+      const tops = this.names.map((each) => this.#key(each.split('/', 1)[0] ?? ''));
+      const taken = new Set([...this.#reserved, ...tops]);
+      top = freeName(name, this.#counts, (each) => taken.has(this.#key(each)));
+      this.#tops.set(key, top);
+    }
+    return top;
+  }
+
+  /** The path that an entry has for good. */
+  #settle({ name, place }: Wish): string {
+    const settled = name.endsWith('/') ? place : this.#apart(place);
+    if (settled !== plain(name)) {
+      this.options.notes.add(
+        `${quoteName(name)} was extracted as ${quoteName(settled)}: its own name cannot be used here`,
+      );
+    }
+    return path.join(this.options.root, settled);
+  }
+
+  /** A place that no other file has; directories may share theirs. */
+  #apart(place: string): string {
+    const directory = place.slice(0, place.lastIndexOf('/') + 1);
+    const isTaken = (name: string) => this.#files.has(this.#key(directory + name));
+    const base = place.slice(directory.length);
+    const free = isTaken(base) ? directory + freeName(base, this.#counts, isTaken) : place;
+    this.#files.add(this.#key(free));
+    return free;
+  }
+
+  /** What two names share that are one to the file system. */
+  #key(name: string): string {
+    return this.#folds ? foldedName(name) : name;
+  }
+
+  /** Whether names that differ in case alone are one here; asked of the disk only where there are such names. */
+  #foldsHere(): boolean {
+    const { platform, root } = this.options;
+    if (platform === 'win32' || platform === 'darwin') return true;
+    const folded = new Set(this.options.reserved.map(foldedName));
+    for (const name of this.names) folded.add(foldedName(name));
+    return folded.size < new Set([...this.options.reserved, ...this.names]).size && foldsCase(root);
+  }
+}
+
+const plain = (name: string): string => name.replace(/\/+$/, '');

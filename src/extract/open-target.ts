@@ -1,0 +1,72 @@
+import { randomBytes } from 'node:crypto';
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { quoteName } from '../contract/quote.js';
+import { errorCode } from '../files/error-code.js';
+import { extractFlags, extractMode, newFlags } from '../files/open-flags.js';
+import { ArchiveError } from './errors.js';
+import type { Target } from './extract-plan.js';
+import type { MadeDirectories } from './made-directories.js';
+
+/**
+ * What a system says of a name that no file can have there: it is a directory's, a link's or a FIFO's, too long, or
+ * made of characters that the file system does not take.
+ */
+const unplaceable = ['EEXIST', 'EISDIR', 'ENOTDIR', 'ENAMETOOLONG', 'ELOOP', 'ENXIO', 'EINVAL', 'EILSEQ'];
+
+/** An entry that cannot be written where it belongs; it is a fault of the archive, or of what lies there. */
+export class UnplaceableEntry extends ArchiveError {
+  constructor(target: Target, code: string, options?: ErrorOptions) {
+    super('unsafe', `its entry ${quoteName(target.entry.path)} cannot be placed (${code})`, options);
+  }
+}
+
+/** A file that is being written. It has its name, and takes the place of an older file, when it is whole. */
+export class OpenedTarget {
+  private constructor(
+    readonly file: FileHandle,
+    private readonly written: string,
+    private readonly place: string,
+  ) {}
+
+  /** @throws the system's error where something else than a file lies at `place` */
+  static async open(place: string): Promise<OpenedTarget> {
+    try {
+      return new OpenedTarget(await open(place, newFlags, extractMode), place, place);
+    } catch (cause) {
+      if (errorCode(cause) !== 'EEXIST') throw cause;
+    }
+    // What may not be written over tells so here.
+    await using there = await open(place, extractFlags, extractMode);
+    if (!(await there.stat()).isFile()) throw Object.assign(new Error('no file'), { code: 'EEXIST' });
+    const name = `.remote-app-${randomBytes(8).toString('hex')}.partial`;
+    const beside = path.join(path.dirname(place), name);
+    return new OpenedTarget(await open(beside, newFlags, extractMode), beside, place);
+  }
+
+  /** Closes the file, which is whole. */
+  async keep(): Promise<void> {
+    await this.file.close();
+    if (this.written !== this.place) await rename(this.written, this.place);
+  }
+
+  /** Closes and removes the file, which is not whole. What it would have replaced stays; this does not fail. */
+  async discard(): Promise<void> {
+    await this.file.close().catch(() => {});
+    await rm(this.written, { force: true }).catch(() => {});
+  }
+}
+
+/**
+ * Opens what an entry goes to, a file of its own or a directory, which needs no closing.
+ * @throws UnplaceableEntry, or the system's error
+ */
+export async function openTarget(target: Target, directories: MadeDirectories): Promise<OpenedTarget | null> {
+  try {
+    directories.make(target.isDirectory ? target.path : path.dirname(target.path));
+    return target.isDirectory ? null : await OpenedTarget.open(target.path);
+  } catch (cause) {
+    const code = errorCode(cause);
+    throw unplaceable.includes(code) ? new UnplaceableEntry(target, code, { cause }) : cause;
+  }
+}

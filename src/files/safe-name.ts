@@ -1,0 +1,21 @@
+import { maxNameBytes } from './free-name.js';
+import { isWindowsName } from './windows-names.js';
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
+const controls = /[\u0000-\u001f\u007f]/;
+
+/**
+ * Whether one path part, from whoever sends it, can be a file's name: it is no path, fits, and cannot disturb who
+ * prints it. Windows' own rules hold on Windows alone.
+ */
+export function isSafeName(name: string, platform: NodeJS.Platform = process.platform): boolean {
+  return (
+    name !== '' &&
+    name !== '.' &&
+    name !== '..' &&
+    Buffer.byteLength(name) <= maxNameBytes &&
+    !controls.test(name) &&
+    !/[/\\]/.test(name) &&
+    (platform !== 'win32' || isWindowsName(name))
+  );
+}

@@ -1,0 +1,158 @@
+import { existsSync, lstatSync, constants as system } from 'node:fs';
+import { chmod, type FileHandle, lstat, open, opendir, realpath } from 'node:fs/promises';
+import path from 'node:path';
+import { errorCode } from '../files/error-code.js';
+import { patiently } from './retry-shortage.js';
+
+const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = system;
+
+/** Opens what a path leads to without the right to read it. Linux has it; Node has no name for it. */
+const O_PATH = 0o10000000;
+
+/** No link is followed, and a FIFO that has no writer does not block who opens it. */
+const readFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
+
+/** Linux reaches a directory that is open by its descriptor, whatever becomes of its path. */
+const hasDescriptorPaths = process.platform === 'linux' && existsSync('/proc/self/fd');
+
+export interface OpenOptions {
+  /** Whether what belongs to this process's user, and lacks the owner's right to read, is given it. */
+  readonly openUp: boolean;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Item {
+  /** The bytes of its name, one character each. */
+  readonly key: string;
+  readonly type: 'directory' | 'file' | 'link' | 'other';
+}
+
+/** The bytes of a name whose characters are bytes. */
+const bytesOf = (key: string): Buffer => Buffer.from(key, 'latin1');
+
+/** Gives the owner's rights back to what this process's user owns. False where that is not the fault. */
+async function openUp(target: Buffer, rights: number): Promise<boolean> {
+  if (!hasDescriptorPaths) return false;
+  // By its descriptor: what lies at the path can be another thing by then.
+  await using handle = await open(target, O_PATH | O_NOFOLLOW);
+  const { uid, mode } = await handle.stat();
+  if (uid !== process.geteuid?.() || (mode & rights) === rights) return false;
+  await chmod(`/proc/self/fd/${handle.fd}`, (mode & 0o7777) | rights);
+  return true;
+}
+
+async function openReadable(
+  target: Buffer,
+  flags: number,
+  rights: number,
+  options: OpenOptions,
+): Promise<FileHandle> {
+  try {
+    return await patiently(() => open(target, flags), options.signal);
+  } catch (cause) {
+    const isRefused = errorCode(cause) === 'EACCES' && options.openUp;
+    if (!isRefused || !(await openUp(target, rights).catch(() => false))) throw cause;
+    return await open(target, flags);
+  }
+}
+
+/**
+ * A directory that was opened without following a link, and what lies in it. Everything in it is reached from its
+ * descriptor, so nothing that is done to the path meanwhile leads elsewhere. Where the system has no such paths, they
+ * are ordinary ones, and only their last part is sure not to be a link.
+ */
+export class OpenedDirectory implements AsyncDisposable {
+  private constructor(
+    readonly handle: FileHandle,
+    private readonly place: Buffer,
+    private readonly options: OpenOptions,
+  ) {}
+
+  /** @throws the system's error where there is no directory, or a link */
+  static async open(directory: string, options: OpenOptions): Promise<OpenedDirectory> {
+    const opened = await OpenedDirectory.#open(Buffer.from(path.resolve(directory)), options);
+    return opened.#searchable();
+  }
+
+  static async #open(target: Buffer, options: OpenOptions): Promise<OpenedDirectory> {
+    // Listing takes the right to read, reaching what is listed the right to search.
+    const handle = await openReadable(target, readFlags | O_DIRECTORY, 0o500, options);
+    const place = hasDescriptorPaths ? Buffer.from(`/proc/self/fd/${handle.fd}`) : target;
+    return new OpenedDirectory(handle, place, options);
+  }
+
+  /** A directory below this one, opened step by step. The caller closes it. */
+  async descend(keys: readonly string[]): Promise<OpenedDirectory> {
+    let at = await OpenedDirectory.#open(this.#pathOf(keys[0] ?? '.'), this.options);
+    for (const key of keys.slice(1)) {
+      await using parent = at;
+      at = await OpenedDirectory.#open(parent.#pathOf(key), this.options);
+    }
+    return at.#searchable();
+  }
+
+  /** Opens a file of this directory to read it; what is opened may be anything but a link. */
+  async openFile(key: string): Promise<FileHandle> {
+    return openReadable(this.#pathOf(key), readFlags, 0o400, this.options);
+  }
+
+  has(name: string): boolean {
+    return (
+      lstatSync(this.#pathOf(Buffer.from(name).toString('latin1')), { throwIfNoEntry: false }) !== undefined
+    );
+  }
+
+  /** Where a link of this directory leads to, as the keys below `root`; null where that is not below it. */
+  async resolve(key: string, root: OpenedDirectory): Promise<string[] | null> {
+    try {
+      const top = await realpath(root.place, { encoding: 'buffer' });
+      const target = await realpath(this.#pathOf(key), { encoding: 'buffer' });
+      const prefix = `${top.toString('latin1')}${path.sep}`;
+      const place = target.toString('latin1');
+      return place.startsWith(prefix) ? place.slice(prefix.length).split(path.sep) : null;
+    } catch {
+      return null;
+    }
+  }
+
+  /** What lies in it, in the order of the file system. */
+  async *items(): AsyncGenerator<Item> {
+    const listed = await patiently(
+      // Bytes, which the types do not know: a name need not be UTF-8.
+      () => opendir(this.place.toString(), { encoding: 'buffer' as BufferEncoding, bufferSize: 1024 }),
+      this.options.signal,
+    );
+    for await (const entry of listed) {
+      const key = Buffer.from(entry.name).toString('latin1');
+      if (entry.isFile()) yield { key, type: 'file' };
+      else if (entry.isDirectory()) yield { key, type: 'directory' };
+      else yield { key, type: entry.isSymbolicLink() ? 'link' : 'other' };
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.handle.close();
+  }
+
+  #pathOf(key: string): Buffer {
+    return Buffer.concat([this.place, Buffer.from(path.sep), bytesOf(key)]);
+  }
+
+  /** A directory can be listed and yet nothing in it be reached; this one, then, is closed. */
+  async #searchable(): Promise<this> {
+    try {
+      await lstat(this.#pathOf('.')).catch((cause) => this.#makeSearchable(cause));
+      return this;
+    } catch (cause) {
+      await this.handle.close();
+      throw cause;
+    }
+  }
+
+  async #makeSearchable(cause: unknown): Promise<void> {
+    const { uid, mode } = await this.handle.stat();
+    const isOurs = this.options.openUp && uid === process.geteuid?.();
+    if (errorCode(cause) !== 'EACCES' || !isOurs) throw cause;
+    await this.handle.chmod((mode & 0o7777) | 0o500);
+  }
+}

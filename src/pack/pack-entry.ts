@@ -1,0 +1,91 @@
+import type { Stats } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
+import { crc32 } from 'node:zlib';
+import { quoteName } from '../contract/quote.js';
+import { faultWithoutPath, isShortage } from '../files/error-code.js';
+import type { Notes } from '../files/notes.js';
+import { deflated, isCompressed, isCompressible, sampleBytes } from './compressible.js';
+import { FileContent, type Flaw, readSmall } from './file-content.js';
+import type { WalkedFile } from './walk-files.js';
+import type { ZipWriter } from './zip-writer.js';
+
+export interface EntryPackerOptions {
+  readonly notes: Notes;
+  /** Whether a file that cannot be read whole ends the packing. */
+  readonly strict: boolean;
+  /** Called when more was read; packing goes on when it resolves. */
+  readonly onMore: (files: number, bytes: number) => Promise<void> | void;
+}
+
+/** What a read gave, or that the file cannot be read. */
+type Attempt<T> = { readonly value: T } | null;
+
+/** Adds what a walk finds to an archive. A file that cannot be read costs itself alone. */
+export class EntryPacker {
+  files = 0;
+  bytes = 0;
+
+  constructor(
+    private readonly zip: ZipWriter,
+    private readonly options: EntryPackerOptions,
+  ) {}
+
+  async add({ name, stats, file }: WalkedFile): Promise<void> {
+    if (file === null) {
+      await this.zip.addBytes({ name }, stats, Buffer.alloc(0));
+      return;
+    }
+    const isSmall = stats.size <= sampleBytes;
+    const isAdded = await (isSmall ? this.#addSmall(name, stats, file) : this.#addLarge(name, stats, file));
+    if (!isAdded) return;
+    this.files += 1;
+    await this.options.onMore(this.files, this.bytes);
+  }
+
+  /** Adds a file that is read whole, and deflated once. */
+  async #addSmall(name: string, stats: Stats, file: FileHandle): Promise<boolean> {
+    const read = await this.#attempt(name, () => readSmall(file, stats.size));
+    if (!read) return false;
+    const { bytes, flaw } = read.value;
+    this.#tell(name, flaw);
+    const shorter = isCompressed(name) ? null : await deflated(bytes);
+    const header = shorter ? { name, deflated: { size: bytes.length, crc: crc32(bytes) } } : { name };
+    await this.zip.addBytes(header, stats, shorter ?? bytes);
+    this.bytes += bytes.length;
+    return true;
+  }
+
+  /** Adds a file while it is read. */
+  async #addLarge(name: string, stats: Stats, file: FileHandle): Promise<boolean> {
+    const sample = await this.#attempt(name, async () =>
+      isCompressed(name) ? false : isCompressible(file, stats.size),
+    );
+    if (!sample) return false;
+    const content = new FileContent(file, stats.size, (more) => {
+      this.bytes += more;
+      return this.options.onMore(this.files, this.bytes);
+    });
+    await this.zip.addStream(name, stats, content, !sample.value);
+    this.#tell(name, content.flaw);
+    return true;
+  }
+
+  /** Null where the file cannot be read, which is noted. */
+  async #attempt<T>(name: string, read: () => Promise<T>): Promise<Attempt<T>> {
+    try {
+      return { value: await read() };
+    } catch (cause) {
+      if (this.options.strict || isShortage(cause)) throw cause;
+      this.options.notes.add(
+        `${quoteName(name)} cannot be read: ${faultWithoutPath(cause)}, and was left out`,
+      );
+      return null;
+    }
+  }
+
+  #tell(name: string, flaw: Flaw): void {
+    if (flaw === null) return;
+    if (this.options.strict) throw new Error(`${quoteName(name)} ${flaw}`);
+    this.options.notes.add(`${quoteName(name)} ${flaw}`);
+  }
+}

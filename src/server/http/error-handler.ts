@@ -1,0 +1,69 @@
+import type { Context, Middleware } from 'koa';
+import { type ErrorBody, ServiceError } from '../../contract/errors.js';
+import { oneLine } from '../../contract/quote.js';
+import { errorCode, isDiskFull, isShortage } from '../../files/error-code.js';
+import type { Report } from '../report.js';
+
+/** Milliseconds for which the rest of a refused upload is read and dropped. */
+const drainLimit = 30_000;
+
+/** Longest part of an address that an answer repeats. */
+const longestShown = 300;
+
+/** An address as it may stand in a sentence; it comes from outside. */
+const shown = (address: string): string => oneLine(address.slice(0, longestShown));
+
+/** What any fault is to the client. What is not ours to explain is masked, and reported. */
+function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceError {
+  if (cause instanceof ServiceError) return cause;
+  // Nothing can be asked of the address then, not even its path.
+  if (errorCode(cause) === 'ERR_INVALID_URL') {
+    return new ServiceError('badRequest', 'The address of the request is not valid');
+  }
+  if (isDiskFull(cause)) {
+    report(`${ctx.method} ${ctx.path} failed`, cause);
+    return new ServiceError('diskFull', "The server's disk is full; try again later");
+  }
+  if (isShortage(cause)) {
+    report(`${ctx.method} ${ctx.path} failed`, cause);
+    return new ServiceError('shortage', 'The server has too much open at the moment; try again soon');
+  }
+  if (!ctx.req.destroyed || ctx.req.complete) report(`${ctx.method} ${ctx.path} failed`, cause);
+  return new ServiceError('internal', 'Internal server error');
+}
+
+/**
+ * Reads and drops what is still coming of a refused upload, so that the client gets to read the answer: a
+ * connection closed over unread bytes is reset, and the answer lost.
+ */
+function drain(ctx: Context): void {
+  const { req } = ctx;
+  if (req.complete || req.destroyed) return;
+  const timer = setTimeout(() => req.destroy(), drainLimit).unref();
+  req.once('close', () => clearTimeout(timer));
+  req.once('end', () => clearTimeout(timer));
+  req.resume();
+}
+
+/** Turns whatever is thrown below it into the error's answer (interface.md, Errors). */
+export function handleErrors(report: Report): Middleware {
+  return async (ctx, next) => {
+    try {
+      await next();
+      if (ctx.status === 404 && ctx.body === undefined) {
+        throw new ServiceError('notFound', `There is no ${ctx.method} ${shown(ctx.path)}`);
+      }
+      // 501 is the router's answer to a method that no route has.
+      if ((ctx.status === 405 || ctx.status === 501) && ctx.body === undefined) {
+        throw new ServiceError('methodNotAllowed', `${shown(ctx.path)} does not take ${ctx.method}`);
+      }
+    } catch (cause) {
+      const { kind, detail } = toServiceError(cause, ctx, report);
+      ctx.status = kind.status;
+      if (kind.status === 401) ctx.set('WWW-Authenticate', 'Bearer');
+      if (kind.retryAfter !== undefined) ctx.set('Retry-After', String(kind.retryAfter));
+      ctx.body = { detail } satisfies ErrorBody;
+      drain(ctx);
+    }
+  };
+}

@@ -1,0 +1,128 @@
+import { closeSync, constants, fstatSync, mkdirSync, readSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { servicePrefix } from '../../contract/log-stream.js';
+import { oneLine } from '../../contract/quote.js';
+import { saveJsonFile } from '../../files/atomic-json.js';
+import { isDiskFull } from '../../files/error-code.js';
+import { isGone } from '../../files/is-gone.js';
+import { openOwnFile, readOwnFile } from '../../files/own-file.js';
+import { dropReserve, reserveJsonFile, writeReservedJson } from '../../files/reserved-json.js';
+import { type JobRecord, parseRecord } from './job-record.js';
+
+/** Bytes at the end of a log in which the service's last lines are looked for. */
+const tailBytes = 16 * 1024;
+/** Longest `job.json`, in bytes: it names each of up to 100,000 files. */
+const maxRecordBytes = 256 << 20;
+/** Bytes by which a record may grow from its first to its last state: times, devices, an error of some sentences. */
+const recordGrowth = 8192;
+
+/**
+ * The directory of one job, which is the truth about it: everything can be read with `ls` and `cat`, and goes
+ * away with one `rm -r`. Its job can write to it as well: nothing in it is opened through a link.
+ */
+export class JobDirectory {
+  constructor(
+    readonly id: string,
+    readonly path: string,
+  ) {}
+
+  /** What was uploaded. */
+  get input(): string {
+    return path.join(this.path, 'Input');
+  }
+
+  /** What the app writes; becomes the result. */
+  get output(): string {
+    return path.join(this.path, 'Output');
+  }
+
+  /** The command's working directory: its own to litter. */
+  get workspace(): string {
+    return path.join(this.path, 'Workspace');
+  }
+
+  get temporary(): string {
+    return path.join(this.workspace, 'tmp');
+  }
+
+  get logFile(): string {
+    return path.join(this.path, 'log');
+  }
+
+  get result(): string {
+    return path.join(this.path, 'result.zip');
+  }
+
+  /** False where it is certain that somebody has removed it. */
+  exists(): boolean {
+    return !isGone(this.path);
+  }
+
+  /** Makes the directories that a job needs. */
+  create(): void {
+    for (const directory of [this.input, this.output, this.temporary]) {
+      mkdirSync(directory, { recursive: true, mode: 0o700 });
+    }
+  }
+
+  /** The file that makes this directory a job. */
+  get recordFile(): string {
+    return path.join(this.path, 'job.json');
+  }
+
+  /** Writes the first record, and sets aside the room that its last one may need on a full disk. */
+  async saveFirst(record: JobRecord): Promise<void> {
+    await this.save(record);
+    const bytes = Buffer.byteLength(JSON.stringify(record, null, 2));
+    reserveJsonFile(this.recordFile, bytes + recordGrowth);
+  }
+
+  /** Writes the record; it survives a power cut when this resolves. Two calls must follow one another. */
+  async save(record: JobRecord): Promise<void> {
+    await saveJsonFile(this.recordFile, record);
+  }
+
+  /** Writes the record of a job that has ended, also on a full disk. */
+  async saveLast(record: JobRecord): Promise<void> {
+    try {
+      await this.save(record);
+      dropReserve(this.recordFile);
+    } catch (cause) {
+      if (!isDiskFull(cause)) throw cause;
+      writeReservedJson(this.recordFile, record);
+    }
+  }
+
+  /**
+   * @returns undefined where there is no record
+   * @throws Error in words for a record that is none; the system's error for one that cannot be read
+   */
+  load(): JobRecord | undefined {
+    const text = readOwnFile(this.recordFile, maxRecordBytes);
+    return text === undefined ? undefined : parseRecord(text, this.id);
+  }
+
+  /** Adds a line of the service's own to the log. */
+  log(line: string): void {
+    const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
+    const file = openOwnFile(this.logFile, flags);
+    try {
+      writeFileSync(file, `${servicePrefix}${oneLine(line)}\n`);
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  /** Whether a line of the service's own stands at the end of the log: an earlier server may have come that far. */
+  hasLogged(line: string): boolean {
+    const file = openOwnFile(this.logFile, constants.O_RDONLY);
+    try {
+      const { size } = fstatSync(file);
+      const tail = Buffer.alloc(Math.min(size, tailBytes));
+      readSync(file, tail, 0, tail.length, size - tail.length);
+      return `\n${tail}`.includes(`\n${servicePrefix}${oneLine(line)}\n`);
+    } finally {
+      closeSync(file);
+    }
+  }
+}

@@ -1,0 +1,143 @@
+import { execFileSync } from 'node:child_process';
+import {
+  closeSync,
+  constants,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { DirectOutput } from '../../../src/cli/serve/direct-output.js';
+import { ServerLog } from '../../../src/cli/serve/server-log.js';
+import { until } from '../../support/until.js';
+
+const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
+
+function scratch(): string {
+  const directory = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  return directory;
+}
+
+function open(file: string, flags: number | string): number {
+  const descriptor = openSync(file, flags, 0o600);
+  onTestFinished(() => closeSync(descriptor));
+  return descriptor;
+}
+
+/** A pipe with a name: an end for writing that waits, as a process is given one, and what reads all there is. */
+function pipe() {
+  const file = path.join(scratch(), 'pipe');
+  execFileSync('mkfifo', [file]);
+  const reader = open(file, O_RDONLY | O_NONBLOCK);
+  const writer = open(file, O_WRONLY);
+  return { file, writer, read: () => drain(reader) };
+}
+
+function drain(descriptor: number): string {
+  const buffer = Buffer.alloc(1 << 20);
+  let text = '';
+  try {
+    for (;;) {
+      const length = readSync(descriptor, buffer);
+      if (length === 0) return text;
+      text += buffer.toString('latin1', 0, length);
+    }
+  } catch {
+    return text;
+  }
+}
+
+/** Fills a pipe to its last byte. */
+function fill(file: string): void {
+  const writer = openSync(file, O_RDWR | O_NONBLOCK);
+  try {
+    for (;;) writeSync(writer, 'x');
+  } catch {
+    closeSync(writer);
+  }
+}
+
+describe('output that neither waits nor fails', () => {
+  test('reaches a file and a pipe', () => {
+    const file = path.join(scratch(), 'log');
+    const output = new DirectOutput(open(file, 'a'));
+    expect([output.write('one\n'), output.write('two\n')]).toEqual([true, true]);
+    expect(readFileSync(file, 'utf8')).toBe('one\ntwo\n');
+    const { writer, read } = pipe();
+    expect(new DirectOutput(writer).write('three\n')).toBe(true);
+    expect(read()).toBe('three\n');
+  });
+
+  test('is refused by a full disk, again and again', () => {
+    const output = new DirectOutput(open('/dev/full', 'w'));
+    expect([output.write('one\n'), output.write('two\n')]).toEqual([false, false]);
+  });
+
+  test('does not wait for a pipe that nobody reads, and goes on when somebody does', () => {
+    const { file, writer, read } = pipe();
+    fill(file);
+    const output = new DirectOutput(writer);
+    expect(output.write('lost\n')).toBe(false);
+    expect(read()).toMatch(/^x+$/);
+    expect(output.write('here\n')).toBe(true);
+    expect(read()).toBe('here\n');
+  });
+
+  test('begins a line after one that was cut', () => {
+    const { writer, read } = pipe();
+    const output = new DirectOutput(writer);
+    expect(output.write(`${'y'.repeat(1 << 20)}\n`)).toBe(false);
+    expect(read()).toMatch(/^y+$/);
+    expect(output.write('whole\n')).toBe(true);
+    expect(read()).toBe('\nwhole\n');
+  });
+
+  test('is lost without a reader, and found by the next one', () => {
+    const file = path.join(scratch(), 'pipe');
+    execFileSync('mkfifo', [file]);
+    const first = openSync(file, O_RDONLY | O_NONBLOCK);
+    const output = new DirectOutput(open(file, O_WRONLY));
+    closeSync(first);
+    expect([output.write('nobody\n'), output.write('nobody\n')]).toEqual([false, false]);
+    const second = open(file, O_RDONLY | O_NONBLOCK);
+    expect(output.write('somebody\n')).toBe(true);
+    expect(drain(second)).toBe('somebody\n');
+  });
+});
+
+describe("the server's log", () => {
+  test('says how many lines were lost, as soon as it can', async () => {
+    const { file, writer, read } = pipe();
+    const log = new ServerLog(writer);
+    fill(file);
+    for (const line of ['one', 'two', 'three']) log.say(line);
+    expect(read()).toMatch(/^x+$/);
+    // Also where there is nothing else to say.
+    expect(await until('it says so', read)).toBe('(3 lines could not be written here)\n');
+    log.say('four');
+    expect(read()).toBe('four\n');
+    fill(file);
+    log.say('five');
+    read();
+    log.say('six');
+    expect(read()).toBe('(1 line could not be written here)\nsix\n');
+  });
+
+  test('shows text from outside on lines of its own, none of which looks like another', () => {
+    const { writer, read } = pipe();
+    const log = new ServerLog(writer);
+    log.say('name: a\n2026-01-01T00:00:00.000Z forged\x1b]0;title\x07');
+    expect(read()).toBe('name: a\\x0a2026-01-01T00:00:00.000Z forged\\x1b]0;title\\x07\n');
+    log.report('GET /\u2028x failed', new Error('b\n2026-01-01T00:00:00.000Z forged\rtoo'));
+    const [head, second, third] = read().split('\n');
+    expect(head).toMatch(/^\d{4}-\S+Z GET \/\\u2028x failed: Error: b$/);
+    expect(second).toBe('    2026-01-01T00:00:00.000Z forged\\x0dtoo');
+    expect(third).toMatch(/^ {8}at /);
+  });
+});

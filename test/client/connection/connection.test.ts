@@ -1,0 +1,173 @@
+import { once } from 'node:events';
+import net from 'node:net';
+import { describe, expect, test } from 'vitest';
+import { app, health, kill, vram } from '../../../src/client/connection/api.js';
+import { ClientError, TransportError } from '../../../src/client/errors.js';
+import { connectTo } from '../support/connect.js';
+import { json, ScriptedServer } from '../support/scripted-server.js';
+
+const failure = (promise: Promise<unknown>): Promise<ClientError> =>
+  promise.then(
+    () => {
+      throw new Error('it succeeded');
+    },
+    (error: unknown) => {
+      expect(error).toBeInstanceOf(ClientError);
+      return error as ClientError;
+    },
+  );
+
+/** A port that takes connections and never says a word. */
+class SilentPort implements AsyncDisposable {
+  readonly socket: Promise<net.Socket>;
+
+  private constructor(private readonly server: net.Server) {
+    this.socket = once(server, 'connection').then(([socket]) => {
+      socket.on('error', () => {}).resume();
+      return socket;
+    });
+  }
+
+  static async start(): Promise<SilentPort> {
+    const server = net.createServer();
+    const port = new SilentPort(server);
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    return port;
+  }
+
+  get port(): number {
+    return (this.server.address() as net.AddressInfo).port;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    (await this.socket).destroy();
+    this.server.close();
+  }
+}
+
+describe('a connection', () => {
+  test('keeps the path prefix of the address, and encodes identifiers whole', async () => {
+    await using server = await ScriptedServer.start((_, response) =>
+      json(response, 200, { app: 'x', display_name: 'X' }),
+    );
+    await using connection = connectTo(`${server.url}/lab/service/`);
+    await app(connection, 'VBoussot/ImpactSynth:MR');
+    expect(server.received[0]?.url).toBe('/lab/service/repo_apps/VBoussot%2FImpactSynth%3AMR');
+    expect(connection.server).toBe(`${server.url}/lab/service`);
+  });
+
+  test('brings the token, and only where there is one', async () => {
+    await using server = await ScriptedServer.start((_, response) => json(response, 200, { status: 'ok' }));
+    await using open = connectTo(server.url);
+    await using closed = connectTo(server.url, { token: 'secret' });
+    await health(open, 2);
+    await health(closed, 2);
+    expect(server.received.map(({ headers }) => headers.authorization)).toEqual([undefined, 'Bearer secret']);
+  });
+
+  test('asks for the memory of several GPUs by repeating the parameter', async () => {
+    await using server = await ScriptedServer.start((_, response) =>
+      json(response, 200, { used_gb: 1, total_gb: 2 }),
+    );
+    await using connection = connectTo(server.url);
+    await vram(connection, [0, 2]);
+    expect(server.received[0]?.url).toBe('/vram?devices=0&devices=2');
+  });
+
+  test.each([
+    [400, 2],
+    [401, 4],
+    [403, 4],
+    [404, 2],
+    [410, 2],
+    [413, 2],
+    [422, 2],
+    [429, 6],
+    [500, 1],
+    [502, 5],
+    [503, 6],
+    [507, 6],
+  ])('a refusal with %i ends with exit code %i, in the words of the server', async (status, exitCode) => {
+    await using server = await ScriptedServer.start((_, response) =>
+      json(response, status, { detail: 'So it is.' }, { 'retry-after': '7' }),
+    );
+    await using connection = connectTo(server.url);
+    const error = await failure(health(connection, 2));
+    expect(error).toMatchObject({ message: 'So it is.', exitCode, status, retryAfter: 7 });
+  });
+
+  test('reads the errors of a server that lists them, and survives a page of a proxy', async () => {
+    const bodies = [JSON.stringify({ detail: [{ loc: ['body', 'tta'], msg: 'not an integer' }] }), '<html>'];
+    await using server = await ScriptedServer.start((_, response) => {
+      response.writeHead(422).end(bodies.shift());
+    });
+    await using connection = connectTo(server.url);
+    expect((await failure(health(connection, 2))).message).toBe('tta: not an integer');
+    expect((await failure(health(connection, 2))).message).toMatch(/HTTP 422/);
+  });
+
+  test('says where a server moved instead of taking the token there', async () => {
+    await using server = await ScriptedServer.start((_, response) => {
+      response.writeHead(308, { location: 'https://elsewhere.example/' }).end();
+    });
+    await using connection = connectTo(server.url, { token: 'secret' });
+    expect((await failure(health(connection, 2))).message).toContain('https://elsewhere.example/');
+    expect(server.received).toHaveLength(1);
+  });
+
+  test('where nobody listens, it was not reached', async () => {
+    const server = await ScriptedServer.start(() => {});
+    await server[Symbol.asyncDispose]();
+    await using connection = connectTo(server.url);
+    expect(await failure(health(connection, 2))).toMatchObject({ exitCode: 5, fault: 'unreached' });
+  });
+
+  test('silence ends with the time-out, of the call and of the connection', async () => {
+    await using server = await ScriptedServer.start(() => {});
+    await using connection = connectTo(server.url, { readTimeout: 0.2 });
+    expect(await failure(health(connection, 0.1))).toMatchObject({ exitCode: 3, fault: 'timeout' });
+    expect(await failure(vram(connection, [0]))).toMatchObject({ exitCode: 3, fault: 'timeout' });
+  });
+
+  test('a connection that is cut is a broken one', async () => {
+    await using server = await ScriptedServer.start((_, __, raw) => void raw.socket.destroy());
+    await using connection = connectTo(server.url);
+    const error = await failure(health(connection, 2));
+    expect(error).toBeInstanceOf(TransportError);
+    expect(error).toMatchObject({ exitCode: 5, fault: 'broken' });
+  });
+
+  test('an interruption ends every request with its own reason, but not a kill', async () => {
+    await using server = await ScriptedServer.start((request, response) => {
+      if (request.method === 'POST') json(response, 200, { status: 'killed' });
+    });
+    const controller = new AbortController();
+    await using connection = connectTo(server.url, { signal: controller.signal });
+    const pending = failure(health(connection, 2));
+    controller.abort(new ClientError('stop', 130));
+    expect((await pending).message).toBe('stop');
+    expect(await kill(connection, 'ab', 2)).toEqual({ job_id: 'ab', status: 'killed', message: '' });
+  });
+
+  test.each([['gpu-box:8000'], ['ftp://host'], ['nonsense'], ['http://user:secret@host']])(
+    'the address %s is refused without showing a password',
+    (address) => {
+      expect(() => connectTo(address)).toThrow(expect.objectContaining({ exitCode: 2 }));
+      expect(() => connectTo(address)).not.toThrow(/secret/);
+    },
+  );
+});
+
+test.each(['http', 'https'])(
+  'a %s port that says nothing is given up in time, and keeps no process',
+  async (scheme) => {
+    await using silent = await SilentPort.start();
+    const connection = connectTo(`${scheme}://127.0.0.1:${silent.port}`, { connectTimeout: 60 });
+    const begun = performance.now();
+    expect(await failure(health(connection, 0.5))).toMatchObject({ exitCode: 3 });
+    const closed = once(await silent.socket, 'close');
+    await connection.close();
+    await closed;
+    expect(performance.now() - begun).toBeLessThan(4000);
+  },
+);

@@ -1,0 +1,74 @@
+import { execFileSync } from 'node:child_process';
+import { open, rm, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { readProfile, writeProfile } from '../../../src/client/connection/profiles.js';
+import { UsageError } from '../../../src/client/errors.js';
+import { temporary } from '../support/temporary.js';
+
+const lab = { server: 'https://gpu.example.org', token: 'secret', app: 'tissue' };
+
+describe('profiles', () => {
+  test('come back as they were written, each under its name', async () => {
+    await using directory = await temporary();
+    writeProfile(directory.path, 'default', { server: 'http://127.0.0.1:8000' });
+    writeProfile(directory.path, 'lab', lab);
+    expect(readProfile(directory.path, 'lab')).toEqual(lab);
+    expect(readProfile(directory.path, null)).toEqual({ server: 'http://127.0.0.1:8000' });
+  });
+
+  test('that are no regular file, or a very long one, are refused at once', async () => {
+    await using directory = await temporary();
+    const file = path.join(directory.path, 'profiles.json');
+    execFileSync('mkfifo', [file]);
+    // A writer: nobody who forgets that it is a FIFO may be held up by this test.
+    await using _writer = await open(file, 'r+');
+    expect(() => readProfile(directory.path, null)).toThrow(/it is not a regular file; mend or remove it/);
+    await rm(file);
+    await writeFile(file, ' '.repeat(64 * 1024 + 1));
+    expect(() => readProfile(directory.path, null)).toThrow(/it is longer than 64 KiB/);
+  });
+
+  test('are for their owner alone', async () => {
+    await using directory = await temporary();
+    const configuration = path.join(directory.path, 'remote-app');
+    const file = writeProfile(configuration, 'lab', lab);
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    expect((await stat(configuration)).mode & 0o777).toBe(0o700);
+  });
+
+  test('are not needed, but a name that nobody wrote is an error that lists the others', async () => {
+    await using directory = await temporary();
+    expect(readProfile(directory.path, null)).toBeNull();
+    writeProfile(directory.path, 'lab', lab);
+    expect(() => readProfile(directory.path, 'home')).toThrow(/'home' \(there are: lab\)/);
+    expect(() => readProfile(directory.path, 'constructor')).toThrow(/No profile/);
+  });
+
+  test.each([['{'], ['[]'], ['null'], ['{"profiles": {"default": {"server": 8}}}']])(
+    'a damaged file, %s, is said to be one',
+    async (text) => {
+      await using directory = await temporary();
+      await writeFile(path.join(directory.path, 'profiles.json'), text);
+      expect(() => readProfile(directory.path, null)).toThrow(UsageError);
+    },
+  );
+
+  test('a damaged file is told without what it holds', async () => {
+    await using directory = await temporary();
+    const file = path.join(directory.path, 'profiles.json');
+    await writeFile(file, '{"profiles": {"lab": {"server": "http://x", "token": "secret" "app"}}}');
+    expect(() => readProfile(directory.path, null)).toThrow(/it is not JSON/);
+    expect(() => readProfile(directory.path, null)).not.toThrow(/secret/);
+    await writeFile(file, '{"profiles": {"lab": {"server": "http://x", "token": 7}, "a\\nb": {}}}');
+    expect(() => readProfile(directory.path, 'lab')).toThrow(/The profile 'lab' in .* is damaged/);
+    expect(() => readProfile(directory.path, 'no')).toThrow(/there are: lab, a\\x0ab/);
+  });
+
+  test('that cannot be written say so', async () => {
+    await using directory = await temporary();
+    const file = path.join(directory.path, 'file');
+    await writeFile(file, '');
+    expect(() => writeProfile(path.join(file, 'remote-app'), 'lab', lab)).toThrow(/Cannot|cannot/);
+  });
+});

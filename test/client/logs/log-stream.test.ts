@@ -1,0 +1,159 @@
+import type { ServerResponse } from 'node:http';
+import { describe, expect, test } from 'vitest';
+import { followLog } from '../../../src/client/logs/log-stream.js';
+import { connectTo } from '../support/connect.js';
+import { type Handler, json, ScriptedServer } from '../support/scripted-server.js';
+
+/**
+ * What one opening of the stream does: the lines up to which it sends, behind those that the reader has, then a text,
+ * and how it ends.
+ */
+type Opening = { upTo?: number; send?: string | Buffer[]; end?: 'cleanly' | 'cut' } | { refuse: number };
+
+const lines = (from: number, to: number): string =>
+  Array.from(
+    { length: to - from + 1 },
+    (_, index) => `id: ${from + index}\ndata: line ${from + index}\n\n`,
+  ).join('');
+
+async function play(response: ServerResponse, since: number, opening: Opening): Promise<void> {
+  if ('refuse' in opening) {
+    json(response, opening.refuse, { detail: 'no' });
+    return;
+  }
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  const { upTo = 0, send = '' } = opening;
+  const text = Array.isArray(send) ? send : [send];
+  for (const piece of [lines(since + 1, upTo), ...text]) {
+    await new Promise((resolve) => response.write(piece, resolve));
+  }
+  if (opening.end === 'cut') response.destroy();
+  else response.end();
+}
+
+/** Follows the log of a server that behaves like this, opening by opening; `state` is what it says of the job. */
+async function follow(
+  openings: Opening[],
+  options: { since?: number; state?: string; persistent?: boolean; patience?: number } = {},
+) {
+  const remaining = [...openings];
+  const handler: Handler = async (request, response) => {
+    if (!request.url.includes('/logs'))
+      json(response, 200, { status: options.state ?? 'running', error: 'sad' });
+    else await play(response, Number(request.url.split('=')[1]), remaining.shift() ?? { refuse: 404 });
+  };
+  await using server = await ScriptedServer.start(handler);
+  await using connection = connectTo(server.url);
+  const events: string[] = [];
+  let failure: unknown = null;
+  try {
+    const { since, persistent, patience = 30 } = options;
+    for await (const event of followLog(connection, 'ab', { since, persistent, patience })) {
+      events.push(
+        event.kind === 'line' ? event.line : event.kind === 'error' ? `error ${event.message}` : 'done',
+      );
+    }
+  } catch (error) {
+    failure = error;
+  }
+  const asked = server.to('/jobs/ab/logs').map(({ url }) => url.split('?')[1]);
+  return { events, failure, asked };
+}
+
+describe('following a log', () => {
+  test('gives its lines in order, then its end', async () => {
+    const { events, asked } = await follow([{ send: `${lines(1, 3)}data: __DONE__\n\n` }]);
+    expect(events).toEqual(['line 1', 'line 2', 'line 3', 'done']);
+    expect(asked).toEqual(['since=0']);
+  });
+
+  test('tells why the job failed', async () => {
+    const { events } = await follow([{ send: 'data: __ERROR__ Subprocess failed (exit code 3)\n\n' }]);
+    expect(events).toEqual(['error Subprocess failed (exit code 3)']);
+  });
+
+  test('goes on behind the last line after a cut, losing none and repeating none', async () => {
+    const { events, asked } = await follow([
+      { upTo: 2, send: 'id: 3\ndata: li', end: 'cut' },
+      { upTo: 4, end: 'cleanly' },
+      { refuse: 429 },
+      { refuse: 503 },
+      { upTo: 5, send: 'data: __DONE__\n\n' },
+    ]);
+    expect(events).toEqual(['line 1', 'line 2', 'line 3', 'line 4', 'line 5', 'done']);
+    expect(asked.slice(2)).toEqual(['since=4', 'since=4', 'since=4']);
+  });
+
+  test('drops what a server repeats in spite of being asked not to', async () => {
+    const { events } = await follow([
+      { send: lines(1, 3), end: 'cleanly' },
+      { send: `${lines(1, 4)}data: __DONE__\n\n` },
+    ]);
+    expect(events).toEqual(['line 1', 'line 2', 'line 3', 'line 4', 'done']);
+  });
+
+  test('starts where it is told to', async () => {
+    const { asked } = await follow([{ send: 'data: __DONE__\n\n' }], { since: 17 });
+    expect(asked).toEqual(['since=17']);
+  });
+
+  test('puts characters together that arrive in two pieces, and passes keep-alives over', async () => {
+    const text = Buffer.from(': keepalive\n\nid: 1\ndata: Schädel\n\ndata: __DONE__\n\n');
+    const cut = text.indexOf('ä') + 1;
+    const { events } = await follow([{ send: [text.subarray(0, cut), text.subarray(cut)] }]);
+    expect(events).toEqual(['Schädel', 'done']);
+  });
+
+  test('takes the end from the state of the job where a server without line numbers just stops', async () => {
+    const openings: Opening[] = [{ send: 'data: one\n\n' }];
+    expect((await follow(openings, { state: 'done' })).events).toEqual(['one', 'done']);
+    expect((await follow(openings, { state: 'error' })).events).toEqual(['one', 'error sad']);
+  });
+
+  test('of a job that is not there fails at once', async () => {
+    const { failure, asked } = await follow([{ refuse: 404 }]);
+    expect(failure).toMatchObject({ exitCode: 2 });
+    expect(asked).toHaveLength(1);
+  });
+
+  test('that somebody else follows fails at once, unless the job is our own', async () => {
+    const openings: Opening[] = [{ refuse: 429 }, { send: 'data: __DONE__\n\n' }];
+    expect((await follow(openings)).failure).toMatchObject({ exitCode: 6 });
+    expect((await follow(openings, { persistent: true })).events).toEqual(['done']);
+  });
+
+  test('loses no line of a server that numbers them wrongly', async () => {
+    const send = 'id: 900000000000000\ndata: a\n\nid: 2\ndata: b\n\nid: -1\ndata: c\n\ndata: __DONE__\n\n';
+    expect((await follow([{ send }])).events).toEqual(['a', 'b', 'c', 'done']);
+  });
+
+  test.each([
+    ['cut', 'nothing but a comment', ': keepalive\n\n'],
+    ['cut', 'the same line', 'id: 1\ndata: a\n\n'],
+    ['cut', 'a line without a number', 'data: a\n\n'],
+    ['cleanly', 'the same line', 'id: 1\ndata: a\n\n'],
+    ['cleanly', 'a line twice', 'id: 1\ndata: a\n\nid: 1\ndata: a\n\n'],
+  ] as const)('has patience, and an end of it, with streams that end %s behind %s', async (end, _, send) => {
+    const openings: Opening[] = Array.from({ length: 1000 }, () => ({ send, end }));
+    const { failure, asked } = await follow(openings, { patience: 1 });
+    expect(failure).toMatchObject({ exitCode: 5 });
+    expect(asked.length).toBeLessThan(20);
+  });
+
+  test('that is a page, or no job, is told as what it is', async () => {
+    const page: Handler = (_, response) =>
+      void response.writeHead(200, { 'content-type': 'text/html' }).end('<html>');
+    for (const handler of [page, ((_, response) => void response.end('{}')) as Handler]) {
+      await using server = await ScriptedServer.start(handler);
+      await using connection = connectTo(server.url);
+      const read = followLog(connection, 'ab', { patience: 5 }).next();
+      await expect(read).rejects.toMatchObject({ name: 'AnswerError', exitCode: 1 });
+    }
+  });
+
+  test('gives up where the job is gone after a drop', async () => {
+    const { events, failure } = await follow([{ send: lines(1, 1), end: 'cleanly' }, { refuse: 410 }]);
+    expect(events).toEqual(['line 1']);
+    expect(failure).toMatchObject({ status: 410 });
+  });
+});

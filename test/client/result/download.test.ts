@@ -1,0 +1,206 @@
+import { randomBytes } from 'node:crypto';
+import { type FileHandle, open, readFile } from 'node:fs/promises';
+import { constants } from 'node:os';
+import path from 'node:path';
+import { PassThrough } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { describe, expect, test } from 'vitest';
+import { download, fileSink, type Sink, streamSink } from '../../../src/client/result/download.js';
+import { connectTo } from '../support/connect.js';
+import { type Handler, ScriptedServer } from '../support/scripted-server.js';
+import { temporary } from '../support/temporary.js';
+
+const content = randomBytes(300_000);
+const other = randomBytes(200_000);
+
+/** Resolves when the download under test has written its first piece. */
+let begun: Promise<void>;
+let begin = () => {};
+
+function renewBegun(): void {
+  begun = new Promise((resolve) => {
+    begin = resolve;
+  });
+}
+
+/** A sink that says when it was first written to. */
+function watched(sink: Sink): Sink {
+  const write = async (chunk: Buffer) => {
+    const taken = await sink.write(chunk);
+    begin();
+    return taken;
+  };
+  return { seek: (offset) => sink.seek(offset), write };
+}
+
+/** Sends the first `until` of `bytes`, and cuts the connection once some of them have been written down. */
+function cutAt(bytes: Buffer, until: number, etag: string | null): Handler {
+  return async (_, response) => {
+    response.writeHead(200, { 'content-length': bytes.length, ...(etag ? { etag } : {}) });
+    response.write(bytes.subarray(0, until));
+    await begun;
+    response.destroy();
+  };
+}
+
+const whole =
+  (bytes: Buffer, etag: string): Handler =>
+  (_, response) =>
+    void response.writeHead(200, { 'content-length': bytes.length, etag }).end(bytes);
+
+const rest =
+  (bytes: Buffer, etag: string, shift = 0): Handler =>
+  ({ headers }, response) => {
+    const from = Number(/bytes=(\d+)-/.exec(headers.range ?? '')?.[1]) + shift;
+    response.writeHead(206, {
+      'content-length': bytes.length - from,
+      'content-range': `bytes ${from}-${bytes.length - 1}/${bytes.length}`,
+      etag,
+    });
+    response.end(bytes.subarray(from));
+  };
+
+/** Downloads from a server that answers like this, request by request. */
+async function fetchAll(...handlers: Handler[]) {
+  const remaining = [...handlers];
+  renewBegun();
+  await using directory = await temporary();
+  await using server = await ScriptedServer.start(async (...request) => {
+    await (remaining.shift() ?? ((_, response) => void response.writeHead(404).end()))(...request);
+  });
+  await using connection = connectTo(server.url);
+  const target = path.join(directory.path, 'file');
+  const file = await open(target, 'wx');
+  try {
+    const bytes = await download(
+      connection,
+      (headers) => connection.send('/', { headers }),
+      watched(fileSink(file, target, 'run it again')),
+    );
+    const ranges = server.received.map(({ headers }) => headers.range);
+    return {
+      bytes,
+      ranges,
+      saved: await readFile(target),
+      ifRange: server.received.map((r) => r.headers['if-range']),
+    };
+  } finally {
+    await file.close();
+  }
+}
+
+describe('a download', () => {
+  test('arrives byte for byte', async () => {
+    const { bytes, saved } = await fetchAll(whole(content, '"a"'));
+    expect(bytes).toBe(content.length);
+    expect(saved.equals(content)).toBe(true);
+  });
+
+  test('that breaks goes on where it stopped, as long as it is the same file', async () => {
+    const { saved, ranges, ifRange } = await fetchAll(cutAt(content, 100_000, '"a"'), rest(content, '"a"'));
+    expect(saved.equals(content)).toBe(true);
+    expect(ranges[1]).toMatch(/^bytes=[1-9]\d*-$/);
+    expect(ifRange).toEqual([undefined, '"a"']);
+  });
+
+  test('starts over where the file changed meanwhile', async () => {
+    const { saved } = await fetchAll(cutAt(content, 100_000, '"a"'), whole(other, '"b"'));
+    expect(saved.equals(other)).toBe(true);
+  });
+
+  test('trusts no part of another file, or of another place', async () => {
+    const changed = await fetchAll(cutAt(content, 100_000, '"a"'), rest(other, '"b"'), whole(other, '"b"'));
+    expect(changed.saved.equals(other)).toBe(true);
+    const shifted = await fetchAll(
+      cutAt(content, 100_000, '"a"'),
+      rest(content, '"a"', 5),
+      whole(content, '"a"'),
+    );
+    expect(shifted.saved.equals(content)).toBe(true);
+  });
+
+  test('starts over where the server cannot say whether it is the same file', async () => {
+    const { saved, ranges } = await fetchAll(cutAt(content, 100_000, null), whole(content, '"a"'));
+    expect(saved.equals(content)).toBe(true);
+    expect(ranges).toEqual([undefined, undefined]);
+    const weak = await fetchAll(cutAt(content, 100_000, 'W/"a"'), whole(content, '"a"'));
+    expect(weak.ranges).toEqual([undefined, undefined]);
+  });
+
+  test('starts over where its range is refused', async () => {
+    const refuse: Handler = (_, response) => void response.writeHead(416).end();
+    const { saved } = await fetchAll(cutAt(content, 100_000, '"a"'), refuse, whole(other, '"b"'));
+    expect(saved.equals(other)).toBe(true);
+  });
+
+  test('into a pipe goes on too, but cannot start over', async () => {
+    const answers = [
+      [cutAt(content, 100_000, '"a"'), rest(content, '"a"')],
+      [cutAt(content, 100_000, '"a"'), whole(other, '"b"')],
+    ];
+    const ends: unknown[] = [];
+    for (const remaining of answers) {
+      renewBegun();
+      await using server = await ScriptedServer.start((...request) => remaining.shift()?.(...request));
+      await using connection = connectTo(server.url);
+      const pipe = new PassThrough();
+      const read = buffer(pipe);
+      const done = download(
+        connection,
+        (headers) => connection.send('/', { headers }),
+        watched(streamSink(pipe)),
+      );
+      await done.then(
+        async () => {
+          pipe.end();
+          ends.push((await read).equals(content));
+        },
+        (error: Error) => ends.push(error.message),
+      );
+    }
+    expect(ends).toEqual([true, expect.stringMatching(/cannot go on/)]);
+  });
+
+  test('ends where starting over brings no byte more, however often it is begun', async () => {
+    const begun = { count: 0 };
+    await using server = await ScriptedServer.start((_, response) => {
+      begun.count += 1;
+      response.writeHead(200, { 'content-length': 1000 });
+      response.write('a', () => setImmediate(() => response.destroy()));
+    });
+    await using connection = connectTo(server.url);
+    const sink: Sink = { seek: async () => true, write: async () => true };
+    const end = download(connection, (headers) => connection.send('/', { headers }), sink);
+    await expect(end).rejects.toMatchObject({ fault: 'broken' });
+    expect(begun.count).toBeLessThan(10);
+  });
+
+  test.each([['"ä"'], ['"a" "b"'], [`"${'x'.repeat(300)}"`], ['a']])(
+    'sends no tag back that is none: %j',
+    async (etag) => {
+      const { ranges, saved } = await fetchAll(cutAt(content, 100_000, etag), whole(content, '"a"'));
+      expect(ranges).toEqual([undefined, undefined]);
+      expect(saved.equals(content)).toBe(true);
+    },
+  );
+
+  test.each([['ENOSPC'], ['EACCES'], ['EROFS'], ['EDQUOT'], ['EFBIG'], ['EIO']] as const)(
+    'ends at once with %s, and says what to do',
+    async (code) => {
+      await using server = await ScriptedServer.start(whole(content, '"a"'));
+      await using connection = connectTo(server.url);
+      const errno = -constants.errno[code];
+      const fault = Object.assign(new Error(`${code}: in other words`), { code, errno });
+      const file = { truncate: async () => {}, write: () => Promise.reject(fault) };
+      const sink = fileSink(file as unknown as FileHandle, '/x/result.zip', "run 'remote-app result ab'");
+      const end = download(connection, (headers) => connection.send('/', { headers }), sink);
+      await expect(end).rejects.toMatchObject({
+        exitCode: 1,
+        message: expect.stringMatching(
+          new RegExp(`^Cannot write '/x/result.zip': .*\\(${code}\\); .*, then run 'remote-app result ab'$`),
+        ),
+      });
+      expect(server.received).toHaveLength(1);
+    },
+  );
+});

@@ -1,0 +1,154 @@
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { saveResult } from '../../../src/client/result/result.js';
+import { ArchiveError } from '../../../src/extract/errors.js';
+import { connectTo, memoryReporter } from '../support/connect.js';
+import { zipOf } from '../support/fake-service.js';
+import { type Handler, json, ScriptedServer } from '../support/scripted-server.js';
+import { plant, temporary } from '../support/temporary.js';
+
+const zip = await zipOf({ 'Predictions/a.nii': 'mask' });
+const send =
+  (bytes: Buffer): Handler =>
+  (_, response) =>
+    void response.writeHead(200, { 'content-length': bytes.length, etag: '"a"' }).end(bytes);
+const unfinished: Handler = (_, response) => json(response, 202, { job_id: 'ab', status: 'running' });
+
+/** Fetches a result from a server that answers like this, request by request; the last answer repeats. */
+async function fetchResult(handlers: Handler[], wait = 30) {
+  let next = 0;
+  await using directory = await temporary();
+  await using server = await ScriptedServer.start((...request) =>
+    handlers[Math.min(next++, handlers.length - 1)]?.(...request),
+  );
+  await using connection = connectTo(server.url);
+  const output = path.join(directory.path, 'Output');
+  const reporter = memoryReporter();
+  const result = await saveResult(connection, 'ab', output, { wait, reporter }).catch(
+    (error: unknown) => error,
+  );
+  const names = (await readdir(output, { recursive: true })).sort();
+  const mask = await readFile(path.join(output, 'Predictions', 'a.nii'), 'utf8').catch(() => null);
+  return { result, names, mask, output, notes: reporter.notes, requests: server.received.length };
+}
+
+describe('a result', () => {
+  test('is waited for, saved and extracted', async () => {
+    const { result, names, mask, output, requests } = await fetchResult([unfinished, unfinished, send(zip)]);
+    expect(requests).toBe(3);
+    expect(mask).toBe('mask');
+    expect(names).toEqual(['Predictions', path.join('Predictions', 'a.nii'), 'result.zip']);
+    expect(result).toEqual({
+      archive: path.join(output, 'result.zip'),
+      output,
+      files: 1,
+      bytes: 4,
+      notes: [],
+    });
+  });
+
+  test('that holds names which cannot be had is extracted under others, and says so', async () => {
+    const bytes = await zipOf({ 'result.zip': 'of the app', 'aux.nii.gz': 'mask' });
+    const { result, names, notes } = await fetchResult([send(bytes)]);
+    expect(names).toEqual(['aux.nii.gz', 'result.zip', 'result_1.zip']);
+    const told = ["'result.zip' was extracted as 'result_1.zip': its own name cannot be used here"];
+    expect(result).toMatchObject({ files: 2, notes: told });
+    expect(notes).toEqual(told);
+  });
+
+  test('that does not come in time ends with exit code 3', async () => {
+    const { result, names } = await fetchResult([unfinished], 0.5);
+    expect(result).toMatchObject({ exitCode: 3 });
+    expect(names).toEqual([]);
+  });
+
+  test.each([
+    [500, 'error', 'Subprocess failed (exit code 2)'],
+    [422, 'error', 'The patch is larger than the volume'],
+    [409, 'killed', 'Killed by user'],
+  ])('of a job that ended otherwise, with %i, is its failure', async (status, state, error) => {
+    const { result } = await fetchResult([
+      (_, response) => json(response, status, { job_id: 'ab', status: state, error }),
+    ]);
+    expect(result).toMatchObject({ exitCode: 1, state, message: expect.stringContaining(error) });
+  });
+
+  test('of a job that is not there is a usage error', async () => {
+    const { result } = await fetchResult([
+      (_, response) => json(response, 404, { detail: 'Unknown job_id' }),
+    ]);
+    expect(result).toMatchObject({ exitCode: 2, message: 'Unknown job_id' });
+  });
+
+  test('that is no archive stays as it came, and nothing is extracted', async () => {
+    const { result, names, output } = await fetchResult([send(Buffer.from('PK\u0003\u0004 and no more'))]);
+    expect(result).toBeInstanceOf(ArchiveError);
+    expect((result as Error).message).toContain(path.join(output, 'result.zip'));
+    expect(names).toEqual(['result.zip']);
+  });
+
+  test.each([
+    ['a page', send(Buffer.from('<!DOCTYPE html><title>Log in'))],
+    ['0 bytes', send(Buffer.alloc(0))],
+    [
+      'a page that says so',
+      (_, response) => void response.writeHead(200, { 'content-type': 'text/html' }).end('PK\u0003\u0004'),
+    ],
+  ] satisfies [string, Handler][])('that is %s takes the place of nothing', async (_, handler) => {
+    const { result, names, requests } = await fetchResult([handler]);
+    expect(result).toMatchObject({
+      exitCode: 1,
+      message: expect.stringMatching(/^http:\S+ sent .*; is it a remote-app server\?$/),
+    });
+    expect([names, requests]).toEqual([[], 1]);
+  });
+
+  test('that is larger than the disk is refused before it is written', async () => {
+    const { result, names, requests } = await fetchResult([
+      (_, response) =>
+        void response.writeHead(200, { 'content-length': 2 ** 50, etag: '"a"' }).flushHeaders(),
+    ]);
+    expect(result).toMatchObject({
+      exitCode: 1,
+      message: expect.stringMatching(/1024\.0 TiB.*free.*result ab/),
+    });
+    expect([names, requests]).toEqual([[], 1]);
+  });
+
+  test.each([['1e9'], ['99999999999'], ['-1'], ['NaN'], ['soon']])(
+    'is waited for no longer than makes sense where a server asks for %s seconds',
+    async (seconds) => {
+      const later: Handler = (_, response) =>
+        json(response, 202, { status: 'running' }, { 'retry-after': seconds });
+      const { mask } = await fetchResult([later, send(zip)]);
+      expect(mask).toBe('mask');
+    },
+  );
+
+  test('that cannot be written says so at once', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { file: '' });
+    await using server = await ScriptedServer.start(send(zip));
+    await using connection = connectTo(server.url);
+    const output = path.join(directory.path, 'file', 'Output');
+    const failure = await saveResult(connection, 'ab', output, { wait: 5, reporter: memoryReporter() }).catch(
+      (error: unknown) => error,
+    );
+    expect(failure).toMatchObject({
+      exitCode: 1,
+      message: expect.stringMatching(/^Cannot write .*ENOTDIR.*result ab/),
+    });
+  });
+
+  test('leaves no half of an archive behind', async () => {
+    const cut: Handler = (_, response) => {
+      response.writeHead(200, { 'content-length': 1e6, etag: '"a"' });
+      response.write('half', () => response.destroy());
+    };
+    const gone: Handler = (_, response) => json(response, 410, { detail: 'Expired' });
+    const { result, names } = await fetchResult([cut, gone]);
+    expect(result).toMatchObject({ status: 410 });
+    expect(names).toEqual([]);
+  });
+});

@@ -1,0 +1,161 @@
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { UsageError } from '../../../src/client/errors.js';
+import { collectUnits } from '../../../src/client/submit/inputs.js';
+import { travels } from '../../../src/client/submit/volumes.js';
+import { dicom, plant, temporary } from '../support/temporary.js';
+
+/** Kinds and names relative to the root. */
+async function units(root: string, ...paths: string[]): Promise<string[]> {
+  const found = await collectUnits(paths.map((each) => path.join(root, each)));
+  return found.map((unit) => `${unit.kind} ${path.relative(root, unit.path).replaceAll(path.sep, '/')}`);
+}
+
+describe('the volumes that paths name', () => {
+  test('a file is one, and its size is known', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'a.nii': 'abc' });
+    const file = path.join(directory.path, 'a.nii');
+    expect(await collectUnits([file])).toEqual([{ kind: 'file', path: file, size: 3 }]);
+  });
+
+  test('a directory is walked in name order, without its hidden files', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, {
+      'b.nii': '',
+      'a/z.nii': '',
+      'a/.DS_Store': '',
+      '.git/config': '',
+      'c.nii': '',
+    });
+    expect(await units(directory.path, '')).toEqual(['file a/z.nii', 'file b.nii', 'file c.nii']);
+  });
+
+  test('a glob matches in name order', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { '2.nii': '', '1.nii': '', 'notes.txt': '' });
+    expect(await units(directory.path, '*.nii')).toEqual(['file 1.nii', 'file 2.nii']);
+  });
+
+  test('a name with the characters of a glob is taken as it is where it exists', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'scan[1].nii': '', 'scan1.nii': '' });
+    expect(await units(directory.path, 'scan[1].nii')).toEqual(['file scan[1].nii']);
+  });
+
+  test('a DICOM series is one, by name endings and by magic bytes', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, {
+      'study/ct/1.dcm': 'old files have no magic',
+      'study/ct/2.dcm': '',
+      'study/mr/IM0001': dicom,
+      'study/mr/IM0002': dicom,
+    });
+    expect(await units(directory.path, 'study')).toEqual(['series study/ct', 'series study/mr']);
+  });
+
+  test('a folder of volumes is no series because of one slice in it, and DICOMDIR is no slice', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, {
+      'mixed/1.dcm': dicom,
+      'mixed/a.nii.gz': '',
+      'disc/DICOMDIR': dicom,
+      'disc/s/1': dicom,
+    });
+    expect(await units(directory.path, 'mixed', 'disc')).toEqual([
+      'file mixed/1.dcm',
+      'file mixed/a.nii.gz',
+      'file disc/DICOMDIR',
+      'series disc/s',
+    ]);
+  });
+
+  test('a Zarr store is one, by its name and by its metadata', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, {
+      'a.ome.zarr/.zattrs': '{}',
+      'a.ome.zarr/0/0': '',
+      'b/.zgroup': '{}',
+      'b/0/0': '',
+    });
+    expect(await units(directory.path, '')).toEqual(['store a.ome.zarr', 'store b']);
+  });
+
+  test('what an earlier run wrote is passed over, unless it is named itself', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'ct.nii': '', 'Output/mask.nii': '', 'Output/result.zip': '' });
+    const output = path.join(directory.path, 'Output');
+    const names = async (target: string) =>
+      (await collectUnits([target], output)).map((unit) => path.basename(unit.path));
+    expect(await names(directory.path)).toEqual(['ct.nii']);
+    expect(await names(output)).toEqual(['mask.nii']);
+    expect(await names(path.join(output, 'result.zip'))).toEqual(['result.zip']);
+  });
+
+  test('links are followed, a circle is walked once, a broken link is passed over', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'real/a.nii': '', 'scans/b.nii': '' });
+    await symlink('../real/a.nii', path.join(directory.path, 'scans', 'a.nii'));
+    await symlink('..', path.join(directory.path, 'scans', 'up'));
+    await symlink('nowhere', path.join(directory.path, 'scans', 'broken'));
+    expect(await units(directory.path, 'scans')).toEqual([
+      'file scans/a.nii',
+      'file scans/b.nii',
+      'file scans/up/real/a.nii',
+    ]);
+  });
+
+  test.each([[''], ['*.nii'], ['study*']])(
+    'a name that is not UTF-8 is refused, not left out, where %j finds it',
+    async (given) => {
+      await using directory = await temporary();
+      await plant(directory.path, { 'study/ok.nii': '', 'ok.nii': '' });
+      for (const below of ['', 'study/']) {
+        const name = Buffer.from('\xe9tude.nii', 'latin1');
+        await writeFile(Buffer.concat([Buffer.from(`${directory.path}/${below}`), name]), '');
+      }
+      const found = units(directory.path, given);
+      await expect(found).rejects.toThrow(UsageError);
+      await expect(found).rejects.toThrow(/tude\.nii' has a name that is not UTF-8; rename it$/);
+    },
+  );
+
+  test('so is one of a directory that a glob goes through', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'a/ct.nii': '' });
+    const misnamed = Buffer.from(`${directory.path}/ren\xe9`, 'latin1');
+    await mkdir(misnamed);
+    await writeFile(Buffer.concat([misnamed, Buffer.from('/ct.nii')]), '');
+    await expect(units(directory.path, '*/ct.nii')).rejects.toThrow(
+      /ren\ufffd' has a name that is not UTF-8/,
+    );
+    expect(await units(directory.path, 'a/*.nii')).toEqual(['file a/ct.nii']);
+  });
+
+  test('a hidden file, or a link that leads nowhere, is passed over whatever its name', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'ok.nii': '' });
+    const at = (name: string) => Buffer.from(`${directory.path}/${name}`, 'latin1');
+    await writeFile(at('.\xe9'), '');
+    await symlink('nowhere', at('\xe9'));
+    expect(await units(directory.path, '')).toEqual(['file ok.nii']);
+  });
+
+  test.each([['missing.nii'], ['*.nii'], ['empty']])(
+    '%s names nothing to send, and that is said',
+    async (name) => {
+      await using directory = await temporary();
+      await plant(directory.path, { 'empty/': '' });
+      await expect(units(directory.path, name)).rejects.toThrow(UsageError);
+      await expect(units(directory.path, name)).rejects.toThrow(name);
+    },
+  );
+});
+
+test('hidden files travel inside a Zarr store only', () => {
+  expect(travels('case/ct.nii')).toBe(true);
+  expect(travels('case/.DS_Store')).toBe(false);
+  expect(travels('.git/config')).toBe(false);
+  expect(travels('case/ct.zarr/.zattrs')).toBe(true);
+});

@@ -1,0 +1,176 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
+import { truncate } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { describe, expect, test } from 'vitest';
+import { Connection } from '../../../src/client/connection/connection.js';
+import { type FilePart, Multipart } from '../../../src/client/submit/multipart.js';
+import { plant, temporary } from '../support/temporary.js';
+
+const part = (root: string, name: string, size: number): FilePart => ({
+  field: 'inputs',
+  filename: name,
+  path: path.join(root, name),
+  size,
+});
+
+const boundaryOf = (body: Multipart): string => body.contentType.split('boundary=')[1] ?? '';
+
+describe('a multipart body', () => {
+  test('is exactly these bytes', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'ct.nii': 'volume' });
+    const body = new Multipart({ tta: '4' }, [part(directory.path, 'ct.nii', 6)]);
+    const boundary = boundaryOf(body);
+    const expected = [
+      `--${boundary}`,
+      'Content-Disposition: form-data; name="tta"',
+      '',
+      '4',
+      `--${boundary}`,
+      'Content-Disposition: form-data; name="inputs"; filename="ct.nii"',
+      'Content-Type: application/octet-stream',
+      '',
+      'volume',
+      `--${boundary}--`,
+      '',
+    ].join('\r\n');
+    const bytes = await buffer(body.stream(() => {}));
+    expect(bytes.toString()).toBe(expected);
+    expect(body.length).toBe(bytes.length);
+  });
+
+  test('announces its length before a file is read, for files of every size', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { empty: '', large: Buffer.alloc(700_001, 7) });
+    const body = new Multipart({ ü: 'ß' }, [
+      part(directory.path, 'empty', 0),
+      part(directory.path, 'large', 700_001),
+    ]);
+    expect((await buffer(body.stream(() => {}))).length).toBe(body.length);
+  });
+
+  test('is read by another parser as what it was made of', async () => {
+    await using directory = await temporary();
+    const name = 'Schädel "1".nii';
+    await plant(directory.path, { [name]: 'x' });
+    const body = new Multipart({ options: '{"a":1}' }, [part(directory.path, name, 1)]);
+    const bytes = new Uint8Array(await buffer(body.stream(() => {})));
+    const form = await new Response(bytes, { headers: { 'content-type': body.contentType } }).formData();
+    expect(form.get('options')).toBe('{"a":1}');
+    expect((form.get('inputs') as File).name).toBe(name);
+  });
+
+  test('is sent whole through a socket that is slow to take it', async () => {
+    await using directory = await temporary();
+    const sizes = [0, 1, 700_001, 300_000, 524_288, 5_000_000, 3, 2_000_000];
+    const files = Object.fromEntries(sizes.map((size, index) => [`${index}`, randomBytes(size)]));
+    await plant(directory.path, files);
+    const parts = sizes.map((size, index) => part(directory.path, `${index}`, size));
+    const body = new Multipart({ a: '1' }, parts);
+    const server = createServer(async (request, response) => {
+      const pieces: Buffer[] = [];
+      for await (const piece of request) {
+        pieces.push(piece as Buffer);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      response.end(Buffer.concat(pieces));
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const connection = new Connection({
+      server: `http://127.0.0.1:${port}`,
+      connectTimeout: 5,
+      readTimeout: 20,
+    });
+    try {
+      const reply = await connection.send('/', {
+        method: 'POST',
+        headers: { 'content-length': String(body.length) },
+        body: body.stream(() => {}),
+      });
+      const echo = new Uint8Array(await reply.body.arrayBuffer());
+      const form = await new Response(echo, { headers: { 'content-type': body.contentType } }).formData();
+      const received = (form.getAll('inputs') as File[]).map(async (file) =>
+        Buffer.from(await file.arrayBuffer()),
+      );
+      const isWhole = (await Promise.all(received)).map((bytes, index) =>
+        bytes.equals(files[index] as Buffer),
+      );
+      expect(isWhole).toEqual(sizes.map(() => true));
+    } finally {
+      await connection.close();
+      server.close();
+    }
+  });
+
+  test('leaves no file open where it is given up', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { a: Buffer.alloc(5_000_000) });
+    const before = readdirSync('/proc/self/fd').length;
+    for await (const _ of new Multipart({ a: '1' }, [part(directory.path, 'a', 5_000_000)]).stream(
+      () => {},
+    )) {
+      if (readdirSync('/proc/self/fd').length > before) break;
+    }
+    expect(readdirSync('/proc/self/fd').length).toBe(before);
+  });
+
+  test('can be sent again, from the beginning', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { a: 'aaa' });
+    const body = new Multipart({}, [part(directory.path, 'a', 3)]);
+    const first = await buffer(body.stream(() => {}));
+    expect(await buffer(body.stream(() => {}))).toEqual(first);
+  });
+
+  test('tells how far it is', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { a: 'aaa' });
+    const body = new Multipart({}, [part(directory.path, 'a', 3)]);
+    const seen: number[] = [];
+    await buffer(body.stream((sent) => seen.push(sent)));
+    expect(seen.at(-1)).toBe(body.length);
+    expect(seen).toEqual([...seen].sort((a, b) => a - b));
+  });
+
+  test('breaks off where a file shrank after it was measured', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { a: 'aaa' });
+    const body = new Multipart({}, [part(directory.path, 'a', 3)]);
+    await truncate(path.join(directory.path, 'a'), 1);
+    await expect(buffer(body.stream(() => {}))).rejects.toThrow(/changed while it was sent/);
+    const large = new Multipart({}, [part(directory.path, 'a', 3_000_000)]);
+    await expect(buffer(large.stream(() => {}))).rejects.toThrow(/changed while it was sent/);
+  });
+
+  test('holds everything but its first piece back until it is ready', async () => {
+    const body = new Multipart({ a: '1', b: '2' }, []);
+    const gate = deferred();
+    const stream = body.stream(
+      () => {},
+      () => gate.promise,
+    );
+    const pieces: Buffer[] = [];
+    const all = (async () => {
+      for await (const piece of stream) pieces.push(piece as Buffer);
+    })();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(Buffer.concat(pieces).toString()).not.toContain('name="b"');
+    gate.resolve();
+    await all;
+    expect(Buffer.concat(pieces).length).toBe(body.length);
+  });
+});
+
+function deferred() {
+  let resolve = () => {};
+  const promise = new Promise<void>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve };
+}

@@ -1,0 +1,141 @@
+import { existsSync, symlinkSync } from 'node:fs';
+import { readdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { UsageError } from '../../../src/client/errors.js';
+import { stage } from '../../../src/client/submit/staging.js';
+import type { Submission } from '../../../src/client/submit/submission.js';
+import { operationOf } from '../../../src/contract/operations.js';
+import { extractArchive } from '../../../src/extract/extract.js';
+import { memoryReporter } from '../support/connect.js';
+import { dicom, plant, temporary } from '../support/temporary.js';
+
+const bounds = { maxBytes: 1e6, maxEntries: 100 };
+
+function submission(name: 'evaluate' | 'fine_tune', more: Partial<Submission>): Submission {
+  return {
+    operation: operationOf(name),
+    app: 'tissue',
+    fields: {},
+    options: {},
+    files: [],
+    archive: null,
+    ...more,
+  };
+}
+
+const fieldOf = (name: 'evaluate' | 'fine_tune', field: string) => {
+  const found = operationOf(name).fields.find((each) => each.name === field);
+  if (!found) throw new Error(`no field ${field}`);
+  return found;
+};
+
+describe('staging', () => {
+  test('counts the volumes of each group', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'a/1.nii': '', 'a/2.nii': '', 'b/1.nii': '', 'gt.nii': '' });
+    const at = (name: string) => path.join(directory.path, name);
+    const staged = await stage(
+      submission('evaluate', {
+        files: [
+          { field: fieldOf('evaluate', 'inputs'), groups: [[at('a')], [at('b')]] },
+          { field: fieldOf('evaluate', 'gt'), groups: [[at('gt.nii')]] },
+        ],
+      }),
+      memoryReporter(),
+      undefined,
+    );
+    expect(staged.fields).toEqual({ inputs_groups: '2,1', gt_groups: '1' });
+    expect(staged.parts.map(({ field, filename }) => `${field} ${filename}`)).toEqual([
+      'inputs 1.nii',
+      'inputs 2.nii',
+      'inputs 1.nii',
+      'gt gt.nii',
+    ]);
+    await staged.remove();
+  });
+
+  test('packs a series without, and a store with, its hidden files, and removes the archives', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, {
+      'in/ct/1.dcm': dicom,
+      'in/ct/.DS_Store': '',
+      'in/mr.zarr/.zattrs': '{}',
+      'in/mr.zarr/0/0': 'x',
+    });
+    const files = [{ field: fieldOf('evaluate', 'inputs'), groups: [[path.join(directory.path, 'in')]] }];
+    const staged = await stage(submission('evaluate', { files }), memoryReporter(), undefined);
+    expect(staged.fields).toEqual({ inputs_groups: '2' });
+    expect(staged.parts.map(({ filename }) => filename)).toEqual([
+      'ct.konfaidir.zip',
+      'mr.zarr.konfaidir.zip',
+    ]);
+    const contents: string[][] = [];
+    for (const [index, part] of staged.parts.entries()) {
+      const out = path.join(directory.path, `out${index}`);
+      await extractArchive(part.path, out, bounds);
+      contents.push((await readdir(out, { recursive: true })).sort());
+    }
+    expect(contents).toEqual([['1.dcm'], ['.zattrs', '0', path.join('0', '0')]]);
+    await staged.remove();
+    expect(staged.parts.some((part) => existsSync(part.path))).toBe(false);
+  });
+
+  test.each([['ct/1.dcm'], ['mr.zarr/0/0']])(
+    'refuses a name that is not UTF-8 beside %s, which would be sent under another',
+    async (name) => {
+      await using directory = await temporary();
+      await plant(directory.path, { [name]: dicom });
+      const [unit = ''] = name.split('/');
+      const parent = path.join(directory.path, path.dirname(name));
+      await writeFile(Buffer.from(`${parent}/\xe9`, 'latin1'), '');
+      const files = [{ field: fieldOf('evaluate', 'inputs'), groups: [[path.join(directory.path, unit)]] }];
+      const staged = stage(submission('evaluate', { files }), memoryReporter(), undefined);
+      await expect(staged).rejects.toThrow(UsageError);
+      await expect(staged).rejects.toThrow(`'${parent}/\ufffd' has a name that is not UTF-8; rename it`);
+    },
+  );
+
+  test('packs a data set, and sends a zip as it is', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'set/case/ct.nii': 'x', 'set/.cache': '', 'set.zip': 'zip' });
+    const field = fieldOf('fine_tune', 'dataset');
+    const at = (name: string) => ({ archive: { field, path: path.join(directory.path, name) } });
+    const packed = await stage(submission('fine_tune', at('set')), memoryReporter(), undefined);
+    expect(packed.parts[0]).toMatchObject({ field: 'dataset', filename: 'set.zip' });
+    await extractArchive(packed.parts[0]?.path ?? '', path.join(directory.path, 'out'), bounds);
+    expect(await readdir(path.join(directory.path, 'out'))).toEqual(['case']);
+    await packed.remove();
+    const sent = await stage(submission('fine_tune', at('set.zip')), memoryReporter(), undefined);
+    expect(sent.parts[0]).toMatchObject({ path: path.join(directory.path, 'set.zip'), size: 3 });
+    await sent.remove();
+    expect(existsSync(path.join(directory.path, 'set.zip'))).toBe(true);
+  });
+
+  test('refuses a data set that is neither, and one that is not there', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'set.tar': '' });
+    const field = fieldOf('fine_tune', 'dataset');
+    for (const name of ['set.tar', 'nothing']) {
+      const archive = { field, path: path.join(directory.path, name) };
+      await expect(stage(submission('fine_tune', { archive }), memoryReporter(), undefined)).rejects.toThrow(
+        name,
+      );
+    }
+  });
+
+  test('follows a link that is the directory itself, and tells of one that leads out of it', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'data/a.nii': 'a', outside: '' });
+    symlinkSync('data', path.join(directory.path, 'link'));
+    symlinkSync('../outside', path.join(directory.path, 'data', 'b.nii'));
+    const archive = { field: fieldOf('fine_tune', 'dataset'), path: path.join(directory.path, 'link') };
+    const reporter = memoryReporter();
+    const staged = await stage(submission('fine_tune', { archive }), reporter, undefined);
+    const copy = path.join(directory.path, 'copy');
+    await extractArchive(staged.parts[0]?.path ?? '', copy, bounds);
+    expect(await readdir(copy)).toEqual(['a.nii']);
+    expect(reporter.notes).toEqual([expect.stringContaining("'b.nii' is a link that leads to no file")]);
+    await staged.remove();
+  });
+});

@@ -1,0 +1,75 @@
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { Cli } from '../../commands/support/cli.js';
+import { apps, TestServer } from '../../support/server.js';
+
+const root = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
+afterAll(() => rmSync(root, { recursive: true }));
+const shelf = path.join(root, 'shelf');
+for (const name of ['one', 'two', 'more/deep'])
+  cpSync(apps.shell, path.join(shelf, name), { recursive: true });
+mkdirSync(path.join(shelf, 'empty'));
+writeFileSync(path.join(shelf, 'README'), 'no app');
+
+let lists = 0;
+
+/** A JSON file with this text. */
+function list(content: unknown): string {
+  lists += 1;
+  const file = path.join(root, `apps-${lists}.json`);
+  writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content));
+  return file;
+}
+
+async function idsOf(...sources: string[]): Promise<unknown> {
+  await using server = await TestServer.start({ apps: sources });
+  return (await server.api.json('/repo_apps_list')).apps;
+}
+
+describe('serve --apps', () => {
+  test('takes an app directory, which is called by its name, and a directory of them', async () => {
+    expect(await idsOf(apps.probe, shelf)).toEqual(['probe', 'one', 'two']);
+  });
+
+  test('takes a JSON file, whose strings are identifiers as they stand, and named entries', async () => {
+    const one = path.join(shelf, 'one');
+    const entries = [one, 'VBoussot/ImpactSynth:MR', { name: 'second', source: './shelf/two' }];
+    expect(await idsOf(list({ apps: entries }))).toEqual([one, 'VBoussot/ImpactSynth:MR', 'second']);
+  });
+
+  test('takes a repository id', async () => {
+    expect(await idsOf('owner/name', 'owner/name:variant')).toEqual(['owner/name', 'owner/name:variant']);
+  });
+
+  test('may be left out: serve says that nothing can be run', async () => {
+    await using server = await TestServer.start({ apps: [] });
+    expect(await server.api.json('/repo_apps_list')).toEqual({ apps: [] });
+    expect(server.stderr).toContain('--apps');
+  });
+
+  test.for([
+    ['two apps of one name', [apps.probe, apps.probe], /'probe'/],
+    [
+      'one name in a list and beside it',
+      [path.join(shelf, 'one'), list({ apps: [{ name: 'one', source: 'a/b' }] })],
+      /'one'/,
+    ],
+    ['a path that is not there', ['./nowhere'], /nowhere/],
+    ['what is no repository either', ['nowhere'], /nowhere/],
+    ['a directory without apps', [path.join(shelf, 'empty')], /app\.json/],
+    ['a file that is no JSON', [list('apps: []')], /JSON/],
+    ['a file of another shape', [list(['probe'])], /apps/],
+    ['an entry without a name', [list({ apps: [{ source: 'a/b' }] })], /apps/],
+    ['an empty entry', [list({ apps: [''] })], /apps/],
+    ['an entry that leads nowhere', [list({ apps: [{ name: 'x', source: '/nowhere/x' }] })], /nowhere/],
+  ] as [string, string[], RegExp][])('is refused at start: %s', async ([, sources, reason]) => {
+    await using cli = await Cli.create();
+    const flags = sources.flatMap((source) => ['--apps', source]);
+    const { code, stdout, stderr } = await cli.run(['serve', '--port', '0', '--data-dir', 'data', ...flags]);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toMatch(reason);
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+});

@@ -1,0 +1,219 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  rmdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { temporary } from '../../client/support/temporary.js';
+import { Cli } from '../../commands/support/cli.js';
+import { least, steps } from '../../support/form.js';
+import { TestServer } from '../../support/server.js';
+
+const bin = fileURLToPath(new URL('../../../bin/run.js', import.meta.url));
+
+/** What a start prints until it listens or has ended, and the process. */
+async function start(dataDirectory: string, launcher: readonly string[] = [], env: NodeJS.ProcessEnv = {}) {
+  const serve = [process.execPath, bin, 'serve', '--port', '0', '--auth', 'off', '--data-dir', dataDirectory];
+  const [program = '', ...args] = [...launcher, ...serve];
+  const child = spawn(program, args, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { PATH: process.env.PATH, HOME: path.dirname(dataDirectory), CUDA_VISIBLE_DEVICES: '', ...env },
+  });
+  let stderr = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr += chunk;
+  });
+  const listens = once(child.stdout, 'data').then(() => true);
+  const ends = once(child, 'close').then(() => false);
+  return { child, isUp: await Promise.race([listens, ends]), stderr: () => stderr };
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exit = once(child, 'exit');
+  child.kill('SIGTERM');
+  await exit;
+}
+
+describe('the lock of a data directory', () => {
+  test.for([
+    ['nothing', (file: string) => writeFileSync(file, '')],
+    ['what is no JSON', (file: string) => writeFileSync(file, Buffer.alloc(100_000, 0xff))],
+    ['another living process', (file: string) => writeFileSync(file, '{"pid":1,"startTime":0}')],
+    ['JSON of another shape', (file: string) => writeFileSync(file, '[null]')],
+    ['a directory', (file: string) => mkdirSync(path.join(file, 'inside'), { recursive: true })],
+    ['a link to nowhere', (file: string) => symlinkSync('/nowhere/at/all', file)],
+    ['a link to a file of somebody else', (file: string) => symlinkSync('../precious', file)],
+  ] as const)('is not what serve.lock holds: %s', async ([, plant]) => {
+    await using directory = await temporary();
+    const data = path.join(directory.path, 'data');
+    const precious = path.join(directory.path, 'precious');
+    mkdirSync(data);
+    writeFileSync(precious, 'as it was');
+    plant(path.join(data, 'serve.lock'));
+    const first = await start(data);
+    expect(first.stderr()).not.toContain('Error');
+    expect(first.isUp).toBe(true);
+    const second = await start(data);
+    expect([second.isUp, second.child.exitCode]).toEqual([false, 2]);
+    expect(second.stderr()).toMatch(/^Error: Another server.* uses the data directory .*--data-dir$/m);
+    await end(first.child);
+    expect(readFileSync(precious, 'utf8')).toBe('as it was');
+  });
+
+  test('says who has it', async () => {
+    await using server = await TestServer.start();
+    await using cli = await Cli.create();
+    const { stderr } = await cli.run(['serve', '--port', '0', '--data-dir', server.dataDirectory]);
+    expect(stderr).toMatch(
+      new RegExp(`\\(process ${server.pid} on \\S+, since \\d{4}-\\d\\d-\\d\\dT\\S+\\)`),
+    );
+  });
+
+  test('holds when serve.lock is removed', async () => {
+    await using server = await TestServer.start();
+    rmSync(path.join(server.dataDirectory, 'serve.lock'));
+    const second = await start(server.dataDirectory);
+    expect([second.isUp, second.child.exitCode]).toEqual([false, 2]);
+  });
+
+  test('is had by one of ten that start at once, each time', async () => {
+    await using directory = await temporary();
+    const data = path.join(directory.path, 'data');
+    for (let round = 0; round < 3; round += 1) {
+      const all = await Promise.all(Array.from({ length: 10 }, () => start(data)));
+      const up = all.filter(({ isUp }) => isUp);
+      expect(up).toHaveLength(1);
+      // The next round finds what a crash leaves.
+      for (const { child } of up) {
+        const exit = once(child, 'exit');
+        child.kill('SIGKILL');
+        await exit;
+      }
+      expect(all.filter(({ child }) => child.exitCode === 2)).toHaveLength(9);
+    }
+  });
+
+  test('is seen from another PID namespace', async (context) => {
+    const unshare = ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc'];
+    const allowed = spawn('unshare', [...unshare.slice(1), 'true'], { stdio: 'ignore' });
+    const isAllowed = await new Promise((resolve) => {
+      allowed.once('error', () => resolve(false)).once('exit', (code) => resolve(code === 0));
+    });
+    if (!isAllowed) context.skip('no namespaces here');
+    await using directory = await temporary();
+    const data = path.join(directory.path, 'data');
+    const both = await Promise.all([start(data, unshare), start(data, unshare)]);
+    expect(both.map(({ isUp }) => isUp).sort()).toEqual([false, true]);
+    for (const { child } of both) {
+      if (child.exitCode !== null) continue;
+      const exit = once(child, 'exit');
+      // Its server is the namespace's first process, and ends with it.
+      child.kill('SIGKILL');
+      await exit;
+    }
+  });
+
+  test('is not kept by a job that outlives its server', async () => {
+    await using server = await TestServer.start();
+    const gate = server.gate();
+    const id = await server.api.running(
+      'infer',
+      { ...least.infer, ...steps('print=x', `wait=${gate.path}`) },
+      'x',
+    );
+    const data = realpathSync(server.dataDirectory);
+    const opened = server
+      .processes()
+      .flatMap((pid) => readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`)));
+    expect(opened.length).toBeGreaterThan(0);
+    expect(opened.filter((file) => [data, path.join(data, 'serve.lock')].includes(file))).toEqual([]);
+    await server.crash();
+    expect(server.processes().length).toBeGreaterThan(0);
+    await server.start();
+    gate.open();
+    expect((await server.api.ended(id)).view.status).toBe('done');
+  });
+});
+
+/** A `flock` that works on no directory, as where the file system has locks for files alone, or on nothing. */
+function plantFlock(directory: string, kind: 'files' | 'nothing'): string {
+  const bad = kind === 'files' ? '[ -d /proc/self/fd/3 ]' : 'true';
+  const script = `#!/bin/sh\nif ${bad}; then echo "flock: 3: Bad file descriptor" >&2; exit 65; fi\nexec /usr/bin/flock "$@"\n`;
+  const file = path.join(directory, 'flock');
+  writeFileSync(file, script);
+  chmodSync(file, 0o755);
+  return `${directory}:${process.env.PATH}`;
+}
+
+describe('where the file system might be shared with other machines', () => {
+  /** A file system that nobody takes for a local one; null where mounting one is not allowed. */
+  let mounted: string | null = null;
+
+  beforeAll(() => {
+    const directory = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
+    const { status } = spawnSync('mount', ['-t', 'ramfs', 'ramfs', directory]);
+    if (status === 0) mounted = directory;
+    else rmdirSync(directory);
+  });
+
+  afterAll(() => {
+    if (mounted === null) return;
+    spawnSync('umount', [mounted]);
+    rmdirSync(mounted);
+  });
+
+  test.for(['both', 'files'] as const)('the lock is on serve.lock too: %s', async (kind, context) => {
+    if (mounted === null) return context.skip('mounting is not allowed');
+    await using directory = await temporary();
+    const env = kind === 'both' ? {} : { PATH: plantFlock(directory.path, 'files') };
+    const data = path.join(mounted, kind);
+    for (let round = 0; round < 2; round += 1) {
+      const all = await Promise.all(Array.from({ length: 4 }, () => start(data, [], env)));
+      const up = all.filter(({ isUp }) => isUp);
+      expect(up).toHaveLength(1);
+      const file = path.join(data, 'serve.lock');
+      expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ pid: up[0]?.child.pid });
+      expect(spawnSync('flock', ['-n', file, 'true']).status).toBe(1);
+      for (const { child } of up) await end(child);
+      expect(readFileSync(file, 'utf8')).toBe('');
+    }
+  });
+
+  test('a serve.lock that is no file is refused, in words', async (context) => {
+    if (mounted === null) return context.skip('mounting is not allowed');
+    const data = path.join(mounted, 'no-file');
+    mkdirSync(path.join(data, 'serve.lock'), { recursive: true });
+    const { child, stderr } = await start(data);
+    expect([child.exitCode, stderr()]).toEqual([
+      2,
+      expect.stringMatching(/serve\.lock is no regular file.*remove/),
+    ]);
+  });
+});
+
+describe('where nothing can be locked', () => {
+  test('a start is refused, in words', async () => {
+    await using directory = await temporary();
+    const PATH = plantFlock(directory.path, 'nothing');
+    const data = path.join(directory.path, 'data');
+    const { child, stderr } = await start(data, [], { PATH });
+    expect(child.exitCode).toBe(2);
+    expect(stderr()).toMatch(/cannot be locked \(.*Bad file descriptor\).*file system that has locks/);
+    expect(existsSync(path.join(data, 'jobs'))).toBe(false);
+  });
+});

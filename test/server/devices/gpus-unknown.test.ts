@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest';
+import { refusal } from '../../support/api.js';
+import { least, steps } from '../../support/form.js';
+import { FakeNvidiaSmi } from '../../support/nvidia-smi.js';
+import { TestServer } from '../../support/server.js';
+import { until } from '../../support/until.js';
+
+describe('an nvidia-smi that fails when the server starts', () => {
+  test('keeps the jobs that want a GPU waiting until it answers', async () => {
+    using smi = new FakeNvidiaSmi('fail');
+    await using server = await TestServer.start({ gpus: 2, environment: smi.environment });
+    const { api } = server;
+    expect(server.stderr).toMatch(/GPUs of this machine are not known: nvidia-smi failed \(exit code 9\)/);
+    expect(server.stderr).toMatch(/asked again every 2 to 30 seconds/);
+    expect(server.stderr).toMatch(/set CUDA_VISIBLE_DEVICES= /);
+    expect(server.stderr).not.toContain('No GPU found');
+
+    const { job_id: one } = await api.accepted('infer', { ...least.infer, gpu: '1' });
+    const { job_id: any } = await api.accepted('infer', least.infer);
+    const { job_id: unknown } = await api.accepted('infer', { ...least.infer, gpu: '7' });
+    for (const id of [one, any, unknown]) {
+      expect((await api.reaches(id, 'waiting')).waiting_for).toContain('nvidia-smi has not told');
+    }
+    // The CPU is there all the time.
+    expect((await api.run('infer', { ...least.infer, cpu: '1' })).view.status).toBe('done');
+    for (const path of ['/available_devices', '/vram?devices=0']) {
+      const response = await api.fetch(path);
+      expect(response.headers.get('retry-after')).toMatch(/^\d+$/);
+      expect(await refusal(response)).toEqual([503, expect.stringMatching(/not known: nvidia-smi failed/)]);
+    }
+
+    smi.mode = 'well';
+    expect((await api.ended(one)).view).toMatchObject({ status: 'done', assigned_gpus: [1] });
+    expect((await api.ended(any)).view).toMatchObject({ status: 'done', assigned_gpus: [0] });
+    expect((await api.reaches(unknown, 'error')).error).toBe('This server has no GPU 7; it has: 0, 1');
+    expect(await api.json('/available_devices')).toMatchObject({ devices_index: [0, 1] });
+    expect(server.stderr).toContain('nvidia-smi answers now: GPU 0, 1.');
+  });
+
+  test('ends no job of an earlier server, and no GPU is granted twice', async () => {
+    using smi = new FakeNvidiaSmi('well');
+    await using server = await TestServer.start({ gpus: 2, environment: smi.environment });
+    const { api } = server;
+    const gate = server.gate();
+    const held = { ...least.infer, ...steps(`wait=${gate.path}`) };
+    const running = await api.running('infer', { ...held, gpu: '0' });
+    const { job_id: behind } = await api.accepted('infer', { ...held, gpu: '0' });
+    await api.reaches(behind, 'waiting');
+    await server.crash();
+    smi.mode = 'fail';
+    await server.start();
+    const { job_id: any } = await api.accepted('infer', held);
+    await api.reaches(any, 'waiting');
+    smi.mode = 'well';
+    expect((await api.reaches(any, 'running')).assigned_gpus).toEqual([1]);
+    expect((await api.job(running)).status).toBe('running');
+    expect((await api.job(behind)).waiting_for).toBe('GPU 0');
+    gate.open();
+    for (const id of [running, behind, any]) expect((await api.ended(id)).view.status).toBe('done');
+  });
+});
+
+describe('an nvidia-smi that hangs', () => {
+  test('keeps no server from starting or from stopping, and is started once', async () => {
+    using smi = new FakeNvidiaSmi('hang');
+    await using server = await TestServer.start({ gpus: 1, environment: smi.environment });
+    expect(server.stderr).toContain('not known: nvidia-smi has not answered yet');
+    await Promise.all(Array.from({ length: 30 }, () => server.api.fetch('/vram?devices=0')));
+    expect(smi.started).toHaveLength(1);
+    const before = performance.now();
+    expect(await server.stop()).toBe(0);
+    expect(performance.now() - before).toBeLessThan(5000);
+    await until('it is ended', () => smi.running.length === 0);
+  });
+});
+
+describe('a start that fails while nvidia-smi hangs', () => {
+  test('ends with its sentence, and leaves nothing behind', async () => {
+    using smi = new FakeNvidiaSmi('hang');
+    await using other = await TestServer.start({ environment: { CUDA_VISIBLE_DEVICES: '' } });
+    await using server = new TestServer({
+      environment: smi.environment,
+      dataDirectory: `${other.scratch}/another`,
+      // An address of documentation: no machine has it.
+      flags: ['--host', '203.0.113.1'],
+    });
+    await expect(server.start()).rejects.toThrow(/serve ended with 2: .*Error: Cannot listen on 203/s);
+    expect(await server.ended()).toBe(2);
+    await until('it is ended', () => smi.running.length === 0);
+    // The lock is free.
+    await using next = await TestServer.start({
+      environment: { CUDA_VISIBLE_DEVICES: '' },
+      dataDirectory: `${other.scratch}/another`,
+    });
+    expect((await next.api.fetch('/health')).status).toBe(200);
+  });
+});
+
+describe('the memory of GPUs', () => {
+  test('is not known, rather than nothing, where nvidia-smi fails or does not tell it', async () => {
+    using smi = new FakeNvidiaSmi('well');
+    await using server = await TestServer.start({ gpus: 3, environment: smi.environment });
+    const { api } = server;
+    const vram = async (query: string) => refusal(await api.fetch(`/vram?devices=${query}`));
+    for (const mode of ['fail', 'crash', 'garbage', 'silent', 'flood'] as const) {
+      smi.mode = mode;
+      const response = await api.fetch('/vram?devices=0');
+      expect(response.headers.get('retry-after')).toMatch(/^\d+$/);
+      expect(await refusal(response)).toEqual([
+        503,
+        expect.stringMatching(/memory is not known: nvidia-smi/),
+      ]);
+    }
+    smi.mode = 'lost';
+    expect(await vram('0')).toEqual([503, expect.stringContaining('does not list GPU 0 any more')]);
+    expect(await vram('1,2')).toEqual([503, expect.stringContaining('cannot tell the memory of GPU 1')]);
+    smi.mode = 'well';
+    expect(await api.json('/vram?devices=0')).toEqual({ used_gb: 0.5, total_gb: 143_771 / 1024 });
+    // What it has found once stays.
+    expect(await api.json('/available_devices')).toMatchObject({ devices_index: [0, 1, 2] });
+  });
+});

@@ -1,0 +1,220 @@
+import { truncateSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { refusal } from '../../support/api.js';
+import { type FormValues, least, steps } from '../../support/form.js';
+import { linesOf } from '../../support/log-stream.js';
+import { sharedServer, TestServer } from '../../support/server.js';
+
+const server = sharedServer({ gpus: 2, flags: ['--cpu-slots', '1'] });
+const { api } = server;
+
+/** A job that holds what it was given until its gate is opened. */
+async function holding(fields: FormValues) {
+  const gate = server.gate();
+  const form = { ...least.infer, ...steps(`wait=${gate.path}`), ...fields };
+  const { job_id: id } = await api.accepted('infer', form);
+  return {
+    id,
+    end: async () => {
+      gate.open();
+      return api.ended(id);
+    },
+    gpus: async () => (await api.reaches(id, 'running')).assigned_gpus,
+    waitsFor: async () => (await api.reaches(id, 'waiting')).waiting_for,
+  };
+}
+
+describe('a GPU job', () => {
+  test('sees the GPUs that it was given, and no other', async () => {
+    const { env, argv } = await api.probe('infer', { ...least.infer, gpu: '1' });
+    expect(env).toMatchObject({ CUDA_VISIBLE_DEVICES: '1', CUDA_DEVICE_ORDER: 'PCI_BUS_ID' });
+    expect(argv.join(' ')).toContain('--gpu 1 --inputs');
+    const both = await api.probe('infer', { ...least.infer, gpu: '1,0' });
+    expect(both.env.CUDA_VISIBLE_DEVICES).toBe('1,0');
+    expect(both.argv.join(' ')).toContain('--gpu 1 0 --inputs');
+  });
+
+  test('without ids is given any free one, and waits where there is none', async () => {
+    const jobs = [await holding({}), await holding({}), await holding({})];
+    const [first, second, third] = jobs;
+    expect([await first?.gpus(), await second?.gpus()].flat().sort()).toEqual([0, 1]);
+    expect(await third?.waitsFor()).toBe('a free GPU');
+    const freed = await second?.gpus();
+    await second?.end();
+    expect(await third?.gpus()).toEqual(freed);
+    const { log, view } = (await third?.end()) ?? {};
+    expect(view?.assigned_gpus).toEqual(freed);
+    expect(linesOf(log ?? '')).toContain(`[remote-app] Assigned GPUs: ${freed}`);
+    await first?.end();
+  });
+
+  test('with ids is given all of them or none, and nobody behind it takes them first', async () => {
+    const onZero = await holding({ gpu: '0' });
+    const both = await holding({ gpu: '0,1' });
+    const onOne = await holding({ gpu: '1' });
+    const any = await holding({});
+    expect(await onZero.gpus()).toEqual([0]);
+    expect(await both.waitsFor()).toBe('GPU 0, 1');
+    // GPU 1 is idle, but a job ahead wants it.
+    expect(await onOne.waitsFor()).toBe('GPU 1');
+    expect(await any.waitsFor()).toBe('a free GPU');
+    expect(
+      await Promise.all([both, onOne, any].map(async ({ id }) => (await api.job(id)).queue_position)),
+    ).toEqual([1, 2, 3]);
+    await onZero.end();
+    expect(await both.gpus()).toEqual([0, 1]);
+    expect(await onOne.waitsFor()).toBe('GPU 1');
+    await both.end();
+    expect([await onOne.gpus(), await any.gpus()]).toEqual([[1], [0]]);
+    await onOne.end();
+    await any.end();
+  });
+
+  test('that can use an idle GPU which nobody ahead wants runs at once', async () => {
+    const onZero = await holding({ gpu: '0' });
+    const alsoZero = await holding({ gpu: '0' });
+    const onOne = await holding({ gpu: '1' });
+    expect(await alsoZero.waitsFor()).toBe('GPU 0');
+    expect(await onOne.gpus()).toEqual([1]);
+    for (const job of [onOne, onZero, alsoZero]) await job.end();
+  });
+
+  test('is given up by a kill, to whoever is next', async () => {
+    const first = await holding({ gpu: '0,1' });
+    const second = await holding({ gpu: '1' });
+    expect(await second.waitsFor()).toBe('GPU 1');
+    await api.kill(first.id);
+    expect(await second.gpus()).toEqual([1]);
+    await second.end();
+  });
+
+  test('names each id once', async () => {
+    const job = await holding({ gpu: '1, 1,1' });
+    expect(await job.gpus()).toEqual([1]);
+    await job.end();
+  });
+
+  test.for(['2', '0,7', '99'])('with an id that there is not is 400: %s', async (gpu) => {
+    expect(await api.refused('infer', { ...least.infer, gpu })).toEqual([
+      400,
+      expect.stringMatching(/GPU.*0, 1/),
+    ]);
+  });
+});
+
+describe('a CPU job on a server with GPUs', () => {
+  test('is one that carries cpu and no gpu; it sees no GPU and waits for none', async () => {
+    const both = await holding({ gpu: '0,1' });
+    const cpu = await holding({ cpu: '1' });
+    expect(await cpu.gpus()).toEqual([]);
+    await cpu.end();
+    const { env, argv } = await api.recorded(cpu.id);
+    expect(env.CUDA_VISIBLE_DEVICES).toBe('');
+    expect(argv).toContain('--cpu');
+    await both.end();
+  });
+});
+
+describe('after a crash', () => {
+  test('GPUs that a job still holds are given to no other', async () => {
+    const first = await holding({ gpu: '0' });
+    await first.gpus();
+    await server.crash();
+    await server.start();
+    const second = await holding({ gpu: '0' });
+    const third = await holding({});
+    expect(await second.waitsFor()).toBe('GPU 0');
+    expect(await third.gpus()).toEqual([1]);
+    await first.end();
+    expect(await second.gpus()).toEqual([0]);
+    await second.end();
+    await third.end();
+  });
+
+  test('a job that waits for a GPU which is gone waits until it is back, or somebody kills it', async () => {
+    await using many = await TestServer.start({ gpus: 2 });
+    const gate = many.gate();
+    const held = { ...least.infer, ...steps(`wait=${gate.path}`), gpu: '1' };
+    const running = await many.api.running('infer', held);
+    const { job_id: waiting } = await many.api.accepted('infer', held);
+    const { job_id: unwanted } = await many.api.accepted('infer', held);
+    for (const id of [waiting, unwanted]) await many.api.reaches(id, 'waiting');
+    await many.crash();
+    await using fewer = new TestServer({ gpus: 1, dataDirectory: many.dataDirectory });
+    await fewer.start();
+    gate.open();
+    expect((await fewer.api.ended(running)).view.status).toBe('done');
+    expect(await fewer.api.job(waiting)).toMatchObject({
+      status: 'waiting',
+      waiting_for: 'GPU 1, which this server does not see at the moment',
+    });
+    expect(await fewer.api.refused('infer', { ...least.infer, gpu: '1' })).toEqual([
+      400,
+      expect.stringMatching(/GPU.*1.*has: 0/),
+    ]);
+    await fewer.api.kill(unwanted);
+    expect((await fewer.api.job(unwanted)).status).toBe('killed');
+    await fewer.crash();
+    await using again = await TestServer.start({ gpus: 2, dataDirectory: many.dataDirectory });
+    expect((await again.api.ended(waiting)).view).toMatchObject({ status: 'done', assigned_gpus: [1] });
+  });
+
+  test('a job that waits for any GPU waits while there is none', async () => {
+    await using many = await TestServer.start({ gpus: 1 });
+    const gate = many.gate();
+    const held = { ...least.infer, ...steps(`wait=${gate.path}`) };
+    const running = await many.api.running('infer', held);
+    const { job_id: waiting } = await many.api.accepted('infer', held);
+    await many.api.reaches(waiting, 'waiting');
+    await many.crash();
+    await using none = new TestServer({ dataDirectory: many.dataDirectory });
+    await none.start();
+    gate.open();
+    expect((await none.api.ended(running)).view.status).toBe('done');
+    expect((await none.api.job(waiting)).waiting_for).toContain('does not see any at the moment');
+    await none.crash();
+    await using again = await TestServer.start({ gpus: 1, dataDirectory: many.dataDirectory });
+    expect((await again.api.ended(waiting)).view).toMatchObject({ status: 'done', assigned_gpus: [0] });
+  });
+
+  test.for([
+    ['whose record can be read', false],
+    ['whose record cannot be read', true],
+  ] as const)('a GPU that has another id since is kept for the job %s', async ([, isUnreadable]) => {
+    await using before = await TestServer.start({ gpus: 2 });
+    const gate = before.gate();
+    const held = { ...least.infer, ...steps(`wait=${gate.path}`) };
+    const running = await before.api.running('infer', { ...held, gpu: '1' });
+    await before.crash();
+    const record = path.join(before.jobDirectory(running), 'job.json');
+    if (isUnreadable) truncateSync(record);
+    // The first GPU has gone, and the second one has taken its id.
+    const { dataDirectory } = before;
+    await using after = new TestServer({ gpus: 2, dataDirectory, environment: { FAKE_GPUS_GONE: '1' } });
+    await after.start();
+    expect(await after.api.json('/available_devices')).toMatchObject({ devices_index: [0] });
+    const { job_id: next } = await after.api.accepted('infer', least.infer);
+    expect((await after.api.reaches(next, 'waiting')).waiting_for).toBe('a free GPU');
+    gate.open();
+    expect((await after.api.ended(next)).view).toMatchObject({ status: 'done', assigned_gpus: [0] });
+  });
+});
+
+describe('a server without GPUs', () => {
+  const cpuServer = sharedServer();
+
+  test('answers 503 to a job that wants one, with a time to try again', async () => {
+    const response = await cpuServer.api.submit('infer', { ...least.infer, gpu: '0' });
+    expect(response.headers.get('retry-after')).toMatch(/^\d+$/);
+    expect(await refusal(response)).toEqual([503, expect.stringContaining('GPU')]);
+    expect(cpuServer.jobDirectories()).toEqual([]);
+  });
+
+  test('runs any other on the CPU', async () => {
+    const { argv, env } = await cpuServer.api.probe('infer', least.infer);
+    expect(argv.join(' ')).toContain('--cpu 1 --inputs');
+    expect(env.CUDA_VISIBLE_DEVICES).toBe('');
+    expect(env).not.toHaveProperty('CUDA_DEVICE_ORDER');
+  });
+});

@@ -1,0 +1,272 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { type Gpu, GpuInventory } from '../../../src/server/devices/gpu-inventory.js';
+import { parseRows } from '../../../src/server/devices/gpu-rows.js';
+import { NoGpuAnswer, NvidiaSmi } from '../../../src/server/devices/nvidia-smi.js';
+import { FakeNvidiaSmi, type Mode } from '../../support/nvidia-smi.js';
+import { until } from '../../support/until.js';
+
+const bin = fileURLToPath(new URL('../../fixtures/bin', import.meta.url));
+const { PATH } = process.env;
+
+beforeEach(() => {
+  process.env.PATH = `${bin}:${PATH}`;
+  process.env.FAKE_GPUS = '2';
+});
+
+afterEach(() => {
+  process.env.PATH = PATH;
+  delete process.env.FAKE_GPUS;
+  delete process.env.FAKE_NVIDIA_SMI;
+});
+
+/** The imitation, for this process. */
+function fake(mode: Mode): FakeNvidiaSmi {
+  const smi = new FakeNvidiaSmi(mode);
+  Object.assign(process.env, smi.environment);
+  onTestFinished(() => smi[Symbol.dispose]());
+  return smi;
+}
+
+const ids = (rows: readonly { id: number }[]) => rows.map(({ id }) => id);
+
+describe('nvidia-smi', () => {
+  test('is asked once for all who ask at the same time', async () => {
+    const started = fake('well');
+    const smi = new NvidiaSmi();
+    const answers = await Promise.all(Array.from({ length: 20 }, () => smi.ask()));
+    expect(new Set(answers).size).toBe(1);
+    expect(ids(answers[0] ?? [])).toEqual([0, 1]);
+    expect(started.started).toHaveLength(1);
+    await smi.ask();
+    expect(started.started).toHaveLength(2);
+  });
+
+  test('that is not installed, or finds no device, says that there is none', async () => {
+    process.env.FAKE_GPUS = '0';
+    expect(await new NvidiaSmi().ask()).toEqual([]);
+    process.env.PATH = '/nowhere';
+    expect(await new NvidiaSmi().ask()).toEqual([]);
+  });
+
+  test.for([
+    ['fail', /failed \(exit code 9\): 'NVIDIA-SMI has failed/],
+    ['crash', /ended by SIGSEGV/],
+    ['silent', /printed no line that lists a GPU/],
+    ['garbage', /printed no line that lists a GPU/],
+    ['flood', /printed more than 1048576 bytes/],
+  ] as const)('that misbehaves gives no answer, in words: %s', async ([mode, words]) => {
+    fake(mode);
+    const answer = new NvidiaSmi().ask();
+    await expect(answer).rejects.toThrow(NoGpuAnswer);
+    await expect(answer).rejects.toThrow(words);
+  });
+
+  test('that lies on PATH and cannot be started has failed: it is not missing', async () => {
+    const directory = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    const program = path.join(directory, 'nvidia-smi');
+    process.env.PATH = directory;
+    writeFileSync(program, '#!/no/such/interpreter\n', { mode: 0o755 });
+    await expect(new NvidiaSmi().ask()).rejects.toThrow(/could not be started: no such file/);
+    writeFileSync(program, '', { mode: 0o644 });
+    rmSync(program);
+    writeFileSync(program, '#!/bin/sh\n', { mode: 0o644 });
+    await expect(new NvidiaSmi().ask()).rejects.toThrow(/could not be started: permission denied/);
+  });
+
+  test('that hangs holds nobody longer than the deadline, and is ended with what it started', async () => {
+    const started = fake('hang');
+    const smi = new NvidiaSmi(300);
+    for (let call = 1; call <= 3; call += 1) {
+      await expect(smi.ask()).rejects.toThrow('did not answer within 0.3 seconds');
+      await until('it is ended', () => started.running.length === 0);
+      expect(started.started).toHaveLength(call);
+    }
+  });
+
+  test('that has answered is believed although a child of its own keeps the pipe open', async () => {
+    const started = fake('hold');
+    const smi = new NvidiaSmi(20_000);
+    expect(ids(await smi.ask())).toEqual([0, 1]);
+    // The child was ended with the group, so that it may be asked again.
+    await until('it may be asked again', () => smi.ask().then(ids, () => null));
+    expect(started.running).toEqual([]);
+  });
+
+  test('that survives SIGKILL is the only one that is ever started', async () => {
+    const started = fake('hang');
+    const killed: number[] = [];
+    const smi = new NvidiaSmi(200, (pid) => killed.push(pid));
+    await expect(smi.ask()).rejects.toThrow('did not answer');
+    const [pid = 0] = started.started;
+    expect(killed).toEqual([pid]);
+    for (let call = 0; call < 3; call += 1) {
+      const answers = await Promise.allSettled(Array.from({ length: 10 }, () => smi.ask()));
+      const words = `nvidia-smi (process ${pid}) hangs and could not be ended`;
+      for (const answer of answers) {
+        expect(answer).toMatchObject({ reason: { message: expect.stringContaining(words) } });
+      }
+    }
+    expect(started.started).toEqual([pid]);
+    // The driver lets it go at last.
+    process.kill(-pid, 'SIGKILL');
+    started.mode = 'well';
+    expect(await until('it may be asked again', () => smi.ask().then(ids, () => null))).toEqual([0, 1]);
+  });
+
+  test('whose child has left its group and keeps the pipe open is the only one as well', async () => {
+    const started = fake('escape');
+    const smi = new NvidiaSmi(400);
+    await expect(smi.ask()).rejects.toThrow('did not answer');
+    await until('its group is ended', () => started.running.length === 0);
+    for (let call = 0; call < 2; call += 1) await expect(smi.ask()).rejects.toThrow('hangs and could not be');
+    expect(started.started).toHaveLength(1);
+    for (const pid of started.strays) process.kill(pid, 'SIGKILL');
+    started.mode = 'well';
+    expect(await until('it may be asked again', () => smi.ask().then(ids, () => null))).toEqual([0, 1]);
+  });
+});
+
+describe('an answer of nvidia-smi', () => {
+  const row = (id: string) => `${id}, GPU-a-${id}, 512, 143771, NVIDIA H200`;
+
+  test('is read line by line, and what is no GPU is passed over', () => {
+    const lines = [
+      '',
+      'WARNING: infoROM is corrupted',
+      row('1'),
+      'index, uuid',
+      'ERR!',
+      row('-1'),
+      row('x'),
+      row('0'),
+    ];
+    expect(ids(parseRows(lines.join('\r\n')))).toEqual([1, 0]);
+    expect(parseRows(`${row('3')}\n${row('3').replace('H200', 'L4')}`)).toEqual([
+      { id: 3, uuid: 'GPU-a-3', used: 512 << 20, total: 143_771 * 2 ** 20, name: 'NVIDIA H200' },
+    ]);
+  });
+
+  test('may hold names with commas, and none that a terminal acts upon', () => {
+    expect(parseRows('0, GPU-1, 1, 2, Made by X, Inc.\x1b]0;y\x07')[0]?.name).toBe(
+      'Made by X, Inc.\\x1b]0;y\\x07',
+    );
+    expect(parseRows(`0, GPU-1, 1, 2, ${'n'.repeat(10_000)}`)[0]?.name).toHaveLength(200);
+  });
+
+  test('tells memory that is not told from memory that cannot be read', () => {
+    const figures = (used: string, total: string) => {
+      const found = parseRows(`0, GPU-1, ${used}, ${total}, x`)[0];
+      return [found?.used, found?.total];
+    };
+    expect(figures('[N/A]', '[Not Supported]')).toEqual([0, 0]);
+    for (const bad of ['ERR!', '[GPU is lost]', '', '-1', '1e9', 'NaN', '9999999999999']) {
+      expect(figures(bad, '1')).toEqual([null, 2 ** 20]);
+    }
+  });
+
+  test('of as many lines as are read takes no time', () => {
+    const text = Array.from({ length: 50_000 }, (_, line) => `${line % 5000}, G, 1, 1, x`).join('\n');
+    const before = performance.now();
+    expect(parseRows(text)).toHaveLength(1024);
+    expect(performance.now() - before).toBeLessThan(1000);
+  });
+});
+
+describe('the list of GPUs', () => {
+  const times = { firstWait: 200, firstPause: 20, longestPause: 40, unseenPause: 20 };
+
+  /** An inventory whose nvidia-smi may take as long; it is closed with the test. */
+  function inventory(deadline = 300, visible?: string): GpuInventory {
+    const made = new GpuInventory(visible, new NvidiaSmi(deadline), times);
+    onTestFinished(() => made.close());
+    return made;
+  }
+
+  test('is asked for again until there is an answer, and then no more', async () => {
+    const smi = fake('fail');
+    const gpus = inventory();
+    let known = 0;
+    gpus.on('known', () => {
+      known += 1;
+    });
+    await gpus.start();
+    expect([gpus.current, gpus.problem]).toEqual([null, expect.stringContaining('exit code 9')]);
+    await until('it was asked again', () => smi.started.length >= 3);
+    smi.mode = 'well';
+    await until('it is known', () => gpus.current);
+    const asked = smi.started.length;
+    expect([ids(gpus.current ?? []), known]).toEqual([[0, 1], 1]);
+    await gpus.vram(gpus.current ?? []);
+    expect(smi.started).toHaveLength(asked + 1);
+  });
+
+  test('keeps a start waiting for no longer than it must, and is taken when it comes late', async () => {
+    const smi = fake('hang');
+    const gpus = inventory(1000);
+    const before = performance.now();
+    await gpus.start();
+    expect(performance.now() - before).toBeLessThan(900);
+    expect([gpus.current, gpus.problem]).toEqual([null, 'nvidia-smi has not answered yet']);
+    smi.mode = 'well';
+    await until('it is known', () => gpus.current);
+    expect(smi.running).toEqual([]);
+  });
+
+  test('is asked for again while a job waits for a GPU that is not in it, and takes one that is new', async () => {
+    process.env.FAKE_GPUS = '1';
+    const smi = fake('well');
+    const gpus = inventory();
+    let isWaited = false;
+    gpus.askWhile(() => isWaited);
+    await gpus.start();
+    expect([ids(gpus.current ?? []), smi.started.length]).toEqual([[0], 1]);
+    isWaited = true;
+    // An answer that only lacks one changes nothing: no GPU is not a reason to forget those that there are.
+    process.env.FAKE_GPUS = '0';
+    const asked = smi.started.length;
+    await until('it was asked again', () => smi.started.length >= asked + 3);
+    expect(ids(gpus.current ?? [])).toEqual([0]);
+    const known = once(gpus, 'known');
+    process.env.FAKE_GPUS = '2';
+    await known;
+    expect(ids(gpus.current ?? [])).toEqual([0, 1]);
+    gpus.close();
+  });
+
+  test('is empty, and nothing is asked, where CUDA_VISIBLE_DEVICES is empty', async () => {
+    const smi = fake('hang');
+    const gpus = inventory(300, '');
+    await gpus.start();
+    expect([gpus.current, smi.started]).toEqual([[], []]);
+  });
+
+  test('ends nvidia-smi when it is closed, and asks no more', async () => {
+    const smi = fake('hang');
+    const gpus = inventory(60_000);
+    await gpus.start();
+    expect(smi.running).toHaveLength(1);
+    gpus.close();
+    await until('it is ended', () => smi.running.length === 0);
+    expect(smi.started).toHaveLength(1);
+  });
+
+  test('finds the memory by UUID, and says which GPU has none', async () => {
+    process.env.FAKE_GPUS = '3';
+    const smi = fake('well');
+    const gpus = inventory();
+    await gpus.start();
+    const [zero, one, two] = gpus.current as [Gpu, Gpu, Gpu];
+    const renumbered = { ...one, id: 0 };
+    expect(await gpus.vram([renumbered])).toEqual([{ used: 1024 << 20, total: 143_771 * 2 ** 20 }]);
+    smi.mode = 'lost';
+    await expect(gpus.vram([zero])).rejects.toThrow('nvidia-smi does not list GPU 0 any more');
+    await expect(gpus.vram([one])).rejects.toThrow('nvidia-smi cannot tell the memory of GPU 1');
+    expect(await gpus.vram([two])).toEqual([{ used: 0, total: 0 }]);
+  });
+});

@@ -1,0 +1,65 @@
+import { existsSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { least, steps } from '../../support/form.js';
+import { environmentOf, processesOfJob } from '../../support/processes.js';
+import { sharedServer } from '../../support/server.js';
+
+const secret = 'a-token-that-nobody-may-see';
+const server = sharedServer({
+  token: secret,
+  environment: { LAB_TOKEN: secret, PLAIN: 'passed on', CUDA_VISIBLE_DEVICES: '0', TMPDIR: '/elsewhere' },
+  flags: ['--token-env', 'LAB_TOKEN'],
+});
+const { api } = server;
+
+describe("a job's environment", () => {
+  test("is the server's, with what a job needs", async () => {
+    const { id } = await api.run('infer', least.infer);
+    const { env, cwd } = await api.recorded(id);
+    expect(env).toMatchObject({
+      PLAIN: 'passed on',
+      PYTHONUNBUFFERED: '1',
+      CUDA_VISIBLE_DEVICES: '',
+      REMOTE_APP_JOB_ID: id,
+    });
+    expect(cwd.startsWith(`${server.jobDirectory(id)}/`)).toBe(true);
+    expect(env.TMPDIR?.startsWith(`${cwd}/`)).toBe(true);
+  });
+
+  test('gives it a directory for what is temporary', async () => {
+    const gate = server.gate();
+    const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
+    const [pid = 0] = processesOfJob(id);
+    const temporary = environmentOf(pid).find((entry) => entry.startsWith('TMPDIR='));
+    expect(existsSync(temporary?.slice('TMPDIR='.length) ?? '')).toBe(true);
+  });
+
+  test('holds no token, and neither does that of what runs it', async () => {
+    const gate = server.gate();
+    const form = { ...least.infer, ...steps('stray=', 'child=', `wait=${gate.path}`) };
+    const id = await api.running('infer', form);
+    const pids = server.processes();
+    // The runner, the command, and what the command forked.
+    expect(pids.length).toBeGreaterThanOrEqual(3);
+    for (const pid of pids) {
+      const environment = environmentOf(pid).join('\n');
+      expect(environment).not.toContain(secret);
+      expect(environment).not.toMatch(/SERVICE_API_TOKEN|LAB_TOKEN/);
+    }
+    gate.open();
+    await api.ended(id);
+    expect(JSON.stringify((await api.recorded(id)).env)).not.toContain(secret);
+  });
+});
+
+describe("a job's files", () => {
+  test("are for the server's user alone", async () => {
+    const { id } = await api.run('infer', least.infer);
+    const directory = server.jobDirectory(id);
+    for (const name of ['Input', 'Output', 'Workspace', 'log', 'job.json']) {
+      expect([name, statSync(path.join(directory, name)).mode & 0o077]).toEqual([name, 0]);
+    }
+    expect(statSync(server.dataDirectory).mode & 0o777).toBe(0o700);
+  });
+});

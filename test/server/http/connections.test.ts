@@ -1,0 +1,98 @@
+import { describe, expect, test } from 'vitest';
+import { connectionsFor } from '../../../src/server/http/connection-limit.js';
+import { least, steps } from '../../support/form.js';
+import { filePart, multipart, submissionHead } from '../../support/multipart.js';
+import { RawConnection } from '../../support/raw-http.js';
+import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.js';
+
+describe('with a hundred descriptors', () => {
+  const descriptors = 100;
+  const server = sharedServer({ descriptors });
+  const { api } = server;
+
+  test('clients that connect and say nothing keep nobody out', async () => {
+    const silent: RawConnection[] = [];
+    try {
+      for (let count = 0; count < 150; count += 1) {
+        silent.push(await RawConnection.open(server.url));
+        silent.at(-1)?.write(['', 'G', 'GET /health HTTP/1.1\r\nHost: localhost\r\n'][count % 3] ?? '');
+      }
+      for (let count = 0; count < 5; count += 1) {
+        expect(await api.json('/health')).toEqual({ status: 'ok' });
+      }
+      const { log, view } = await api.run('infer', { ...least.infer, ...steps('print=hello') });
+      expect([view.status, view.error]).toEqual(['done', null]);
+      expect(log).toContain('data: hello\n\n');
+      expect((await api.result(view.job_id)).has('probe.json')).toBe(true);
+      // The oldest had to go, the newest are still there.
+      await until('the oldest are dropped', () => silent[0]?.isClosed === true);
+      expect(silent.filter(({ isClosed }) => !isClosed).length).toBeLessThanOrEqual(
+        connectionsFor(descriptors),
+      );
+      expect(server.stderr).not.toContain('EMFILE');
+    } finally {
+      for (const each of silent) await each.destroy();
+    }
+  });
+
+  test('one with a request under way is not dropped, and where all have one a new client is told so', async () => {
+    const part = multipart([filePart('inputs', 'a.nii')]);
+    const uploads: RawConnection[] = [];
+    const before = server.jobDirectories().length;
+    try {
+      const head = submissionHead('/apps/probe/infer', `Content-Length: ${part.length}`);
+      for (let count = 0; count < connectionsFor(descriptors); count += 1) {
+        const upload = await RawConnection.open(server.url);
+        uploads.push(upload);
+        upload.write(head);
+        upload.write(part.subarray(0, 50));
+      }
+      await until(
+        'all of them are under way',
+        () => server.jobDirectories().length >= before + uploads.length,
+      );
+      await using late = await RawConnection.open(server.url);
+      await until('it is told', () => late.received.includes('503 Service Unavailable') || late.isClosed);
+      expect(late.received).toMatch(
+        /^HTTP\/1\.1 503 [\s\S]*Retry-After: \d+[\s\S]*\{"detail":"Server busy: [^"]+"\}$/,
+      );
+      expect(uploads.every(({ isClosed }) => !isClosed)).toBe(true);
+      uploads[0]?.write(part.subarray(50));
+      expect((await uploads[0]?.answer())?.status).toBe(200);
+      // Its connection is idle now: the next client takes its place.
+      expect(await api.json('/health')).toEqual({ status: 'ok' });
+    } finally {
+      for (const each of uploads) await each.destroy();
+    }
+    await until('the uploads are gone', async () => {
+      const { jobs } = await api.json<{ jobs: unknown[] }>('/jobs');
+      return server.jobDirectories().length === jobs.length;
+    });
+  });
+});
+
+describe('with a thousand descriptors', () => {
+  const server = sharedServer({ descriptors: 1024 });
+
+  test('an upload of more files than that is taken', async () => {
+    const parts = Array.from({ length: 1500 }, (_, index) => filePart('inputs', `${index}.nii`, 'tiny'));
+    const large = filePart('inputs', 'large.nii', Buffer.alloc(3 << 20, 7));
+    const response = await server.api.fetch('/apps/probe/infer', {
+      method: 'POST',
+      headers: { 'Content-Type': 'multipart/form-data; boundary=remote-app-test-boundary' },
+      body: multipart([...parts, large]),
+    });
+    expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
+  });
+});
+
+test.for([
+  [100, 25],
+  [1024, 448],
+  [20_000, 9936],
+  [2, 1],
+  [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
+])('%d descriptors are for %d connections', ([descriptors = 0, connections]) => {
+  expect(connectionsFor(descriptors)).toBe(connections);
+});

@@ -1,0 +1,63 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { until } from '../../support/until.js';
+
+const program = fileURLToPath(new URL('../../fixtures/programs/falling-server.mjs', import.meta.url));
+let child: ChildProcess;
+let url = '';
+let stderr = '';
+
+beforeAll(async () => {
+  child = spawn(process.execPath, [program], { stdio: ['ignore', 'pipe', 'pipe'] });
+  child.stderr?.on('data', (chunk: Buffer) => {
+    stderr += chunk;
+  });
+  const [port] = await once(child.stdout ?? child, 'data');
+  url = `http://127.0.0.1:${String(port).trim()}`;
+});
+
+afterAll(async () => {
+  const exit = once(child, 'exit');
+  child.kill('SIGTERM');
+  expect(await exit).toEqual([0, null]);
+});
+
+const isServing = async () => expect(await (await fetch(`${url}/fine`)).text()).toBe('fine');
+
+const isReported = (line: string) => until(`'${line}' is reported`, () => stderr.includes(line));
+
+describe('an error that nothing catches', () => {
+  test.for([
+    ['/timer', 'in a timer'],
+    ['/tick', 'in a tick'],
+    ['/promise', 'in a promise'],
+    ['/nothing', 'undefined'],
+  ])('ends its own request with 500, says so, and nothing else: %s', async ([path = '', message]) => {
+    const response = await fetch(url + path);
+    expect([response.status, await response.json()]).toEqual([500, { detail: 'Internal server error' }]);
+    await isReported(`GET ${path} failed where nothing caught it: ${message}`);
+    await isServing();
+  });
+
+  test('in an event of a request belongs to that request', async () => {
+    const response = await fetch(`${url}/request`, { method: 'POST', body: 'x'.repeat(100_000) });
+    expect(response.status).toBe(500);
+    await isReported('POST /request failed where nothing caught it');
+    await isServing();
+  });
+
+  test('behind the head breaks the answer off: it must not seem whole', async () => {
+    const response = await fetch(`${url}/begun`);
+    await expect(response.text()).rejects.toThrow();
+    await isServing();
+  });
+
+  test('outside of any request ends none', async () => {
+    expect(await (await fetch(`${url}/outside`)).text()).toBe('unharmed');
+    await isReported('Something outside of any request failed where nothing caught it: outside of requests');
+    await isServing();
+    expect(child.exitCode).toBeNull();
+  });
+});

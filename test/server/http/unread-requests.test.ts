@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { RawConnection } from '../../support/raw-http.js';
+import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.js';
+
+const server = sharedServer();
+const host = 'Host: localhost\r\n';
+
+test.for([
+  ['that is no HTTP', 400, 'nothing like it\r\n\r\n'],
+  ['with a folded header', 400, `GET /health HTTP/1.1\r\n${host}A: b\r\n c\r\n\r\n`],
+  [
+    'with two lengths',
+    400,
+    `POST /x HTTP/1.1\r\n${host}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n`,
+  ],
+  ['without a host', 400, 'GET /health HTTP/1.1\r\n\r\n'],
+  ['with long headers', 431, `GET /health HTTP/1.1\r\n${host}A: ${'a'.repeat(20_000)}\r\n\r\n`],
+  ['with an odd expectation', 417, `GET /health HTTP/1.1\r\n${host}Expect: tea\r\n\r\n`],
+  ['of a proxy', 405, `CONNECT localhost:1 HTTP/1.1\r\n${host}\r\n`],
+] as [string, number, string][])(
+  'a request %s is answered with %i and a detail',
+  async ([, status, request]) => {
+    await using connection = await RawConnection.open(server.url);
+    connection.write(request);
+    const answer = await connection.answer();
+    expect([answer.status, JSON.parse(answer.body)]).toEqual([
+      status,
+      { detail: expect.stringMatching(/\w+/) },
+    ]);
+    expect(answer.head).toMatch(/content-type: application\/json/i);
+    await until('the connection is closed', () => connection.isClosed);
+    expect(await server.api.json('/health')).toEqual({ status: 'ok' });
+  },
+);

@@ -1,0 +1,65 @@
+import { describe, expect, test } from 'vitest';
+import type { JobEnvelope } from '../../../src/contract/job.js';
+import { least, options, steps } from '../../support/form.js';
+import { sharedServer } from '../../support/server.js';
+
+const server = sharedServer({ flags: ['--max-jobs', '3', '--cpu-slots', '1'] });
+const { api } = server;
+
+const withKey = (key: string) => ({ headers: { 'Idempotency-Key': key } });
+const jobCount = async () => (await api.json<{ jobs: unknown[] }>('/jobs')).jobs.length;
+
+describe('a submission with an Idempotency-Key', () => {
+  test('that is repeated is answered with the envelope of the first, and runs once', async () => {
+    const form = { ...least.infer, ...options({ batch_size: 2 }) };
+    const first = await api.accepted('infer', form, withKey('a'));
+    expect(await api.accepted('infer', form, withKey('a'))).toEqual(first);
+    await api.ended(first.job_id);
+    expect(await api.accepted('infer', form, withKey('a'))).toEqual(first);
+    expect(await jobCount()).toBe(1);
+  });
+
+  test('makes one job of twenty that come at once', async () => {
+    const before = await jobCount();
+    const envelopes: JobEnvelope[] = await Promise.all(
+      Array.from({ length: 20 }, () => api.accepted('infer', least.infer, withKey('twenty'))),
+    );
+    expect(new Set(envelopes.map(({ job_id }) => job_id)).size).toBe(1);
+    expect(await jobCount()).toBe(before + 1);
+    await api.ended(envelopes[0]?.job_id ?? '');
+  });
+
+  test('is answered even when the server is busy: its job is there', async () => {
+    const form = { ...least.infer, ...steps(`wait=${server.gate().path}`) };
+    const first = await api.accepted('infer', form, withKey('busy'));
+    const others = [await api.accepted('infer', form), await api.accepted('infer', form)];
+    expect((await api.refused('infer', form))[0]).toBe(429);
+    expect(await api.accepted('infer', form, withKey('busy'))).toEqual(first);
+    for (const { job_id } of [first, ...others]) await api.kill(job_id);
+    expect(await api.accepted('infer', form, withKey('busy'))).toEqual(first);
+  });
+
+  test('that was refused can be put right and sent again', async () => {
+    expect((await api.refused('infer', { ...least.infer, tta: 'x' }, withKey('fixed')))[0]).toBe(422);
+    const { job_id } = await api.accepted('infer', least.infer, withKey('fixed'));
+    expect((await api.ended(job_id)).view.status).toBe('done');
+  });
+
+  test('is another one under another key, or under none', async () => {
+    const keys = [withKey('one'), withKey('two'), {}, withKey('')];
+    const ids = [];
+    for (const key of keys) ids.push((await api.run('infer', least.infer, key)).id);
+    expect(new Set(ids).size).toBe(4);
+  });
+
+  test('is known after a crash of the server too', async () => {
+    const form = { ...least.infer, ...steps(`wait=${server.gate().path}`) };
+    const active = await api.accepted('infer', form, withKey('active'));
+    await server.crash();
+    await server.start();
+    expect(await api.accepted('infer', form, withKey('active'))).toEqual(active);
+    const { job_id: ended } = await api.accepted('infer', form, withKey('twenty'));
+    expect((await api.job(ended)).status).toBe('done');
+    await api.kill(active.job_id);
+  });
+});

@@ -1,0 +1,104 @@
+import { execFileSync } from 'node:child_process';
+import { appendFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { least, steps } from '../../support/form.js';
+import { linesOf } from '../../support/log-stream.js';
+import { RawConnection } from '../../support/raw-http.js';
+import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.js';
+
+const server = sharedServer();
+const { api } = server;
+const logFile = (id: string): string => path.join(server.jobDirectory(id), 'log');
+
+/** A job that has ended, with this log. */
+async function endedWith(log: string): Promise<string> {
+  const { id } = await api.run('infer', least.infer);
+  writeFileSync(logFile(id), log);
+  return id;
+}
+
+/** Puts a file in the place of a job's directory; returns what undoes that. */
+function unreadable(id: string): () => void {
+  const directory = server.jobDirectory(id);
+  renameSync(directory, `${directory}.away`);
+  writeFileSync(directory, '');
+  return () => {
+    rmSync(directory);
+    renameSync(`${directory}.away`, directory);
+  };
+}
+
+describe('the stream of a log', () => {
+  test.for([
+    ['removed', () => {}],
+    ['replaced by a link', (file: string) => symlinkSync('/etc/hostname', file)],
+    ['replaced by a pipe', (file: string) => execFileSync('mkfifo', [file])],
+  ] as [string, (file: string) => void][])('says that it was %s, and ends', async ([, replace]) => {
+    const id = await endedWith('gone\n');
+    rmSync(logFile(id));
+    replace(logFile(id));
+    expect(linesOf(await api.log(id))).toEqual([expect.stringContaining('removed or replaced'), '__DONE__']);
+  });
+
+  test.for([1, 16, 31, 32, 33, 64, 200])('has its lines of %d KiB whole', async (size) => {
+    // Two bytes a character, and one before them: wherever a reader cuts, it cuts some of them in two.
+    const lines = Array.from({ length: 5 }, (_, index) => `${index}${'é'.repeat(size * 512)}`);
+    const id = await endedWith(`short\n${lines.join('\n\n')}\nlast\n`);
+    const expected = ['short', ...lines.flatMap((line) => [line, '']).slice(0, -1), 'last', '__DONE__'];
+    expect(linesOf(await api.log(id))).toEqual(expected);
+    expect(linesOf(await api.log(id, '?since=4'))).toEqual(expected.slice(4));
+  });
+
+  test('has the last line of a job that has ended, though nothing ends it', async () => {
+    const id = await endedWith('one\ntwo');
+    expect(await api.log(id, '?since=1')).toBe('id: 2\ndata: two\n\ndata: __DONE__\n\n');
+    expect(await api.log(id, '?since=2')).toBe('data: __DONE__\n\n');
+  });
+
+  test('has no half of a line: it comes when it is whole', async () => {
+    const gate = server.gate();
+    const { job_id: id } = await api.accepted('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
+    await using log = await api.follow(id);
+    await log.until('probe infer');
+    appendFileSync(logFile(id), 'before\nhalf of ');
+    await log.until('before');
+    expect(log.text).not.toContain('half');
+    appendFileSync(logFile(id), 'a line\n');
+    await log.until('half of a line');
+    gate.open();
+    await log.end();
+  });
+
+  test('is whole to a reader that lets it wait', async () => {
+    const lines = Array.from({ length: 300_000 }, (_, index) => `line ${index} of a long training run`);
+    const id = await endedWith(`${lines.join('\n')}\n`);
+    const { body } = await api.fetch(`/jobs/${id}/logs?since=0`);
+    // It is far more than what the sockets between the two take.
+    for (let round = 0; round < 20; round += 1) await api.json('/health');
+    const text = await new Response(body).text();
+    const events = lines.map((line, index) => `id: ${index + 1}\ndata: ${line}\n\n`);
+    expect(text === `${events.join('')}data: __DONE__\n\n`).toBe(true);
+  });
+
+  test('is cut, and does not end, where it cannot be read', async () => {
+    const id = await endedWith('again\n');
+    const putBack = unreadable(id);
+    await expect(api.log(id)).rejects.toThrow();
+    await until('the fault is reported', () => server.stderr.includes('ENOTDIR'));
+    putBack();
+    expect(linesOf(await api.log(id))).toEqual(['again', '__DONE__']);
+  });
+
+  test('is cut there behind another answer too', async () => {
+    const [first, second] = [await endedWith('a\n'), await endedWith('')];
+    unreadable(second);
+    await using connection = await RawConnection.open(server.url);
+    const request = (id: string) => `GET /jobs/${id}/logs HTTP/1.1\r\nHost: localhost\r\n\r\n`;
+    connection.write(request(first) + request(second));
+    await until('the connection is closed', () => connection.isClosed);
+    expect(connection.received).toMatch(/data: __DONE__\n\n\r\n0\r\n\r\n$/);
+    expect((await api.fetch('/health')).status).toBe(200);
+  });
+});

@@ -1,0 +1,208 @@
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { least, steps } from '../../support/form.js';
+import { processesOfJob } from '../../support/processes.js';
+import { TestServer } from '../../support/server.js';
+import { until } from '../../support/until.js';
+
+const kept = { ...least.infer, ...steps('write=a.txt:kept') };
+
+/** What lies in `DATA/set-aside`, by the name that it had. */
+const aside = (server: TestServer): string[] => {
+  const directory = path.join(server.dataDirectory, 'set-aside');
+  return existsSync(directory) ? readdirSync(directory).map((name) => name.replace(/\.\d{4}-.*$/, '')) : [];
+};
+
+const recordOf = (directory: string): string => path.join(directory, 'job.json');
+const rewrite = (directory: string, change: (record: Record<string, unknown>) => unknown) =>
+  writeFileSync(
+    recordOf(directory),
+    JSON.stringify(change(JSON.parse(readFileSync(recordOf(directory), 'utf8')))),
+  );
+
+const damages: readonly (readonly [string, (directory: string) => void])[] = [
+  ['of 0 bytes', (directory) => truncateSync(recordOf(directory))],
+  ['cut in the middle', (directory) => truncateSync(recordOf(directory), 200)],
+  ['an empty object', (directory) => writeFileSync(recordOf(directory), '{}')],
+  ['a list', (directory) => writeFileSync(recordOf(directory), '[]')],
+  ['of a later version', (directory) => rewrite(directory, (record) => ({ ...record, version: 999 }))],
+  ['of another shape', (directory) => rewrite(directory, (record) => ({ ...record, request: { app: 1 } }))],
+  ['of another job', (directory) => rewrite(directory, (record) => ({ ...record, id: '0123456789ab' }))],
+  ['not there', (directory) => rmSync(recordOf(directory))],
+  [
+    'a directory',
+    (directory) => {
+      rmSync(recordOf(directory));
+      mkdirSync(recordOf(directory));
+    },
+  ],
+  [
+    'a pipe',
+    (directory) => {
+      rmSync(recordOf(directory));
+      execFileSync('mkfifo', [recordOf(directory)]);
+    },
+  ],
+  [
+    'a link',
+    (directory) => {
+      rmSync(recordOf(directory));
+      symlinkSync('/dev/zero', recordOf(directory));
+    },
+  ],
+];
+
+describe('a start', () => {
+  test('sets aside each job whose record is no record, and keeps all others', {
+    timeout: 90_000,
+  }, async () => {
+    await using server = await TestServer.start();
+    const { api } = server;
+    const good = await api.run('infer', kept);
+    const damaged: string[] = [];
+    for (const [, damage] of damages) {
+      const { id } = await api.run('infer', kept);
+      damaged.push(id);
+      damage(server.jobDirectory(id));
+    }
+    await server.crash();
+    await server.start();
+    expect(aside(server).sort()).toEqual([...damaged].sort());
+    for (const [index, id] of damaged.entries()) {
+      const [what = ''] = damages[index] ?? [];
+      expect(server.stderr, what).toContain(`Set aside '${id}'`);
+      const name = readdirSync(path.join(server.dataDirectory, 'set-aside')).find((each) =>
+        each.startsWith(id),
+      );
+      const directory = path.join(server.dataDirectory, 'set-aside', name ?? '');
+      expect(readFileSync(path.join(directory, 'Output', 'a.txt'), 'utf8'), what).toBe('kept');
+      expect(existsSync(path.join(directory, 'result.zip')), what).toBe(true);
+      expect((await api.fetch(`/jobs/${id}`)).status).toBe(404);
+    }
+    expect(String((await api.result(good.id)).get('a.txt'))).toBe('kept');
+    await server.crash();
+    await server.start();
+    expect(server.stderr).not.toContain('Set aside');
+    expect(String((await api.result(good.id)).get('a.txt'))).toBe('kept');
+  });
+
+  test('lets the command of a job go on whose record it cannot read, and keeps its GPU for it', async () => {
+    await using server = await TestServer.start({ gpus: 1 });
+    const { api } = server;
+    const gate = server.gate();
+    const id = await api.running('infer', { ...kept, ...steps('print=ready', `wait=${gate.path}`) }, 'ready');
+    await server.crash();
+    const record = readFileSync(recordOf(server.jobDirectory(id)));
+    truncateSync(recordOf(server.jobDirectory(id)));
+    await server.start();
+    expect(server.stderr).toContain(`Job ${id} is left as it is`);
+    const { job_id: next } = await api.accepted('infer', kept);
+    expect((await api.reaches(next, 'waiting')).waiting_for).toBe('a free GPU');
+    // The disk had failed for a moment only.
+    writeFileSync(recordOf(server.jobDirectory(id)), record);
+    gate.open();
+    expect((await until('it is known again', async () => (await api.fetch(`/jobs/${id}`)).ok)) && id).toBe(
+      id,
+    );
+    expect((await api.reaches(id, 'done')).error).toBeNull();
+    expect((await api.reaches(next, 'done')).error).toBeNull();
+  });
+
+  test('ends what runs of a job whose directory was removed meanwhile, before its GPU is given away', async () => {
+    await using server = await TestServer.start({ gpus: 1 });
+    const { api } = server;
+    const id = await api.running(
+      'infer',
+      { ...least.infer, ...steps('print=ready', `wait=${server.gate().path}`) },
+      'ready',
+    );
+    await server.crash();
+    rmSync(server.jobDirectory(id), { recursive: true });
+    await server.start();
+    expect(server.stderr).toContain(`Job ${id} runs, and its directory was removed`);
+    expect(processesOfJob(id)).toEqual([]);
+    expect((await api.run('infer', kept)).view.status).toBe('done');
+  });
+
+  test('does not run a job twice whose app has removed what says that it runs', async () => {
+    await using server = await TestServer.start();
+    const { api } = server;
+    const gate = server.gate();
+    const taken = ['shell=rm -r ../claimed ../runner.json', 'print=ready', `wait=${gate.path}`];
+    const id = await api.running('infer', { ...least.infer, ...steps(...taken) }, 'ready');
+    await server.crash();
+    await server.start();
+    gate.open();
+    const { view, log } = await api.ended(id);
+    expect(view.status).toBe('done');
+    expect(log.match(/data: probe infer\n/g)).toHaveLength(1);
+  });
+
+  test('finds its jobs through a data directory that is a link', async () => {
+    await using server = await TestServer.start();
+    await server.crash();
+    const link = path.join(server.scratch, 'link');
+    symlinkSync(server.dataDirectory, link);
+    await using linked = new TestServer({ dataDirectory: link, flags: ['--grace', '0'] });
+    await linked.start();
+    const { job_id: id } = await linked.api.accepted('infer', least.infer);
+    await until('it expires', async () => (await linked.api.fetch(`/jobs/${id}`)).status === 410);
+    await linked.crash();
+    await linked.start();
+    expect((await linked.api.fetch(`/jobs/${id}`)).status).toBe(410);
+  });
+
+  test('reads the record of a version that had no number, and noted no UUIDs', async () => {
+    await using server = await TestServer.start();
+    const { id, view } = await server.api.run('infer', kept);
+    await server.crash();
+    rewrite(server.jobDirectory(id), ({ version: _, gpuUuids: __, ...record }) => record);
+    await server.start();
+    expect((await server.api.job(id)).finished_at).toBe(view.finished_at);
+    expect(String((await server.api.result(id)).get('a.txt'))).toBe('kept');
+  });
+
+  test('sets aside what is not ours, and removes cut uploads alone', async () => {
+    await using server = await TestServer.start();
+    const jobs = path.join(server.dataDirectory, 'jobs');
+    await server.crash();
+    for (const name of ['thesis', 'lost+found', '0123456789AB']) {
+      mkdirSync(path.join(jobs, name));
+      writeFileSync(path.join(jobs, name, 'chapter.txt'), name);
+    }
+    mkdirSync(path.join(jobs, 'abcdef012345', 'Incoming'), { recursive: true });
+    mkdirSync(path.join(server.dataDirectory, 'incoming', 'abcdef012346'));
+    mkdirSync(path.join(server.dataDirectory, 'incoming', 'letters'));
+    symlinkSync('/etc', path.join(jobs, 'abcdef012347'));
+    await server.start();
+    expect(aside(server).sort()).toEqual(['0123456789AB', 'abcdef012347', 'letters', 'lost+found', 'thesis']);
+    await until('the cut uploads are gone', () => server.jobDirectories().length === 0);
+    expect(existsSync('/etc/hostname')).toBe(true);
+  });
+
+  test.for([
+    ['torn', 'abcdef012345 2026-01-01T00:00:00.000Z\nabcdef0123'],
+    ['garbage', '\u0000\u0001\n{}'],
+  ])('goes on where the list of expired jobs is %s', async ([, text]) => {
+    await using server = await TestServer.start();
+    await server.crash();
+    writeFileSync(path.join(server.dataDirectory, 'expired'), text ?? '');
+    await server.start(['--grace', '0']);
+    const { job_id: id } = await server.api.accepted('infer', least.infer);
+    await until('it expires', async () => (await server.api.fetch(`/jobs/${id}`)).status === 410);
+    await server.crash();
+    await server.start();
+    expect((await server.api.fetch(`/jobs/${id}`)).status).toBe(410);
+  });
+});

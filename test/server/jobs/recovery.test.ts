@@ -1,0 +1,163 @@
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import unzipper from 'unzipper';
+import { describe, expect, test } from 'vitest';
+import { refusal } from '../../support/api.js';
+import { file, least, steps } from '../../support/form.js';
+import { appLines, linesOf } from '../../support/log-stream.js';
+import { RawConnection } from '../../support/raw-http.js';
+import { TestServer } from '../../support/server.js';
+import { until } from '../../support/until.js';
+
+const oneAtATime = { flags: ['--cpu-slots', '1'] };
+
+describe('a server that was killed and started again', () => {
+  test('finishes what ran and what waited, once each, with whole logs', async () => {
+    await using server = await TestServer.start(oneAtATime);
+    const { api } = server;
+    const gate = server.gate();
+    const form = (name: string) => ({
+      inputs: file(`${name}.nii`, name),
+      ...steps(`print=${name} begins`, `wait=${gate.path}`, `print=${name} ends`),
+    });
+    const first = await api.running('infer', form('a'), 'a begins');
+    const second = (await api.accepted('infer', form('b'))).job_id;
+    const third = (await api.accepted('infer', form('c'))).job_id;
+    await server.crash();
+    await server.start();
+    expect(server.stderr).toContain('3 active');
+
+    expect((await api.job(first)).status).toBe('running');
+    expect((await api.reaches(second, 'waiting')).queue_position).toBe(1);
+    expect((await api.reaches(third, 'waiting')).queue_position).toBe(2);
+    gate.open();
+    for (const [id, name] of [
+      [first, 'a'],
+      [second, 'b'],
+      [third, 'c'],
+    ] as const) {
+      const { log, view } = await api.ended(id);
+      expect(view).toMatchObject({ status: 'done', error: null });
+      expect(appLines(log)).toEqual(['probe infer', `${name} begins`, `${name} ends`]);
+      expect(linesOf(log)[0]).toBe(`[remote-app] Remote job ${id} accepted: infer on probe`);
+      const { files } = await api.recorded(id);
+      expect(files['--inputs']).toEqual([[[expect.stringContaining(`${name}.nii`), name]]]);
+    }
+  });
+
+  test('takes over the end of a job that ended while there was no server', async () => {
+    await using server = await TestServer.start(oneAtATime);
+    const { api } = server;
+    const gate = server.gate();
+    const taken = ['print=begins', `wait=${gate.path}`, 'print=ends', 'write=result.txt:here'];
+    const id = await api.running('infer', { ...least.infer, ...steps(...taken) }, 'begins');
+    const failing = { ...least.infer, ...steps(`wait=${gate.path}`, 'exit=7') };
+    const later = (await api.accepted('infer', failing)).job_id;
+    await server.crash();
+    gate.open();
+    await until('the job has ended', () => existsSync(path.join(server.jobDirectory(id), 'exit.json')));
+    await until('the runner has ended', () => server.processes().length === 0);
+    await server.start();
+    const { view, log } = await api.ended(id);
+    expect(view.status).toBe('done');
+    expect(appLines(log)).toEqual(['probe infer', 'begins', 'ends']);
+    expect(String((await api.result(id)).get('result.txt'))).toBe('here');
+    expect((await api.ended(later)).view).toMatchObject({
+      status: 'error',
+      error: 'Subprocess failed (exit code 7)',
+    });
+  });
+
+  test('packs the result again that the crash cut', async () => {
+    await using server = await TestServer.start();
+    const { api } = server;
+    const form = { ...least.infer, ...steps('zeros=big.raw:400000000', 'write=a.txt:a') };
+    const { job_id: id } = await api.accepted('infer', form);
+    const directory = server.jobDirectory(id);
+    await until('the packing has begun', () => existsSync(path.join(directory, 'result.zip.partial')));
+    await server.crash();
+    expect(existsSync(path.join(directory, 'result.zip'))).toBe(false);
+    await server.start();
+    const { view, log } = await api.ended(id);
+    expect(view.status).toBe('done');
+    expect(appLines(log)).toEqual(['probe infer']);
+    const response = await api.fetch(`/jobs/${id}/result`);
+    const { files } = await unzipper.Open.buffer(Buffer.from(await response.arrayBuffer()));
+    const sizes = files.map((entry) => [entry.path, entry.uncompressedSize]);
+    expect(sizes).toEqual([
+      ['a.txt', 1],
+      ['big.raw', 400_000_000],
+      ['probe.json', expect.any(Number)],
+    ]);
+  });
+
+  test('still has the results, the logs and the failures of jobs that had ended', async () => {
+    await using server = await TestServer.start();
+    const { api } = server;
+    const done = await api.run('infer', { ...least.infer, ...steps('write=a.txt:kept') });
+    const failed = await api.run('infer', { ...least.infer, ...steps('exit=2') });
+    await server.crash();
+    await server.start();
+    expect(server.stderr).toContain('2 ended');
+    expect(String((await api.result(done.id)).get('a.txt'))).toBe('kept');
+    expect(await api.log(done.id)).toBe(done.log);
+    expect(await api.log(failed.id)).toBe(failed.log);
+    const { expires_at: first, ...view } = done.view;
+    const { expires_at: second, ...after } = await api.job(done.id);
+    expect(after).toEqual(view);
+    // Nobody could fetch it in between: its clock starts anew.
+    expect(Date.parse(second ?? '')).toBeGreaterThan(Date.parse(first ?? ''));
+    expect((await api.fetch(`/jobs/${failed.id}/result`)).status).toBe(500);
+    const { jobs } = await api.json<{ jobs: { job_id: string }[] }>('/jobs');
+    expect(jobs.map(({ job_id }) => job_id)).toEqual([failed.id, done.id]);
+  });
+
+  test('can kill what an earlier server started', async () => {
+    await using server = await TestServer.start();
+    const { api } = server;
+    const form = { ...least.infer, ...steps(`wait=${server.gate().path}`) };
+    const id = await api.running('infer', form);
+    await server.crash();
+    await server.start();
+    expect((await api.kill(id)).status).toBe('killed');
+    expect(server.processes()).toEqual([]);
+    expect(linesOf(await api.log(id)).at(-1)).toBe('__ERROR__ Killed by user');
+  });
+
+  test('removes the uploads that the crash cut', async () => {
+    await using server = await TestServer.start();
+    await using connection = await RawConnection.open(server.url);
+    connection.write(
+      'POST /apps/probe/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n' +
+        'Content-Type: multipart/form-data; boundary=x\r\n\r\n' +
+        '--x\r\nContent-Disposition: form-data; name="inputs"; filename="a.nii"\r\n\r\nhalf',
+    );
+    await until('the upload has begun', () => server.jobDirectories().length === 1);
+    await server.crash();
+    expect(server.jobDirectories().length).toBe(1);
+    await server.start();
+    await until('the upload is removed', () => server.jobDirectories().length === 0);
+    expect(await server.api.json('/jobs')).toEqual({ jobs: [] });
+  });
+
+  test('fails the job whose app is no longer on its allowlist, and says why', async () => {
+    await using server = await TestServer.start(oneAtATime);
+    const { api } = server;
+    const gate = server.gate();
+    await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
+    const { job_id: id } = await api.accepted('infer', least.infer);
+    await server.crash();
+    const appless = path.join(server.scratch, 'apps.json');
+    mkdirSync(server.scratch, { recursive: true });
+    writeFileSync(appless, '{"apps": []}');
+    await using second = new TestServer({ apps: [appless], dataDirectory: server.dataDirectory });
+    await second.start();
+    gate.open();
+    const { view } = await second.api.ended(id);
+    expect(view).toMatchObject({ status: 'error', error: expect.stringContaining("'probe'") });
+    expect(await refusal(await second.api.submit('infer', least.infer, { app: 'probe' }))).toEqual([
+      404,
+      "Unknown app 'probe'",
+    ]);
+  });
+});

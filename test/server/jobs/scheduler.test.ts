@@ -1,0 +1,371 @@
+import { describe, expect, test } from 'vitest';
+import {
+  type DeviceRequest,
+  type Grant,
+  Scheduler,
+  type Ticket,
+  TicketCancelled,
+} from '../../../src/server/jobs/scheduler.js';
+
+/** GPUs in the order of their ids: UUIDs of one letter each. */
+const known = (uuids: string) => [...uuids].map((uuid, id) => ({ id, uuid }));
+
+/** What a job holds: GPUs by the ids that they had. */
+const holding = (gpus: readonly number[], uuids = ''): Grant => ({ gpus, gpuUuids: [...uuids], cpuSlots: 0 });
+
+/** Requests by name; what each was granted shows at once. */
+function queue(gpus: number | null, cpuSlots = 4) {
+  const scheduler = new Scheduler(gpus === null ? null : known('abcd'.slice(0, gpus)), cpuSlots);
+  const grants: Record<string, Grant> = {};
+  const tickets: Record<string, Ticket> = {};
+  const ask = (name: string, request: DeviceRequest, isAccepted = false) => {
+    const ticket = scheduler.request(request, isAccepted);
+    tickets[name] = ticket;
+    ticket.granted.then(
+      (grant) => {
+        grants[name] = grant;
+      },
+      () => {},
+    );
+  };
+  return {
+    scheduler,
+    tickets,
+    gpus: (name: string, ...ids: number[]) => ask(name, { kind: 'gpus', ids }),
+    /** As a job that an earlier server accepted. */
+    recovered: (name: string, request: DeviceRequest) => ask(name, request, true),
+    any: (...names: string[]) => names.forEach((name) => void ask(name, { kind: 'anyGpu' })),
+    cpu: (name: string, workers: number) => ask(name, { kind: 'cpu', workers }),
+    release: async (name: string) => {
+      await Promise.resolve();
+      const grant = grants[name];
+      if (!grant) throw new Error(`${name} holds nothing`);
+      delete grants[name];
+      scheduler.release(grant);
+    },
+    /** GPUs, or CPU slots, by the name of who holds them. */
+    held: async () => {
+      await Promise.resolve();
+      return Object.fromEntries(
+        Object.entries(grants).map(([name, { gpus, cpuSlots }]) => [
+          name,
+          cpuSlots > 0 ? `cpu ${cpuSlots}` : gpus.join(),
+        ]),
+      );
+    },
+  };
+}
+
+describe('GPUs', () => {
+  test('go all or none: who waits for two holds neither', async () => {
+    const { gpus, held, release } = queue(2);
+    gpus('a', 0);
+    gpus('b', 0, 1);
+    expect(await held()).toEqual({ a: '0' });
+    await release('a');
+    expect(await held()).toEqual({ b: '0,1' });
+  });
+
+  test('go in arrival order for each: nobody behind takes what one ahead waits for', async () => {
+    const { gpus, any, held, release } = queue(2);
+    gpus('a', 0);
+    gpus('b', 1, 0);
+    gpus('c', 1);
+    any('d');
+    expect(await held()).toEqual({ a: '0' });
+    await release('a');
+    expect(await held()).toEqual({ b: '1,0' });
+    await release('b');
+    expect(await held()).toEqual({ c: '1', d: '0' });
+  });
+
+  test('that nobody ahead wants go at once', async () => {
+    const { gpus, any, held } = queue(3);
+    gpus('a', 0);
+    gpus('b', 0, 1);
+    gpus('c', 2);
+    any('d');
+    expect(await held()).toEqual({ a: '0', c: '2' });
+  });
+
+  test('go to whoever takes any, the lowest first, in arrival order', async () => {
+    const { any, held, release } = queue(2);
+    any('a', 'b', 'c', 'd');
+    expect(await held()).toEqual({ a: '0', b: '1' });
+    await release('b');
+    expect(await held()).toEqual({ a: '0', c: '1' });
+  });
+
+  test('are taken by nobody who asks for one, before one who takes any and came first', async () => {
+    const { gpus, any, held, release } = queue(1);
+    gpus('a', 0);
+    any('b');
+    gpus('c', 0);
+    await release('a');
+    expect(await held()).toEqual({ b: '0' });
+    await release('b');
+    expect(await held()).toEqual({ c: '0' });
+  });
+
+  test('let two pairs that share one wait for each other without a deadlock', async () => {
+    const { gpus, held, release } = queue(3);
+    gpus('a', 0, 1);
+    gpus('b', 1, 2);
+    gpus('c', 2, 0);
+    expect(await held()).toEqual({ a: '0,1' });
+    await release('a');
+    expect(await held()).toEqual({ b: '1,2' });
+    await release('b');
+    expect(await held()).toEqual({ c: '2,0' });
+  });
+
+  test('do not go to a job that starves: a wide one runs before those behind it', async () => {
+    const { gpus, held, release } = queue(2);
+    gpus('a', 0);
+    gpus('b', 1);
+    gpus('wide', 0, 1);
+    for (const name of ['c', 'd', 'e']) gpus(name, name === 'd' ? 1 : 0);
+    await release('a');
+    expect(await held()).toEqual({ b: '1' });
+    await release('b');
+    expect(await held()).toEqual({ wide: '0,1' });
+    await release('wide');
+    expect(await held()).toEqual({ c: '0', d: '1' });
+  });
+
+  test('of an earlier server are held until they are released, and are nobody’s where they are gone', async () => {
+    const { scheduler, any, held } = queue(2);
+    scheduler.adopt(holding([1, 5]));
+    any('a', 'b');
+    expect(await held()).toEqual({ a: '0' });
+    scheduler.release(holding([1, 5]));
+    any('c');
+    expect(await held()).toEqual({ a: '0', b: '1' });
+  });
+});
+
+describe('GPUs that are not known yet', () => {
+  test('are waited for, and go in arrival order when they are known', async () => {
+    const { scheduler, gpus, any, cpu, held, tickets } = queue(null);
+    gpus('a', 1);
+    any('b', 'c');
+    cpu('d', 1);
+    expect(await held()).toEqual({ d: 'cpu 1' });
+    expect(tickets.a?.position()).toBe(1);
+    expect(tickets.a?.waitingFor).toBe('GPU 1 (nvidia-smi has not told yet which there are)');
+    scheduler.setGpus(known('ab'));
+    expect(await held()).toEqual({ a: '1', b: '0', d: 'cpu 1' });
+    expect(tickets.c?.waitingFor).toBe('a free GPU');
+  });
+
+  test('are impossible for nobody, until they are known', async () => {
+    const { scheduler, gpus, any, held, tickets } = queue(null);
+    expect(scheduler.impossible({ kind: 'gpus', ids: [7] })).toBeNull();
+    expect(scheduler.impossible({ kind: 'anyGpu' })).toBeNull();
+    gpus('a', 0, 7);
+    gpus('b', 0);
+    any('c');
+    scheduler.setGpus(known('a'));
+    await expect(tickets.a?.granted).rejects.toThrow('This server has no GPU 7; it has: 0');
+    expect(tickets.a?.position()).toBeNull();
+    expect(await held()).toEqual({ b: '0' });
+    expect(tickets.c?.position()).toBe(1);
+  });
+
+  test('may turn out to be none', async () => {
+    const { scheduler, gpus, any, tickets } = queue(null);
+    any('a');
+    gpus('b', 0);
+    scheduler.setGpus([]);
+    await expect(tickets.a?.granted).rejects.toThrow('This server has no GPU');
+    await expect(tickets.b?.granted).rejects.toThrow('it has: none');
+  });
+
+  test('are given to nobody while a job of an earlier server holds them', async () => {
+    const { scheduler, any, held } = queue(null);
+    const earlier = holding([0]);
+    const ended = holding([1]);
+    scheduler.adopt(earlier);
+    scheduler.adopt(ended);
+    scheduler.release(ended);
+    any('a', 'b');
+    scheduler.setGpus(known('ab'));
+    expect(await held()).toEqual({ a: '1' });
+    scheduler.release(earlier);
+    expect(await held()).toEqual({ a: '1', b: '0' });
+  });
+
+  test('can be given up', async () => {
+    const { scheduler, any, tickets, held } = queue(null);
+    any('a', 'b');
+    tickets.a?.cancel();
+    await expect(tickets.a?.granted).rejects.toThrow(TicketCancelled);
+    scheduler.setGpus(known('a'));
+    expect(await held()).toEqual({ b: '0' });
+  });
+});
+
+describe('GPUs that have other ids since a job was given them', () => {
+  test('are given to nobody by either id until it ends', async () => {
+    const { scheduler, gpus, any, held } = queue(3);
+    // GPU 1 then is GPU 0 now, as the first one has gone.
+    const earlier = holding([1], 'a');
+    scheduler.adopt(earlier);
+    gpus('zero', 0);
+    gpus('one', 1);
+    any('any');
+    expect(await held()).toEqual({ any: '2' });
+    scheduler.release(earlier);
+    expect(await held()).toEqual({ any: '2', zero: '0', one: '1' });
+  });
+
+  test('nor when they are known only later', async () => {
+    const { scheduler, any, held } = queue(null);
+    scheduler.adopt(holding([1], 'b'));
+    any('a', 'b');
+    scheduler.setGpus(known('bxy'));
+    expect(await held()).toEqual({ a: '2' });
+  });
+
+  test('nor when the ids change while the job runs', async () => {
+    const { scheduler, any, gpus, held, release } = queue(1);
+    any('a');
+    scheduler.setGpus(known('xa'));
+    gpus('b', 0);
+    gpus('c', 1);
+    expect(await held()).toEqual({ a: '0' });
+    await release('a');
+    expect(await held()).toEqual({ b: '0', c: '1' });
+  });
+
+  test('are noted by UUID with each grant, where there is one', async () => {
+    const scheduler = new Scheduler(
+      [
+        { id: 3, uuid: '' },
+        { id: 1, uuid: 'b' },
+      ],
+      1,
+    );
+    const request = { kind: 'gpus', ids: [3, 1] } as const;
+    expect(await scheduler.request(request).granted).toEqual({ gpus: [3, 1], gpuUuids: ['b'], cpuSlots: 0 });
+  });
+
+  test('and no UUID are known by id alone', async () => {
+    const { scheduler, any, held } = queue(null);
+    scheduler.adopt(holding([0]));
+    scheduler.setGpus([
+      { id: 0, uuid: '' },
+      { id: 1, uuid: '' },
+    ]);
+    any('a');
+    expect(await held()).toEqual({ a: '1' });
+  });
+});
+
+describe('a job of an earlier server that waits for a GPU which is not there', () => {
+  test('goes on waiting, says for what, and keeps nobody from the others', async () => {
+    const { scheduler, recovered, gpus, held, tickets } = queue(1);
+    recovered('gone', { kind: 'gpus', ids: [1] });
+    recovered('both', { kind: 'gpus', ids: [0, 1] });
+    gpus('a', 0);
+    expect(await held()).toEqual({ a: '0' });
+    expect(tickets.gone?.waitingFor).toBe('GPU 1, which this server does not see at the moment');
+    expect(tickets.both?.waitingFor).toBe('GPU 0, 1; this server does not see GPU 1 at the moment');
+    expect(scheduler.waitsForUnseen).toBe(true);
+    scheduler.setGpus(known('ab'));
+    expect(await held()).toEqual({ a: '0', gone: '1' });
+    expect([tickets.both?.waitingFor, scheduler.waitsForUnseen]).toEqual(['GPU 0, 1', false]);
+  });
+
+  test('waits for any where there is none', async () => {
+    const { scheduler, recovered, held, tickets } = queue(0);
+    recovered('a', { kind: 'anyGpu' });
+    expect(tickets.a?.waitingFor).toBe('a free GPU; this server does not see any at the moment');
+    expect(scheduler.waitsForUnseen).toBe(true);
+    scheduler.setGpus(known('a'));
+    expect(await held()).toEqual({ a: '0' });
+  });
+
+  test('waits as well where the GPUs become known later, while a new job is ended', async () => {
+    const { scheduler, recovered, gpus, tickets } = queue(null);
+    recovered('earlier', { kind: 'gpus', ids: [7] });
+    gpus('new', 7);
+    scheduler.setGpus(known('a'));
+    await expect(tickets.new?.granted).rejects.toThrow('This server has no GPU 7; it has: 0');
+    expect(tickets.earlier?.position()).toBe(1);
+    tickets.earlier?.cancel();
+    await expect(tickets.earlier?.granted).rejects.toThrow(TicketCancelled);
+    expect(scheduler.waitsForUnseen).toBe(false);
+  });
+});
+
+describe('CPU slots', () => {
+  test('go in arrival order, past no one', async () => {
+    const { cpu, held, release } = queue(0, 4);
+    cpu('a', 3);
+    cpu('b', 2);
+    cpu('c', 1);
+    expect(await held()).toEqual({ a: 'cpu 3' });
+    await release('a');
+    expect(await held()).toEqual({ b: 'cpu 2', c: 'cpu 1' });
+  });
+
+  test('are all there are for who asks for more', async () => {
+    const { cpu, held } = queue(0, 4);
+    cpu('a', 100);
+    cpu('b', 1);
+    expect(await held()).toEqual({ a: 'cpu 4' });
+  });
+
+  test('and GPUs do not wait for each other', async () => {
+    const { cpu, gpus, any, held } = queue(1, 1);
+    gpus('a', 0);
+    gpus('b', 0);
+    cpu('c', 1);
+    cpu('d', 1);
+    any('e');
+    expect(await held()).toEqual({ a: '0', c: 'cpu 1' });
+  });
+
+  test('of an earlier server may be more than there are now', async () => {
+    const { scheduler, cpu, held } = queue(0, 1);
+    scheduler.adopt({ gpus: [], gpuUuids: [], cpuSlots: 3 });
+    cpu('a', 1);
+    expect(await held()).toEqual({});
+    scheduler.release({ gpus: [], gpuUuids: [], cpuSlots: 3 });
+    expect(await held()).toEqual({ a: 'cpu 1' });
+  });
+});
+
+describe('a place in the queue', () => {
+  test('counts from one, moves up, and is none once there is a grant', async () => {
+    const { any, gpus, tickets, release, held } = queue(1);
+    any('a', 'b');
+    gpus('c', 0);
+    await held();
+    const places = () => ['a', 'b', 'c'].map((name) => tickets[name]?.position());
+    expect(places()).toEqual([null, 1, 2]);
+    expect([tickets.b?.waitingFor, tickets.c?.waitingFor]).toEqual(['a free GPU', 'GPU 0']);
+    await release('a');
+    expect(places()).toEqual([null, null, 1]);
+  });
+
+  test('that is given up rejects, and lets through whom it blocked', async () => {
+    const { gpus, tickets, held } = queue(2);
+    gpus('a', 0);
+    gpus('wide', 0, 1);
+    gpus('c', 1);
+    tickets.wide?.cancel();
+    await expect(tickets.wide?.granted).rejects.toThrow(TicketCancelled);
+    expect(await held()).toEqual({ a: '0', c: '1' });
+    expect(tickets.wide?.position()).toBeNull();
+  });
+
+  test('cannot be given up after the grant', async () => {
+    const { any, tickets, held, release } = queue(1);
+    any('a');
+    tickets.a?.cancel();
+    expect(await held()).toEqual({ a: '0' });
+    await release('a');
+  });
+});

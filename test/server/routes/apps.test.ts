@@ -1,0 +1,161 @@
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { refusal } from '../../support/api.js';
+import { least } from '../../support/form.js';
+import { apps, sharedServer } from '../../support/server.js';
+import { unzip } from '../../support/zip.js';
+
+const root = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
+afterAll(() => rmSync(root, { recursive: true }));
+
+/** An app directory with these files; a value that is no text is written as JSON. */
+function app(name: string, files: Record<string, unknown>): string {
+  const directory = path.join(root, name);
+  for (const [file, content] of Object.entries(files)) {
+    mkdirSync(path.dirname(path.join(directory, file)), { recursive: true });
+    writeFileSync(
+      path.join(directory, file),
+      typeof content === 'string' ? content : JSON.stringify(content),
+    );
+  }
+  return directory;
+}
+
+const plain = { display_name: 'P', description: 'd', short_description: 's', tta: 2, mc_dropout: 0 };
+const noJson = app('no-json', { 'app.json': '{ "display_name": ' });
+const noUncertainty = app('plain', {
+  'app.json': plain,
+  'b.onnx': 'w',
+  'deep/a.ckpt': 'w',
+  'Config.yml': 'c',
+});
+const stealer = app('stealer', {
+  'app.json': { ...plain, command: ['node', '../probe-copy/main.mjs'] },
+});
+cpSync(apps.probe, path.join(root, 'probe-copy'), { recursive: true });
+
+const server = sharedServer({
+  apps: [apps.probe, apps.broken, noJson, noUncertainty, stealer, 'VBoussot/ImpactSynth:MR'],
+  flags: ['--engine', `node ${apps.probe}/main.mjs engine`],
+});
+const { api } = server;
+
+describe('the list of apps', () => {
+  test('has their identifiers', async () => {
+    expect(await api.json('/repo_apps_list')).toEqual({
+      apps: ['probe', 'broken', 'no-json', 'plain', 'stealer', 'VBoussot/ImpactSynth:MR'],
+    });
+  });
+});
+
+describe('an app', () => {
+  const volume = { display_name: 'CT', volume_type: 'VOLUME', required: true, default: null };
+
+  test('is described with everything that its files say', async () => {
+    expect(await api.json('/repo_apps/probe')).toEqual({
+      app: 'probe',
+      available: true,
+      display_name: 'Probe',
+      description: expect.stringContaining('Records'),
+      short_description: 'Records how it was started',
+      checkpoints_name: ['CV_0.pt', 'CV_1.pt'],
+      checkpoints_name_available: ['CV_0.pt'],
+      maximum_tta: 8,
+      mc_dropout: 4,
+      patch_size: [96, 96, 96],
+      has_capabilities: [true, true, true],
+      finetunable: true,
+      inputs: { Volume_0: volume },
+      outputs: { sCT: { ...volume, display_name: 'Synthetic CT' } },
+      inputs_evaluations: { Image: { 'Evaluation.yml': { Volume_0: volume } } },
+      terminology: { '1': { name: 'Bone', color: '#f1d691' } },
+    });
+  });
+
+  test('that says little is described with what follows from its files', async () => {
+    expect(await api.json('/repo_apps/plain')).toEqual({
+      app: 'plain',
+      available: true,
+      display_name: 'P',
+      description: 'd',
+      short_description: 's',
+      checkpoints_name: ['a.ckpt', 'b.onnx'],
+      checkpoints_name_available: ['a.ckpt', 'b.onnx'],
+      maximum_tta: 2,
+      mc_dropout: 0,
+      patch_size: null,
+      has_capabilities: [false, false, false],
+      finetunable: true,
+      inputs: {},
+      outputs: {},
+      inputs_evaluations: {},
+    });
+  });
+
+  test.for([
+    ['broken', /description/],
+    ['no-json', /app\.json/],
+    ['VBoussot/ImpactSynth:MR', /not on this server/],
+  ] as const)('whose files cannot be read is not available, and says why: %s', async ([id, reason]) => {
+    const view = await api.json(`/repo_apps/${encodeURIComponent(id)}`);
+    expect(view).toEqual({ app: id, available: false, reason: expect.stringMatching(reason) });
+    expect(view.reason).not.toContain(root);
+  });
+
+  test('whose files are broken fails its job with the reason', async () => {
+    const { view } = await api.run('infer', least.infer, { app: 'broken' });
+    expect(view).toMatchObject({ status: 'error', error: expect.stringContaining('app.json') });
+  });
+
+  test('without a command is run by the engine, a repository by its id', async () => {
+    for (const [id, argument] of [
+      ['plain', noUncertainty],
+      ['VBoussot/ImpactSynth:MR', 'VBoussot/ImpactSynth:MR'],
+    ] as const) {
+      const job = await api.run('uncertainty', least.uncertainty, { app: id });
+      expect((await api.recorded(job.id)).argv.slice(0, 3)).toEqual(['engine', 'uncertainty', argument]);
+    }
+  });
+
+  test('can make no file outside of its directory its command', async () => {
+    const { view, log } = await api.run('infer', least.infer, { app: 'stealer' });
+    expect(view.status).toBe('error');
+    expect(log).not.toContain('probe infer');
+  });
+});
+
+describe("an app's configuration", () => {
+  test('is a zip of its files, less the weights', async () => {
+    const response = await api.fetch('/repo_apps_config/probe');
+    expect(response.headers.get('content-type')).toBe('application/zip');
+    const files = await unzip(Buffer.from(await response.arrayBuffer()));
+    expect([...files.keys()].sort()).toEqual([
+      'Config.yml',
+      'Evaluation.yml',
+      'Prediction.yml',
+      'Uncertainty.yml',
+      'app.json',
+      'configs/extra.yml',
+      'main.mjs',
+    ]);
+    expect(String(files.get('configs/extra.yml'))).toBe('depth: 3\n');
+  });
+
+  test('leaves weights out wherever they lie', async () => {
+    const response = await api.fetch('/repo_apps_config/plain');
+    const files = await unzip(Buffer.from(await response.arrayBuffer()));
+    expect([...files.keys()].sort()).toEqual(['Config.yml', 'app.json']);
+  });
+
+  test('answers HEAD', async () => {
+    const response = await api.fetch('/repo_apps_config/probe', { method: 'HEAD' });
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/zip']);
+  });
+
+  test('of a repository whose files are elsewhere is 404', async () => {
+    const response = await api.fetch(`/repo_apps_config/${encodeURIComponent('VBoussot/ImpactSynth:MR')}`);
+    expect(await refusal(response)).toEqual([404, expect.stringContaining('ImpactSynth')]);
+  });
+});

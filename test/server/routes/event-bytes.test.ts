@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest';
+import { LogStreamParser } from '../../../src/contract/log-stream.js';
+import { EventBytes } from '../../../src/server/routes/event-bytes.js';
+
+/** The text of the events of these lines, which come as so many batches. */
+function eventsOf(batches: readonly (readonly string[])[], next: number | null = null): string {
+  const bytes = new EventBytes(next);
+  const pieces: Buffer[] = [];
+  for (const lines of batches) {
+    // A piece is good until the next is asked for.
+    for (const piece of bytes.of(Buffer.from(`${lines.join('\n')}\n`))) pieces.push(Buffer.from(piece));
+  }
+  return Buffer.concat(pieces).toString();
+}
+
+describe("a log's lines as events", () => {
+  test('are one data event each', () => {
+    expect(eventsOf([['a line', '', ' indented']])).toBe('data: a line\n\ndata: \n\ndata:  indented\n\n');
+  });
+
+  test('carry their number, where it is asked for, from one batch to the next', () => {
+    expect(eventsOf([['a', 'b'], ['c']], 9)).toBe('id: 9\ndata: a\n\nid: 10\ndata: b\n\nid: 11\ndata: c\n\n');
+  });
+
+  test.for([
+    ['__DONE__', ' __DONE__'],
+    ['__ERROR__', ' __ERROR__'],
+    ['__ERROR__x', ' __ERROR__x'],
+    [' __DONE__', ' __DONE__'],
+    ['__DONE__ ', '__DONE__ '],
+    ['__DONE', '__DONE'],
+    ['_', '_'],
+    ['done', 'done'],
+  ])('do not end the stream: %o', ([line = '', shielded]) => {
+    const text = eventsOf([[line]]);
+    expect(text).toBe(`data: ${shielded}\n\n`);
+    expect(new LogStreamParser().push(text)[0]?.kind).toBe('line');
+  });
+
+  test('hold nothing that ends a line for some reader', () => {
+    const ends = ['\v', '\f', '\r', '\u001c', '\u001d', '\u001e', '\u0085', '\u2028', '\u2029'];
+    for (const end of ends) {
+      const lines = [`${end}${end}a${end}data: __DONE__`, 'Å … é', end];
+      const text = eventsOf([lines, lines]);
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ends of lines
+      expect(text).not.toMatch(/[\v\f\r\u001c-\u001e\u0085\u2028\u2029]/);
+      expect(text).toMatch(/^data: [ \ufffd]+a[ \ufffd]+data: __DONE__\n\ndata: Å … é\n\n/);
+    }
+  });
+
+  test.for([0, 1, 7, 60, 1000, 32_768, 49_000, 49_145, 49_146, 49_147, 200_000])(
+    'are whole however long: %d characters',
+    (length) => {
+      const lines = ['before', 'é'.repeat(length), ...Array(3000).fill('x'.repeat(length % 61)), 'after'];
+      expect(eventsOf([lines])).toBe(lines.map((line) => `data: ${line}\n\n`).join(''));
+      expect(eventsOf([lines], 1)).toBe(
+        lines.map((line, index) => `id: ${index + 1}\ndata: ${line}\n\n`).join(''),
+      );
+    },
+  );
+
+  test.for(Array.from({ length: 20 }, (_, index) => 49_120 + index * 2))(
+    'are whole where a piece ends with one: after %d characters',
+    (length) => {
+      const lines = ['x'.repeat(length), '', '__DONE__', 'next'];
+      expect(eventsOf([lines])).toBe(`data: ${lines[0]}\n\ndata: \n\ndata:  __DONE__\n\ndata: next\n\n`);
+    },
+  );
+});

@@ -1,0 +1,137 @@
+import { describe, expect, test } from 'vitest';
+import type { JobView } from '../../../src/contract/job.js';
+import { least, steps } from '../../support/form.js';
+import { linesOf } from '../../support/log-stream.js';
+import { sharedServer } from '../../support/server.js';
+
+const server = sharedServer({ flags: ['--cpu-slots', '1'] });
+const { api } = server;
+
+const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+describe('a submission', () => {
+  test('is answered with the envelope', async () => {
+    const envelope = await api.accepted('infer', least.infer);
+    const { job_id: id } = envelope;
+    expect(id).toMatch(/^[0-9a-f]{12}$/);
+    expect(envelope).toEqual({
+      job_id: id,
+      status_url: `/jobs/${id}`,
+      logs_url: `/jobs/${id}/logs`,
+      result_url: `/jobs/${id}/result`,
+      accepted_options: [],
+    });
+    await api.ended(id);
+  });
+});
+
+describe('a job', () => {
+  test('shows all that is known of it, from the queue to its end', async () => {
+    const gate = server.gate();
+    const first = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
+    const { job_id: id } = await api.accepted('evaluate', least.evaluate);
+    const { job_id: last } = await api.accepted('evaluate', { ...least.evaluate, cpu: '3' });
+
+    const waiting = await api.reaches(id, 'waiting');
+    expect(waiting).toEqual({
+      job_id: id,
+      status: 'waiting',
+      error: null,
+      app: 'probe',
+      operation: 'evaluate',
+      created_at: expect.stringMatching(iso),
+      started_at: null,
+      finished_at: null,
+      expires_at: null,
+      assigned_gpus: [],
+      queue_position: 1,
+      waiting_for: 'a CPU slot',
+    } satisfies JobView);
+    expect(await api.reaches(last, 'waiting')).toMatchObject({
+      queue_position: 2,
+      waiting_for: expect.stringContaining('3'),
+    });
+    expect(await api.job(first)).toMatchObject({
+      status: 'running',
+      started_at: expect.stringMatching(iso),
+      finished_at: null,
+      queue_position: null,
+      waiting_for: null,
+    });
+
+    gate.open();
+    const { view } = await api.ended(id);
+    expect(view).toEqual({
+      ...waiting,
+      status: 'done',
+      started_at: expect.stringMatching(iso),
+      finished_at: expect.stringMatching(iso),
+      expires_at: expect.stringMatching(iso),
+      queue_position: null,
+      waiting_for: null,
+    });
+    const times = [view.created_at, view.started_at, view.finished_at, view.expires_at].map((time) =>
+      Date.parse(time ?? ''),
+    );
+    expect(times).toEqual([...times].sort((a, b) => a - b));
+    // The grace begins when the end is on the disk, and so told.
+    const grace = (times[3] ?? 0) - (times[2] ?? 0);
+    expect(grace).toBeGreaterThanOrEqual(120_000 - 1);
+    expect(grace).toBeLessThan(121_000);
+    await api.ended(last);
+  });
+
+  test('says in its log that it waits, and for what', async () => {
+    const gate = server.gate();
+    await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
+    const { job_id: id } = await api.accepted('infer', least.infer);
+    await api.reaches(id, 'waiting');
+    gate.open();
+    expect(linesOf((await api.ended(id)).log).slice(0, 3)).toEqual([
+      `[remote-app] Remote job ${id} accepted: infer on probe`,
+      '[remote-app] Waiting for a CPU slot: position 1 in the queue',
+      '[remote-app] Starting infer on the CPU',
+    ]);
+  });
+
+  test.for([
+    ['exit=3', 'Subprocess failed (exit code 3)'],
+    ['signal=SIGSEGV', 'Subprocess failed (exit code 139, SIGSEGV)'],
+  ])('that fails says how: %s', async ([step = '', error]) => {
+    const { view, log } = await api.run('infer', { ...least.infer, ...steps(step) });
+    expect(view).toMatchObject({ status: 'error', error });
+    expect(linesOf(log).at(-1)).toBe(`__ERROR__ ${error}`);
+  });
+
+  test('gets all the slots there are where it asks for more', async () => {
+    const { view } = await api.run('infer', { ...least.infer, cpu: '64' });
+    expect(view.status).toBe('done');
+  });
+
+  test.for(['0123456789ab', 'nothing', '..', '%2e%2e', 'ABCDEF012345'])(
+    'that nobody knows is 404 everywhere: %s',
+    async (id) => {
+      for (const [method, path] of [
+        ['GET', ''],
+        ['GET', '/logs'],
+        ['GET', '/result'],
+        ['POST', '/kill'],
+      ] as const) {
+        const response = await api.fetch(`/jobs/${encodeURIComponent(id)}${path}`, { method });
+        expect(response.status).toBe(404);
+        if (!id.includes('.')) expect(await response.json()).toEqual({ detail: 'Unknown job_id' });
+      }
+    },
+  );
+});
+
+describe('the list of jobs', () => {
+  test('has them all, newest first, each as it shows alone', async () => {
+    const ids: string[] = [];
+    for (let count = 0; count < 3; count += 1) ids.unshift((await api.run('infer', least.infer)).id);
+    const list = await api.json<{ jobs: JobView[] }>('/jobs');
+    expect(Object.keys(list)).toEqual(['jobs']);
+    expect(list.jobs.slice(0, 3).map(({ job_id }) => job_id)).toEqual(ids);
+    for (const view of list.jobs) expect(await api.job(view.job_id)).toEqual(view);
+  });
+});

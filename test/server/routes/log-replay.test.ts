@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest';
+import { least, steps } from '../../support/form.js';
+import { linesOf } from '../../support/log-stream.js';
+import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.js';
+
+const server = sharedServer({ flags: ['--keepalive', '1'] });
+const { api } = server;
+
+describe('a log stream', () => {
+  test('replays the log from its first line to whoever comes late', async () => {
+    const { id, log } = await api.run('infer', { ...least.infer, ...steps('print=a', 'print=b') });
+    expect(await api.log(id)).toBe(log);
+    expect(await api.log(id)).toBe(log);
+  });
+
+  test('replays what there is of a job that runs, then follows it', async () => {
+    const gate = server.gate();
+    const form = { ...least.infer, ...steps('print=early', `wait=${gate.path}`, 'print=late') };
+    const id = await api.running('infer', form, 'early');
+    await using log = await api.follow(id);
+    await log.until('early');
+    expect(log.lines).not.toContain('late');
+    gate.open();
+    expect(linesOf(await log.end()).filter((line) => !line.startsWith('['))).toEqual([
+      'probe infer',
+      'early',
+      'late',
+      '__DONE__',
+    ]);
+  });
+
+  test('is silent but for a comment every keep-alive interval', async () => {
+    const gate = server.gate();
+    const { job_id: id } = await api.accepted('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
+    await using log = await api.follow(id);
+    await log.until('probe infer');
+    const before = log.text.length;
+    const start = performance.now();
+    await until('two keep-alives', () => log.text.slice(before) === ': keepalive\n\n'.repeat(2));
+    expect(performance.now() - start).toBeGreaterThan(1500);
+    expect(performance.now() - start).toBeLessThan(4000);
+    gate.open();
+    expect((await log.end()).slice(before)).toMatch(/^(: keepalive\n\n){2,}data: \[remote-app\] Result/);
+  });
+});
+
+describe('a position', () => {
+  const numbered = (text: string) =>
+    text
+      .split('\n\n')
+      .slice(0, -1)
+      .map((event) => /^id: (\d+)\ndata: (.*)$/.exec(event)?.slice(1) ?? event);
+
+  test('skips that many lines, and numbers the others', async () => {
+    const { id, log } = await api.run('infer', { ...least.infer, ...steps('print=a', 'print=b') });
+    const lines = linesOf(log).slice(0, -1);
+    const all = lines.map((line, index) => [String(index + 1), line]);
+    expect(numbered(await api.log(id, '?since=0'))).toEqual([...all, 'data: __DONE__']);
+    expect(numbered(await api.log(id, '?since=3'))).toEqual([...all.slice(3), 'data: __DONE__']);
+  });
+
+  test('may come as Last-Event-ID, as a browser sends it', async () => {
+    const { id } = await api.run('infer', { ...least.infer, ...steps('print=a') });
+    expect(await api.log(id, '', { 'Last-Event-ID': '2' })).toBe(await api.log(id, '?since=2'));
+    expect(await api.log(id, '?since=4', { 'Last-Event-ID': '1' })).toBe(await api.log(id, '?since=4'));
+  });
+
+  test('at the end, or past it, leaves the marker alone', async () => {
+    const { id, log } = await api.run('infer', least.infer);
+    const count = linesOf(log).length - 1;
+    expect(await api.log(id, `?since=${count}`)).toBe('data: __DONE__\n\n');
+    expect(await api.log(id, '?since=999999')).toBe('data: __DONE__\n\n');
+  });
+
+  test('lets a reader whose connection broke miss nothing and see nothing twice', async () => {
+    const gate = server.gate();
+    const form = { ...least.infer, ...steps('lines=500', `wait=${gate.path}`, 'lines=500') };
+    const { job_id: id } = await api.accepted('infer', form);
+    const read: string[] = [];
+    {
+      await using log = await api.follow(id, '?since=0');
+      await log.until('line 500');
+      read.push(...log.lines);
+    }
+    gate.open();
+    await api.reaches(id, 'done');
+    read.push(...linesOf(await api.log(id, `?since=${read.length}`)));
+    expect(read).toEqual(linesOf(await api.log(id)));
+    expect(read.filter((line) => line === 'line 500').length).toBe(2);
+  });
+
+  test.for(['-1', 'abc', '1.5', '', '1&since=2'])('is refused as since=%s', async (since) => {
+    const { id } = await api.run('infer', least.infer);
+    const response = await api.fetch(`/jobs/${id}/logs?since=${since}`);
+    expect(response.status).toBe(422);
+    expect(((await response.json()) as { detail: string }).detail).toContain("'since'");
+  });
+
+  test('that a header spells wrong is ignored', async () => {
+    const { id, log } = await api.run('infer', least.infer);
+    expect(await api.log(id, '', { 'Last-Event-ID': 'abc' })).toBe(log);
+  });
+});

@@ -1,0 +1,143 @@
+import { describe, expect, test } from 'vitest';
+import { least, printBytes, steps } from '../../support/form.js';
+import { appLines, linesOf } from '../../support/log-stream.js';
+import { sharedServer } from '../../support/server.js';
+
+const server = sharedServer();
+const { api } = server;
+
+/** Text of the log stream of a probe that takes these steps. */
+async function logOf(...taken: string[]): Promise<string> {
+  return (await api.run('infer', { ...least.infer, ...steps(...taken) })).log;
+}
+
+describe('the wire of a log stream', () => {
+  test('is one data event a line, then the marker, and nothing else', async () => {
+    const { id, log } = await api.run('infer', { ...least.infer, ...steps('print=Hello', 'print=') });
+    const size = /Result: 1 file, (.*)/.exec(log)?.[1];
+    expect(log).toBe(
+      [
+        `data: [remote-app] Remote job ${id} accepted: infer on probe`,
+        'data: [remote-app] Starting infer on the CPU',
+        'data: probe infer',
+        'data: Hello',
+        'data: ',
+        `data: [remote-app] Result: 1 file, ${size}`,
+        'data: __DONE__',
+        '',
+      ].join('\n\n'),
+    );
+  });
+
+  test('has the headers that keep proxies from holding it back', async () => {
+    const { id } = await api.run('infer', least.infer);
+    const { headers, status } = await api.fetch(`/jobs/${id}/logs`);
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toMatch(/^text\/event-stream/);
+    expect(headers.get('cache-control')).toBe('no-cache, no-transform');
+    expect(headers.get('x-accel-buffering')).toBe('no');
+  });
+
+  test('ends with the failure marker of a job that failed', async () => {
+    const log = await logOf('print=before', 'exit=3');
+    expect(log.endsWith('data: before\n\ndata: __ERROR__ Subprocess failed (exit code 3)\n\n')).toBe(true);
+  });
+
+  test('names the signal that ended the command', async () => {
+    const log = await logOf('signal=SIGKILL');
+    expect(linesOf(log).at(-1)).toBe('__ERROR__ Subprocess failed (exit code 137, SIGKILL)');
+  });
+
+  test('answers HEAD with the headers alone', async () => {
+    const { id } = await api.run('infer', least.infer);
+    const response = await api.fetch(`/jobs/${id}/logs`, { method: 'HEAD' });
+    expect([response.status, await response.text()]).toEqual([200, '']);
+  });
+});
+
+describe('lines of an app', () => {
+  test('that read as a marker are shielded by one space, and the job ends as it does', async () => {
+    const log = await logOf(
+      'print=__DONE__',
+      'print=__ERROR__ made up',
+      'print=__ERROR__',
+      'print=__DONE__!',
+    );
+    expect(appLines(log)).toEqual([
+      'probe infer',
+      ' __DONE__',
+      ' __ERROR__ made up',
+      ' __ERROR__',
+      '__DONE__!',
+    ]);
+    expect(linesOf(log).at(-1)).toBe('__DONE__');
+  });
+
+  test('end at \\n, at \\r\\n and at \\r', async () => {
+    const log = await logOf(printBytes('unix\nwindows\r\n10 %\r20 %\r\rlast'));
+    expect(appLines(log).slice(1)).toEqual(['unix', 'windows', '10 %', '20 %', '', 'last']);
+  });
+
+  test('that are cut between \\r and \\n stay one', async () => {
+    const gate = server.gate();
+    const { job_id: id } = await api.accepted('infer', {
+      ...least.infer,
+      ...steps(printBytes('cut\r'), `wait=${gate.path}`, printBytes('\nnext\n')),
+    });
+    await using log = await api.follow(id);
+    await log.until('cut');
+    gate.open();
+    expect(appLines(await log.end()).slice(1)).toEqual(['cut', 'next']);
+  });
+
+  test('with bytes that are not UTF-8 hold U+FFFD for them', async () => {
+    const log = await logOf(printBytes(Uint8Array.of(0x61, 0xff, 0x62, 0xc3, 0x28, 0x0a)));
+    expect(appLines(log).slice(1)).toEqual(['a\ufffdb\ufffd(']);
+  });
+
+  test('keep a character that two writes share', async () => {
+    const gate = server.gate();
+    const { job_id: id } = await api.accepted('infer', {
+      ...least.infer,
+      ...steps(
+        printBytes(Uint8Array.of(0x2d, 0x0a, 0xf0, 0x9f)),
+        `wait=${gate.path}`,
+        printBytes(Uint8Array.of(0xa7, 0xa0, 0x0a)),
+      ),
+    });
+    await using log = await api.follow(id);
+    await log.until('-');
+    gate.open();
+    expect(appLines(await log.end()).slice(1)).toEqual(['-', '🧠']);
+  });
+
+  test('that look like fields of an event are data', async () => {
+    const log = await logOf('print=id: 7', 'print=: keepalive', 'print=event: x', 'print= indented');
+    expect(appLines(log).slice(1)).toEqual(['id: 7', ': keepalive', 'event: x', ' indented']);
+  });
+
+  test('come from stdout and stderr in the order in which they were printed', async () => {
+    const log = await logOf('print=1', 'error=2', 'print=3', 'error=4');
+    expect(appLines(log).slice(1)).toEqual(['1', '2', '3', '4']);
+  });
+
+  test('go on being waited for when the app has closed its output', async () => {
+    const gate = server.gate();
+    const { job_id: id } = await api.accepted('infer', {
+      ...least.infer,
+      ...steps('closeoutput=', `wait=${gate.path}`, 'write=late.txt:late'),
+    });
+    await using log = await api.follow(id);
+    await log.until('probe infer');
+    expect((await api.job(id)).status).toBe('running');
+    gate.open();
+    await log.end();
+    expect(String((await api.result(id)).get('late.txt'))).toBe('late');
+  });
+
+  test('all arrive, a hundred thousand of them', async () => {
+    const lines = appLines(await logOf('lines=100000')).slice(1);
+    expect(lines.length).toBe(100_000);
+    expect(lines.every((line, index) => line === `line ${index + 1}`)).toBe(true);
+  });
+});

@@ -1,0 +1,168 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { least, steps } from '../../support/form.js';
+import { RawConnection } from '../../support/raw-http.js';
+import { sharedServer, TestServer } from '../../support/server.js';
+import { until } from '../../support/until.js';
+import { unzip } from '../../support/zip.js';
+
+const server = sharedServer();
+const { api } = server;
+
+const resultOf = (id: string, headers: Record<string, string> = {}, method = 'GET') =>
+  api.fetch(`/jobs/${id}/result`, { headers, method });
+const bytesOf = async (response: Response) => Buffer.from(await response.arrayBuffer());
+
+describe('the result of a job', () => {
+  test('is 202 while it is not ready', async () => {
+    const gate = server.gate();
+    const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
+    const response = await resultOf(id);
+    expect([response.status, await response.json()]).toEqual([202, { job_id: id, status: 'running' }]);
+    expect((await resultOf(id, {}, 'HEAD')).status).toBe(202);
+  });
+
+  test('is a zip of what lies under the output directory', async () => {
+    const { id } = await api.run('infer', {
+      ...least.infer,
+      ...steps('write=Predictions/ct/é.nii:voxels', 'write=Evaluations/m.json:{}', 'fill=noise.bin:200000'),
+    });
+    const response = await resultOf(id);
+    expect(response.headers.get('content-type')).toBe('application/zip');
+    expect(response.headers.get('content-disposition')).toBe('attachment; filename="result.zip"');
+    const body = await bytesOf(response);
+    expect(response.headers.get('content-length')).toBe(String(body.length));
+    const files = await unzip(body);
+    expect([...files.keys()].sort()).toEqual([
+      'Evaluations/m.json',
+      'Predictions/ct/é.nii',
+      'noise.bin',
+      'probe.json',
+    ]);
+    expect(String(files.get('Predictions/ct/é.nii'))).toBe('voxels');
+    expect(files.get('noise.bin')?.length).toBe(200_000);
+  });
+
+  test('holds no file that a link leads to outside of it', async () => {
+    const { id } = await api.run('infer', {
+      ...least.infer,
+      ...steps(
+        'link=passwd:/etc/passwd',
+        'link=up:../job.json',
+        'link=dangling:nowhere',
+        'write=a.txt:a',
+        'link=b.txt:a.txt',
+      ),
+    });
+    const files = await api.result(id);
+    expect([...files.keys()].sort()).toEqual(['a.txt', 'b.txt', 'probe.json']);
+    expect(String(files.get('b.txt'))).toBe('a');
+  });
+
+  test('is 500 for a job that failed, with the error', async () => {
+    const { id } = await api.run('infer', { ...least.infer, ...steps('exit=4') });
+    const response = await resultOf(id);
+    const error = 'Subprocess failed (exit code 4)';
+    expect([response.status, await response.json()]).toEqual([500, { job_id: id, status: 'error', error }]);
+  });
+
+  test('is 409 for a job that was killed', async () => {
+    const gate = server.gate();
+    const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
+    await api.kill(id);
+    const response = await resultOf(id);
+    expect([response.status, await response.json()]).toEqual([
+      409,
+      { job_id: id, status: 'killed', error: 'Killed by user' },
+    ]);
+  });
+});
+
+describe('a download', () => {
+  let id = '';
+  let etag = '';
+  let body = Buffer.alloc(0);
+  beforeAll(async () => {
+    id = (await api.run('infer', { ...least.infer, ...steps('fill=a.bin:100000') })).id;
+    const response = await resultOf(id);
+    etag = response.headers.get('etag') ?? '';
+    body = await bytesOf(response);
+  });
+
+  test('can be asked about beforehand', async () => {
+    const response = await resultOf(id, {}, 'HEAD');
+    expect([response.status, await response.text()]).toEqual([200, '']);
+    expect(response.headers.get('content-length')).toBe(String(body.length));
+    expect(response.headers.get('accept-ranges')).toBe('bytes');
+    expect([etag, response.headers.get('etag')]).toEqual([expect.stringMatching(/^"[^"]+"$/), etag]);
+  });
+
+  test.for([
+    ['bytes=1000-', 1000, undefined],
+    ['bytes=10-19', 10, 20],
+    ['bytes=-500', -500, undefined],
+    ['bytes=0-0', 0, 1],
+  ] as const)('takes up anywhere: %s', async ([range, from, to]) => {
+    const response = await resultOf(id, { Range: range });
+    const part = body.subarray(from, to);
+    expect(response.status).toBe(206);
+    const start = from < 0 ? body.length + from : from;
+    expect(response.headers.get('content-range')).toBe(
+      `bytes ${start}-${start + part.length - 1}/${body.length}`,
+    );
+    expect((await bytesOf(response)).equals(part)).toBe(true);
+  });
+
+  test('that broke off goes on while the archive is the same, and starts over where it is not', async () => {
+    const same = await resultOf(id, { Range: 'bytes=5000-', 'If-Range': etag });
+    expect(same.status).toBe(206);
+    expect((await bytesOf(same)).equals(body.subarray(5000))).toBe(true);
+    const other = await resultOf(id, { Range: 'bytes=5000-', 'If-Range': '"another"' });
+    expect(other.status).toBe(200);
+    expect((await bytesOf(other)).equals(body)).toBe(true);
+  });
+
+  test('is 416, with the size, for a range that there is not: it was whole already', async () => {
+    const response = await resultOf(id, { Range: `bytes=${body.length}-` });
+    expect(response.status).toBe(416);
+    expect(response.headers.get('content-range')).toBe(`bytes */${body.length}`);
+  });
+
+  test('is 412 where another archive is wanted', async () => {
+    expect((await resultOf(id, { 'If-Match': '"another"' })).status).toBe(412);
+  });
+
+  test.for([3, 60])('of which a client asks for %d at once and leaves keeps no file open', async (count) => {
+    const large = (await api.run('infer', { ...least.infer, ...steps('fill=a.bin:20000000') })).id;
+    expect((await resultOf(large, {}, 'HEAD')).status).toBe(200);
+    const held = () => server.openFiles().filter((file) => file.endsWith('result.zip')).length;
+    for (let round = 0; round < 3; round += 1) {
+      await using connection = await RawConnection.open(server.url);
+      if (count === 3) connection.socket.pause();
+      connection.write(`GET /jobs/${large}/result HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(count));
+      if (count === 3) await until('the files are open', () => held() >= count);
+      else await until('the server cuts the connection', () => connection.isClosed);
+    }
+    await until('the files are closed', () => held() === 0);
+    expect(server.stderr).not.toContain('failed');
+  });
+
+  test('works for many at once', async () => {
+    const copies = await Promise.all(Array.from({ length: 10 }, async () => bytesOf(await resultOf(id))));
+    expect(copies.every((copy) => copy.equals(body))).toBe(true);
+  });
+});
+
+describe('a data directory', () => {
+  const root = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
+  afterAll(() => rmSync(root, { recursive: true }));
+
+  test('may have a name that means something in an address', async () => {
+    const dataDirectory = path.join(root, '50% of ..data #1?', '%41');
+    await using odd = await TestServer.start({ dataDirectory });
+    const { id } = await odd.api.run('infer', { ...least.infer, ...steps('write=a.txt:here') });
+    expect(String((await odd.api.result(id)).get('a.txt'))).toBe('here');
+  });
+});

@@ -1,0 +1,105 @@
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { refusal } from '../../support/api.js';
+import { formOf, least } from '../../support/form.js';
+import { RawConnection } from '../../support/raw-http.js';
+import { apps, sharedServer } from '../../support/server.js';
+import { unzip } from '../../support/zip.js';
+
+const root = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
+afterAll(() => rmSync(root, { recursive: true }));
+const directory = path.join(root, 'apps', 'Tiny');
+mkdirSync(path.dirname(directory));
+cpSync(apps.shell, directory, { recursive: true });
+const list = path.join(root, 'apps.json');
+const slashed = 'VBoussot/ImpactSynth:MR';
+writeFileSync(list, JSON.stringify({ apps: [{ name: slashed, source: directory }, directory] }));
+
+const server = sharedServer({ apps: [apps.probe, list] });
+const { api } = server;
+
+describe('a route that there is not', () => {
+  test.for([
+    ['GET', '/'],
+    ['GET', '/nothing'],
+    ['GET', '/healthy'],
+    ['POST', '/apps/probe'],
+    ['POST', '/apps/probe/destroy'],
+    ['POST', '/apps//infer'],
+    ['GET', '/jobs/0123456789ab/nothing'],
+    ['GET', '/%zz'],
+    ['GET', '/jobs/a/b/c'],
+  ])('is 404, in JSON: %s %s', async ([method = '', where = '']) => {
+    expect(await refusal(await api.fetch(where, { method }))).toEqual([404, expect.any(String)]);
+  });
+});
+
+describe('a method that a route has not', () => {
+  test.for([
+    ['POST', '/health', 'GET'],
+    ['DELETE', '/jobs/0123456789ab', 'GET'],
+    ['GET', '/apps/probe/infer', 'POST'],
+    ['PUT', '/apps/probe/fine_tune', 'POST'],
+    ['GET', '/jobs/0123456789ab/kill', 'POST'],
+    ['POST', '/jobs/0123456789ab/result', 'GET'],
+    ['PATCH', '/repo_apps/probe', 'GET'],
+    ['PROPFIND', '/health', 'GET'],
+  ])('is 405, with the ones that it has: %s %s', async ([method = '', where = '', allowed = '']) => {
+    const response = await api.fetch(where, { method });
+    expect(response.headers.get('allow')?.split(', ')).toContain(allowed);
+    expect(await refusal(response)).toEqual([405, expect.any(String)]);
+  });
+});
+
+describe("an app's identifier", () => {
+  const forms = [
+    ['percent-encoded', encodeURIComponent(slashed), slashed],
+    ['raw', slashed, slashed],
+    ['percent-encoded in part', 'VBoussot/ImpactSynth%3AMR', slashed],
+    ['a directory, raw', directory, directory],
+    ['a directory, percent-encoded', encodeURIComponent(directory), directory],
+    ['plain', 'probe', 'probe'],
+  ] as const;
+
+  test.for(forms)('may be %s, on every route that takes one', async ([, inPath, id]) => {
+    expect(await api.json(`/repo_apps/${inPath}`)).toMatchObject({ app: id, available: true });
+    const config = await api.fetch(`/repo_apps_config/${inPath}`);
+    expect((await unzip(Buffer.from(await config.arrayBuffer()))).has('app.json')).toBe(true);
+    const response = await api.fetch(`/apps/${inPath}/infer`, { method: 'POST', body: formOf(least.infer) });
+    const { job_id } = (await response.json()) as { job_id: string };
+    const { view, log } = await api.ended(job_id);
+    expect(view).toMatchObject({ app: id, status: 'done' });
+    expect(log).toContain(`accepted: infer on ${id}\n`);
+  });
+
+  test('travels as it is typed: no client may tidy the two slashes away', async () => {
+    await using connection = await RawConnection.open(server.url);
+    connection.write(`GET /repo_apps/${directory} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    expect(JSON.parse((await connection.answer()).body)).toMatchObject({ available: true });
+  });
+
+  test.for([
+    'nobody',
+    'probe/x',
+    '../probe',
+    '%2e%2e%2fprobe',
+    encodeURIComponent(root),
+    'Probe',
+    'prob%65%00',
+  ])('that is not on the allowlist is 404: %s', async (id) => {
+    const unknown = [404, expect.stringMatching(/^(Unknown app|There is no)/)];
+    expect(await refusal(await api.fetch(`/repo_apps/${id}`))).toEqual(unknown);
+    expect(await refusal(await api.fetch(`/repo_apps_config/${id}`))).toEqual(unknown);
+    const submission = { method: 'POST', body: formOf(least.infer) };
+    expect(await refusal(await api.fetch(`/apps/${id}/infer`, submission))).toEqual(unknown);
+  });
+
+  test('is named in the 404', async () => {
+    expect(await refusal(await api.fetch('/repo_apps/no%2Fbody%3Ax'))).toEqual([
+      404,
+      "Unknown app 'no/body:x'",
+    ]);
+  });
+});

@@ -1,0 +1,97 @@
+import { totalmem } from 'node:os';
+import { describe, expect, test } from 'vitest';
+import { refusal } from '../../support/api.js';
+import { sharedServer } from '../../support/server.js';
+
+const gigabyte = 1024 ** 3;
+
+describe('a machine with GPUs', () => {
+  const server = sharedServer({ gpus: 3 });
+  const { api } = server;
+
+  test('is healthy, in exactly these bytes', async () => {
+    const response = await api.fetch('/health');
+    expect([response.status, await response.text()]).toEqual([200, '{"status":"ok"}']);
+    expect(response.headers.get('content-type')).toMatch(/^application\/json/);
+    expect((await api.fetch('/health', { method: 'HEAD' })).status).toBe(200);
+  });
+
+  test('lists their ids and names', async () => {
+    expect(await api.json('/available_devices')).toEqual({
+      devices_index: [0, 1, 2],
+      devices_name: ['NVIDIA H200', 'NVIDIA H200', 'NVIDIA H200'],
+    });
+  });
+
+  test('reports its RAM in gigabytes', async () => {
+    const ram = await api.json<{ used_gb: number; total_gb: number }>('/ram');
+    expect(Object.keys(ram)).toEqual(['used_gb', 'total_gb']);
+    expect(ram.total_gb).toBeGreaterThan(0.1);
+    expect(ram.total_gb).toBeLessThanOrEqual(totalmem() / gigabyte);
+    expect(ram.used_gb).toBeGreaterThan(0);
+    expect(ram.used_gb).toBeLessThan(ram.total_gb);
+  });
+
+  test.for([
+    ['devices=0', 1],
+    ['devices=2', 3],
+    ['devices=0&devices=1', 1 + 2],
+    ['devices=0,2', 1 + 3],
+    ['devices=0%2C1&devices=2', 1 + 2 + 3],
+    ['devices=1&devices=1', 2],
+  ] as const)('sums the VRAM of the devices asked for: %s', async ([query, share]) => {
+    const count = new Set(query.match(/\d/g)).size;
+    expect(await api.json(`/vram?${query}`)).toEqual({
+      used_gb: (512 * share) / 1024,
+      total_gb: (143_771 * count) / 1024,
+    });
+  });
+
+  test.for([
+    '',
+    '?devices=',
+    '?devices=x',
+    '?devices=0,x',
+    '?devices=-1',
+    '?devices=1.5',
+    '?devices=0,',
+    '?other=0',
+  ])('refuses VRAM of what is no id: /vram%s', async (query) => {
+    expect(await refusal(await api.fetch(`/vram${query}`))).toEqual([
+      422,
+      expect.stringContaining("'devices'"),
+    ]);
+  });
+
+  test('refuses VRAM of an id that it has not', async () => {
+    expect(await refusal(await api.fetch('/vram?devices=0,7'))).toEqual([400, expect.stringContaining('7')]);
+  });
+
+  test('says nothing about GPUs when it starts', () => {
+    expect(server.stderr).not.toContain('GPU');
+  });
+});
+
+describe('a machine where CUDA_VISIBLE_DEVICES hides some', () => {
+  const hidden = sharedServer({ gpus: 4, environment: { CUDA_VISIBLE_DEVICES: '2,GPU-5e1f0c30' } });
+
+  test('has the others, by index or UUID, under their own ids', async () => {
+    expect(await hidden.api.json('/available_devices')).toMatchObject({ devices_index: [0, 2] });
+    expect((await hidden.api.fetch('/vram?devices=1')).status).toBe(400);
+  });
+});
+
+describe.each([
+  ['where nvidia-smi finds no GPU', {}],
+  ['without nvidia-smi', { environment: { PATH: '/nowhere' } }],
+  ['where CUDA_VISIBLE_DEVICES hides all', { gpus: 2, environment: { CUDA_VISIBLE_DEVICES: '' } }],
+] as const)('a machine %s', (_, options) => {
+  const server = sharedServer(options);
+
+  test('has empty lists, and serve says so once', async () => {
+    const body = await (await server.api.fetch('/available_devices')).text();
+    expect(body).toBe('{"devices_index":[],"devices_name":[]}');
+    expect((await server.api.fetch('/vram?devices=0')).status).toBe(400);
+    expect(server.stderr.match(/No GPU found/g)?.length).toBe(1);
+  });
+});

@@ -1,0 +1,60 @@
+import { describe, expect, test } from 'vitest';
+import { refusal } from '../../support/api.js';
+import { least, steps } from '../../support/form.js';
+import { filePart, multipart, submissionHead } from '../../support/multipart.js';
+import { RawConnection } from '../../support/raw-http.js';
+import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.js';
+
+describe('active jobs', () => {
+  const server = sharedServer({ flags: ['--max-jobs', '2', '--cpu-slots', '1'] });
+  const { api } = server;
+
+  test('are limited: one more is answered 429 until one has ended', async () => {
+    const gate = server.gate();
+    const form = { ...least.infer, ...steps(`wait=${gate.path}`) };
+    const first = await api.accepted('infer', form);
+    const second = await api.accepted('infer', form);
+    const response = await api.submit('infer', least.infer);
+    expect(response.headers.get('retry-after')).toMatch(/^\d+$/);
+    expect(await refusal(response)).toEqual([429, expect.stringMatching(/^Server busy/)]);
+    await api.kill(second.job_id);
+    const third = await api.accepted('infer', least.infer);
+    gate.open();
+    for (const { job_id } of [first, third]) expect((await api.ended(job_id)).view.status).toBe('done');
+    await api.run('infer', least.infer);
+  });
+
+  test('count from the first byte of their upload', async () => {
+    const body = multipart([filePart('inputs', 'a.nii')]);
+    const head = submissionHead('/apps/probe/infer', `Content-Length: ${body.length}`);
+    const open = server.jobDirectories().length;
+    await using first = await RawConnection.open(server.url);
+    await using second = await RawConnection.open(server.url);
+    for (const connection of [first, second]) connection.write(head + body.subarray(0, 20).toString());
+    await until('both uploads have begun', () => server.jobDirectories().length === open + 2);
+    expect((await api.refused('infer', least.infer))[0]).toBe(429);
+    // One that ends is a job, one that breaks off makes room.
+    first.write(body.subarray(20));
+    expect((await first.answer()).status).toBe(200);
+    await second.destroy();
+    await until('there is room again', async () => (await api.submit('infer', least.infer)).status === 200);
+  });
+});
+
+describe('without a flag', () => {
+  const server = sharedServer({ flags: ['--cpu-slots', '1'] });
+  const { api } = server;
+
+  test('at most 32 jobs are active, of 40 that come at once', async () => {
+    const gate = server.gate();
+    const form = { ...least.infer, ...steps(`wait=${gate.path}`) };
+    const answers = await Promise.all(Array.from({ length: 40 }, () => api.submit('infer', form)));
+    const statuses = answers.map(({ status }) => status).sort();
+    expect(statuses).toEqual([...Array(32).fill(200), ...Array(8).fill(429)]);
+    const { jobs } = await api.json<{ jobs: { job_id: string }[] }>('/jobs');
+    expect(jobs.length).toBe(32);
+    expect(server.jobDirectories().length).toBe(32);
+    await Promise.all(jobs.map(({ job_id }) => api.kill(job_id)));
+  });
+});

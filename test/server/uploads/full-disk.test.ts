@@ -1,0 +1,176 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmdirSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { least, steps } from '../../support/form.js';
+import { filePart, multipart, submissionHead } from '../../support/multipart.js';
+import { RawConnection } from '../../support/raw-http.js';
+import { TestServer } from '../../support/server.js';
+import { until } from '../../support/until.js';
+import { zip } from '../../support/zip.js';
+
+const mebibyte = 2 ** 20;
+
+/** A file system of 24 MiB; null where mounting one is not allowed. */
+function smallDisk(): string | null {
+  const directory = mkdtempSync(path.join(tmpdir(), 'remote-app-disk-'));
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', directory], { stdio: 'ignore' });
+    return directory;
+  } catch {
+    rmdirSync(directory);
+    return null;
+  }
+}
+
+const disk = smallDisk();
+
+afterAll(() => {
+  if (disk === null) return;
+  execFileSync('umount', [disk]);
+  rmdirSync(disk);
+});
+
+/** Sends these files without saying how much will come. */
+async function upload(url: string, files: readonly Buffer[]): Promise<{ status: number; body: string }> {
+  await using connection = await RawConnection.open(url);
+  connection.write(submissionHead('/apps/probe/infer', 'Transfer-Encoding: chunked'));
+  const body = multipart(files.map((content, index) => filePart('inputs', `${index}.nii`, content)));
+  for (let start = 0; start < body.length; start += mebibyte) {
+    const piece = body.subarray(start, start + mebibyte);
+    connection.write(`${piece.length.toString(16)}\r\n`);
+    connection.write(piece);
+    connection.write('\r\n');
+  }
+  connection.write('0\r\n\r\n');
+  return await connection.answer();
+}
+
+// Mounting takes rights that not every machine gives.
+describe.skipIf(disk === null)('a disk that is full', () => {
+  const dataDirectory = path.join(disk ?? '', 'data');
+  afterEach(() => rmSync(dataDirectory, { recursive: true }));
+
+  test('is told before the body of an upload whose length is stated', async () => {
+    await using server = await TestServer.start({ dataDirectory });
+    await using connection = await RawConnection.open(server.url);
+    const headers = ['Content-Length: 23000000', 'Expect: 100-continue'];
+    connection.write(submissionHead('/apps/probe/infer', ...headers));
+    const { status, head, body } = await connection.answer();
+    expect(head).not.toContain('100 Continue');
+    expect([status, JSON.parse(body)]).toEqual([507, { detail: expect.stringContaining('disk') }]);
+  });
+
+  test.for([
+    ['one large file', () => [40 * mebibyte]],
+    ['many small files', () => Array(40).fill(900_000)],
+    ['all but the last file', (free: number) => [free - 400_000, 900_000]],
+  ] as [string, (free: number) => number[]][])(
+    'refuses an upload that it cannot hold: %s',
+    async ([, sizes]) => {
+      await using server = await TestServer.start({ dataDirectory });
+      const { bavail, bsize } = statfsSync(dataDirectory);
+      const files = sizes(bavail * bsize).map((size) => Buffer.alloc(size, 7));
+      const { status, body } = await upload(server.url, files);
+      expect([status, JSON.parse(body)]).toEqual([507, { detail: expect.stringContaining('disk') }]);
+      await until('nothing of it is left', () => server.jobDirectories().length === 0);
+      // There is room again for what is small.
+      expect((await server.api.run('infer', least.infer)).view.status).toBe('done');
+    },
+  );
+
+  test('takes nothing from the job that ran before it was full', async () => {
+    await using server = await TestServer.start({
+      dataDirectory,
+      flags: ['--cpu-slots', '2', '--grace', '2'],
+    });
+    const { api } = server;
+    const gate = server.gate();
+    const taken = [
+      'write=checkpoint.pt:weights',
+      'print=begins',
+      `wait=${gate.path}`,
+      'print=while it was full',
+    ];
+    const id = await api.running('infer', { ...least.infer, ...steps(...taken) }, 'begins');
+    const filling = { ...least.infer, ...steps(`fill=big:${40 * mebibyte}`) };
+    const { job_id: other } = await api.accepted('infer', filling);
+    await api.reaches(other, 'error');
+    expect(statfsSync(dataDirectory).bavail).toBeLessThan(16);
+    gate.open();
+    const { view, log } = await api.ended(id);
+    expect(view).toMatchObject({ status: 'done', error: null });
+    expect(log).toMatch(/data: while it was full\n|lines? (could|of the log could) not be written/);
+    expect(String((await api.result(id)).get('checkpoint.pt'))).toBe('weights');
+  });
+
+  test('is never filled by an upload: what jobs need of it stays free', async () => {
+    await using server = await TestServer.start({ dataDirectory });
+    let least = Number.POSITIVE_INFINITY;
+    let isOver = false;
+    const watch = async () => {
+      while (!isOver) {
+        const { bavail, bsize } = await statfs(dataDirectory);
+        least = Math.min(least, bavail * bsize);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    };
+    const watching = watch();
+    const uploads = [[40 * mebibyte], Array(40).fill(900_000), Array(9000).fill(10)].map((sizes) =>
+      upload(
+        server.url,
+        sizes.map((size) => Buffer.alloc(size, 7)),
+      ),
+    );
+    const answers = await Promise.all(uploads);
+    isOver = true;
+    await watching;
+    expect(answers.map(({ status }) => status)).toEqual([507, 507, 507]);
+    // An eighth of 24 MiB is kept; pieces that come while the disk is looked at are written as well.
+    expect(least).toBeGreaterThan(2 * mebibyte);
+  });
+
+  test('does not hold what an archive extracts to: that is refused, and what jobs need stays free', async () => {
+    await using server = await TestServer.start({ dataDirectory });
+    const content = Buffer.alloc(22 * mebibyte, 7);
+    const archive = zip([{ name: 'a.raw', content, deflated: true }]);
+    const dataset = new File([archive], 'd.zip');
+    const [status, detail] = await server.api.refused('fine_tune', { dataset });
+    expect([status, detail]).toEqual([507, expect.stringContaining("'d.zip' extracts to")]);
+    await until('nothing of it is left', () => server.jobDirectories().length === 0);
+  });
+
+  test('packs a result that it cannot hold while it is downloaded', async () => {
+    await using server = await TestServer.start({ dataDirectory });
+    const { api } = server;
+    const size = 14 * mebibyte;
+    const { id, view } = await api.run('infer', { ...least.infer, ...steps(`fill=big:${size}`) });
+    expect(view).toMatchObject({ status: 'done', error: null });
+    const head = await api.fetch(`/jobs/${id}/result`, { method: 'HEAD' });
+    expect([head.status, head.headers.get('content-length')]).toEqual([200, null]);
+    for (const again of [await api.result(id), await api.result(id)]) {
+      expect(again.get('big')?.length).toBe(size);
+    }
+    await server.crash();
+    await server.start();
+    expect((await api.result(id)).get('big')?.length).toBe(size);
+  });
+
+  test('has room again when the job that filled it is over, and not before its grace', async () => {
+    await using server = await TestServer.start({ dataDirectory, flags: ['--grace', '2'] });
+    const { api } = server;
+    const filling = { ...least.infer, ...steps(`fill=big:${40 * mebibyte}`) };
+    const { job_id: id } = await api.accepted('infer', filling);
+    const view = await api.reaches(id, 'error');
+    expect(view.error).toEqual(expect.any(String));
+    await until('no process of the job is left', () => server.processes().length === 0);
+    expect(statSync(path.join(server.jobDirectory(id), 'Output', 'big')).size).toBeGreaterThan(mebibyte);
+    const { job_id: next } = await until('an upload is taken again', async () => {
+      const response = await api.submit('infer', least.infer);
+      return response.ok ? ((await response.json()) as { job_id: string }) : null;
+    });
+    expect((await api.reaches(next, 'done')).error).toBeNull();
+  });
+});

@@ -1,0 +1,238 @@
+import { gzipSync } from 'node:zlib';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { JobEnvelope } from '../../../src/contract/job.js';
+import { file, formOf, least } from '../../support/form.js';
+import {
+  boundary,
+  fieldPart,
+  filePart,
+  multipart,
+  multipartType,
+  type RawPart,
+  submissionHead,
+} from '../../support/multipart.js';
+import { RawConnection } from '../../support/raw-http.js';
+import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.js';
+
+const server = sharedServer({ flags: ['--max-upload-size', '1MiB', '--max-file-size', '1MiB'] });
+const { api } = server;
+const mebibyte = 2 ** 20;
+const inputs = filePart('inputs', 'a.nii');
+
+const post = (body: Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) =>
+  api.fetch('/apps/probe/infer', {
+    method: 'POST',
+    body,
+    headers: { 'Content-Type': multipartType, ...headers },
+  });
+
+async function refused(response: Response): Promise<[number, string]> {
+  const { detail } = (await response.json()) as { detail: string };
+  return [response.status, detail];
+}
+
+/** Sends what comes in chunks, without a length, until there is an answer. */
+async function stream(pieces: Iterable<Buffer>): Promise<{ status: number; body: string }> {
+  await using connection = await RawConnection.open(server.url);
+  connection.write(submissionHead('/apps/probe/infer', 'Transfer-Encoding: chunked'));
+  for (const piece of pieces) {
+    if (connection.received !== '' || connection.isClosed) break;
+    connection.write(`${piece.length.toString(16)}\r\n`);
+    connection.write(piece);
+    await new Promise((resolve) => connection.socket.write('\r\n', resolve));
+  }
+  if (connection.received === '') connection.write('0\r\n\r\n');
+  return await connection.answer();
+}
+
+function* repeated(head: string | Buffer, piece: Buffer, count: number): Generator<Buffer> {
+  yield Buffer.from(head as string);
+  for (let sent = 0; sent < count; sent += 1) yield piece;
+}
+
+const xs = Buffer.alloc(mebibyte, 'x');
+
+afterEach(async () => {
+  expect(await api.json('/health')).toEqual({ status: 'ok' });
+  await until('nothing of a refused form is left', async () => {
+    const { jobs } = await api.json<{ jobs: unknown[] }>('/jobs');
+    return server.jobDirectories().length === jobs.length;
+  });
+  expect(server.stderr).not.toMatch(/nothing caught it|MaxListeners/);
+});
+
+describe('the bytes of a request are bounded', () => {
+  test('in the headers of a part, whose name or value never ends', async () => {
+    for (const start of ['Content-Disposition: form-data; name="', 'X']) {
+      const head = `--${boundary}\r\n${start}`;
+      const { status, body } = await stream(repeated(head, xs, 30));
+      expect([status, JSON.parse(body)]).toEqual([400, { detail: expect.stringContaining('headers') }]);
+    }
+  });
+
+  test('in the number of headers of a part', async () => {
+    const headers = Array.from({ length: 100 }, () => 'X-Y: z');
+    const [status, detail] = await refused(await post(multipart([{ ...inputs, headers }])));
+    expect([status, detail]).toEqual([400, expect.stringContaining('headers')]);
+  });
+
+  test('behind the last boundary', async () => {
+    expect((await stream(repeated(multipart([inputs]), xs, 30))).status).toBe(413);
+  });
+
+  test('before the first boundary', async () => {
+    expect((await stream(repeated('before', xs, 30))).status).toBe(413);
+  });
+
+  test('in texts, all of them together', async () => {
+    const field = fieldPart('surprise', 'x'.repeat(300_000));
+    expect((await refused(await post(multipart([inputs, field, field, field, field]))))[0]).toBe(413);
+  });
+
+  test('in the number of fields and of files', async () => {
+    const fields = Array.from({ length: 1001 }, (_, index) => fieldPart(`f${index}`, ''));
+    expect(await refused(await post(multipart([inputs, ...fields])))).toEqual([
+      413,
+      expect.stringContaining('1000 fields'),
+    ]);
+    const files = Array.from({ length: 20_001 }, () => filePart('inputs', 'a', ''));
+    expect(await refused(await post(multipart(files)))).toEqual([
+      413,
+      expect.stringContaining('20000 files'),
+    ]);
+  });
+
+  test('not so that a whole upload to the last byte is refused, whatever its parts are called', async () => {
+    const parts = Array.from({ length: 1024 }, (_, index) =>
+      filePart('inputs', `${'n'.repeat(200)}${index}`, Buffer.alloc(1024, 7)),
+    );
+    expect((await post(multipart(parts))).status).toBe(200);
+    expect((await post(multipart([...parts, filePart('inputs', 'b', 'x')]))).status).toBe(413);
+  });
+});
+
+describe('a form of an odd shape', () => {
+  const odd = async (parts: readonly RawPart[], headers?: Record<string, string>) =>
+    refused(await post(multipart(parts), headers));
+
+  test('is refused: a boundary that is none, or too long', async () => {
+    for (const type of [
+      'multipart/form-data; boundary=',
+      'multipart/form-data; boundary=""',
+      `multipart/form-data; boundary=${'b'.repeat(8000)}`,
+    ]) {
+      expect((await odd([inputs], { 'Content-Type': type }))[0]).toBe(400);
+    }
+  });
+
+  test('is refused: compressed', async () => {
+    const response = await post(Buffer.from(gzipSync(multipart([inputs]))), { 'Content-Encoding': 'gzip' });
+    expect(await refused(response)).toEqual([415, expect.stringContaining('Content-Encoding')]);
+  });
+
+  test('is refused: a part without a name, and one whose name is too long', async () => {
+    expect(await odd([inputs, { disposition: 'x=y', content: '' }])).toEqual([
+      400,
+      expect.stringContaining('no name'),
+    ]);
+    expect((await odd([inputs, fieldPart('n'.repeat(5000), '')]))[0]).toBe(422);
+    const [status, detail] = await odd([filePart('inputs', 'n'.repeat(5000))]);
+    expect(status).toBe(422);
+    expect(detail.length).toBeLessThan(400);
+  });
+
+  test('is refused: a transfer encoding that nobody sends', async () => {
+    const headers = ['Content-Transfer-Encoding: quoted-printable'];
+    expect((await odd([inputs, { ...inputs, headers }, inputs]))[0]).toBe(400);
+  });
+
+  test('is read: base64, a type that is given twice, a part inside a part', async () => {
+    const headers = ['Content-Type: multipart/mixed; boundary=x', 'Content-Transfer-Encoding: base64'];
+    const encoded = { ...inputs, headers, content: Buffer.from('voxels').toString('base64') };
+    const { job_id: id } = (await (await post(multipart([encoded]))).json()) as JobEnvelope;
+    await api.ended(id);
+    expect((await api.recorded(id)).files['--inputs']?.[0]?.[0]?.[1]).toBe('voxels');
+    await using connection = await RawConnection.open(server.url);
+    const body = multipart([inputs]);
+    const twice = [`Content-Type: ${multipartType}`, `Content-Length: ${body.length}`];
+    connection.write(submissionHead('/apps/probe/infer', ...twice));
+    connection.write(body);
+    expect((await connection.answer()).status).toBe(200);
+  });
+
+  test('is read: fields named like what every object has', async () => {
+    const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', ''];
+    const fields = names.flatMap((name) => Array.from({ length: 150 }, () => fieldPart(name, 'x')));
+    const { job_id: id } = (await (await post(multipart([inputs, ...fields]))).json()) as JobEnvelope;
+    const { log } = await api.ended(id);
+    for (const name of names) expect(log).toContain(`Ignored field '${name}': no operation has it`);
+  });
+
+  test('is read: a file name that says name= itself, or has a quotation mark', async () => {
+    const parts = [
+      { disposition: 'filename="a; name=evil.nii"; name="inputs"', content: 'A' },
+      filePart('inputs', 'say "b".nii', 'B'),
+      filePart('inputs', 'c\\"d.nii', 'C'),
+      filePart('inputs', '&#1234;.nii', 'D'),
+    ];
+    const { job_id: id } = (await (await post(multipart(parts))).json()) as JobEnvelope;
+    await api.ended(id);
+    const { files } = await api.recorded(id);
+    expect(files['--inputs']?.[0]?.map(([path]) => path.slice(path.lastIndexOf('/') + 1))).toEqual([
+      'a; name=evil.nii',
+      'say "b".nii',
+      'c"d.nii',
+      '&#1234;.nii',
+    ]);
+  });
+});
+
+describe('an address or a head of an odd shape', () => {
+  test.for([
+    ['a query of a mebibyte', `GET /jobs?${'q'.repeat(mebibyte)} HTTP/1.1\r\nHost: localhost\r\n\r\n`],
+    ['escapes that are none', 'GET /repo_apps/%zz%ff%00 HTTP/1.1\r\nHost: localhost\r\n\r\n'],
+    ['an address that is none', 'GET http://[/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n'],
+    ['an expectation that is none', 'GET /jobs HTTP/1.1\r\nHost: localhost\r\nExpect: a miracle\r\n\r\n'],
+    ['two lengths', submissionHead('/apps/probe/infer', 'Content-Length: 10', 'Transfer-Encoding: chunked')],
+  ])('is refused, or answered: %s', async ([, request = '']) => {
+    await using connection = await RawConnection.open(server.url);
+    connection.write(request);
+    const { status, body } = await connection.answer();
+    expect(status).toBeGreaterThanOrEqual(400);
+    expect(status).toBeLessThan(500);
+    expect(body).not.toMatch(/ {4}at |\/work|node_modules/);
+  });
+});
+
+describe('twenty thousand files of one name', () => {
+  test('are kept apart in a time that grows with their number', async () => {
+    const parts = Array.from({ length: 20_000 }, () => filePart('inputs', 'a.nii', ''));
+    const before = process.hrtime.bigint();
+    const response = await post(multipart(parts));
+    expect(response.status).toBe(200);
+    const { job_id: id } = (await response.json()) as JobEnvelope;
+    await api.ended(id);
+    const { files } = await api.recorded(id);
+    const names = files['--inputs']?.[0]?.map(([path]) => path.slice(path.lastIndexOf('/') + 1)) ?? [];
+    expect(new Set(names).size).toBe(20_000);
+    expect([names[0], names[1], names.at(-1)]).toEqual(['a.nii', 'a_1.nii', 'a_19999.nii']);
+    // The old way took this long for the names alone.
+    expect(Number(process.hrtime.bigint() - before) / 1e9).toBeLessThan(40);
+  });
+
+  test('that are numbered themselves are kept apart too', async () => {
+    const form = { ...least.infer, inputs: ['a', 'a_1', 'a', 'a', 'a_1'].map((name) => file(name)) };
+    const response = await api.fetch('/apps/probe/infer', { method: 'POST', body: formOf(form) });
+    const { job_id: id } = (await response.json()) as JobEnvelope;
+    await api.ended(id);
+    const { files } = await api.recorded(id);
+    expect(files['--inputs']?.[0]?.map(([path]) => path.slice(path.lastIndexOf('/') + 1))).toEqual([
+      'a',
+      'a_1',
+      'a_2',
+      'a_3',
+      'a_1_1',
+    ]);
+  });
+});

@@ -1,0 +1,214 @@
+import { describe, expect, test } from 'vitest';
+import type { JobEnvelope } from '../../../src/contract/job.js';
+import {
+  boundary,
+  fieldPart,
+  filePart,
+  multipart,
+  multipartType,
+  type RawPart,
+  submissionHead,
+} from '../../support/multipart.js';
+import { RawConnection } from '../../support/raw-http.js';
+import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.js';
+
+const server = sharedServer();
+const { api } = server;
+
+const post = (body: Uint8Array<ArrayBuffer> | string, type = multipartType) =>
+  api.fetch('/apps/probe/infer', { method: 'POST', body, headers: { 'Content-Type': type } });
+
+/** What the app was given, as names and contents by flag, for a body of these parts. */
+async function received(parts: readonly RawPart[]): Promise<Record<string, [string, unknown][]>> {
+  const response = await post(multipart(parts));
+  const body = await response.text();
+  expect(response.status, body).toBe(200);
+  const { job_id: id } = JSON.parse(body) as JobEnvelope;
+  await api.ended(id);
+  const { files } = await api.recorded(id);
+  const plain = (path: string) => path.slice(path.lastIndexOf('/') + 1);
+  return Object.fromEntries(
+    Object.entries(files).map(([flag, groups]) => [
+      flag,
+      groups.flat().map(([path, content]): [string, unknown] => [plain(path), content]),
+    ]),
+  );
+}
+
+describe('a multipart body', () => {
+  test('may have its fields after its files', async () => {
+    const parts = [
+      filePart('inputs', 'a.nii', 'A'),
+      filePart('inputs', 'b.nii', 'B'),
+      fieldPart('inputs_groups', '1,1'),
+    ];
+    expect(await received(parts)).toEqual({
+      '--inputs': [
+        ['a.nii', 'A'],
+        ['b.nii', 'B'],
+      ],
+    });
+  });
+
+  test("may leave out a file's Content-Type, as Python's requests_toolbelt does", async () => {
+    const disposition = 'name="inputs"; filename="a.nii"';
+    expect(await received([{ disposition, content: 'A' }])).toEqual({ '--inputs': [['a.nii', 'A']] });
+  });
+
+  test('may give a field a Content-Type: what makes a file is its file name', async () => {
+    const tta = { ...fieldPart('tta', '3'), headers: ['Content-Type: text/plain; charset=utf-8'] };
+    const response = await post(multipart([filePart('inputs', 'a.nii'), tta]));
+    expect(response.status).toBe(200);
+  });
+
+  test('may name a file by filename*', async () => {
+    const disposition = 'name="inputs"; filename*=utf-8\'\'Sch%C3%A4del%20%F0%9F%A7%A0.nii';
+    expect(await received([{ disposition, content: 'A' }])).toEqual({
+      '--inputs': [['Schädel 🧠.nii', 'A']],
+    });
+  });
+
+  test('keeps UTF-8 names, raw as Python and browsers send them', async () => {
+    expect(await received([filePart('inputs', '頭部 Schädel é🧠.nii', 'A')])).toEqual({
+      '--inputs': [['頭部 Schädel é🧠.nii', 'A']],
+    });
+  });
+
+  test('keeps a name whose characters the network cuts in two, wherever it cuts', async () => {
+    const body = multipart([filePart('inputs', 'é頭🧠.nii', 'A'), fieldPart('prediction_file', 'Größe.yml')]);
+    const bytes = [...body].map((_, index) => body.subarray(index, index + 1));
+    await using connection = await RawConnection.open(server.url);
+    const head = submissionHead('/apps/probe/infer', `Content-Length: ${body.length}`);
+    connection.write(head);
+    for (const byte of bytes) await new Promise((resolve) => connection.socket.write(byte, resolve));
+    const { status, body: text } = await connection.answer();
+    expect(status, text).toBe(200);
+    const { job_id: id } = JSON.parse(text) as JobEnvelope;
+    await api.ended(id);
+    const { argv } = await api.recorded(id);
+    expect(argv.some((argument) => argument.endsWith('/é頭🧠.nii'))).toBe(true);
+    expect(argv).toContain('Größe.yml');
+  });
+
+  test('keeps every byte of a file, whatever they are', async () => {
+    const bytes = Buffer.from(Array.from({ length: 70_000 }, (_, index) => (index * 7) % 256));
+    const tricky = Buffer.concat([bytes, Buffer.from(`\r\n--${boundary.slice(0, -1)}\r\n--\r\n`)]);
+    const { '--inputs': files } = await received([filePart('inputs', 'a.raw', tricky)]);
+    expect(files?.[0]?.[1]).toBe(tricky.toString('latin1'));
+  });
+
+  test.for([
+    ['carriage returns', '\r'.repeat(3_000_000)],
+    ['labels of 13', '\r\0'.repeat(1_500_000)],
+    ['what looks like boundaries', `\r\n--${boundary}\rX\r\n--${boundary}-X\r`.repeat(50_000)],
+  ])('keeps every byte of a file of %s', async ([, content = '']) => {
+    const { '--inputs': files } = await received([filePart('inputs', 'a.raw', content)]);
+    expect(files?.[0]?.[1] === content).toBe(true);
+  });
+
+  test.for([1, 100, 5000])('keeps every byte of a file that comes in chunks of %d', async (size) => {
+    const content = Buffer.from(Array.from({ length: 30_000 }, (_, index) => (index * 7) % 256));
+    const body = multipart([filePart('inputs', 'a.raw', content), filePart('inputs', 'b.raw', 'B')]);
+    const chunks: Buffer[] = [];
+    for (let at = 0; at < body.length; at += size) {
+      const chunk = body.subarray(at, at + size);
+      chunks.push(Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from('\r\n'));
+    }
+    await using connection = await RawConnection.open(server.url);
+    connection.write(submissionHead('/apps/probe/infer', 'Transfer-Encoding: chunked'));
+    connection.write(Buffer.concat([...chunks, Buffer.from('0\r\n\r\n')]));
+    const { status, body: text } = await connection.answer();
+    expect(status, text).toBe(200);
+    const { job_id: id } = JSON.parse(text) as JobEnvelope;
+    await api.ended(id);
+    const { files } = await api.recorded(id);
+    expect(files['--inputs']?.flat().map(([, bytes]) => bytes)).toEqual([content.toString('latin1'), 'B']);
+  });
+
+  test('may hold an empty file', async () => {
+    expect(await received([filePart('inputs', 'empty.nii', '')])).toEqual({
+      '--inputs': [['empty.nii', '']],
+    });
+  });
+
+  test('may be sent in chunks, without a length', async () => {
+    const body = multipart([filePart('inputs', 'a.nii', 'A')]);
+    await using connection = await RawConnection.open(server.url);
+    connection.write(submissionHead('/apps/probe/infer', 'Transfer-Encoding: chunked'));
+    const middle = body.length >> 1;
+    const pieces = [body.subarray(0, middle), body.subarray(middle)];
+    for (const piece of pieces) {
+      connection.write(
+        Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n')]),
+      );
+    }
+    connection.write('0\r\n\r\n');
+    expect((await connection.answer()).status).toBe(200);
+  });
+});
+
+describe('a body that is no form', () => {
+  const isRefused = async (response: Response, status: number) => {
+    expect([response.status, await response.json()]).toEqual([status, { detail: expect.any(String) }]);
+    await until('nothing of it is left', async () => {
+      const { jobs } = await api.json<{ jobs: unknown[] }>('/jobs');
+      return server.jobDirectories().length === jobs.length;
+    });
+  };
+
+  test('is refused: of another type', async () => {
+    await isRefused(await post('{}', 'application/json'), 415);
+    await isRefused(await post('a=b', 'application/x-www-form-urlencoded'), 415);
+    await isRefused(await api.fetch('/apps/probe/infer', { method: 'POST' }), 415);
+  });
+
+  test('is refused: without a boundary', async () => {
+    await isRefused(await post('x', 'multipart/form-data'), 400);
+  });
+
+  test('is refused: cut short', async () => {
+    const body = multipart([filePart('inputs', 'a.nii', 'x'.repeat(1000))]);
+    await isRefused(await post(body.subarray(0, body.length - 500)), 400);
+    await isRefused(await post(body.subarray(0, 60)), 400);
+  });
+
+  test('is refused: of something else', async () => {
+    await isRefused(await post('nothing like a form'), 400);
+  });
+
+  test('is refused: names or texts that are not UTF-8', async () => {
+    const bad = Buffer.from('name="inputs"; filename="\xff.nii"', 'latin1');
+    const body = multipart([filePart('inputs', 'MARK', 'A')]);
+    const at = body.indexOf('name="inputs"');
+    const end = body.indexOf('MARK"') + 5;
+    await isRefused(await post(Buffer.concat([body.subarray(0, at), bad, body.subarray(end)])), 400);
+  });
+
+  test('is refused: a field of more than a mebibyte', async () => {
+    const form = [filePart('inputs', 'a.nii'), fieldPart('surprise', 'x'.repeat(1.2 * 2 ** 20))];
+    await isRefused(await post(multipart(form)), 413);
+  });
+});
+
+describe('an upload that breaks off', () => {
+  test('leaves no directory, no slot and no open file', async () => {
+    const before = (await api.json<{ jobs: unknown[] }>('/jobs')).jobs.length;
+    const length = 40 * 2 ** 20;
+    for (let round = 0; round < 40; round += 1) {
+      await using connection = await RawConnection.open(server.url);
+      connection.write(submissionHead('/apps/probe/infer', `Content-Length: ${length}`));
+      const start = multipart([filePart('inputs', 'a.nii', Buffer.alloc(round * 50_000, 7))]);
+      connection.write(start.subarray(0, start.length - 60));
+      // From the very beginning of the upload to well into the file.
+      await until('the upload has begun', () => server.jobDirectories().length > before);
+      await connection.destroy();
+    }
+    await until('the directories are gone', () => server.jobDirectories().length === before);
+    await until('the files are closed', () =>
+      server.openFiles().every((file) => !file.includes('/Incoming/')),
+    );
+    // 32 slots are all there are; 40 uploads broke off.
+    await api.accepted('infer', { inputs: new File(['x'], 'a.nii') });
+  });
+});

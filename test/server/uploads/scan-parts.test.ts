@@ -1,0 +1,102 @@
+import { MultipartParser as FormidableParser } from 'formidable';
+import { describe, expect, test } from 'vitest';
+import type { MultipartParser, ParserEvent } from '../../../src/server/uploads/multipart-parser.js';
+import { scanParts } from '../../../src/server/uploads/scan-parts.js';
+
+const boundary = 'Xb';
+
+/** The contents that a parser finds in a form that comes in these pieces. */
+async function contents(pieces: readonly Buffer[]): Promise<{ parts: string[]; events: number }> {
+  const parser = new FormidableParser() as unknown as MultipartParser & {
+    initWithBoundary(boundary: string): void;
+  };
+  parser.initWithBoundary(boundary);
+  scanParts(parser);
+  for (const piece of pieces) parser.write(piece);
+  parser.end();
+  const parts: string[] = [];
+  let events = 0;
+  for await (const { name, buffer, start, end } of parser as AsyncIterable<ParserEvent>) {
+    events += 1;
+    if (name === 'partBegin') parts.push('');
+    if (name === 'partData') parts.push(parts.pop() + (buffer?.toString('latin1', start, end) ?? ''));
+  }
+  return { parts, events };
+}
+
+const form = (parts: readonly string[]): Buffer =>
+  Buffer.from(
+    [...parts.map((part) => `--${boundary}\r\nA: b\r\nC: d\r\n\r\n${part}\r\n`), `--${boundary}--\r\n`].join(
+      '',
+    ),
+    'latin1',
+  );
+
+/** The same numbers in each run (Park and Miller). */
+function numbers(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (state * 48_271) % 0x7fffffff;
+    return state % below;
+  };
+}
+
+const lookalikes = [
+  '\r',
+  '\n',
+  '\r\n',
+  '-',
+  '--',
+  '\r\n-',
+  '\r\n--',
+  '\r\n--X',
+  '\r\n--Xb',
+  'X',
+  'b',
+  'Xb',
+  '\0',
+];
+
+/** A content of what may be taken for the end of a part, and is none. */
+function trickyContent(next: (below: number) => number): string {
+  for (;;) {
+    const content = Array.from({ length: next(12) }, () => lookalikes[next(lookalikes.length)]).join('');
+    const ends = [`${content}\r\n--Xb\r\n`, `${content}\r\n--Xb--`].map((text) =>
+      text.search(/\r\n--Xb(\r\n|--)/),
+    );
+    if (ends.every((end) => end === content.length)) return content;
+  }
+}
+
+describe('the contents of parts', () => {
+  test('are found to the byte, whatever they look like and wherever they are cut', async () => {
+    const next = numbers(7);
+    for (let round = 0; round < 1500; round += 1) {
+      const parts = Array.from({ length: 1 + next(3) }, () => trickyContent(next));
+      const body = form(parts);
+      const pieces: Buffer[] = [];
+      const most = 1 + next(40);
+      for (let at = 0; at < body.length; ) {
+        const to = at + 1 + next(most);
+        pieces.push(body.subarray(at, to));
+        at = to;
+      }
+      expect((await contents(pieces)).parts, JSON.stringify([parts, most])).toEqual(parts);
+    }
+  });
+
+  test('are told of in large pieces, carriage returns too', async () => {
+    const part = '\r'.repeat(100_000) + '\r\n--XbY'.repeat(10_000);
+    const body = form([part]);
+    const { parts, events } = await contents([body.subarray(0, 50_000), body.subarray(50_000)]);
+    expect(parts.map((each) => each === part)).toEqual([true]);
+    expect(events).toBeLessThan(30);
+  });
+
+  test('may end with a last boundary that lacks its hyphens, and not without one', async () => {
+    const body = form(['a']);
+    expect((await contents([body.subarray(0, -4)])).parts).toEqual(['a']);
+    for (const cut of [3, 5, 9])
+      await expect(contents([body.subarray(0, -cut)])).rejects.toThrow('unexpectedly');
+  });
+});

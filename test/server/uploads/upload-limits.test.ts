@@ -1,0 +1,116 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { refusal } from '../../support/api.js';
+import { type FormValues, file } from '../../support/form.js';
+import { filePart, multipart, multipartType, submissionHead } from '../../support/multipart.js';
+import { RawConnection } from '../../support/raw-http.js';
+import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.js';
+
+const server = sharedServer({ flags: ['--max-file-size', '1000', '--max-upload-size', '2500'] });
+const { api } = server;
+
+const sized = (...sizes: number[]): FormValues => ({
+  inputs: sizes.map((size, index) => file(`${index}.nii`, 'x'.repeat(size))),
+});
+
+async function nothingIsLeft(): Promise<void> {
+  const { jobs } = await api.json<{ jobs: unknown[] }>('/jobs');
+  await until('the upload is removed', () => server.jobDirectories().length === jobs.length);
+}
+
+/** Sends a body in chunks, without a length, for as long as it is taken. */
+async function chunked(body: Buffer): Promise<{ status: number; body: string }> {
+  await using connection = await RawConnection.open(server.url);
+  connection.write(submissionHead('/apps/probe/infer', 'Transfer-Encoding: chunked'));
+  for (let start = 0; start < body.length; start += 500) {
+    const piece = body.subarray(start, start + 500);
+    connection.write(
+      Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n')]),
+    );
+  }
+  connection.write('0\r\n\r\n');
+  return await connection.answer();
+}
+
+describe('a file', () => {
+  test('may have the limit to the byte, and not one more', async () => {
+    await api.accepted('infer', sized(1000));
+    expect(await api.refused('infer', sized(1001))).toEqual([413, expect.stringContaining('0.nii')]);
+    expect(await api.refused('infer', sized(10, 1001))).toEqual([413, expect.stringContaining('1.nii')]);
+    await nothingIsLeft();
+  });
+
+  test('is bounded whatever field it is in', async () => {
+    expect((await api.refused('fine_tune', { dataset: file('d.zip', 'x'.repeat(1001)) }))[0]).toBe(413);
+    expect((await api.refused('infer', { ...sized(1), unknown: file('u', 'x'.repeat(1001)) }))[0]).toBe(413);
+  });
+
+  test('is bounded without a stated length too', async () => {
+    const part = (size: number) => multipart([filePart('inputs', 'a.nii', 'x'.repeat(size))]);
+    expect((await chunked(part(1000))).status).toBe(200);
+    const { status, body } = await chunked(part(1001));
+    expect([status, JSON.parse(body)]).toEqual([413, { detail: expect.stringContaining('a.nii') }]);
+    await nothingIsLeft();
+  });
+});
+
+describe('an upload', () => {
+  test('may have the limit to the byte in all, and not one more', async () => {
+    await api.accepted('infer', sized(1000, 1000, 500));
+    expect((await api.refused('infer', sized(1000, 1000, 501)))[0]).toBe(413);
+    await nothingIsLeft();
+  });
+
+  test('is bounded without a stated length too', async () => {
+    const parts = [1000, 1000, 501].map((size, index) =>
+      filePart('inputs', `${index}.nii`, 'x'.repeat(size)),
+    );
+    expect((await chunked(multipart(parts))).status).toBe(413);
+    await nothingIsLeft();
+  });
+
+  test('that grows far past the limit still gets its answer', async () => {
+    const body = multipart([filePart('inputs', 'a.nii', Buffer.alloc(20 * 2 ** 20))]);
+    async function* pieces() {
+      for (let start = 0; start < body.length; start += 2 ** 16) yield body.subarray(start, start + 2 ** 16);
+    }
+    const response = await api.fetch('/apps/probe/infer', {
+      method: 'POST',
+      headers: { 'Content-Type': multipartType },
+      body: ReadableStream.from(pieces()),
+      duplex: 'half',
+    } as RequestInit);
+    expect((await refusal(response))[0]).toBe(413);
+    await nothingIsLeft();
+  });
+});
+
+describe('without a flag', () => {
+  const plain = sharedServer();
+
+  test('the largest upload is 6 GiB', async () => {
+    const limit = 6 * 2 ** 30;
+    const attempt = async (length: number) => {
+      await using connection = await RawConnection.open(plain.url);
+      const headers = [`Content-Length: ${length}`, 'Expect: 100-continue'];
+      connection.write(submissionHead('/apps/probe/infer', ...headers));
+      await connection.until(/^HTTP\/1\.1 \d+ [^\r]*\r\n/);
+      return Number(connection.received.slice(9, 12));
+    };
+    // What separates the parts comes on top; a machine with a small disk answers 507 to what is allowed.
+    expect(await attempt(limit + 2 ** 27)).toBe(413);
+    expect([100, 507]).toContain(await attempt(limit));
+  });
+
+  test('the largest file is 2 GiB, the help says', async () => {
+    const { stdout } = await promisify(execFile)(process.execPath, ['bin/run.js', 'serve', '--help']);
+    const text = stdout.replace(/\s+/g, ' ');
+    expect(text).toMatch(/--max-file-size=\S+ \[default: 2GiB\]/);
+    expect(text).toMatch(/--max-upload-size=\S+ \[default: 6GiB\]/);
+    expect(text).toMatch(/--max-jobs=\S+ \[default: 32\]/);
+    expect(text).toMatch(/--grace=\S+ \[default: 120\]/);
+    expect(text).toMatch(/--keepalive=\S+ \[default: 15\]/);
+  });
+});

@@ -1,0 +1,109 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { type FormValues, file } from '../../support/form.js';
+import { sharedServer } from '../../support/server.js';
+import { type Entry, zip, zipOf } from '../../support/zip.js';
+
+const server = sharedServer({ flags: ['--max-upload-size', '1MiB', '--max-file-size', '1MiB'] });
+const { api } = server;
+
+/** Uploaded archives may extract to ten times the largest upload. */
+const bound = 10 * 2 ** 20;
+
+/** What came after a flag, its paths without their directories. */
+async function given(operation: string, form: FormValues, flag: string): Promise<[string, unknown][]> {
+  const { files } = await api.probe(operation, form);
+  return (files[flag]?.flat() ?? []).map(([path, content]) => [
+    path.slice(path.lastIndexOf('/') + 1),
+    content,
+  ]);
+}
+
+const series = zipOf({ '0001.dcm': 'one', 'more/0002.dcm': 'two', 'é.dcm': 'three' });
+const tree = { '0001.dcm': 'one', more: { '0002.dcm': 'two' }, 'é.dcm': 'three' };
+
+describe('a directory volume', () => {
+  test('is extracted, and handed to the app as one directory', async () => {
+    const inputs = [file('scan.konfaidir.zip', series), file('ct.nii', 'plain')];
+    expect(await given('infer', { inputs }, '--inputs')).toEqual([
+      ['scan', tree],
+      ['ct.nii', 'plain'],
+    ]);
+  });
+
+  test('may come for every field of files, and more than once of one name', async () => {
+    const volume = file('store.zarr.konfaidir.zip', series);
+    const form = { inputs: [volume, volume], gt: volume, mask: volume };
+    expect(await given('evaluate', form, '--inputs')).toEqual([
+      ['store.zarr', tree],
+      ['store_1.zarr', tree],
+    ]);
+    expect(await given('evaluate', form, '--mask')).toEqual([['store.zarr', tree]]);
+  });
+
+  test('is a file like any other under any other name', async () => {
+    const inputs = file('scan.zip', series);
+    expect(await given('infer', { inputs }, '--inputs')).toEqual([['scan.zip', series.toString('latin1')]]);
+  });
+
+  test('without a name of its own is refused', async () => {
+    const refused = await api.refused('infer', { inputs: file('.konfaidir.zip', series) });
+    expect(refused).toEqual([422, expect.stringContaining("'inputs'")]);
+  });
+});
+
+describe('a data set', () => {
+  test('is extracted, and handed to the app as its directory', async () => {
+    const form = { dataset: file('anything', series) };
+    expect(await given('fine_tune', form, '--dataset')).toEqual([['dataset', tree]]);
+  });
+});
+
+describe('an archive', () => {
+  const noise = (size: number, entry: Partial<Entry> = {}): Entry => ({
+    name: 'zeros',
+    content: Buffer.alloc(size),
+    deflated: true,
+    ...entry,
+  });
+
+  test.for([
+    ['that climbs out', 400, zip([{ name: '../../evil', content: 'x' }])],
+    ['that climbs out from deeper', 400, zip([{ name: 'a/../../../evil', content: 'x' }])],
+    ['with an absolute name', 400, zip([{ name: '/tmp/remote-app-evil', content: 'x' }])],
+    ['with a drive letter', 400, zip([{ name: 'C:/evil', content: 'x' }])],
+    ['with a backslash', 400, zip([{ name: '..\\evil', content: 'x' }])],
+    ['with a link', 400, zip([{ name: 'link', content: '/etc', mode: 0o120777 }])],
+    ['with one name twice', 400, zip([{ name: 'a' }, { name: 'a' }])],
+    ['with a damaged file', 400, zip([{ name: 'a', content: 'abc', crc: 1 }])],
+    ['with a password', 400, zip([{ name: 'a', content: 'abc', flags: 1 }])],
+    ['that is none', 400, Buffer.from('not a zip archive at all')],
+    ['that is empty', 400, Buffer.alloc(0)],
+    ['that is cut', 400, series.subarray(0, series.length - 30)],
+    ['that states to be too large', 413, zip([noise(bound + 1)])],
+    ['that lies about its size', 413, zip([noise(bound + 1, { statedSize: 10 })])],
+    ['of many that together are too large', 413, zip([noise(bound), noise(1, { name: 'last' })])],
+    [
+      'of more directories than the disk is to give',
+      413,
+      zip(Array.from({ length: 2000 }, (_, index) => ({ name: `${index}/${'d/'.repeat(59)}` }))),
+    ],
+  ] as [string, number, Buffer<ArrayBuffer>][])('%s is refused with %i', async ([, status, archive]) => {
+    const before = readdirSync(server.scratch).sort();
+    for (const [operation, form] of [
+      ['infer', { inputs: file('scan.konfaidir.zip', archive) }],
+      ['fine_tune', { dataset: file('data.zip', archive) }],
+    ] as const) {
+      expect(await api.refused(operation, form)).toEqual([status, expect.stringContaining('.zip')]);
+    }
+    expect(readdirSync(server.scratch).sort()).toEqual(before);
+    expect(existsSync('/tmp/remote-app-evil')).toBe(false);
+    const { jobs } = await api.json<{ jobs: unknown[] }>('/jobs');
+    expect(server.jobDirectories().length).toBe(jobs.length);
+  });
+
+  test('may come to the bound exactly', async () => {
+    const { job_id } = await api.accepted('fine_tune', { dataset: file('data.zip', zip([noise(bound)])) });
+    expect((await api.ended(job_id)).view.status).toBe('done');
+  });
+});
