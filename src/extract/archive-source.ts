@@ -1,15 +1,15 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 
-/** Bytes read at once where a stream goes on for long. */
+/** Bytes read at once in a long stream. */
 const chunkSize = 64 * 1024;
 
 /**
- * An archive's bytes as unzipper asks for them: every stream reads through one open file, so that none can keep a
- * descriptor, and a file that is replaced meanwhile stays the one that was looked at.
+ * The bytes of an archive, as unzipper asks for them. All streams read through one open file, so that no stream can leak
+ * a descriptor, and replacing the file meanwhile changes nothing.
  */
 export class ArchiveSource implements AsyncDisposable {
-  /** Why the disk did not give what was asked for; unzipper hears of it as an end that came too soon. */
+  /** The read error of the disk, if there was one; unzipper only sees that the file ended too soon. */
   failure: unknown;
 
   private constructor(readonly file: FileHandle) {}
@@ -22,7 +22,7 @@ export class ArchiveSource implements AsyncDisposable {
     return (await this.file.stat()).size;
   }
 
-  /** Fills a buffer from this place on, as far as the file goes. */
+  /** Fills a buffer with the bytes from this position on, up to the end of the file. */
   async read(buffer: Buffer, position: number): Promise<Buffer> {
     let filled = 0;
     while (filled < buffer.length) {
@@ -33,7 +33,7 @@ export class ArchiveSource implements AsyncDisposable {
     return buffer.subarray(0, filled);
   }
 
-  /** The bytes from this place on; none for a place that no file has, as a damaged directory may name it. */
+  /** The bytes from this position on; none for an impossible position, which a damaged directory may name. */
   stream(position: number, length = Number.MAX_SAFE_INTEGER): Readable {
     const isPlace = Number.isSafeInteger(position) && position >= 0;
     return Readable.from(isPlace ? this.#chunks(position, length) : [], {

@@ -9,10 +9,10 @@ import { localHeaderSize, startOfContent } from './local-header.js';
 const pieceSize = 1024 * 1024;
 
 /**
- * Copies an entry that is stored, through one buffer: a stream would set aside a new one for each piece, and Node lets
- * 32 MiB of them gather before it looks which are done with.
+ * Copies a stored entry through one buffer. A stream would allocate a new buffer for each piece, and Node collects them
+ * only after some 32 MiB.
  * @param onBytes called with the bytes of each piece
- * @throws ArchiveError where the entry is not what the archive states of it
+ * @throws ArchiveError if the entry does not match what the archive states
  */
 export async function copyStored(
   source: ArchiveSource,

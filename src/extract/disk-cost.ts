@@ -3,24 +3,24 @@ import type { TimeSlice } from '../files/time-slice.js';
 import { ArchiveError } from './errors.js';
 import type { Target } from './extract-plan.js';
 
-/** Bytes that a file system takes for a directory, and at least for a file. */
+/** Bytes that a directory takes on the disk, and the least that a file takes. */
 const block = 4096;
 
-/** What targets take of the disk. */
+/** The room that targets need on the disk. */
 export interface DiskCost {
-  /** Every directory that is to be made: a short name may have sixty above it. */
+  /** Every directory that must be made. One short entry name may need sixty. */
   readonly directories: ReadonlySet<string>;
-  /** How many files and directories they are. */
+  /** Number of files and directories. */
   readonly entries: number;
-  /** Bytes that the files come to, as the archive states them. */
+  /** Bytes of the files, as the archive states them. */
   readonly content: number;
-  /** Bytes of the disk beside those of the files. */
+  /** Bytes needed in addition: directories, and blocks that are not filled. */
   readonly overhead: number;
 }
 
 /**
- * What extracting these targets under `root` takes.
- * @throws ArchiveError where they are more than `maxEntries` files and directories
+ * The room that extracting these targets under `root` needs.
+ * @throws ArchiveError for more than `maxEntries` files and directories
  */
 export async function diskCost(
   targets: readonly Target[],

@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { ArchiveError } from './errors.js';
 
-/** Bytes of the end record without its comment, which is last in the archive. */
+/** Bytes of the end record at the end of an archive, without its comment. */
 const endRecordSize = 22;
 const longestComment = 0xffff;
 const endRecord = Buffer.from([0x50, 0x4b, 0x05, 0x06]);
@@ -14,8 +14,8 @@ async function readAt(file: FileHandle, position: number, length: number): Promi
 }
 
 /**
- * Where the end record lies in the last bytes of an archive: the last one whose comment fills what is behind it, else the
- * last that fits. -1 where there is none.
+ * The position of the end record in the last bytes of an archive: the last one whose comment reaches exactly to the end,
+ * else the last one whose comment fits. -1 if there is none.
  */
 function findEndRecord(tail: Buffer): number {
   let fitting = -1;
@@ -32,14 +32,14 @@ function findEndRecord(tail: Buffer): number {
 
 export interface ArchiveEnd {
   readonly entries: number;
-  /** Bytes from the beginning of the end record to the end of the archive: there unzipper is to look for it. */
+  /** Bytes from the start of the end record to the end of the archive: where unzipper must look for it. */
   readonly tailSize: number;
 }
 
 /**
- * How many entries the archive says that it has. unzipper sets aside memory for that many before it reads
- * the first, so a count that lies must be known beforehand. It is also told where the record lies that the count is from.
- * @throws ArchiveError where there is no end record
+ * The number of entries that the archive states, and where its end record lies. unzipper allocates memory for that many
+ * entries before it reads the first, so the number is checked beforehand; and it is told to use the same record.
+ * @throws ArchiveError if there is no end record
  */
 export async function archiveEnd(file: FileHandle): Promise<ArchiveEnd> {
   const { size } = await file.stat();

@@ -1,16 +1,16 @@
 import { isUtf8 } from 'node:buffer';
 import type { File as ZipEntry } from 'unzipper';
 
-/** The characters of the bytes from 0x80 on in code page 437, which zip has where it does not say UTF-8. */
+/** Code page 437 from byte 0x80 on: the encoding of zip names that are not marked as UTF-8. */
 const upper =
   'ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u00a0';
 
 /**
- * An entry's name. unzipper takes every name for UTF-8, and many programs write that without saying so; what is not
- * UTF-8 is what the format says it is.
+ * The name of an entry. Many programs write UTF-8 without marking it, so a name that is valid UTF-8 is read as that, and
+ * any other name as the format says.
  */
 export function entryName(entry: ZipEntry): string {
-  // For no bytes unzipper has an empty string.
+  // unzipper gives an empty string instead of an empty buffer.
   const bytes = Buffer.from(entry.pathBuffer);
   if (isUtf8(bytes)) return entry.path;
   return Array.from(bytes, (byte) => (byte < 0x80 ? String.fromCharCode(byte) : upper[byte - 0x80])).join('');

@@ -1,15 +1,15 @@
 import path from 'node:path';
 import { isSafeName } from '../files/safe-name.js';
 
-/** A path of Windows that is absolute, or would be there. */
+/** A path that begins with a drive letter, which is absolute on Windows. */
 const drivePath = /^[A-Za-z]:/;
 
-/** Directories that may lie in each other. */
+/** Most parts of a path. */
 const deepest = 64;
 
 /**
- * Where an archive's entry lands under `root`, or null for a name that would leave it, is absolute on any system, or
- * has a part that is not safe (see `isSafeName`).
+ * The path that an archive's entry gets under `root`. Null for a name that would leave `root`, is absolute on any system,
+ * or has a part that is not safe (see `isSafeName`).
  */
 export function entryPath(
   root: string,
@@ -22,7 +22,7 @@ export function entryPath(
   return path.join(root, ...parts);
 }
 
-/** `entryPath` for many names under one root: a directory that names share is looked at once. */
+/** `entryPath` for many names under one root: a directory that several names share is checked once. */
 export function entryPaths(
   root: string,
   platform: NodeJS.Platform = process.platform,

@@ -3,7 +3,7 @@ import { quoteName } from '../contract/quote.js';
 /** Why an archive was refused. */
 export type ArchiveFault = 'corrupt' | 'unsafe' | 'tooLarge' | 'tooMany';
 
-/** An archive that cannot be, or must not be, extracted. The message says what it was and where. */
+/** An archive that cannot, or must not, be extracted. The message says what is wrong and where. */
 export class ArchiveError extends Error {
   override readonly name = 'ArchiveError';
 
@@ -16,7 +16,7 @@ export class ArchiveError extends Error {
   }
 }
 
-/** Of an entry that is not what the archive states of it. */
+/** The error for an entry whose content does not match its stated size or checksum. */
 export const damagedEntry = (name: string, options?: ErrorOptions): ArchiveError =>
   new ArchiveError('corrupt', `its entry ${quoteName(name)} is damaged`, options);
 

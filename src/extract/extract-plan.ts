@@ -22,14 +22,14 @@ export interface Target {
 }
 
 export interface PlanOptions extends PlaceOptions {
-  /** Whether a name that cannot be had is changed or left out; else it refuses the archive. */
+  /** Whether an entry whose name is impossible here is renamed or left out; otherwise the archive is refused. */
   readonly lenient: boolean;
-  /** An archive may have 200 000 entries. */
+  /** Lets other work run in between: an archive may have 200,000 entries. */
   readonly slice: TimeSlice;
 }
 
 /**
- * Where every entry goes. Refuses each that must not be written before the first one is.
+ * The place of every entry. An entry that must not be written refuses the archive before anything is written.
  * @throws ArchiveError
  */
 export async function planEntries(directory: CentralDirectory, options: PlanOptions): Promise<Target[]> {

@@ -21,23 +21,23 @@ import { extractSmallFiles } from './small/index.js';
 export interface ExtractOptions {
   /** Most bytes that all files and directories together may take of the disk. */
   readonly maxBytes: number;
-  /** Most files and directories, those among them that only the names of others tell of. */
+  /** Most files and directories, including directories that only appear in the names of files. */
   readonly maxEntries: number;
-  /** Most bytes that one file may come to; `maxBytes` where it is not given. */
+  /** Most bytes of one file; by default `maxBytes`. */
   readonly maxFileBytes?: number;
   /** Names at the top of the destination that no entry may take. */
   readonly reserved?: readonly string[];
   /**
-   * Whether a name that cannot be had here is changed, or its file left out, with a note; else it refuses the archive.
-   * One that leads out of the destination refuses it in any case.
+   * Whether an entry whose name is impossible here is renamed or left out, with a note; otherwise the archive is refused.
+   * A name that leads out of the destination always refuses the archive.
    */
   readonly lenient?: boolean;
-  /** Whose rules for names hold; this machine's where it is not given. */
+  /** The system whose rules for names apply; by default this machine's. */
   readonly platform?: NodeJS.Platform;
   readonly signal?: AbortSignal;
-  /** Called with the bytes written so far and the bytes to come, as the archive states them. */
+  /** Called with the bytes written so far, and the bytes in all as the archive states them. */
   readonly onProgress?: (bytes: number, total: number) => void;
-  /** Called before the first is made, with how many files and directories there will be, and what they take. */
+  /** Called before anything is written, with the number of files and directories and the bytes that they will take. */
   readonly onPlan?: (entries: number, bytes: number) => void;
   /** Called for each file and directory that is made. */
   readonly onMake?: () => void;
@@ -46,11 +46,11 @@ export interface ExtractOptions {
 export interface Extracted {
   readonly files: number;
   readonly bytes: number;
-  /** What was renamed or left out, one sentence each; the last one counts those that are not told. */
+  /** One sentence for each entry that was renamed or left out; past 20 the last one says how many more there are. */
   readonly notes: readonly string[];
 }
 
-/** It takes options as every other of its kind, which its types do not know. */
+/** Takes options like unzipper's other `open` functions; its types do not say so. */
 const openCustom = unzipper.Open.custom as (
   source: ArchiveSource,
   options: { readonly tailSize: number },
@@ -68,7 +68,7 @@ async function readDirectory(source: ArchiveSource, maxEntries: number): Promise
   }
 }
 
-/** Passes a file's bytes on, bounded, and checks them against what the archive says of them. */
+/** Passes the bytes of a file on, up to a limit, and checks them against the size and checksum that the archive states. */
 function checked(entry: ZipEntry, allowed: number, onBytes: (bytes: number) => void): Transform {
   let bytes = 0;
   let sum = 0;
@@ -91,10 +91,9 @@ function checked(entry: ZipEntry, allowed: number, onBytes: (bytes: number) => v
 }
 
 /**
- * Extracts a zip archive under `destination`, within bounds that are counted while bytes are written: an
- * archive's own figures may lie. Names, links and duplicates are checked before the first byte is written.
- * Existing files are replaced, each by one that is whole; no link below the destination is followed, be it a file's, a
- * directory's or a hard one.
+ * Extracts a zip archive under `destination`. Limits are counted while bytes are written, because the sizes that an archive
+ * states may be wrong. Names, links and duplicates are checked before the first byte is written. An existing file is
+ * replaced only by a complete one. No symbolic or hard link below the destination is followed.
  * @throws ArchiveError for an archive that is damaged, unsafe or past the bounds
  */
 export async function extractArchive(
@@ -133,7 +132,7 @@ export async function extractArchive(
   };
   await mkdir(root, { recursive: true });
   const directories = new MadeDirectories(root);
-  // Where a file and a directory have one name, lenient extraction makes the one that comes first.
+  // If a file and a directory have the same name, lenient extraction makes the one that comes first in the archive.
   if (!lenient) await directories.makeAll(cost.directories, slice, { signal, onMake: options.onMake });
 
   const onFile = ({ entry }: Target) => {
@@ -171,7 +170,7 @@ export async function extractArchive(
   return { files, bytes, notes: notes.list() };
 }
 
-/** Writes one entry's bytes: no more of them than are allowed, and those that the archive states. */
+/** Writes the bytes of one entry, at most `allowed` of them, and checks them. */
 async function writeEntry(
   source: ArchiveSource,
   entry: ZipEntry,
@@ -188,7 +187,7 @@ async function writeEntry(
   await pipeline(entry.stream(), check, file.createWriteStream(), signal ? { signal } : {});
 }
 
-/** A fault of the inflater is a fault of the archive; one of the disk is not. */
+/** Turns an error of the inflater into an ArchiveError; an error of the disk stays as it is. */
 function damaged(cause: unknown, entry: ZipEntry): unknown {
   if (cause instanceof ArchiveError || !(cause instanceof Error)) return cause;
   const code = errorCode(cause);

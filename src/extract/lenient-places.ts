@@ -6,7 +6,7 @@ import { windowsName } from '../files/windows-names.js';
 import { ArchiveError } from './errors.js';
 import { foldedName, foldsCase } from './folds-case.js';
 
-/** Longest path that Linux opens, and longer than most systems do. */
+/** Longest path that Linux opens; most systems have a lower limit. */
 const maxPathBytes = 4096;
 
 export interface PlaceOptions {
@@ -17,15 +17,14 @@ export interface PlaceOptions {
   readonly notes: Notes;
 }
 
-/** An entry's name, and the place below the root that it would have if it were alone. */
+/** The name of an entry, and the path below the root that it would get in an archive of its own. */
 interface Wish {
   readonly name: string;
   readonly place: string;
 }
 
 /**
- * Gives entries their places so that one name that cannot be had costs no other file: it is changed, or the file is
- * left out, and both are noted.
+ * Gives entries their places so that an impossible name affects that file alone: it is renamed or left out, with a note.
  */
 export class LenientPlaces {
   readonly #files = new Set<string>();
@@ -53,12 +52,12 @@ export class LenientPlaces {
       if (wish && wish.place !== plain(name)) changed.push({ index, wish });
       return wish && wish.place === plain(name) ? this.#settle(wish) : null;
     });
-    // What keeps its name came first: a changed name must not take it.
+    // Entries that keep their names are placed first, so that a changed name cannot take one of theirs.
     for (const { index, wish } of changed) places[index] = this.#settle(wish);
     return places;
   }
 
-  /** The name as this system can have it; null where it cannot be had in any way. */
+  /** The name in a form that is possible on this system; null if there is none. */
   #wish(name: string): Wish | null {
     const parts = plain(name).split('/');
     if (parts.some((part) => part === '' || part === '.' || part === '..')) {
@@ -79,7 +78,7 @@ export class LenientPlaces {
     return { name, place: [this.#top(first), ...rest].join('/') };
   }
 
-  /** The first part of a name: what is reserved has another. */
+  /** The first part of a name, changed if it is reserved. */
   #top(name: string): string {
     const key = this.#key(name);
     if (!this.#reserved.has(key)) return name;
@@ -93,7 +92,7 @@ export class LenientPlaces {
     return top;
   }
 
-  /** The path that an entry has for good. */
+  /** The final path of an entry. */
   #settle({ name, place }: Wish): string {
     const settled = name.endsWith('/') ? place : this.#apart(place);
     if (settled !== plain(name)) {
@@ -104,7 +103,7 @@ export class LenientPlaces {
     return path.join(this.options.root, settled);
   }
 
-  /** A place that no other file has; directories may share theirs. */
+  /** A path that no other file has. Directories may share one. */
   #apart(place: string): string {
     const directory = place.slice(0, place.lastIndexOf('/') + 1);
     const isTaken = (name: string) => this.#files.has(this.#key(directory + name));
@@ -114,12 +113,12 @@ export class LenientPlaces {
     return free;
   }
 
-  /** What two names share that are one to the file system. */
+  /** A key that is equal for names which the file system treats as the same. */
   #key(name: string): string {
     return this.#folds ? foldedName(name) : name;
   }
 
-  /** Whether names that differ in case alone are one here; asked of the disk only where there are such names. */
+  /** Whether names that differ only in case are the same here. The disk is asked only if there are such names. */
   #foldsHere(): boolean {
     const { platform, root } = this.options;
     if (platform === 'win32' || platform === 'darwin') return true;

@@ -1,11 +1,11 @@
-/** The header that an entry has beside its bytes; it repeats most of what the archive's directory says. */
+/** The header in front of an entry's bytes. It repeats most of what the archive's central directory says. */
 
 const signature = 0x04034b50;
 
 /** Bytes before the name. */
 export const localHeaderSize = 30;
 
-/** Where the content begins behind a local header that begins at `at`; null where there is none. */
+/** The position of the content behind a local header at `at`; null if there is no local header. */
 export function startOfContent(bytes: Buffer, at: number): number | null {
   if (at + localHeaderSize > bytes.length || bytes.readUInt32LE(at) !== signature) return null;
   return at + localHeaderSize + bytes.readUInt16LE(at + 26) + bytes.readUInt16LE(at + 28);

@@ -3,31 +3,31 @@ import path from 'node:path';
 import { errorCode } from '../files/error-code.js';
 import type { TimeSlice } from '../files/time-slice.js';
 
-/** Makes directories below a root, each once, and goes through no link that lies there. */
+/** Makes directories below a root, each once, and follows no link there. */
 export class MadeDirectories {
   readonly #made: Set<string>;
 
-  /** @param root a directory that is there; how it is reached is the user's own choice */
+  /** @param root a directory that exists; the path to it may contain links, since the user chose it */
   constructor(root: string) {
     this.#made = new Set([path.join(root)]);
   }
 
-  /** @throws the system's error; EEXIST where a link, or anything but a directory, is in the way */
+  /** @throws the system's error; EEXIST if something other than a directory has the name */
   make(directory: string): void {
     if (this.#made.has(directory)) return;
     this.make(path.dirname(directory));
     try {
       mkdirSync(directory);
     } catch (cause) {
-      // Windows and macOS have other codes for a directory that is there and cannot be made.
+      // Windows and macOS have other codes for a directory that exists already.
       if (!['EEXIST', 'EPERM', 'EISDIR'].includes(errorCode(cause)) || !isDirectory(directory)) throw cause;
     }
     this.#made.add(directory);
   }
 
   /**
-   * Makes many, with pauses for other work. What is in the way of one is not told of here: whoever has an entry there
-   * calls `make` again.
+   * Makes many directories, with pauses for other work. Errors are ignored here: `make` is called again for each entry and
+   * reports them.
    */
   async makeAll(
     directories: Iterable<string>,
@@ -43,7 +43,7 @@ export class MadeDirectories {
       try {
         this.make(directory);
       } catch {
-        // Told of where it is needed.
+        // Reported by the entry that needs it.
       }
       await slice.pause();
     }

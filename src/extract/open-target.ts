@@ -9,19 +9,19 @@ import type { Target } from './extract-plan.js';
 import type { MadeDirectories } from './made-directories.js';
 
 /**
- * What a system says of a name that no file can have there: it is a directory's, a link's or a FIFO's, too long, or
- * made of characters that the file system does not take.
+ * Error codes for a name that no file can have there: a directory, link or FIFO has it, it is too long, or the file system
+ * does not allow its characters.
  */
 const unplaceable = ['EEXIST', 'EISDIR', 'ENOTDIR', 'ENAMETOOLONG', 'ELOOP', 'ENXIO', 'EINVAL', 'EILSEQ'];
 
-/** An entry that cannot be written where it belongs; it is a fault of the archive, or of what lies there. */
+/** An entry that cannot be written to its place, because of its name or of what lies there. */
 export class UnplaceableEntry extends ArchiveError {
   constructor(target: Target, code: string, options?: ErrorOptions) {
     super('unsafe', `its entry ${quoteName(target.entry.path)} cannot be placed (${code})`, options);
   }
 }
 
-/** A file that is being written. It has its name, and takes the place of an older file, when it is whole. */
+/** A file that is being written. If an older file has its name, it replaces that file when it is complete. */
 export class OpenedTarget {
   private constructor(
     readonly file: FileHandle,
@@ -36,7 +36,7 @@ export class OpenedTarget {
     } catch (cause) {
       if (errorCode(cause) !== 'EEXIST') throw cause;
     }
-    // What may not be written over tells so here.
+    // Fails here if the existing file must not be overwritten.
     await using there = await open(place, extractFlags, extractMode);
     if (!(await there.stat()).isFile()) throw Object.assign(new Error('no file'), { code: 'EEXIST' });
     const name = `.remote-app-${randomBytes(8).toString('hex')}.partial`;
@@ -44,13 +44,13 @@ export class OpenedTarget {
     return new OpenedTarget(await open(beside, newFlags, extractMode), beside, place);
   }
 
-  /** Closes the file, which is whole. */
+  /** Closes the file, which is complete, and gives it its name. */
   async keep(): Promise<void> {
     await this.file.close();
     if (this.written !== this.place) await rename(this.written, this.place);
   }
 
-  /** Closes and removes the file, which is not whole. What it would have replaced stays; this does not fail. */
+  /** Closes and removes an incomplete file. An older file that it would have replaced stays. Never rejects. */
   async discard(): Promise<void> {
     await this.file.close().catch(() => {});
     await rm(this.written, { force: true }).catch(() => {});
@@ -58,7 +58,7 @@ export class OpenedTarget {
 }
 
 /**
- * Opens what an entry goes to, a file of its own or a directory, which needs no closing.
+ * Opens the file that an entry is written to, or makes its directory. Null for a directory, which needs no closing.
  * @throws UnplaceableEntry, or the system's error
  */
 export async function openTarget(target: Target, directories: MadeDirectories): Promise<OpenedTarget | null> {

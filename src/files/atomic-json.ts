@@ -9,14 +9,14 @@ import { syncDirectory } from './sync.js';
 const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
 /**
- * Replaces a text file so that a reader, a crash or a power cut leaves the old text or the new one and never half of
- * it. The new name itself survives a power cut only after `syncDirectory`.
+ * Replaces a text file atomically: a reader, a crash or a power cut finds the old text or the new one, never a part of it.
+ * A file that is new survives a power cut only after `syncDirectory`.
  */
 export function writeTextFile(file: string, text: string): void {
   using directory = openDirectory(path.dirname(file));
   const target = path.join(directory.path, path.basename(file));
   const partial = `${target}.${process.pid}.partial`;
-  // What a job planted under this name is not written through.
+  // A job may have made a link of this name, which must not be written through.
   rmSync(partial, { recursive: true, force: true });
   try {
     const descriptor = openSync(partial, 'wx', 0o600);
@@ -37,8 +37,8 @@ export function writeTextFile(file: string, text: string): void {
 export const writeJsonFile = (file: string, value: unknown): void => writeTextFile(file, jsonText(value));
 
 /**
- * `writeJsonFile` without holding up the event loop, and with a name that survives a power cut when the promise resolves.
- * Two calls for one file must follow one another.
+ * `writeJsonFile` without blocking the event loop. The file, also a new one, survives a power cut once the promise resolves.
+ * Calls for one file must not overlap.
  */
 export async function saveJsonFile(file: string, value: unknown): Promise<void> {
   using directory = openDirectory(path.dirname(file));

@@ -4,7 +4,7 @@ import { getSystemErrorMap } from 'node:util';
 const errnoOf = (cause: unknown): number =>
   cause instanceof Error && 'errno' in cause ? Number(cause.errno) : 0;
 
-/** A full quota has no name in libuv: Node calls its code `Unknown system error -122`. */
+/** libuv has no name for EDQUOT (quota exceeded): Node's code for it is `Unknown system error -122`. */
 const isQuota = (cause: unknown): boolean => errnoOf(cause) === -constants.errno.EDQUOT;
 
 /** The code of a system error or of one of Node's own (`ENOSPC`, `ERR_INVALID_URL`); empty for any other cause. */
@@ -13,27 +13,27 @@ export function errorCode(cause: unknown): string {
   return cause instanceof Error && 'code' in cause ? String(cause.code) : '';
 }
 
-/** Whether the operating system refused something, with a code of its own. */
+/** Whether an error comes from the operating system. */
 export const isSystemError = (cause: unknown): boolean => cause instanceof Error && 'errno' in cause;
 
-/** Whether a write failed because the disk, the user's share of it, or the largest file that it takes, is full. */
+/** Whether a write failed because the disk is full, a quota is used up, or the file would become too large. */
 export const isDiskFull = (cause: unknown): boolean =>
   ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(errorCode(cause));
 
-/** Whether a call failed because something is short at the moment that others give back: descriptors, memory. */
+/** Whether a call failed for a temporary shortage of descriptors, processes or memory. */
 export const isShortage = (cause: unknown): boolean =>
   ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM'].includes(errorCode(cause));
 
 /**
- * A fault in words that name no path of this machine: what a client may be told. A system error's own message holds
- * the path that it happened to.
+ * An error in words that name no path of this machine, for a client to read. A system error's own message contains the
+ * path.
  */
 export function faultWithoutPath(cause: unknown): string {
   if (isQuota(cause)) return 'disk quota exceeded (EDQUOT)';
   const errno = errnoOf(cause);
   const known = getSystemErrorMap().get(errno);
   if (known) return `${known[1]} (${known[0]})`;
-  // libuv has no words for these.
+  // libuv has no message for these.
   const [name] = Object.entries(constants.errno).find(([, value]) => value === -errno) ?? [];
   if (errno < 0 && name !== undefined) return `the system refused it (${name})`;
   return cause instanceof Error ? cause.message : String(cause);

@@ -1,19 +1,19 @@
-/** Longest name of a file that common file systems take, in bytes. */
+/** Longest file name, in bytes, on common file systems. */
 export const maxNameBytes = 255;
 
-/** As much of a name's start as fits into so many bytes; no character is cut in two. */
+/** The start of a name, cut to so many bytes without splitting a character. */
 function startWithin(name: string, bytes: number): string {
   const whole = Buffer.from(name);
   if (whole.length <= bytes) return name;
   let end = Math.max(0, bytes);
-  // In UTF-8 a byte that begins with the bits 10 goes on with the character before it.
+  // In UTF-8 a byte that begins with the bits 10 continues a character.
   while (end > 0 && ((whole[end] ?? 0) & 0xc0) === 0x80) end -= 1;
   return whole.toString('utf8', 0, end);
 }
 
 /**
- * A name that nothing has yet, like `name` and no longer than a file system takes: `ct.nii.gz`, `ct_1.nii.gz`.
- * @param counts the last number that each name was given: many files of one name are not counted up from 1 each time
+ * A name that is not taken yet: `name` itself or a numbered form, `ct_1.nii.gz`, within the length that file systems allow.
+ * @param counts the next number to try for each name, so that many files of one name do not each count from 1
  */
 export function freeName(
   name: string,

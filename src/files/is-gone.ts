@@ -1,6 +1,6 @@
 import { lstatSync } from 'node:fs';
 
-/** Whether something is certain not to be there; false where that cannot be told. */
+/** Whether a path certainly does not exist; false if that cannot be determined. */
 export function isGone(file: string): boolean {
   try {
     return lstatSync(file, { throwIfNoEntry: false }) === undefined;

@@ -1,7 +1,7 @@
-/** Most notes that a person is told one by one. */
+/** Most notes that are listed one by one. */
 const longest = 20;
 
-/** What is to be told of an archive, one sentence each: what was renamed, cut or left out. */
+/** Sentences on what was renamed, cut or left out while an archive was packed or extracted. */
 export class Notes {
   readonly #told: string[] = [];
   #more = 0;

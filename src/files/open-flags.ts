@@ -1,14 +1,14 @@
 import { constants } from 'node:fs';
 
-/** What extraction and packing open is a file, and never what a link leads to. */
+/** Extraction and packing never follow a link to the file that they write. */
 const writeFlags = constants.O_CREAT | constants.O_WRONLY | constants.O_NOFOLLOW;
 
-/** How extraction opens a file that may be there: as it is. A FIFO that lies there has no reader, and fails at once. */
+/** For a file that may exist; it is not emptied. Opening a FIFO fails at once, since it has no reader. */
 export const extractFlags = writeFlags | constants.O_NONBLOCK;
 
 export const extractMode = 0o644;
 
-/** How a file that must not be there yet is opened: an archive that is being made, say. */
+/** For a file that must not exist yet. */
 export const newFlags = writeFlags | constants.O_EXCL;
 
 export const partialMode = 0o600;

@@ -3,12 +3,12 @@ import { platform } from 'node:os';
 import path from 'node:path';
 import { errorCode } from './error-code.js';
 
-/** Something lies where a file of ours should: a link, a directory, a pipe, a second name of another file. */
+/** Something other than our file has its name: a link, a directory, a FIFO, or a hard link to another file. */
 export class NotOurFile extends Error {
   override readonly name = 'NotOurFile';
 }
 
-/** A directory that was opened without following a link; `path` leads to it whatever its name leads to later. */
+/** A directory that was opened without following a link. `path` leads to it even if its name is replaced later. */
 export interface OpenDirectory extends Disposable {
   readonly path: string;
 }
@@ -16,9 +16,9 @@ export interface OpenDirectory extends Disposable {
 const directoryFlags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
 /**
- * Opens a directory that a job could have replaced by a link. Node has no `openat`; the path of an open descriptor
- * does the same on Linux. Elsewhere the last part of the path is checked and no more.
- * @throws the system's error: ENOTDIR or ELOOP for what is not a directory itself
+ * Opens a directory that a job could have replaced by a link. Node has no `openat`; on Linux the path of an open descriptor
+ * does the same. On other systems only the last part of the path is checked.
+ * @throws the system's error: ENOTDIR or ELOOP if it is not a directory itself
  */
 export function openDirectory(directory: string): OpenDirectory {
   if (platform() === 'win32') return { path: directory, [Symbol.dispose]: () => {} };
@@ -32,8 +32,8 @@ export function openDirectory(directory: string): OpenDirectory {
 const isWritten = (flags: number): boolean => (flags & (constants.O_WRONLY | constants.O_RDWR)) !== 0;
 
 /**
- * Opens a regular file of a directory that a job can write to. Neither the directory nor the file is a link that is
- * followed, a pipe holds nobody, and a file that has another name elsewhere is not written to.
+ * Opens a regular file of a directory that a job can write to. Follows no link, neither to the directory nor to the file,
+ * does not block on a FIFO, and refuses to write to a file that has hard links.
  * @returns a descriptor
  * @throws NotOurFile, or the system's error
  */
@@ -44,7 +44,7 @@ export function openOwnFile(file: string, flags: number, mode = 0o600): number {
   try {
     descriptor = openSync(path.join(directory.path, path.basename(file)), safe, mode);
   } catch (cause) {
-    // A link; a directory opened for writing; a pipe without a reader.
+    // A link; a directory opened for writing; a FIFO without a reader.
     if (!['ELOOP', 'EISDIR', 'ENXIO'].includes(errorCode(cause))) throw cause;
     throw new NotOurFile(`'${path.basename(file)}' is not a regular file`, { cause });
   }
@@ -56,8 +56,8 @@ export function openOwnFile(file: string, flags: number, mode = 0o600): number {
 
 /**
  * Reads a small file of such a directory.
- * @param maxBytes a longer one is none of ours
- * @returns undefined where there is none
+ * @param maxBytes a longer file is not one of ours
+ * @returns undefined if there is no file
  * @throws NotOurFile, or the system's error
  */
 export function readOwnFile(file: string, maxBytes: number): string | undefined {

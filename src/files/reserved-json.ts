@@ -3,11 +3,11 @@ import path from 'node:path';
 import { openDirectory, openOwnFile } from './own-file.js';
 import { syncDirectory } from './sync.js';
 
-/** A name beside the file that nothing else has. */
+/** The name of the file that reserves the room. */
 const reserveOf = (file: string): string => `${file}.reserved`;
 
 /**
- * Sets room aside for a small JSON file, so that it can be written when the disk is full by then.
+ * Reserves room on the disk for a small JSON file, so that it can still be written when the disk is full.
  * @param bytes longest text that the file will have
  * @throws the system's error: there is no room
  */
@@ -23,9 +23,8 @@ export function reserveJsonFile(file: string, bytes: number): void {
 }
 
 /**
- * Writes the file in the room that was set aside for it, once: the blocks it has are the blocks it needs. Bytes and
- * name survive a power cut.
- * @throws the system's error, or NotOurFile where somebody replaced what was set aside
+ * Writes the file into its reserved room, once. Bytes and name survive a power cut.
+ * @throws the system's error, or NotOurFile if somebody replaced the reserved file
  */
 export function writeReservedJson(file: string, value: unknown): void {
   const text = Buffer.from(`${JSON.stringify(value, null, 2)}\n`);

@@ -5,8 +5,8 @@ import { isWindowsName } from './windows-names.js';
 const controls = /[\u0000-\u001f\u007f]/;
 
 /**
- * Whether one path part, from whoever sends it, can be a file's name: it is no path, fits, and cannot disturb who
- * prints it. Windows' own rules hold on Windows alone.
+ * Whether a name from outside can be a file's name: it is not a path, not too long, and has no control characters. The
+ * rules of Windows apply on Windows alone.
  */
 export function isSafeName(name: string, platform: NodeJS.Platform = process.platform): boolean {
   return (

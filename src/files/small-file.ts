@@ -1,17 +1,17 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 
-/** Far more than a token or a list of profiles needs. */
+/** Most bytes of a small file: far more than a token or a list of profiles needs. */
 const longest = 64 * 1024;
 
-/** What was named is no small file; the message says what it is, without its path. */
+/** The path does not lead to a small file. The message says what it is, without the path. */
 export class NotSmallFile extends Error {
   override readonly name = 'NotSmallFile';
 }
 
-/** What the shell handed over opened: `<(command)`, or stdin. Whoever writes to it is there. */
+/** A path to something that the shell opened, `<(command)` or stdin: a FIFO that has a writer. */
 const handedOver = /^\/(dev\/(stdin|fd\/\d+)|proc\/self\/fd\/\d+)$/;
 
-/** As much as a buffer holds, or less where there is no more. */
+/** Reads until the buffer is full or the file ends. */
 function readUpTo(descriptor: number, buffer: Buffer): Buffer {
   let filled = 0;
   while (filled < buffer.length) {
@@ -23,7 +23,7 @@ function readUpTo(descriptor: number, buffer: Buffer): Buffer {
 }
 
 /**
- * Reads a text file that a person named or wrote. A FIFO or a device holds nobody up, and does not fill the memory.
+ * Reads a text file that a person named or wrote. Refuses FIFOs and devices, which could block or never end.
  * @throws NotSmallFile, or the system's error
  */
 export function readSmallFile(file: string): string {

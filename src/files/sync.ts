@@ -6,15 +6,15 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { errorCode } from './error-code.js';
 
-/** Codes with which a file system says that it cannot sync a directory: there is nothing more to be done then. */
+/** Error codes of file systems that cannot sync a directory; they are ignored. */
 const unsupported = ['EINVAL', 'ENOTSUP', 'EPERM', 'EISDIR'];
 
 /**
- * Makes the names in a directory survive a power cut: without it a file that was synced may have no name afterwards.
+ * Makes the names in a directory survive a power cut: otherwise a file that was synced may be missing afterwards.
  * @throws the system's error
  */
 export function syncDirectory(directory: string): void {
-  // Windows opens no directory.
+  // Windows cannot open a directory.
   if (platform() === 'win32') return;
   const descriptor = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
@@ -37,10 +37,10 @@ async function syncFile(file: string): Promise<void> {
 
 const run = promisify(execFile);
 
-/** From so many names on, one `sync` of the file system is faster than a sync of each (2000 files: 24 ms, 300 ms). */
+/** For more names than this, one `sync` of the file system is faster than one for each (2000 files: 24 ms, 300 ms). */
 const manyNames = 16;
 
-/** Whether a tree has many names, or names that cannot be looked at one by one. */
+/** Whether a tree has many names, or a directory that cannot be listed. */
 async function hasManyNames(directory: string): Promise<boolean> {
   let names = 0;
   try {
@@ -55,7 +55,7 @@ async function hasManyNames(directory: string): Promise<boolean> {
   }
 }
 
-/** Syncs each file and directory of a tree. What has gone, or is neither, is passed over. */
+/** Syncs each file and directory of a tree. Skips what is gone by now, and everything that is neither. */
 async function syncEach(directory: string): Promise<void> {
   for (const entry of await readdir(directory, { withFileTypes: true })) {
     const each = path.join(directory, entry.name);
@@ -65,24 +65,24 @@ async function syncEach(directory: string): Promise<void> {
   syncDirectory(directory);
 }
 
-/** A file that its owner may not read cannot be opened to be synced; one that has gone needs it no more. */
+/** Ignores the errors of files that are gone, or cannot be opened because their owner may not read them. */
 function ignoreGone(cause: unknown): void {
   if (!['ENOENT', 'EACCES', 'ELOOP'].includes(errorCode(cause))) throw cause;
 }
 
 /**
  * Makes all files of a tree, and their names, survive a power cut.
- * @throws the system's error, a disk that could not take what was written to it among them
+ * @throws the system's error, also for an earlier write that the disk could not complete
  */
 export async function syncTree(directory: string): Promise<void> {
   if (await hasManyNames(directory)) {
     try {
-      // Of the whole file system: other writers' bytes may be waited for as well.
-      // By its parent: what its owner may not read cannot be named to be synced.
+      // Syncs the whole file system, so it may also wait for the bytes of other writers. Names the parent: a directory
+      // that its owner may not read cannot be named.
       await run('sync', ['--file-system', '--', path.dirname(directory)]);
       return;
     } catch (cause) {
-      // Not every system has the program, or this option of it. A disk that fails does so below once more.
+      // Not every system has the program or this option. If the disk fails, `syncEach` below fails as well.
       if (!['ENOENT', '1'].includes(errorCode(cause))) throw cause;
     }
   }

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 
-/** Milliseconds of work without a pause. A server may have 32 uploads under way, and is to answer others meanwhile. */
+/** Milliseconds of work without a pause: a server with 32 uploads under way must still answer other requests. */
 const slice = 5;
 
 /** Divides long work into slices, between which other requests are answered. */
@@ -11,7 +11,7 @@ export class TimeSlice {
     return performance.now() - this.#began >= slice;
   }
 
-  /** Resolves at once while the slice lasts. */
+  /** Resolves at once unless the slice is over; then after other work has run. */
   async pause(): Promise<void> {
     if (!this.isOver) return;
     await setImmediate();

@@ -1,17 +1,17 @@
-/** Windows opens a device for these names, in any directory and with any extension. */
+/** Names of devices on Windows, in any directory and with any extension. */
 const deviceName = /^(con|prn|aux|nul|com[\d¹²³]|lpt[\d¹²³]|conin\$|conout\$) *(\.|$)/i;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: Windows takes none of them
 const forbidden = /[<>:"|?*\\\u0000-\u001f]/g;
 
-/** Windows drops them from the end of a name. */
+/** Characters that Windows drops from the end of a name. */
 const droppedEnd = /[. ]+$/;
 
-/** A name like this one that Windows can have: `T1_mask.nii`, `_aux.nii.gz`. */
+/** The closest name that is possible on Windows: `T1_mask.nii`, `_aux.nii.gz`. */
 export function windowsName(name: string): string {
   const plain = name.replace(forbidden, '_').replace(droppedEnd, (end) => '_'.repeat(end.length));
   return deviceName.test(plain) ? `_${plain}` : plain;
 }
 
-/** Whether Windows can have a file of this name. */
+/** Whether a file on Windows can have this name. */
 export const isWindowsName = (name: string): boolean => windowsName(name) === name;

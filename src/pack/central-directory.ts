@@ -1,11 +1,11 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 
-/** Bytes of the directory that are compressed together: a moment's work, and few pieces. */
+/** Bytes of the directory that are compressed at once: little work at a time, and few pieces. */
 const pieceSize = 128 * 1024;
 
 /**
- * The directory at the end of a zip archive, while the archive is written. It grows with every file and is needed
- * last, so it is kept compressed: some 30 bytes a file, where the library's own record of it takes 10 KB.
+ * The central directory of a zip archive that is being written. It grows with every file and is written last, so it is
+ * kept compressed in memory: about 30 bytes a file; archiver's own entries take 10 KB each.
  */
 export class CentralDirectory {
   /** Entries so far. */
@@ -25,7 +25,7 @@ export class CentralDirectory {
     this.#bytes = 0;
   }
 
-  /** Its bytes, piece by piece. */
+  /** The directory's bytes, piece by piece. */
   *pieces(): Generator<Buffer> {
     for (const piece of this.#pieces) yield inflateRawSync(piece);
     if (this.#bytes > 0) yield Buffer.concat(this.#headers);

@@ -7,16 +7,16 @@ const deflate = promisify(deflateRaw);
 /** File formats that are compressed already; a sample of their header alone could mislead. */
 const compressedSuffix = /\.(gz|png|jpe?g|jp2|zip|zst|xz|bz2|7z|mp4|webp|npz|safetensors)$/i;
 
-/** Bytes of one sample; a file that has no more is judged by all of it. */
+/** Bytes of one sample. A file of at most this size is judged by all of its bytes. */
 export const sampleBytes = 64 * 1024;
 
-/** A file that keeps more than this share of its size is not worth the time of deflating and inflating it. */
+/** A file that deflates to more than this share of its size is stored: the saving is not worth the time. */
 const worthwhile = 0.92;
 
 /** Whether a file's name says that deflating would not make it smaller. */
 export const isCompressed = (name: string): boolean => compressedSuffix.test(name);
 
-/** The bytes deflated; null where they are hardly smaller. */
+/** The bytes deflated, or null if that makes them hardly smaller. */
 export async function deflated(bytes: Buffer): Promise<Buffer | null> {
   const shorter = await deflate(bytes, { level: 1 });
   return shorter.length < bytes.length * worthwhile ? shorter : null;
@@ -24,7 +24,7 @@ export async function deflated(bytes: Buffer): Promise<Buffer | null> {
 
 /**
  * Whether deflating a large file would make it smaller, judged by samples from its start, middle and end. Deflating
- * what does not shrink costs twenty times what storing it does.
+ * data that does not shrink takes twenty times as long as storing it.
  */
 export async function isCompressible(file: FileHandle, size: number): Promise<boolean> {
   let before = 0;

@@ -4,12 +4,12 @@ import { errorCode } from '../files/error-code.js';
 /** Most bytes read from a file at once. */
 const readSize = 1024 * 1024;
 
-/** Why a file is not in the archive as it was when it was opened, in words that follow its name; null where it is. */
+/** Why the archive does not hold the file as it was when it was opened, as words that follow its name; null if it does. */
 export type Flaw = string | null;
 
-/** A small file's bytes, as many as it had when it was opened, or as there are left. */
+/** Reads a small file: as many bytes as it had when it was opened, or fewer if it has become shorter. */
 export async function readSmall(file: FileHandle, size: number): Promise<{ bytes: Buffer; flaw: Flaw }> {
-  // One byte more than is to come, which tells a file that has grown.
+  // One byte more than expected: reading it shows that the file has grown.
   const buffer = Buffer.allocUnsafe(size + 1);
   let filled = 0;
   while (filled < buffer.length) {
@@ -26,8 +26,8 @@ const sizeFlaw = (size: number, found: number): Flaw =>
     : `${found < size ? 'became shorter' : 'grew'} while it was packed, and was cut there`;
 
 /**
- * A large file's bytes, as many as it had when it was opened. It never fails: what is read so far is in the archive
- * by then, so a file that cannot be read on ends there.
+ * The bytes of a large file, as many as it had when it was opened. Never throws: the bytes read so far are in the archive
+ * already, so at a read error the content ends and `flaw` says so.
  */
 export class FileContent {
   flaw: Flaw = null;

@@ -5,8 +5,8 @@ import type { Notes } from '../files/notes.js';
 import type { OpenedDirectory } from './opened-directory.js';
 
 /**
- * The names that the files of one directory have in an archive. A zip says of a name that it is UTF-8; a name whose
- * bytes are not is packed under one that can be read: its bytes as Latin-1, apart from the names beside it.
+ * The names that the files of one directory get in an archive. Names in a zip archive are UTF-8. A file name whose bytes
+ * are not valid UTF-8 is decoded as Latin-1, and numbered if a neighbour has that name already.
  */
 export class MemberNames {
   readonly #counts = new Map<string, number>();
@@ -19,7 +19,7 @@ export class MemberNames {
     private readonly notes: Notes,
   ) {}
 
-  /** The last part of the name of what has these bytes, one character each, for a name. */
+  /** The last part of the archive name of the file whose name has these bytes, one character a byte. */
   of(key: string): string {
     const bytes = Buffer.from(key, 'latin1');
     if (isUtf8(bytes)) return bytes.toString();

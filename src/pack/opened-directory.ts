@@ -6,17 +6,17 @@ import { patiently } from './retry-shortage.js';
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = system;
 
-/** Opens what a path leads to without the right to read it. Linux has it; Node has no name for it. */
+/** Linux's open flag for a descriptor that needs no right to read; Node exports no constant for it. */
 const O_PATH = 0o10000000;
 
-/** No link is followed, and a FIFO that has no writer does not block who opens it. */
+/** Follows no link, and does not block on a FIFO that has no writer. */
 const readFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
 
-/** Linux reaches a directory that is open by its descriptor, whatever becomes of its path. */
+/** On Linux an open directory can be reached by its descriptor, even if its path is replaced meanwhile. */
 const hasDescriptorPaths = process.platform === 'linux' && existsSync('/proc/self/fd');
 
 export interface OpenOptions {
-  /** Whether what belongs to this process's user, and lacks the owner's right to read, is given it. */
+  /** Whether to add the owner's read permission to entries that belong to this process's user and lack it. */
   readonly openUp: boolean;
   readonly signal?: AbortSignal | undefined;
 }
@@ -27,13 +27,13 @@ export interface Item {
   readonly type: 'directory' | 'file' | 'link' | 'other';
 }
 
-/** The bytes of a name whose characters are bytes. */
+/** The bytes of a name that has one character a byte. */
 const bytesOf = (key: string): Buffer => Buffer.from(key, 'latin1');
 
-/** Gives the owner's rights back to what this process's user owns. False where that is not the fault. */
+/** Adds permissions that the owner lacks, if this process's user is the owner. False if nothing was changed. */
 async function openUp(target: Buffer, rights: number): Promise<boolean> {
   if (!hasDescriptorPaths) return false;
-  // By its descriptor: what lies at the path can be another thing by then.
+  // Changed through the descriptor: the path may lead to something else by now.
   await using handle = await open(target, O_PATH | O_NOFOLLOW);
   const { uid, mode } = await handle.stat();
   if (uid !== process.geteuid?.() || (mode & rights) === rights) return false;
@@ -57,9 +57,9 @@ async function openReadable(
 }
 
 /**
- * A directory that was opened without following a link, and what lies in it. Everything in it is reached from its
- * descriptor, so nothing that is done to the path meanwhile leads elsewhere. Where the system has no such paths, they
- * are ordinary ones, and only their last part is sure not to be a link.
+ * A directory that was opened without following a link, and its entries. Entries are reached through the directory's
+ * descriptor, so replacing a part of the path meanwhile does not lead elsewhere. On systems without descriptor paths,
+ * ordinary paths are used and only their last part is checked for links.
  */
 export class OpenedDirectory implements AsyncDisposable {
   private constructor(
@@ -75,7 +75,7 @@ export class OpenedDirectory implements AsyncDisposable {
   }
 
   static async #open(target: Buffer, options: OpenOptions): Promise<OpenedDirectory> {
-    // Listing takes the right to read, reaching what is listed the right to search.
+    // Listing a directory needs read permission; opening its entries needs search permission.
     const handle = await openReadable(target, readFlags | O_DIRECTORY, 0o500, options);
     const place = hasDescriptorPaths ? Buffer.from(`/proc/self/fd/${handle.fd}`) : target;
     return new OpenedDirectory(handle, place, options);
@@ -102,7 +102,7 @@ export class OpenedDirectory implements AsyncDisposable {
     );
   }
 
-  /** Where a link of this directory leads to, as the keys below `root`; null where that is not below it. */
+  /** The target of a link of this directory, as keys below `root`; null if the target is not below `root`. */
   async resolve(key: string, root: OpenedDirectory): Promise<string[] | null> {
     try {
       const top = await realpath(root.place, { encoding: 'buffer' });
@@ -115,10 +115,10 @@ export class OpenedDirectory implements AsyncDisposable {
     }
   }
 
-  /** What lies in it, in the order of the file system. */
+  /** Its entries, in the order of the file system. */
   async *items(): AsyncGenerator<Item> {
     const listed = await patiently(
-      // Bytes, which the types do not know: a name need not be UTF-8.
+      // As bytes, since a name need not be UTF-8; the types do not list this encoding.
       () => opendir(this.place.toString(), { encoding: 'buffer' as BufferEncoding, bufferSize: 1024 }),
       this.options.signal,
     );
@@ -138,7 +138,7 @@ export class OpenedDirectory implements AsyncDisposable {
     return Buffer.concat([this.place, Buffer.from(path.sep), bytesOf(key)]);
   }
 
-  /** A directory can be listed and yet nothing in it be reached; this one, then, is closed. */
+  /** Checks that the entries can be opened; a directory may allow listing alone. Closes it if they cannot. */
   async #searchable(): Promise<this> {
     try {
       await lstat(this.#pathOf('.')).catch((cause) => this.#makeSearchable(cause));

@@ -17,10 +17,10 @@ export interface EntryPackerOptions {
   readonly onMore: (files: number, bytes: number) => Promise<void> | void;
 }
 
-/** What a read gave, or that the file cannot be read. */
+/** The result of a read; null if the file cannot be read. */
 type Attempt<T> = { readonly value: T } | null;
 
-/** Adds what a walk finds to an archive. A file that cannot be read costs itself alone. */
+/** Adds the files of a walk to an archive. A file that cannot be read is left out; the others are still packed. */
 export class EntryPacker {
   files = 0;
   bytes = 0;
@@ -42,7 +42,7 @@ export class EntryPacker {
     await this.options.onMore(this.files, this.bytes);
   }
 
-  /** Adds a file that is read whole, and deflated once. */
+  /** Adds a file that is read whole into memory and deflated once. */
   async #addSmall(name: string, stats: Stats, file: FileHandle): Promise<boolean> {
     const read = await this.#attempt(name, () => readSmall(file, stats.size));
     if (!read) return false;
@@ -70,7 +70,7 @@ export class EntryPacker {
     return true;
   }
 
-  /** Null where the file cannot be read, which is noted. */
+  /** Null if the file cannot be read; a note says so. */
   async #attempt<T>(name: string, read: () => Promise<T>): Promise<Attempt<T>> {
     try {
       return { value: await read() };

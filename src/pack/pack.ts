@@ -9,20 +9,20 @@ import { walkFiles } from './walk-files.js';
 import { ZipWriter } from './zip-writer.js';
 
 export interface PackOptions {
-  /** Which files go in, by their path relative to the directory; all where it is not given. */
+  /** Which files are packed, by their path relative to the directory; by default all. */
   readonly include?: (name: string) => boolean;
-  /** Which files a link of the directory may lead to, by their own path; all where it is not given. */
+  /** Which files a link inside the directory may lead to, by the target's relative path; by default all. */
   readonly includeTarget?: (name: string) => boolean;
   readonly signal?: AbortSignal;
   /** Called with the bytes of the files read so far. */
   readonly onProgress?: (bytes: number) => void;
-  /** Called with what was read so far; packing goes on when it resolves. */
+  /** Called with the files and bytes read so far; packing goes on when it resolves. */
   readonly pace?: (files: number, bytes: number) => Promise<void> | void;
-  /** Whether what belongs to this process's user, and may not be read, is made readable. */
+  /** Whether to make files of this process's user readable if they are not. */
   readonly openUp?: boolean;
   /**
-   * Whether a file that cannot be read whole, or whose name is not UTF-8, ends the packing; else it is left out, cut or
-   * renamed, with a note.
+   * Whether packing fails at a file that cannot be read whole, or whose name is not UTF-8. Otherwise such a file is left
+   * out, cut or renamed, and a note says so.
    */
   readonly strict?: boolean;
 }
@@ -31,15 +31,15 @@ export interface Packed {
   readonly files: number;
   /** Size of the files, not of the archive. */
   readonly bytes: number;
-  /** What was renamed, cut or left out, one sentence each; the last one counts those that are not told. */
+  /** One sentence for each file that was renamed, cut or left out; past 20 the last one says how many more there are. */
   readonly notes: readonly string[];
 }
 
 /**
- * Writes the files under `source` into a zip archive on `sink`. What does not shrink is stored, the rest
+ * Writes the files under `source` into a zip archive on `sink`. Files that would not shrink are stored, the others are
  * deflated; sizes past 4 GiB use zip64; links that leave the directory are left out.
- * @param source a directory, and no link to one
- * @throws the system's error where `source` is none, or `sink` fails
+ * @param source a directory, not a link to one
+ * @throws the system's error if `source` is not a directory, or `sink` fails
  */
 export async function packTo(sink: Writable, source: string, options: PackOptions = {}): Promise<Packed> {
   const {
@@ -68,8 +68,8 @@ export async function packTo(sink: Writable, source: string, options: PackOption
 }
 
 /**
- * Packs the files under `source` into the zip archive `archive`. The archive appears under its name when it is
- * whole, and on the disk for good; before that, and after a failure, there is none.
+ * Packs the files under `source` into the zip archive `archive`. The archive gets its name when it is complete and synced
+ * to the disk; before that, and after a failure, no file has that name.
  */
 export async function packDirectory(
   source: string,
@@ -91,12 +91,12 @@ export async function packDirectory(
   }
 }
 
-/** Removes a partial archive, and whatever else has its name: the name is ours alone. A link is not followed. */
+/** Removes a partial archive, and whatever else has its name: nobody else may use that name. Follows no link. */
 async function clearPartial(partial: string): Promise<void> {
   await rm(partial, { force: true, recursive: true });
 }
 
-/** Removes a directory that was planted under the archive's name, which nothing else can take the place of. */
+/** Removes a directory that a job made under the archive's name: a file cannot be renamed over a directory. */
 async function clearDirectory(archive: string): Promise<void> {
   const stats = await lstat(archive).catch(() => null);
   if (stats?.isDirectory()) await rm(archive, { recursive: true });

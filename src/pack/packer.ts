@@ -1,28 +1,28 @@
 import { Turns } from '../files/turns.js';
 import type { Packed } from './pack.js';
 
-/** How many archives are made at once: what reads and deflates runs on Node's own pool, which has four threads. */
+/** How many archives are made at once: Node's thread pool, which reads and deflates, has four threads. */
 const quickTurns = 4;
 
-/** How many of those that turned out large are made at once, beside the others. */
+/** How many large archives are made at once, beside the small ones. */
 const longTurns = 2;
 
-/** Files, and bytes of them, from which on a directory is a large one: about a second's work. */
+/** A directory with at least this many files or bytes counts as large: about a second of work. */
 const largeFiles = 5_000;
 const largeBytes = 64 * 1024 * 1024;
 
 /**
- * Packs directories, a few at a time; the others wait. One that turns out large gives its turn away, and goes on with
- * the other large ones: a small result never waits behind them. Reading, deflating and writing are done on Node's own
- * threads, piece by piece, so a large directory does not hold up whoever asks.
+ * Packs directories, a few at a time; the others wait. A directory that turns out to be large gives up its turn and waits
+ * for one among the large ones, so that a small result never waits for a large one. Reading, deflating and writing run on
+ * Node's thread pool, piece by piece, so packing does not block the event loop.
  */
 export class Packer {
   readonly #quick = new Turns(quickTurns);
   readonly #long = new Turns(longTurns);
 
   /**
-   * Packs a directory (see `packDirectory`). What in it belongs to this user and cannot be read is made readable.
-   * Aborting ends it; no partial archive stays behind.
+   * Packs a directory (see `packDirectory`). Files of this user that are not readable are made readable. Aborting the
+   * signal ends it and leaves no partial archive.
    * @throws what `packDirectory` throws, or the reason of the signal
    */
   async pack(source: string, archive: string, signal: AbortSignal): Promise<Packed> {
@@ -34,7 +34,7 @@ export class Packer {
       release = await this.#long.take(signal);
     };
     try {
-      // Loaded with the first result, to keep the server's start fast.
+      // Imported lazily to keep start-up fast.
       const { packDirectory } = await import('./pack.js');
       const isLarge = (files: number, bytes: number) => files >= largeFiles || bytes >= largeBytes;
       const pace = (files: number, bytes: number) =>

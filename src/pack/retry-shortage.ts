@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isShortage } from '../files/error-code.js';
 
-/** Milliseconds between two tries, and how many there are: half a minute. */
+/** Milliseconds between two tries, and the number of tries: half a minute in all. */
 const pause = 250;
 const tries = 120;
 
 /**
- * Calls again while descriptors or memory are short: a file must not be taken for unreadable because the server is
- * busy.
- * @throws what the call throws otherwise, and the shortage where it lasts
+ * Retries a call while the machine is short of descriptors or memory, so that a file does not count as unreadable only
+ * because the server is busy.
+ * @throws any other error of the call at once, and the shortage after the last try
  */
 export async function patiently<T>(call: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   for (let left = tries; ; left -= 1) {

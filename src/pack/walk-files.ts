@@ -9,38 +9,38 @@ import { MemberNames } from './member-names.js';
 import { type Item, OpenedDirectory } from './opened-directory.js';
 
 export interface WalkOptions {
-  /** Which files are wanted, by their names in the archive. */
+  /** Which files to include, by their names in the archive. */
   readonly include: (name: string) => boolean;
-  /** The same for what a link inside the directory leads to; its place relative to the root. */
+  /** Which targets of links inside the directory to include, by their path relative to the root. */
   readonly includeTarget: (name: string) => boolean;
-  /** Whether what this user owns and may not read is made readable. */
+  /** Whether to make files and directories of this user readable if they are not. */
   readonly openUp: boolean;
-  /** Whether what cannot be read, or has a name that is not UTF-8, ends the walk; it is noted otherwise. */
+  /** Whether to throw at an entry that cannot be read or whose name is not UTF-8; otherwise it is noted. */
   readonly strict: boolean;
   readonly notes: Notes;
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface WalkedFile {
-  /** As the archive has it: relative to the root, with forward slashes. A directory's ends with one. */
+  /** The name in the archive: relative to the root, with forward slashes. A directory's name ends with a slash. */
   readonly name: string;
   readonly stats: Stats;
   /** Open until the next file is asked for; null for an empty directory. */
   readonly file: FileHandle | null;
 }
 
-/** Entries of a directory that are sorted, and held, at once. */
+/** Entries of a directory that are held in memory and sorted at once. */
 const sortedEntries = 10_000;
 
-/** Directories that lie in each other: each costs an open of all above it. */
+/** Deepest nesting of directories: opening one opens all above it. */
 const deepest = 256;
 
-/** A directory that is still to be walked. It shares what lies above it with those beside it: there may be many. */
+/** A directory that is still to be walked. Siblings share one parent object, which keeps many of them small in memory. */
 interface Pending {
   readonly parent: Pending | null;
   readonly depth: number;
   readonly key: string;
-  /** What the archive calls it, with a slash behind. */
+  /** Its name in the archive, which ends with a slash. */
   readonly name: string;
 }
 
@@ -56,11 +56,11 @@ function pathTo(directory: Pending): Pending[] {
 const inOrder = (items: Item[]): Item[] => items.sort((a, b) => (a.key < b.key ? -1 : 1));
 
 /**
- * The regular files and empty directories under `root`: a directory's files in the order of their names, then what
- * lies in its directories. A symbolic link counts as the file that it leads to while that lies under `root`. Whatever
- * else there is (links that leave it, FIFOs, what cannot be read) is noted and passed over. No path is looked up
- * twice and no link is followed, so that what a job has planted, or swaps meanwhile, leads nowhere else.
- * @throws the system's error where `root` is not a directory that can be read
+ * The regular files and empty directories under `root`: first the files of a directory, sorted by name, then those of its
+ * directories. A symbolic link to a file under `root` counts as that file. All other entries (links that lead out of
+ * `root`, FIFOs, files that cannot be read) are skipped with a note. No path is looked up twice and no link is followed
+ * by the system, so a link that a job plants, or swaps in meanwhile, leads nowhere else.
+ * @throws the system's error if `root` is not a readable directory
  */
 export async function* walkFiles(root: string, options: WalkOptions): AsyncGenerator<WalkedFile> {
   await using opened = await OpenedDirectory.open(root, options);
@@ -75,7 +75,7 @@ class Walk {
     private readonly options: WalkOptions,
   ) {}
 
-  /** The files of one directory; its directories are added to those that are still to be walked. */
+  /** The files of one directory. Adds its directories to those that are still to be walked. */
   async *directory(parent: Pending, pending: Pending[]): AsyncGenerator<WalkedFile> {
     const way = pathTo(parent);
     const keys = way.map(({ key }) => key);
@@ -96,7 +96,7 @@ class Walk {
     if (isEmpty && prefix !== '' && this.options.include(prefix)) {
       yield { name: prefix, stats: await directory.handle.stat(), file: null };
     }
-    // The one that is walked next is the last.
+    // The last one is walked next.
     for (const key of below.reverse()) {
       const name = `${names.of(key)}/`;
       this.#checkName(prefix + name, prefix, key);
@@ -106,7 +106,7 @@ class Walk {
     }
   }
 
-  /** Entries of a directory, so many at a time: one of millions must not be held whole. */
+  /** Entries of a directory in bounded groups: a directory of millions must not be held in memory. */
   async *#batches(directory: OpenedDirectory, prefix: string): AsyncGenerator<Item[]> {
     let batch: Item[] = [];
     try {
@@ -152,7 +152,7 @@ class Walk {
     }
   }
 
-  /** Opens what a link leads to; null where that is not below the root. */
+  /** Opens the target of a link; null if it is not below the root. */
   async #target(directory: OpenedDirectory, key: string): Promise<FileHandle | null> {
     const place = await directory.resolve(key, this.root);
     const file = place?.pop();
@@ -161,19 +161,19 @@ class Walk {
     return await parent.openFile(file);
   }
 
-  /** Undefined where it cannot be opened, which is noted. */
+  /** Undefined if it cannot be opened; a note says so. */
   async #tried<T>(name: string, open: () => Promise<T>): Promise<T | undefined> {
     try {
       return await open();
     } catch (cause) {
-      // The root has no name; without it there is nothing to pack.
+      // The root has no name. If it cannot be opened there is nothing to pack.
       if (name === '') throw cause;
       this.#unreadable(name, cause);
       return undefined;
     }
   }
 
-  /** @param name what the archive would call it */
+  /** @param name its name in the archive */
   #checkName(name: string, prefix: string, key: string): void {
     const { strict, include } = this.options;
     const bytes = Buffer.from(key, 'latin1');
@@ -182,7 +182,7 @@ class Walk {
 
   #unreadable(name: string, cause: unknown): void {
     const { strict, include } = this.options;
-    // Of a directory that is not wanted nothing is missed; without the root there is nothing at all.
+    // A directory that is not included is not missed. If the root cannot be opened, packing fails.
     if (name === '' || (strict && include(name)) || isShortage(cause) || errorCode(cause) === 'ABORT_ERR')
       throw cause;
     this.#pass(name === '' ? '.' : name, `cannot be read: ${faultWithoutPath(cause)}`);

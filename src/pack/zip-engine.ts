@@ -2,7 +2,7 @@ import { type EventEmitter, once } from 'node:events';
 import type { ZipArchive } from 'archiver';
 import { CentralDirectory } from './central-directory.js';
 
-/** What archiver's engine (zip-stream, compress-commons) knows of the entry that it writes. */
+/** The entry that archiver's engine (zip-stream, compress-commons) is writing. */
 interface EngineEntry {
   name: string;
   getGeneralPurposeBit(): { useUTF8ForNames(yes: boolean): void };
@@ -12,7 +12,7 @@ interface EngineEntry {
   setCrc(crc: number): void;
 }
 
-/** The engine, as far as it is changed here. Its names are its own; test/pack/pack.test.ts notices other ones. */
+/** The members of the engine that are changed here. They are private to it; test/pack/pack.test.ts fails if they change. */
 interface Engine extends EventEmitter {
   readonly offset: number;
   readonly writableNeedDrain: boolean;
@@ -35,34 +35,34 @@ interface Engine extends EventEmitter {
   destroy(cause: unknown): void;
 }
 
-/** What an entry is to be, whatever the engine makes of it. */
+/** The header that an entry must get, whatever the engine would write. */
 export interface EntryHeader {
   readonly name: string;
-  /** Of bytes that were deflated beforehand: what they are without. */
+  /** For content that is deflated already: its size and checksum when inflated. */
   readonly deflated?: { readonly size: number; readonly crc: number };
 }
 
-/** Number of entries, and size, from which on only the records of zip64 have room for it. */
+/** From this number of entries, or this size, on zip64 records are needed. */
 const zip64Entries = 0xffff;
 
-/** Deflated, as an entry's header says it. */
+/** The compression method "deflated" in an entry's header. */
 const methodDeflated = 8;
 const versionOfDeflate = 20;
 
 /**
- * Changes what archiver does in three ways, for which it has no setting:
+ * Changes archiver in three ways for which it has no option:
  *
  * - Names stay as they are. archiver turns `a\b` into `a/b`, and `T1:mask.nii` and `T2:mask.nii` both into `mask.nii`.
- * - The directory is kept small, and written with the pauses that its reader needs. archiver keeps 10 KB for each file
- *   and writes all of it at once: a result of 300,000 files took 3 GB and 4 s without a pause.
- * - Small files may come deflated, which spares them a stream each.
+ * - The central directory is kept compressed and written piece by piece. archiver keeps 10 KB for each file and writes
+ *   everything at once: a result of 300,000 files took 3 GB and blocked the event loop for 4 s.
+ * - Small files may be deflated before they are added, which saves a stream for each.
  */
 export class ZipEngine {
   readonly #engine: Engine;
   readonly #directory = new CentralDirectory();
   #next: EntryHeader = { name: '' };
 
-  /** @param stop what ends the writing */
+  /** @param stop aborted when writing must end */
   constructor(
     zip: ZipArchive,
     private readonly stop: AbortSignal,
@@ -72,7 +72,7 @@ export class ZipEngine {
     this.#keepDirectorySmall();
   }
 
-  /** What the next entry is to be. */
+  /** Sets the header of the next entry. */
   expect(header: EntryHeader): void {
     this.#next = header;
   }
@@ -127,7 +127,7 @@ export class ZipEngine {
       engine.write(piece);
     }
     archive.centralLength = engine.offset - archive.centralOffset;
-    // archiver takes zip64 for one entry more: readers take a count of 65,535 for the sign of it.
+    // archiver begins zip64 one entry later, but readers treat a count of 65,535 as the sign of zip64.
     const largest = Math.max(archive.centralLength, archive.centralOffset);
     if (this.#directory.length >= zip64Entries || largest >= 0xffffffff) archive.forceZip64 = true;
     if (archive.forceZip64) engine._writeCentralDirectoryZip64();

@@ -5,12 +5,12 @@ import { pipeline } from 'node:stream/promises';
 import { ZipArchive } from 'archiver';
 import { type EntryHeader, ZipEngine } from './zip-engine.js';
 
-/** Bytes that may be on their way at once. */
+/** Bytes that may be buffered. */
 const bufferSize = 1 << 20;
 
 const permissions = 0o777;
 
-/** Writes a zip archive to a sink, entry by entry; none is begun before the sink has taken most of the last. */
+/** Writes a zip archive to a sink, entry by entry. An entry begins when the sink has taken most of the one before. */
 export class ZipWriter {
   readonly #zip = new ZipArchive({ zlib: { level: 1 }, highWaterMark: bufferSize });
   readonly #failed = new AbortController();
@@ -23,12 +23,12 @@ export class ZipWriter {
     this.#written.catch((cause) => this.#failed.abort(cause));
   }
 
-  /** Adds a file that is in memory, or a directory, which has no bytes and a name that ends with a slash. */
+  /** Adds a file that is in memory, or a directory: no bytes, and a name that ends with a slash. */
   async addBytes(header: EntryHeader, stats: Stats, bytes: Buffer): Promise<void> {
     await this.#add(header, stats, bytes, true);
   }
 
-  /** Adds a file while it is read. The source must not fail: half of the entry is written by then. */
+  /** Adds a file while it is read. The source must not throw: a part of the entry is written by then. */
   async addStream(name: string, stats: Stats, source: AsyncIterable<Buffer>, store: boolean): Promise<void> {
     const content = Readable.from(source, { objectMode: false, highWaterMark: bufferSize });
     content.on('error', (cause) => this.#zip.destroy(cause));
@@ -40,13 +40,13 @@ export class ZipWriter {
     }
   }
 
-  /** Writes the archive's end; resolves when the sink has it all. */
+  /** Writes the end of the archive. Resolves when the sink has taken everything. */
   async finish(): Promise<void> {
     await Promise.race([this.#zip.finalize(), this.#written]);
     await this.#written;
   }
 
-  /** Gives the archive up. Returns what was wrong first: the sink, or what came to `cause`. */
+  /** Gives up writing. Returns the first error: that of the sink, or `cause`. */
   async abandon(cause: unknown): Promise<unknown> {
     const first = this.#failed.signal.aborted ? this.#failed.signal.reason : cause;
     this.#zip.destroy();

@@ -8,14 +8,14 @@ import { type Batch, batchSpan } from './batches.js';
 import { batchContents } from './inflate-batch.js';
 
 /**
- * Opens a file that is there, emptied. One that has another name as well loses this one, and keeps its content. Null where
- * something else than a file lies there.
+ * Opens an existing file and empties it. A file that has hard links is unlinked and made anew, so that its other names keep
+ * their content. Null if it is not a regular file.
  */
 function openEmptied(file: string): number | null {
   const there = openSync(file, extractFlags, extractMode);
   const stats = fstatSync(there);
   if (stats.isFile() && stats.nlink <= 1) {
-    // It was opened to be written, and is a file: to empty it does not fail.
+    // Cannot fail: it is a regular file that is open for writing.
     if (stats.size > 0) ftruncateSync(there);
     return there;
   }
@@ -25,7 +25,7 @@ function openEmptied(file: string): number | null {
   return openSync(file, newFlags, extractMode);
 }
 
-/** Opens a file, which most often is a new one. */
+/** Opens an empty file. Tries to make a new one first, which is the usual case and needs one call. */
 function openEmpty(file: string): number | null {
   try {
     return openSync(file, newFlags, extractMode);
@@ -36,8 +36,8 @@ function openEmpty(file: string): number | null {
 }
 
 /**
- * Writes small files without a promise or a stream for each, which cost ten times what the file does. It knows only
- * success: what it cannot do, for whatever reason, is left to who can tell the reason.
+ * Writes small files with synchronous calls: a promise or a stream for each would take ten times as long. Never throws;
+ * returns the entries that it could not write.
  */
 export class BatchWriter {
   readonly #buffer = Buffer.allocUnsafe(batchSpan);
@@ -48,7 +48,7 @@ export class BatchWriter {
     private readonly directories: MadeDirectories,
   ) {}
 
-  /** Writes a batch's files. Returns those that it has not written. */
+  /** Writes the files of a batch. Returns those that it could not write. */
   write(batch: Batch): Target[] {
     const contents = batchContents(batch, this.#read(batch));
     return batch.targets.filter((target, index) => {

@@ -1,16 +1,16 @@
 import type { Target } from '../extract-plan.js';
 import { localHeaderSize } from '../local-header.js';
 
-/** Most bytes of an entry, compressed or not, that is small: inflating and writing them takes a moment. */
+/** Most bytes of a small entry, compressed or not. */
 const smallSize = 256 * 1024;
 
-/** Written in one go, which keeps the event loop for some milliseconds. */
+/** Most entries and bytes of a batch, which is written without a pause: it blocks the event loop for some milliseconds. */
 const batchEntries = 128;
 const batchBytes = smallSize;
 /** Most bytes of the archive that one batch spans. */
 export const batchSpan = 1024 * 1024;
 
-/** Bytes by which an entry's local header may be longer than the directory says. */
+/** Bytes by which an entry's local header may be longer than the central directory says. */
 const headerSlack = 1000;
 
 /** Small entries that lie close to each other in the archive, in its order. */
@@ -21,7 +21,7 @@ export interface Batch {
   readonly end: number;
 }
 
-/** Whether an entry can be one of a batch. A directory that lies may hold anything in the place of a number. */
+/** Whether an entry can be part of a batch. A damaged central directory may state numbers that are not safe integers. */
 export function isSmall({ entry, isDirectory }: Target, maxSize: number): boolean {
   const { uncompressedSize: size, compressedSize, offsetToLocalFileHeader } = entry;
   const isNumbered = [size, compressedSize, offsetToLocalFileHeader].every(Number.isSafeInteger);
@@ -30,7 +30,7 @@ export function isSmall({ entry, isDirectory }: Target, maxSize: number): boolea
 
 const offsetOf = (target: Target): number => target.entry.offsetToLocalFileHeader;
 
-/** An upper bound: the local header repeats the name, and may have more fields than the directory. */
+/** An upper bound of an entry's end: its local header repeats the name, and may have more extra fields. */
 const endOf = ({ entry }: Target): number =>
   entry.offsetToLocalFileHeader +
   localHeaderSize +
@@ -39,7 +39,7 @@ const endOf = ({ entry }: Target): number =>
   headerSlack +
   entry.compressedSize;
 
-/** Parts small entries into batches. In the archive's order, for then each of its bytes is read but once. */
+/** Divides small entries into batches, in the order of the archive, so that each byte of it is read once. */
 export function* batchesOf(small: readonly Target[]): Generator<Batch> {
   let targets: Target[] = [];
   let start = 0;

@@ -3,7 +3,7 @@ import type { File as ZipEntry } from 'unzipper';
 import { startOfContent } from '../local-header.js';
 import type { Batch } from './batches.js';
 
-/** Begins a gzip member that is deflated and has neither name nor time (RFC 1952, 2.3). */
+/** The header of a gzip member without name and time (RFC 1952, 2.3). */
 const gzipHeader = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
 
 /** An entry with its bytes as they lie in the archive. */
@@ -12,7 +12,7 @@ interface Packed {
   readonly bytes: Buffer;
 }
 
-/** Null where the local header does not lead to the entry's bytes. */
+/** Null if there is no local header in front of the entry's bytes. */
 function findPacked(entry: ZipEntry, region: Buffer, at: number): Packed | null {
   const from = startOfContent(region, at);
   if (from === null) return null;
@@ -23,8 +23,8 @@ function findPacked(entry: ZipEntry, region: Buffer, at: number): Packed | null 
 const isDeflated = (entry: ZipEntry): boolean => entry.compressionMethod !== 0;
 
 /**
- * Inflates entries in one call, which for small ones costs a fifth of a call for each: each becomes a gzip member with
- * the sum and the size that the archive states, and members may follow one another (RFC 1952, 2.2).
+ * Inflates several entries in one call, which takes a fifth of the time of a call for each. Each entry becomes a gzip member
+ * with the checksum and size that the archive states; a gzip file may have several members (RFC 1952, 2.2).
  */
 function inflateTogether(deflated: readonly Packed[]): Buffer | null {
   if (deflated.length === 0) return Buffer.alloc(0);
@@ -35,7 +35,7 @@ function inflateTogether(deflated: readonly Packed[]): Buffer | null {
     return [gzipHeader, bytes, trailer];
   });
   const total = deflated.reduce((sum, { entry }) => sum + entry.uncompressedSize, 0);
-  // One byte more than is to come: a buffer that is full to the brim makes zlib set aside another.
+  // One byte more than expected: zlib allocates another buffer when one is exactly full.
   const room = Math.max(total + 1, 64);
   try {
     const inflated = gunzipSync(Buffer.concat(members), { maxOutputLength: room, chunkSize: room });
@@ -46,8 +46,8 @@ function inflateTogether(deflated: readonly Packed[]): Buffer | null {
 }
 
 /**
- * The files of a batch, checked against what the archive states of them, or null where one of them is not what it
- * should be: whoever extracts them one by one finds out which it is, and what is wrong with it.
+ * The contents of a batch's files, checked against the sizes and checksums that the archive states. Null if one of them does
+ * not match: extracting them one by one then finds out which one, and why.
  * @param region the batch's bytes in the archive
  */
 export function batchContents({ targets, start }: Batch, region: Buffer): Buffer[] | null {
@@ -65,7 +65,7 @@ export function batchContents({ targets, start }: Batch, region: Buffer): Buffer
     const size = entry.uncompressedSize;
     const content = isDeflated(entry) ? inflated.subarray(at, at + size) : bytes;
     if (isDeflated(entry)) at += size;
-    // A crafted entry can end its member and begin another: only these two tell that it is what was stated.
+    // Needed although gzip checks as well: a crafted entry can end its member and begin another.
     if (content.length !== size || crc32(content) !== entry.crc32) return null;
     contents.push(content);
   }
