@@ -65,6 +65,19 @@ async function parse(ctx: Context, receiver: FormReceiver, flow: RequestFlow): P
   await read(ctx, async () => {});
 }
 
+/** @throws ServiceError 415 for a body that is encoded in any way: Node would hand it over as it came */
+function checkCodings(ctx: Context): void {
+  if (!/^(identity)?$/i.test(ctx.get('Content-Encoding'))) {
+    throw new ServiceError(
+      'notMultipart',
+      'The body must not be compressed: send it without Content-Encoding',
+    );
+  }
+  if (!/^(chunked)?$/i.test(ctx.get('Transfer-Encoding'))) {
+    throw new ServiceError('notMultipart', "The body may have no other Transfer-Encoding than 'chunked'");
+  }
+}
+
 /**
  * Reads a multipart form; its files go straight into `directory`, under names of our own.
  * @throws ServiceError 400, 408, 413, 415, 422 or 507; the directory, and what is left in it, is the caller's to remove
@@ -74,12 +87,7 @@ export async function receiveForm(
   directory: string,
   limits: UploadLimits,
 ): Promise<ReceivedForm> {
-  if (!/^(identity)?$/i.test(ctx.get('Content-Encoding'))) {
-    throw new ServiceError(
-      'notMultipart',
-      'The body must not be compressed: send it without Content-Encoding',
-    );
-  }
+  checkCodings(ctx);
   const flow = new RequestFlow(ctx.req);
   using disk = new DiskWatch(directory);
   const receiver = new FormReceiver(directory, new UploadQuota(limits), disk, flow);

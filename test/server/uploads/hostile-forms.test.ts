@@ -131,6 +131,13 @@ describe('a form of an odd shape', () => {
     expect(await refused(response)).toEqual([415, expect.stringContaining('Content-Encoding')]);
   });
 
+  test('is refused: in a transfer encoding that is not read, before a byte of it comes', async () => {
+    await using connection = await RawConnection.open(server.url);
+    connection.write(submissionHead('/apps/probe/infer', 'Transfer-Encoding: gzip, chunked'));
+    const { status, body } = await connection.answer();
+    expect([status, body]).toEqual([415, expect.stringContaining('Transfer-Encoding')]);
+  });
+
   test('is refused: a part without a name, and one whose name is too long', async () => {
     expect(await odd([inputs, { disposition: 'x=y', content: '' }])).toEqual([
       400,
