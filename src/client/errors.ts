@@ -19,7 +19,7 @@ export class ClientError extends Error {
   }
 }
 
-/** What was typed cannot be done as it stands. */
+/** The command line or an argument is invalid. */
 export class UsageError extends ClientError {
   override readonly name = 'UsageError';
 
@@ -28,7 +28,7 @@ export class UsageError extends ClientError {
   }
 }
 
-/** Statuses that a proxy answers with, which the service's own table does not hold. */
+/** Statuses that proxies answer with and that are not in the service's own error table. */
 const proxyStatuses: Readonly<Record<number, ExitCode>> = {
   403: exitCodes.notAuthorised,
   407: exitCodes.notAuthorised,
@@ -36,7 +36,7 @@ const proxyStatuses: Readonly<Record<number, ExitCode>> = {
   504: exitCodes.notReached,
 };
 
-/** The server answered, and the answer is a refusal. */
+/** The server answered with an error status. */
 export class HttpError extends ClientError {
   override readonly name = 'HttpError';
 
@@ -53,10 +53,10 @@ export class HttpError extends ClientError {
   }
 }
 
-/** How a connection failed: never there, cut, or silent for too long. */
+/** How a connection failed: refused, cut, or silent for too long. */
 export type TransportFault = 'unreached' | 'broken' | 'timeout';
 
-/** No answer, or half of one. */
+/** The connection failed before the answer was complete. */
 export class TransportError extends ClientError {
   override readonly name = 'TransportError';
 
@@ -96,7 +96,7 @@ export class Interrupted extends ClientError {
   }
 }
 
-/** Whether the same request may well succeed a moment later. */
+/** Whether the same request may succeed if it is sent again. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof TransportError) return true;
   return error instanceof HttpError && [429, 502, 503, 504].includes(error.status);

@@ -25,7 +25,7 @@ export interface FinishOptions extends RunOptions {
   readonly wait: number;
 }
 
-/** A job that is done and whose result lies on this machine. */
+/** A job that is done and whose result is on this machine. */
 export interface FinishedJob extends SavedArchive {
   readonly job_id: string;
   readonly status: 'done';
@@ -33,7 +33,7 @@ export interface FinishedJob extends SavedArchive {
   readonly operation: Operation['segment'];
 }
 
-/** Kills a job for which nobody waits any more, and says what came of it; it never throws. */
+/** Kills a job that nobody waits for any more, and reports the outcome. Never throws. */
 async function killAndTell(
   connection: Connection,
   jobId: string,
@@ -50,7 +50,7 @@ async function killAndTell(
   }
 }
 
-/** Runs what waits for a job; an interruption kills the job before it goes on. */
+/** Runs a wait for a job. If the wait is interrupted, the job is killed before the interruption is thrown on. */
 async function killedOnInterrupt<T>(
   connection: Connection,
   jobId: string,

@@ -3,7 +3,7 @@ import { quotePath } from '../contract/quote.js';
 import { errorCode, faultWithoutPath } from '../files/error-code.js';
 import { ClientError } from './errors.js';
 
-/** What a person can do about it, by the code of the fault. */
+/** What a person can do about a write error, by its code. */
 const remedies: Readonly<Record<string, string>> = {
   ENOSPC: 'free some space',
   EDQUOT: 'free some of your quota',
@@ -15,8 +15,8 @@ const remedies: Readonly<Record<string, string>> = {
 };
 
 /**
- * Something could not be written on this machine. It is thrown where it is written, so that it is never taken for a
- * connection that broke, and nothing is sent again.
+ * Something could not be written on this machine. Thrown where the write fails, so that it is never mistaken for a broken
+ * connection, which would be retried.
  */
 export class WriteError extends ClientError {
   override readonly name = 'WriteError';
@@ -33,12 +33,12 @@ export class WriteError extends ClientError {
   }
 }
 
-/** Runs what writes to `target`; its faults become a `WriteError`, explained ones stay as they are. */
+/** Runs a function that writes to `target`. System errors become a `WriteError`; errors that are explained stay as they are. */
 export async function writing<T>(target: string, next: string, write: () => Promise<T>): Promise<T> {
   try {
     return await write();
   } catch (cause) {
-    // The inflater's faults have a number as well, of another table.
+    // zlib's errors have an `errno` as well, which is not the system's.
     const isOfSystem = cause instanceof Error && 'errno' in cause && !errorCode(cause).startsWith('Z_');
     throw isOfSystem ? new WriteError(target, cause, next) : cause;
   }

@@ -4,18 +4,18 @@ import type { Answer } from './check-answer.js';
 import { appIdPattern, jobIdPattern } from './identifiers.js';
 
 /**
- * What a server's answers must be. Strict in types, and content with less than our own server tells: KonfAI's leaves
- * fields out (interface.md), and what is not there is null. Fields that are not known are dropped.
+ * Schemas of a server's answers. Types are strict, but fields that KonfAI's server leaves out (interface.md) are optional
+ * and read as null. Unknown fields are dropped.
  *
- * Imported where an answer is read: to load zod takes 8 ms.
+ * Imported lazily to keep start-up fast: loading zod takes 8 ms.
  */
 
-// Each schema is used once: to compile it takes longer than to interpret it.
+// Each schema is used once in a process, so compiling it would take longer than interpreting it.
 z.config({ jitless: true });
 
 const mebibyte = 1024 * 1024;
 
-/** Longest list of jobs or of apps that makes sense. */
+/** Longest list of jobs or apps that is accepted. */
 const longestList = 100_000;
 /** Most GPUs of one machine: each is asked for its memory. */
 const mostGpus = 256;
@@ -24,7 +24,7 @@ const text = z.string();
 const orNull = <T extends z.ZodMiniType>(schema: T) => z._default(z.nullable(schema), null);
 const textOrNull = orNull(text);
 
-/** A list whose length is looked at before its elements are: each of a million wrong ones would be a fault of its own. */
+/** A list whose length is checked before its elements: a million wrong elements would make a million issues. */
 const listOf = <T extends z.ZodMiniType>(schema: T, longest = longestList) =>
   z.pipe(z.array(z.unknown()).check(z.maxLength(longest)), z.array(schema));
 
@@ -66,7 +66,7 @@ export const memoryAnswer = answer('a use of memory', z.object({ used_gb: figure
 
 export const appsAnswer = answer('a list of apps', z.object({ apps: listOf(appId) }), 16 * mebibyte);
 
-/** A job that was asked for by its id, which need not be told again. */
+/** The answer about one job, which was asked for by its id: the id may be left out. */
 export const jobAnswer = (id: string): Answer<JobAnswer> =>
   answer('a job', z.object({ job_id: z._default(z.literal(id), id), ...jobFields }));
 
@@ -82,7 +82,7 @@ export const killAnswer = (id: string): Answer<KillReply> =>
     }),
   );
 
-/** Its paths are not read: they follow from the id. Options that it does not list as it must were not acknowledged. */
+/** The paths in it are not read: they follow from the id. Options that it does not list count as not acknowledged. */
 export const envelopeAnswer = answer(
   'an accepted job',
   z.object({ job_id: jobId, accepted_options: z.catch(z.array(text), []) }),
@@ -127,7 +127,7 @@ export const appAnswer: Answer<AppAnswer> = answer(
   z.union([unavailableApp, availableApp]),
 );
 
-/** The body of a refusal, of our server or of KonfAI's: a sentence, or a list of what is wrong where. */
+/** The body of an error answer, of our server or KonfAI's: a sentence, or a list of problems with their places. */
 export const refusalBody = z.object({
   detail: z.catch(
     z.optional(
@@ -141,7 +141,7 @@ export const refusalBody = z.object({
   error: z.catch(z.optional(text), undefined),
 });
 
-/** The body of a result that will never be: of a job that failed or was killed. */
+/** The body of the answer to `/result` for a job that failed or was killed. */
 export const endBody = z.object({
   status: z.enum(['error', 'killed']),
   error: z.catch(textOrNull, null),

@@ -5,7 +5,7 @@ import type { AppAnswer, JobAnswer } from './answer-schemas.js';
 import type { Connection } from './connection.js';
 import { healthAnswer } from './health-answer.js';
 
-/** Loaded for the first answer that is read with it. */
+/** Imported lazily to keep start-up fast. */
 const answers = () => import('./answer-schemas.js');
 
 /**
@@ -46,8 +46,8 @@ export const jobs = async (connection: Connection): Promise<readonly JobAnswer[]
   (await connection.json(routes.jobs, (await answers()).jobsAnswer)).jobs;
 
 /**
- * `POST /jobs/{id}/kill`; the answer comes when the job's processes are gone. It is not ended by what ends the
- * connection's other requests: a kill is what follows an interruption.
+ * `POST /jobs/{id}/kill`; the answer comes when the job's processes are gone. The signal that ends the connection's other
+ * requests does not end this one, because an interruption is followed by a kill.
  * @param timeout seconds for the whole call
  */
 export const kill = async (connection: Connection, id: string, timeout: number): Promise<KillReply> =>

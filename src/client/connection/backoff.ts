@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Waits; rejects with the signal's own reason where it is aborted. */
+/** Waits. Rejects with the reason of the signal if that is aborted. */
 export async function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
   try {
     await delay(milliseconds, undefined, signal ? { signal } : {});
@@ -11,8 +11,8 @@ export async function pause(milliseconds: number, signal?: AbortSignal): Promise
 }
 
 /**
- * Milliseconds before the attempt of that number, from 0: doubling up to `ceiling`, then varied by a quarter, so
- * that the clients of a server that comes back do not all arrive at once.
+ * Milliseconds to wait before an attempt, counted from 0. Doubles up to `ceiling`, then varies by a quarter, so that the
+ * clients of a restarted server do not all connect at the same moment.
  */
 export function backoff(attempt: number, first = 250, ceiling = 10_000): number {
   const even = Math.min(first * 2 ** Math.min(attempt, 20), ceiling);

@@ -11,16 +11,16 @@ export type Checked<T> =
   | { readonly success: true; readonly data: T }
   | { readonly success: false; readonly error: { readonly issues: readonly Issue[] } };
 
-/** What a server owes for one of its routes, and how much of it is read. */
+/** The answer that a route of the server must give, and the most that is read of it. */
 export interface Answer<T> {
-  /** As a sentence calls it: `a job`. */
+  /** What the answer is, for error messages: `a job`. */
   readonly what: string;
   readonly check: (document: unknown) => Checked<T>;
   /** Most bytes. */
   readonly longest: number;
 }
 
-/** A server answered with something that it does not owe. The message names the server and the surprise. */
+/** A server's answer was not what it must be. The message names the server and the difference. */
 export class AnswerError extends ClientError {
   override readonly name = 'AnswerError';
 
@@ -46,7 +46,7 @@ const kindsExpected: Readonly<Record<string, string>> = {
   record: 'an object',
 };
 
-/** Of the forms that an answer may have, what keeps it from the one that it comes closest to. */
+/** For an answer that may have several forms: the first issue of the form that it comes closest to. */
 function closest(forms: readonly (readonly Issue[])[]): Issue | undefined {
   return forms.reduce((best, form) => (form.length <= best.length ? form : best))[0];
 }
@@ -79,7 +79,7 @@ function problemOf(issue: Issue, document: unknown): string {
 }
 
 /**
- * Reads the body of an answer into what it must be.
+ * Parses and checks the body of an answer.
  * @param path that was asked for
  * @throws AnswerError for anything else
  */
@@ -97,6 +97,6 @@ export function readAnswer<T>(server: string, path: string, text: string, answer
   throw new AnswerError(server, `answered ${path} with something that is not ${answer.what}: ${problem}`);
 }
 
-/** Of a body that is longer than it can be. */
+/** The error for a body that is longer than it may be. */
 export const tooLong = (server: string, path: string, longest: number): AnswerError =>
   new AnswerError(server, `answered ${path} with more than ${formatBytes(longest)}`);

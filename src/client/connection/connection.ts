@@ -15,7 +15,7 @@ export interface ConnectionOptions {
   readonly server: string;
   readonly token?: string | undefined;
   readonly connectTimeout: number;
-  /** Longest silence of a server that owes an answer. */
+  /** Longest wait for an answer while no byte comes. */
   readonly readTimeout: number;
   /** Ends every request that brings no signal of its own. */
   readonly signal?: AbortSignal | undefined;
@@ -26,13 +26,13 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** With its question mark. */
   readonly query?: string | undefined;
-  /** The next piece is asked for when the last is with the kernel, if it was longer than a socket's own buffer. */
+  /** The next piece is requested when the kernel has taken the last one. */
   readonly body?: AsyncIterable<Buffer> | undefined;
   /** Longest wait for the head of the answer, in seconds; 0 is no limit. */
   readonly headTimeout?: number | undefined;
   /** Longest silence inside the body of the answer, in seconds. */
   readonly bodyTimeout?: number | undefined;
-  /** Longest time for the whole of a call that answers with JSON, in seconds; as long as a silence without it. */
+  /** Longest time for a whole call that answers with JSON, in seconds; by default the longest silence. */
   readonly limit?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -40,10 +40,10 @@ export interface Call {
 /** Most bytes of a refusal, or of an answer that says 'not yet'. */
 const longestWords = 64 * 1024;
 
-/** How often a question whose connection broke is asked again. */
+/** How often a GET whose connection broke is sent again. */
 const questionsAgain = 4;
 
-/** Ends a wait when the signal is aborted: undici looks at the signal of a request only once it is connected. */
+/** Ends a wait when the signal is aborted. Needed because undici checks a request's signal only once it is connected. */
 function orAborted<T>(wait: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return wait;
   return new Promise((resolve, reject) => {
@@ -53,7 +53,7 @@ function orAborted<T>(wait: Promise<T>, signal: AbortSignal | undefined): Promis
   });
 }
 
-/** The one way to the service: base address, token, timeouts, and failures as a person reads them. */
+/** The only way to the service: base address, token, timeouts, and errors in words. */
 export class Connection {
   readonly #base: URL;
   readonly #agent: Agent;
@@ -61,7 +61,7 @@ export class Connection {
   /** Sockets on which no request can be sent yet. */
   readonly #connecting = new Set<Socket>();
 
-  /** @throws UsageError for an address that is none */
+  /** @throws UsageError for an invalid address */
   constructor(options: ConnectionOptions) {
     this.#base = readServerUrl(options.server);
     this.#options = options;
@@ -87,7 +87,7 @@ export class Connection {
   }
 
   /**
-   * Sends one request; `path` comes from contract/routes.ts and goes behind the address's own path.
+   * Sends one request. `path` comes from contract/routes.ts and is appended to the path of the address.
    * @throws TransportError, or the reason of the signal that ended it
    */
   async send(path: string, call: Call = {}): Promise<Reply> {
@@ -100,7 +100,7 @@ export class Connection {
         path: `${this.#base.pathname === '/' ? '' : this.#base.pathname}${path}${call.query ?? ''}`,
         method: call.method ?? 'GET',
         headers: { ...call.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) },
-        // undici takes any iterable, which its types do not know; a stream would read ahead.
+        // undici accepts any iterable, although its types do not say so; a stream would read ahead.
         body: (call.body ?? null) as Readable | null,
         ...(call.headTimeout === undefined ? {} : { headersTimeout: call.headTimeout * 1000 }),
         ...(call.bodyTimeout === undefined ? {} : { bodyTimeout: call.bodyTimeout * 1000 }),
@@ -113,21 +113,21 @@ export class Connection {
   }
 
   /**
-   * Reads the body of an answer that is not what was asked for: a sentence in words. One that is too long for that is
-   * cut off and has no words.
-   * @throws TransportError where it breaks off
+   * Reads the body of an error answer, which holds a sentence. A body that is too long for that is cut off and read as
+   * empty.
+   * @throws TransportError if the connection breaks
    */
   async words(reply: Reply, signal: AbortSignal | undefined = this.signal): Promise<string> {
     return (await this.#body(reply, longestWords, signal)) ?? '';
   }
 
-  /** The error that a command ends with whose request got this answer. */
+  /** The error for a request that got this answer. */
   async refused(reply: Reply, signal: AbortSignal | undefined = this.signal): Promise<HttpError> {
     return refusal(reply, await this.words(reply, signal), this.server);
   }
 
   /**
-   * Reads the body of an answer into what the server owes.
+   * Parses and checks the body of an answer.
    * @param path that was asked for
    * @throws HttpError for every status but 2xx; AnswerError for a body that is something else
    */
@@ -144,7 +144,7 @@ export class Connection {
   }
 
   /**
-   * Sends one request that answers with JSON. Without a signal of its own the whole of it is limited in time.
+   * Sends one request that answers with JSON. Without a signal of its own the whole call is limited in time.
    * @throws HttpError for every status but 2xx; AnswerError for a body that is something else
    */
   async json<T>(path: string, answer: Answer<T>, call: Call = {}): Promise<T> {
@@ -154,22 +154,22 @@ export class Connection {
       try {
         return await this.read(await this.send(path, { ...call, signal }), path, answer, signal);
       } catch (error) {
-        // A question may be asked again; an order may not.
+        // A GET may be repeated; a POST may not.
         const isBroken = error instanceof TransportError && error.fault === 'broken';
         if (!isBroken || call.method === 'POST' || failures >= questionsAgain) throw error;
         await pause(backoff(failures, 200), signal).catch((reason: unknown) => {
-          // Where time is up, what broke says more; an interruption speaks for itself.
+          // After the time limit the last connection error says more; an interruption is thrown as it is.
           throw reason instanceof ClientError ? reason : error;
         });
       }
     }
   }
 
-  /** undici's own way to connect, of which it can be said what is under way. */
+  /** undici's connector, which also keeps track of the sockets that are not connected yet. */
   #connector(timeout: number): buildConnector.connector {
     const connect = buildConnector({ timeout: timeout * 1000 });
     return (options, callback) => {
-      // It returns the socket, which its types do not know.
+      // It returns the socket, although its types do not say so.
       const socket = connect(options, (...result) => {
         this.#connecting.delete(socket);
         callback(...result);
@@ -186,14 +186,14 @@ export class Connection {
     }
   }
 
-  /** What a failure below HTTP means here. */
+  /** Explains a failure below HTTP. */
   explain(error: unknown, signal: AbortSignal | undefined = this.signal): Error {
     return explainTransport(error, this.server, signal);
   }
 
-  /** Cuts what is still open. */
+  /** Closes all sockets at once. */
   async close(): Promise<void> {
-    // undici leaves these alone, and they would keep the process until their time is up.
+    // undici does not close these, and they would keep the process alive until their timeout.
     for (const socket of this.#connecting) socket.destroy(new Error('no longer wanted'));
     await this.#agent.destroy();
   }

@@ -2,8 +2,8 @@ import { healthy } from '../../contract/system.js';
 import type { Answer } from './check-answer.js';
 
 /**
- * What `GET /health` must answer with. Checked by hand: a health check is over before zod would be loaded, and what starts
- * one often (an orchestrator, a script) waits for it.
+ * The answer that `GET /health` must give. Checked without zod, which takes longer to load than the whole health check:
+ * scripts and orchestrators run it often (bench row `cli-health`).
  */
 export const healthAnswer: Answer<typeof healthy> = {
   what: 'the health of a service',

@@ -8,7 +8,7 @@ export interface Gpu extends MemoryUse {
   readonly name: string;
 }
 
-/** What the server runs on. */
+/** GPUs and memory of the server. */
 export interface Machine {
   readonly gpus: readonly Gpu[];
   readonly ram: MemoryUse;

@@ -33,7 +33,7 @@ function readAll(directory: string): Record<string, unknown> {
     const { profiles } = Object(content) as { profiles?: unknown };
     if (typeof profiles === 'object' && profiles !== null) return { ...profiles };
   } catch (cause) {
-    // What JSON.parse says would quote the file, which holds tokens.
+    // JSON.parse's message quotes the file, which holds tokens.
     const problem = cause instanceof SyntaxError ? 'it is not JSON' : faultWithoutPath(cause);
     throw new UsageError(
       `The profiles in ${file} cannot be read: ${problem}; mend or remove it, then log in again`,
@@ -45,8 +45,8 @@ function readAll(directory: string): Record<string, unknown> {
 /**
  * Reads a profile.
  * @param name null for the one that `login` writes where no name is given
- * @returns null where no name was given and nobody logged in
- * @throws UsageError for a name that nobody logged in with, or a file that is damaged
+ * @returns null if no name was given and nobody has logged in
+ * @throws UsageError for an unknown name, or a damaged file
  */
 export function readProfile(directory: string, name: string | null): Profile | null {
   const profiles = readAll(directory);

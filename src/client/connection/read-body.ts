@@ -1,7 +1,7 @@
 import type { Reply } from './reply.js';
 
 /**
- * Reads a body as text, as far as `longest` bytes. More than that is not read: the connection is cut at once.
+ * Reads a body as text, up to `longest` bytes. A longer body is not read on: the connection is closed at once.
  * @returns null for a body that is longer
  */
 export async function readBody(reply: Reply, longest: number): Promise<string | null> {

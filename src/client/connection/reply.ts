@@ -2,32 +2,32 @@ import type { Dispatcher } from 'undici';
 import { excerpt, quoteName } from '../../contract/quote.js';
 import { HttpError } from '../errors.js';
 
-/** An answer whose body is still to be read. */
+/** An answer whose body has not been read yet. */
 export type Reply = Dispatcher.ResponseData;
 
-/** One header of an answer; undefined where it is missing. */
+/** One header of an answer; undefined if it is missing. */
 export function header(reply: Reply, name: string): string | undefined {
   const value = reply.headers[name];
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** Longest wait that a server can ask for in earnest, in seconds. */
+/** Longest `Retry-After` that is believed, in seconds. */
 const longestWait = 86_400;
 
-/** Seconds after which a server wants to be asked again; null where it names none that makes sense. */
+/** The `Retry-After` of an answer in seconds; null if it has none, or an unreasonable one. */
 export function retryAfter(reply: Reply): number | null {
   const asked = header(reply, 'retry-after') ?? '';
   const seconds = /^\d{1,5}$/.test(asked) ? Number(asked) : Number.NaN;
   return seconds <= longestWait ? seconds : null;
 }
 
-/** One sentence from the body of an error, whichever server wrote it. */
+/** One sentence from the body of an error answer, of our server or KonfAI's. */
 async function detailOf(text: string): Promise<string | null> {
   let body: unknown;
   try {
     body = JSON.parse(text);
   } catch {
-    // A proxy's page: its status says enough.
+    // Not JSON: a proxy's page. The status is shown instead.
     return null;
   }
   const { refusalBody } = await import('./answer-schemas.js');
@@ -44,8 +44,8 @@ async function detailOf(text: string): Promise<string | null> {
 }
 
 /**
- * Turns a refusal into the error that a command ends with.
- * @param text the body of the answer, or what was read of it
+ * Turns an error answer into an HttpError.
+ * @param text the body of the answer, or the part that was read
  */
 export async function refusal(reply: Reply, text: string, server: string): Promise<HttpError> {
   const { statusCode } = reply;

@@ -1,7 +1,7 @@
 import { UsageError } from '../errors.js';
 
 /**
- * Reads a server's address: http or https, a path prefix is kept, nothing else belongs in it.
+ * Parses a server's address: http or https, with an optional path prefix and nothing else.
  * @throws UsageError saying what is wrong with it
  */
 export function readServerUrl(text: string): URL {

@@ -1,6 +1,6 @@
 /**
- * Ends what is under way after some seconds, or as soon as another signal does. Node's own `AbortSignal.any` can lose its
- * time limit: the garbage collector takes it away while a server floods the client with data.
+ * A signal that aborts after some seconds, or when another signal does. Used instead of `AbortSignal.any`, whose time limit
+ * can be garbage-collected while a server floods the client with data.
  */
 export class TimeLimit implements Disposable {
   readonly #controller = new AbortController();

@@ -2,7 +2,7 @@ import { excerpt } from '../../contract/quote.js';
 import { ClientError, TransportError } from '../errors.js';
 import { AnswerError } from './check-answer.js';
 
-/** Codes, of Node's and of undici's, that say that no connection came about. */
+/** Error codes of Node and undici which mean that no connection was made. */
 const unreached: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nothing listens there',
   ENOTFOUND: 'no such host',
@@ -23,8 +23,8 @@ function codeOf(error: unknown): string {
 }
 
 /**
- * Whether what listens there speaks no HTTP, or one without bounds: to ask again would not help. The parser's error has a
- * name and the bytes that it stumbled over; there are none where the connection ended too soon.
+ * Whether the other side does not speak HTTP, or sends headers without end, so that a retry would not help. The parser's
+ * error then has a name and the bytes that it failed at; it has no bytes if the connection ended too soon.
  */
 function isNoHttp(error: unknown): boolean {
   if (codeOf(error) === 'UND_ERR_HEADERS_OVERFLOW') return true;
@@ -32,8 +32,8 @@ function isNoHttp(error: unknown): boolean {
 }
 
 /**
- * What a failure below HTTP means to the person who typed the command. An aborted signal's reason wins, a failure
- * that is explained already is left as it is.
+ * Explains a failure below HTTP to the person at the keyboard. The reason of an aborted signal comes first; an error that
+ * is explained already stays as it is.
  */
 export function explainTransport(error: unknown, server: string, signal?: AbortSignal): Error {
   if (signal?.aborted) {

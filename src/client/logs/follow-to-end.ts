@@ -5,7 +5,7 @@ import { JobFailed } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { followLog } from './log-stream.js';
 
-/** What a failed job's error carries: its state comes from the server, where that can still be asked. */
+/** The facts in a failed job's error. Its state is asked from the server, if that still answers. */
 async function failureOf(connection: Connection, jobId: string, message: string): Promise<JobFailed> {
   const view = await job(connection, jobId).catch(() => null);
   return new JobFailed(jobId, view?.status === 'killed' ? 'killed' : 'error', view?.error ?? message);
@@ -13,7 +13,7 @@ async function failureOf(connection: Connection, jobId: string, message: string)
 
 /**
  * Follows a job's log to its end.
- * @returns how many lines came; null where nobody read on
+ * @returns the number of lines; null if the reader of the output has left
  * @throws JobFailed for a job that failed or was killed
  */
 export async function followToEnd(
@@ -36,7 +36,7 @@ export async function followToEnd(
       if (event.kind === 'error') throw await failureOf(connection, jobId, event.message);
       if (event.kind === 'done') break;
       lines += 1;
-      // The service's own lines tell of the queue: until the app speaks, the job is waited for.
+      // The service's own lines are about the queue: the wait is over with the app's first line.
       if (event.line.startsWith(servicePrefix)) reporter.waiting(event.line.slice(servicePrefix.length));
       else reporter.waiting(null);
       if (!(await reporter.line(event.line)) && !options.readOn) return null;

@@ -25,20 +25,20 @@ export interface FollowOptions {
    * every attempt with a stream that breaks at once tries it too.
    */
   readonly patience: number;
-  /** Called once for each drop, however often it takes to connect again. */
+  /** Called once for each drop, regardless of how many attempts the reconnect takes. */
   readonly onDrop?: ((error: Error) => void) | undefined;
 }
 
-/** A stream that lived for this long, in milliseconds, is no sign of a server that answers with broken ones. */
+/** A stream that lasted at least this long, in milliseconds, does not count as a failed attempt. */
 const lasting = 10_000;
 
 /** How far a log has been read. */
 class Progress {
-  /** Lines that were read, as far as the server numbers them; a reconnect goes on behind them. */
+  /** Number of the last line that was read, if the server numbers lines; a reconnect continues behind it. */
   position: number;
-  /** Whether the server numbers its lines at all. */
+  /** Whether the server numbers lines. */
   isNumbered = false;
-  /** Attempts since something new came. */
+  /** Attempts since the last byte came. */
   failures = 0;
   droppedAt: number | null = null;
   #last = 0;
@@ -53,7 +53,7 @@ class Progress {
     this.#openedAt = performance.now();
   }
 
-  /** Whether a line is new. A number that is not behind the one before it, in one stream, is none. */
+  /** Whether a line is new. Within one stream, a number that is not larger than the one before it is ignored. */
   isNew(id: number | null): boolean {
     if (id === null || id <= this.#last) return true;
     this.isNumbered = true;
@@ -64,7 +64,7 @@ class Progress {
     return true;
   }
 
-  /** Something came, a keep-alive at least. */
+  /** Called when anything comes, also a keep-alive. */
   lives(): void {
     if (performance.now() - this.#openedAt > lasting) this.#recovered();
   }
@@ -107,7 +107,7 @@ async function* readOnce(
   }
 }
 
-/** The end of a job whose server neither numbers lines nor replays them: from its state. */
+/** The end of a job on a server that neither numbers nor replays lines: read from the job's state. */
 async function endByState(connection: Connection, jobId: string): Promise<LogEvent | null> {
   const view = await job(connection, jobId);
   if (!isFinal(view.status)) return null;
@@ -116,9 +116,9 @@ async function endByState(connection: Connection, jobId: string): Promise<LogEve
 }
 
 /**
- * A job's log, line by line, up to and with its terminal marker (spec.md, Events). A stream that drops is opened
- * again behind the last line that was read, so that no line is lost and none comes twice.
- * @throws HttpError for a job that is not there; TransportError when patience is at its end
+ * A job's log, line by line, up to and including its terminal marker (spec.md, Events). A stream that drops is reopened
+ * behind the last line that was read, so that no line is lost and none comes twice.
+ * @throws HttpError for an unknown job; TransportError after the last attempt
  */
 export async function* followLog(
   connection: Connection,

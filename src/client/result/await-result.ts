@@ -10,11 +10,11 @@ export interface AwaitOptions {
   /** Longest wait for the result, in seconds. */
   readonly wait: number;
   readonly reporter: Reporter;
-  /** Keeps trying even where the first request fails: the job is known to exist. */
+  /** Whether to keep trying if the first request fails: the job is known to exist. */
   readonly persistent?: boolean | undefined;
 }
 
-/** The end of a job that has no result, where the answer says so; null for the server's, or a proxy's, own error. */
+/** The error of a job that ended without a result, if the answer says so; null for any other error answer. */
 async function jobFailure(jobId: string, text: string): Promise<JobFailed | null> {
   let body: unknown;
   try {
@@ -28,7 +28,7 @@ async function jobFailure(jobId: string, text: string): Promise<JobFailed | null
 }
 
 /**
- * Asks for a job's result until it is there (spec.md, Job control: 202 until then).
+ * Asks for a job's result until it is ready (spec.md, Job control: 202 until then).
  * @param headers of a download that goes on
  * @returns the answer with the result, or with a part of it, or 416
  * @throws JobFailed for a job that ended without one; ClientError (exit 3) when the wait is over

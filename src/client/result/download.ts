@@ -12,13 +12,13 @@ import { WriteError, writing } from '../write-error.js';
 import { readBufferCollector } from './read-buffers.js';
 
 /**
- * Where downloaded bytes go. What keeps it from taking them is thrown as a `WriteError`: a fault of this machine is no
- * broken connection.
+ * Where downloaded bytes go. Failed writes are thrown as a `WriteError`, so that they are not mistaken for a broken
+ * connection.
  */
 export interface Sink {
-  /** Makes `offset` the place of the next byte; false where that cannot be. */
+  /** Moves the position of the next byte to `offset`. False if the sink cannot go back. */
   seek(offset: number): Promise<boolean>;
-  /** Resolves when the next piece is welcome; false where nobody takes any more. */
+  /** Writes a piece. Resolves when the next one can be written; with false if the reader has left. */
   write(chunk: Buffer): Promise<boolean>;
 }
 
@@ -48,7 +48,7 @@ export function fileSink(file: FileHandle, name: string, next: string): Sink {
   };
 }
 
-/** Writes into a pipe, which takes every byte once; a reader that leaves ends the download quietly. */
+/** Writes into a pipe, which cannot go back. A reader that leaves ends the download without an error. */
 export function streamSink(stream: Writable, name = 'stdout', next = 'run the command again'): Sink {
   let position = 0;
   return {
@@ -68,32 +68,32 @@ export function streamSink(stream: Writable, name = 'stdout', next = 'run the co
 }
 
 export interface DownloadOptions {
-  /** Bytes so far, and in all: 0 where that is not known. */
+  /** Bytes so far, and in all; 0 if that is not known. */
   readonly onProgress?: ((bytes: number, total: number) => void) | undefined;
-  /** Called before the first byte is written, with how many are to come (0 where that is not known); may refuse. */
+  /** Called before the first byte is written, with the number of bytes (0 if not known). May throw to refuse. */
   readonly onSize?: ((total: number) => Promise<void>) | undefined;
 }
 
-/** How often a download may break without one byte more. */
+/** How often a download may break without getting any further. */
 const failuresAllowed = 6;
 
-/** The answer's `ETag`, where it is a strong one and of a form that can be sent back. */
+/** The answer's `ETag`, if it is a strong one that can be sent back. */
 function strongTag(reply: Reply): string | undefined {
   const tag = header(reply, 'etag') ?? '';
   return /^"[\x21\x23-\x7e]{0,200}"$/.test(tag) ? tag : undefined;
 }
 
-/** First byte and whole size that a 206 speaks of. */
+/** The first byte and the whole size in the `Content-Range` of a 206. */
 function contentRange(reply: Reply): { start: number; total: number } | null {
   const match = /^bytes (\d+)-\d+\/(\d+)$/.exec(header(reply, 'content-range') ?? '');
   return match ? { start: Number(match[1]), total: Number(match[2]) } : null;
 }
 
 /**
- * Downloads what `request` opens into `sink`. A download that breaks goes on where it stopped (`Range`), as long as
- * the server says that it is still the same file (`If-Range` with its `ETag`); otherwise it starts over.
+ * Downloads the answer of `request` into `sink`. A download that breaks continues where it stopped (`Range`) as long as it
+ * is still the same file (`If-Range` with its `ETag`); otherwise it starts over.
  * @param request sends the request with these headers more; throws for every refusal but 416
- * @returns the bytes, or null where the sink's reader left
+ * @returns the number of bytes, or null if the sink's reader has left
  */
 export async function download(
   connection: Connection,
@@ -104,7 +104,7 @@ export async function download(
   let offset = 0;
   let tag: string | undefined;
   let failures = 0;
-  /** Bytes of the attempt that came farthest: starting over and breaking again is no progress. */
+  /** Bytes of the attempt that got furthest: starting over and breaking earlier is not progress. */
   let farthest = 0;
   const collect = readBufferCollector();
   for (;;) {
@@ -116,7 +116,7 @@ export async function download(
       const range = reply.statusCode === 206 ? contentRange(reply) : null;
       const goesOn = resume !== undefined && range?.start === offset && strongTag(reply) === resume;
       if (reply.statusCode !== 200 && !goesOn) {
-        // A range that nobody asked for, or that the server has no more: from the beginning, then.
+        // A range that was not asked for, or that does not exist any more: start over.
         await reply.body.dump();
         tag = undefined;
         throw new TransportError('broken', `${connection.server} cannot go on with the download`);

@@ -26,7 +26,7 @@ export async function saveResult(
 
 /**
  * Waits for a job's result and writes the zip to a stream.
- * @returns its bytes, or null where the stream's reader left
+ * @returns the number of bytes, or null if the stream's reader has left
  */
 export async function streamResult(
   connection: Connection,

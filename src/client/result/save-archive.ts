@@ -13,7 +13,7 @@ import type { Reporter } from '../reporter.js';
 import { writing } from '../write-error.js';
 import { download, fileSink } from './download.js';
 
-/** Most entries that a downloaded archive is extracted with. */
+/** Most entries of a downloaded archive that is extracted. */
 const maxEntries = 200_000;
 
 export interface SavedArchive {
@@ -24,20 +24,20 @@ export interface SavedArchive {
   readonly files: number;
   /** Bytes of the extracted files. */
   readonly bytes: number;
-  /** What of the archive was renamed or left out, one sentence each. */
+  /** One sentence for each entry that was renamed or left out. */
   readonly notes: readonly string[];
 }
 
 export interface SaveOptions {
   readonly reporter: Reporter;
-  /** The command that fetches the archive another time. */
+  /** The command that fetches the archive again. */
   readonly again: string;
 }
 
-/** What every zip archive begins with, an empty one included. */
+/** The first bytes of every zip archive, also of an empty one. */
 const zipBeginnings = ['PK\u0003\u0004', 'PK\u0005\u0006', 'PK\u0007\b'];
 
-/** A page of a proxy, say, takes the place of no archive. */
+/** Checks that the download is a zip archive, and not, for example, a proxy's page. */
 async function checkIsZip(file: FileHandle, bytes: number | null, server: string): Promise<void> {
   if (!bytes) throw new AnswerError(server, 'sent an archive of 0 bytes');
   const { buffer, bytesRead } = await file.read(Buffer.alloc(40), 0, 40, 0);
@@ -49,9 +49,9 @@ async function checkIsZip(file: FileHandle, bytes: number | null, server: string
   );
 }
 
-/** An archive that stays as it came: which one it is, and why. */
+/** The note for an archive that is kept as it is, not extracted: its path, and why. */
 function unextracted(target: string, cause: ArchiveError, room: number): ArchiveError {
-  // How much may be extracted is how much the disk has room for.
+  // The limit of an extraction is the room on the disk.
   const isRoom = cause.fault === 'tooLarge';
   const why = isRoom
     ? `it needs more than the ${formatBytes(room)} that are free there; free some space, then unzip it`
@@ -61,15 +61,15 @@ function unextracted(target: string, cause: ArchiveError, room: number): Archive
   });
 }
 
-/** The room on a disk, in bytes. */
+/** Free bytes on a disk. */
 async function roomIn(directory: string): Promise<number> {
   const { bavail, bsize } = await statfs(directory);
   return bavail * bsize;
 }
 
 /**
- * Downloads a zip to `archive`. It has its name when it is whole; after a failure there is none.
- * @throws WriteError where it cannot be written; AnswerError for something that is no zip
+ * Downloads a zip archive to `archive`. The file gets this name when it is complete; after a failure there is none.
+ * @throws WriteError if it cannot be written; AnswerError for something other than a zip archive
  */
 async function fetchArchive(
   connection: Connection,
@@ -101,21 +101,21 @@ async function fetchArchive(
       });
       await checkIsZip(file, bytes, connection.server);
     } finally {
-      // A file system of the network tells here what it could not write.
+      // A network file system reports failed writes here.
       await writing(target, next, () => file.close());
     }
     await writing(target, next, () => rename(partial, target));
   } finally {
-    // Where it cannot even be removed, why it was given up says more.
+    // If the removal fails as well, the first error says more.
     await rm(partial, { force: true }).catch(() => {});
   }
 }
 
 /**
- * Downloads a zip to `archive` and extracts it beside itself, names checked, as far as the disk can hold it. What could
- * not keep its name is told to the reporter.
+ * Downloads a zip archive to `archive` and extracts it beside itself, within the room of the disk. The reporter gets a
+ * note for each entry that could not keep its name.
  * @param request sends the request with these headers more
- * @throws WriteError where the disk does not take it; ArchiveError for an archive that must not be extracted
+ * @throws WriteError if it cannot be written; ArchiveError for an archive that must not be extracted
  */
 export async function saveArchive(
   connection: Connection,
@@ -127,7 +127,7 @@ export async function saveArchive(
   const output = path.dirname(target);
   await fetchArchive(connection, request, target, options);
   const maxBytes = await roomIn(output);
-  // Loaded where something is to be extracted: a command that only submits starts the sooner.
+  // Imported lazily to keep start-up fast.
   const { extractArchive } = await import('../../extract/extract.js');
   const extracted = await writing(output, `run '${options.again}'`, () =>
     extractArchive(target, output, {

@@ -13,7 +13,7 @@ import { isDicomSeries, isHidden, isZarrStore } from './volumes.js';
 export interface Unit {
   readonly kind: 'file' | 'series' | 'store';
   readonly path: string;
-  /** Bytes of a file; 0 for a directory, whose archive is not made yet. */
+  /** Bytes of a file; 0 for a directory, which is packed later. */
   readonly size: number;
 }
 
@@ -21,14 +21,14 @@ const globCharacters = /[*?[\]{}!]/;
 
 const byName = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
-/** What Node puts in the place of bytes that are not UTF-8. */
+/** The character that Node decodes invalid UTF-8 to. */
 const replacement = '\ufffd';
 
-/** What is computed on must be the whole study: a file that cannot be sent is not left out. */
+/** The error for a file that cannot be sent. It is not left out silently: an app must compute on the whole study. */
 export const misnamed = (target: string): UsageError =>
   new UsageError(`${quotePath(target)} has a name that is not UTF-8; rename it`);
 
-/** Not by the thread pool, which takes longer than the answer does: a directory may have thousands of files. */
+/** Synchronous, since a directory may have thousands of files: the thread pool takes longer than the call itself. */
 function statOf(target: string, bytes: string | Buffer = target): Stats | null {
   try {
     return statSync(bytes);
@@ -38,16 +38,16 @@ function statOf(target: string, bytes: string | Buffer = target): Stats | null {
   }
 }
 
-/** Whether something lies at that path; a list is split at its commas only where nothing does. */
+/** Whether something exists at a path. A list is split at its commas only if nothing has the whole name. */
 export const exists = (target: string): boolean => statOf(target) !== null;
 
 interface Member {
   readonly name: string;
-  /** The name as it is on the disk, where it is not UTF-8. */
+  /** The bytes of the name on the disk, if they are not UTF-8. */
   readonly bytes: Buffer | null;
 }
 
-/** What lies in a directory, in name order. */
+/** The entries of a directory, sorted by name. */
 async function membersOf(directory: string): Promise<Member[]> {
   const names = await readdir(directory, { encoding: 'buffer' });
   return names
@@ -69,13 +69,13 @@ async function unitsOf(
   if (await isDicomSeries(real)) return [{ kind: 'series', path: target, size: 0 }];
   const units: Unit[] = [];
   for (const [index, { name, bytes }] of (await membersOf(target)).entries()) {
-    // So that an interruption is heard on a slow disk.
+    // Lets an interruption through on a slow disk.
     if (index % 64 === 63) await setImmediate();
     const child = path.join(target, name);
-    // What an earlier run wrote is no input of the next one, unless it is named itself.
+    // The result of an earlier run is not an input, unless it is named itself.
     if (isHidden(name) || name === archiveName || path.resolve(child) === output) continue;
     const childStats = statOf(child, bytes ? Buffer.concat([Buffer.from(target + path.sep), bytes]) : child);
-    // A link that leads nowhere, a socket, a FIFO: nobody asked for these by name.
+    // A broken link, a socket or a FIFO is skipped: nobody named it.
     if (!childStats || !(childStats.isFile() || childStats.isDirectory())) continue;
     if (bytes) throw misnamed(child);
     units.push(...(await unitsOf(child, childStats, output, [...ancestors, real])));
@@ -99,7 +99,7 @@ async function matches(pattern: string): Promise<string[]> {
     fs: { readdir: list as typeof readdirWithCallback },
   });
   for (const each of [...entered, ...found]) {
-    // A name with this character that nothing has: its bytes are others.
+    // No file has a name with this character, so the bytes of the name are not UTF-8.
     const isLost = each.includes(replacement) && !lstatSync(each, { throwIfNoEntry: false });
     if (isLost) throw misnamed(each);
   }
@@ -107,10 +107,10 @@ async function matches(pattern: string): Promise<string[]> {
 }
 
 /**
- * The volumes that paths name (interface.md, Clients): files as they are, globs in name order, directories walked
- * in name order without their hidden files. A DICOM series and a `.zarr` store count as one volume.
+ * The volumes that paths name (interface.md, Clients): files as they are, globs sorted by name, directories walked in the
+ * order of names without hidden files. A DICOM series and a `.zarr` store count as one volume.
  * @param output where results go: walked over, as is `result.zip`, unless a path names it
- * @throws UsageError for a path that names nothing, and for a name that is not UTF-8
+ * @throws UsageError for a path that does not exist, and for a name that is not UTF-8
  */
 export async function collectUnits(paths: readonly string[], output: string | null = null): Promise<Unit[]> {
   const units: Unit[] = [];

@@ -11,12 +11,12 @@ export interface SizedFile {
   readonly size: number;
 }
 
-/** What follows what in a body: bytes as they are, or those of a file. */
+/** A part of a body: bytes, or the content of a file. */
 export type Segment = Buffer | SizedFile;
 
 /**
- * One open file, from which exactly as many bytes are read as were announced. It is read here and now: the system reads
- * ahead, and two trips to the thread pool take longer than fetching what is there.
+ * One open file, from which exactly the announced number of bytes is read. Reads are synchronous: the system reads ahead,
+ * and two trips to the thread pool take longer than copying what it has read.
  */
 class OpenFile {
   readonly #descriptor: number;
@@ -47,7 +47,7 @@ class OpenFile {
     closeSync(this.#descriptor);
   }
 
-  /** A file that cannot be read is no connection that broke: it is said as what it is, and nothing is sent again. */
+  /** Turns a read error into a ClientError, so that it is not mistaken for a broken connection, which would be retried. */
   #reading(read: () => number): number {
     try {
       return read();
@@ -58,7 +58,7 @@ class OpenFile {
   }
 }
 
-/** Reads segments one after the other, many small ones or a part of a large one at once. One file is open at a time. */
+/** Reads segments one after the other: many small ones, or a part of a large one, at once. One file is open at a time. */
 class SegmentReader {
   readonly #segments: Iterator<Segment>;
   #bytes: Buffer = Buffer.alloc(0);
@@ -68,7 +68,7 @@ class SegmentReader {
     this.#segments = segments[Symbol.iterator]();
   }
 
-  /** Fills a buffer. Returns how far: less than all of it at the end only. */
+  /** Fills a buffer. Returns the number of bytes, which is less than the buffer's length only at the end. */
   fill(buffer: Buffer): number {
     let filled = 0;
     while (filled < buffer.length) {
@@ -99,8 +99,8 @@ class SegmentReader {
 }
 
 /**
- * The bytes of segments in pieces of one size, the last one excepted. There is one buffer: a piece holds its bytes until
- * the next is asked for, and no longer.
+ * The bytes of segments in pieces of one size; the last piece may be shorter. All pieces share one buffer: a piece is valid
+ * only until the next one is requested.
  */
 export function* readSegments(segments: Iterable<Segment>, pieceSize: number): Generator<Buffer> {
   const reader = new SegmentReader(segments);

@@ -14,7 +14,7 @@ import type { Submission } from './submission.js';
 import { TemporaryDirectory } from './temporary.js';
 import { directoryVolumeSuffix, travels } from './volumes.js';
 
-/** A submission whose every byte lies in a file of known size. */
+/** A submission whose content lies in files of known size. */
 export interface Staged {
   readonly fields: Readonly<Record<string, string>>;
   readonly parts: readonly FilePart[];
@@ -37,10 +37,10 @@ async function pack(
   include: (relativePath: string) => boolean,
 ): Promise<{ path: string; size: number }> {
   const archive = path.join(packing.directory.path, `${name}.zip`);
-  // Loaded where a directory travels: most commands send files.
+  // Imported lazily to keep start-up fast: most commands send files.
   const { packDirectory } = await import('../../pack/pack.js');
   try {
-    // A volume that is not whole must not be computed on.
+    // Strict: an app must not compute on an incomplete volume.
     const { notes } = await packDirectory(await realpath(source), archive, {
       include,
       strict: true,
@@ -78,10 +78,10 @@ async function archivePart(field: string, source: string, packing: Packing): Pro
 }
 
 /**
- * Finds the files of a submission and packs its directories, so that the length of the request is known before it
- * is sent. Archives go to a private temporary directory.
+ * Finds the files of a submission and packs its directories into a private temporary directory, so that the length of the
+ * request is known before it is sent.
  * @param output where the result will go: it is not sent along with a directory that it lies in
- * @throws UsageError for paths that name nothing to send
+ * @throws UsageError for paths without anything to send
  */
 export async function stage(
   submission: Submission,

@@ -7,13 +7,13 @@ export interface PathGroups {
   readonly groups: readonly (readonly string[])[];
 }
 
-/** One operation on one app, as a person asked for it. What was not given is not in it: the server has the defaults. */
+/** One operation on one app, as a person asked for it. Values that were not given are left out: the server has defaults. */
 export interface Submission {
   readonly operation: Operation;
   readonly app: string;
-  /** Form fields by name, as the wire spells them. */
+  /** Form fields by their names on the wire. */
   readonly fields: Readonly<Record<string, string>>;
-  /** What travels inside the field `options` (spec.md, Job options field). */
+  /** The values in the field `options` (spec.md, Job options field). */
   readonly options: Readonly<Record<string, FieldValue>>;
   readonly files: readonly PathGroups[];
   /** The data set of a fine-tuning: a directory or a zip archive. */

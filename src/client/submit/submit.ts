@@ -14,8 +14,8 @@ import { UploadWatch } from './upload-watch.js';
 const attempts = 4;
 
 /**
- * How long a repeated upload holds its body back, in milliseconds. A server refuses by the head of a request alone;
- * a full-speed upload may be cut before that refusal is read, a held one is not.
+ * How long a repeated upload waits before it sends its body, in milliseconds. A server may refuse a request by its head
+ * alone; while a body is sent at full speed, the connection may be cut before that refusal is read.
  */
 const holdBack = 1000;
 
@@ -53,9 +53,9 @@ async function attempt(
 }
 
 /**
- * Sends a submission (spec.md, Job submission). One whose connection broke before an answer is sent again under
- * the same `Idempotency-Key`, so that it never becomes two jobs.
- * @throws HttpError for a refusal; TransportError where every attempt broke
+ * Sends a submission (spec.md, Job submission). If the connection breaks before the answer, it is sent again with the same
+ * `Idempotency-Key`, so that it never becomes two jobs.
+ * @throws HttpError for a refusal; TransportError if every attempt broke
  */
 export async function submit(
   connection: Connection,
@@ -70,7 +70,7 @@ export async function submit(
     try {
       return await attempt(connection, path, body, key, number > 0, reporter);
     } catch (error) {
-      // Where the first attempt reaches nobody there is nobody; later ones may meet a server that restarts.
+      // If the first attempt cannot connect, there is no server; a later one may meet a server that restarts.
       const worthwhile =
         error instanceof TransportError &&
         (error.fault === 'broken' || (error.fault === 'unreached' && number > 0));

@@ -3,12 +3,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
-/** A directory that only this user can read and that does not outlive the process. */
+/** A directory that only this user can read and that is removed when the process ends. */
 export class TemporaryDirectory {
   readonly #onExit: () => void;
 
   private constructor(readonly path: string) {
-    // A second Ctrl-C leaves at once: no `finally` runs then, this does.
+    // After a second Ctrl-C no `finally` block runs, but this handler does.
     this.#onExit = () => rmSync(path, { recursive: true, force: true });
     process.once('exit', this.#onExit);
   }

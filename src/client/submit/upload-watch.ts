@@ -1,11 +1,11 @@
 import { TransportError } from '../errors.js';
 
-/** How long an interrupted command waits for the answer to a body that is sent whole, in milliseconds. */
+/** How long an interrupted command waits for the answer to a body that is completely sent, in milliseconds. */
 const lastWord = 5000;
 
 /**
- * Ends one request: at once when `signal` is aborted while the body is under way; when the body has left, the job
- * may exist already, and only the answer says under which id. Also ends it after a silence of `idle` seconds.
+ * Ends one request. If `signal` is aborted while the body is being sent, at once. After that the job may exist already and
+ * only the answer tells its id, so the answer is waited for. Also ends it after `idle` seconds of silence.
  */
 export class UploadWatch {
   readonly #controller = new AbortController();
@@ -30,7 +30,7 @@ export class UploadWatch {
 
   moved(sent: number): void {
     this.#sent = sent;
-    // A body that nobody takes any more may still hand out a piece.
+    // The body may hand out one more piece after the request has ended.
     if (this.#isDone || this.outer?.aborted) return;
     clearTimeout(this.#timer);
     const stalled = () =>

@@ -6,10 +6,10 @@ export const directoryVolumeSuffix = '.konfaidir.zip';
 
 export const isHidden = (name: string): boolean => name.startsWith('.');
 
-/** Files that are volumes on their own: where one lies, the directory is a folder of volumes. */
+/** Files that are volumes of their own. A directory that holds one is a folder of volumes, not a DICOM series. */
 const otherVolume = /\.(nii(\.gz)?|mha|mhd|nrrd|nhdr|h5|hdf5|tiff?|npy|npz|img|gipl)$/i;
 const dicomName = /\.(dcm|ima|dicom)$/i;
-/** Where a DICOM file carries its four magic bytes. */
+/** The position of a DICOM file's magic bytes. */
 const magicOffset = 128;
 
 async function hasDicomMagic(file: string): Promise<boolean> {
@@ -22,7 +22,7 @@ async function hasDicomMagic(file: string): Promise<boolean> {
   }
 }
 
-/** Whether a directory is an OME-Zarr store: by its name, or by the file that is at the root of every store. */
+/** Whether a directory is an OME-Zarr store: by its name, or by the metadata file at the root of every store. */
 export async function isZarrStore(directory: string): Promise<boolean> {
   if (/\.zarr$/i.test(directory)) return true;
   const names = await readdir(directory);
@@ -30,8 +30,8 @@ export async function isZarrStore(directory: string): Promise<boolean> {
 }
 
 /**
- * Whether a directory is one DICOM series: a slice lies directly in it, and no volume of another kind does.
- * Slices without a name ending are known by their magic bytes; three files are looked into, not thousands.
+ * Whether a directory is one DICOM series: it directly contains a slice, and no volume of another format. Slices without a
+ * file name extension are recognised by their magic bytes; only the first three files are opened.
  */
 export async function isDicomSeries(directory: string): Promise<boolean> {
   const entries = await readdir(directory, { withFileTypes: true });
@@ -48,8 +48,8 @@ export async function isDicomSeries(directory: string): Promise<boolean> {
 }
 
 /**
- * Which files of a packed directory travel: hidden ones stay behind, except inside a `.zarr` store, whose
- * metadata is in hidden files.
+ * Whether a file of a packed directory is sent. Hidden files are not, except inside a `.zarr` store, whose metadata is in
+ * hidden files.
  */
 export function travels(relativePath: string): boolean {
   const parts = relativePath.split('/');
