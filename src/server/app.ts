@@ -5,21 +5,21 @@ import { underLastNet } from './http/last-net.js';
 import { refuseOtherSites } from './http/same-origin.js';
 import { createRouter, type RouteDeps } from './routes/index.js';
 
-/** What the HTTP side needs; it makes none of it. */
+/** What the HTTP side works with. All of it is made elsewhere. */
 export interface AppDeps extends RouteDeps {
   /** What clients must present; null leaves every endpoint open. */
   readonly token: string | null;
-  /** What the server listens on: its own name, where it asks for no token. */
+  /** The address that the server listens on, which decides what hosts are accepted without a token. */
   readonly host: string;
 }
 
 /** The service as a Koa application. It never listens. */
 export function createApp(deps: AppDeps): Koa {
   const app = new Koa();
-  // A client that leaves in the middle of an answer is no fault of the server.
+  // A client that leaves in the middle of an answer is not an error of the server.
   app.on('error', (cause: NodeJS.ErrnoException) => {
     const left = ['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED'];
-    // Neither is one that speaks no HTTP.
+    // Neither is one that does not speak HTTP.
     if (!left.includes(cause.code ?? '') && !cause.code?.startsWith('HPE_'))
       deps.report('An answer failed', cause);
   });

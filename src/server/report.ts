@@ -1,2 +1,2 @@
-/** Says on the server's log what no client can be told. */
+/** Writes a problem that no client can be told of to the server's log. */
 export type Report = (problem: string, cause: unknown) => void;

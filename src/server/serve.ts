@@ -25,7 +25,7 @@ import type { Report } from './report.js';
 import { killGrace, maxLogBytes, maxStreams, type ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
 
-/** Milliseconds for which answers under way may go on when the server stops. */
+/** Milliseconds that answers under way may take when the server stops. */
 const farewell = 1000;
 
 export interface RunningServer {
@@ -33,9 +33,9 @@ export interface RunningServer {
   readonly url: string;
   readonly gpus: GpuInventory;
   readonly recovered: { readonly ended: number; readonly active: number };
-  /** How many jobs have not ended. */
+  /** Number of jobs that have not ended. */
   activeJobs(): number;
-  /** Stops accepting, ends the streams, kills or leaves the jobs. Resolves when all is quiet. */
+  /** Stops accepting requests, ends the log streams, kills or leaves the jobs. Resolves when all of it is done. */
   close(): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ function unwritable(directory: string, cause: unknown): SetupError {
   return new SetupError(`The data directory ${directory} cannot be written to: ${reason}`, { cause });
 }
 
-/** Makes the data directory where there is none; returns its own path, which leads through no link. */
+/** Makes the data directory if it does not exist. Returns its real path, without links. */
 function prepareDataDirectory(given: string): string {
   let directory = given;
   try {
@@ -59,7 +59,7 @@ function prepareDataDirectory(given: string): string {
   }
 }
 
-/** The environment of the jobs: the server's own, less whatever holds a token. */
+/** The environment of the jobs: the server's own, without the variables that hold a token. */
 function jobEnvironment(tokenVariables: readonly string[]): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !tokenVariables.includes(name)));
 }
@@ -75,18 +75,18 @@ async function listen(server: Server, { host, port }: ServerSettings): Promise<v
 }
 
 /**
- * Boots the service: finds the jobs of its data directory again, then listens.
+ * Boots the service: recovers the jobs of its data directory, then listens.
  * @throws SetupError
  */
 export async function serve(settings: ServerSettings, report: Report): Promise<RunningServer> {
   const catalog = new AppCatalog(readAllowlist(settings.apps), settings.engine);
-  // What the owner of a file may do is never masked; what others may is as the admin has set it.
+  // The umask must not take permissions from the owner; those of others stay as the admin has set them.
   process.umask(process.umask() & 0o077);
   const dataDirectory = prepareDataDirectory(settings.dataDirectory);
   try {
     return await serveFrom(catalog, { ...settings, dataDirectory }, report);
   } catch (cause) {
-    // A fault of the system is one of the disk that the jobs lie on.
+    // A system error here comes from the disk of the data directory.
     throw isSystemError(cause) ? unwritable(settings.dataDirectory, cause) : cause;
   }
 }
@@ -99,7 +99,7 @@ async function serveFrom(
   const unlock = lockDataDirectory(settings.dataDirectory);
   const gpus = new GpuInventory(process.env.CUDA_VISIBLE_DEVICES);
   const net = new LastNet(report);
-  // Much of what a start waits for does not keep the process: without this it would end in the middle.
+  // Keeps the process alive: most of what the start waits for is unreferenced, and Node would exit in the middle.
   const starting = setInterval(() => {}, 60_000);
   try {
     checkFileSystem(settings.dataDirectory);
@@ -138,7 +138,7 @@ async function serveFrom(
     net.install();
     const recovered = await jobs.load();
     await listen(server, settings);
-    // Only now, as a server that cannot listen must leave the jobs alone; no request is handled in between.
+    // Only after listening: a server that cannot listen must leave the jobs alone. No request is handled in between.
     jobs.resume();
     clearInterval(starting);
     const { address, port, family } = server.address() as AddressInfo;
@@ -148,7 +148,7 @@ async function serveFrom(
       recovered,
       activeJobs: () => jobs.active,
       close: async () => {
-        // It may be quiet before the last job has ended.
+        // The connections may be closed before the last job has ended.
         const quiet = once(server, 'close');
         server.close();
         gpus.close();

@@ -1,6 +1,6 @@
 import type { UploadLimits } from './uploads/quota.js';
 
-/** How a server is run; `serve`'s flags, in base units. */
+/** The settings of a server: `serve`'s flags in base units. */
 export interface ServerSettings extends UploadLimits {
   readonly host: string;
   /** 0: any free one. */

@@ -1,4 +1,4 @@
-/** The server cannot be started as it was asked to: an app, the data directory or the address is at fault. */
+/** The server cannot start with these settings: an app, the data directory or the address is wrong. */
 export class SetupError extends Error {
   override readonly name = 'SetupError';
 }

@@ -4,13 +4,13 @@ import { z } from 'zod';
 import { SetupError } from '../setup-error.js';
 import { isAppDirectory } from './app-directory.js';
 
-/** One app that the admin lets in. */
+/** One app that the admin allows. */
 export interface AllowedApp {
-  /** What clients call it. */
+  /** Its identifier for clients. */
   readonly id: string;
   /** A directory of this machine, absolute; null for a repository. */
   readonly directory: string | null;
-  /** What the app's command line is given: the directory, or the repository's id. */
+  /** The app on the app's command line: the directory, or the repository's id. */
   readonly argument: string;
 }
 
@@ -27,7 +27,7 @@ function isDirectory(source: string): boolean {
   return statSync(source, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
-/** An app by what it is: a directory on this machine, else a repository. */
+/** The app of a source: a directory on this machine, otherwise a repository. */
 function appOf(id: string, source: string, base: string): AllowedApp {
   const directory = path.resolve(base, source);
   if (isDirectory(directory)) return { id, directory, argument: directory };
@@ -74,9 +74,9 @@ function readSource(source: string): AllowedApp[] {
 }
 
 /**
- * The apps that `serve --apps` lets in: each source is a JSON file, an app directory, a directory of app
+ * The apps that `serve --apps` allows: each source is a JSON file, an app directory, a directory of app
  * directories, or a repository id (interface.md, serve).
- * @throws SetupError that says which source is wrong, or which name stands twice
+ * @throws SetupError that says which source is wrong, or which name is there twice
  */
 export function readAllowlist(sources: readonly string[]): ReadonlyMap<string, AllowedApp> {
   const apps = new Map<string, AllowedApp>();

@@ -30,14 +30,14 @@ export function readManifest(directory: string): AppManifest {
   return parsed.data;
 }
 
-/** Every file name in the directory and below; an app's own packages are not looked at. */
+/** All file names in the directory and below, without an app's own packages. */
 function fileNames(directory: string): string[] {
   return readdirSync(directory, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && !entry.parentPath.includes('node_modules'))
     .map((entry) => entry.name);
 }
 
-/** What `GET /repo_apps/{id}` shows of an app directory; the files are read anew, so a new checkpoint counts. */
+/** The answer of `GET /repo_apps/{id}` for an app directory. Files are read each time, so that new checkpoints appear. */
 export function viewAppDirectory(app: string, directory: string): AppView {
   let manifest: AppManifest;
   let names: Set<string>;
@@ -67,8 +67,8 @@ export function viewAppDirectory(app: string, directory: string): AppView {
 }
 
 /**
- * The program of an app directory: its own command, where an element that names a file of the directory is made
- * absolute; null where it has none.
+ * The program of an app directory: its own command, in which an element that names a file of the directory becomes
+ * absolute; null if it has no command.
  */
 export function ownCommand(directory: string): readonly string[] | null {
   const { command } = readManifest(directory);

@@ -8,11 +8,11 @@ import type { AllowedApp } from './allowlist.js';
 import { ownCommand, viewAppDirectory } from './app-directory.js';
 import { commandLine } from './command-line.js';
 
-/** The apps of this server: what they are, and how one is run. */
+/** The apps of this server, and how each is run. */
 export class AppCatalog {
   constructor(
     private readonly allowed: ReadonlyMap<string, AllowedApp>,
-    /** The program that runs an app which brings none: `serve --engine`. */
+    /** The program for apps without a command of their own: `serve --engine`. */
     private readonly engine: readonly string[],
   ) {}
 
@@ -20,7 +20,7 @@ export class AppCatalog {
     return [...this.allowed.keys()];
   }
 
-  /** @throws ServiceError `unknownApp` for what is not on the allowlist */
+  /** @throws ServiceError `unknownApp` for an app that is not on the allowlist */
   get(id: string): AllowedApp {
     const app = this.allowed.get(id);
     if (!app) throw new ServiceError('unknownApp', `Unknown app ${quoteName(id)}`);
@@ -39,7 +39,7 @@ export class AppCatalog {
 
   /**
    * The argument list of a job.
-   * @throws Error that says what of the app is wrong
+   * @throws Error that says what is wrong with the app
    */
   commandFor(request: JobRequest, directory: JobDirectory, grant: Grant): string[] {
     const app = this.allowed.get(request.app);

@@ -12,12 +12,12 @@ function takesFifos(fifo: string): boolean {
     makeFifo(fifo);
     return true;
   } catch (cause) {
-    // The program could not be started, which says nothing of the file system.
+    // The program could not be started, which says nothing about the file system.
     return isSystemError(cause);
   }
 }
 
-/** A directory to try things in; null on a full disk, on which an earlier server may have jobs that go on. */
+/** Makes a directory for the checks. Null on a full disk: an earlier server may have running jobs on it. */
 function makeProbe(directory: string): string | null {
   try {
     return mkdtempSync(path.join(directory, 'probe-'));
@@ -28,8 +28,8 @@ function makeProbe(directory: string): string | null {
 }
 
 /**
- * Tries, in a directory of its own, what every job needs of a file system. FAT and exFAT, and many a network share, have
- * neither: said at the start, and not by each job.
+ * Checks that the file system has what every job needs: permissions and FIFOs. FAT, exFAT and many network shares have
+ * neither; saying so at the start is better than letting each job fail.
  * @throws SetupError
  */
 export function checkFileSystem(directory: string): void {

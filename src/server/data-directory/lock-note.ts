@@ -5,10 +5,10 @@ import { thisBoot } from '../../runner/process-table.js';
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 
-/** Bytes of `serve.lock` that are looked at. */
+/** Bytes of `serve.lock` that are read. */
 const longestNote = 4096;
 
-/** Who has the lock, for a person; nothing depends on it. */
+/** Who has the lock, for people to read. No decision depends on it. */
 export const ownNote = () => ({
   host: hostname(),
   pid: process.pid,
@@ -16,11 +16,11 @@ export const ownNote = () => ({
   since: new Date().toISOString(),
 });
 
-/** What `serve.lock` says of who has the lock, in words; empty where it says nothing that can be read. */
+/** Who has the lock according to `serve.lock`, in words; empty if that cannot be read. */
 export function holderInWords(file: string): string {
   let descriptor: number | undefined;
   try {
-    // A link, a pipe or a directory of this name must neither be followed nor waited for.
+    // Must not follow a link, nor block on a FIFO, of this name.
     descriptor = openSync(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     const buffer = Buffer.alloc(longestNote);
     const note = JSON.parse(buffer.toString('utf8', 0, readSync(descriptor, buffer)));

@@ -18,7 +18,7 @@ import { holderInWords, ownNote } from './lock-note.js';
 const { O_CREAT, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = constants;
 
 /**
- * File systems of one machine, by their number in `statfs`: ext2 to ext4, XFS, Btrfs, tmpfs, ZFS, F2FS, bcachefs,
+ * Local file systems, by their type number in `statfs`: ext2 to ext4, XFS, Btrfs, tmpfs, ZFS, F2FS, bcachefs,
  * overlay, FAT, exFAT, JFS.
  */
 const localFileSystems = new Set([
@@ -37,13 +37,13 @@ function lockFile(file: string): ReturnType<typeof lockPath> {
   }
 }
 
-/** Writes a note into the lock file itself: one that replaced it would not be what is locked. */
+/** Writes a note into the open lock file. Replacing the file would leave the new one unlocked. */
 function writeInPlace(descriptor: number, text: string): void {
   ftruncateSync(descriptor, 0);
   writeSync(descriptor, text, 0);
 }
 
-/** The note is for people: where it cannot be written or removed, the lock holds all the same. */
+/** Ignores errors: the note is for people, and the lock holds without it. */
 function asFarAsPossible(action: () => void): void {
   try {
     action();
@@ -53,11 +53,11 @@ function asFarAsPossible(action: () => void): void {
 /** Whether a lock of a directory holds for everybody who can reach it. */
 const isLocal = (directory: string): boolean => localFileSystems.has(statfsSync(directory).type >>> 0);
 
-/** The option by which the file system that a directory lies on locks for this machine alone; undefined for none. */
+/** The mount option that makes locks local to this machine, if the directory's file system has one; else undefined. */
 function localLockOption(directory: string): string | undefined {
   try {
     const { dev } = statSync(directory);
-    // The C library's encoding of a device number.
+    // Decodes a device number as the C library does.
     const device = ` ${(dev >>> 8) & 0xfff}:${(dev & 0xff) | ((dev >>> 12) & 0xfff00)} `;
     const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
     const mount = mounts.find((line) => line.includes(device) && / - nfs4? /.test(line));
@@ -70,11 +70,11 @@ function localLockOption(directory: string): string | undefined {
 /** The descriptors that have the lock. */
 interface Held {
   readonly descriptors: readonly number[];
-  /** The one of `serve.lock`, where that is locked. */
+  /** The descriptor of `serve.lock`, if that is locked as well. */
   readonly file: number | null;
 }
 
-/** @throws SetupError where another server has the lock, or where nothing can be locked */
+/** @throws SetupError if another server has the lock, or nothing can be locked */
 function acquire(directory: string, file: string): Held {
   const option = localLockOption(directory);
   if (option !== undefined) {
@@ -84,7 +84,7 @@ function acquire(directory: string, file: string): Held {
     );
   }
   const descriptors: number[] = [];
-  /** @returns the descriptor; null where it cannot be locked and another lock is to be had */
+  /** @returns the descriptor; null if it cannot be locked but another lock can be had */
   const take = (outcome: ReturnType<typeof lockPath>, isNeeded: boolean): number | null => {
     if (outcome === 'taken') {
       throw new SetupError(
@@ -112,12 +112,12 @@ function acquire(directory: string, file: string): Held {
 }
 
 /**
- * Makes this process the only server of a data directory. The lock is the kernel's. It is on the directory itself,
- * which cannot be removed by mistake as a file can; and, where the file system may be shared with other machines, on
- * the file `serve.lock` too: NFS and its like pass on the locks of files alone. That file also says who has the lock;
- * what it holds decides nothing.
- * @returns what gives the lock back
- * @throws SetupError where another server has it, or where nothing can be locked
+ * Makes this process the only server of a data directory, by a lock of the kernel. The directory itself is locked, because a
+ * lock file could be removed by mistake. If other machines may share the file system, the file `serve.lock` is locked as
+ * well, since NFS and similar file systems share only locks on files. `serve.lock` also says who has the lock; its content
+ * decides nothing.
+ * @returns a function that releases the lock
+ * @throws SetupError if another server has it, or nothing can be locked
  */
 export function lockDataDirectory(directory: string): () => void {
   const file = path.join(directory, 'serve.lock');
@@ -131,8 +131,8 @@ export function lockDataDirectory(directory: string): () => void {
   return () => {
     if (!isHeld) return;
     isHeld = false;
-    // A file that is the lock stays: another server may be about to lock it.
-    // Nor is the note of a server that has come to the path of a directory which was moved.
+    // If the file is the lock it stays: another server may be about to lock it. The file also stays if the directory was
+    // moved and another server works at its old path.
     const isOurs = held.descriptors.every((each) => each === own || isStillNamed(each, directory));
     asFarAsPossible(() => {
       if (own !== null) ftruncateSync(own, 0);

@@ -4,14 +4,14 @@ import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
 import { setAside } from './set-aside.js';
 
-/** Whether a link there may lead to the directory: an admin may keep the jobs elsewhere, on the same file system. */
+/** Whether the directory may be a link: an admin may keep the jobs elsewhere on the same file system. */
 const mayBeLink = (name: string): boolean => name === 'jobs';
 
 /**
- * Makes one of the directories that hold uploads, jobs and what is being removed. What else has its name, a file or a
- * link, is set aside. They lie on one file system: what goes from one to the other is renamed.
+ * Makes one of the server's directories: for uploads, jobs, or what is being removed. A file or link of the same name is
+ * set aside. All of them must be on one file system, because jobs are renamed from one to another.
  * @returns its path
- * @throws SetupError where it is another file system
+ * @throws SetupError if it is on another file system
  */
 export function ownDirectory(dataDirectory: string, name: string, report: Report): string {
   const directory = path.join(dataDirectory, name);

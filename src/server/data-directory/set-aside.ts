@@ -5,12 +5,12 @@ import { faultWithoutPath } from '../../files/error-code.js';
 import type { Report } from '../report.js';
 
 /**
- * Moves what lies among the jobs and is no job, or cannot be read, to `DATA/set-aside`, and says so. Nothing of it is
- * changed; an admin decides what becomes of it. What cannot be moved stays where it is.
+ * Moves an entry that is not a job, or that cannot be read, to `DATA/set-aside`, and reports it. Its content is not changed;
+ * an admin decides what to do with it. An entry that cannot be moved stays where it is.
  */
 export function setAside(dataDirectory: string, entry: string, why: string, report: Report): void {
   const directory = path.join(dataDirectory, 'set-aside');
-  // Two of one name are kept apart, and a person sees when it was.
+  // The time keeps entries of one name apart and shows a person when it happened.
   const stamp = new Date().toISOString().replaceAll(':', '-');
   const target = path.join(directory, `${path.basename(entry)}.${stamp}`);
   const name = quoteName(path.basename(entry));

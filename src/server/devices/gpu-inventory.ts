@@ -15,10 +15,10 @@ export interface VramUse {
 export interface InventoryTimes {
   /** Milliseconds that a start waits for the first answer. */
   readonly firstWait: number;
-  /** Milliseconds between two questions: the first pause, and the longest. */
+  /** Milliseconds between two calls of nvidia-smi: the first pause, and the longest. */
   readonly firstPause: number;
   readonly longestPause: number;
-  /** Milliseconds between two questions while a job waits for a GPU that is not listed. */
+  /** Milliseconds between two calls while a job waits for a GPU that is not listed. */
   readonly unseenPause: number;
 }
 
@@ -43,10 +43,9 @@ const hasNew = (gpus: readonly Gpu[], before: readonly Gpu[]): boolean =>
   gpus.some(({ id, uuid }) => !before.some((each) => each.id === id && each.uuid === uuid));
 
 /**
- * The GPUs of this machine, in nvidia-smi's order, less those that `CUDA_VISIBLE_DEVICES` hides. An nvidia-smi that
- * fails does not say that there is none: the list is unknown then, and is asked for again until there is an answer.
- * The list changes afterwards only where a job waits for a GPU that is not in it, and an answer shows one that is new.
- * Emits `known` at each change.
+ * The GPUs of this machine in nvidia-smi's order, without those that `CUDA_VISIBLE_DEVICES` hides. If nvidia-smi fails, the
+ * list is unknown, not empty, and nvidia-smi is called again until it answers. Later the list changes only when a job waits
+ * for a GPU that is not in it and an answer shows a new one. Emits `known` at each change.
  */
 export class GpuInventory extends EventEmitter<{ known: [] }> {
   #gpus: readonly Gpu[] | null = null;
@@ -67,7 +66,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     return this.visible?.trim() === '';
   }
 
-  /** Null while it is not known. */
+  /** Null while the list is not known. */
   get current(): readonly Gpu[] | null {
     return this.#gpus;
   }
@@ -77,7 +76,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     return this.#problem;
   }
 
-  /** Asks for the list. Resolves when it is known, when nvidia-smi failed, or when that takes too long for a start. */
+  /** Asks for the list. Resolves when it is known, when nvidia-smi has failed, or when a start has waited long enough. */
   async start(): Promise<void> {
     if (this.#hidesAll) {
       this.#gpus = [];
@@ -93,12 +92,12 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
 
   /**
    * The memory of these GPUs, in their order.
-   * @throws NoGpuAnswer also where a GPU is missing from the answer, or its figures are
+   * @throws NoGpuAnswer also if a GPU or its figures are missing from the answer
    */
   async vram(gpus: readonly Gpu[]): Promise<readonly VramUse[]> {
     const rows = await this.smi.ask();
     return gpus.map(({ id, uuid }) => {
-      // Where a GPU has failed, nvidia-smi may number the others anew.
+      // When a GPU fails, nvidia-smi may renumber the others.
       const row = rows.find((each) => (uuid === '' ? each.id === id : each.uuid === uuid));
       if (!row) throw new NoGpuAnswer(`nvidia-smi does not list GPU ${id} any more`);
       const { used, total } = row;
@@ -109,7 +108,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     });
   }
 
-  /** Asks now and then, from here on, while a job waits for a GPU that is not listed. */
+  /** From now on, calls nvidia-smi now and then while a job waits for a GPU that is not listed. */
   askWhile(isWaited: () => boolean): void {
     if (this.#hidesAll) return;
     this.#unseenTimer = setInterval(() => {
@@ -117,7 +116,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     }, this.times.unseenPause).unref();
   }
 
-  /** Asks no more, and ends an nvidia-smi that is at work. */
+  /** Stops calling nvidia-smi, and ends a call that is under way. */
   close(): void {
     this.#closing.abort();
     clearInterval(this.#unseenTimer);
@@ -143,7 +142,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
       const gpus = rows
         .filter((row) => isVisible(row, this.visible))
         .map(({ id, uuid, name }) => ({ id, uuid, name }));
-      // A GPU that is missing for a moment stays listed: new jobs for it are not refused, nor run on the CPU.
+      // A GPU that is missing for a moment stays listed, so that new jobs for it are neither refused nor run on the CPU.
       if (this.#gpus !== null && !hasNew(gpus, this.#gpus)) return;
       this.#gpus = gpus;
     } catch (cause) {

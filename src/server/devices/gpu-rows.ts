@@ -2,17 +2,17 @@ import { oneLine } from '../../contract/quote.js';
 
 /** A GPU as nvidia-smi shows it at one moment. */
 export interface GpuRow {
-  /** As nvidia-smi numbers it. */
+  /** nvidia-smi's index. */
   readonly id: number;
-  /** Empty where nvidia-smi does not tell. */
+  /** Empty if nvidia-smi does not tell. */
   readonly uuid: string;
   readonly name: string;
-  /** Bytes; null where the figure is no number. */
+  /** Bytes; null if nvidia-smi prints no number. */
   readonly used: number | null;
   readonly total: number | null;
 }
 
-/** What nvidia-smi is asked for, in the order of the cells of a row. A name may hold commas, so it comes last. */
+/** The columns that nvidia-smi is asked for. The name comes last because it may contain commas. */
 export const columns = ['index', 'uuid', 'memory.used', 'memory.total', 'name'] as const;
 
 const mebibyte = 1024 ** 2;
@@ -20,7 +20,7 @@ const mebibyte = 1024 ** 2;
 const mostRows = 1024;
 const longestName = 200;
 
-/** What nvidia-smi prints for a GPU that has no memory of its own, or does not tell: it counts as none. */
+/** Printed by nvidia-smi for a GPU without memory of its own, or that does not tell: counts as 0. */
 const notTold = /^\[(N\/A|Not Supported)\]$/i;
 
 function bytes(cell: string): number | null {
@@ -41,8 +41,8 @@ function parseRow(line: string): GpuRow | null {
 }
 
 /**
- * The rows of nvidia-smi's answer (CSV, no header, no units). Other lines are passed over: nvidia-smi prints warnings
- * between its rows ("WARNING: infoROM is corrupted at gpu ..."). A second row of one id is passed over too.
+ * The rows of nvidia-smi's answer (CSV, no header, no units). Skips other lines: nvidia-smi prints warnings between its
+ * rows ("WARNING: infoROM is corrupted at gpu ..."). Skips a second row with the same index as well.
  */
 export function parseRows(text: string): readonly GpuRow[] {
   const rows = new Map<number, GpuRow>();

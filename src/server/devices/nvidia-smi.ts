@@ -9,7 +9,7 @@ import { quoteName } from '../../contract/quote.js';
 import { errorCode, faultWithoutPath } from '../../files/error-code.js';
 import { columns, type GpuRow, parseRows } from './gpu-rows.js';
 
-/** nvidia-smi gave no answer that could be used; the message says why, in words that a client may read. */
+/** nvidia-smi gave no usable answer. The message says why, in words that a client may read. */
 export class NoGpuAnswer extends Error {
   override readonly name = 'NoGpuAnswer';
 }
@@ -18,9 +18,9 @@ const closedMessage = 'the server is shutting down';
 const program = 'nvidia-smi';
 const args = [`--query-gpu=${columns.join(',')}`, '--format=csv,noheader,nounits'];
 
-/** Milliseconds that an answer may take: a driver that is not persistent loads in some seconds. */
+/** Milliseconds that an answer may take: without persistence mode the driver needs seconds to load. */
 const defaultDeadline = 20_000;
-/** Milliseconds that a pipe may stay open when the program has ended: a child of its own may hold it. */
+/** Milliseconds that a pipe may stay open after the program has ended: one of its children may hold it. */
 const pipeGrace = 500;
 /** Milliseconds that a killed process may take to end. */
 const killGrace = 500;
@@ -40,11 +40,11 @@ const isInstalled = (): boolean =>
     .split(path.delimiter)
     .some((directory) => directory !== '' && existsSync(path.join(directory, program)));
 
-/** Reads a stream to its end, or to its bound: a stream that goes on is closed, and `onTooLong` called. */
+/** Reads a stream to its end. If it is longer than the limit, closes it and calls `onTooLong`. */
 function collect(stream: Readable | undefined, onTooLong: () => void): () => string {
   const chunks: Buffer[] = [];
   let length = 0;
-  // A process that could not be started for want of descriptors has no streams.
+  // A process that could not be started, for lack of descriptors, has no streams.
   stream?.on('error', () => {});
   stream?.on('data', (chunk: Buffer) => {
     length += chunk.length;
@@ -61,7 +61,7 @@ function collect(stream: Readable | undefined, onTooLong: () => void): () => str
 
 const firstLine = (text: string): string => text.trim().split('\n')[0] ?? '';
 
-/** What an ended nvidia-smi has said. No GPU is an answer too: it has an exit code and a sentence for it. */
+/** The answer of an nvidia-smi that has ended. "No devices" is an answer too, with an exit code of its own. */
 function rowsOf({ exitCode, signal, stdout, stderr }: SmiEnd): readonly GpuRow[] {
   if (exitCode === 6 || /No devices were found/i.test(`${stdout}\n${stderr}`)) return [];
   const words = firstLine(stdout.trim() === '' ? stderr : stdout);
@@ -78,9 +78,8 @@ function killProcessGroup(leader: number): void {
 }
 
 /**
- * Asks nvidia-smi for the GPUs of this machine. Everybody who asks at the same time shares one process, which is given
- * up, and killed, when it takes too long. A process that survives this, as one that hangs in the driver does, is the
- * only one: no further one is started before it has ended.
+ * Asks nvidia-smi for the GPUs of this machine. Simultaneous calls share one process, which is killed when it takes too
+ * long. If it survives that, because it hangs in the driver, no other one is started before it has ended.
  */
 export class NvidiaSmi {
   #underWay: Promise<readonly GpuRow[]> | null = null;
@@ -95,7 +94,7 @@ export class NvidiaSmi {
   ) {}
 
   /**
-   * Every GPU; none where the program is not installed, or says that there is none.
+   * All GPUs. None if the program is not installed, or says that there is none.
    * @throws NoGpuAnswer
    */
   ask(): Promise<readonly GpuRow[]> {
@@ -105,7 +104,7 @@ export class NvidiaSmi {
     return this.#underWay;
   }
 
-  /** Ends what is under way; nothing can be asked any more. */
+  /** Ends a call that is under way. Later calls fail. */
   close(): void {
     this.#isClosed = true;
     this.#giveUp?.(new NoGpuAnswer(closedMessage));
@@ -113,7 +112,7 @@ export class NvidiaSmi {
 
   async #ask(): Promise<readonly GpuRow[]> {
     if (this.#isClosed) throw new NoGpuAnswer(closedMessage);
-    // One that was killed a moment ago is gone soon.
+    // A process that was killed a moment ago will soon be gone.
     if (this.#abandoned) await Promise.race([this.#abandoned.end, delay(killGrace)]);
     if (this.#abandoned) {
       throw new NoGpuAnswer(
@@ -130,7 +129,7 @@ export class NvidiaSmi {
   }
 
   async #run(): Promise<SmiEnd> {
-    // In a group of its own, so that what it starts can be ended with it.
+    // In a group of its own, so that its children can be ended with it.
     const child = spawn(program, args, { cwd: '/', detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     let isClosed = false;
     const timers: NodeJS.Timeout[] = [];
@@ -159,7 +158,7 @@ export class NvidiaSmi {
     }
   }
 
-  /** Ends a process that nobody waits for any longer, and remembers it until it, and who has its pipes, is gone. */
+  /** Kills a process that nobody waits for any more, and remembers it until it has ended and its pipes are closed. */
   #abandon(child: ChildProcess, pid: number): void {
     const end = once(child, 'close').finally(() => {
       this.#abandoned = null;

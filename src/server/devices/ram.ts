@@ -4,7 +4,7 @@ import type { MemoryUse } from '../../contract/system.js';
 /** Bytes of a gigabyte (interface.md, Health and system). */
 export const gigabyte = 1024 ** 3;
 
-/** RAM of the machine; inside a container, of its limit. */
+/** RAM of the machine; inside a container, its memory limit. */
 export function readRam(): MemoryUse {
   const limit = process.constrainedMemory();
   const total = limit > 0 && limit < totalmem() ? limit : totalmem();

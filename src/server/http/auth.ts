@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Middleware } from 'koa';
 import { ServiceError } from '../../contract/errors.js';
 
-/** Hashed, two tokens are of one length, and a comparison in constant time tells nothing of either. */
+/** Tokens are compared as hashes: these have one length, so that the comparison takes constant time. */
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 /** Asks for `Authorization: Bearer <token>` on every route (spec.md, Authentication); null leaves all open. */

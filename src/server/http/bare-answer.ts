@@ -4,7 +4,7 @@ import type { ErrorBody } from '../../contract/errors.js';
 
 const contentType = 'application/json; charset=utf-8';
 
-/** An error's answer as it goes over the wire, for a connection on which no request was read. */
+/** An error answer as bytes, for a connection whose request could not be read. */
 export function bareAnswer(status: number, detail: string, retryAfter?: number): string {
   const body = JSON.stringify({ detail } satisfies ErrorBody);
   const head = [
@@ -17,14 +17,14 @@ export function bareAnswer(status: number, detail: string, retryAfter?: number):
   return `${head.join('\r\n')}\r\n\r\n${body}`;
 }
 
-/** Sends it, and closes the connection. */
+/** Sends such an answer and closes the connection. */
 export function endWith(socket: Duplex, answer: string): void {
   socket.on('error', () => {});
   socket.end(answer, () => socket.destroy());
 }
 
 /**
- * Sends an error's answer, past Koa. What is left of the request is read by nobody, so the connection is closed behind it.
+ * Sends an error answer without Koa. The rest of the request is not read, so the connection is closed behind the answer.
  */
 export function endResponse(response: ServerResponse, status: number, detail: string): void {
   const body = JSON.stringify({ detail } satisfies ErrorBody);

@@ -4,18 +4,18 @@ import type { Socket } from 'node:net';
 import { errorKinds } from '../../contract/errors.js';
 import { bareAnswer, endWith } from './bare-answer.js';
 
-/** Descriptors that are kept for jobs, their logs, records and runners, and for packing; of few, half. */
+/** Descriptors that are reserved for jobs, their logs, records and runners, and for packing; at most half of all. */
 const reserve = 128;
-/** Descriptors of a connection whose request is served: its own, and that of the file which it reads or writes. */
+/** Descriptors of a connection with a request: the socket, and the file that the request reads or writes. */
 const perConnection = 2;
 
 /**
- * Requests that may be under way on one connection. Browsers and our own client send one after the other; each that
- * waits for the answers before its own keeps what it answers with open.
+ * Requests that may be under way on one connection. Browsers and our own client send one at a time. A pipelined request
+ * holds open what it answers with until the answers before it are sent.
  */
 const perSocket = 4;
 
-/** How many descriptors this process may have; infinite where the system does not tell. */
+/** The limit of descriptors of this process; infinite if the system does not tell. */
 function descriptorLimit(): number {
   try {
     const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1')) ?? [];
@@ -25,11 +25,11 @@ function descriptorLimit(): number {
   }
 }
 
-/** How many connections a process with so many descriptors may have. */
+/** Number of connections for a limit of descriptors. */
 export const connectionsFor = (descriptors: number): number =>
   Math.max(1, Math.floor((descriptors - Math.min(reserve, descriptors / 2)) / perConnection));
 
-/** What a client is told for whom there is no place. */
+/** The answer to a connection that is one too many. */
 function refusal(): string {
   const { status, retryAfter } = errorKinds.tooManyConnections;
   const detail = 'Server busy: all its connections have a request under way; try again soon';
@@ -37,16 +37,16 @@ function refusal(): string {
 }
 
 /**
- * Bounds the connections of a server by the descriptors that the process may have: with none left, no job can be
- * started, read or ended. Where the bound is reached, the connection that has had no request under way for the longest
- * time makes place for the new one, so that clients that connect and say nothing keep nobody out. A new one is refused
- * only where all others have a request under way. A connection with more requests under way than `perSocket` is cut.
+ * Limits the connections of a server by the number of descriptors that the process may have: without a free descriptor no
+ * job can be started, read or ended. At the limit, the connection that has been idle for the longest time is closed for a
+ * new one, so that silent clients keep nobody out. A new connection is refused only if no other is idle. A connection with
+ * more than `perSocket` requests under way is closed.
  */
 export function limitConnections(server: Server, limit = connectionsFor(descriptorLimit())): void {
   const all = new Set<Socket>();
-  /** Connections without a request, those that have been so for the longest time first. */
+  /** Idle connections, the longest idle first. */
   const idle = new Set<Socket>();
-  /** How many requests are under way on a connection: a client may send several before the first is answered. */
+  /** Requests under way on each connection: a client may send several before the first is answered. */
   const requests = new WeakMap<Socket, number>();
 
   server.on('connection', (socket: Socket) => {

@@ -7,16 +7,16 @@ import type { Report } from '../report.js';
 /** Milliseconds for which the rest of a refused upload is read and dropped. */
 const drainLimit = 30_000;
 
-/** Longest part of an address that an answer repeats. */
+/** Longest part of a request's path that an answer repeats. */
 const longestShown = 300;
 
-/** An address as it may stand in a sentence; it comes from outside. */
+/** A request's path, which comes from outside, in a form for a sentence. */
 const shown = (address: string): string => oneLine(address.slice(0, longestShown));
 
-/** What any fault is to the client. What is not ours to explain is masked, and reported. */
+/** Any error as a ServiceError for the client. An unknown error is masked, and reported on the server's log. */
 function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceError {
   if (cause instanceof ServiceError) return cause;
-  // Nothing can be asked of the address then, not even its path.
+  // An invalid URL: Koa cannot even read its path.
   if (errorCode(cause) === 'ERR_INVALID_URL') {
     return new ServiceError('badRequest', 'The address of the request is not valid');
   }
@@ -33,8 +33,8 @@ function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceEr
 }
 
 /**
- * Reads and drops what is still coming of a refused upload, so that the client gets to read the answer: a
- * connection closed over unread bytes is reset, and the answer lost.
+ * Reads and drops the rest of a refused upload, so that the client can read the answer: closing a connection with unread
+ * bytes resets it, and the answer would be lost.
  */
 function drain(ctx: Context): void {
   const { req } = ctx;

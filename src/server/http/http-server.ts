@@ -2,14 +2,14 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { limitConnections } from './connection-limit.js';
 import { answerUnread, refuseWithoutHost } from './unread-requests.js';
 
-/** The HTTP server of the service; it does not listen yet. */
+/** Makes the HTTP server of the service. It does not listen yet. */
 export function httpServer(handler: RequestListener): Server {
-  // Of a connection that was cut, requests may still come that it had sent before.
+  // A connection that was closed may still deliver requests that it had sent before.
   const answer: RequestListener = (request, response) => {
     if (request.socket.destroyed || refuseWithoutHost(request, response)) return;
     handler(request, response);
   };
-  // A slow upload is no attack: an idle one is cut by the upload itself.
+  // No time limit for a whole request: an upload may be slow. An idle upload is ended in uploads/receive.
   const server = createServer(
     {
       requestTimeout: 0,
@@ -20,7 +20,7 @@ export function httpServer(handler: RequestListener): Server {
     },
     answer,
   );
-  // Without a listener Node would tell the client to send before anything was checked.
+  // Without this listener Node would answer `100 Continue` before anything is checked.
   server.on('checkContinue', answer);
   answerUnread(server);
   limitConnections(server);

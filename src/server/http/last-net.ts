@@ -5,13 +5,13 @@ import { errorKinds } from '../../contract/errors.js';
 import type { Report } from '../report.js';
 import { endResponse } from './bare-answer.js';
 
-/** The request that the running code works for. */
+/** The request on whose behalf code is running. */
 const current = new AsyncLocalStorage<Context>();
 
-/** Requests that the net has ended: what they fail of afterwards changes nothing. */
+/** Requests that were ended because of an uncaught error. Further errors of theirs are ignored. */
 const ended = new WeakSet<Context>();
 
-/** Ends the one request that a fault belongs to: with an answer where none has begun, else with its connection. */
+/** Ends the request that an error belongs to: with an answer if none has begun, otherwise by closing its connection. */
 function end(ctx: Context): void {
   if (ended.has(ctx)) return;
   ended.add(ctx);
@@ -33,13 +33,13 @@ function handle(cause: unknown, report: Report): void {
     report(`${what} failed where nothing caught it`, cause);
     if (ctx) end(ctx);
   } catch {
-    // It would come back here. There is nothing left to tell it to.
+    // An error thrown here would come back here. Nobody is left to be told.
   }
 }
 
 /**
- * The last net: an error that nothing has caught ends the one request that it belongs to, and never the server, which
- * other people's jobs depend on. It is said on the server's log, for it is always a mistake in this program.
+ * The last net: an uncaught error ends the one request that it belongs to, and never the server, which other people's jobs
+ * depend on. It is written to the server's log, since it is always a mistake in this program.
  */
 export class LastNet {
   readonly #onError: (cause: unknown) => void;
@@ -60,8 +60,8 @@ export class LastNet {
 }
 
 /**
- * Emits a stream's events in the name of the request. They come from the connection, which lives longer than a request
- * does, and what throws there is an error of the connection to some versions of Node.
+ * Emits a stream's events in the context of its request. They come from the connection, which outlives the request; some
+ * versions of Node would treat what a listener throws as an error of the connection.
  */
 function emitFor(ctx: Context, emitter: EventEmitter): void {
   const emit = emitter.emit.bind(emitter);
@@ -78,7 +78,7 @@ function emitFor(ctx: Context, emitter: EventEmitter): void {
     });
 }
 
-/** Lets the net know which request is worked for, in whatever the request and its answer call back as well. */
+/** Middleware that sets the current request for everything that runs below it, also for callbacks of the request's streams. */
 export const underLastNet: Middleware = (ctx, next) =>
   current.run(ctx, () => {
     emitFor(ctx, ctx.req);

@@ -7,25 +7,25 @@ const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
 loopback.addAddress('::1', 'ipv6');
 
-/** Whether a name or an address, without brackets and port, is of this machine alone. */
+/** Whether a host name or address, without brackets and port, is a loopback one. */
 function isLoopback(host: string): boolean {
   const family = isIP(host);
   if (family === 0) return /^(.+\.)?localhost\.?$/i.test(host);
-  // Addresses of IPv4 written as IPv6 count as what they are.
+  // IPv4 addresses may be written as IPv6 addresses.
   return loopback.check(host, family === 6 ? 'ipv6' : 'ipv4');
 }
 
-/** The name or address of a `Host` header, without its port; empty where it has none that can be read. */
+/** The name or address of a `Host` header, without its port; empty if the header is invalid. */
 function hostName(header: string): string {
   const [, bracketed, plain] = /^(?:\[([\da-f:.]+)\]|([^[\]:@/\\?#\s]+))(?::\d*)?$/i.exec(header) ?? [];
   return bracketed ?? plain ?? '';
 }
 
-/** Whether a page at `origin` is one of this server's own address, as the request names it. */
+/** Whether an `Origin` is the server's own address, as the request names it. */
 function isSameOrigin(origin: string, host: string): boolean {
   try {
     const { protocol, host: own } = new URL(origin);
-    // Each side leaves out the port that its scheme has by default.
+    // Both leave out the default port of their scheme.
     return own !== '' && own === new URL(`${protocol}//${host}`).host;
   } catch {
     return false;
@@ -35,7 +35,7 @@ function isSameOrigin(origin: string, host: string): boolean {
 const refusal = (problem: string) =>
   new ServiceError('foreignOrigin', `${problem}; to allow it, give the server a token and send that`);
 
-/** What a browser says of the page that asks. Other clients say nothing of the kind. */
+/** Checks the headers in which a browser says which page sends the request. Other clients do not send them. */
 function checkPage(ctx: Context): void {
   const origin = ctx.get('Origin');
   if (origin !== '' && !isSameOrigin(origin, ctx.get('Host'))) {
@@ -48,10 +48,11 @@ function checkPage(ctx: Context): void {
 }
 
 /**
- * Keeps web pages out of a server without a token. Whoever visits a page lends it the browser: that reaches servers
- * which others do not, and sends a form without asking first. So what a browser says to come from another site is
- * refused; and on a loopback address also what is for another host, for a page may give its own name that address.
- * @param listensOn what `--host` names
+ * Keeps web pages of other sites out of a server without a token. A page that a user visits can make the browser send forms
+ * to servers that only this user's machine reaches. So requests which a browser marks as coming from another site are
+ * refused. On a loopback address requests with a foreign `Host` are refused as well, because a site can point its own name
+ * at that address (DNS rebinding).
+ * @param listensOn the address in `--host`
  */
 export function refuseOtherSites(token: string | null, listensOn: string): Middleware {
   if (token !== null) return (_ctx, next) => next();
@@ -72,7 +73,7 @@ export function refuseOtherSites(token: string | null, listensOn: string): Middl
   };
 }
 
-/** Every host that a request names: each `Host` header, none counting as one that is empty, and that of its target. */
+/** Every host that a request names: each `Host` header (an empty one if there is none), and the host of an absolute target. */
 function hostsOf({ req }: Context): string[] {
   const hosts = req.headersDistinct.host ?? [''];
   const [, target] = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i.exec(req.url ?? '') ?? [];

@@ -4,7 +4,7 @@ import { errorKinds } from '../../contract/errors.js';
 import { oneLine } from '../../contract/quote.js';
 import { bareAnswer, endResponse, endWith } from './bare-answer.js';
 
-/** What Node's parser says of a request that it cannot read. */
+/** The error of Node's parser for a request that it cannot read. */
 interface ParserError extends NodeJS.ErrnoException {
   readonly reason?: string;
 }
@@ -40,10 +40,10 @@ export function refuseWithoutHost(
   return isRefused;
 }
 
-/** Answers, as every other error is answered, what Node itself refuses with a status and no body. */
+/** Gives requests that Node itself would refuse with a status and no body an answer with the usual error body. */
 export function answerUnread(server: Server): void {
   server.on('clientError', (cause: ParserError, socket: Socket) => {
-    // An answer under way must not have another within it. Node looks at the same field.
+    // Must not write into the middle of an answer under way. Node checks the same field.
     const { _httpMessage: current } = socket as Socket & { _httpMessage?: ServerResponse };
     if (socket.writable && !current?.headersSent) socket.write(answerTo(cause));
     socket.destroy(cause);

@@ -4,32 +4,32 @@ import { ServiceError } from '../../contract/errors.js';
 
 const mebibyte = 1 << 20;
 
-/** Bytes that are written between two looks at the disk. All uploads together stay within the headroom by it. */
+/** Bytes that an upload writes between two checks of the disk; small, so that all uploads together keep the headroom. */
 const lookEvery = mebibyte;
-/** Bytes that even an empty file takes, as far as `lookEvery` is concerned: a block of the disk, and an inode. */
+/** Bytes that an empty file counts as: it takes an inode and perhaps a block of the disk. */
 const leastFile = 4096;
 
 /**
- * What uploads and the archives in them leave free, in bytes: it belongs to the jobs that run, to their logs, records
- * and results. 2 % of the disk, at least 64 MiB and at most 1 GiB; of a disk under 512 MiB an eighth.
+ * Bytes that uploads and their extracted archives leave free for the logs, records and results of running jobs: 2 % of the
+ * disk, at least 64 MiB and at most 1 GiB; an eighth of a disk under 512 MiB.
  */
 const headroomOf = (size: number): number =>
   Math.min(size / 8, Math.max(64 * mebibyte, Math.min(1024 * mebibyte, size / 50)));
 
-/** The same in files, on a disk that can hold only so many. */
+/** The same as a number of files, on a disk with a limited number of inodes. */
 const headroomOfFiles = (files: number): number => Math.min(files / 8, 1000);
 
 /** What uploads may still take of the disk that holds `directory`. */
 export interface DiskRoom {
   /** Bytes that are free. */
   readonly free: number;
-  /** Bytes that are free beside the headroom; below 0 where jobs have taken of it. */
+  /** Free bytes without the headroom; negative if jobs have used some of the headroom. */
   readonly bytes: number;
-  /** The same in files; infinite on a disk that does not count them. */
+  /** The same as a number of files; infinite on a disk that does not count inodes. */
   readonly files: number;
 }
 
-/** Looks at the disk. */
+/** Asks the file system for its free room. */
 export async function diskRoom(directory: string): Promise<DiskRoom> {
   const { bavail, bsize, blocks, files, ffree } = await statfs(directory);
   const free = bavail * bsize;
@@ -49,12 +49,12 @@ export function noRoom({ free, bytes }: DiskRoom, what: string): ServiceError {
   return new ServiceError('diskFull', `${problem}; try again later`);
 }
 
-/** Bytes that uploads may write before each looks again. Together they must fit beside the headroom. */
+/** Bytes that all uploads together may write before their next checks. They must fit without using the headroom. */
 let promised = 0;
 
 /**
- * Looks at the disk again and again while an upload is written. It does not add up what the upload has taken, for
- * other uploads and jobs write to the same disk. What a look allows to be written counts against the looks of others.
+ * Checks the disk again and again while an upload is written, because other uploads and jobs write to it as well. The bytes
+ * that a check allows are subtracted from what the checks of other uploads find.
  */
 export class DiskWatch implements Disposable {
   #sinceLook = lookEvery;
@@ -62,7 +62,7 @@ export class DiskWatch implements Disposable {
 
   constructor(private readonly directory: string) {}
 
-  /** Whether so much was written that the disk must be looked at before more is. */
+  /** Whether the disk must be checked before more is written. */
   get isDue(): boolean {
     return this.#sinceLook >= lookEvery;
   }
@@ -78,7 +78,7 @@ export class DiskWatch implements Disposable {
 
   /**
    * @param coming bytes that are written next
-   * @throws ServiceError `diskFull` where only the headroom is left
+   * @throws ServiceError `diskFull` if only the headroom is left
    */
   async look(coming = 0): Promise<void> {
     this.#sinceLook = 0;

@@ -25,22 +25,22 @@ function decode(bytes: Buffer, what: string): string {
 
 const decodeName = (text: string, what: string): string => decode(Buffer.from(text, 'latin1'), what);
 
-/** Files that may be being written while the next one comes: each has a descriptor, and up to 1 MiB in memory. */
+/** Files that may still be written while the next one arrives. Each has a descriptor, and up to 1 MiB in memory. */
 const mostFinishing = 2;
 
 const tooMany = (what: string, most: number, advice: string) =>
   new ServiceError('uploadTooLarge', `The form has more than ${most} ${what}; ${advice}`);
 
-/** Takes in the parts of one form: texts into memory, files into `directory` under names of our own. */
+/** Receives the parts of one form: texts into memory, files into `directory` under numbers as names. */
 export class FormReceiver implements PartReceiver, ReceivedForm {
   readonly fields: ReceivedField[] = [];
   readonly files: ReceivedFile[] = [];
-  /** Rejects with the first failure; it never resolves. */
+  /** Rejects with the first error; never resolves. */
   readonly failed: Promise<never>;
   #reject: (cause: unknown) => void = () => {};
   #isOver = false;
   #fieldBytes = 0;
-  /** The file that is coming, and those before it that are still being written. */
+  /** The file that is arriving, and those before it that are still being written. */
   readonly #open = new Set<UploadedFile>();
   readonly #finishing = new Set<Promise<void>>();
   readonly #slice = new TimeSlice();
@@ -70,7 +70,7 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     else this.#beginFile(part, name, decodeName(file, 'A file name'));
   }
 
-  /** Lets no more of the form come before what it has brought is dealt with. */
+  /** Pauses the request until what has arrived is dealt with. */
   async #catchUp(): Promise<void> {
     this.flow.hold();
     try {
@@ -108,7 +108,7 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     if (this.#isOver) await this.failed;
   }
 
-  /** Closes what is open, and removes what was written. */
+  /** Closes open files and removes the files of the form. */
   async abandon(): Promise<void> {
     this.#isOver = true;
     const abandoned = [...this.#open].map((file) => file.abandon());
@@ -117,21 +117,21 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
   }
 
   /**
-   * Removes the files of a form that has failed: those that it wrote itself, by the names that it gave them. One after the
-   * other and with pauses, for the removal of a directory of thousands by Node keeps the thread for a second.
+   * Removes the files of a failed form, by the names that it gave them itself. One by one and with pauses: removing a
+   * directory of thousands of files in one call blocks the event loop for a second.
    */
   async #removeFiles(): Promise<void> {
     for (const file of this.files) {
       try {
         unlinkSync(file.path);
       } catch {
-        // It was never begun, or goes with its directory, whose removal tells of what it cannot remove.
+        // It was never written; or it goes with its directory, whose removal reports what it cannot remove.
       }
       await this.#slice.pause();
     }
   }
 
-  /** Runs what formidable calls: nobody there would catch an error. */
+  /** Runs a callback of formidable, which would not catch an error. */
   #guarded(work: () => void): void {
     if (this.#isOver) return;
     try {

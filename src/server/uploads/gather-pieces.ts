@@ -6,8 +6,8 @@ const large = 4096;
 const slabSize = 64 << 10;
 
 /**
- * Writes small pieces to a stream together. A client may send a byte at a time, and each piece that waits takes
- * hundreds of bytes of memory; those that come in one turn of the event loop are made one.
+ * Joins small pieces before they are written to a stream. A client may send a byte at a time, and each waiting piece takes
+ * hundreds of bytes of memory. Pieces that arrive in one turn of the event loop become one.
  */
 export function gatherPieces(stream: Writable): void {
   const write = stream.write.bind(stream) as (piece: Buffer) => boolean;

@@ -9,24 +9,24 @@ import { scanParts } from './scan-parts.js';
 
 /** A part as formidable hands it over: it emits `data` and `end`. */
 export interface FormPart extends EventEmitter {
-  /** By name in lower case; one character a byte. */
+  /** Names in lower case; values with one character a byte. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** What becomes of the parts of a form. */
+/** Receives the parts of a form. */
 export interface PartReceiver {
-  /** The form is not read on before this resolves. */
+  /** Called for each part. The form is read on when it resolves. */
   begin(part: FormPart): Promise<void>;
   /** Called for each piece of the request, with the bytes so far and the parts so far. */
   onProgress(received: number, parts: number): void;
-  /** Called with whatever went wrong; it may be called more than once. */
+  /** Called with any error, possibly more than once. */
   fail(cause: unknown): void;
 }
 
 /** The part of formidable's form that a plugin works with. */
 interface Form extends EventEmitter {
   readonly headers: Readonly<Record<string, string>>;
-  /** Null while no plugin has made one. */
+  /** Null until a plugin has made one. */
   readonly _parser: MultipartParser | null;
   readonly error: unknown;
   onPart(part: FormPart): Promise<void>;
@@ -36,7 +36,7 @@ interface Form extends EventEmitter {
 const badForm = (detail: string) =>
   new ServiceError('badRequest', `The body is not a multipart form: ${detail}`);
 
-/** Bounds of the headers of each part, counted as they come. formidable itself keeps all that comes. */
+/** Limits the headers of each part while they arrive. formidable itself has no limit. */
 class HeaderBounds {
   parts = 0;
   #bytes = 0;
@@ -69,13 +69,13 @@ function checkBoundary(contentType: string): void {
 }
 
 /**
- * formidable's own plugin for multipart forms, with bounds around it. Its parser's listener is asynchronous and nobody
- * looks at what it returns: here every fault of it ends the form, and not the process.
+ * formidable's plugin for multipart forms, with limits around it. Its parser's listener is asynchronous and formidable
+ * ignores the promise: here a rejection ends the form instead of the process.
  */
 export const guardedMultipart =
   (receiver: PartReceiver, flow: RequestFlow): PluginFunction =>
   (incoming, options) => {
-    // The types know less of a form than a plugin needs.
+    // The types leave out members that a plugin needs.
     const form = incoming as unknown as Form;
     try {
       checkBoundary(form.headers['content-type'] ?? '');
@@ -91,32 +91,32 @@ function guard(form: Form, parser: MultipartParser, receiver: PartReceiver, flow
   scanParts(parser);
   gatherPieces(parser);
   form.onPart = (part) => receiver.begin(part);
-  // The names are read from the headers. formidable's way to the name takes time by the square of its length.
+  // Names are read from the headers here: formidable's own reading takes time quadratic in the length of a name.
   form._getFileName = () => null;
   form.on('progress', (received: number) => {
     receiver.onProgress(received, bounds.parts);
     if (!parser.writableNeedDrain) return;
-    // The parser is held up by a part; formidable would let it take in whatever comes meanwhile.
+    // The parser waits for a part. formidable would go on writing to it, without a limit.
     flow.hold();
     once(parser, 'drain').then(
       () => flow.release(),
       () => {},
     );
   });
-  // formidable listens for the first error alone.
+  // formidable listens only for the first error.
   parser.on('error', (cause) => receiver.fail(cause));
 
   const [listener] = parser.listeners('data') as ((event: ParserEvent) => Promise<void>)[];
   if (!listener) throw new Error("formidable's parser has no listener");
   parser.off('data', listener);
   parser.on('data', (event: ParserEvent) => {
-    // This listener does nothing with contents: the part's own, which it adds, does.
+    // The listener ignores contents; they are handled by another one, which it adds for each part.
     if (form.error || event.name === 'partData') return;
     try {
       bounds.check(event);
     } catch (cause) {
       receiver.fail(cause);
-      // It is to gather nothing more of what has come already.
+      // Stops it from processing what has arrived already.
       parser.destroy();
       return;
     }

@@ -1,6 +1,6 @@
 import type { Transform } from 'node:stream';
 
-/** What formidable's parser tells, piece by piece. */
+/** An event of formidable's parser. */
 export interface ParserEvent {
   readonly name: string;
   readonly buffer?: Buffer;
@@ -8,9 +8,9 @@ export interface ParserEvent {
   readonly end?: number;
 }
 
-/** formidable's parser of multipart forms, as far as it is worked with. */
+/** The members of formidable's multipart parser that are used here. */
 export interface MultipartParser extends Transform {
-  /** What a part ends with: a line break, two hyphens and the boundary. */
+  /** The end of a part: a line break, two hyphens and the boundary. */
   readonly boundary: Buffer;
   readonly state: number;
   push(event: ParserEvent | null): boolean;

@@ -1,11 +1,10 @@
 /**
- * Names of a part, from its `Content-Disposition` header. Read as Latin-1, each byte of it is one character: what is
- * returned is such text too.
+ * Names of a part, from its `Content-Disposition` header. The header and the names have one character a byte (Latin-1).
  */
 export interface PartNames {
-  /** Null where the part has none. */
+  /** Null if the part has no name. */
   readonly field: string | null;
-  /** Null for a part that is no file. */
+  /** Null for a part that is not a file. */
   readonly file: string | null;
 }
 
@@ -14,8 +13,8 @@ const percentDecode = (text: string): string =>
   text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 
 /**
- * Where a quoted text ends that begins at `start`. Some clients put a quotation mark into it as it is, so the text ends
- * with one that has nothing, or a semicolon, behind it.
+ * The end of a quoted text that begins at `start`. Some clients do not escape quotation marks inside, so only one followed
+ * by a semicolon or nothing ends the text.
  */
 function closingQuote(header: string, start: number): number {
   for (let at = header.indexOf('"', start); at >= 0; at = header.indexOf('"', at + 1)) {
@@ -26,10 +25,10 @@ function closingQuote(header: string, start: number): number {
   return -1;
 }
 
-/** A quotation mark inside quotes is `\"` to some clients and `%22` to others; other backslashes belong to the name. */
+/** Some clients write a quotation mark inside quotes as `\"`, others as `%22`. Other backslashes belong to the name. */
 const unquote = (text: string): string => text.replace(/\\"|%22/g, '"');
 
-/** The parameters of a header's value, each once: the first counts. */
+/** The parameters of a header's value. If one is repeated, the first counts. */
 function parameters(header: string): Map<string, string> {
   const found = new Map<string, string>();
   const name = /;\s*([\w*-]+)=/y;
@@ -47,7 +46,7 @@ function parameters(header: string): Map<string, string> {
   return found;
 }
 
-/** What makes a part a file is its file name, whatever its type is. */
+/** Reads the names of a part. A part with a file name is a file, whatever its type is. */
 export function partNames(disposition: string): PartNames {
   const given = parameters(disposition);
   const extended = /^utf-8''(.*)$/i.exec(given.get('filename*') ?? '')?.[1];

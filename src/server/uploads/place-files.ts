@@ -14,7 +14,7 @@ import type { ReceivedFile } from './received-form.js';
 /** Ends the name of a file that is one directory volume (interface.md, Submission). */
 const volumeSuffix = '.konfaidir.zip';
 
-/** The last part of a file's name, whichever system's separators it has. */
+/** The last part of a file's name, with the separators of any system. */
 function plainName(file: ReceivedFile): string {
   const name = file.name.split(/[/\\]/).at(-1) ?? '';
   const isVolume = name.endsWith(volumeSuffix);
@@ -22,13 +22,13 @@ function plainName(file: ReceivedFile): string {
   if (!isSafeName(plain)) {
     throw new FieldError(file.field, `has a file whose name cannot be used: ${quoteName(file.name)}`);
   }
-  // A path on the app's command line is absolute, so a leading dash is no flag there; apps pass names on, though.
+  // A name may begin with a dash: the app's command line has absolute paths, so it cannot be read as a flag.
   return plain;
 }
 
 /** Keeps apart files of one group that share a name: `ct.nii.gz`, `ct_1.nii.gz`. */
 class UniqueNames {
-  /** The names that are taken, each with the number that its next repeat may have: counted anew, many cost minutes. */
+  /** Names that are taken, each with the number to try for its next repeat: counting from 1 each time is quadratic. */
   readonly #taken = new Map<string, number>();
 
   take(name: string): string {
@@ -48,23 +48,23 @@ class UniqueNames {
   }
 }
 
-/** What the archives of one upload may still extract to, all together. */
+/** The limits that are left for the archives of one upload together. */
 type Room = ReturnType<typeof extractionLimits>;
 
-/** A fault of an archive as an answer. */
+/** Turns an ArchiveError into a ServiceError. */
 function archiveFault(cause: ArchiveError, file: ReceivedFile): ServiceError {
   const code = cause.fault === 'tooLarge' || cause.fault === 'tooMany' ? 'uploadTooLarge' : 'badRequest';
   const detail = `Archive ${quoteName(file.name)} cannot be extracted: ${oneLine(cause.message)}`;
   return new ServiceError(code, detail, { cause });
 }
 
-/** Entries from which on an archive is a large one: what is known of them takes 3 KB of memory each. */
+/** An archive with more entries than this counts as large: each entry takes 3 KB of memory. */
 const manyEntries = 20_000;
 
 /** Large archives are extracted one after the other. */
 const largeTurns = new Turns(1);
 
-/** A turn among the large archives, where this is one of them. */
+/** Waits for a turn if the archive is a large one. */
 async function turnFor(file: ReceivedFile, signal: AbortSignal): Promise<Release> {
   const { archiveEnd } = await import('../../extract/entry-count.js');
   await using archive = await open(file.path);
@@ -72,7 +72,7 @@ async function turnFor(file: ReceivedFile, signal: AbortSignal): Promise<Release
   return entries > manyEntries ? largeTurns.take(signal) : () => {};
 }
 
-/** Extracts within what is left of `room`, and of the disk, which is looked at while others write to it too. */
+/** Extracts an archive within what is left of `room`, and while the disk keeps its headroom. */
 async function extract(file: ReceivedFile, destination: string, room: Room): Promise<void> {
   const directory = path.dirname(file.path);
   const what = `what archive ${quoteName(file.name)} extracts to`;
@@ -95,7 +95,7 @@ async function extract(file: ReceivedFile, destination: string, room: Room): Pro
   let release: Release = () => {};
   try {
     release = await turnFor(file, stop.signal);
-    // Loaded with the first archive: the server answers the sooner.
+    // Imported lazily to keep start-up fast.
     const { extractArchive } = await import('../../extract/extract.js');
     const maxBytes = Math.min(room.maxBytes, Math.max(0, disk.bytes));
     const maxEntries = Math.min(room.maxEntries, Math.max(0, disk.files));
@@ -119,7 +119,7 @@ async function extract(file: ReceivedFile, destination: string, room: Room): Pro
   await rm(file.path);
 }
 
-/** Lays out one group in a directory of its own, in upload order. */
+/** Places the files of one group in a directory of its own, in upload order. */
 async function placeGroup(group: readonly ReceivedFile[], directory: string, room: Room): Promise<string[]> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const names = new UniqueNames();

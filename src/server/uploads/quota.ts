@@ -27,7 +27,7 @@ const tooLarge = (limits: UploadLimits) =>
     `The upload is larger than the limit of ${formatBytes(limits.maxUploadSize)}`,
   );
 
-/** Counts the bytes of one upload while they arrive: those of its files, and those of the whole request. */
+/** Counts the bytes of one upload while they arrive: of each file, of all files, and of the whole request. */
 export class UploadQuota {
   #total = 0;
 
@@ -45,7 +45,7 @@ export class UploadQuota {
   }
 
   /**
-   * Whatever a request is made of counts: headers of parts, what comes before the first of them and after the last.
+   * Limits the whole request, including the headers of parts and any bytes before the first and after the last part.
    * @param received bytes of the body so far
    * @throws ServiceError 413
    */
@@ -55,8 +55,8 @@ export class UploadQuota {
 }
 
 /**
- * Refuses, before a byte of it is read, an upload that is stated to be too large or that the disk cannot hold.
- * @param contentLength bytes; undefined for an upload that does not tell
+ * Refuses an upload that is too large by its `Content-Length`, or does not fit on the disk, before its body is read.
+ * @param contentLength bytes; undefined if the request has no such header
  */
 export async function checkRoom(
   contentLength: number | undefined,

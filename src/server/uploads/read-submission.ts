@@ -14,31 +14,31 @@ import type { ReceivedFile, ReceivedForm } from './received-form.js';
 export interface SubmissionForm {
   /** With the defaults filled in. */
   readonly values: FieldValues;
-  /** What the client itself gave a value. */
+  /** Fields that the client gave a value. */
   readonly given: ReadonlySet<string>;
   readonly acceptedOptions: readonly string[];
   /** Files by field, one list a group. */
   readonly groups: ReadonlyMap<Field, readonly (readonly ReceivedFile[])[]>;
-  /** Names of fields that no operation knows. */
+  /** Names of fields that no operation has. */
   readonly ignored: readonly string[];
 }
 
-/** Field lists arrive as one text or repeated; a field of one value arrives once. */
+/** Kinds of fields whose value is a list: they may be sent as one text or repeated. Other fields are sent once. */
 const listKinds = new Set(['paths', 'gpus', 'integers']);
 
-/** Every name that a form of this operation may carry. */
+/** All field names that a form of this operation may have. */
 function formNames(operation: Operation): Set<string> {
   const names = operation.fields.filter((field) => !field.option).map((field) => field.name);
   const groups = operation.fields.filter((field) => field.kind === 'files').map(groupsField);
   return new Set([...names, ...groups, 'options']);
 }
 
-/** The operation that has a field which this one has not. */
+/** An operation that has a field of this name. */
 const ownerOf = (name: string) => operationNames.find((each) => formNames(operationOf(each)).has(name));
 
 function checkNames(operation: Operation, form: ReceivedForm): string[] {
   const known = formNames(operation);
-  // An empty value is an absent one, whichever operation it is for.
+  // An empty value counts as absent, also for a field of another operation.
   const texts = form.fields.filter(({ text }) => text.trim() !== '').map(({ name }) => name);
   const names = new Set([...texts, ...form.files.map(({ field }) => field)]);
   const foreign = [...names].filter((name) => !known.has(name));

@@ -7,10 +7,10 @@ import { type UploadLimits, UploadQuota } from './quota.js';
 import type { ReceivedForm } from './received-form.js';
 import { RequestFlow } from './request-flow.js';
 
-/** Milliseconds without a byte after which an upload is cut. */
+/** Milliseconds without a byte after which an upload is ended. */
 const idleLimit = 60_000;
 
-/** A fault of formidable's, of the disk or of the connection, as ours. */
+/** Turns an error of formidable, of the disk or of the connection into a ServiceError. */
 function formFault(cause: unknown): unknown {
   if (cause instanceof ServiceError || !(cause instanceof Error)) return cause;
   if (isDiskFull(cause)) {
@@ -20,10 +20,11 @@ function formFault(cause: unknown): unknown {
   return new ServiceError('badRequest', `The body is not a whole multipart form: ${cause.message}`);
 }
 
-/** Resolves when the request is read to its end; rejects when it breaks off, or no byte has come for a while. */
+/** Resolves when the request is read to its end. Rejects if it breaks off, or if no byte comes for `idleLimit`. */
 function wholeRequest(ctx: Context, done: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    // Complete is what has come, ended what was read: a request with garbage behind it is destroyed in between.
+    // `complete`: all bytes arrived; `readableEnded`: all were consumed. A request with garbage behind it is destroyed
+    // between the two.
     const onClose = () => {
       if (ctx.req.readableEnded) resolve();
       else reject(new ServiceError('badRequest', 'The upload broke off'));
@@ -43,7 +44,7 @@ function wholeRequest(ctx: Context, done: AbortSignal): Promise<void> {
 
 /** Hands the parts of the request's form to the receiver. */
 async function parse(ctx: Context, receiver: FormReceiver, flow: RequestFlow): Promise<void> {
-  // Loaded with the first upload: the server answers the sooner.
+  // Imported lazily to keep start-up fast.
   const [{ koaBody }, { guardedMultipart }] = await Promise.all([
     import('koa-body'),
     import('./guarded-multipart.js'),
@@ -57,7 +58,7 @@ async function parse(ctx: Context, receiver: FormReceiver, flow: RequestFlow): P
       throw cause;
     },
     formidable: {
-      // One character a byte: formidable decodes names piece by piece, which breaks a character that two pieces share.
+      // One character a byte: formidable decodes names piece by piece, and a UTF-8 character may span two pieces.
       encoding: 'binary',
       enabledPlugins: [guardedMultipart(receiver, flow)],
     },
@@ -65,7 +66,7 @@ async function parse(ctx: Context, receiver: FormReceiver, flow: RequestFlow): P
   await read(ctx, async () => {});
 }
 
-/** @throws ServiceError 415 for a body that is encoded in any way: Node would hand it over as it came */
+/** @throws ServiceError 415 for a body that is encoded in any way: Node does not decode it */
 function checkCodings(ctx: Context): void {
   if (!/^(identity)?$/i.test(ctx.get('Content-Encoding'))) {
     throw new ServiceError(
@@ -79,8 +80,8 @@ function checkCodings(ctx: Context): void {
 }
 
 /**
- * Reads a multipart form; its files go straight into `directory`, under names of our own.
- * @throws ServiceError 400, 408, 413, 415, 422 or 507; the directory, and what is left in it, is the caller's to remove
+ * Reads a multipart form. Its files are written into `directory` while they arrive, under numbers as names.
+ * @throws ServiceError 400, 408, 413, 415, 422 or 507; the caller removes the directory
  */
 export async function receiveForm(
   ctx: Context,
@@ -93,13 +94,13 @@ export async function receiveForm(
   const receiver = new FormReceiver(directory, new UploadQuota(limits), disk, flow);
   const done = new AbortController();
   try {
-    // The form may be whole before the request is: what is cut there is cut all the same.
+    // The form may be complete before the request is. A request that breaks off there is refused as well.
     const whole = Promise.all([parse(ctx, receiver, flow), wholeRequest(ctx, done.signal)]);
     await Promise.race([whole, receiver.failed]);
     await Promise.race([receiver.finish(), receiver.failed]);
     return receiver;
   } catch (cause) {
-    // What still comes of it is for nobody.
+    // The rest of the request is ignored.
     ctx.req.removeAllListeners('data');
     await receiver.abandon();
     throw formFault(cause);

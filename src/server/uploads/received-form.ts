@@ -4,7 +4,7 @@ export interface ReceivedField {
   readonly text: string;
 }
 
-/** A file part, written as it came. */
+/** A file part, whose content is on the disk. */
 export interface ReceivedFile {
   readonly field: string;
   /** The client's name for it, as sent. */
@@ -12,7 +12,7 @@ export interface ReceivedFile {
   readonly path: string;
 }
 
-/** What a multipart body held, in the order of its parts. */
+/** The parts of a multipart body, in their order. */
 export interface ReceivedForm {
   readonly fields: readonly ReceivedField[];
   readonly files: readonly ReceivedFile[];

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-/** Lets a request's bytes come while nobody holds them up: several may, for reasons that know nothing of each other. */
+/** Pauses a request while at least one of several independent holders asks for it. */
 export class RequestFlow {
   #holders = 0;
 

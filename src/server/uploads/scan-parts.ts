@@ -9,7 +9,7 @@ const carriageReturn = 0x0d;
 const lineFeed = 0x0a;
 const hyphen = 0x2d;
 
-/** Bytes behind a boundary that tell what it is: a line break, or two hyphens after the last part. */
+/** Bytes behind a boundary: a line break, or two hyphens after the last part. */
 const markSize = 2;
 
 function isMark(buffer: Buffer, at: number): boolean {
@@ -17,14 +17,14 @@ function isMark(buffer: Buffer, at: number): boolean {
   return (first === carriageReturn && second === lineFeed) || (first === hyphen && second === hyphen);
 }
 
-/** Where the next end of a part lies, whole; -1 where there is none. */
+/** The position of the next complete end of a part; -1 if there is none. */
 function endOfPart(buffer: Buffer, from: number, boundary: Buffer): number {
   let at = buffer.indexOf(boundary, from);
   while (at >= 0 && !isMark(buffer, at + boundary.length)) at = buffer.indexOf(boundary, at + 1);
   return at;
 }
 
-/** Where the bytes begin that may be the beginning of a part's end; the end of the buffer where there are none. */
+/** The position from which on the bytes may be the start of a part's end; the end of the buffer if there is none. */
 function startOfTail(buffer: Buffer, from: number, boundary: Buffer): number {
   const first = Math.max(from, buffer.length - boundary.length - markSize + 1);
   for (let at = buffer.indexOf(carriageReturn, first); at >= 0; at = buffer.indexOf(carriageReturn, at + 1)) {
@@ -35,14 +35,14 @@ function startOfTail(buffer: Buffer, from: number, boundary: Buffer): number {
 }
 
 /**
- * Finds the ends of parts in the place of formidable's parser, and gives it everything but the contents. It looks at each
- * byte, and tells of each carriage return separately: a file of nothing else would take eighty times as long as others.
+ * Finds the ends of parts instead of formidable's parser, and passes it everything but the contents. That parser looks at
+ * each byte and emits an event for each carriage return: a file of carriage returns would take eighty times as long.
  */
 export function scanParts(parser: MultipartParser): void {
   const { boundary } = parser;
   const parse = parser._transform;
   const flush = parser._flush;
-  /** Bytes of a content that may be the beginning of its end: what comes next tells. */
+  /** Bytes at the end of a piece that may be the start of a part's end; the next piece decides. */
   let tail: Buffer = Buffer.alloc(0);
 
   const parsed = (bytes: Buffer): Error | null | undefined => {
@@ -53,7 +53,7 @@ export function scanParts(parser: MultipartParser): void {
     return fault;
   };
 
-  /** Tells of the content from here on. Returns where its end begins, if that is there. */
+  /** Emits the content from a position on. Returns the position of its end, or of the end of the buffer. */
   const takeContent = (buffer: Buffer, from: number): number => {
     const found = endOfPart(buffer, from, boundary);
     const end = found < 0 ? startOfTail(buffer, from, boundary) : found;
@@ -72,7 +72,7 @@ export function scanParts(parser: MultipartParser): void {
         at = takeContent(buffer, at);
         next = at + boundary.length + markSize;
       } else {
-        // Line by line, for a content begins with a line.
+        // Line by line: a content begins after a line break.
         next = buffer.indexOf(lineFeed, at) + 1 || buffer.length;
       }
       fault = parsed(buffer.subarray(at, next));
@@ -81,7 +81,7 @@ export function scanParts(parser: MultipartParser): void {
     done(fault);
   };
   parser._flush = (done: TransformCallback) => {
-    // A last boundary without its two hyphens is taken.
+    // A last boundary without its two hyphens is accepted.
     parsed(tail);
     flush.call(parser, done);
   };

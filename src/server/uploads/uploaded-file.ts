@@ -3,21 +3,20 @@ import { promisify } from 'node:util';
 import type { DiskWatch } from './disk-room.js';
 import type { RequestFlow } from './request-flow.js';
 
-/** Bytes gathered before they are written: they arrive 64 KiB at a time, and each write has its price. */
+/** Bytes that are gathered for one write; they arrive 64 KiB at a time. */
 const gathered = 1 << 20;
-/** Pieces gathered, however small: a client may send a byte at a time, and a piece takes a hundred. */
+/** Most pieces that are gathered: a client may send a byte at a time, and each piece takes a hundred bytes of memory. */
 const mostPieces = 512;
 /**
- * Bytes of a file that is opened, written and closed without leaving the thread: a trip to the thread pool and back
- * takes three times as long as all of that. It also has no descriptor open while anything else happens, and an upload
- * may have thousands of such files.
+ * Most bytes of a file that is opened, written and closed synchronously: the thread pool takes three times as long. Such a
+ * file also keeps no descriptor open while other code runs, and an upload may have thousands of them.
  */
 const small = 64 << 10;
 
 const writev = promisify(writevCallback);
 const close = promisify(closeCallback);
 
-/** Writes one uploaded file as it arrives. What has arrived while a write goes on is written with the next. */
+/** Writes one uploaded file while it arrives. Pieces that arrive during a write are written together by the next one. */
 export class UploadedFile {
   #descriptor: number | null = null;
   #writing: Promise<void> | null = null;
@@ -31,13 +30,13 @@ export class UploadedFile {
     private readonly path: string,
     private readonly disk: DiskWatch,
     private readonly flow: RequestFlow,
-    /** Called with what a write under way has failed of. */
+    /** Called with the error of a write under way. */
     private readonly onFailure: (cause: unknown) => void,
   ) {
     disk.countFile();
   }
 
-  /** Takes a piece, which is written later: it must stay as it is. */
+  /** Takes a piece, which is written later and must not be changed until then. */
   take(piece: Buffer): void {
     this.#pieces.push(piece);
     this.#length += piece.length;
@@ -48,7 +47,7 @@ export class UploadedFile {
     else this.#write();
   }
 
-  /** Writes what is left. Resolves when the file is whole and closed; a small file is so at once, and gives null. */
+  /** Writes what is left. Resolves when the file is complete and closed. Null for a small file, which is so at once. */
   finish(): Promise<void> | null {
     if (this.#descriptor !== null || this.#writing || this.#length > small) return this.#finishLarge();
     this.#descriptor = openSync(this.path, 'wx', 0o600);
@@ -134,13 +133,13 @@ export class UploadedFile {
     const descriptor = this.#descriptor;
     this.#descriptor = null;
     if (descriptor === null) return;
-    // On a network file system closing writes what is left: much of it is not waited for on this thread.
+    // On a network file system `close` writes what is left, so a large file is not closed on this thread.
     if (this.#size > gathered) await close(descriptor);
     else closeSync(descriptor);
   }
 }
 
-/** Takes from the front what a short write has written. */
+/** Removes the bytes that a short write has written from the front. */
 function dropWritten(pieces: Buffer[], written: number): void {
   let left = written;
   let count = 0;
