@@ -9,7 +9,7 @@ import { isInteractive, writeOut } from './standard-streams.js';
 
 export type ConnectionFlags = Interfaces.InferredFlags<typeof connectionFlags>;
 
-/** A command that talks to a server: connects by flags, environment and profile, and lets go of everything at its end. */
+/** A command that talks to a server: connects by flags, environment and profile, and closes everything at its end. */
 export abstract class ClientCommand extends BaseCommand {
   static override baseFlags = connectionFlags;
 
@@ -17,7 +17,7 @@ export abstract class ClientCommand extends BaseCommand {
   #interruption: Interruption | null = null;
 
   override async init(): Promise<void> {
-    // The title takes the place of the arguments in process lists: a token among them is seen no longer.
+    // The title replaces the arguments in process lists, which may contain a token.
     if (this.argv.some((argument) => argument.startsWith('--token'))) process.title = this.config.bin;
     await super.init();
   }
@@ -37,7 +37,7 @@ export abstract class ClientCommand extends BaseCommand {
     return loadSettings(flags, this.config.configDir);
   }
 
-  /** The connection that these settings describe; the modules that it needs are loaded here and not earlier. */
+  /** The connection that these settings describe. Its modules are imported lazily to keep start-up fast. */
   protected async connectTo(settings: Settings, flags: ConnectionFlags): Promise<Connection> {
     const signal = this.interruption;
     const { Connection } = await import('../client/connection/connection.js');
@@ -56,7 +56,7 @@ export abstract class ClientCommand extends BaseCommand {
     return this.connectTo(await this.settings(flags), flags);
   }
 
-  /** Bars and spinners where a person watches, plain lines elsewhere. */
+  /** Bars and spinners on a terminal, plain lines elsewhere. */
   protected async reporter(): Promise<Reporter> {
     const { TextReporter } = await import('./text-reporter.js');
     if (!isInteractive()) return new TextReporter(this.jsonEnabled());
@@ -66,13 +66,13 @@ export abstract class ClientCommand extends BaseCommand {
     return reporter;
   }
 
-  /** Prints what the command was asked for; with `--json` the returned value is printed instead. */
+  /** Prints the command's output; with `--json` the returned value is printed instead. */
   protected async print(lines: readonly string[]): Promise<void> {
     if (this.jsonEnabled() || lines.length === 0) return;
     await writeOut(`${lines.join('\n')}\n`);
   }
 
-  /** What an interruption breaks off may fail in many ways; the interruption is what happened. */
+  /** After an interruption any error counts as the interruption, which has caused it. */
   protected override async catch(error: Error): Promise<void> {
     const signal = this.#interruption?.signal;
     await super.catch(signal?.aborted && signal.reason instanceof Error ? signal.reason : error);

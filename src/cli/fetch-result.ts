@@ -15,7 +15,7 @@ export type ResultSummary = { readonly job_id: string } & (SavedArchive | { read
 
 /**
  * Saves a job's result in a directory and extracts it, or writes the zip to stdout.
- * @throws UsageError where stdout would have to be a zip and a JSON document at once, or is a terminal
+ * @throws UsageError if stdout would have to be a zip and a JSON document at once, or is a terminal
  */
 export async function fetchResult(
   connection: Connection,

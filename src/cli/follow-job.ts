@@ -7,7 +7,7 @@ export interface LogSummary {
   readonly lines: number;
 }
 
-/** Prints a job's log to its end. A reader that leaves (`| head`) ends it quietly; an interruption leaves the job be. */
+/** Prints a job's log to its end. A reader that leaves (`| head`) ends it without an error; an interruption does not kill the job. */
 export async function followJob(
   connection: Connection,
   jobId: string,

@@ -1,10 +1,10 @@
 import { excerpt } from '../contract/quote.js';
 
-/** Used of total, in GB as the service counts them. */
+/** Used and total memory, in GB as the service counts them. */
 export const formatMemory = (use: { used_gb: number; total_gb: number }): string =>
   `${use.used_gb.toFixed(1)} of ${use.total_gb.toFixed(1)} GB`;
 
-/** Longest value of a pair, in characters. */
+/** Longest value beside a name, in characters. */
 const longestValue = 4000;
 
 /** Widest cell of a table, in characters: one long name would widen every row. */
@@ -28,7 +28,7 @@ export function formatTable(heading: readonly string[], rows: readonly (readonly
 }
 
 /**
- * Names and values below one another, values aligned; what has no value is left out. Values may come from outside: each
+ * Names and values, one pair a line, values aligned. Pairs without a value are left out. Values may come from outside: each
  * is put on one line.
  */
 export function formatPairs(pairs: readonly (readonly [string, string | null])[]): string[] {

@@ -2,8 +2,8 @@ import { Interrupted } from '../client/errors.js';
 import { exitCodes } from '../contract/errors.js';
 
 /**
- * The first SIGINT, SIGTERM or SIGHUP (the terminal is closed) asks everything under way to end; a second SIGINT or
- * SIGTERM leaves at once. A command that no terminal shows (`nohup`, whose effect Node undoes) goes on at SIGHUP.
+ * The first SIGINT, SIGTERM or SIGHUP (the terminal was closed) asks everything under way to end; a second SIGINT or
+ * SIGTERM exits at once. A command without a terminal ignores SIGHUP, because Node undoes the effect of `nohup`.
  */
 export interface Interruption {
   readonly signal: AbortSignal;
@@ -17,7 +17,7 @@ export function watchInterruption(): Interruption {
   const onSignal = (name: NodeJS.Signals) => {
     if (name === 'SIGHUP' && !isShown) return;
     if (controller.signal.aborted) {
-      // Of a terminal that is closed the system and the shell tell both.
+      // When a terminal is closed, both the system and the shell send SIGHUP.
       if (name === 'SIGHUP') return;
       process.exit(exitCodes.interrupted);
     }

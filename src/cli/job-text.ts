@@ -1,7 +1,7 @@
 import type { JobAnswer } from '../client/connection/answer-schemas.js';
 import { formatPairs, formatTable } from './format.js';
 
-/** Minutes are enough for a person; `--json` has the rest. */
+/** A time to the minute; `--json` has the rest. */
 const time = (iso: string | null): string | null =>
   iso ? iso.replace('T', ' ').replace(/(:\d\d):\d\d(\.\d+)?/, '$1') : null;
 
@@ -10,7 +10,7 @@ const gpus = (job: JobAnswer): string | null => job.assigned_gpus?.join(',') || 
 const queue = (job: JobAnswer): string | null =>
   job.queue_position ? `${job.queue_position} in the queue` : null;
 
-/** One job, one fact a line. A server may tell less than all of them. */
+/** One job, one fact a line. A server may leave some of them out. */
 export function describeJob(job: JobAnswer): string[] {
   return formatPairs([
     ['Job', job.job_id],

@@ -6,9 +6,9 @@ export interface KillSummary {
 }
 
 /**
- * Kills every one of these jobs, also where one of them cannot be.
+ * Kills these jobs. If one of them cannot be killed, the others still are.
  * @param timeout seconds for each
- * @throws the first failure, once all were tried
+ * @throws the first error, after all were tried
  */
 export async function killJobs(
   connection: Connection,

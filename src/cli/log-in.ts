@@ -24,15 +24,15 @@ export interface Login {
   readonly file: string;
 }
 
-/** Whether what is sent there can be read on the way (spec.md, What the service does). */
+/** Whether a token sent to this address could be read on the way (spec.md, What the service does). */
 function isOpenToTheNetwork(server: string): boolean {
   const { protocol, hostname } = new URL(server);
   return protocol === 'http:' && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
 }
 
 /**
- * Checks an address and a token against the server, then writes them as a profile. An empty token is one for a
- * server that asks for none.
+ * Checks an address and a token with the server, then saves them as a profile. An empty token is for a server that asks
+ * for none.
  */
 export async function logIn(
   flags: LoginFlags,

@@ -2,7 +2,7 @@ import { Flags, type Interfaces } from '@oclif/core';
 import { carriesFiles, type Field, type FieldKind, flagName } from '../contract/fields.js';
 import { type OperationName, operationOf } from '../contract/operations.js';
 
-/** What help texts show for a value of each kind. */
+/** The placeholder of a value in help texts, by the field's kind. */
 const placeholders: Readonly<Record<FieldKind, string>> = {
   files: 'PATH[,PATH]',
   archive: 'PATH',
@@ -17,15 +17,15 @@ const placeholders: Readonly<Record<FieldKind, string>> = {
   overrides: 'NAME=VALUE',
 };
 
-/** Other spellings of a flag: as the form has it, with underscores. */
+/** The other spelling of a flag: the form's, with underscores. */
 function aliases(field: Field): string[] {
   const name = flagName(field);
   return field.name === name ? [] : [field.name];
 }
 
 /**
- * The flag of one field. Values stay text here: contract/values.ts reads them, as it does on the server. What can be
- * given more than once takes one value each time, so that it never swallows a path that follows it.
+ * The flag of one field. Its value stays text here: contract/values.ts parses it, as on the server. A repeatable flag takes
+ * one value each time, so that it never takes a path that follows it.
  */
 function fieldFlag(field: Field): Interfaces.Flag<unknown> {
   const known = field.default === undefined ? '' : ` [default: ${field.default}]`;

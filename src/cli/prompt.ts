@@ -3,14 +3,14 @@ import { Writable } from 'node:stream';
 import { Interrupted } from '../client/errors.js';
 import { writeErr } from './standard-streams.js';
 
-/** The first line of stdin; empty where there is none. */
+/** The first line of stdin; empty if there is none. */
 async function firstLine(): Promise<string> {
   for await (const line of createInterface({ input: process.stdin })) return line;
   return '';
 }
 
 /**
- * Asks for a secret without showing what is typed; reads the first line of stdin where that is no terminal.
+ * Asks for a secret without showing what is typed. If stdin is not a terminal, reads its first line.
  * @throws Interrupted on Ctrl-C
  */
 export async function readSecret(question: string): Promise<string> {

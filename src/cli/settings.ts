@@ -7,7 +7,7 @@ import { readSmallFile } from '../files/small-file.js';
 
 export const defaultServer = 'http://127.0.0.1:8000';
 
-/** What flags and environment say; oclif has put the one before the other already. */
+/** Values of flags and environment variables; oclif has given flags priority already. */
 export interface ConnectionChoices {
   readonly server?: string | undefined;
   readonly token?: string | undefined;
@@ -23,8 +23,8 @@ export interface Settings {
 }
 
 /**
- * Reads a token that a person typed or a file held.
- * @throws UsageError for one that no header can carry; the message does not show it
+ * Checks a token that was typed or read from a file.
+ * @throws UsageError for a token that cannot be sent in a header; the message does not show it
  */
 export function checkToken(text: string, source: string): string | undefined {
   const token = text.trim();
@@ -49,8 +49,8 @@ const sameServer = (a: string, b: string): boolean =>
   showServerUrl(readServerUrl(a)) === showServerUrl(readServerUrl(b));
 
 /**
- * Flag, then environment, then profile, then default (interface.md, Clients). A profile's token is for the profile's
- * server: it is not sent to another one that a flag or the environment names.
+ * Settings from flags, then environment, then profile, then defaults (interface.md, Clients). A profile's token is sent
+ * only to the profile's server, not to another one that a flag or the environment names.
  */
 export function resolveSettings(choices: ConnectionChoices, profile: Profile | null): Settings {
   const server = choices.server || profile?.server || defaultServer;

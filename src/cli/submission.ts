@@ -6,7 +6,7 @@ import { type Field, type FieldValue, flagName } from '../contract/fields.js';
 import { type OperationName, operationOf } from '../contract/operations.js';
 import { readText } from '../contract/values.js';
 
-/** What oclif made of a command line. */
+/** A command line as oclif has parsed it. */
 export interface ParsedFlags {
   readonly flags: Readonly<Record<string, unknown>>;
   /** Positional arguments, in their order. */
@@ -15,7 +15,7 @@ export interface ParsedFlags {
 
 const named = (field: Field): string => `--${flagName(field)}`;
 
-/** Reads one flag's text as the server will; what it refuses is refused before anything is sent. */
+/** Parses a flag's text as the server does, so that a bad value is refused before anything is sent. */
 function read(field: Field, text: string): FieldValue | undefined {
   try {
     return readText({ ...field, name: named(field) }, text);
@@ -25,7 +25,7 @@ function read(field: Field, text: string): FieldValue | undefined {
   }
 }
 
-/** A field's value, or undefined where its flag was not given or is empty. */
+/** A field's value; undefined if its flag was not given or is empty. */
 function fieldValue(field: Field, given: unknown): FieldValue | undefined {
   if (typeof given === 'boolean') return given;
   if (typeof given === 'string') return read(field, given);
@@ -34,10 +34,10 @@ function fieldValue(field: Field, given: unknown): FieldValue | undefined {
   return items.length > 0 ? items : undefined;
 }
 
-/** As a form spells it. */
+/** The text of a value in a form. */
 const wire = (value: FieldValue): string => (Array.isArray(value) ? value.join(',') : String(value));
 
-/** `A,B` is two paths, unless a file of that very name is there. */
+/** `A,B` means two paths, unless a file of exactly that name exists. */
 function splitPaths(text: string): string[] {
   if (!text.includes(',') || exists(text)) return [text];
   return text
@@ -46,7 +46,7 @@ function splitPaths(text: string): string[] {
     .filter((item) => item !== '');
 }
 
-/** The groups of a `files` field: the positional paths are the first one, each flag is one more. */
+/** The groups of a `files` field: the positional paths are the first group, and each flag is another one. */
 function groupsOf(field: Field, parsed: ParsedFlags): PathGroups {
   const given = parsed.flags[flagName(field)];
   const flags = Array.isArray(given) ? given.map((text) => splitPaths(String(text))) : [];
@@ -69,7 +69,7 @@ function archiveOf(field: Field, { flags, paths }: ParsedFlags): Submission['arc
 }
 
 /**
- * What a command line asks the server to do. Nothing is sent that was not given: the server has the defaults.
+ * Turns a command line into a submission. Values that were not given are not sent: the server has the defaults.
  * @throws UsageError naming the flag
  */
 export async function readSubmission(

@@ -16,16 +16,16 @@ const runFlags = {
 
 type RunFlags = Interfaces.InferredFlags<typeof runFlags>;
 
-/** What `parse` makes of the command line of an operation. */
+/** The parsed command line of an operation. */
 export interface ParsedSubmit {
   readonly flags: ConnectionFlags & RunFlags & Readonly<Record<string, unknown>>;
   readonly args: { readonly paths?: readonly string[] | undefined };
 }
 
-/** All flags of an operation's command: those of its fields, and how to run it. */
+/** All flags of an operation's command: those of its fields, and those that all operations share. */
 export const submitFlags = (name: OperationName) => ({ ...operationFlags(name), ...runFlags });
 
-/** Volumes; all that is no flag. */
+/** The volumes: all arguments that are not flags. */
 export const volumeArgs = {
   paths: Args.string({
     multiple: true,
@@ -55,7 +55,7 @@ export abstract class SubmitCommand extends ClientCommand {
       import('../client/run-job.js'),
       this.reporter(),
     ]);
-    // Read before anything is sent: a mistake in a flag needs no server to be found.
+    // Checked first: finding a mistake in a flag needs no server.
     const submission = await readSubmission(name, { flags, paths: args.paths ?? [] });
     const app = await chooseApp(connection, flags.app || settings.app);
     const options = { reporter, killTimeout: flags['kill-timeout'], output: flags.output };

@@ -6,18 +6,18 @@ import { hasColour } from './standard-streams.js';
 import { caption } from './terminal-text.js';
 import { TextReporter } from './text-reporter.js';
 
-/** What a bar shows besides itself. */
+/** The values that a bar shows. */
 interface Figures {
   readonly stage: Stage;
   readonly moved: string;
   readonly rate: string;
 }
 
-/** Tells what happens to a person at a terminal: bars for bytes, a spinner for waits, both on stderr alone. */
+/** Reports to a person at a terminal: bars for bytes and a spinner for waits, both on stderr. */
 export class TerminalReporter extends TextReporter {
   readonly #spinner = ora({
     stream: process.stderr,
-    // Ctrl-C is the command's own business: the spinner keeps its hands off the keyboard and the cursor.
+    // The spinner must not handle Ctrl-C or change the cursor: the command does that itself.
     discardStdin: false,
     hideCursor: false,
     color: hasColour() ? 'cyan' : false,

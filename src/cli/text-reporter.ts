@@ -3,8 +3,8 @@ import { oneLine } from '../contract/quote.js';
 import { writeErr, writeOut } from './standard-streams.js';
 
 /**
- * Tells what happens where nobody watches: log lines on stdout (on stderr with `--json`, where stdout is one
- * document), hints on stderr, neither bars nor colours.
+ * Reports to pipes and files: log lines on stdout (with `--json` on stderr, since stdout is one document), hints on stderr,
+ * no bars and no colours.
  */
 export class TextReporter implements Reporter {
   constructor(readonly json: boolean) {}

@@ -4,7 +4,7 @@ import { appFlag } from '../cli/flags.js';
 import type { Login as LoginSummary } from '../cli/log-in.js';
 
 export default class Login extends ClientCommand {
-  static override summary = 'Keep the address and the token of a server';
+  static override summary = "Save a server's address and token";
   static override description =
     'Checks them, then writes a profile that only you can read. Without --token or --token-file the token is asked for, or read from stdin.';
   static override examples = [

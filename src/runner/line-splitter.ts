@@ -1,20 +1,20 @@
-/** Longest line of the log, in characters; a longer one goes on in the next line. */
+/** Longest line of the log, in characters. A longer line is continued on the next one. */
 export const maxLineLength = 64 * 1024;
 
-/** A line of a program's output; a redraw is one that a carriage return ended (a progress bar). */
+/** A line of a program's output. A redraw is a line that ends with a carriage return, as progress bars print them. */
 export interface OutputLine {
   readonly text: string;
   readonly isRedraw: boolean;
 }
 
 /**
- * Cuts a program's output into lines. A line ends at `\n`, `\r\n` or `\r` (interface.md, Log stream); bytes that
- * are not UTF-8 become U+FFFD. Memory is bounded by one line's length, whatever the program prints.
+ * Splits a program's output into lines. A line ends at `\n`, `\r\n` or `\r` (interface.md, Log stream); bytes that
+ * are not UTF-8 become U+FFFD. Never holds more than one line in memory.
  */
 export class LineSplitter {
   readonly #decoder = new TextDecoder();
   #rest = '';
-  /** The last piece ended with `\r`: a `\n` at the start of the next belongs to it. */
+  /** Whether the last piece ended with `\r`: a `\n` at the start of the next piece belongs to it. */
   #afterReturn = false;
 
   push(chunk: Uint8Array): OutputLine[] {
@@ -56,7 +56,7 @@ export class LineSplitter {
     let start = 0;
     while (text.length - start > maxLineLength) {
       let end = start + maxLineLength;
-      // A pair of surrogates is one character.
+      // Does not split a pair of surrogates, which is one character.
       if ((text.charCodeAt(end - 1) & 0xfc00) === 0xd800) end -= 1;
       lines.push({ text: text.slice(start, end), isRedraw: false });
       start = end;

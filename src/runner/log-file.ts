@@ -3,14 +3,13 @@ import { servicePrefix } from '../contract/log-stream.js';
 import { faultWithoutPath } from '../files/error-code.js';
 import { openOwnFile } from '../files/own-file.js';
 
-/** Characters of output past the limit that are kept: the end of a log is where the error stands. */
+/** Characters that are kept from the end of the output past the limit: the error is usually there. */
 const tailLength = 64 * 1024;
 
 /**
- * The log of a job, bounded: whole lines up to `maxBytes`, then nothing until the end, then how much was left
- * out, then the last lines. Writes are synchronous: a program that prints faster than the disk takes it waits.
- * Lines that the disk does not take are left out, and a note takes their place when it has room again: a full disk
- * ends no command.
+ * The log of a job, limited in size: lines up to `maxBytes`; then, at the end of the output, a note on how much was left
+ * out and the last lines. Writes are synchronous, so a program that prints faster than the disk writes has to wait. Lines
+ * that cannot be written because the disk is full are replaced by a note when there is room again; the command goes on.
  */
 export class LogFile {
   readonly #fd: number;
@@ -21,7 +20,7 @@ export class LogFile {
   #lostLines = 0;
   #fault = '';
 
-  /** @throws NotOurFile, or the system's error, where the file cannot be opened */
+  /** @throws NotOurFile, or the system's error, if the file cannot be opened */
   constructor(
     path: string,
     private readonly maxBytes: number,
@@ -30,7 +29,7 @@ export class LogFile {
     this.#size = fstatSync(this.#fd).size;
   }
 
-  /** Lines that are in the log neither themselves nor as a note. */
+  /** Number of lines that are missing in the log and not counted in a note there. */
   get lostLines(): number {
     return this.#lostLines;
   }
@@ -47,7 +46,7 @@ export class LogFile {
     this.#keepTail(lines);
   }
 
-  /** Writes what is left to write, and makes it survive a power cut. */
+  /** Writes what is left, and syncs the file so that it survives a power cut. */
   close(): void {
     try {
       if (this.#omitted > 0) {
@@ -58,7 +57,7 @@ export class LogFile {
       this.#write(Buffer.alloc(0), 0);
       fsyncSync(this.#fd);
     } catch {
-      // The job's end is worth more than the last bytes of its log.
+      // Ignored: the job's end must be recorded even if the last bytes of its log are lost.
     } finally {
       closeSync(this.#fd);
     }
@@ -93,12 +92,12 @@ export class LogFile {
     }
   }
 
-  /** Takes back the part of a write that the disk took. */
+  /** Removes the part of a line that the disk took before it was full. */
   #cutHalfLine(): void {
     try {
       ftruncateSync(this.#fd, this.#size);
     } catch {
-      // The next line is then joined to half of another one: better than none.
+      // The next line is then appended to a part of another one, which is better than losing it.
     }
   }
 

@@ -16,7 +16,7 @@ import { runCommand } from './run-command.js';
 /** Longest `run.json`, in bytes: the longest argument list that Linux takes, and room to spare. */
 const maxRequestBytes = 64 << 20;
 
-/** Only one runner may ever run a job: whoever makes the directory is it. */
+/** Only one runner may ever run a job: the one that makes this directory. */
 function claim(directory: string): boolean {
   try {
     mkdirSync(directory, { mode: 0o700 });
@@ -54,21 +54,21 @@ async function run(directory: string): Promise<void> {
   await writeEnd(files.end, end);
 }
 
-/** The server finds the runner by its arguments where it cannot by its record, and the end needs no reserve with room. */
+/** Ignores errors: without its record the runner is found by its arguments, and a reserve is needed on a full disk alone. */
 function asFarAsPossible(action: () => void): void {
   try {
     action();
   } catch {}
 }
 
-/** How often, and milliseconds after one another, the end is tried to be written. */
+/** How often writing the end is tried, and milliseconds between two tries. */
 const attempts = 20;
 const pause = 500;
 
 /**
- * Writes how the command ended: into the room that was set aside or, where a job has removed or replaced that, anew. A
- * disk that fails for a moment is waited for.
- * @throws the system's error where it cannot be written
+ * Writes how the command ended: into the reserved room or, if the job has removed or replaced that, into a new file.
+ * Retries while the disk fails.
+ * @throws the system's error if it cannot be written
  */
 async function writeEnd(file: string, end: RunEnd): Promise<void> {
   for (let left = attempts; ; left -= 1) {
@@ -80,7 +80,7 @@ async function writeEnd(file: string, end: RunEnd): Promise<void> {
         writeJsonFile(file, end);
         return;
       } catch (cause) {
-        // Without the job's directory there is nobody to write it for.
+        // If the job's directory is gone, nobody needs the end.
         if (left === 0 || errorCode(cause) === 'ENOENT') throw cause;
         await delay(pause);
       }
@@ -89,6 +89,6 @@ async function writeEnd(file: string, end: RunEnd): Promise<void> {
 }
 
 run(process.argv[2] ?? '.').catch(() => {
-  // Without a word in `exit.json` the server sees that the runner has gone: there is nobody else to tell.
+  // The error cannot be reported: the server sees that the runner has ended without an `exit.json`.
   process.exitCode = 1;
 });

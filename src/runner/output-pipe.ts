@@ -6,17 +6,17 @@ import { isSystemError } from '../files/error-code.js';
 import { outputFifo } from './protocol.js';
 
 export interface OutputPipe {
-  /** What the command prints, both streams in the order in which it printed them. */
+  /** The command's output: both streams, in the order in which it printed them. */
   readonly reader: Socket;
   /** For the command's stdout and stderr. */
   readonly writeFd: number;
-  /** Closes our copy of the writing end: the reader then ends when the last process of the job has closed its own. */
+  /** Closes the runner's copy of the writing end, so that the reader ends when the last process of the job closes its own. */
   readonly release: () => void;
 }
 
 /**
- * Makes a FIFO that its owner alone may open.
- * @throws the system's error where `mkfifo` could not be started; else an Error that names no path, for a client is told
+ * Makes a FIFO that only its owner may open.
+ * @throws the system's error if `mkfifo` could not be started; else an Error without a path, since clients see it
  */
 export function makeFifo(fifo: string): void {
   try {
@@ -29,8 +29,8 @@ export function makeFifo(fifo: string): void {
 }
 
 /**
- * One pipe for stdout and stderr together. Node gives a child two, and with two the order between them is lost:
- * an error could come before the line that led to it. Node has no call for a bare pipe, a FIFO is one.
+ * One pipe for stdout and stderr together. Node would give a child two, and lose the order between them: an error could
+ * come before the line that led to it. Node has no call to make a pipe, so this is a FIFO.
  */
 export function openOutputPipe(directory: string): OutputPipe {
   const fifo = outputFifo(directory);

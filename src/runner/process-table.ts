@@ -1,12 +1,12 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { errorCode } from '../files/error-code.js';
 
-/** A process that can be told from a later one with the same id. */
+/** Identifies a process, also against a later one with the same id. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Clock ticks from the machine's start to the process's; 0 where the system does not tell. */
+  /** Clock ticks from the machine's start to the process's start; 0 if the system does not tell. */
   readonly startTime: number;
-  /** Of which start of the machine; empty where the system does not tell. */
+  /** Id of the machine's boot; empty if the system does not tell. */
   readonly boot: string;
 }
 
@@ -16,13 +16,13 @@ interface ProcessStatus extends Omit<ProcessIdentity, 'boot'> {
   readonly isZombie: boolean;
 }
 
-/** Codes of a process that is gone, or that is another user's. Any other says nothing of it: too many open files. */
+/** Whether an error means that the process is gone or another user's. Others, like too many open files, say nothing. */
 const isAnswer = (cause: unknown): boolean =>
   ['ENOENT', 'ESRCH', 'EACCES', 'EPERM'].includes(errorCode(cause));
 
 /**
- * `/proc/<pid>/stat`: the name in parentheses may hold anything, so fields are counted from its end.
- * @throws the system's error where it cannot be told whether there is such a process
+ * Reads `/proc/<pid>/stat`. The name in parentheses may contain anything, so fields are counted from its end.
+ * @throws the system's error if it cannot be determined whether the process exists
  */
 function readStatus(pid: number): ProcessStatus | undefined {
   try {
@@ -54,14 +54,14 @@ export function isSignalable(pid: number): boolean {
   }
 }
 
-/** Who a running process is, so that it can be found again after a restart. */
+/** The identity of a running process, by which a later server finds it again. */
 export const identify = (pid: number): ProcessIdentity => ({
   pid,
   startTime: readStatus(pid)?.startTime ?? 0,
   boot: thisBoot(),
 });
 
-/** What tells this start of the machine from all others; empty where the system does not tell. */
+/** Id of this boot of the machine; empty if the system does not tell. */
 export function thisBoot(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
@@ -94,7 +94,7 @@ export function isGroupAlive(group: number): boolean {
   });
 }
 
-/** Whether it prints into this file, deleted or not. */
+/** Whether a process has this file, deleted or not, as its stdout or stderr. */
 const printsInto = (pid: number, file: string): boolean =>
   [1, 2].some((descriptor) => {
     try {
@@ -118,7 +118,7 @@ export function* runners(): Generator<{ readonly pid: number; readonly directory
 }
 
 /**
- * The runner of a job directory by its arguments, where its own record cannot be read.
+ * Finds the runner of a job directory by its arguments, for when its record cannot be read.
  * @throws the system's error where a process could not be looked at
  */
 export function runnerNaming(wanted: string): ProcessIdentity | undefined {
@@ -137,8 +137,8 @@ function argumentsOf(pid: number): string[] {
 
 /**
  * The running processes whose environment, as they were started, holds `entry` (`NAME=value`), or that print into
- * `pipe`. This finds what a job's command forked into a session of its own, and what has cleared its environment.
- * Empty where the system does not tell.
+ * `pipe`. Finds processes that have moved to a session of their own, or have cleared their environment. Empty if the
+ * system has no `/proc`.
  * @throws the system's error where a process could not be looked at
  */
 export function processesWith(entry: string, pipe: string): number[] {

@@ -1,4 +1,4 @@
 import { fileURLToPath } from 'node:url';
 
-/** The runner's file. The path is the same from this folder and from the bundle's, dist/bundle/start. */
+/** The runner's program. The relative path is the same from here and from the bundle's folder, dist/bundle/start. */
 export const runnerProgram = fileURLToPath(new URL('../runner/main.js', import.meta.url));

@@ -1,16 +1,16 @@
 import path from 'node:path';
 import type { ProcessIdentity } from './process-table.js';
 
-/** The environment variable by which every process of a job can be known, however far it has strayed. */
+/** The environment variable that marks every process of a job, also one that has left its process group. */
 export const jobMarker = 'REMOTE_APP_JOB_ID';
 
-/** The pipe that the command prints into, in its working directory: its name is gone while it is in use. */
+/** The FIFO that the command prints into, in its working directory. It is unlinked as soon as it is open. */
 export const outputFifo = (workspace: string): string => path.join(workspace, 'output.fifo');
 
 /** `run.json`: what the server asks a runner to do. */
 export interface RunRequest {
   readonly jobId: string;
-  /** Program and arguments; no shell reads them. */
+  /** Program and arguments, which are not passed to a shell. */
   readonly command: readonly string[];
   /** Working directory of the command. */
   readonly directory: string;
@@ -18,22 +18,22 @@ export interface RunRequest {
   readonly output: string;
   /** Added to the runner's own environment. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Bytes of log kept from the start; what comes after is cut but for its tail. */
+  /** Bytes of the log that are kept from its start; of the rest only the end is kept. */
   readonly maxLogBytes: number;
   /** Milliseconds between SIGTERM and SIGKILL. */
   readonly killGrace: number;
-  /** UUIDs of its GPUs: for a later server, to which they may have other ids. */
+  /** UUIDs of its GPUs, since a later server may see them under other ids. */
   readonly gpuUuids: readonly string[];
 }
 
-/** `runner.json`: who runs the job. Written before the command starts, and again when it has. */
+/** `runner.json`: the processes of runner and command. Written before the command starts, and again when it has started. */
 export interface RunnerRecord {
   readonly runner: ProcessIdentity;
-  /** Leads the process group of the command; null until it was started. */
+  /** The leader of the command's process group; null until it is started. */
   readonly command: ProcessIdentity | null;
 }
 
-/** `exit.json`: how the command ended. There is one exactly when no process of the job is left. */
+/** `exit.json`: how the command ended. It exists exactly when no process of the job is left. */
 export interface RunEnd {
   readonly exitCode: number | null;
   readonly signal: string | null;
@@ -45,10 +45,10 @@ export interface RunEnd {
   readonly endedAt: string;
 }
 
-/** Where a runner and the server leave things for each other, inside a job directory. */
+/** The files in a job directory by which server and runner communicate. */
 export const runFiles = (directory: string) => ({
   request: path.join(directory, 'run.json'),
-  /** A directory that only one runner can make: it is the one that runs the job. */
+  /** A directory that only one runner can make; that runner runs the job. */
   claim: path.join(directory, 'claimed'),
   record: path.join(directory, 'runner.json'),
   end: path.join(directory, 'exit.json'),
@@ -57,5 +57,5 @@ export const runFiles = (directory: string) => ({
   workspace: path.join(directory, 'Workspace'),
 });
 
-/** Longest `exit.json`, in bytes: room for it is set aside before the command starts. */
+/** Longest `exit.json`, in bytes. Room for it is reserved before the command starts. */
 export const maxEndBytes = 4096;

@@ -1,13 +1,13 @@
 import type { OutputLine } from './line-splitter.js';
 
-/** Redraws that pass at once, before the rate counts: a program that redraws little loses none. */
+/** Redraws that pass before the rate is limited: a program that redraws little loses none. */
 const burst = 1000;
-/** Redraws a second after that: more than an eye follows. */
+/** Redraws a second after that: more than a person can follow. */
 const perSecond = 20;
 
 /**
- * Bounds the rate of progress redraws, so that a bar drawn ten thousand times a second does not fill the log.
- * The newest redraw held back is kept: it appears before the next line, or once the rate allows it.
+ * Limits the rate of progress redraws, so that a bar which is drawn ten thousand times a second does not fill the log.
+ * The newest redraw is held back: it is written before the next line, or once the rate allows it.
  */
 export class RedrawLimiter {
   #tokens = burst;
@@ -18,7 +18,7 @@ export class RedrawLimiter {
     this.#refilledAt = now();
   }
 
-  /** The texts, in order, that these lines put into the log now. */
+  /** The lines to write to the log now, in order. */
   pass(lines: readonly OutputLine[]): string[] {
     const passed: string[] = [];
     for (const { text, isRedraw } of lines) {
@@ -26,7 +26,7 @@ export class RedrawLimiter {
         this.#held = text;
         continue;
       }
-      // A redraw replaces the one that was held; a whole line comes after it.
+      // A redraw replaces the one that is held back; any other line is written after it.
       if (this.#held !== null && !isRedraw) passed.push(this.#held);
       this.#held = null;
       passed.push(text);
@@ -34,7 +34,7 @@ export class RedrawLimiter {
     return passed;
   }
 
-  /** What is held back, if anything: for the end of the output, or a pause in it. */
+  /** Releases the redraw that is held back, if any: at the end of the output, or in a pause. */
   flush(): string[] {
     const held = this.#held;
     this.#held = null;

@@ -16,12 +16,12 @@ import { jobMarker, type RunEnd, type RunRequest } from './protocol.js';
 import { RedrawLimiter } from './redraws.js';
 import { terminateGroup, terminateStrays } from './terminate.js';
 
-/** Milliseconds after which a redraw that was held back is shown, when nothing else came. */
+/** Milliseconds after which a redraw that is held back is written, if nothing else comes. */
 const redrawPause = 250;
 /** Milliseconds to read what is still in the pipe once every process of the job is gone. */
 const drainPatience = 2000;
 
-/** Copies what the command prints into its log, until the last process has closed the pipe. */
+/** Copies the command's output into its log, until the last process has closed the pipe. */
 function copyOutput(reader: Socket, log: LogFile): Promise<void> {
   const lines = new LineSplitter();
   const redraws = new RedrawLimiter();
@@ -33,7 +33,7 @@ function copyOutput(reader: Socket, log: LogFile): Promise<void> {
       log.append(redraws.flush());
     }, redrawPause).unref();
   });
-  // A pipe that fails ends as one that is closed does.
+  // A pipe that fails is treated as closed.
   reader.on('error', () => reader.destroy());
   return new Promise((resolve) => {
     reader.once('close', () => {
@@ -50,12 +50,12 @@ function start(request: RunRequest, outputFd: number): ChildProcess {
     cwd: request.directory,
     env: { ...process.env, ...request.environment, [jobMarker]: request.jobId },
     stdio: ['ignore', outputFd, outputFd],
-    // A group of its own: it is signalled, and seen to be gone, as a whole.
+    // A process group of its own, which can be signalled, and checked for being gone, as a whole.
     detached: true,
   });
 }
 
-/** The program by its name alone: where it lies on the server is no client's business. */
+/** Names the program without its directory: clients must not see paths of the server. */
 function startFault(request: RunRequest, cause: unknown): string {
   const name = quoteName(path.basename(request.command[0] ?? ''));
   const isMissing = errorCode(cause) === 'ENOENT';
@@ -94,18 +94,18 @@ async function runProgram(
   return { exitCode: child.exitCode, signal: child.signalCode };
 }
 
-/** Noted where it can be: a command goes on without. */
+/** Writes the command's process into the record; an error is ignored and the command goes on. */
 const onStartNoting = (note: (command: ProcessIdentity) => void) => (command: ProcessIdentity) => {
   try {
     note(command);
   } catch {
-    // The server then knows the job's processes by their environment and their pipe alone.
+    // The server then finds the job's processes by their environment and their pipe alone.
   }
 };
 
 /**
- * Runs one command to its end: the log is whole, no process of the job is left, and what it wrote survives a power
- * cut, when the promise resolves.
+ * Runs one command to its end. When the promise resolves, the log is complete, no process of the job is left, and its
+ * output survives a power cut.
  * @param stop aborted to end the command: SIGTERM to its group, SIGKILL after the request's grace
  * @param note called with the command's process once it runs
  */
@@ -133,13 +133,13 @@ export async function runCommand(
   return { ...end, error, lostLines: log.lostLines, endedAt: new Date().toISOString() };
 }
 
-/** Why what the command wrote cannot be made to survive a power cut; null where it does. */
+/** Syncs the output to the disk. Returns why that failed, in words; null if it did not. */
 async function outputFault(output: string): Promise<string | null> {
   try {
     await syncTree(output);
     return null;
   } catch (cause) {
-    // What became of the directory itself is told by who packs it.
+    // A missing or replaced output directory is reported when it is packed.
     if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errorCode(cause))) return null;
     return `The output could not be written to the disk: ${faultWithoutPath(cause)}`;
   }

@@ -7,16 +7,16 @@ const pollInterval = 20;
 /** Most looks for processes that started while the others were being stopped. */
 const maxSweeps = 50;
 
-/** Sends a signal to a process, or to minus a group; one that has ended is no fault. */
+/** Sends a signal to a process, or to a group (a negative id). Ignores the error if it has ended. */
 export function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch {
-    // It ended first, which is what was wanted.
+    // It has ended already.
   }
 }
 
-/** What cannot be looked at (too many open files) may still be there. */
+/** Whether something is left; true if that cannot be determined, for example with too many open files. */
 function mayBeLeft(isLeft: () => boolean): boolean {
   try {
     return isLeft();
@@ -25,7 +25,7 @@ function mayBeLeft(isLeft: () => boolean): boolean {
   }
 }
 
-/** Waits, for at most `patience` milliseconds, until `isLeft` is false; says whether it became so. */
+/** Waits until `isLeft` is false, at most `patience` milliseconds. Returns whether it became false. */
 async function becomesFalse(isLeft: () => boolean, patience: number): Promise<boolean> {
   const deadline = performance.now() + patience;
   while (mayBeLeft(isLeft)) {
@@ -45,15 +45,15 @@ export async function terminateGroup(group: number, grace: number): Promise<void
   signal(-group, 'SIGTERM');
   if (await becomesFalse(isLeft, grace)) return;
   signal(-group, 'SIGKILL');
-  // A process that waits for a disk may stay for long; while it is there, so are the devices that it holds.
+  // A process in an uninterruptible wait for a disk may stay for long, and holds its devices until it is gone.
   await becomesFalse(isLeft, Number.POSITIVE_INFINITY);
 }
 
 /**
- * Stops (SIGSTOP) what `find` finds, until a look finds nothing new. What is killed at once makes room for another
- * under the user's limit of processes, and a program that forks all the time takes it; what is stopped keeps its place
- * and forks no more.
- * @returns what there is now
+ * Stops (SIGSTOP) the processes that `find` finds, until it finds no new ones. Killing them at once would make room under
+ * the user's limit of processes, which a program that forks all the time fills again; stopped processes keep their places
+ * and do not fork.
+ * @returns the processes that exist now
  * @throws what `find` throws
  */
 async function freeze(find: () => readonly number[]): Promise<readonly number[]> {
@@ -66,15 +66,15 @@ async function freeze(find: () => readonly number[]): Promise<readonly number[]>
       signal(pid, 'SIGSTOP');
       stopped.add(pid);
     }
-    // The server has others to answer in between.
+    // Lets the server answer other requests in between.
     await nextTurn();
   }
 }
 
 /**
- * Ends every process that carries the job's mark or prints into its log: what left the group for a session of
- * its own. It was asked to end with the group, by the command that started it or not at all, so it gets no second
- * grace. Resolves when none of them runs.
+ * Kills every process that has the job's mark in its environment or prints into its log: processes that left the group
+ * for a session of their own. They get no grace of their own: the group has had its grace by now. Resolves when none of
+ * them runs.
  */
 export async function terminateStrays(jobId: string, workspace: string): Promise<void> {
   const strays = () => processesWith(`${jobMarker}=${jobId}`, outputFifo(workspace));

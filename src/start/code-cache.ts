@@ -4,7 +4,7 @@ import { homedir, platform } from 'node:os';
 import path from 'node:path';
 import { Script } from 'node:vm';
 
-/** Where this user's programs keep what they can make again. */
+/** The cache directory of this user. */
 function userCache(): string {
   const { XDG_CACHE_HOME, LOCALAPPDATA } = process.env;
   if (XDG_CACHE_HOME) return XDG_CACHE_HOME;
@@ -13,8 +13,8 @@ function userCache(): string {
 }
 
 /**
- * The directory that the code is kept in. What lies there is executed, so it must be this user's own: under the home
- * directory of somebody else (`sudo -E`), or where nothing can be written, there is none.
+ * The directory for the compiled code. Its files are executed, so it must belong to this user: undefined if the home
+ * directory is somebody else's (`sudo -E`), or nothing can be written.
  */
 function codeDirectory(name: string): string | undefined {
   try {
@@ -49,7 +49,7 @@ class CodeStore {
     });
   }
 
-  /** Compiles a file, with the code of an earlier run where that is there and fits. */
+  /** Compiles a file, with the cached code of an earlier run if there is one that fits. */
   compile(file: string): Script {
     // The name of a file in the bundle holds a digest of its content.
     const stored = path.join(this.directory, path.basename(file) + this.#suffix);
@@ -60,7 +60,7 @@ class CodeStore {
     return script;
   }
 
-  /** Best effort: without it the next start takes longer, and no more than that. */
+  /** Ignores errors: without the cache the next start only takes longer. */
   #keep(): void {
     try {
       for (const [stored, script] of this.#missing) {
@@ -78,8 +78,8 @@ class CodeStore {
 }
 
 /**
- * From here on, keeps what V8 compiles of the bundle's files in the user's cache directory, and takes it from there in
- * the next run of the same command: compiling takes longer than most commands do.
+ * From here on, saves V8's compiled code of the bundle's files in the user's cache directory, for the next run of the same
+ * command: compiling takes longer than most commands do.
  * @param bundle directory of the bundle, with a separator at its end
  */
 export function keepCode(bundle: string, command: string): void {

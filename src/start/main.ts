@@ -8,8 +8,8 @@ import { tolerateClosedPipes } from '../cli/standard-streams.js';
 export { commands } from './commands.js';
 
 /**
- * Without SHELL oclif asks the system for the user's, and fails where the user has no entry in passwd: in a container,
- * any number may be the user. Nothing of ours depends on it.
+ * If SHELL is not set, oclif asks the system for the user's shell, and fails if the user has no entry in passwd, as in many
+ * containers. Nothing here depends on the value.
  */
 function nameShell(): void {
   if (process.env.SHELL !== undefined) return;

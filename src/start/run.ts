@@ -1,4 +1,4 @@
-/** Where a process of the command line begins. It loads as little as it can: a person waits for it. */
+/** The entry point of the command line. Loads as little as possible to keep start-up fast. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -15,14 +15,14 @@ const description = JSON.parse(readFileSync(path.join(root, 'package.json'), 'ut
 const [command = '', ...more] = process.argv.slice(2);
 
 if (command === '--version' && more.length === 0) {
-  // As oclif says it, without loading all of oclif for one line.
+  // The same line as oclif's, without loading oclif.
   const { name, version } = description;
   process.stdout.write(`${name}/${version} ${process.platform}-${process.arch} node-${process.version}\n`);
 } else {
-  // undici reads HTTP with a small WebAssembly program. V8 would go on to optimize it on another thread, which the
-  // end of the process waits for: 80 ms of a command that asks one question.
+  // undici parses HTTP with a small WebAssembly program. V8 would optimize it on another thread, and the process waits for
+  // that at its end: 80 ms in a command that sends one request.
   setFlagsFromString('--liftoff-only');
-  // What one command compiles is of little use to another.
+  // By command: each one uses other functions.
   keepCode(bundle, /^[a-z-]+$/.exec(command)?.[0] ?? 'other');
   const { main } = createRequire(import.meta.url)(path.join(bundle, MAIN_FILE)) as typeof import('./main.js');
   void main(root, description);

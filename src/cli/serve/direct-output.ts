@@ -1,20 +1,20 @@
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { errorCode } from '../../files/error-code.js';
 
-/** Bytes of one write: a pipe takes as many whole, or none of them. */
+/** Bytes of one write: a pipe takes this many at once or none of them. */
 const pieceLength = 4096;
 
 const { O_APPEND, O_NOCTTY, O_NONBLOCK, O_WRONLY } = constants;
 
 /**
- * Writes text to a descriptor at once, and neither waits nor fails: a disk may be full, a terminal closed, a pipe full
- * because nobody reads it. Node's own streams are of no use for that: one for a file ends with its first error, and one
- * for a pipe keeps in memory what cannot be written.
+ * Writes text to a descriptor at once, without waiting and without throwing: the disk may be full, the terminal closed, or
+ * the pipe full because nobody reads it. Node's streams cannot do that: a file stream ends with its first error, and a pipe
+ * stream keeps in memory what cannot be written.
  */
 export class DirectOutput {
-  /** What is written to; null until the first write, and while a pipe has no reader. */
+  /** The descriptor that is written to; null until the first write, and while a pipe has no reader. */
   #target: number | null = null;
-  /** Whether the last write stopped within a line. */
+  /** Whether the last write ended in the middle of a line. */
   #isMidLine = false;
 
   constructor(private readonly descriptor: number) {}
@@ -38,9 +38,9 @@ export class DirectOutput {
   }
 
   /**
-   * Opens a pipe or a terminal anew, so that writing to it does not wait: the flag for that belongs to the open file,
-   * and the one that this process was given is shared with others. Writing to a file does not wait for a reader, and
-   * a socket, which cannot be opened again, has been given the flag by Node (`replaceStream`).
+   * Opens a pipe or a terminal again with O_NONBLOCK. The flag belongs to the open file description, and the one that this
+   * process was started with is shared with others. A file needs no such flag; a socket cannot be opened again, but Node
+   * has set the flag on it (`replaceStream`).
    */
   #open(): number {
     const stat = fstatSync(this.descriptor);
@@ -48,7 +48,7 @@ export class DirectOutput {
     try {
       return openSync(`/proc/self/fd/${this.descriptor}`, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY);
     } catch (cause) {
-      // A pipe that nobody has open for reading: somebody may later.
+      // A pipe without a reader; it may get one later.
       if (errorCode(cause) === 'ENXIO') throw cause;
       return this.descriptor;
     }
@@ -56,9 +56,9 @@ export class DirectOutput {
 }
 
 /**
- * Makes a standard stream of Node's harmless, for a process that writes past it: whatever still writes to it cannot end
- * the process with an error that nobody listens to. That Node has made the stream keeps a pipe or a socket from
- * blocking.
+ * Makes one of Node's standard streams harmless in a process that writes to the descriptor directly: other code that still
+ * writes to the stream can no longer end the process with an unhandled error. Creating the stream makes Node set a pipe or
+ * socket to non-blocking.
  */
 export function replaceStream(stream: NodeJS.WriteStream): void {
   stream.removeAllListeners('error');

@@ -1,12 +1,12 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Writable } from 'node:stream';
 
-/** Seconds after which the process is killed, and after which once it is told to hurry. */
+/** Seconds after which the process is killed, and seconds after it was told to hurry. */
 const patience = { normal: 9, hurried: 1 };
 
 /**
- * Waits on a pipe whose other end this process holds: nothing comes but the end, when the process has ended. A line
- * says that it ought to end now. `timeout` answers 124 (or 143) where there was neither in time.
+ * A shell script that reads a pipe whose other end this process holds. The pipe ends when the process has ended; a line in
+ * it means that the process must end now. `timeout` returns 124 (or 143) if neither came in time.
  */
 const script = `
 waitFor() { timeout "$1" sh -c 'read -r line'; }
@@ -20,8 +20,8 @@ case $code in 124 | 143) kill -9 "$1" ;; esac
 `;
 
 /**
- * Kills this process when it has not ended in time, from a process of its own: a thread that is blocked in a call of
- * the system keeps Node from running a timer, or, where it is another thread than the main one, from ending at all.
+ * Kills this process if it has not ended in time, from another process: a main thread that is blocked in a system call runs
+ * no timer, and any other blocked thread keeps Node from exiting.
  */
 export class LastResort {
   readonly #helper: ChildProcessByStdio<Writable, null, null>;
@@ -29,19 +29,19 @@ export class LastResort {
   constructor() {
     this.#helper = spawn('sh', ['-c', script, 'sh', String(process.pid)], {
       cwd: '/',
-      // A terminal's second Ctrl-C is not for it.
+      // Detached, so that a second Ctrl-C in the terminal does not end it.
       detached: true,
       stdio: ['pipe', 'ignore', 'ignore'],
       env: { PATH: `${process.env.PATH ?? ''}:/usr/bin:/bin` },
     });
-    // It is no fault that the server could mend if this cannot be started.
+    // If it cannot be started the server has to do without it.
     this.#helper.on('error', () => {});
     this.#helper.stdin?.on('error', () => {});
     this.#helper.unref();
     Object(this.#helper.stdin).unref?.();
   }
 
-  /** The process ends now: it is killed where that takes more than a second. */
+  /** Says that the process is about to end: it is killed if that takes more than a second. */
   hurry(): void {
     this.#helper.stdin?.write('\n');
   }

@@ -8,7 +8,7 @@ import { DirectOutput, replaceStream } from './direct-output.js';
 import { ServerLog } from './server-log.js';
 import { StopSignals } from './stop-signals.js';
 
-/** Milliseconds after which a start that failed has ended, whatever it has left open. */
+/** Milliseconds after which a process whose start has failed exits, whatever is still open. */
 const failedStartLimit = 500;
 
 type Say = (line: string) => void;
@@ -16,7 +16,7 @@ type Say = (line: string) => void;
 /** The loopback range, which no other machine reaches. */
 const isLoopback = (host: string): boolean => /^(127\.|::1$|localhost$)/.test(host);
 
-/** What an admin must know of a server without a token: that anybody who reaches it may use it. */
+/** Warns the admin of a server without a token: everybody who can reach it may use it. */
 function warnOfOpenness(settings: ServerSettings, isAsked: boolean, say: Say): void {
   if (settings.token !== null) return;
   const why = isAsked ? '--auth off' : `no token in ${settings.tokenVariables.at(-1)}`;
@@ -28,7 +28,7 @@ function warnOfOpenness(settings: ServerSettings, isAsked: boolean, say: Say): v
   say('WARNING: =====================================================================');
 }
 
-/** What an admin must know of the GPUs: that there is none, or that nobody knows. */
+/** Tells the admin if there is no GPU, or if the GPUs are not known. */
 function sayGpus(gpus: GpuInventory, say: Say): void {
   if (gpus.current) {
     if (gpus.current.length === 0) say('No GPU found (nvidia-smi shows none): jobs run on the CPU.');
@@ -49,13 +49,13 @@ function sayGpus(gpus: GpuInventory, say: Say): void {
   });
 }
 
-/** What an admin sees of a server that has started. */
+/** Tells the admin that the server has started. */
 function introduce(server: RunningServer, settings: ServerSettings, say: Say): void {
   // A server without `--apps` can do nothing.
   if (settings.apps.length === 0) say('No app is allowed: name at least one with --apps.');
   sayGpus(server.gpus, say);
   const { ended, active } = server.recovered;
-  if (ended + active > 0) say(`Found again: ${active} active and ${ended} ended jobs.`);
+  if (ended + active > 0) say(`Recovered ${active} active and ${ended} finished jobs.`);
   const line = `Listening on ${server.url}`;
   replaceStream(process.stdout);
   if (!new DirectOutput(1).write(`${line}\n`)) say(`${line} (this could not be written to stdout)`);
@@ -67,7 +67,7 @@ function describeFate(active: number, onExit: ServerSettings['onExit']): string 
   return onExit === 'kill' ? `killing ${jobs}.` : `leaving ${jobs} to the next server.`;
 }
 
-/** A start has failed: what it has left open must not keep the process. */
+/** Exits soon after a failed start, even if something that it left open would keep the process alive. */
 function endSoon(): void {
   setTimeout(() => process.exit(process.exitCode ?? exitCodes.failed), failedStartLimit).unref();
 }
@@ -77,7 +77,7 @@ export async function serveUntilStopped(settings: ServerSettings, isOpenAsked: b
   const log = new ServerLog();
   const say = (line: string) => log.say(line);
   const report = (problem: string, cause: unknown) => log.report(problem, cause);
-  // Node would write them to stderr itself, and wait there.
+  // Node would write warnings to stderr itself, which may block.
   process.removeAllListeners('warning').on('warning', (warning) => report('Warning', warning));
   const signals = new StopSignals(say);
   warnOfOpenness(settings, isOpenAsked, say);

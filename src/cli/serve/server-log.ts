@@ -1,15 +1,15 @@
 import { oneLine } from '../../contract/quote.js';
 import { DirectOutput, replaceStream } from './direct-output.js';
 
-/** Milliseconds between two tries to say how many lines were lost. */
+/** Milliseconds between two tries to write how many lines were lost. */
 const retryInterval = 1000;
 
-/** A stack spans lines; those after the first are indented, so that none of them looks like a line of the log. */
+/** Indents the lines of a stack after the first, so that none of them looks like a line of the log. */
 const onLines = (text: string): string => text.split('\n').map(oneLine).join('\n    ');
 
 /**
- * What the server says to its admin, on stderr. A line that cannot be written is dropped, and counted; the count is
- * said as soon as writing works again. So neither a full disk nor a closed terminal ends the server or holds it up.
+ * The server's log for its admin, on stderr. A line that cannot be written is dropped and counted; the count is written as
+ * soon as writing works again. So neither a full disk nor a closed terminal ends or blocks the server.
  */
 export class ServerLog {
   readonly #output: DirectOutput;
@@ -21,12 +21,12 @@ export class ServerLog {
     this.#output = new DirectOutput(descriptor);
   }
 
-  /** One line, of the server's own words. */
+  /** Writes one line. */
   say(line: string): void {
     this.#write(`${oneLine(line)}\n`);
   }
 
-  /** A fault, with the time and the stack. */
+  /** Writes an error, with the time and the stack. */
   report(problem: string, cause: unknown): void {
     const words = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
     this.#write(`${new Date().toISOString()} ${oneLine(problem)}: ${onLines(words)}\n`);
@@ -38,7 +38,7 @@ export class ServerLog {
     this.#retry ??= setInterval(() => this.#sayLost(), retryInterval).unref();
   }
 
-  /** Says how many lines were lost, if any were. @returns whether the log can be written to */
+  /** Writes how many lines were lost, if any. @returns whether the log can be written to */
   #sayLost(): boolean {
     if (this.#lost === 0) return true;
     const lines = this.#lost === 1 ? '1 line' : `${this.#lost} lines`;

@@ -18,7 +18,7 @@ function size(flag: string, text: string): number {
 const words = (command: string): string[] => (existsSync(command) ? [command] : command.trim().split(/\s+/));
 
 /**
- * What the flags of `serve` ask for, in base units.
+ * Turns the flags of `serve` into settings in base units.
  * @param defaultDirectory where the jobs are kept without `--data-dir`
  * @throws FieldError naming the flag
  */

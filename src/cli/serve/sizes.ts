@@ -11,7 +11,7 @@ const units: Readonly<Record<string, number>> = {
   TIB: 2 ** 40,
 };
 
-/** Bytes of a size such as `2GiB`, `500MB` or `1048576`; undefined for what is none. */
+/** Bytes of a size such as `2GiB`, `500MB` or `1048576`; undefined for any other text. */
 export function parseSize(text: string): number | undefined {
   const [, digits = '', unit = ''] = /^(\d+(?:\.\d+)?)\s*([a-z]*)$/i.exec(text.trim()) ?? [];
   const factor = digits === '' ? undefined : units[unit.toUpperCase()];

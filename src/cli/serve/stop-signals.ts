@@ -1,15 +1,15 @@
 import { exitCodes } from '../../contract/errors.js';
 import { LastResort } from './last-resort.js';
 
-/** Milliseconds after the first signal by which the process ends itself, whatever hangs. */
+/** Milliseconds from the first signal until the process exits, whatever hangs. */
 const deadline = 8000;
 
-/** Signals that end a process by default, and no server that has jobs to look after. */
+/** Signals that end a process by default and that the server ignores. */
 const survived = ['SIGHUP', 'SIGUSR2', 'SIGXFSZ'] as const;
 
 /**
- * SIGINT and SIGTERM, as `serve` takes them: the first asks it to stop, and gives it ten seconds; the second ends it at
- * once. A closed terminal (SIGHUP) and its like are survived.
+ * Handles signals for `serve`. The first SIGINT or SIGTERM asks it to stop within ten seconds; the second one ends it at
+ * once. SIGHUP (a closed terminal) and similar signals are ignored.
  */
 export class StopSignals {
   /** Resolves with the first signal. */
@@ -35,7 +35,7 @@ export class StopSignals {
     return this.#timer !== null;
   }
 
-  /** All is closed: the process may end by itself. What still holds it, holds it until the deadline. */
+  /** Says that everything is closed, so the process can exit. The deadline stays, in case something still holds it. */
   closed(): void {
     this.#timer?.unref();
   }
@@ -44,9 +44,9 @@ export class StopSignals {
     try {
       this.#lastResort = new LastResort();
     } catch {
-      // No process can be started: the timer is left.
+      // No process can be started: only the timer is left.
     }
-    // It also keeps the process: runners and their timers do not, and Node would end before the jobs have.
+    // Not unreferenced: runners and their timers do not keep the process alive, and Node would exit before the jobs end.
     this.#timer = setTimeout(() => {
       const open = [...new Set(process.getActiveResourcesInfo())].join(', ');
       this.say(`The stop took too long; ending now. Still open: ${open || 'nothing'}.`);

@@ -18,8 +18,8 @@ export const showApp = (catalog: AppCatalog) => (ctx: RouterContext) => {
 };
 
 /**
- * What of an app's files is its configuration: weights are not, nor packages, nor hidden files and directories, in which
- * secrets (`.env`) and histories (`.git`) lie.
+ * Whether a file of an app belongs to its configuration. Model weights, packages, and hidden files and directories do not:
+ * these may hold secrets (`.env`) or histories (`.git`).
  */
 const isConfig = (name: string): boolean =>
   !isWeights(name) && !name.split('/').some((part) => part.startsWith('.') || part === 'node_modules');
@@ -33,14 +33,14 @@ export const sendAppConfig = (catalog: AppCatalog, report: Report) => async (ctx
   ctx.type = 'application/zip';
   ctx.attachment('config.zip');
   if (ctx.method === 'HEAD') return;
-  // Loaded when it is asked for: the server answers the sooner.
+  // Imported lazily to keep start-up fast.
   const { packTo } = await import('../../pack/pack.js');
   const body = new PassThrough();
   ctx.body = body;
   const signal = goneSignal(ctx);
   const chosen = { include: isConfig, includeTarget: isConfig, signal };
   packTo(body, await realpath(app.directory), chosen).catch((cause) => {
-    // A client that left is no fault.
+    // A client that has left is not an error.
     if (!signal.aborted) report(`The configuration of ${app.id} could not be sent`, cause);
     body.destroy();
   });

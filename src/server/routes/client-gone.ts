@@ -1,8 +1,8 @@
 import type { RouterContext } from '@koa/router';
 
 /**
- * Calls back once when the answer is sent or the client is gone. An answer that waits on its connection behind
- * another one hears nothing of the connection's end, so the connection itself is listened to as well.
+ * Calls back once when the answer is sent or the client is gone. A pipelined answer that waits behind another one gets no
+ * event when the connection ends, so this listens to the connection as well.
  */
 export function whenGone({ req, res }: RouterContext, callback: () => void): void {
   const { socket } = req;
@@ -10,7 +10,7 @@ export function whenGone({ req, res }: RouterContext, callback: () => void): voi
   const gone = () => {
     res.off('close', gone);
     socket.off('close', gone);
-    // The end of the connection may be told within that of the answer, and then again.
+    // The connection's event may come during the answer's, and then again.
     if (!isGone) callback();
     isGone = true;
   };
@@ -18,7 +18,7 @@ export function whenGone({ req, res }: RouterContext, callback: () => void): voi
     callback();
     return;
   }
-  // As many as the client has requests waiting.
+  // There is one listener for each request that waits on the connection.
   socket.setMaxListeners(0);
   res.once('close', gone);
   socket.once('close', gone);

@@ -1,37 +1,37 @@
 import { dataField, doneMarker, errorMarker } from '../../contract/log-stream.js';
 import { replaceLineEnds } from './line-ends.js';
 
-/** Bytes of events handed on at once. */
+/** Bytes of events that are sent at once. */
 const pieceSize = 48 * 1024;
-/** Bytes that what goes before a line takes at most: `id: `, sixteen digits, `data: `, the shield. */
+/** Most bytes in front of a line: `id: `, sixteen digits, `data: `, the shield. */
 const fieldsSize = 32;
 
 const lineFeed = 0x0a;
 const space = 0x20;
 const underscore = 0x5f;
 const dataBytes = Buffer.from(dataField);
-/** How a line begins that reads as the end of a stream. */
+/** The beginnings of lines that could be read as the end of a stream. */
 const markers = [Buffer.from(`${doneMarker}\n`), Buffer.from(errorMarker)];
 
 function isMarker(lines: Buffer, start: number): boolean {
-  // Few lines begin so: the others cost no more than this.
+  // A fast check first: few lines begin like that.
   if (lines[start] !== underscore) return false;
   return markers.some((marker) => marker.equals(lines.subarray(start, start + marker.length)));
 }
 
 /**
- * Makes server-sent events of the lines of a log (spec.md, Events). It works on bytes, and in one buffer for the
- * whole of a stream: strings of every line would be most of what many streams take of the server's memory.
+ * Makes server-sent events of the lines of a log (spec.md, Events). Works on bytes, in one buffer for the whole stream:
+ * with a string for each line, many streams would take far more memory (bench row `memory-server-streams`).
  */
 export class EventBytes {
   readonly #piece = Buffer.allocUnsafeSlow(pieceSize);
 
-  /** @param next number of the first line; null where the events are to carry no `id:` */
+  /** @param next number of the first line; null for events without `id:` */
   constructor(private next: number | null) {}
 
   /**
-   * The events of whole lines, in pieces of which each is good until the next is asked for. What could end a line for
-   * some reader is replaced in `lines` itself.
+   * The events of complete lines, in pieces. Each piece is valid until the next one is requested. Replaces characters that
+   * some readers treat as the end of a line, in `lines` itself.
    */
   *of(lines: Buffer): Generator<Buffer> {
     replaceLineEnds(lines);
@@ -43,10 +43,10 @@ export class EventBytes {
         size = 0;
       }
       size = this.#beginEvent(size);
-      // A line of the app's own does not end the stream: one space goes before it.
+      // A line of the app must not end the stream: a space in front of it prevents that.
       if (isMarker(lines, at)) size = piece.writeUInt8(space, size);
       const end = lines.indexOf(lineFeed, at) + 1;
-      // In parts, where the line is longer than a piece.
+      // In parts, if the line is longer than a piece.
       while (at < end) {
         const copied = lines.copy(piece, size, at, end);
         at += copied;

@@ -1,12 +1,12 @@
 const space = 0x20;
 
-/** Single bytes that some reader takes for the end of a line: VT, FF, CR, FS, GS and RS. */
+/** Single bytes that some readers treat as the end of a line: VT, FF, CR, FS, GS and RS. */
 const controls = [0x0b, 0x0c, 0x0d, 0x1c, 0x1d, 0x1e] as const;
 const nextLine = Buffer.from('\u0085');
 const lineSeparator = Buffer.from('\u2028');
 const paragraphSeparator = Buffer.from('\u2029');
 
-/** What stands for a character that took as many bytes. */
+/** The replacement of a character, by its length in bytes. */
 const twoSpaces = Buffer.from('  ');
 const replacement = Buffer.from('\ufffd');
 
@@ -20,10 +20,10 @@ function replaceAll(bytes: Buffer, wanted: Buffer | number, by: Buffer | number)
 }
 
 /**
- * Replaces, in place, what some reader takes for the end of a line beside the line feed: all of Python's `splitlines`.
- * A line that goes on behind one of them could read as the end of the stream, or as any other field, to such a reader.
- * Nearly all text has none of them. To look for a byte is fast, for a character of several is slow where its first byte
- * is frequent, as in a progress bar; so a character is looked for only where its rarest byte was found.
+ * Replaces, in place, all characters other than the line feed that some readers treat as the end of a line (those of
+ * Python's `splitlines`). To such a reader the text behind one could look like the end of the stream, or another field.
+ * Nearly all text has none of them. Searching for one byte is fast; searching for a character of several bytes is slow if
+ * its first byte is frequent, as in a progress bar. So the rarest byte of each character is searched first.
  */
 export function replaceLineEnds(lines: Buffer): void {
   for (const control of controls) {

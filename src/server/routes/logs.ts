@@ -15,11 +15,11 @@ export interface LogDeps {
   readonly slots: StreamSlots;
   /** Milliseconds of silence after which a comment is sent. */
   readonly keepAlive: number;
-  /** Aborted when the server stops: streams of jobs that go on end without a marker. */
+  /** Aborted when the server stops: streams of jobs that have not ended close without a marker. */
   readonly closing: AbortSignal;
 }
 
-/** How many lines to skip, and whether events carry their number; null is a plain stream from the first line. */
+/** The number of lines to skip if the client wants numbered events; null for plain events from the first line. */
 function requestedPosition(ctx: RouterContext): number | null {
   const { since } = ctx.query;
   if (since === undefined) {
@@ -32,7 +32,7 @@ function requestedPosition(ctx: RouterContext): number | null {
   return Number(since);
 }
 
-/** The stream, in pieces of which each is good until the next is asked for. */
+/** The stream, in pieces. Each piece is valid until the next one is requested. */
 async function* events(job: Job, since: number | null, deps: LogDeps, signal: AbortSignal) {
   const bytes = new EventBytes(since === null ? null : since + 1);
   for await (const lines of readLog(job, since ?? 0, deps.keepAlive, signal)) {
@@ -43,25 +43,25 @@ async function* events(job: Job, since: number | null, deps: LogDeps, signal: Ab
   yield formatEvent(job.state === 'done' ? doneMarker : errorLine(job.record.error ?? job.state));
 }
 
-/** Sends a job's stream to its end, or to the client's. */
+/** Sends a job's stream until it ends or the client leaves. */
 async function send(ctx: RouterContext, job: Job, since: number | null, deps: LogDeps): Promise<void> {
   const { res } = ctx;
   const release = await deps.slots.take(job.id);
   const gone = new AbortController();
   let proceed = () => {};
-  // The slot is free the moment the client is gone, or its reconnect would be refused.
+  // Frees the slot as soon as the client is gone, so that its reconnect is not refused.
   whenGone(ctx, () => {
     release();
     gone.abort();
     proceed();
   });
   setHeaders(ctx);
-  // Koa has nothing to add: what follows is sent, ended or broken off here.
+  // The answer is sent, ended or reset here, without Koa.
   ctx.respond = false;
   try {
     for await (const piece of events(job, since, deps, AbortSignal.any([gone.signal, deps.closing]))) {
       if (gone.signal.aborted) return;
-      // One piece at a time is on its way: there is one buffer, and it is the system's until it is written.
+      // Waits for each write: there is one buffer, which must not change before the system has taken it.
       await new Promise<void>((resolve) => {
         proceed = resolve;
         res.write(piece, () => resolve());
@@ -69,7 +69,8 @@ async function send(ctx: RouterContext, job: Job, since: number | null, deps: Lo
     }
     res.end();
   } catch (cause) {
-    // An end would read as that of the log. Behind an answer that is still being sent it waits for its connection.
+    // A normal end would look like the log's end, so reset the connection. An answer that waits behind another one has no
+    // connection yet.
     if (res.socket) res.socket.destroy();
     else res.once('socket', (socket) => socket.destroy());
     throw cause;

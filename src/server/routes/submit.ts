@@ -52,7 +52,7 @@ function contentLength(ctx: RouterContext): number | undefined {
   return text === '' ? undefined : Number(text);
 }
 
-/** The paths of files once the directory that they lie in has moved. */
+/** The paths of files after their directory has been moved. */
 const moved = (files: JobFiles, from: string, to: string): JobFiles =>
   Object.fromEntries(
     Object.entries(files).map(([name, groups]) => [
@@ -61,7 +61,7 @@ const moved = (files: JobFiles, from: string, to: string): JobFiles =>
     ]),
   );
 
-/** Receives one submission; nothing of it stays behind unless it becomes a job. */
+/** Receives one submission. Everything of it is removed unless it becomes a job. */
 async function receive(
   ctx: RouterContext,
   app: string,
@@ -74,7 +74,7 @@ async function receive(
   if (!ctx.is('multipart/form-data')) {
     throw new ServiceError('notMultipart', 'The body must be multipart/form-data');
   }
-  // A client that asked whether it may send is told so only now.
+  // A client that sent `Expect: 100-continue` gets its answer only now.
   if (/^100-continue$/i.test(ctx.get('Expect'))) ctx.res.writeContinue();
 
   const incoming = path.join(directory.path, 'Incoming');

@@ -67,7 +67,7 @@ export const vram = (inventory: GpuInventory) => async (ctx: RouterContext) => {
   } satisfies MemoryUse;
 };
 
-/** The error for GPU ids that this server has not. */
+/** The error for ids of GPUs that this server does not have. */
 export function unknownGpus(ids: readonly number[], gpus: readonly Gpu[]): ServiceError {
   const known = gpus.map(({ id }) => id).join(', ') || 'none';
   return new ServiceError('unknownGpu', `Unknown GPU id(s): ${ids.join(', ')}; this server has: ${known}`);
