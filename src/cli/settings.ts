@@ -30,7 +30,7 @@ export function checkToken(text: string, source: string): string | undefined {
   const token = text.trim();
   if (token === '') return undefined;
   if (!/^[\x21-\x7e]+$/.test(token))
-    throw new UsageError(`The token of ${source} holds characters that no token has`);
+    throw new UsageError(`The token of ${source} contains characters that are not allowed in a token`);
   return token;
 }
 

@@ -148,6 +148,6 @@ describe('in a pipe', () => {
     await using cli = await Cli.create();
     const name = `a\n[remote-app] forged${esc}[2J`;
     const { code, stderr } = await cli.run(['infer', '--app', 'x', name]);
-    expect([code, stderr]).toEqual([2, `Error: 'a\\x0a[remote-app] forged\\x1b[2J' names no file\n`]);
+    expect([code, stderr]).toEqual([2, `Error: 'a\\x0a[remote-app] forged\\x1b[2J' does not exist\n`]);
   });
 });

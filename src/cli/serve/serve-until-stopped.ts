@@ -58,7 +58,7 @@ function introduce(server: RunningServer, settings: ServerSettings, say: Say): v
   if (ended + active > 0) say(`Recovered ${active} active and ${ended} finished jobs.`);
   const line = `Listening on ${server.url}`;
   replaceStream(process.stdout);
-  if (!new DirectOutput(1).write(`${line}\n`)) say(`${line} (this could not be written to stdout)`);
+  if (!new DirectOutput(1).write(`${line}\n`)) say(`${line} (stdout could not be written to)`);
 }
 
 function describeFate(active: number, onExit: ServerSettings['onExit']): string {

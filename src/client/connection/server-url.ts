@@ -14,7 +14,7 @@ export function readServerUrl(text: string): URL {
     });
   }
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-    throw new UsageError(`The address of a server begins with http:// or https://, got '${text}'`);
+    throw new UsageError(`A server URL begins with http:// or https://, got '${text}'`);
   }
   if (url.username !== '' || url.password !== '') {
     throw new UsageError('The address of a server must hold no credentials; give a token instead');

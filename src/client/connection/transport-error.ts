@@ -47,7 +47,7 @@ export function explainTransport(error: unknown, server: string, signal?: AbortS
   const code = codeOf(error);
   const why = unreached[code];
   if (why !== undefined) {
-    return new TransportError('unreached', `${server} is not reached: ${why}`, { cause: error });
+    return new TransportError('unreached', `${server} cannot be reached: ${why}`, { cause: error });
   }
   if (silent.has(code)) {
     return new TransportError('timeout', `${server} has been silent for too long`, { cause: error });

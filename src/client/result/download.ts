@@ -119,7 +119,7 @@ export async function download(
         // A range that was not asked for, or that does not exist any more: start over.
         await reply.body.dump();
         tag = undefined;
-        throw new TransportError('broken', `${connection.server} cannot go on with the download`);
+        throw new TransportError('broken', `${connection.server} cannot continue the download`);
       }
       const type = header(reply, 'content-type') ?? '';
       if (/html|json/i.test(type)) {

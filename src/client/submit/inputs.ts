@@ -119,7 +119,7 @@ export async function collectUnits(paths: readonly string[], output: string | nu
     const targets = stats ? [given] : await matches(given);
     if (targets.length === 0) {
       const why = given.includes(replacement) ? '; a file whose name is not UTF-8 must be renamed first' : '';
-      throw new UsageError(`${quotePath(given)} names no file${why}`);
+      throw new UsageError(`${quotePath(given)} does not exist${why}`);
     }
     const before = units.length;
     for (const target of targets) {
@@ -127,7 +127,7 @@ export async function collectUnits(paths: readonly string[], output: string | nu
       if (targetStats)
         units.push(...(await unitsOf(target, targetStats, output && path.resolve(output), [])));
     }
-    if (units.length === before) throw new UsageError(`${quotePath(given)} holds no file to send`);
+    if (units.length === before) throw new UsageError(`${quotePath(given)} contains no file to send`);
   }
   return units;
 }

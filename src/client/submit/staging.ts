@@ -68,7 +68,7 @@ async function unitPart(field: string, unit: Unit, index: number, packing: Packi
 
 async function archivePart(field: string, source: string, packing: Packing): Promise<FilePart> {
   const stats = await stat(source).catch(() => null);
-  if (!stats) throw new UsageError(`${quotePath(source)} names no file`);
+  if (!stats) throw new UsageError(`${quotePath(source)} does not exist`);
   const name = path.basename(path.resolve(source));
   if (stats.isFile() && /\.zip$/i.test(name))
     return { field, filename: name, path: source, size: stats.size };

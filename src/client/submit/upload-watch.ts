@@ -35,7 +35,7 @@ export class UploadWatch {
     clearTimeout(this.#timer);
     const stalled = () =>
       this.#controller.abort(
-        new TransportError('timeout', `${this.server} took nothing for ${this.idle} seconds`),
+        new TransportError('timeout', `${this.server} accepted no data for ${this.idle} seconds`),
       );
     this.#timer = setTimeout(stalled, this.idle * 1000);
   }

@@ -30,7 +30,7 @@ function handle(cause: unknown, report: Report): void {
   const ctx = current.getStore();
   const what = ctx ? `${ctx.method} ${ctx.path}` : 'Something outside of any request';
   try {
-    report(`${what} failed where nothing caught it`, cause);
+    report(`${what} failed with an uncaught error`, cause);
     if (ctx) end(ctx);
   } catch {
     // An error thrown here would come back here. Nobody is left to be told.

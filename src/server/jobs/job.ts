@@ -115,7 +115,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     const saved = this.#saveLast(record).then(
       () => true,
       (cause) => {
-        this.report(`Job ${this.id} could not be written down as ${state}; it is tried again`, cause);
+        this.report(`Job ${this.id} could not be saved as ${state}; it is tried again`, cause);
         return false;
       },
     );

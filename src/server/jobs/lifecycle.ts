@@ -85,7 +85,7 @@ export class Lifecycle {
   /** Ends the job, wherever it is. */
   kill(): void {
     this.job.requestKill().catch((cause) => {
-      this.deps.report(`The kill of job ${this.job.id} could not be written down`, cause);
+      this.deps.report(`The kill of job ${this.job.id} could not be saved`, cause);
     });
     this.#packing.abort();
     if (this.job.state === 'running') this.deps.executor.stop(this.job.directory.path);
@@ -108,7 +108,7 @@ export class Lifecycle {
     const position = ticket.position();
     if (position !== null) {
       await job.wait(ticket).catch((cause) => {
-        this.deps.report(`Job ${job.id} could not be written down as waiting`, cause);
+        this.deps.report(`Job ${job.id} could not be saved as waiting`, cause);
       });
       job.log(`Waiting for ${ticket.waitingFor}: position ${position} in the queue`);
     }

@@ -61,7 +61,7 @@ export class Trash {
         if (trashName.test(name)) void this.#remove(path.join(this.#directory, name));
       }
     } catch (cause) {
-      this.report(`${this.#directory} could not be looked into`, cause);
+      this.report(`${this.#directory} could not be read`, cause);
     }
   }
 

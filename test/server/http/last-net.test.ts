@@ -37,14 +37,14 @@ describe('an error that nothing catches', () => {
   ])('ends its own request with 500, says so, and nothing else: %s', async ([path = '', message]) => {
     const response = await fetch(url + path);
     expect([response.status, await response.json()]).toEqual([500, { detail: 'Internal server error' }]);
-    await isReported(`GET ${path} failed where nothing caught it: ${message}`);
+    await isReported(`GET ${path} failed with an uncaught error: ${message}`);
     await isServing();
   });
 
   test('in an event of a request belongs to that request', async () => {
     const response = await fetch(`${url}/request`, { method: 'POST', body: 'x'.repeat(100_000) });
     expect(response.status).toBe(500);
-    await isReported('POST /request failed where nothing caught it');
+    await isReported('POST /request failed with an uncaught error');
     await isServing();
   });
 
@@ -56,7 +56,7 @@ describe('an error that nothing catches', () => {
 
   test('outside of any request ends none', async () => {
     expect(await (await fetch(`${url}/outside`)).text()).toBe('unharmed');
-    await isReported('Something outside of any request failed where nothing caught it: outside of requests');
+    await isReported('Something outside of any request failed with an uncaught error: outside of requests');
     await isServing();
     expect(child.exitCode).toBeNull();
   });

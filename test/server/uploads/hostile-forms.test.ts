@@ -59,7 +59,7 @@ afterEach(async () => {
     const { jobs } = await api.json<{ jobs: unknown[] }>('/jobs');
     return server.jobDirectories().length === jobs.length;
   });
-  expect(server.stderr).not.toMatch(/nothing caught it|MaxListeners/);
+  expect(server.stderr).not.toMatch(/uncaught error|MaxListeners/);
 });
 
 describe('the bytes of a request are bounded', () => {
