@@ -31,7 +31,8 @@ async function jobFailure(jobId: string, text: string): Promise<JobFailed | null
  * Asks for a job's result until it is ready (spec.md, Job control: 202 until then).
  * @param headers of a download that goes on
  * @returns the answer with the result, or with a part of it, or 416
- * @throws JobFailed for a job that ended without one; ClientError (exit 3) when the wait is over
+ * @throws JobFailed for a job that ended without one; ClientError (exit 3) when the wait is over, or the last error if
+ * the server did not answer properly until then
  */
 export async function awaitResult(
   connection: Connection,
@@ -59,7 +60,7 @@ export async function awaitResult(
       if (asked) wait = Math.min(asked, 30) * 1000;
       reporter.waiting(`Waiting for the result of job ${jobId}`);
     } catch (error) {
-      if (!met || !isTransient(error) || performance.now() > deadline) throw error;
+      if (!met || !isTransient(error) || performance.now() + wait > deadline) throw error;
     }
     if (performance.now() + wait > deadline) {
       throw new ClientError(
