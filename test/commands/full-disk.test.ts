@@ -5,8 +5,9 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { type Fake, fakeService, jobId, zipOf } from '../client/support/fake-service.js';
-import { Cli } from './support/cli.js';
+import { zipOf } from '../../support/zip.mjs';
+import { Cli } from '../support/cli.js';
+import { type Fake, fakeService, jobId } from '../support/fake-service.js';
 
 const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 const stored = await zipOf({ 'mask.nii.gz': Buffer.alloc(300_000, 'mask') });

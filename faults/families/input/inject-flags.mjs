@@ -2,8 +2,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { carriesFiles } from '../../../dist/contract/fields.js';
 import { operations } from '../../../dist/contract/operations.js';
-import { ended, file, formOf, kill, request, steps, submit } from '../../support/api.mjs';
-import { zip } from '../../support/zip.mjs';
+import { file, formOf } from '../../../support/form.mjs';
+import { zip } from '../../../support/zip.mjs';
+import { ended, kill, request, steps, submit } from '../../support/api.mjs';
 import { commandFault } from './command-grammar.mjs';
 import { nastyValues } from './nasty.mjs';
 

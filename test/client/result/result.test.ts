@@ -3,10 +3,10 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { saveResult } from '../../../src/client/result/result.js';
 import { ArchiveError } from '../../../src/extract/errors.js';
+import { zipOf } from '../../../support/zip.mjs';
+import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
+import { plant, temporary } from '../../support/temporary.js';
 import { connectTo, memoryReporter } from '../support/connect.js';
-import { zipOf } from '../support/fake-service.js';
-import { type Handler, json, ScriptedServer } from '../support/scripted-server.js';
-import { plant, temporary } from '../support/temporary.js';
 
 const zip = await zipOf({ 'Predictions/a.nii': 'mask' });
 const send =
