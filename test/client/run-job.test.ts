@@ -21,7 +21,7 @@ async function run(
   const killed: string[] = [];
   await using directory = await temporary();
   await plant(directory.path, { 'ct.nii': 'volume' });
-  const zip = await zipOf({ 'mask.nii': 'mask' });
+  const zip = zipOf({ 'mask.nii': 'mask' });
   await using server = await fakeService({ result: zip, onKill: () => killed.push(jobId), ...fake });
   await using connection = connectTo(server.url, controller ? { signal: controller.signal } : {});
   const field = operation.fields.find((each) => each.name === 'inputs');

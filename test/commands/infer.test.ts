@@ -8,7 +8,7 @@ import { fakeService, jobId } from '../support/fake-service.js';
 import { formOf, json } from '../support/scripted-server.js';
 import { plant } from '../support/temporary.js';
 
-const result = await zipOf({ 'mask.nii': 'mask' });
+const result = zipOf({ 'mask.nii': 'mask' });
 
 async function cliWithScan(): Promise<Cli> {
   const cli = await Cli.create();

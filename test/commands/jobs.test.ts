@@ -7,7 +7,7 @@ import { Cli } from '../support/cli.js';
 import { type Fake, fakeService, jobId } from '../support/fake-service.js';
 import { json, ScriptedServer } from '../support/scripted-server.js';
 
-const result = await zipOf({ 'mask.nii': Buffer.alloc(300_000, 'mask') });
+const result = zipOf({ 'mask.nii': Buffer.alloc(300_000, 'mask') });
 
 /** Runs one command against a service that behaves like this. */
 async function run(fake: Fake, ...args: string[]) {
