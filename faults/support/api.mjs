@@ -3,7 +3,10 @@ import { formOf } from '../../support/form.mjs';
 import { linesOf } from '../../support/log-lines.mjs';
 import { patience, until } from './until.mjs';
 
-/** One request; the answer is read whole. A connection that breaks throws. */
+/**
+ * One request; the answer is read whole. A connection that breaks throws. The tests' own (`test/support/api.ts`) judges
+ * an answer with vitest's `expect`, which the harness does not have.
+ */
 export async function request(server, path, { method = 'GET', headers = {}, body, limit = patience } = {}) {
   const authorization = server.token === null ? {} : { authorization: `Bearer ${server.token}` };
   const response = await fetch(server.url + path, {
