@@ -1,10 +1,10 @@
 /** What must hold of a server's jobs, processes, devices and files whatever befell the server. */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { isRunning } from '../support/processes.mjs';
+import { unzip } from '../support/unzip.mjs';
 import { job, listJobs, logOf, request } from './support/api.mjs';
-import { isRunning } from './support/processes.mjs';
 import { until } from './support/until.mjs';
-import { unzip } from './support/unzip.mjs';
 
 /** Milliseconds in which what is on its way out must be gone: a removal under way, a runner that came second. */
 const settling = 30_000;

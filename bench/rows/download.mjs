@@ -1,28 +1,17 @@
 import path from 'node:path';
-import { shellApp } from '../support/apps.mjs';
 import { GiB, randomFile } from '../support/data.mjs';
-import { submit } from '../support/http.mjs';
 import { times } from '../support/reach.mjs';
-import { receiveByTurns } from '../support/receive.mjs';
-import { Server } from '../support/server.mjs';
+import { againstBare } from '../support/receive.mjs';
 
 /** Both answer with the same file, which curl drops: what is measured is the sending. */
-async function measure({ workshop, rounds }, scale) {
-  const env = { BENCH_DATA: await randomFile(workshop, GiB * scale) };
-  const app = await shellApp(workshop, 'link', 'ln "$BENCH_DATA" "$output/volume.bin"');
-  const server = await Server.start(workshop, { apps: [app], env });
-  try {
-    const { job_id } = await submit(server, 'link');
-    await server.ended(job_id);
-    return await receiveByTurns(workshop, server, {
-      path: `/jobs/${job_id}/result`,
-      file: path.join(server.jobDirectory(job_id), 'result.zip'),
-      output: '/dev/null',
-      rounds,
-    });
-  } finally {
-    await server.stop();
-  }
+async function measure(bench, scale) {
+  const env = { BENCH_DATA: await randomFile(bench.workshop, GiB * scale) };
+  const script = 'ln "$BENCH_DATA" "$output/volume.bin"';
+  return againstBare(bench, { script, env }, (server, id) => ({
+    path: `/jobs/${id}/result`,
+    file: path.join(server.jobDirectory(id), 'result.zip'),
+    output: '/dev/null',
+  }));
 }
 
 export const rows = [

@@ -2,12 +2,9 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { shellApp } from '../support/apps.mjs';
 import { logFile } from '../support/data.mjs';
-import { submit } from '../support/http.mjs';
 import { times } from '../support/reach.mjs';
-import { receiveByTurns } from '../support/receive.mjs';
-import { Server } from '../support/server.mjs';
+import { againstBare } from '../support/receive.mjs';
 
 async function digest(chunks) {
   const hash = createHash('sha1');
@@ -22,27 +19,22 @@ async function* asStream(log) {
 }
 
 /** curl writes both into a file; that of the server is then compared, byte for byte, with what the log makes. */
-async function measure({ workshop, rounds }, scale) {
+async function measure(bench, scale) {
   const lines = 1_000_000 * scale;
-  const source = await logFile(workshop, lines);
-  const app = await shellApp(workshop, 'cat', 'cat "$BENCH_LOG"');
-  const server = await Server.start(workshop, { apps: [app], env: { BENCH_LOG: source } });
-  try {
-    const { job_id } = await submit(server, 'cat');
-    await server.ended(job_id);
-    const log = path.join(server.jobDirectory(job_id), 'log');
+  const source = await logFile(bench.workshop, lines);
+  const copy = path.join(bench.workshop.root, 'replayed');
+  const app = { script: 'cat "$BENCH_LOG"', env: { BENCH_LOG: source } };
+  let fault = null;
+  const result = await againstBare(bench, app, async (server, id) => {
+    const log = path.join(server.jobDirectory(id), 'log');
     const whole = await digest(asStream(log));
-    let fault = null;
-    const copy = path.join(workshop.root, 'replayed');
     if ((await digest(asStream(log))) === (await digest(asStream(source)))) fault = 'the log has no head';
     const afterOurs = async () => {
       if ((await digest(createReadStream(copy))) !== whole) fault = 'the stream is not the log';
     };
-    const way = { path: `/jobs/${job_id}/logs`, file: log, output: copy, rounds, afterOurs };
-    return { ...(await receiveByTurns(workshop, server, way)), fault };
-  } finally {
-    await server.stop();
-  }
+    return { path: `/jobs/${id}/logs`, file: log, output: copy, afterOurs };
+  });
+  return { ...result, fault };
 }
 
 export const rows = [

@@ -1,4 +1,5 @@
 import { Agent, request } from 'node:http';
+import { fieldPart, filePart, multipart, multipartType } from '../../support/multipart.mjs';
 
 const agent = new Agent({ keepAlive: true });
 
@@ -25,24 +26,13 @@ export async function getJson(url, options) {
   return JSON.parse(body);
 }
 
-const boundary = 'remote-app-bench';
-const close = `\r\n--${boundary}--\r\n`;
-
-/** A form with one input file, and `cpu`, so that the job runs alike on machines with and without a GPU. */
-function form(content) {
-  const field = `--${boundary}\r\nContent-Disposition: form-data; name="cpu"\r\n\r\n1\r\n`;
-  const head = 'Content-Disposition: form-data; name="inputs"; filename="input.bin"';
-  const file = `--${boundary}\r\n${head}\r\nContent-Type: application/octet-stream\r\n\r\n`;
-  return Buffer.concat([Buffer.from(field + file), content, Buffer.from(close)]);
-}
-
-/** Submits a job with one small file. */
+/** Submits a job with one small file; without a GPU, so that it runs alike on machines with and without one. */
 export function submit(server, app, content = Buffer.alloc(1024, 'x')) {
-  const body = form(content);
+  const body = multipart([fieldPart('cpu', '1'), filePart('inputs', 'input.bin', content)]);
   return getJson(server.submitUrl(app), {
     method: 'POST',
     headers: {
-      'Content-Type': `multipart/form-data; boundary=${boundary}`,
+      'Content-Type': multipartType,
       'Content-Length': body.length,
     },
     body,

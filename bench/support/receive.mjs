@@ -1,7 +1,27 @@
+import { shellApp } from './apps.mjs';
 import { BareServer } from './bare.mjs';
 import { curl } from './command.mjs';
+import { submit } from './http.mjs';
 import { interleave } from './interleave.mjs';
+import { Server } from './server.mjs';
 import { cpuSeconds, peakMemory } from './usage.mjs';
+
+/**
+ * Runs one job of an app, and lets curl receive an answer about it, and a file from a bare server, by turns.
+ * @param app `script`: what it does; `env`: what `serve` has in its environment
+ * @param wayOf given the server and the job's id: what is received (see `receiveByTurns`)
+ */
+export async function againstBare({ workshop, rounds }, { script, env }, wayOf) {
+  const app = await shellApp(workshop, 'sender', script);
+  const server = await Server.start(workshop, { apps: [app], env });
+  try {
+    const { job_id } = await submit(server, 'sender');
+    await server.ended(job_id);
+    return await receiveByTurns(workshop, server, { ...(await wayOf(server, job_id)), rounds });
+  } finally {
+    await server.stop();
+  }
+}
 
 /**
  * Lets curl receive an answer of the server, and a file from a bare one, by turns.
@@ -9,7 +29,7 @@ import { cpuSeconds, peakMemory } from './usage.mjs';
  *   `afterOurs`: called when an answer of the server has been received
  * @returns medians: seconds, cpu seconds of each server, and the peaks of their memory in MiB
  */
-export async function receiveByTurns(workshop, server, { path, file, output, rounds, afterOurs }) {
+async function receiveByTurns(workshop, server, { path, file, output, rounds, afterOurs }) {
   const bare = await BareServer.start(workshop, file);
   const receive = async ({ pid }, url) => {
     const before = cpuSeconds(pid);

@@ -1,24 +1,29 @@
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { addressIn, serveWords } from '../../support/serve.mjs';
+import { until } from '../../support/until.mjs';
 import { productArgs } from './command.mjs';
 import { getJson } from './http.mjs';
 
+/** Waits as long as it takes: a row may be run at a hundred times its size. */
+const eventually = (what, condition) => until(what, condition, Number.POSITIVE_INFINITY, 20);
+
 /** Resolves with the address that a server prints when it listens. */
 async function listening(child) {
-  let printed = '';
+  let stdout = '';
+  let stderr = '';
   child.stderr.on('data', (chunk) => {
-    printed += chunk;
+    stderr += chunk;
   });
   for await (const chunk of child.stdout) {
-    printed += chunk;
-    const url = /Listening on (http:\S+)\n/.exec(printed)?.[1];
+    stdout += chunk;
+    const url = addressIn(stdout);
     if (url) {
       child.stdout.resume();
       return url;
     }
   }
-  throw new Error(`The server did not start: ${printed}`);
+  throw new Error(`The server did not start: ${stdout}${stderr}`);
 }
 
 /** `remote-app serve` as an admin starts it, with a data directory of its own. */
@@ -30,9 +35,12 @@ export class Server {
     const server = new Server();
     server.#workshop = workshop;
     server.dataDirectory = dataDirectory ?? (await workshop.directory('data'));
-    const args = ['serve', '--port', '0', '--auth', 'off', '--data-dir', server.dataDirectory];
-    const sources = apps.flatMap((app) => ['--apps', app]);
-    server.#child = workshop.start(process.execPath, productArgs([...args, ...sources, ...flags]), {
+    const words = serveWords({
+      dataDirectory: server.dataDirectory,
+      apps,
+      flags: ['--auth', 'off', ...flags],
+    });
+    server.#child = workshop.start(process.execPath, productArgs(words), {
       stdio: ['ignore', 'pipe', 'pipe'],
       env,
     });
@@ -55,24 +63,23 @@ export class Server {
 
   /** Resolves when a job is final; `done`, unless it failed. */
   async ended(id) {
-    for (;;) {
+    await eventually(`job ${id} ends`, async () => {
       const { status, error } = await getJson(`${this.url}/jobs/${id}`);
-      if (status === 'done') return;
       if (status === 'error' || status === 'killed') throw new Error(`Job ${id} is ${status}: ${error}`);
-      await delay(20);
-    }
+      return status === 'done';
+    });
   }
 
   /** Resolves when every job has ended. */
   async quiet() {
     const isActive = ({ status }) => !['done', 'error', 'killed'].includes(status);
-    while ((await getJson(`${this.url}/jobs`)).jobs.some(isActive)) await delay(20);
+    await eventually('every job ends', async () => !(await getJson(`${this.url}/jobs`)).jobs.some(isActive));
   }
 
   /** Resolves when no job directory is left, so that one measurement's removals do not run into the next. */
   async emptied() {
     const isEmpty = (name) => readdirSync(path.join(this.dataDirectory, name)).length === 0;
-    while (!['jobs', 'trash'].every(isEmpty)) await delay(20);
+    await eventually('the jobs are removed', () => ['jobs', 'trash'].every(isEmpty));
   }
 
   stop() {

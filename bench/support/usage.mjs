@@ -1,6 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
-/** Processor and memory use, as Linux's /proc tells it. */
+/**
+ * Processor and memory use, as Linux's /proc tells it. A process that is gone throws here, where the tests and the fault
+ * harness take it as one that uses nothing: a measurement must not have a figure for what it could not read.
+ */
 
 /** Clock ticks a second: 100 on every Linux that Node runs on. */
 const ticks = 100;

@@ -1,9 +1,10 @@
 /** Pages of other sites, through the browser of somebody on this machine: without a token they get nothing done. */
 import path from 'node:path';
+import { file } from '../../support/form.mjs';
+import { filePart, multipart, multipartType } from '../../support/multipart.mjs';
 import { times } from '../context.mjs';
-import { file, isFinal, job, listJobs, steps, submit } from '../support/api.mjs';
+import { isFinal, job, listJobs, steps, submit } from '../support/api.mjs';
 import { Connection } from '../support/connection.mjs';
-import { filePart, multipart, multipartType } from '../support/multipart.mjs';
 import { Server } from '../support/server.mjs';
 import { foreign, ours } from './browser/senders.mjs';
 

@@ -1,20 +1,10 @@
 /** What the server tells of itself by accident: hidden files of an app, paths of the machine in errors. */
 import { rmSync } from 'node:fs';
 import path from 'node:path';
-import {
-  ended,
-  file,
-  job,
-  json,
-  listJobs,
-  logOf,
-  request,
-  steps,
-  submit,
-  trySubmit,
-} from '../support/api.mjs';
+import { file } from '../../support/form.mjs';
+import { unzip } from '../../support/unzip.mjs';
+import { ended, job, json, listJobs, logOf, request, steps, submit, trySubmit } from '../support/api.mjs';
 import { apps, product, Server } from '../support/server.mjs';
-import { unzip } from '../support/unzip.mjs';
 import { brokenApps, secret, temptingApp } from './leaks/broken-apps.mjs';
 import { damages } from './leaks/damages.mjs';
 

@@ -1,9 +1,10 @@
 /** The runner and the command die or misbehave: each job ends as it should, within bounds, and leaves nothing. */
 import { closeSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { file } from '../../support/form.mjs';
 import { times } from '../context.mjs';
 import { checkProcesses } from '../invariants.mjs';
-import { ended, file, job, kill, logOf, steps, submit } from '../support/api.mjs';
+import { ended, job, kill, logOf, steps, submit } from '../support/api.mjs';
 import { memoryOf } from '../support/processes.mjs';
 import { apps, Server } from '../support/server.mjs';
 import { until, within } from '../support/until.mjs';

@@ -1,9 +1,10 @@
 /** The token is nowhere but where it must be, and what a server keeps is its user's alone. */
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { ended, file, formOf, kill, logOf, request, steps, submit } from '../support/api.mjs';
+import { file, formOf } from '../../support/form.mjs';
+import { argumentsOf, environmentOf } from '../../support/processes.mjs';
+import { ended, kill, logOf, request, steps, submit } from '../support/api.mjs';
 import { remoteApp } from '../support/client.mjs';
-import { commandOf, environmentOf } from '../support/processes.mjs';
 import { apps, product, Server } from '../support/server.mjs';
 import { until } from '../support/until.mjs';
 
@@ -67,11 +68,14 @@ async function processes(context, server) {
     return found.length >= 2 ? found : null;
   });
   for (const { pid } of own) {
-    const words = [...commandOf(pid), ...environmentOf(pid)].join('\n');
-    context.check(!words.includes(server.token), `Process ${pid} of a job has the token: ${commandOf(pid)}`);
+    const words = [...argumentsOf(pid), ...environmentOf(pid)].join('\n');
+    context.check(
+      !words.includes(server.token),
+      `Process ${pid} of a job has the token: ${argumentsOf(pid)}`,
+    );
     context.count('processes searched for the token');
   }
-  const title = [...commandOf(server.pid), readFileSync(`/proc/${server.pid}/comm`, 'utf8')].join(' ');
+  const title = [...argumentsOf(server.pid), readFileSync(`/proc/${server.pid}/comm`, 'utf8')].join(' ');
   context.check(!title.includes(server.token), `The server's title has the token: ${title}`);
   await kill(server, id);
   await logOf(server, id);

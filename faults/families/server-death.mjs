@@ -1,12 +1,13 @@
 /** SIGKILL to the server at random moments, under a workload of jobs in every state; then a new one. */
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { file } from '../../support/form.mjs';
+import { filePart, submission } from '../../support/multipart.mjs';
 import { times } from '../context.mjs';
 import { checkArchive, checkDirectories, checkGpus, checkProcesses, checkWitness } from '../invariants.mjs';
-import { file, isFinal, job, request, steps, submit } from '../support/api.mjs';
+import { isFinal, job, request, steps, submit } from '../support/api.mjs';
 import { Connection } from '../support/connection.mjs';
 import { Ledger, unlessCut } from '../support/ledger.mjs';
-import { filePart, submission } from '../support/multipart.mjs';
 import { Server } from '../support/server.mjs';
 import { stateAtDeath } from '../support/state-at-death.mjs';
 import { until } from '../support/until.mjs';

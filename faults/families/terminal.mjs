@@ -1,7 +1,8 @@
 /** What an app, a file name or a strange server can do to a terminal, to the log, and to who reads the log: nothing. */
 import { spawnSync } from 'node:child_process';
+import { file } from '../../support/form.mjs';
 import { times } from '../context.mjs';
-import { ended, file, logOf, request, steps, submit } from '../support/api.mjs';
+import { ended, logOf, request, steps, submit } from '../support/api.mjs';
 import { apps, Server } from '../support/server.mjs';
 import { forgedFields } from './terminal/forged-fields.mjs';
 import { hostileLines, splitters } from './terminal/lines.mjs';

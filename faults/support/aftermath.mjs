@@ -1,5 +1,6 @@
+import { file } from '../../support/form.mjs';
 import { checkDirectories } from '../invariants.mjs';
-import { file, isFinal, kill, listJobs, request, steps, trySubmit } from './api.mjs';
+import { isFinal, kill, listJobs, request, steps, trySubmit } from './api.mjs';
 import { until, within } from './until.mjs';
 
 /** Milliseconds in which /health answers when an attack is over. */

@@ -1,7 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { formOf } from '../../support/form.mjs';
+import { linesOf } from '../../support/log-lines.mjs';
 import { patience, until } from './until.mjs';
 
-/** One request; the answer is read whole. A connection that breaks throws. */
+/**
+ * One request; the answer is read whole. A connection that breaks throws. The tests' own (`test/support/api.ts`) judges
+ * an answer with vitest's `expect`, which the harness does not have.
+ */
 export async function request(server, path, { method = 'GET', headers = {}, body, limit = patience } = {}) {
   const authorization = server.token === null ? {} : { authorization: `Bearer ${server.token}` };
   const response = await fetch(server.url + path, {
@@ -20,20 +25,6 @@ export async function json(server, path, options) {
     throw new Error(`${path} answered ${answer.status}: ${answer.text.slice(0, 300)}`);
   return JSON.parse(answer.text);
 }
-
-/** A form; a value is a text, a `File`, or a list of them. */
-export function formOf(values) {
-  const form = new FormData();
-  for (const [name, value] of Object.entries(values)) {
-    for (const each of [value].flat()) {
-      if (typeof each === 'string') form.append(name, each);
-      else form.append(name, each, each.name);
-    }
-  }
-  return form;
-}
-
-export const file = (name, content = 'voxels') => new File([content], name);
 
 /** The settings that the harness's apps take: `--set NAME=VALUE`. */
 export const steps = (values) =>
@@ -65,15 +56,6 @@ export const ended = (server, id, limit = patience) =>
     },
     limit,
   );
-
-/** Lines of a stream's text: the data of its events. */
-export const linesOf = (text) =>
-  text
-    .split('\n\n')
-    .slice(0, -1)
-    .map((event) => event.replace(/^id: \d+\n/, ''))
-    .filter((event) => event.startsWith('data: '))
-    .map((event) => event.slice('data: '.length));
 
 /** The whole log of a job that has ended, marker included. */
 export async function logOf(server, id) {

@@ -25,7 +25,11 @@ function parse(bytes, isClosed, withoutBody) {
   return last < 0 ? null : whole(last + 7 - start, bytes.subarray(start, last));
 }
 
-/** A bare connection: for requests that no HTTP client would send. */
+/**
+ * A bare connection: for requests that no HTTP client would send. Other than that of the tests
+ * (`test/support/raw-http.ts`) it takes one answer after the other from the connection, chunked ones and broken ones
+ * too, and may be half closed.
+ */
 export class Connection {
   received = Buffer.alloc(0);
   isClosed = false;

@@ -1,7 +1,8 @@
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { isRunning, processesUnder } from './processes.mjs';
+import { isRunning } from '../../support/processes.mjs';
+import { processesUnder } from './processes.mjs';
 
 const wellBehaved = fileURLToPath(new URL('../../test/fixtures/bin/nvidia-smi', import.meta.url));
 

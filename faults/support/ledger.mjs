@@ -1,5 +1,6 @@
+import { file } from '../../support/form.mjs';
 import { checkEnded } from '../invariants.mjs';
-import { file, isFinal, kill, listJobs, request, steps, trySubmit } from './api.mjs';
+import { isFinal, kill, listJobs, request, steps, trySubmit } from './api.mjs';
 
 /** A connection that broke, which a server that is killed does to every client. */
 const isCut = (cause) =>

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { file, steps, submit } from './api.mjs';
+import { file } from '../../support/form.mjs';
+import { steps, submit } from './api.mjs';
 
 const encoded = (bytes) => Buffer.from(bytes).toString('base64');
 

@@ -1,12 +1,5 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-
-function read(pid, file) {
-  try {
-    return readFileSync(`/proc/${pid}/${file}`, 'latin1');
-  } catch {
-    return '';
-  }
-}
+import { readlinkSync } from 'node:fs';
+import { argumentsOf, readProcess, runningProcesses } from '../../support/processes.mjs';
 
 function workingDirectory(pid) {
   try {
@@ -16,18 +9,9 @@ function workingDirectory(pid) {
   }
 }
 
-/** Whether it runs; an ended one that nobody has noticed does not. */
-export function isRunning(pid) {
-  const stat = read(pid, 'stat');
-  return stat !== '' && !/^[ZX]/.test(stat.slice(stat.lastIndexOf(')') + 2));
-}
-
-export const commandOf = (pid) => read(pid, 'cmdline').split('\0').slice(0, -1);
-export const environmentOf = (pid) => read(pid, 'environ').split('\0').slice(0, -1);
-
 /** Bytes of memory: now (`VmRSS`), or at most so far (`VmHWM`). 0 for a process that is gone. */
 export function memoryOf(pid, which = 'VmRSS') {
-  const kibibytes = new RegExp(`^${which}:\\s+(\\d+) kB`, 'm').exec(read(pid, 'status'))?.[1];
+  const kibibytes = new RegExp(`^${which}:\\s+(\\d+) kB`, 'm').exec(readProcess(pid, 'status'))?.[1];
   return Number(kibibytes ?? 0) * 1024;
 }
 
@@ -37,15 +21,14 @@ export function memoryOf(pid, which = 'VmRSS') {
  */
 export function processesUnder(directory) {
   const wanted = `${directory}/`;
-  return readdirSync('/proc')
-    .map(Number)
-    .filter((pid) => pid > 0 && pid !== process.pid && isRunning(pid))
+  return runningProcesses()
+    .filter((pid) => pid !== process.pid)
     .map((pid) => ({
       pid,
-      traces: `${read(pid, 'cmdline')}\0${read(pid, 'environ')}\0${workingDirectory(pid)}/`,
+      traces: `${readProcess(pid, 'cmdline')}\0${readProcess(pid, 'environ')}\0${workingDirectory(pid)}/`,
     }))
     .filter(({ traces }) => traces.includes(wanted))
-    .map(({ pid, traces }) => ({ pid, traces, command: commandOf(pid).join(' ') }));
+    .map(({ pid, traces }) => ({ pid, traces, command: argumentsOf(pid).join(' ') }));
 }
 
 /** The processes of a data directory's jobs, each with the job's id: runners, commands, whatever these forked. */

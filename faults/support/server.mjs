@@ -3,7 +3,9 @@ import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { isRunning, jobProcesses, memoryOf } from './processes.mjs';
+import { isRunning } from '../../support/processes.mjs';
+import { addressIn, hasEnded, serverEnvironment, serveWords } from '../../support/serve.mjs';
+import { jobProcesses, memoryOf } from './processes.mjs';
 import { patience, until, within } from './until.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
@@ -17,7 +19,6 @@ export const apps = {
   rogue: here('../apps/rogue'),
   planter: here('../apps/planter'),
 };
-const fakeNvidiaSmi = here('../../test/fixtures/bin');
 
 /** Characters of the server's stderr that are kept. */
 const keptOutput = 1 << 20;
@@ -67,7 +68,7 @@ export class Server {
   }
 
   get isAlive() {
-    return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null;
+    return !this.hasEnded;
   }
 
   get jobsDirectory() {
@@ -93,22 +94,12 @@ export class Server {
   /** Begins to start it; `listening` says when it answers. */
   spawn(flags = []) {
     const { apps: sources = [apps.witness], gpus = 0, environment = {}, launcher = [] } = this.#options;
-    const words = [
-      ...launcher,
-      process.execPath,
-      bin,
-      'serve',
-      '--port',
-      '0',
-      '--data-dir',
-      this.dataDirectory,
-    ];
-    const all = [
-      ...words,
-      ...sources.flatMap((each) => ['--apps', each]),
-      ...(this.#options.flags ?? []),
-      ...flags,
-    ];
+    const words = serveWords({
+      dataDirectory: this.dataDirectory,
+      apps: sources,
+      flags: [...(this.#options.flags ?? []), ...flags],
+    });
+    const all = [...launcher, process.execPath, bin, ...words];
     this.stdout = '';
     this.stderr = '';
     this.url = '';
@@ -116,10 +107,7 @@ export class Server {
     const child = spawn(all[0], all.slice(1), {
       cwd: this.context.scratch,
       env: {
-        HOME: this.context.scratch,
-        PATH: `${fakeNvidiaSmi}:${process.env.PATH}`,
-        FAKE_GPUS: String(gpus),
-        ...(this.token === null ? {} : { SERVICE_API_TOKEN: this.token }),
+        ...serverEnvironment({ home: this.context.scratch, gpus, token: this.token }),
         ...environment,
       },
       stdio: ['ignore', 'pipe', this.#options.stderr ?? 'pipe'],
@@ -142,7 +130,7 @@ export class Server {
   }
 
   get hasEnded() {
-    return this.#child === null || this.#child.exitCode !== null || this.#child.signalCode !== null;
+    return this.#child === null || hasEnded(this.#child);
   }
 
   async listening(limit = patience) {
@@ -151,7 +139,7 @@ export class Server {
       if (this.hasEnded) {
         throw new Error(`serve ended (${child.exitCode ?? child.signalCode}): ${this.stderr.slice(-2000)}`);
       }
-      return /^Listening on (http:\S+)$/m.exec(this.stdout)?.[1];
+      return addressIn(this.stdout);
     };
     this.url = await until('the server listens', look, limit);
   }

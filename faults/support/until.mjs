@@ -1,21 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { until as wait } from '../../support/until.mjs';
 
 /** Longest wait for what must happen, in milliseconds: no measure of speed, but of whether it happens at all. */
 export const patience = 60_000;
 
 /**
- * Waits until `look` gives something other than null, undefined or false.
+ * As the tests wait, with a patience that a machine under fire needs.
  * @throws Error naming what was waited for
  */
-export async function until(what, look, limit = patience, interval = 20) {
-  const deadline = Date.now() + limit;
-  for (;;) {
-    const found = await look();
-    if (found !== null && found !== undefined && found !== false) return found;
-    if (Date.now() > deadline) throw new Error(`Not within ${limit / 1000} s: ${what}`);
-    await delay(interval);
-  }
-}
+export const until = (what, look, limit = patience, interval = 20) => wait(what, look, limit, interval);
 
 /** Rejects when `promise` has not settled in time. */
 export async function within(what, promise, limit = patience) {

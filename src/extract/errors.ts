@@ -19,13 +19,3 @@ export class ArchiveError extends Error {
 /** The error for an entry whose content does not match its stated size or checksum. */
 export const damagedEntry = (name: string, options?: ErrorOptions): ArchiveError =>
   new ArchiveError('corrupt', `its entry ${quoteName(name)} is damaged`, options);
-
-/** A file that cannot be packed under its own name, because an archive's names are UTF-8. */
-export class MisnamedMember extends Error {
-  override readonly name = 'MisnamedMember';
-
-  /** @param member its name relative to what is packed, as far as it can be read */
-  constructor(readonly member: string) {
-    super(`${quoteName(member)} has a name that is not UTF-8`);
-  }
-}

@@ -2,10 +2,10 @@ import { isUtf8 } from 'node:buffer';
 import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { quoteName } from '../contract/quote.js';
-import { MisnamedMember } from '../extract/errors.js';
 import { errorCode, faultWithoutPath, isShortage } from '../files/error-code.js';
 import type { Notes } from '../files/notes.js';
 import { MemberNames } from './member-names.js';
+import { MisnamedMember } from './misnamed-member.js';
 import { type Item, OpenedDirectory } from './opened-directory.js';
 
 export interface WalkOptions {

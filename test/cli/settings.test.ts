@@ -4,7 +4,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { checkToken, defaultServer, loadSettings, resolveSettings } from '../../src/cli/settings.js';
 import { writeProfile } from '../../src/client/connection/profiles.js';
-import { temporary } from '../client/support/temporary.js';
+import { temporary } from '../support/temporary.js';
 
 const lab = { server: 'https://gpu.example.org/', token: 'profile-token', app: 'tissue' };
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { plant, temporary } from '../client/support/temporary.js';
+import { plant, temporary } from '../support/temporary.js';
 import { parse, request } from './support/parse.js';
 
 describe('a command line', () => {

@@ -5,10 +5,11 @@ import { Interrupted } from '../../src/client/errors.js';
 import { runJob } from '../../src/client/run-job.js';
 import type { Submission } from '../../src/client/submit/submission.js';
 import { operationOf } from '../../src/contract/operations.js';
+import { zipOf } from '../../support/zip.mjs';
+import { type Fake, fakeService, jobId } from '../support/fake-service.js';
+import { json } from '../support/scripted-server.js';
+import { plant, temporary } from '../support/temporary.js';
 import { connectTo, memoryReporter } from './support/connect.js';
-import { type Fake, fakeService, jobId, zipOf } from './support/fake-service.js';
-import { json } from './support/scripted-server.js';
-import { plant, temporary } from './support/temporary.js';
 
 const operation = operationOf('infer');
 
@@ -20,7 +21,7 @@ async function run(
   const killed: string[] = [];
   await using directory = await temporary();
   await plant(directory.path, { 'ct.nii': 'volume' });
-  const zip = await zipOf({ 'mask.nii': 'mask' });
+  const zip = zipOf({ 'mask.nii': 'mask' });
   await using server = await fakeService({ result: zip, onKill: () => killed.push(jobId), ...fake });
   await using connection = connectTo(server.url, controller ? { signal: controller.signal } : {});
   const field = operation.fields.find((each) => each.name === 'inputs');

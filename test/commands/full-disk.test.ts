@@ -5,12 +5,13 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { type Fake, fakeService, jobId, zipOf } from '../client/support/fake-service.js';
-import { Cli } from './support/cli.js';
+import { zip, zipOf } from '../../support/zip.mjs';
+import { Cli } from '../support/cli.js';
+import { type Fake, fakeService, jobId } from '../support/fake-service.js';
 
 const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
-const stored = await zipOf({ 'mask.nii.gz': Buffer.alloc(300_000, 'mask') });
-const small = await zipOf({ 'mask.nii': Buffer.alloc(300_000, 'mask') });
+const stored = zipOf({ 'mask.nii.gz': Buffer.alloc(300_000, 'mask') });
+const small = zip([{ name: 'mask.nii', content: Buffer.alloc(300_000, 'mask'), deflated: true }]);
 
 /** Runs a command in a shell, which limits or redirects it: `$0 "$@"` is the command. */
 async function inShell(fake: Fake, script: string, ...args: string[]) {

@@ -2,12 +2,13 @@ import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { fakeService, jobId, zipOf } from '../client/support/fake-service.js';
-import { formOf, json } from '../client/support/scripted-server.js';
-import { plant } from '../client/support/temporary.js';
-import { Cli } from './support/cli.js';
+import { zipOf } from '../../support/zip.mjs';
+import { Cli } from '../support/cli.js';
+import { fakeService, jobId } from '../support/fake-service.js';
+import { formOf, json } from '../support/scripted-server.js';
+import { plant } from '../support/temporary.js';
 
-const result = await zipOf({ 'mask.nii': 'mask' });
+const result = zipOf({ 'mask.nii': 'mask' });
 
 async function cliWithScan(): Promise<Cli> {
   const cli = await Cli.create();

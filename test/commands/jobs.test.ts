@@ -2,11 +2,12 @@ import { once } from 'node:events';
 import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { type Fake, fakeService, jobId, zipOf } from '../client/support/fake-service.js';
-import { json, ScriptedServer } from '../client/support/scripted-server.js';
-import { Cli } from './support/cli.js';
+import { zipOf } from '../../support/zip.mjs';
+import { Cli } from '../support/cli.js';
+import { type Fake, fakeService, jobId } from '../support/fake-service.js';
+import { json, ScriptedServer } from '../support/scripted-server.js';
 
-const result = await zipOf({ 'mask.nii': Buffer.alloc(300_000, 'mask') });
+const result = zipOf({ 'mask.nii': Buffer.alloc(300_000, 'mask') });
 
 /** Runs one command against a service that behaves like this. */
 async function run(fake: Fake, ...args: string[]) {

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Config } from '@oclif/core';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { Cli } from './support/cli.js';
+import { Cli } from '../support/cli.js';
 
 const commands = fileURLToPath(new URL('../../src/commands', import.meta.url));
 const names = readdirSync(commands)

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { dicom, plant } from '../client/support/temporary.js';
-import { Cli, type Running } from './support/cli.js';
+import { Cli, type Running } from '../support/cli.js';
+import { dicom, plant } from '../support/temporary.js';
 
 /** Writes down what it was called with and the files that it was given, then waits where it is told to. */
 const app = `

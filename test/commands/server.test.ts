@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { fakeService } from '../client/support/fake-service.js';
-import { ScriptedServer } from '../client/support/scripted-server.js';
-import { Cli } from './support/cli.js';
+import { Cli } from '../support/cli.js';
+import { fakeService } from '../support/fake-service.js';
+import { ScriptedServer } from '../support/scripted-server.js';
 
 const token = 'a-secret-token';
 

@@ -4,10 +4,10 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { type Fake, fakeService, jobId } from '../client/support/fake-service.js';
-import { json } from '../client/support/scripted-server.js';
-import { plant } from '../client/support/temporary.js';
-import { Cli } from './support/cli.js';
+import { Cli } from '../support/cli.js';
+import { type Fake, fakeService, jobId } from '../support/fake-service.js';
+import { json } from '../support/scripted-server.js';
+import { plant } from '../support/temporary.js';
 
 const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 const esc = '\u001b';

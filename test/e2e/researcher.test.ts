@@ -4,10 +4,11 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { Cli } from '../commands/support/cli.js';
-import { environmentOf, processesOfJob } from '../support/processes.js';
+import { environmentOf } from '../../support/processes.mjs';
+import { until } from '../../support/until.mjs';
+import { Cli } from '../support/cli.js';
+import { processesOfJob } from '../support/processes.js';
 import { sharedServer, TestServer } from '../support/server.js';
-import { until } from '../support/until.js';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { Cli } from '../commands/support/cli.js';
+import { Cli } from '../support/cli.js';
 import { sharedServer } from '../support/server.js';
 
 const run = promisify(execFile);

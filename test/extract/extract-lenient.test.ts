@@ -11,8 +11,8 @@ import {
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { extractArchive } from '../../src/extract/extract.js';
-import { plant, temporary } from '../client/support/temporary.js';
-import { type Entry, zip } from '../support/zip.js';
+import { type Entry, zip } from '../../support/zip.mjs';
+import { plant, temporary } from '../support/temporary.js';
 
 /** Extracts these entries into `out` as a client does, by the rules of a platform. */
 async function extract(root: string, entries: readonly Entry[], platform: NodeJS.Platform = 'linux') {

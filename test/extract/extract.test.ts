@@ -8,8 +8,8 @@ import { archiveEnd } from '../../src/extract/entry-count.js';
 import { entryPath, entryPaths } from '../../src/extract/entry-path.js';
 import { type ExtractOptions, extractArchive } from '../../src/extract/extract.js';
 import { isSafeName } from '../../src/files/safe-name.js';
-import { plant, temporary } from '../client/support/temporary.js';
-import { type Entry, zip } from '../support/zip.js';
+import { type Entry, zip } from '../../support/zip.mjs';
+import { plant, temporary } from '../support/temporary.js';
 
 const limits: ExtractOptions = { maxBytes: 100_000, maxEntries: 100 };
 
@@ -107,8 +107,12 @@ describe('an archive', () => {
 
   test('that states more entries than it has is refused', async () => {
     await using root = await temporary();
-    await expect(extract(root.path, zip([a], 50))).rejects.toMatchObject({ fault: 'corrupt' });
-    await expect(extract(root.path, zip([a], 60_000))).rejects.toMatchObject({ fault: 'tooMany' });
+    await expect(extract(root.path, zip([a], { statedCount: 50 }))).rejects.toMatchObject({
+      fault: 'corrupt',
+    });
+    await expect(extract(root.path, zip([a], { statedCount: 60_000 }))).rejects.toMatchObject({
+      fault: 'tooMany',
+    });
   });
 
   test('may be bounded file by file, and keeps off reserved names', async () => {

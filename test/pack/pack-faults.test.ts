@@ -23,8 +23,8 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { FileContent, readSmall } from '../../src/pack/file-content.js';
 import { packDirectory, packTo } from '../../src/pack/pack.js';
-import { plant, temporary } from '../client/support/temporary.js';
-import { unzip } from '../support/zip.js';
+import { unzip } from '../../support/unzip.mjs';
+import { plant, temporary } from '../support/temporary.js';
 
 /** Packs into memory; `files` are the contents by name. */
 async function pack(source: string, options = {}) {

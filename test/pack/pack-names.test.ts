@@ -4,7 +4,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { extractArchive } from '../../src/extract/extract.js';
 import { packDirectory } from '../../src/pack/pack.js';
-import { temporary } from '../client/support/temporary.js';
+import { temporary } from '../support/temporary.js';
 
 const limits = { maxBytes: 1 << 20, maxEntries: 1000, lenient: true };
 

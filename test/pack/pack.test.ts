@@ -8,7 +8,7 @@ import unzipper from 'unzipper';
 import { describe, expect, test } from 'vitest';
 import { extractArchive } from '../../src/extract/extract.js';
 import { packDirectory, packTo } from '../../src/pack/pack.js';
-import { plant, temporary } from '../client/support/temporary.js';
+import { plant, temporary } from '../support/temporary.js';
 
 const limits = { maxBytes: 1 << 30, maxEntries: 10_000 };
 

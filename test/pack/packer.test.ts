@@ -4,7 +4,7 @@ import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { Packer } from '../../src/pack/packer.js';
-import { plant, temporary } from '../client/support/temporary.js';
+import { plant, temporary } from '../support/temporary.js';
 
 test('more directories than are packed at once are all packed, and one that is given up is not', async () => {
   await using root = await temporary();

@@ -6,7 +6,7 @@ import unzipper from 'unzipper';
 import { expect, test } from 'vitest';
 import { archiveEnd } from '../../src/extract/entry-count.js';
 import { ZipWriter } from '../../src/pack/zip-writer.js';
-import { temporary } from '../client/support/temporary.js';
+import { temporary } from '../support/temporary.js';
 
 test('an archive of very many files is whole, and made without a long pause', {
   timeout: 120_000,

@@ -2,7 +2,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { LogFile } from '../../src/runner/log-file.js';
-import { temporary } from '../client/support/temporary.js';
+import { temporary } from '../support/temporary.js';
 
 const numbered = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, index) => `line ${String(from + index).padStart(6, '0')}`);

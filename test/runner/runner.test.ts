@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { appendFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { until } from '../support/until.js';
+import { until } from '../../support/until.mjs';
 import { RunnerJob } from './support.js';
 
 const shell = (script: string): string[] => ['sh', '-c', script];

@@ -4,9 +4,9 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RunEnd, RunRequest } from '../../src/runner/protocol.js';
-import { temporary } from '../client/support/temporary.js';
+import { until } from '../../support/until.mjs';
 import { processesNaming, processesOfJob } from '../support/processes.js';
-import { until } from '../support/until.js';
+import { temporary } from '../support/temporary.js';
 
 const program = fileURLToPath(new URL('../../dist/runner/main.js', import.meta.url));
 let jobs = 0;

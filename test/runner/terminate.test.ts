@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { identify, isAlive, isGroupAlive, processesWith } from '../../src/runner/process-table.js';
 import { terminateGroup, terminateStrays } from '../../src/runner/terminate.js';
-import { isRunning } from '../support/processes.js';
-import { until } from '../support/until.js';
+import { isRunning } from '../../support/processes.mjs';
+import { until } from '../../support/until.mjs';
 
 /** A shell in a group of its own; resolves once it has printed a line. */
 async function group(

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Config } from '@oclif/core';
 import { expect, test } from 'vitest';
-import { Cli } from '../commands/support/cli.js';
+import { Cli } from '../support/cli.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 

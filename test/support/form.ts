@@ -1,21 +1,4 @@
-/** A form's values by field; a list is sent as repeated parts. */
-export type FormValues = Readonly<Record<string, string | File | readonly (string | File)[]>>;
-
-/** A file part. */
-export const file = (name: string, content: string | Uint8Array<ArrayBuffer> = 'voxels'): File =>
-  new File([content], name);
-
-/** A multipart form, its parts in the order given. */
-export function formOf(values: FormValues): FormData {
-  const form = new FormData();
-  for (const [name, value] of Object.entries(values)) {
-    for (const each of [value].flat() as (string | File)[]) {
-      if (typeof each === 'string') form.append(name, each);
-      else form.append(name, each, each.name);
-    }
-  }
-  return form;
-}
+import { type FormValues, file } from '../../support/form.mjs';
 
 /** The field `options`. */
 export const options = (value: unknown) => ({ options: JSON.stringify(value) });

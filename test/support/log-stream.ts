@@ -1,4 +1,5 @@
-import { until } from './until.js';
+import { linesOf } from '../../support/log-lines.mjs';
+import { until } from '../../support/until.mjs';
 
 /** An open log stream, read as text. Nothing here knows the parser of the client. */
 export class LogFollower implements AsyncDisposable {
@@ -54,15 +55,6 @@ export class LogFollower implements AsyncDisposable {
     }
   }
 }
-
-/** The data of the events of a stream's text. */
-export const linesOf = (text: string): string[] =>
-  text
-    .split('\n\n')
-    .slice(0, -1)
-    .map((event) => event.replace(/^id: \d+\n/, ''))
-    .filter((event) => event.startsWith('data: '))
-    .map((event) => event.slice('data: '.length));
 
 /** The lines that are not the service's own, without the marker. */
 export const appLines = (text: string): string[] =>

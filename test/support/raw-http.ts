@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { until } from './until.js';
+import { until } from '../../support/until.mjs';
 
 /** A bare connection: for requests that no HTTP client would send, and answers to the byte. */
 export class RawConnection implements AsyncDisposable {

@@ -6,9 +6,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import { addressIn, hasEnded, serverEnvironment, serveWords } from '../../support/serve.mjs';
+import { until } from '../../support/until.mjs';
 import { Api } from './api.js';
 import { processesNaming, processesOfJobs } from './processes.js';
-import { until } from './until.js';
 
 const fixture = (name: string): string => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
 const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
@@ -118,28 +119,21 @@ export class TestServer implements AsyncDisposable {
   async start(flags: readonly string[] = []): Promise<void> {
     const { options } = this;
     if (this.#root === '') this.#root = await mkdtemp(path.join(tmpdir(), 'remote-app-test-'));
-    const sources = (options.apps ?? [apps.probe]).flatMap((source) => ['--apps', source]);
-    const args = ['serve', '--port', '0', '--data-dir', this.dataDirectory, ...sources];
     this.stdout = '';
     this.stderr = '';
     // Node takes as many descriptors as it may have, so the hard limit is what counts.
     const { descriptors } = options;
     const limit = descriptors === undefined ? '' : `ulimit -Sn ${descriptors}; ulimit -Hn ${descriptors}; `;
-    const command = [
-      process.execPath,
-      ...(options.node ?? []),
-      bin,
-      ...args,
-      ...(options.flags ?? []),
-      ...flags,
-    ];
+    const words = serveWords({
+      dataDirectory: this.dataDirectory,
+      apps: options.apps ?? [apps.probe],
+      flags: [...(options.flags ?? []), ...flags],
+    });
+    const command = [process.execPath, ...(options.node ?? []), bin, ...words];
     const child = spawn('/bin/sh', ['-c', `${limit}exec "$@"`, 'sh', ...command], {
       cwd: this.#root,
       env: {
-        HOME: this.#root,
-        PATH: `${fixture('bin')}:${process.env.PATH}`,
-        FAKE_GPUS: String(options.gpus ?? 0),
-        ...(this.token === null ? {} : { SERVICE_API_TOKEN: this.token }),
+        ...serverEnvironment({ home: this.#root, gpus: options.gpus, token: this.token }),
         ...options.environment,
       },
       stdio: ['ignore', 'pipe', options.stderr ?? 'pipe'],
@@ -153,7 +147,7 @@ export class TestServer implements AsyncDisposable {
     });
     this.url = await until('the server listens', () => {
       if (child.exitCode !== null) throw new Error(`serve ended with ${child.exitCode}: ${this.stderr}`);
-      return /^Listening on (http:\S+)$/m.exec(this.stdout)?.[1];
+      return addressIn(this.stdout);
     });
   }
 
@@ -176,7 +170,7 @@ export class TestServer implements AsyncDisposable {
   async ended(): Promise<number | NodeJS.Signals | null> {
     const child = this.#child;
     if (child === null) return null;
-    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    if (!hasEnded(child)) await once(child, 'exit');
     this.#child = null;
     return child.exitCode ?? child.signalCode;
   }
@@ -209,7 +203,7 @@ export class TestServer implements AsyncDisposable {
     const child = this.#child;
     if (child === null) return null;
     this.processes();
-    if (child.exitCode === null && child.signalCode === null) {
+    if (!hasEnded(child)) {
       const exit = once(child, 'exit');
       child.kill(signal);
       await exit;

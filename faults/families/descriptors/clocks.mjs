@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { file, steps, submit } from '../../support/api.mjs';
+import { file } from '../../../support/form.mjs';
+import { requestHead } from '../../../support/multipart.mjs';
+import { isRunning } from '../../../support/processes.mjs';
+import { steps, submit } from '../../support/api.mjs';
 import { Clock } from '../../support/clock.mjs';
 import { Connection } from '../../support/connection.mjs';
-import { head } from '../../support/multipart.mjs';
-import { isRunning } from '../../support/processes.mjs';
 import { Server } from '../../support/server.mjs';
 import { until } from '../../support/until.mjs';
 
@@ -23,7 +24,7 @@ async function withReader(context, clock, flags, run) {
   const id = await until('a job is accepted', send);
   const reader = await Connection.open(server.url);
   try {
-    await reader.write(head('GET', `/jobs/${id}/logs`));
+    await reader.write(requestHead('GET', `/jobs/${id}/logs`));
     await reader.until('accepted');
     await run(server, reader);
   } finally {

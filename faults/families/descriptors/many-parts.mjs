@@ -1,6 +1,13 @@
 import { readFileSync } from 'node:fs';
+import {
+  boundary,
+  fieldPart,
+  filePart,
+  multipart,
+  multipartType,
+  requestHead,
+} from '../../../support/multipart.mjs';
 import { HealthWatch } from '../../support/health-watch.mjs';
-import { boundary, fieldPart, filePart, head, multipart, multipartType } from '../../support/multipart.mjs';
 import { pour } from '../../support/pour.mjs';
 import { Server } from '../../support/server.mjs';
 import { within } from '../../support/until.mjs';
@@ -22,7 +29,10 @@ function cpuOf(pid) {
 
 const pieces = (body) => {
   const all = [
-    head('POST', '/apps/witness/infer', [`Content-Type: ${multipartType}`, `Content-Length: ${body.length}`]),
+    requestHead('POST', '/apps/witness/infer', [
+      `Content-Type: ${multipartType}`,
+      `Content-Length: ${body.length}`,
+    ]),
   ];
   for (let at = 0; at < body.length; at += 65_536) all.push(body.subarray(at, at + 65_536));
   return all;

@@ -1,6 +1,8 @@
 import { readdirSync } from 'node:fs';
-import { ended, file, job, request, steps, submit } from '../../support/api.mjs';
-import { isRunning, memoryOf } from '../../support/processes.mjs';
+import { file } from '../../../support/form.mjs';
+import { isRunning } from '../../../support/processes.mjs';
+import { ended, job, request, steps, submit } from '../../support/api.mjs';
+import { memoryOf } from '../../support/processes.mjs';
 import { apps, Server } from '../../support/server.mjs';
 import { SmallDisk } from '../../support/tmpfs.mjs';
 import { until } from '../../support/until.mjs';

@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { file } from '../../../support/form.mjs';
 import { checkGpus, checkWitness } from '../../invariants.mjs';
-import { ended, file, isFinal, job, listJobs, request, steps, submit } from '../../support/api.mjs';
+import { ended, isFinal, job, listJobs, request, steps, submit } from '../../support/api.mjs';
 import { Connection } from '../../support/connection.mjs';
 import { Server } from '../../support/server.mjs';
 import { until } from '../../support/until.mjs';

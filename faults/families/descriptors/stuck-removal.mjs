@@ -1,10 +1,11 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { file } from '../../../support/form.mjs';
+import { filePart, multipart, multipartType, requestHead } from '../../../support/multipart.mjs';
 import { killAll } from '../../support/aftermath.mjs';
-import { file, steps, trySubmit } from '../../support/api.mjs';
+import { steps, trySubmit } from '../../support/api.mjs';
 import { Connection } from '../../support/connection.mjs';
-import { filePart, head, multipart, multipartType } from '../../support/multipart.mjs';
 import { Server } from '../../support/server.mjs';
 import { until } from '../../support/until.mjs';
 
@@ -25,7 +26,7 @@ async function beginStuck(server) {
   const before = new Set(uploadDirectories(server));
   const headers = [`Content-Type: ${multipartType}`, `Content-Length: ${body.length}`];
   await connection.write(
-    Buffer.concat([head('POST', '/apps/witness/infer', headers), body.subarray(0, 100_000)]),
+    Buffer.concat([requestHead('POST', '/apps/witness/infer', headers), body.subarray(0, 100_000)]),
   );
   const isNew = (each) => !before.has(each);
   const directory = await until(

@@ -1,12 +1,13 @@
 import { existsSync, readdirSync, rmSync, truncateSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { file } from '../../../support/form.mjs';
+import { filePart, multipart, multipartType, requestHead } from '../../../support/multipart.mjs';
+import { unzip } from '../../../support/unzip.mjs';
 import { checkDirectories } from '../../invariants.mjs';
-import { ended, file, job, kill, request, steps, submit } from '../../support/api.mjs';
+import { ended, job, kill, request, steps, submit } from '../../support/api.mjs';
 import { Connection } from '../../support/connection.mjs';
-import { filePart, head, multipart, multipartType } from '../../support/multipart.mjs';
 import { until, within } from '../../support/until.mjs';
-import { unzip } from '../../support/unzip.mjs';
 import { endAll, tellsOfTheDisk, worksAgain } from './works-again.mjs';
 
 const mebibyte = 2 ** 20;
@@ -22,7 +23,7 @@ async function duringUpload(context, server) {
   );
   const connection = await Connection.open(server.url);
   const headers = [`Content-Type: ${multipartType}`, 'Transfer-Encoding: chunked'];
-  connection.write(head('POST', '/apps/rogue/infer', headers));
+  connection.write(requestHead('POST', '/apps/rogue/infer', headers));
   for (let at = 0; at < body.length; at += mebibyte) {
     const piece = body.subarray(at, at + mebibyte);
     connection.write(

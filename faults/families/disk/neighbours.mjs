@@ -1,13 +1,14 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ended, file, job, kill, listJobs, logOf, request, steps, submit } from '../../support/api.mjs';
+import { file } from '../../../support/form.mjs';
+import { filePart, multipart, multipartType, requestHead } from '../../../support/multipart.mjs';
+import { unzip } from '../../../support/unzip.mjs';
+import { ended, job, kill, listJobs, logOf, request, steps, submit } from '../../support/api.mjs';
 import { Connection } from '../../support/connection.mjs';
-import { filePart, head, multipart, multipartType } from '../../support/multipart.mjs';
 import { plant, step } from '../../support/plan.mjs';
 import { apps, Server } from '../../support/server.mjs';
 import { SmallDisk } from '../../support/tmpfs.mjs';
 import { until, within } from '../../support/until.mjs';
-import { unzip } from '../../support/unzip.mjs';
 import { killBound } from '../kill/kill-case.mjs';
 
 const mebibyte = 2 ** 20;
@@ -74,7 +75,10 @@ async function uploadUntilRefused(context, server, disk) {
   const connection = await Connection.open(server.url);
   const body = multipart([filePart('inputs', 'large.nii', Buffer.alloc(100 * mebibyte, 7))]);
   connection.write(
-    head('POST', '/apps/rogue/infer', [`Content-Type: ${multipartType}`, 'Transfer-Encoding: chunked']),
+    requestHead('POST', '/apps/rogue/infer', [
+      `Content-Type: ${multipartType}`,
+      'Transfer-Encoding: chunked',
+    ]),
   );
   for (
     let at = 0;

@@ -1,7 +1,8 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { file } from '../../../support/form.mjs';
 import { checkDirectories } from '../../invariants.mjs';
-import { ended, file, steps, submit, trySubmit } from '../../support/api.mjs';
+import { ended, steps, submit, trySubmit } from '../../support/api.mjs';
 import { Server } from '../../support/server.mjs';
 import { SmallDisk } from '../../support/tmpfs.mjs';
 import { endAll, tellsOfTheDisk, worksAgain } from './works-again.mjs';

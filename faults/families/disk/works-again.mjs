@@ -1,4 +1,5 @@
-import { ended, file, json, kill, listJobs, steps, submit } from '../../support/api.mjs';
+import { file } from '../../../support/form.mjs';
+import { ended, json, kill, listJobs, steps, submit } from '../../support/api.mjs';
 
 /** What an error that is the disk's fault must say. */
 export const tellsOfTheDisk = /disk|ENOSPC|no space/i;

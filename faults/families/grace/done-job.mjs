@@ -1,4 +1,5 @@
-import { ended, file, request, steps, submit } from '../../support/api.mjs';
+import { file } from '../../../support/form.mjs';
+import { ended, request, steps, submit } from '../../support/api.mjs';
 import { until } from '../../support/until.mjs';
 
 /** A job that is done, with a result of so many KiB. */

@@ -1,6 +1,7 @@
-import { file, kill, steps, submit } from '../../support/api.mjs';
+import { file } from '../../../support/form.mjs';
+import { requestHead } from '../../../support/multipart.mjs';
+import { kill, steps, submit } from '../../support/api.mjs';
 import { Connection } from '../../support/connection.mjs';
-import { head } from '../../support/multipart.mjs';
 import { apps, Server } from '../../support/server.mjs';
 import { Shim } from '../../support/shim.mjs';
 import { until } from '../../support/until.mjs';
@@ -20,7 +21,7 @@ export async function keepalivesGoOn(context, seconds) {
       options: steps({ do: 'sleep' }),
     });
     const connection = await Connection.open(server.url);
-    await connection.write(head('GET', `/jobs/${id}/logs`));
+    await connection.write(requestHead('GET', `/jobs/${id}/logs`));
     const keepalives = () => connection.received.toString('latin1').split(': keepalive').length - 1;
     await until('a first keep-alive comes', () => keepalives() >= 1, 15_000);
     shim.setClock(seconds);

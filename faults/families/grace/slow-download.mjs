@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { requestHead } from '../../../support/multipart.mjs';
 import { checkArchive } from '../../invariants.mjs';
 import { request } from '../../support/api.mjs';
 import { Connection } from '../../support/connection.mjs';
-import { head } from '../../support/multipart.mjs';
 import { Server } from '../../support/server.mjs';
 import { doneJob, removal } from './done-job.mjs';
 
@@ -15,7 +15,7 @@ const slack = 8000;
 /** What a client got that read slowly, for longer than the grace, and whose connection broke then. */
 async function brokenDownload(context, server, id) {
   const connection = await Connection.open(server.url);
-  await connection.write(head('GET', `/jobs/${id}/result`));
+  await connection.write(requestHead('GET', `/jobs/${id}/result`));
   await connection.until('\r\n\r\n');
   connection.socket.pause();
   await delay(grace * 1000 * (1.2 + context.random.next()));

@@ -1,5 +1,5 @@
 import { crc32, deflateRawSync } from 'node:zlib';
-import { zip } from '../../support/zip.mjs';
+import { zip } from '../../../support/zip.mjs';
 
 const mebibyte = 2 ** 20;
 const zeros = (size) => ({ content: Buffer.alloc(size), deflated: true });

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
+import { file } from '../../../support/form.mjs';
 import { times } from '../../context.mjs';
 import { checkDirectories } from '../../invariants.mjs';
-import { file, kill, listJobs, request, steps, submit } from '../../support/api.mjs';
+import { kill, listJobs, request, steps, submit } from '../../support/api.mjs';
 import { Connection } from '../../support/connection.mjs';
 import { HealthWatch } from '../../support/health-watch.mjs';
 import { memoryOf } from '../../support/processes.mjs';

@@ -1,9 +1,10 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { file, formOf } from '../../../support/form.mjs';
+import { zip } from '../../../support/zip.mjs';
 import { checkDirectories } from '../../invariants.mjs';
-import { file, formOf, kill, request } from '../../support/api.mjs';
+import { kill, request } from '../../support/api.mjs';
 import { Server } from '../../support/server.mjs';
-import { zip } from '../../support/zip.mjs';
 import { hostileArchives } from './archives.mjs';
 
 const mebibyte = 2 ** 20;

@@ -2,26 +2,25 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { carriesFiles } from '../../../dist/contract/fields.js';
 import { operations } from '../../../dist/contract/operations.js';
-import { ended, file, formOf, kill, request, steps, submit } from '../../support/api.mjs';
-import { zip } from '../../support/zip.mjs';
+import { file, formOf } from '../../../support/form.mjs';
+import { zipOf } from '../../../support/zip.mjs';
+import { ended, kill, request, steps, submit } from '../../support/api.mjs';
 import { commandFault } from './command-grammar.mjs';
 import { nastyValues } from './nasty.mjs';
 
 const inputs = file('scan.nii');
-const least = {
-  infer: { inputs },
-  evaluate: { inputs, gt: file('gt.nii') },
-  uncertainty: { inputs },
-  pipeline: { inputs, gt: file('gt.nii') },
-  fine_tune: { dataset: file('data.zip', zip([{ name: 'a', content: 'x' }])) },
-};
-/** What a form of each operation may carry as text. */
-const fields = Object.fromEntries(
-  Object.entries(operations).map(([name, { fields }]) => [
-    name,
-    fields.filter((field) => !field.option && !carriesFiles(field)).map((field) => field.name),
-  ]),
-);
+const fileOf = ({ name, kind }) =>
+  kind === 'archive' ? file('data.zip', zipOf({ a: 'x' })) : file(`${name}.nii`);
+
+/** What a form of each operation must carry, what it may carry as text, and whether it may carry settings. */
+const forms = Object.entries(operations).map(([operation, { fields }]) => ({
+  operation,
+  least: Object.fromEntries(
+    fields.filter(({ required }) => required).map((field) => [field.name, fileOf(field)]),
+  ),
+  texts: fields.filter((field) => !field.option && !carriesFiles(field)).map(({ name }) => name),
+  settings: fields.filter(({ option, kind }) => option && kind === 'overrides').map(({ name }) => name),
+}));
 const flags = [
   '--output',
   '--inputs',
@@ -47,29 +46,29 @@ const worst = [
 
 /** Every field of every operation with every value that could be a flag. */
 function* cases(random, others) {
-  for (const [operation, names] of Object.entries(fields)) {
-    for (const name of names) {
+  for (const { operation, least, texts, settings } of forms) {
+    for (const name of texts) {
       for (const value of [...worst, ...random.shuffle(nastyValues).slice(0, others)]) {
         yield {
           operation,
           what: `${name}=${JSON.stringify(value)}`,
-          form: { ...least[operation], [name]: value },
+          form: { ...least, [name]: value },
         };
       }
     }
-    if (operation === 'evaluate' || operation === 'uncertainty') continue;
-    for (const value of [...flags, 'a=--set', ' -x=1', '--set=1', 'a= --output /tmp']) {
-      const options = JSON.stringify({ config_overrides: [value] });
-      yield {
-        operation,
-        what: `config_overrides=[${JSON.stringify(value)}]`,
-        form: { ...least[operation], options },
-      };
+    for (const name of settings) {
+      for (const value of [...flags, 'a=--set', ' -x=1', '--set=1', 'a= --output /tmp']) {
+        yield {
+          operation,
+          what: `${name}=[${JSON.stringify(value)}]`,
+          form: { ...least, options: JSON.stringify({ [name]: [value] }) },
+        };
+      }
     }
   }
   for (const name of ['--output', '-x', '--inputs /etc/passwd', '-uncertainty']) {
     yield { operation: 'infer', what: `a file named ${name}`, form: { inputs: file(name) } };
-    const dataset = file('data.zip', zip([{ name, content: 'x' }]));
+    const dataset = file('data.zip', zipOf({ [name]: 'x' }));
     yield { operation: 'fine_tune', what: `a data set of ${name}`, form: { dataset } };
   }
 }

@@ -1,5 +1,12 @@
-import { boundary, fieldPart, filePart, head, multipart, multipartType } from '../../support/multipart.mjs';
-import { zip } from '../../support/zip.mjs';
+import {
+  boundary,
+  fieldPart,
+  filePart,
+  multipart,
+  multipartType,
+  requestHead,
+} from '../../../support/multipart.mjs';
+import { zip } from '../../../support/zip.mjs';
 import { nastyNames, nastyValues } from './nasty.mjs';
 import { fields, methods, operations, routes } from './targets.mjs';
 
@@ -52,7 +59,12 @@ function pathRequest(random) {
   const path = mutatedPath(random);
   const hasBody = ['POST', 'PUT', 'PATCH'].includes(method);
   const headers = hasBody ? ['Content-Length: 0'] : [];
-  return { bytes: head(method, path, headers), kind: 'path', withoutBody: method === 'HEAD', isBroken: true };
+  return {
+    bytes: requestHead(method, path, headers),
+    kind: 'path',
+    withoutBody: method === 'HEAD',
+    isBroken: true,
+  };
 }
 
 function headerRequest(random) {
@@ -80,7 +92,7 @@ function headerRequest(random) {
       .replace(/[^\x20-\x7e\x80-\xff]/g, '')
       .slice(0, 2000);
   const headers = Array.from({ length: random.integer(1, 4) }, () => `${random.pick(names)}: ${value()}`);
-  const bytes = head('GET', random.pick(routes), headers);
+  const bytes = requestHead('GET', random.pick(routes), headers);
   const isMangled = random.chance(0.3);
   return {
     bytes: isMangled ? mutateBytes(random, bytes) : bytes,
@@ -132,7 +144,7 @@ function formRequest(random) {
   const body = multipart(mutatedParts(random, operation));
   const headers = [`Content-Type: ${multipartType}`, `Content-Length: ${body.length}`];
   return {
-    bytes: Buffer.concat([head('POST', `/apps/witness/${operation}`, headers), body]),
+    bytes: Buffer.concat([requestHead('POST', `/apps/witness/${operation}`, headers), body]),
     kind: 'form',
     isBroken: false,
   };
@@ -149,7 +161,7 @@ function bodyRequest(random) {
     `Content-Length: ${body.length}`,
   ];
   return {
-    bytes: Buffer.concat([head('POST', `/apps/witness/${operation}`, headers), body]),
+    bytes: Buffer.concat([requestHead('POST', `/apps/witness/${operation}`, headers), body]),
     kind: 'body',
     isBroken: false,
   };

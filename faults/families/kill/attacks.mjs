@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { isRunning } from '../../support/processes.mjs';
+import { isRunning } from '../../../support/processes.mjs';
 
 const signal = (pids, name) => {
   for (const pid of pids) if (isRunning(pid)) process.kill(pid, name);

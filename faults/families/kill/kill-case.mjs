@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ended, file, request, steps, submit } from '../../support/api.mjs';
-import { isRunning } from '../../support/processes.mjs';
+import { file } from '../../../support/form.mjs';
+import { isRunning } from '../../../support/processes.mjs';
+import { ended, request, steps, submit } from '../../support/api.mjs';
 import { until } from '../../support/until.mjs';
 import { attacks, processesOf } from './attacks.mjs';
 

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { file } from '../../../support/form.mjs';
 import { times } from '../../context.mjs';
 import { checkProcesses } from '../../invariants.mjs';
-import { ended, file, isFinal, job, steps, submit } from '../../support/api.mjs';
+import { ended, isFinal, job, steps, submit } from '../../support/api.mjs';
 import { Server } from '../../support/server.mjs';
 import { askKill, killBound } from './kill-case.mjs';
 

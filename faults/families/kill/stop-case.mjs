@@ -1,4 +1,4 @@
-import { isRunning } from '../../support/processes.mjs';
+import { isRunning } from '../../../support/processes.mjs';
 import { apps, Server } from '../../support/server.mjs';
 import { until } from '../../support/until.mjs';
 import { attacks } from './attacks.mjs';

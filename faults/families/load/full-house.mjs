@@ -1,5 +1,6 @@
 import path from 'node:path';
-import { file, kill, listJobs, steps, trySubmit } from '../../support/api.mjs';
+import { file } from '../../../support/form.mjs';
+import { kill, listJobs, steps, trySubmit } from '../../support/api.mjs';
 import { HealthWatch } from '../../support/health-watch.mjs';
 
 const limit = 32;

@@ -1,5 +1,6 @@
 import path from 'node:path';
-import { file, kill, steps, submit } from '../../support/api.mjs';
+import { file } from '../../../support/form.mjs';
+import { kill, steps, submit } from '../../support/api.mjs';
 import { Connection } from '../../support/connection.mjs';
 import { HealthWatch } from '../../support/health-watch.mjs';
 import { until } from '../../support/until.mjs';

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { ended, file, kill, request, steps, submit } from '../../support/api.mjs';
+import { file } from '../../../support/form.mjs';
+import { ended, kill, request, steps, submit } from '../../support/api.mjs';
 import { Connection } from '../../support/connection.mjs';
 import { until } from '../../support/until.mjs';
 

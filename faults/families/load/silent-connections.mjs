@@ -1,7 +1,8 @@
-import { ended, file, submit } from '../../support/api.mjs';
+import { file } from '../../../support/form.mjs';
+import { multipartType, requestHead } from '../../../support/multipart.mjs';
+import { ended, submit } from '../../support/api.mjs';
 import { Connection } from '../../support/connection.mjs';
 import { HealthWatch } from '../../support/health-watch.mjs';
-import { head, multipartType } from '../../support/multipart.mjs';
 
 const many = 500;
 const openings = [
@@ -25,7 +26,7 @@ export async function silentConnections(context, server) {
   for (const each of connections.slice(0, 10)) {
     each.close();
     const upload = await Connection.open(server.url);
-    upload.socket.write(head('POST', '/apps/witness/infer', headers));
+    upload.socket.write(requestHead('POST', '/apps/witness/infer', headers));
     connections.push(upload);
     context.count('uploads that begin and stop');
   }

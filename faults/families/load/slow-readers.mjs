@@ -1,8 +1,9 @@
-import { ended, file, kill, logOf, request, steps, submit } from '../../support/api.mjs';
+import { file } from '../../../support/form.mjs';
+import { unzip } from '../../../support/unzip.mjs';
+import { ended, kill, logOf, request, steps, submit } from '../../support/api.mjs';
 import { Connection } from '../../support/connection.mjs';
 import { HealthWatch } from '../../support/health-watch.mjs';
 import { memoryOf } from '../../support/processes.mjs';
-import { unzip } from '../../support/unzip.mjs';
 
 const logReaders = 20;
 const resultReaders = 40;

@@ -1,4 +1,5 @@
-import { ended, file, job, steps, submit } from '../../support/api.mjs';
+import { file } from '../../../support/form.mjs';
+import { ended, job, steps, submit } from '../../support/api.mjs';
 import { settled, startersOf } from './starters.mjs';
 
 /** Many starts at once, where the server of before was killed a moment ago with a job that goes on. */

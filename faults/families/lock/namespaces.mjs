@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
-import { file, job, steps, submit } from '../../support/api.mjs';
+import { file } from '../../../support/form.mjs';
+import { job, steps, submit } from '../../support/api.mjs';
 import { isUp, settled, startersOf } from './starters.mjs';
 
 const namespace = ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc', '--uts'];

@@ -1,7 +1,8 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { ended, file, submit } from '../../support/api.mjs';
+import { file } from '../../../support/form.mjs';
+import { ended, submit } from '../../support/api.mjs';
 import { Server } from '../../support/server.mjs';
 
 const startBound = 30_000;

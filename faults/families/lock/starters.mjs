@@ -1,3 +1,4 @@
+import { addressIn } from '../../../support/serve.mjs';
 import { Server } from '../../support/server.mjs';
 import { until } from '../../support/until.mjs';
 
@@ -15,7 +16,7 @@ export function startersOf(context, count, options = {}) {
 }
 
 /** Whether it runs and has said that it listens. */
-export const isUp = (server) => server.isAlive && /^Listening on /m.test(server.stdout);
+export const isUp = (server) => server.isAlive && addressIn(server.stdout) !== undefined;
 
 /** Waits until each listens or has ended; never may two listen at once. Gives back those that listen. */
 export async function settled(context, servers, what) {
@@ -39,6 +40,6 @@ export async function settled(context, servers, what) {
     const isClear = refused.stderr.includes(refused.dataDirectory) && !/\n\s+at /.test(refused.stderr);
     context.check(isClear, `A start that was refused (${what}) said: ${refused.stderr.slice(-300)}`);
   }
-  for (const each of up) each.url = /^Listening on (http:\S+)$/m.exec(each.stdout)[1];
+  for (const each of up) each.url = addressIn(each.stdout);
   return up;
 }

@@ -1,7 +1,9 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ended, file, kill, request, steps, submit } from '../../support/api.mjs';
+import { file } from '../../../support/form.mjs';
+import { addressIn } from '../../../support/serve.mjs';
+import { ended, kill, request, steps, submit } from '../../support/api.mjs';
 import { isUp, settled, startersOf } from './starters.mjs';
 
 /** Milliseconds after which two servers that both still work are too many, where an admin took the lock away. */
@@ -26,7 +28,7 @@ async function whileOneWorks(context, what, meddle) {
       if (isDecided || performance.now() > deadline) break;
       await delay(100);
     }
-    second.url = /^Listening on (http:\S+)$/m.exec(second.stdout)?.[1] ?? '';
+    second.url = addressIn(second.stdout) ?? '';
     const both = isUp(first) && isUp(second) && (await answers(first)) && (await answers(second));
     context.check(!both, `Two servers work on one data directory after ${what}`);
     context.check(isUp(first) || isUp(second), `No server works on the data directory after ${what}`);

@@ -1,10 +1,10 @@
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { unzip } from '../../../support/unzip.mjs';
 import { isFinal, request } from '../../support/api.mjs';
 import { plant, step } from '../../support/plan.mjs';
 import { until } from '../../support/until.mjs';
-import { unzip } from '../../support/unzip.mjs';
 import { askKill } from '../kill/kill-case.mjs';
 import { filesBelow } from '../records/kept.mjs';
 

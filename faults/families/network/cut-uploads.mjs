@@ -1,7 +1,15 @@
+import { file } from '../../../support/form.mjs';
+import {
+  boundary,
+  fieldPart,
+  filePart,
+  multipart,
+  multipartType,
+  requestHead,
+} from '../../../support/multipart.mjs';
 import { checkDirectories } from '../../invariants.mjs';
-import { file, kill, listJobs, steps, trySubmit } from '../../support/api.mjs';
+import { kill, listJobs, steps, trySubmit } from '../../support/api.mjs';
 import { Connection } from '../../support/connection.mjs';
-import { boundary, fieldPart, filePart, head, multipart, multipartType } from '../../support/multipart.mjs';
 import { until } from '../../support/until.mjs';
 
 const path = '/apps/witness/infer';
@@ -12,7 +20,7 @@ const body = multipart([
 ]);
 
 const stated = Buffer.concat([
-  head('POST', path, [`Content-Type: ${multipartType}`, `Content-Length: ${body.length}`]),
+  requestHead('POST', path, [`Content-Type: ${multipartType}`, `Content-Length: ${body.length}`]),
   body,
 ]);
 
@@ -22,7 +30,7 @@ const chunks = [body.subarray(0, 700), body.subarray(700)].flatMap((piece) => [
   Buffer.from('\r\n'),
 ]);
 const chunked = Buffer.concat([
-  head('POST', path, [`Content-Type: ${multipartType}`, 'Transfer-Encoding: chunked']),
+  requestHead('POST', path, [`Content-Type: ${multipartType}`, 'Transfer-Encoding: chunked']),
   ...chunks,
   Buffer.from('0\r\n\r\n'),
 ]);

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { ended, file, request, steps, submit } from '../../support/api.mjs';
+import { file } from '../../../support/form.mjs';
+import { unzip } from '../../../support/unzip.mjs';
+import { ended, request, steps, submit } from '../../support/api.mjs';
 import { remoteApp } from '../../support/client.mjs';
 import { FaultyProxy } from '../../support/proxy.mjs';
-import { unzip } from '../../support/unzip.mjs';
 
 const checksum = (bytes) => createHash('sha256').update(bytes).digest('hex');
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { ended, file, steps, submit } from '../../support/api.mjs';
+import { file } from '../../../support/form.mjs';
+import { ended, steps, submit } from '../../support/api.mjs';
 
 const atOnce = 20;
 

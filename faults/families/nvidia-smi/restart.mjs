@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { file } from '../../../support/form.mjs';
 import { checkGpus, checkWitness } from '../../invariants.mjs';
-import { ended, file, job, steps, submit } from '../../support/api.mjs';
+import { ended, job, steps, submit } from '../../support/api.mjs';
 import { FakeGpus } from '../../support/fake-gpus.mjs';
 import { Server } from '../../support/server.mjs';
 import { until } from '../../support/until.mjs';

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { ended, file, job, kill, request, steps, submit } from '../../support/api.mjs';
+import { file } from '../../../support/form.mjs';
+import { ended, job, kill, request, steps, submit } from '../../support/api.mjs';
 import { Server } from '../../support/server.mjs';
 import { until } from '../../support/until.mjs';
 import { tracer } from './trace.mjs';

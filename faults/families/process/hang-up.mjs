@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ended, file, job, request, steps, submit } from '../../support/api.mjs';
-import { isRunning } from '../../support/processes.mjs';
+import { file } from '../../../support/form.mjs';
+import { isRunning } from '../../../support/processes.mjs';
+import { ended, job, request, steps, submit } from '../../support/api.mjs';
 import { Server } from '../../support/server.mjs';
 
 /** The terminal goes away: the server and its job do not. */

@@ -1,11 +1,12 @@
 import { readdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ended, file, job, request, steps, submit } from '../../support/api.mjs';
+import { file } from '../../../support/form.mjs';
+import { filePart, multipartType, requestHead, submission } from '../../../support/multipart.mjs';
+import { ended, job, request, steps, submit } from '../../support/api.mjs';
 import { Connection } from '../../support/connection.mjs';
-import { filePart, head, multipartType, submission } from '../../support/multipart.mjs';
 import { until } from '../../support/until.mjs';
 
-const get = (target, ...headers) => head('GET', target, headers);
+const get = (target, ...headers) => requestHead('GET', target, headers);
 const start = (server, settings, app = 'witness', more = {}) =>
   submit(server, app, 'infer', { inputs: file('scan.nii'), options: steps(settings), ...more });
 const isRunningJob = (server, id) => async () => (await job(server, id)).status === 'running';
@@ -59,7 +60,10 @@ export const holders = {
     async hold(_context, server) {
       const connection = await Connection.open(server.url);
       await connection.write(
-        head('POST', '/apps/witness/infer', [`Content-Type: ${multipartType}`, 'Content-Length: 900000']),
+        requestHead('POST', '/apps/witness/infer', [
+          `Content-Type: ${multipartType}`,
+          'Content-Length: 900000',
+        ]),
       );
       const timer = setInterval(() => connection.socket.write('x'), 50);
       return () => {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { isRunning } from '../../../support/processes.mjs';
 import { FakeGpus } from '../../support/fake-gpus.mjs';
-import { isRunning } from '../../support/processes.mjs';
 import { apps, Server } from '../../support/server.mjs';
 import { until } from '../../support/until.mjs';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import path from 'node:path';
-import { unzip } from '../../support/unzip.mjs';
+import { unzip } from '../../../support/unzip.mjs';
 
 /** Every file and link below a directory, without following a link. */
 export function* filesBelow(directory) {

@@ -1,7 +1,8 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { ended, file, job, steps, submit } from '../../support/api.mjs';
-import { isRunning } from '../../support/processes.mjs';
+import { file } from '../../../support/form.mjs';
+import { isRunning } from '../../../support/processes.mjs';
+import { ended, job, steps, submit } from '../../support/api.mjs';
 import { until } from '../../support/until.mjs';
 import { startsWithin } from './checks.mjs';
 import { damages } from './damage.mjs';

@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { ended, file, job, kill, request, steps, submit } from '../../support/api.mjs';
+import { file } from '../../../support/form.mjs';
+import { ended, job, kill, request, steps, submit } from '../../support/api.mjs';
 import { Server } from '../../support/server.mjs';
 import { giveAway } from '../../support/unprivileged.mjs';
 import { until } from '../../support/until.mjs';

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { chmodSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
-import { ended, file, submit } from '../../support/api.mjs';
+import { file } from '../../../support/form.mjs';
+import { ended, submit } from '../../support/api.mjs';
 import { Server } from '../../support/server.mjs';
 import { giveAway } from '../../support/unprivileged.mjs';
 import { within } from '../../support/until.mjs';

@@ -1,10 +1,17 @@
-import { boundary, fieldPart, filePart, head, multipart, multipartType } from '../../support/multipart.mjs';
+import {
+  boundary,
+  fieldPart,
+  filePart,
+  multipart,
+  multipartType,
+  requestHead,
+} from '../../../support/multipart.mjs';
 import { chunk } from '../../support/pour.mjs';
 
 const mebibyte = 2 ** 20;
 const path = '/apps/witness/infer';
 const type = `Content-Type: ${multipartType}`;
-const chunkedHead = head('POST', path, [type, 'Transfer-Encoding: chunked']);
+const chunkedHead = requestHead('POST', path, [type, 'Transfer-Encoding: chunked']);
 const form = multipart([filePart('inputs', 'scan.nii')]);
 const opening = form.subarray(0, -`--${boundary}--\r\n`.length);
 
@@ -24,7 +31,7 @@ function* inChunks(before, text, mebibytes, after) {
 /** The same with a stated length. */
 function* withLength(before, text, mebibytes, after) {
   const length = before.length + mebibytes * mebibyte + after.length;
-  yield head('POST', path, [type, `Content-Length: ${length}`]);
+  yield requestHead('POST', path, [type, `Content-Length: ${length}`]);
   yield Buffer.from(before);
   const piece = block(text);
   for (let count = 0; count < mebibytes; count += 1) yield piece;

@@ -1,5 +1,12 @@
 import { gzipSync } from 'node:zlib';
-import { boundary, fieldPart, filePart, head, multipart, multipartType } from '../../support/multipart.mjs';
+import {
+  boundary,
+  fieldPart,
+  filePart,
+  multipart,
+  multipartType,
+  requestHead,
+} from '../../../support/multipart.mjs';
 import { chunk } from '../../support/pour.mjs';
 
 const path = '/apps/witness/infer';
@@ -8,10 +15,14 @@ const refused = [400, 408, 411, 413, 415, 422, 431, 501, 0];
 const either = [200, ...refused];
 
 const whole = (body, type = multipartType, headers = []) => [
-  head('POST', path, [`Content-Type: ${type}`, `Content-Length: ${Buffer.byteLength(body)}`, ...headers]),
+  requestHead('POST', path, [
+    `Content-Type: ${type}`,
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    ...headers,
+  ]),
   Buffer.from(body),
 ];
-const part = (header, content = 'x') => ({ head: header, content: Buffer.from(content) });
+const part = (header, content = 'x') => ({ headers: [header], content });
 const scan = filePart('inputs', 'scan.nii');
 const named = (disposition) => part(`Content-Disposition: form-data; ${disposition}`);
 
@@ -64,7 +75,7 @@ function* oneByOne(bytes) {
 }
 
 function* byteChunks() {
-  yield head('POST', path, [`Content-Type: ${multipartType}`, 'Transfer-Encoding: chunked']);
+  yield requestHead('POST', path, [`Content-Type: ${multipartType}`, 'Transfer-Encoding: chunked']);
   for (const byte of oneByOne(valid)) yield chunk(byte);
   yield Buffer.from('0\r\n\r\n');
 }
@@ -86,14 +97,14 @@ const framings = {
   },
   'an unknown transfer encoding': {
     pieces: () => [
-      head('POST', path, [`Content-Type: ${multipartType}`, 'Transfer-Encoding: gzip, chunked']),
+      requestHead('POST', path, [`Content-Type: ${multipartType}`, 'Transfer-Encoding: gzip, chunked']),
     ],
     expected: refused,
   },
   'two lengths': { pieces: () => whole(valid, multipartType, ['Content-Length: 7']), expected: refused },
   'a chunk of a negative length': {
     pieces: () => [
-      head('POST', path, [`Content-Type: ${multipartType}`, 'Transfer-Encoding: chunked']),
+      requestHead('POST', path, [`Content-Type: ${multipartType}`, 'Transfer-Encoding: chunked']),
       Buffer.from('-1\r\nx\r\n'),
     ],
     expected: refused,

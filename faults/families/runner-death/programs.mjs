@@ -1,5 +1,5 @@
+import { unzip } from '../../../support/unzip.mjs';
 import { request } from '../../support/api.mjs';
-import { unzip } from '../../support/unzip.mjs';
 
 const mebibyte = 2 ** 20;
 /** Redraws: a burst of 1000, then 20 a second; the command takes two seconds, or more on a slow machine. */

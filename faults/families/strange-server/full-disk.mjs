@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
 import path from 'node:path';
+import { zip } from '../../../support/zip.mjs';
 import { SmallDisk } from '../../support/tmpfs.mjs';
-import { zip } from '../../support/zip.mjs';
 import { runClient } from './run-client.mjs';
 import { StrangeServer } from './server.mjs';
 

@@ -1,5 +1,6 @@
+import { file } from '../../../support/form.mjs';
 import { times } from '../../context.mjs';
-import { ended, file, steps, submit } from '../../support/api.mjs';
+import { ended, steps, submit } from '../../support/api.mjs';
 import { remoteAppOnTerminal } from '../../support/client.mjs';
 import { allSequences, hostileSequences, intruders } from './sequences.mjs';
 

@@ -2,8 +2,8 @@ import net from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { app, apps, devices, health, job, jobs, kill, ram } from '../../../src/client/connection/api.js';
 import type { Connection } from '../../../src/client/connection/connection.js';
+import { json, type Received, ScriptedServer } from '../../support/scripted-server.js';
 import { connectTo } from '../support/connect.js';
-import { json, type Received, ScriptedServer } from '../support/scripted-server.js';
 
 type Ask = (connection: Connection) => Promise<unknown>;
 

@@ -3,8 +3,8 @@ import net from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { app, health, kill, vram } from '../../../src/client/connection/api.js';
 import { ClientError, TransportError } from '../../../src/client/errors.js';
+import { json, ScriptedServer } from '../../support/scripted-server.js';
 import { connectTo } from '../support/connect.js';
-import { json, ScriptedServer } from '../support/scripted-server.js';
 
 const failure = (promise: Promise<unknown>): Promise<ClientError> =>
   promise.then(

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { readProfile, writeProfile } from '../../../src/client/connection/profiles.js';
 import { UsageError } from '../../../src/client/errors.js';
-import { temporary } from '../support/temporary.js';
+import { temporary } from '../../support/temporary.js';
 
 const lab = { server: 'https://gpu.example.org', token: 'secret', app: 'tissue' };
 

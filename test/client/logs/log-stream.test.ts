@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { followLog } from '../../../src/client/logs/log-stream.js';
+import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
 import { connectTo } from '../support/connect.js';
-import { type Handler, json, ScriptedServer } from '../support/scripted-server.js';
 
 /**
  * What one opening of the stream does: the lines up to which it sends, behind those that the reader has, then a text,

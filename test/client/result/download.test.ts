@@ -6,9 +6,9 @@ import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { download, fileSink, type Sink, streamSink } from '../../../src/client/result/download.js';
+import { type Handler, ScriptedServer } from '../../support/scripted-server.js';
+import { temporary } from '../../support/temporary.js';
 import { connectTo } from '../support/connect.js';
-import { type Handler, ScriptedServer } from '../support/scripted-server.js';
-import { temporary } from '../support/temporary.js';
 
 const content = randomBytes(300_000);
 const other = randomBytes(200_000);

@@ -3,12 +3,12 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { saveResult } from '../../../src/client/result/result.js';
 import { ArchiveError } from '../../../src/extract/errors.js';
+import { zipOf } from '../../../support/zip.mjs';
+import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
+import { plant, temporary } from '../../support/temporary.js';
 import { connectTo, memoryReporter } from '../support/connect.js';
-import { zipOf } from '../support/fake-service.js';
-import { type Handler, json, ScriptedServer } from '../support/scripted-server.js';
-import { plant, temporary } from '../support/temporary.js';
 
-const zip = await zipOf({ 'Predictions/a.nii': 'mask' });
+const zip = zipOf({ 'Predictions/a.nii': 'mask' });
 const send =
   (bytes: Buffer): Handler =>
   (_, response) =>
@@ -49,7 +49,7 @@ describe('a result', () => {
   });
 
   test('that holds names which cannot be had is extracted under others, and says so', async () => {
-    const bytes = await zipOf({ 'result.zip': 'of the app', 'aux.nii.gz': 'mask' });
+    const bytes = zipOf({ 'result.zip': 'of the app', 'aux.nii.gz': 'mask' });
     const { result, names, notes } = await fetchResult([send(bytes)]);
     expect(names).toEqual(['aux.nii.gz', 'result.zip', 'result_1.zip']);
     const told = ["'result.zip' was extracted as 'result_1.zip': its own name cannot be used here"];

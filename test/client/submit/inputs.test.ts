@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { UsageError } from '../../../src/client/errors.js';
 import { collectUnits } from '../../../src/client/submit/inputs.js';
 import { travels } from '../../../src/client/submit/volumes.js';
-import { dicom, plant, temporary } from '../support/temporary.js';
+import { dicom, plant, temporary } from '../../support/temporary.js';
 
 /** Kinds and names relative to the root. */
 async function units(root: string, ...paths: string[]): Promise<string[]> {

@@ -9,7 +9,7 @@ import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { Connection } from '../../../src/client/connection/connection.js';
 import { type FilePart, Multipart } from '../../../src/client/submit/multipart.js';
-import { plant, temporary } from '../support/temporary.js';
+import { plant, temporary } from '../../support/temporary.js';
 
 const part = (root: string, name: string, size: number): FilePart => ({
   field: 'inputs',

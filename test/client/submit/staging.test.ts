@@ -7,8 +7,8 @@ import { stage } from '../../../src/client/submit/staging.js';
 import type { Submission } from '../../../src/client/submit/submission.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { extractArchive } from '../../../src/extract/extract.js';
+import { dicom, plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
-import { dicom, plant, temporary } from '../support/temporary.js';
 
 const bounds = { maxBytes: 1e6, maxEntries: 100 };
 

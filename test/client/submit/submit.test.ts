@@ -7,9 +7,9 @@ import type { Submission } from '../../../src/client/submit/submission.js';
 import { submit, unacknowledged } from '../../../src/client/submit/submit.js';
 import { jobEnvelope } from '../../../src/contract/job.js';
 import { operationOf } from '../../../src/contract/operations.js';
+import { formOf, type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
+import { plant, temporary } from '../../support/temporary.js';
 import { connectTo, memoryReporter } from '../support/connect.js';
-import { formOf, type Handler, json, ScriptedServer } from '../support/scripted-server.js';
-import { plant, temporary } from '../support/temporary.js';
 
 const operation = operationOf('infer');
 const inputs = operation.fields.find((field) => field.name === 'inputs');

@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { Cli } from '../../commands/support/cli.js';
+import { Cli } from '../../support/cli.js';
 import { apps, TestServer } from '../../support/server.js';
 
 const root = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));

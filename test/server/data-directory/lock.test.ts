@@ -18,10 +18,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { temporary } from '../../client/support/temporary.js';
-import { Cli } from '../../commands/support/cli.js';
+import { Cli } from '../../support/cli.js';
 import { least, steps } from '../../support/form.js';
 import { TestServer } from '../../support/server.js';
+import { temporary } from '../../support/temporary.js';
 
 const bin = fileURLToPath(new URL('../../../bin/run.js', import.meta.url));
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { until } from '../../../support/until.mjs';
 import { refusal } from '../../support/api.js';
 import { least, steps } from '../../support/form.js';
 import { FakeNvidiaSmi } from '../../support/nvidia-smi.js';
 import { TestServer } from '../../support/server.js';
-import { until } from '../../support/until.js';
 
 describe('an nvidia-smi that fails when the server starts', () => {
   test('keeps the jobs that want a GPU waiting until it answers', async () => {

@@ -7,8 +7,8 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'v
 import { type Gpu, GpuInventory } from '../../../src/server/devices/gpu-inventory.js';
 import { parseRows } from '../../../src/server/devices/gpu-rows.js';
 import { NoGpuAnswer, NvidiaSmi } from '../../../src/server/devices/nvidia-smi.js';
+import { until } from '../../../support/until.mjs';
 import { FakeNvidiaSmi, type Mode } from '../../support/nvidia-smi.js';
-import { until } from '../../support/until.js';
 
 const bin = fileURLToPath(new URL('../../fixtures/bin', import.meta.url));
 const { PATH } = process.env;

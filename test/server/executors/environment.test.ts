@@ -1,8 +1,9 @@
 import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { environmentOf } from '../../../support/processes.mjs';
 import { least, steps } from '../../support/form.js';
-import { environmentOf, processesOfJob } from '../../support/processes.js';
+import { processesOfJob } from '../../support/processes.js';
 import { sharedServer } from '../../support/server.js';
 
 const secret = 'a-token-that-nobody-may-see';

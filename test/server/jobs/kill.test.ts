@@ -1,11 +1,12 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { linesOf } from '../../../support/log-lines.mjs';
+import { isRunning } from '../../../support/processes.mjs';
+import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
-import { linesOf } from '../../support/log-stream.js';
-import { isRunning, processesOfJob } from '../../support/processes.js';
+import { processesOfJob } from '../../support/processes.js';
 import { sharedServer } from '../../support/server.js';
-import { until } from '../../support/until.js';
 
 const server = sharedServer({ flags: ['--cpu-slots', '2'] });
 const { api } = server;

@@ -11,10 +11,10 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
 import { processesOfJob } from '../../support/processes.js';
 import { TestServer } from '../../support/server.js';
-import { until } from '../../support/until.js';
 
 const kept = { ...least.infer, ...steps('write=a.txt:kept') };
 

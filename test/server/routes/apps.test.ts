@@ -2,10 +2,10 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { unzip } from '../../../support/unzip.mjs';
 import { refusal } from '../../support/api.js';
 import { least } from '../../support/form.js';
 import { apps, sharedServer } from '../../support/server.js';
-import { unzip } from '../../support/zip.js';
 
 const root = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
 afterAll(() => rmSync(root, { recursive: true }));

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JobView } from '../../../src/contract/job.js';
+import { linesOf } from '../../../support/log-lines.mjs';
 import { least, steps } from '../../support/form.js';
-import { linesOf } from '../../support/log-stream.js';
 import { sharedServer } from '../../support/server.js';
 
 const server = sharedServer({ flags: ['--cpu-slots', '1'] });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { file } from '../../../support/form.mjs';
 import { refusal } from '../../support/api.js';
-import { file, least, steps } from '../../support/form.js';
+import { least, steps } from '../../support/form.js';
 import type { LogFollower } from '../../support/log-stream.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { apps, sharedServer } from '../../support/server.js';

@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { until } from '../../../support/until.mjs';
+import { unzip } from '../../../support/unzip.mjs';
 import { least, steps } from '../../support/form.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer, TestServer } from '../../support/server.js';
-import { until } from '../../support/until.js';
-import { unzip } from '../../support/zip.js';
 
 const server = sharedServer();
 const { api } = server;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
 import { least, steps } from '../../support/form.js';
-import { filePart, multipart, submissionHead } from '../../support/multipart.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
 
@@ -20,7 +20,7 @@ interface Answer {
 }
 
 /** What the server says to a head alone: not a byte of the body is sent. */
-async function answerToHead(url: string, head: string): Promise<Answer> {
+async function answerToHead(url: string, head: Uint8Array): Promise<Answer> {
   await using connection = await RawConnection.open(url);
   connection.write(head);
   return await connection.answer();
@@ -74,7 +74,7 @@ describe('before a byte of the body is read', () => {
     const body = multipart([filePart('inputs', 'a.nii')]);
     await using connection = await RawConnection.open(server.url);
     const head = submissionHead('/apps/nobody/infer', authorized, `Content-Length: ${body.length}`);
-    connection.write(Buffer.concat([Buffer.from(head), body]));
+    connection.write(Buffer.concat([head, body]));
     await connection.until(/Unknown app/);
     connection.write(`GET /health HTTP/1.1\r\nHost: localhost\r\n${authorized}\r\n\r\n`);
     await connection.until(/\{"status":"ok"\}$/);

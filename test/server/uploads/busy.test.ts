@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
+import { until } from '../../../support/until.mjs';
 import { refusal } from '../../support/api.js';
 import { least, steps } from '../../support/form.js';
-import { filePart, multipart, submissionHead } from '../../support/multipart.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
-import { until } from '../../support/until.js';
 
 describe('active jobs', () => {
   const server = sharedServer({ flags: ['--max-jobs', '2', '--cpu-slots', '1'] });
@@ -31,7 +31,7 @@ describe('active jobs', () => {
     const open = server.jobDirectories().length;
     await using first = await RawConnection.open(server.url);
     await using second = await RawConnection.open(server.url);
-    for (const connection of [first, second]) connection.write(head + body.subarray(0, 20).toString());
+    for (const connection of [first, second]) connection.write(Buffer.concat([head, body.subarray(0, 20)]));
     await until('both uploads have begun', () => server.jobDirectories().length === open + 2);
     expect((await api.refused('infer', least.infer))[0]).toBe(429);
     // One that ends is a job, one that breaks off makes room.

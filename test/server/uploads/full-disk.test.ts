@@ -4,12 +4,12 @@ import { statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
+import { until } from '../../../support/until.mjs';
+import { zip } from '../../../support/zip.mjs';
 import { least, steps } from '../../support/form.js';
-import { filePart, multipart, submissionHead } from '../../support/multipart.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { TestServer } from '../../support/server.js';
-import { until } from '../../support/until.js';
-import { zip } from '../../support/zip.js';
 
 const mebibyte = 2 ** 20;
 

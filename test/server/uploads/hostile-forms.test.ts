@@ -1,24 +1,27 @@
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { JobEnvelope } from '../../../src/contract/job.js';
-import { file, formOf, least } from '../../support/form.js';
+import { file, formOf } from '../../../support/form.mjs';
 import {
   boundary,
+  disposition,
   fieldPart,
   filePart,
   multipart,
   multipartType,
   type RawPart,
   submissionHead,
-} from '../../support/multipart.js';
+} from '../../../support/multipart.mjs';
+import { until } from '../../../support/until.mjs';
+import { least } from '../../support/form.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
-import { until } from '../../support/until.js';
 
 const server = sharedServer({ flags: ['--max-upload-size', '1MiB', '--max-file-size', '1MiB'] });
 const { api } = server;
 const mebibyte = 2 ** 20;
 const inputs = filePart('inputs', 'a.nii');
+const named = disposition('name="inputs"; filename="a.nii"');
 
 const post = (body: Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) =>
   api.fetch('/apps/probe/infer', {
@@ -72,7 +75,7 @@ describe('the bytes of a request are bounded', () => {
   });
 
   test('in the number of headers of a part', async () => {
-    const headers = Array.from({ length: 100 }, () => 'X-Y: z');
+    const headers = [named, ...Array.from({ length: 100 }, () => 'X-Y: z')];
     const [status, detail] = await refused(await post(multipart([{ ...inputs, headers }])));
     expect([status, detail]).toEqual([400, expect.stringContaining('headers')]);
   });
@@ -139,7 +142,7 @@ describe('a form of an odd shape', () => {
   });
 
   test('is refused: a part without a name, and one whose name is too long', async () => {
-    expect(await odd([inputs, { disposition: 'x=y', content: '' }])).toEqual([
+    expect(await odd([inputs, { headers: [disposition('x=y')], content: '' }])).toEqual([
       400,
       expect.stringContaining('no name'),
     ]);
@@ -150,12 +153,12 @@ describe('a form of an odd shape', () => {
   });
 
   test('is refused: a transfer encoding that nobody sends', async () => {
-    const headers = ['Content-Transfer-Encoding: quoted-printable'];
+    const headers = [named, 'Content-Transfer-Encoding: quoted-printable'];
     expect((await odd([inputs, { ...inputs, headers }, inputs]))[0]).toBe(400);
   });
 
   test('is read: base64, a type that is given twice, a part inside a part', async () => {
-    const headers = ['Content-Type: multipart/mixed; boundary=x', 'Content-Transfer-Encoding: base64'];
+    const headers = [named, 'Content-Type: multipart/mixed; boundary=x', 'Content-Transfer-Encoding: base64'];
     const encoded = { ...inputs, headers, content: Buffer.from('voxels').toString('base64') };
     const { job_id: id } = (await (await post(multipart([encoded]))).json()) as JobEnvelope;
     await api.ended(id);
@@ -178,7 +181,7 @@ describe('a form of an odd shape', () => {
 
   test('is read: a file name that says name= itself, or has a quotation mark', async () => {
     const parts = [
-      { disposition: 'filename="a; name=evil.nii"; name="inputs"', content: 'A' },
+      { headers: [disposition('filename="a; name=evil.nii"; name="inputs"')], content: 'A' },
       filePart('inputs', 'say "b".nii', 'B'),
       filePart('inputs', 'c\\"d.nii', 'C'),
       filePart('inputs', '&#1234;.nii', 'D'),

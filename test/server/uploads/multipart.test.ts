@@ -2,16 +2,17 @@ import { describe, expect, test } from 'vitest';
 import type { JobEnvelope } from '../../../src/contract/job.js';
 import {
   boundary,
+  disposition,
   fieldPart,
   filePart,
   multipart,
   multipartType,
   type RawPart,
   submissionHead,
-} from '../../support/multipart.js';
+} from '../../../support/multipart.mjs';
+import { until } from '../../../support/until.mjs';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
-import { until } from '../../support/until.js';
 
 const server = sharedServer();
 const { api } = server;
@@ -52,19 +53,22 @@ describe('a multipart body', () => {
   });
 
   test("may leave out a file's Content-Type, as Python's requests_toolbelt does", async () => {
-    const disposition = 'name="inputs"; filename="a.nii"';
-    expect(await received([{ disposition, content: 'A' }])).toEqual({ '--inputs': [['a.nii', 'A']] });
+    const headers = [disposition('name="inputs"; filename="a.nii"')];
+    expect(await received([{ headers, content: 'A' }])).toEqual({ '--inputs': [['a.nii', 'A']] });
   });
 
   test('may give a field a Content-Type: what makes a file is its file name', async () => {
-    const tta = { ...fieldPart('tta', '3'), headers: ['Content-Type: text/plain; charset=utf-8'] };
+    const tta = {
+      ...fieldPart('tta', '3'),
+      headers: [disposition('name="tta"'), 'Content-Type: text/plain; charset=utf-8'],
+    };
     const response = await post(multipart([filePart('inputs', 'a.nii'), tta]));
     expect(response.status).toBe(200);
   });
 
   test('may name a file by filename*', async () => {
-    const disposition = 'name="inputs"; filename*=utf-8\'\'Sch%C3%A4del%20%F0%9F%A7%A0.nii';
-    expect(await received([{ disposition, content: 'A' }])).toEqual({
+    const headers = [disposition('name="inputs"; filename*=utf-8\'\'Sch%C3%A4del%20%F0%9F%A7%A0.nii')];
+    expect(await received([{ headers, content: 'A' }])).toEqual({
       '--inputs': [['Schädel 🧠.nii', 'A']],
     });
   });

@@ -1,20 +1,7 @@
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
-import path from 'node:path';
-import { packDirectory } from '../../../src/pack/pack.js';
 import { type Handler, json, ScriptedServer } from './scripted-server.js';
-import { plant, temporary } from './temporary.js';
 
 export const jobId = '0123456789ab';
-
-/** Bytes of a zip archive of these files. */
-export async function zipOf(files: Readonly<Record<string, string | Buffer>>): Promise<Buffer> {
-  await using directory = await temporary();
-  await plant(path.join(directory.path, 'content'), files);
-  const archive = path.join(directory.path, 'archive.zip');
-  await packDirectory(path.join(directory.path, 'content'), archive);
-  return readFile(archive);
-}
 
 export interface Fake {
   readonly apps?: readonly string[];

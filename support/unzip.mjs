@@ -1,8 +1,11 @@
+// @ts-check
 import { crc32, inflateRawSync } from 'node:zlib';
 
 /**
  * The files of a zip archive, by name, each checked against its checksum. Written here, so that the product's
  * own reader is not what judges the product's archives.
+ * @param {Buffer} bytes
+ * @returns {Map<string, Buffer>}
  * @throws Error that says what is torn
  */
 export function unzip(bytes) {
@@ -10,12 +13,14 @@ export function unzip(bytes) {
   if (end < 0) throw new Error(`the archive of ${bytes.length} bytes has no end record`);
   const count = bytes.readUInt16LE(end + 10);
   let at = bytes.readUInt32LE(end + 16);
+  /** @type {Map<string, Buffer>} */
   const files = new Map();
   for (let index = 0; index < count; index += 1) {
     if (bytes.readUInt32LE(at) !== 0x02014b50) throw new Error(`entry ${index} has no directory record`);
     const [method, sum] = [bytes.readUInt16LE(at + 10), bytes.readUInt32LE(at + 16)];
     const [packed, size] = [bytes.readUInt32LE(at + 20), bytes.readUInt32LE(at + 24)];
-    const [nameLength, extra, comment] = [28, 30, 32].map((offset) => bytes.readUInt16LE(at + offset));
+    const [nameLength, extra] = [bytes.readUInt16LE(at + 28), bytes.readUInt16LE(at + 30)];
+    const comment = bytes.readUInt16LE(at + 32);
     const name = bytes.toString('utf8', at + 46, at + 46 + nameLength);
     const local = bytes.readUInt32LE(at + 42);
     const start = local + 30 + bytes.readUInt16LE(local + 26) + bytes.readUInt16LE(local + 28);

@@ -2,9 +2,9 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { temporary } from '../../client/support/temporary.js';
+import { temporary } from './temporary.js';
 
-const bin = fileURLToPath(new URL('../../../bin/run.js', import.meta.url));
+const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 
 export interface Ended {
   readonly code: number | null;

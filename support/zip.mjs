@@ -1,13 +1,28 @@
+// @ts-check
 import { crc32, deflateRawSync } from 'node:zlib';
 
 /**
- * One entry's records. An entry: name, content, deflated, mode (Unix type and mode), and what it says of itself,
- * true or not: statedSize, statedPacked, crc, flags, method, offset (of its local record, so that entries may
- * share their bytes).
+ * One entry of an archive, and what it says of itself, true or not.
+ * @typedef {object} Entry
+ * @property {string} name
+ * @property {string | Uint8Array} [content]
+ * @property {boolean} [deflated]
+ * @property {number} [mode] Unix file type and mode: 0o120777 is a symbolic link
+ * @property {number} [statedSize]
+ * @property {number} [statedPacked]
+ * @property {number} [crc]
+ * @property {number} [flags]
+ * @property {number} [method]
+ * @property {number} [offset] of its local record, so that entries may share their bytes
+ */
+
+/**
+ * @param {Entry} entry
+ * @param {number} offset
  */
 function records(entry, offset) {
   const { name, content = '', deflated = false, mode = 0, flags = 0 } = entry;
-  const plain = Buffer.from(content);
+  const plain = typeof content === 'string' ? Buffer.from(content) : content;
   const stored = deflated ? deflateRawSync(plain, { level: 9 }) : plain;
   const nameBytes = Buffer.from(name);
   const common = Buffer.alloc(26);
@@ -27,7 +42,13 @@ function records(entry, offset) {
   };
 }
 
-/** A zip archive written by hand, so that it can be as wrong as a case needs it. */
+/**
+ * Writes a zip archive by hand, so that it can be as wrong as a test needs it.
+ * @param {readonly Entry[]} entries
+ * @param {{ statedCount?: number, directoryOffset?: number, tail?: string }} [options] what its end says of it, and
+ *   what follows that
+ * @returns {Buffer<ArrayBuffer>}
+ */
 export function zip(entries, { statedCount = entries.length, directoryOffset, tail = '' } = {}) {
   const locals = [];
   const centrals = [];
@@ -48,3 +69,9 @@ export function zip(entries, { statedCount = entries.length, directoryOffset, ta
   end.writeUInt32LE(directoryOffset ?? offset, 16);
   return Buffer.concat([...locals, directory, end, Buffer.from(tail)]);
 }
+
+/**
+ * An archive of these files.
+ * @param {Readonly<Record<string, string | Uint8Array>>} files
+ */
+export const zipOf = (files) => zip(Object.entries(files).map(([name, content]) => ({ name, content })));

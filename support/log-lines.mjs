@@ -1,0 +1,13 @@
+// @ts-check
+
+/**
+ * The data of the events of a log stream's text. Nothing here knows the parser of the client.
+ * @param {string} text
+ */
+export const linesOf = (text) =>
+  text
+    .split('\n\n')
+    .slice(0, -1)
+    .map((event) => event.replace(/^id: \d+\n/, ''))
+    .filter((event) => event.startsWith('data: '))
+    .map((event) => event.slice('data: '.length));

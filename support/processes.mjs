@@ -1,0 +1,42 @@
+// @ts-check
+import { readdirSync, readFileSync } from 'node:fs';
+
+/**
+ * What /proc tells of a process; empty for one that is gone.
+ * @param {number} pid
+ * @param {string} file
+ */
+export function readProcess(pid, file) {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'latin1');
+  } catch {
+    return '';
+  }
+}
+
+/**
+ * Whether it runs; an ended one that nobody has noticed does not.
+ * @param {number} pid
+ */
+export function isRunning(pid) {
+  const stat = readProcess(pid, 'stat');
+  return stat !== '' && !/^[ZX]/.test(stat.slice(stat.lastIndexOf(')') + 2));
+}
+
+/** Ids of all processes that run. */
+export const runningProcesses = () =>
+  readdirSync('/proc')
+    .map(Number)
+    .filter((pid) => pid > 0 && isRunning(pid));
+
+/**
+ * Arguments of a process.
+ * @param {number} pid
+ */
+export const argumentsOf = (pid) => readProcess(pid, 'cmdline').split('\0').slice(0, -1);
+
+/**
+ * Environment that a process was started with.
+ * @param {number} pid
+ */
+export const environmentOf = (pid) => readProcess(pid, 'environ').split('\0').slice(0, -1);

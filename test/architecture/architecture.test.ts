@@ -1,0 +1,188 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { circle, packageRow, usedEdges, violations } from './check.js';
+import { rooms } from './edges.js';
+import { importsOf } from './imports.js';
+import { packages } from './packages.js';
+
+const src = fileURLToPath(new URL('../../src/', import.meta.url));
+const names = Object.keys(rooms);
+
+const sources = new Map(
+  readdirSync(src, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => [file, readFileSync(path.join(src, file), 'utf8')]),
+);
+
+/** A file of a room: the room itself, or one that nobody has in that folder. */
+const fileIn = (room: string, name = 'planted.ts'): string =>
+  room.endsWith('.ts') ? room : `${room}/${name}`;
+
+/** How one file names another. */
+const specifier = (from: string, to: string): string =>
+  `./${path.posix.relative(path.posix.dirname(from), to).replace(/\.ts$/, '.js')}`;
+
+/** Files with one planted import, on the second line of the first. */
+function planted(from: string, to: string): Map<string, string> {
+  const [file, target] = [fileIn(from), fileIn(to, 'target.ts')];
+  const text = `// Planted.\nimport { x } from '${specifier(file, target)}';\n`;
+  return new Map([
+    [target, 'export const x = 1;\n'],
+    [file, text],
+  ]);
+}
+
+describe('the sources', () => {
+  test('import nothing that the table forbids', () => {
+    expect(violations(sources)).toEqual([]);
+  });
+
+  test('have no circle of files', () => {
+    expect(circle(sources)).toBeNull();
+  });
+
+  test('use all that the table allows: what nothing uses any more is taken out of it', () => {
+    const used = usedEdges(sources);
+    const edges = names.flatMap((from) => rooms[from]?.imports.map((to) => `${from} -> ${to}`) ?? []);
+    const uses = Object.entries(packages)
+      .filter(([name]) => name !== 'node:*')
+      .flatMap(([name, rule]) => rule.rooms.map((room) => `${room}: ${name}`));
+    expect([...edges, ...uses].filter((each) => !used.has(each))).toEqual([]);
+  });
+});
+
+describe('the table', () => {
+  test('leads down: each room imports only rooms that stand further down', () => {
+    for (const [index, from] of names.entries()) {
+      for (const to of rooms[from]?.imports ?? []) {
+        expect(names.indexOf(to), `${from} -> ${to}`).toBeGreaterThan(index);
+      }
+    }
+  });
+
+  test.each([
+    ['contract', 'files'],
+    ['files', 'server/jobs'],
+    ['files', 'client'],
+    ['pack', 'extract'],
+    ['extract', 'server/uploads'],
+    ['runner', 'server/executors'],
+    ['client/connection', 'client/result'],
+    ['client/run-job.ts', 'server'],
+    ['client', 'cli'],
+    ['cli', 'server/serve.ts'],
+    ['server/jobs', 'server/routes'],
+    ['server/jobs', 'cli'],
+    ['server/data-directory', 'server/jobs'],
+    ['server/serve.ts', 'commands'],
+    ['start', 'server/serve.ts'],
+  ])('keeps %s from importing %s', (from, to) => {
+    expect(violations(planted(from, to))).toHaveLength(1);
+  });
+
+  test.each([
+    ['node:path', ['contract']],
+    ['koa', ['server/jobs', 'server/executors', 'server/devices', 'client', 'client/connection', 'runner']],
+    ['@koa/router', ['server/jobs', 'server/executors', 'server/devices', 'client/connection', 'cli']],
+    ['@oclif/core', ['client', 'client/run-job.ts', 'client/submit', 'server/serve.ts', 'contract']],
+    ['undici', ['client/submit', 'client/logs', 'cli', 'server/jobs', 'contract']],
+    ['node:http', ['server/jobs', 'server/executors', 'server/devices', 'client/connection']],
+    ['left-pad', names],
+  ])('keeps %s from %j', (name, kept) => {
+    for (const room of kept) {
+      expect(violations(new Map([[fileIn(room), `import '${name}';`]])), room).toHaveLength(1);
+    }
+  });
+});
+
+describe('a planted import is reported with its file, its line and the reason', () => {
+  test.each(names)('from %s to each room that is not for it', (from) => {
+    const forbidden = names.filter((to) => to !== from && !rooms[from]?.imports.includes(to));
+    for (const to of forbidden) {
+      const [file, target] = [fileIn(from), fileIn(to, 'target.ts')];
+      expect(violations(planted(from, to))).toEqual([
+        `src/${file}:2 imports ${specifier(file, target)}: ${rooms[from]?.reason}`,
+      ]);
+    }
+  });
+
+  test.each(Object.entries(packages))('of %s, in each room that it is not for', (name, rule) => {
+    const module = `${name === 'node:*' ? 'node:fs' : name}/promises`;
+    for (const file of names.filter((room) => !rule.rooms.includes(room)).map((room) => fileIn(room))) {
+      expect(violations(new Map([[file, `\n\nimport '${module}';`]]))).toEqual([
+        `src/${file}:3 imports ${module}: ${rule.reason}`,
+      ]);
+    }
+  });
+
+  test('a room that the table does not know', () => {
+    expect(violations(new Map([['attic/old.ts', '']]))).toEqual([
+      'src/attic/old.ts lies in no room of the table',
+    ]);
+  });
+
+  test('what leads out of src/, or to a name that only the running program knows', () => {
+    const text = "import '../../package.json';\nawait import(place);";
+    expect(violations(new Map([['files/odd.ts', text]]))).toEqual([
+      'src/files/odd.ts:1 imports ../../package.json: There is no such file in src/.',
+      'src/files/odd.ts:2 imports a variable: What is imported must be written out, or nobody can check it.',
+    ]);
+  });
+
+  test('a circle of files, also of types alone', () => {
+    const circular = new Map([
+      ['files/a.ts', "import type { B } from './b.js';"],
+      ['files/b.ts', "export const c = () => import('./c.js');"],
+      ['files/c.ts', "export * from './a.js';"],
+      ['files/d.ts', "import './a.js';"],
+    ]);
+    expect(circle(circular)).toEqual(['files/a.ts', 'files/b.ts', 'files/c.ts', 'files/a.ts']);
+  });
+});
+
+test('every way to import is seen, and no text that only looks like one', () => {
+  const text = `import a from './a.js';
+import type { B } from './b.js';
+import './c.js';
+import d = require('./d.js');
+export { e } from './e.js';
+export * from './f.js';
+const g = await import('./g.js');
+let h: import('./h.js').H;
+const i = require('./i.js');
+// import './no.js';
+const j = "import './no.js'";
+import { type K,
+  l } from './k.js';
+`;
+  expect(
+    importsOf('x.ts', text)
+      .map(({ specifier, line }) => `${line} ${specifier}`)
+      .sort(),
+  ).toEqual(
+    [
+      '1 ./a.js',
+      '2 ./b.js',
+      '3 ./c.js',
+      '4 ./d.js',
+      '5 ./e.js',
+      '6 ./f.js',
+      '7 ./g.js',
+      '8 ./h.js',
+      '9 ./i.js',
+      '13 ./k.js',
+    ].sort(),
+  );
+  expect(() => importsOf('x.ts', 'import from from;;(')).toThrow('x.ts');
+});
+
+test('a module of a package is held to the rule of the package', () => {
+  expect(['zod/mini', '@oclif/core/execute', 'node:fs/promises', 'node:http'].map(packageRow)).toEqual([
+    'zod',
+    '@oclif/core',
+    'node:*',
+    'node:http',
+  ]);
+});

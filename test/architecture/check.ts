@@ -1,0 +1,91 @@
+import path from 'node:path';
+import { rooms } from './edges.js';
+import { importsOf } from './imports.js';
+import { packages } from './packages.js';
+
+/** Texts of source files, by their paths under src/. */
+export type Sources = ReadonlyMap<string, string>;
+
+/** The room of a file, whether the table has it or not. */
+const roomOf = (file: string): string => (Object.hasOwn(rooms, file) ? file : path.posix.dirname(file));
+
+/** The name of the package that a specifier leads into: `zod` of `zod/mini`, `node:fs` of `node:fs/promises`. */
+const packageOf = (specifier: string): string =>
+  specifier
+    .split('/')
+    .slice(0, specifier.startsWith('@') ? 2 : 1)
+    .join('/');
+
+const targetOf = (file: string, specifier: string): string =>
+  path.posix.join(path.posix.dirname(file), specifier).replace(/\.js$/, '.ts');
+
+/** Which row of the table of packages is that of a specifier. */
+export function packageRow(specifier: string): string {
+  const name = packageOf(specifier);
+  return specifier.startsWith('node:') && !Object.hasOwn(packages, name) ? 'node:*' : name;
+}
+
+/** Why a file may not import this; null where it may. */
+function objection(sources: Sources, file: string, specifier: string | null): string | null {
+  const from = roomOf(file);
+  if (specifier === null) return 'What is imported must be written out, or nobody can check it.';
+  if (!specifier.startsWith('.')) {
+    const rule = packages[packageRow(specifier)];
+    if (rule === undefined) return 'This package is not in the table.';
+    return rule.rooms.includes(from) ? null : rule.reason;
+  }
+  const target = targetOf(file, specifier);
+  if (!sources.has(target)) return 'There is no such file in src/.';
+  const to = roomOf(target);
+  const room = rooms[from];
+  return room === undefined || from === to || room.imports.includes(to) ? null : room.reason;
+}
+
+/** What the table forbids: the file, the line, what it imports there, and why it must not. */
+export function violations(sources: Sources): string[] {
+  return [...sources].flatMap(([file, text]) => {
+    if (!Object.hasOwn(rooms, roomOf(file))) return [`src/${file} lies in no room of the table`];
+    return importsOf(file, text).flatMap(({ specifier, line }) => {
+      const reason = objection(sources, file, specifier);
+      return reason === null ? [] : [`src/${file}:${line} imports ${specifier ?? 'a variable'}: ${reason}`];
+    });
+  });
+}
+
+/** Each edge between rooms, as `cli -> client`, and each use of a package, as `pack: archiver`, that there is. */
+export function usedEdges(sources: Sources): Set<string> {
+  const used = new Set<string>();
+  for (const [file, text] of sources) {
+    for (const { specifier } of importsOf(file, text)) {
+      if (specifier === null) continue;
+      const from = roomOf(file);
+      if (specifier.startsWith('.')) used.add(`${from} -> ${roomOf(targetOf(file, specifier))}`);
+      else used.add(`${from}: ${packageRow(specifier)}`);
+    }
+  }
+  return used;
+}
+
+/** Files that import each other in a circle, types included; null where there is none. */
+export function circle(sources: Sources): string[] | null {
+  const left = new Map(
+    [...sources].map(([file, text]) => [
+      file,
+      importsOf(file, text).flatMap(({ specifier }) =>
+        specifier?.startsWith('.') ? [targetOf(file, specifier)] : [],
+      ),
+    ]),
+  );
+  // A file that imports none of those that are left is in no circle.
+  for (let before = -1; before !== left.size; ) {
+    before = left.size;
+    for (const [file, targets] of left) if (!targets.some((each) => left.has(each))) left.delete(file);
+  }
+  const way: string[] = [];
+  let next = left.keys().next().value;
+  while (next !== undefined && !way.includes(next)) {
+    way.push(next);
+    next = left.get(next)?.find((each) => left.has(each));
+  }
+  return next === undefined ? null : [...way.slice(way.indexOf(next)), next];
+}

@@ -1,0 +1,158 @@
+/**
+ * The rooms of src/, which of them may import which, and which packages they may use: the whole rule, as data.
+ * A room is a folder; a file that stands above the rest of its folder is a room of its own.
+ */
+export interface Room {
+  /** The rooms that it may import, each further down in the table: so no import leads back up. */
+  readonly imports: readonly string[];
+  /** Why it may import no other. */
+  readonly reason: string;
+}
+
+const bothSides = 'Both sides stand on this room: it imports neither.';
+
+/** From the top to the bottom. */
+export const rooms: Readonly<Record<string, Room>> = {
+  start: {
+    imports: ['commands', 'cli'],
+    reason: 'A process begins with the list of commands; these know the rest.',
+  },
+  commands: {
+    imports: ['cli/serve', 'cli', 'client/run-job.ts', 'client/connection', 'contract'],
+    reason: 'A command is metadata, a parse and one call.',
+  },
+  'cli/serve': {
+    imports: [
+      'client',
+      'server/serve.ts',
+      'server/settings.ts',
+      'server/devices',
+      'server',
+      'files',
+      'contract',
+    ],
+    reason: 'What only `serve` uses starts the server, and knows none of its rooms but by what it is told.',
+  },
+  cli: {
+    imports: [
+      'client/run-job.ts',
+      'client/submit',
+      'client/logs',
+      'client/result',
+      'client/connection',
+      'client',
+      'files',
+      'contract',
+    ],
+    reason: 'Only `serve` knows the server, and what the commands share knows no command.',
+  },
+  'client/run-job.ts': {
+    imports: ['client/submit', 'client/logs', 'client/result', 'client/connection', 'client', 'contract'],
+    reason: 'The client knows the contract, not the server, and no flags.',
+  },
+  'client/submit': {
+    imports: ['client/result', 'client/connection', 'client', 'pack', 'files', 'contract'],
+    reason: 'What is sent knows the connection, not what the server does with it.',
+  },
+  'client/logs': {
+    imports: ['client/connection', 'client', 'contract'],
+    reason: 'A log stream knows the connection, not what was sent before it or comes after it.',
+  },
+  'client/result': {
+    imports: ['client/connection', 'client', 'extract/extract.ts', 'extract', 'files', 'contract'],
+    reason: 'A result knows the connection, not what was sent or logged before it.',
+  },
+  'client/connection': {
+    imports: ['client', 'files', 'contract'],
+    reason: 'A connection carries requests and answers, and does not know what they are for.',
+  },
+  client: {
+    imports: ['files', 'contract'],
+    reason: "The client's errors and its reporter stand below all its rooms.",
+  },
+  'server/serve.ts': {
+    imports: [
+      'server/settings.ts',
+      'server/app.ts',
+      'server/http',
+      'server/apps',
+      'server/jobs',
+      'server/executors',
+      'server/devices',
+      'server/data-directory',
+      'server',
+      'pack',
+      'files',
+    ],
+    reason: 'The server puts its rooms together; it knows neither the client nor the command line.',
+  },
+  'server/settings.ts': {
+    imports: ['server/uploads'],
+    reason: 'Settings are values, and do nothing.',
+  },
+  'server/app.ts': {
+    imports: ['server/routes', 'server/http'],
+    reason: 'The application is middleware and routes; what these need is handed to it.',
+  },
+  'server/routes': {
+    imports: [
+      'server/uploads',
+      'server/apps',
+      'server/jobs',
+      'server/devices',
+      'server',
+      'pack',
+      'files',
+      'contract',
+    ],
+    reason: 'A route is thin: HTTP in, a call, HTTP out.',
+  },
+  'server/http': {
+    imports: ['server', 'files', 'contract'],
+    reason: 'What every request goes through knows no job.',
+  },
+  'server/uploads': {
+    imports: ['server/jobs', 'extract/extract.ts', 'extract', 'files', 'contract'],
+    reason: 'An upload ends with the files of a job, and starts none.',
+  },
+  'server/apps': {
+    imports: ['server/jobs', 'server', 'files', 'contract'],
+    reason: 'An app knows what its job is asked to do, not how it came or is run.',
+  },
+  'server/jobs': {
+    imports: ['server/executors', 'server/data-directory', 'server', 'runner', 'pack', 'files', 'contract'],
+    reason: 'Jobs know no transport, no app and no device.',
+  },
+  'server/executors': {
+    imports: ['runner', 'files'],
+    reason: 'An executor launches and signals runners; it knows no job and no transport.',
+  },
+  'server/devices': {
+    imports: ['files', 'contract'],
+    reason: 'Devices know neither the jobs that use them nor a transport.',
+  },
+  'server/data-directory': {
+    imports: ['server', 'runner', 'files', 'contract'],
+    reason: 'The data directory is locked and made before there is a job.',
+  },
+  server: {
+    imports: [],
+    reason: "The server's error and its reports stand below all its rooms.",
+  },
+  runner: {
+    imports: ['files', 'contract'],
+    reason: 'The runner is a program of its own: it knows neither side.',
+  },
+  pack: { imports: ['files', 'contract'], reason: bothSides },
+  'extract/extract.ts': { imports: ['extract/small', 'extract', 'files', 'contract'], reason: bothSides },
+  'extract/small': { imports: ['extract', 'files'], reason: bothSides },
+  extract: { imports: ['files', 'contract'], reason: bothSides },
+  files: {
+    imports: [],
+    reason: 'Files are whole or not there for whoever uses them: this room knows nobody.',
+  },
+  contract: {
+    imports: [],
+    reason: 'The contract is pure: it imports neither side nor the machine.',
+  },
+};

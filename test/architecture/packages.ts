@@ -1,0 +1,50 @@
+import { rooms } from './edges.js';
+
+/** Which rooms may import a package, and why no other. */
+export interface PackageRule {
+  readonly rooms: readonly string[];
+  readonly reason: string;
+}
+
+const cli = ['commands', 'cli/serve', 'cli'];
+const extract = ['extract/extract.ts', 'extract/small', 'extract'];
+
+const koa = 'Only the HTTP side of the server knows Koa: jobs and the client do not.';
+const commandLine = 'Only the command line knows oclif.';
+const terminal = 'Only what the commands share writes to a terminal.';
+const parser = 'Only an upload reads forms.';
+const archives = 'Archives are written in one room and read in another; nobody else knows their packages.';
+
+/** By package; `node:*` is every module of Node that has no rule of its own. A package that is not here is for no room. */
+export const packages: Readonly<Record<string, PackageRule>> = {
+  '@oclif/core': { rooms: ['start', ...cli], reason: commandLine },
+  '@oclif/plugin-help': { rooms: ['start'], reason: commandLine },
+  'cli-progress': { rooms: ['cli'], reason: terminal },
+  ora: { rooms: ['cli'], reason: terminal },
+  undici: { rooms: ['client/connection'], reason: 'One room of the client makes requests.' },
+  tinyglobby: { rooms: ['client/submit'], reason: 'Only what is sent is searched for.' },
+  koa: { rooms: ['server/app.ts', 'server/http', 'server/uploads'], reason: koa },
+  '@koa/router': { rooms: ['server/routes'], reason: koa },
+  'koa-body': { rooms: ['server/uploads'], reason: parser },
+  formidable: { rooms: ['server/uploads'], reason: parser },
+  send: { rooms: ['server/routes'], reason: 'Only a route answers with a file.' },
+  execa: { rooms: ['server/jobs'], reason: 'Only the trash runs a program to remove what it cannot.' },
+  archiver: { rooms: ['pack'], reason: archives },
+  unzipper: { rooms: extract, reason: archives },
+  zod: {
+    rooms: ['client/connection', 'server/apps', 'server/jobs', 'server/executors', 'contract'],
+    reason: 'What comes from outside is parsed at the door, and has types from there on.',
+  },
+  'node:http': {
+    rooms: ['server/serve.ts', 'server/http', 'server/uploads'],
+    reason: "The client makes its requests with undici, and HTTP ends at the server's doors.",
+  },
+  'node:child_process': {
+    rooms: ['cli/serve', 'server/executors', 'server/devices', 'server/data-directory', 'runner', 'files'],
+    reason: 'No process is started but by those that see to its end.',
+  },
+  'node:*': {
+    rooms: Object.keys(rooms).filter((room) => room !== 'contract'),
+    reason: rooms.contract?.reason ?? '',
+  },
+};
