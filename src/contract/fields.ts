@@ -53,6 +53,9 @@ export interface Field {
 /** Greatest integer that every language an app may be written in can read. */
 export const maxInteger = 2 ** 31 - 1;
 
+/** The form field that holds the JSON object of an operation's options. */
+export const optionsField = 'options';
+
 /** The form field that holds the group sizes of a `files` field. */
 export const groupsField = (field: Field): string => `${field.name}_groups`;
 

@@ -11,9 +11,16 @@ export type FinalState = (typeof finalStates)[number];
 export const isFinal = (state: JobState): state is FinalState =>
   (finalStates as readonly JobState[]).includes(state);
 
+/** Bytes of a job's id; it is written in hexadecimal digits (spec.md, Job envelope). */
+export const jobIdBytes = 6;
+
+/** A job's id as a regular expression, for a larger one. */
+export const jobIdSource = `[0-9a-f]{${2 * jobIdBytes}}`;
+export const jobIdPattern = new RegExp(`^${jobIdSource}$`);
+
 /** What every submission answers with (spec.md, Job envelope). */
 export interface JobEnvelope {
-  /** 12 hexadecimal characters. */
+  /** Of the form of `jobIdPattern`. */
   readonly job_id: string;
   readonly status_url: string;
   readonly logs_url: string;

@@ -1,3 +1,4 @@
+import { parameters } from '../../contract/http.js';
 import type { KillReply } from '../../contract/job.js';
 import { appPath, jobPath, killPath, routes } from '../../contract/routes.js';
 import type { DeviceList, MemoryUse } from '../../contract/system.js';
@@ -26,7 +27,7 @@ export const ram = async (connection: Connection): Promise<MemoryUse> =>
 /** `GET /vram`, summed over the GPUs of these ids, in GB of 1024^3 bytes. */
 export const vram = async (connection: Connection, ids: readonly number[]): Promise<MemoryUse> =>
   connection.json(routes.vram, (await answers()).memoryAnswer, {
-    query: `?${ids.map((id) => `devices=${id}`).join('&')}`,
+    query: `?${ids.map((id) => `${parameters.devices.name}=${id}`).join('&')}`,
   });
 
 /** `GET /repo_apps_list`: the identifiers of the apps on the allowlist. */

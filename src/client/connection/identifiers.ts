@@ -6,15 +6,15 @@ import { UsageError } from '../errors.js';
  * with its token and its volumes, would go to another path.
  */
 
-/** Ours are 12 hexadecimal characters (spec.md, Job envelope); another server's may be UUIDs. */
-export const jobIdPattern = /^[A-Za-z0-9_-]{1,64}$/;
+/** Ours are of the form of `jobIdPattern` (contract/job.ts); another server's may be UUIDs. */
+export const pathJobId = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** Something that a path can carry: not empty, not `.` or `..`, and no half of a character. */
 export const appIdPattern = /^(?!\.{1,2}$)\P{Cs}{1,4096}$/su;
 
 /** @throws UsageError for what no job has as its id */
 export function checkJobId(id: string): string {
-  if (jobIdPattern.test(id)) return id;
+  if (pathJobId.test(id)) return id;
   throw new UsageError(`${quotePath(id)} is no id of a job; 'remote-app jobs' lists them`);
 }
 

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { configName } from '../../contract/archives.js';
 import { appConfigPath } from '../../contract/routes.js';
 import type { Connection } from '../connection/connection.js';
 import type { Reporter } from '../reporter.js';
@@ -16,7 +17,7 @@ export function saveAppConfig(
     if (reply.statusCode < 300 || reply.statusCode === 416) return reply;
     throw await connection.refused(reply);
   };
-  return saveArchive(connection, request, path.join(directory, 'config.zip'), {
+  return saveArchive(connection, request, path.join(directory, configName), {
     reporter,
     again: `remote-app apps ${app} --config DIR`,
   });

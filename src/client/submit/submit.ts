@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { parameters } from '../../contract/http.js';
 import { type JobEnvelope, jobEnvelope } from '../../contract/job.js';
 import { submitPath } from '../../contract/routes.js';
 import { backoff, pause } from '../connection/backoff.js';
@@ -38,7 +39,7 @@ async function attempt(
       headers: {
         'content-type': body.contentType,
         'content-length': String(body.length),
-        'idempotency-key': key,
+        [parameters.idempotencyKey.name]: key,
       },
       body: body.stream(onBytes, held ? () => pause(holdBack, upload.signal) : undefined),
       headTimeout: 0,

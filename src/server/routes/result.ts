@@ -2,7 +2,9 @@ import { closeSync, constants, existsSync, fstatSync, lstatSync, type ReadStream
 import path from 'node:path';
 import type { RouterContext } from '@koa/router';
 import send from 'send';
+import { resultName } from '../../contract/archives.js';
 import { type ErrorBody, ServiceError } from '../../contract/errors.js';
+import { mediaTypes } from '../../contract/http.js';
 import { errorCode } from '../../files/error-code.js';
 import { openOwnFile } from '../../files/own-file.js';
 import type { Job } from '../jobs/job.js';
@@ -97,8 +99,8 @@ async function sendUnpacked(ctx: RouterContext, job: Job, report: Report): Promi
 function setHeaders(ctx: RouterContext): void {
   ctx.respond = false;
   ctx.res.statusCode = 200;
-  ctx.res.setHeader('Content-Type', 'application/zip');
-  ctx.res.setHeader('Content-Disposition', `attachment; filename="result.zip"`);
+  ctx.res.setHeader('Content-Type', mediaTypes.zip);
+  ctx.res.setHeader('Content-Disposition', `attachment; filename="${resultName}"`);
   ctx.res.setHeader('Cache-Control', 'no-store');
 }
 

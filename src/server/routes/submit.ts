@@ -2,6 +2,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { RouterContext } from '@koa/router';
 import { ServiceError } from '../../contract/errors.js';
+import { mediaTypes, parameters } from '../../contract/http.js';
 import { jobEnvelope } from '../../contract/job.js';
 import { type OperationName, operationOf } from '../../contract/operations.js';
 import { quoteName } from '../../contract/quote.js';
@@ -71,8 +72,8 @@ async function receive(
   await using slot = deps.jobs.reserve();
   const { directory } = slot;
   await checkRoom(contentLength(ctx), directory.path, deps.limits);
-  if (!ctx.is('multipart/form-data')) {
-    throw new ServiceError('notMultipart', 'The body must be multipart/form-data');
+  if (!ctx.is(mediaTypes.form)) {
+    throw new ServiceError('notMultipart', `The body must be ${mediaTypes.form}`);
   }
   // A client that asked whether it may send is told so only now.
   if (/^100-continue$/i.test(ctx.get('Expect'))) ctx.res.writeContinue();
@@ -92,7 +93,7 @@ async function receive(
       files: moved(placed, directory.path, slot.place.path),
       device,
       acceptedOptions: form.acceptedOptions,
-      idempotencyKey: ctx.get('Idempotency-Key') || null,
+      idempotencyKey: ctx.get(parameters.idempotencyKey.name) || null,
     },
     form.ignored.map((name) => `Ignored field ${quoteName(name)}: no operation has it`),
   );
@@ -103,7 +104,7 @@ export const submit = (deps: SubmitDeps) => async (ctx: RouterContext) => {
   const app = captured(ctx);
   const operation = captured(ctx, 1) as OperationName;
   deps.catalog.get(app);
-  const key = ctx.get('Idempotency-Key') || null;
+  const key = ctx.get(parameters.idempotencyKey.name) || null;
   const job = await deps.jobs.submitOnce(key, () => receive(ctx, app, operation, deps));
   ctx.body = jobEnvelope(job.id, job.request.acceptedOptions);
 };
