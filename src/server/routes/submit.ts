@@ -4,7 +4,7 @@ import type { RouterContext } from '@koa/router';
 import { ServiceError } from '../../contract/errors.js';
 import { mediaTypes, parameters } from '../../contract/http.js';
 import { jobEnvelope } from '../../contract/job.js';
-import { type OperationName, operationOf } from '../../contract/operations.js';
+import { fieldWithRole, type Operation, type OperationName, operationOf } from '../../contract/operations.js';
 import { quoteName } from '../../contract/quote.js';
 import type { AppCatalog } from '../apps/catalog.js';
 import type { Gpu, GpuInventory } from '../devices/gpu-inventory.js';
@@ -27,25 +27,31 @@ export interface SubmitDeps {
 }
 
 /**
- * Where the job may run (interface.md, Submission: `gpu`).
+ * Where the job may run (interface.md, Submission: `gpu`, `cpu`).
  * @param gpus null while they are not known: a job that wants one waits until they are, and is checked then
  */
-function deviceRequest({ values, given }: SubmissionForm, gpus: readonly Gpu[] | null): DeviceRequest {
-  const ids = values.gpu as readonly number[] | undefined;
+function deviceRequest(
+  operation: Operation,
+  { values, given }: SubmissionForm,
+  gpus: readonly Gpu[] | null,
+): DeviceRequest {
+  const { name: gpu } = fieldWithRole(operation, 'gpus');
+  const { name: cpu } = fieldWithRole(operation, 'workers');
+  const ids = values[gpu] as readonly number[] | undefined;
   if (ids) {
     if (gpus === null) return { kind: 'gpus', ids };
     if (gpus.length === 0) {
       throw new ServiceError(
         'noGpu',
-        "This server has no GPU; leave out 'gpu', or send 'cpu', to run on its CPU",
+        `This server has no GPU; leave out '${gpu}', or send '${cpu}', to run on its CPU`,
       );
     }
     const unknown = ids.filter((id) => !gpus.some((gpu) => gpu.id === id));
     if (unknown.length > 0) throw unknownGpus(unknown, gpus);
     return { kind: 'gpus', ids };
   }
-  const isCpu = given.has('cpu') || gpus?.length === 0;
-  return isCpu ? { kind: 'cpu', workers: Number(values.cpu) } : { kind: 'anyGpu' };
+  const isCpu = given.has(cpu) || gpus?.length === 0;
+  return isCpu ? { kind: 'cpu', workers: Number(values[cpu]) } : { kind: 'anyGpu' };
 }
 
 function contentLength(ctx: RouterContext): number | undefined {
@@ -81,7 +87,7 @@ async function receive(
   const incoming = path.join(directory.path, 'Incoming');
   await mkdir(incoming, { mode: 0o700 });
   const form = readSubmission(operationOf(operation), await receiveForm(ctx, incoming, deps.limits));
-  const device = deviceRequest(form, deps.gpus.current);
+  const device = deviceRequest(operationOf(operation), form, deps.gpus.current);
   const placed = await placeFiles(form.groups, directory.input, deps.limits);
   await rm(incoming, { recursive: true });
   directory.create();
