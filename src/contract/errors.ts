@@ -34,9 +34,11 @@ export const errorKinds = {
   uploadStalled: { status: 408, exit: exitCodes.timedOut },
   notDone: { status: 409, exit: exitCodes.failed },
   expired: { status: 410, exit: exitCodes.usage },
+  otherResult: { status: 412, exit: exitCodes.failed },
   fileTooLarge: { status: 413, exit: exitCodes.usage },
   uploadTooLarge: { status: 413, exit: exitCodes.usage },
   notMultipart: { status: 415, exit: exitCodes.usage },
+  noSuchRange: { status: 416, exit: exitCodes.failed },
   badExpectation: { status: 417, exit: exitCodes.usage },
   invalidField: { status: 422, exit: exitCodes.usage },
   busy: { status: 429, exit: exitCodes.busy, retryAfter: 10 },
@@ -76,6 +78,9 @@ export class ServiceError extends Error {
     return errorKinds[this.code];
   }
 }
+
+/** A fault of the server itself: what it is stays in the server's log. */
+export const internalError = (): ServiceError => new ServiceError('internal', 'Internal server error');
 
 /** A field of a form, an option or a flag that is missing, of the wrong type or out of range: 422. */
 export class FieldError extends ServiceError {
