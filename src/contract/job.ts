@@ -1,4 +1,4 @@
-import { jobPath, logsPath, resultPath } from './routes.js';
+import { jobPath, logsPath, resultPath } from './paths.js';
 
 /** States of a job, in the order in which it passes through them; the last three are final. */
 export const jobStates = ['queued', 'waiting', 'running', 'done', 'error', 'killed'] as const;
@@ -46,6 +46,12 @@ export interface JobView {
   /** What a waiting job waits for, in words. */
   readonly waiting_for: string | null;
 }
+
+/** What `GET /jobs/{id}/result` answers with before the job has ended. */
+export type UnfinishedJob = Pick<JobView, 'job_id' | 'status'>;
+
+/** The same once the job has failed or was killed. */
+export type EndedJob = Pick<JobView, 'job_id' | 'status' | 'error'>;
 
 /** What `GET /jobs` answers with, newest first. */
 export interface JobList {

@@ -269,6 +269,10 @@ export type OperationName = keyof typeof operations;
 
 export const operationNames = Object.keys(operations) as readonly OperationName[];
 
+/** Something for each operation, by its name. */
+export const eachOperation = <T>(make: (name: OperationName) => T): Record<OperationName, T> =>
+  Object.fromEntries(operationNames.map((name) => [name, make(name)])) as Record<OperationName, T>;
+
 /** The operation of that name, typed as any operation is. */
 export const operationOf = (name: OperationName): Operation => operations[name];
 

@@ -87,7 +87,7 @@ export class Connection {
   }
 
   /**
-   * Sends one request; `path` comes from contract/routes.ts and goes behind the address's own path.
+   * Sends one request; `path` comes from contract/routes.ts or contract/paths.ts and goes behind the address's own path.
    * @throws TransportError, or the reason of the signal that ended it
    */
   async send(path: string, call: Call = {}): Promise<Reply> {

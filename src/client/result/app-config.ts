@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { configName } from '../../contract/archives.js';
-import { appConfigPath } from '../../contract/routes.js';
+import { appConfigPath } from '../../contract/paths.js';
 import type { Connection } from '../connection/connection.js';
 import type { Reporter } from '../reporter.js';
 import { type SavedArchive, saveArchive } from './save-archive.js';

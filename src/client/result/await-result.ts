@@ -1,5 +1,5 @@
 import { exitCodes } from '../../contract/errors.js';
-import { resultPath } from '../../contract/routes.js';
+import { resultPath } from '../../contract/paths.js';
 import { backoff, pause } from '../connection/backoff.js';
 import type { Connection } from '../connection/connection.js';
 import { type Reply, refusal, retryAfter } from '../connection/reply.js';

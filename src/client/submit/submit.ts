@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { parameters } from '../../contract/http.js';
 import { type JobEnvelope, jobEnvelope } from '../../contract/job.js';
-import { submitPath } from '../../contract/routes.js';
+import { submitPath } from '../../contract/paths.js';
 import { backoff, pause } from '../connection/backoff.js';
 import type { Connection } from '../connection/connection.js';
 import { TransportError } from '../errors.js';

@@ -1,8 +1,8 @@
 import type { RouterContext } from '@koa/router';
 
-/** A part of the path that the route's expression captured, decoded; what cannot be decoded stays as it is. */
-export function captured(ctx: RouterContext, index = 0): string {
-  const text = ctx.captures?.[index] ?? '';
+/** What the path has for its parameter, decoded; what cannot be decoded stays as it is. */
+export function captured(ctx: RouterContext): string {
+  const text = ctx.captures?.[0] ?? '';
   try {
     return decodeURIComponent(text);
   } catch {

@@ -5,6 +5,8 @@ import send from 'send';
 import { resultName } from '../../contract/archives.js';
 import { errorKinds, internalError, ServiceError } from '../../contract/errors.js';
 import { mediaTypes } from '../../contract/http.js';
+import { type EndedJob, isFinal, type UnfinishedJob } from '../../contract/job.js';
+import { withoutResult } from '../../contract/routes.js';
 import { errorCode } from '../../files/error-code.js';
 import { openOwnFile } from '../../files/own-file.js';
 import { sendError } from '../http/error-answer.js';
@@ -16,9 +18,6 @@ import { captured } from './path-parameters.js';
 
 /** Bytes read from a result at once. */
 const chunkSize = 1 << 20;
-
-/** What the result endpoint answers with while, or because, there is no archive. */
-const withoutResult = { queued: 202, waiting: 202, running: 202, error: 500, killed: 409 } as const;
 
 interface SendError extends Error {
   readonly status?: number;
@@ -113,7 +112,9 @@ export const sendResult = (jobs: JobService, report: Report) => async (ctx: Rout
   if (job.state !== 'done') {
     const { job_id, status, error } = job.view();
     ctx.status = withoutResult[job.state];
-    ctx.body = ctx.status === 202 ? { job_id, status } : { job_id, status, error };
+    ctx.body = isFinal(status)
+      ? ({ job_id, status, error } satisfies EndedJob)
+      : ({ job_id, status } satisfies UnfinishedJob);
     return;
   }
   if (ctx.req.socket.destroyed) {

@@ -106,9 +106,8 @@ async function receive(
 }
 
 /** `POST /apps/{app}/{operation}`: checks in the order of interface.md, answers with the envelope. */
-export const submit = (deps: SubmitDeps) => async (ctx: RouterContext) => {
+export const submit = (operation: OperationName, deps: SubmitDeps) => async (ctx: RouterContext) => {
   const app = captured(ctx);
-  const operation = captured(ctx, 1) as OperationName;
   deps.catalog.get(app);
   const key = ctx.get(parameters.idempotencyKey.name) || null;
   const job = await deps.jobs.submitOnce(key, () => receive(ctx, app, operation, deps));
