@@ -1,7 +1,7 @@
 /** The OpenAPI document, from the table of routes, the operations table and the error table. */
 import { readFileSync } from 'node:fs';
 import { errorKinds } from '../dist/contract/errors.js';
-import { mediaTypes } from '../dist/contract/http.js';
+import { authScheme, mediaTypes } from '../dist/contract/http.js';
 import { operations } from '../dist/contract/operations.js';
 import { commonErrors, routes } from '../dist/contract/routes.js';
 import { array, integer, string } from './json-schema.mjs';
@@ -77,6 +77,6 @@ export function openApi() {
     info: { title: 'remote-app', version, license: { name: license, identifier: license } },
     security: [{ bearer: [] }],
     paths: paths(),
-    components: { schemas, securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
+    components: { schemas, securitySchemes: { bearer: { type: 'http', scheme: authScheme.toLowerCase() } } },
   };
 }

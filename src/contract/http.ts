@@ -1,5 +1,8 @@
 /** The words of HTTP that both sides use. */
 
+/** How a request gives its token, in the header `Authorization`. */
+export const authScheme = 'Bearer';
+
 /** What the bodies of requests and answers are. */
 export const mediaTypes = {
   json: 'application/json',

@@ -1,7 +1,7 @@
 import { type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { ErrorBody, ServiceError } from '../../contract/errors.js';
-import { mediaTypes } from '../../contract/http.js';
+import { authScheme, mediaTypes } from '../../contract/http.js';
 
 const contentType = `${mediaTypes.json}; charset=utf-8`;
 
@@ -11,7 +11,7 @@ const contentType = `${mediaTypes.json}; charset=utf-8`;
  */
 export function errorAnswer({ kind: { status, retryAfter }, detail }: ServiceError) {
   const headers: Record<string, string> = {};
-  if (status === 401) headers['WWW-Authenticate'] = 'Bearer';
+  if (status === 401) headers['WWW-Authenticate'] = authScheme;
   if (retryAfter !== undefined) headers['Retry-After'] = String(retryAfter);
   return { status, headers, contentType, body: JSON.stringify({ detail } satisfies ErrorBody) };
 }

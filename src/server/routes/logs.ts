@@ -1,7 +1,13 @@
 import type { RouterContext } from '@koa/router';
 import { FieldError } from '../../contract/errors.js';
 import { mediaTypes, parameters } from '../../contract/http.js';
-import { doneMarker, errorLine, formatEvent, keepAlive } from '../../contract/log-stream.js';
+import {
+  doneMarker,
+  errorLine,
+  formatEvent,
+  keepAlive,
+  lineNumberPattern,
+} from '../../contract/log-stream.js';
 import { quoteName } from '../../contract/quote.js';
 import type { Job } from '../jobs/job.js';
 import { readLog } from '../jobs/log-reader.js';
@@ -27,7 +33,7 @@ function requestedPosition(ctx: RouterContext): number | null {
     const last = ctx.get(parameters.lastEventId.name).trim();
     return /^\d+$/.test(last) ? Number(last) : null;
   }
-  if (typeof since !== 'string' || !/^\d{1,15}$/.test(since)) {
+  if (typeof since !== 'string' || !lineNumberPattern.test(since)) {
     throw new FieldError(parameters.since.name, `must be a number of lines, got ${quoteName(String(since))}`);
   }
   return Number(since);
