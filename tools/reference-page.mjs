@@ -62,7 +62,12 @@ function operationSection(operation) {
 
 /** The page's text. */
 export function referencePage() {
-  const errors = Object.entries(errorKinds).map(([name, { status, exit }]) => [code(name), status, exit]);
+  const errors = Object.entries(errorKinds).map(([name, { status, exit, means }]) => [
+    code(name),
+    status,
+    exit,
+    means,
+  ]);
   const exits = Object.entries(exitCodes).map(([name, value]) => [value, name]);
   return `${[
     '# Reference',
@@ -72,7 +77,7 @@ export function referencePage() {
     ...Object.values(operations).map(operationSection),
     '## Errors',
     'Every error body is `{"detail": "<one sentence>"}`. 429 and 503 carry `Retry-After`.',
-    table(['error', 'status', 'exit code of a client'], errors),
+    table(['error', 'status', 'exit code of a client', 'what it means'], errors),
     '## Exit codes',
     table(['code', 'meaning'], exits),
   ].join('\n\n')}\n`;

@@ -1,5 +1,7 @@
 import { Flags } from '@oclif/core';
 import { UsageError } from '../client/errors.js';
+import { resultName } from '../contract/archives.js';
+import { defaultServer, tokenVariable } from '../contract/defaults.js';
 
 /** Flags that several commands share, each once, each with its environment variable (interface.md, Clients). */
 
@@ -21,11 +23,11 @@ export const connectionFlags = {
     helpGroup: 'SERVER',
     helpValue: 'URL',
     env: 'REMOTE_APP_SERVER',
-    description: 'Address of the server; http://127.0.0.1:8000 where nothing says otherwise',
+    description: `Address of the server; ${defaultServer} where nothing says otherwise`,
   }),
   token: Flags.string({
     helpGroup: 'SERVER',
-    env: 'SERVICE_API_TOKEN',
+    env: tokenVariable,
     noCacheDefault: true,
     description: 'Token; a file or the environment keeps it out of the process list',
   }),
@@ -65,7 +67,7 @@ export const outputFlag = Flags.string({
   char: 'o',
   helpValue: 'DIR',
   default: './Output',
-  description: 'Directory for result.zip and what is in it',
+  description: `Directory for ${resultName} and what is in it`,
 });
 
 /** How long a result is waited for. */

@@ -1,14 +1,9 @@
 import type { Connection } from '../client/connection/connection.js';
 import { defaultProfile, writeProfile } from '../client/connection/profiles.js';
 import { readServerUrl, showServerUrl } from '../client/connection/server-url.js';
+import { defaultServer } from '../contract/defaults.js';
 import { readSecret } from './prompt.js';
-import {
-  type ConnectionChoices,
-  checkToken,
-  defaultServer,
-  resolveSettings,
-  type Settings,
-} from './settings.js';
+import { type ConnectionChoices, checkToken, resolveSettings, type Settings } from './settings.js';
 import { writeErr } from './standard-streams.js';
 
 export interface LoginFlags extends ConnectionChoices {

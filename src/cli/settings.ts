@@ -1,11 +1,10 @@
 import { type Profile, readProfile } from '../client/connection/profiles.js';
 import { readServerUrl, showServerUrl } from '../client/connection/server-url.js';
 import { UsageError } from '../client/errors.js';
+import { defaultServer } from '../contract/defaults.js';
 import { quoteName } from '../contract/quote.js';
 import { faultWithoutPath } from '../files/error-code.js';
 import { readSmallFile } from '../files/small-file.js';
-
-export const defaultServer = 'http://127.0.0.1:8000';
 
 /** Values of flags and environment variables; oclif has given flags priority already. */
 export interface ConnectionChoices {

@@ -15,6 +15,10 @@ export interface ParsedFlags {
 
 const named = (field: Field): string => `--${flagName(field)}`;
 
+/** The positional paths, if they belong to this field. */
+const positional = (field: Field, { paths }: ParsedFlags): readonly string[] =>
+  field.role === 'paths' ? paths : [];
+
 /** Parses a flag's text as the server does, so that a bad value is refused before anything is sent. */
 function read(field: Field, text: string): FieldValue | undefined {
   try {
@@ -50,18 +54,17 @@ function splitPaths(text: string): string[] {
 function groupsOf(field: Field, parsed: ParsedFlags): PathGroups {
   const given = parsed.flags[flagName(field)];
   const flags = Array.isArray(given) ? given.map((text) => splitPaths(String(text))) : [];
-  const first = field.name === 'inputs' ? parsed.paths : [];
-  const groups = [first, ...flags].filter((group) => group.length > 0);
+  const groups = [positional(field, parsed), ...flags].filter((group) => group.length > 0);
   if (field.required && groups.length === 0) {
-    const positional = field.name === 'inputs' ? 'name files or directories, or ' : '';
-    throw new UsageError(`No ${field.name} given: ${positional}use ${named(field)} (${field.help})`);
+    const other = field.role === 'paths' ? 'name files or directories, or ' : '';
+    throw new UsageError(`No ${field.name} given: ${other}use ${named(field)} (${field.help})`);
   }
   return { field, groups };
 }
 
-function archiveOf(field: Field, { flags, paths }: ParsedFlags): Submission['archive'] {
-  const flag = flags[flagName(field)];
-  const given = [...paths, ...(typeof flag === 'string' && flag !== '' ? [flag] : [])];
+function archiveOf(field: Field, parsed: ParsedFlags): Submission['archive'] {
+  const flag = parsed.flags[flagName(field)];
+  const given = [...positional(field, parsed), ...(typeof flag === 'string' && flag !== '' ? [flag] : [])];
   if (given.length > 1) throw new UsageError(`One data set is enough, got: ${given.join(', ')}`);
   const [path] = given;
   if (path === undefined) throw new UsageError(`The data set is missing: name it, or give ${named(field)}`);

@@ -1,7 +1,8 @@
 import path from 'node:path';
 import { BaseCommand } from '../cli/base-command.js';
-import { defaultTokenVariable, serveFlags } from '../cli/serve/flags.js';
+import { serveFlags } from '../cli/serve/flags.js';
 import { serverSettings } from '../cli/serve/settings.js';
+import { tokenVariable } from '../contract/defaults.js';
 
 export default class Serve extends BaseCommand {
   static override summary = 'Serve apps as remote jobs';
@@ -10,7 +11,7 @@ export default class Serve extends BaseCommand {
     'Traffic is plain HTTP: put a reverse proxy with TLS in front before other machines reach it.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> --apps ./examples/apps/tissue',
-    `${defaultTokenVariable}=$(cat token) <%= config.bin %> <%= command.id %> --host 0.0.0.0 --apps ./apps --data-dir /srv/jobs`,
+    `${tokenVariable}=$(cat token) <%= config.bin %> <%= command.id %> --host 0.0.0.0 --apps ./apps --data-dir /srv/jobs`,
   ];
   static override enableJsonFlag = false;
 

@@ -16,41 +16,48 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 interface ErrorKind {
   readonly status: number;
   readonly exit: ExitCode;
+  /** For the pages of the documentation; an answer's own sentence says more. */
+  readonly means: string;
   /** Seconds after which a retry makes sense; sent as `Retry-After`. */
   readonly retryAfter?: number;
 }
 
-/** Every error that the service can answer with: its HTTP status and what a client exits with. */
+/** Every error that the service can answer with: its HTTP status, what a client exits with, and what it means. */
 export const errorKinds = {
-  badRequest: { status: 400, exit: exitCodes.usage },
-  unknownGpu: { status: 400, exit: exitCodes.usage },
-  missingToken: { status: 401, exit: exitCodes.notAuthorised },
-  invalidToken: { status: 401, exit: exitCodes.notAuthorised },
-  foreignOrigin: { status: 403, exit: exitCodes.usage },
-  notFound: { status: 404, exit: exitCodes.usage },
-  unknownApp: { status: 404, exit: exitCodes.usage },
-  unknownJob: { status: 404, exit: exitCodes.usage },
-  methodNotAllowed: { status: 405, exit: exitCodes.usage },
-  uploadStalled: { status: 408, exit: exitCodes.timedOut },
-  notDone: { status: 409, exit: exitCodes.failed },
-  expired: { status: 410, exit: exitCodes.usage },
-  fileTooLarge: { status: 413, exit: exitCodes.usage },
-  uploadTooLarge: { status: 413, exit: exitCodes.usage },
-  notMultipart: { status: 415, exit: exitCodes.usage },
-  badExpectation: { status: 417, exit: exitCodes.usage },
-  invalidField: { status: 422, exit: exitCodes.usage },
-  busy: { status: 429, exit: exitCodes.busy, retryAfter: 10 },
-  streamOpen: { status: 429, exit: exitCodes.busy, retryAfter: 2 },
-  tooManyStreams: { status: 429, exit: exitCodes.busy, retryAfter: 5 },
-  headersTooLarge: { status: 431, exit: exitCodes.usage },
-  internal: { status: 500, exit: exitCodes.failed },
-  noGpu: { status: 503, exit: exitCodes.busy, retryAfter: 60 },
-  gpusUnknown: { status: 503, exit: exitCodes.busy, retryAfter: 10 },
-  unreadableJob: { status: 503, exit: exitCodes.busy, retryAfter: 5 },
-  shortage: { status: 503, exit: exitCodes.busy, retryAfter: 5 },
-  shuttingDown: { status: 503, exit: exitCodes.busy, retryAfter: 10 },
-  tooManyConnections: { status: 503, exit: exitCodes.busy, retryAfter: 5 },
-  diskFull: { status: 507, exit: exitCodes.busy },
+  badRequest: { status: 400, exit: exitCodes.usage, means: 'The request or an archive cannot be read' },
+  unknownGpu: { status: 400, exit: exitCodes.usage, means: 'This server has no GPU of that id' },
+  missingToken: { status: 401, exit: exitCodes.notAuthorised, means: 'The token is missing' },
+  invalidToken: { status: 401, exit: exitCodes.notAuthorised, means: 'The token is wrong' },
+  foreignOrigin: {
+    status: 403,
+    exit: exitCodes.usage,
+    means: 'A server without a token answers no web page of another site',
+  },
+  notFound: { status: 404, exit: exitCodes.usage, means: 'There is no such address or file' },
+  unknownApp: { status: 404, exit: exitCodes.usage, means: 'There is no such app' },
+  unknownJob: { status: 404, exit: exitCodes.usage, means: 'There is no such job' },
+  methodNotAllowed: { status: 405, exit: exitCodes.usage, means: 'The address does not take this method' },
+  uploadStalled: { status: 408, exit: exitCodes.timedOut, means: 'The upload stalled' },
+  expired: { status: 410, exit: exitCodes.usage, means: 'The job has expired' },
+  otherResult: { status: 412, exit: exitCodes.failed, means: 'The result is not the one that was asked for' },
+  fileTooLarge: { status: 413, exit: exitCodes.usage, means: 'A file is too large' },
+  uploadTooLarge: { status: 413, exit: exitCodes.usage, means: 'The upload is too large' },
+  notMultipart: { status: 415, exit: exitCodes.usage, means: 'The body is no multipart form' },
+  noSuchRange: { status: 416, exit: exitCodes.failed, means: 'The result has no such range' },
+  badExpectation: { status: 417, exit: exitCodes.usage, means: "The header 'Expect' is not served" },
+  invalidField: { status: 422, exit: exitCodes.usage, means: 'A field is missing or has a bad value' },
+  busy: { status: 429, exit: exitCodes.busy, retryAfter: 10, means: 'As many jobs are active as may be' },
+  streamOpen: { status: 429, exit: exitCodes.busy, retryAfter: 2, means: 'The log is being read already' },
+  tooManyStreams: { status: 429, exit: exitCodes.busy, retryAfter: 5, means: 'Too many logs are being read' },
+  headersTooLarge: { status: 431, exit: exitCodes.usage, means: 'The headers of the request are too long' },
+  internal: { status: 500, exit: exitCodes.failed, means: 'A fault of the server' },
+  noGpu: { status: 503, exit: exitCodes.busy, retryAfter: 60, means: 'The server has no GPU' },
+  gpusUnknown: { status: 503, exit: exitCodes.busy, retryAfter: 10, means: 'The GPUs are not known now' },
+  unreadableJob: { status: 503, exit: exitCodes.busy, retryAfter: 5, means: 'The job cannot be read now' },
+  shortage: { status: 503, exit: exitCodes.busy, retryAfter: 5, means: 'The server has too much open' },
+  shuttingDown: { status: 503, exit: exitCodes.busy, retryAfter: 10, means: 'The server is stopping' },
+  tooManyConnections: { status: 503, exit: exitCodes.busy, retryAfter: 5, means: 'No connection is free' },
+  diskFull: { status: 507, exit: exitCodes.busy, means: "The server's disk is full" },
 } as const satisfies Record<string, ErrorKind>;
 export type ErrorCode = keyof typeof errorKinds;
 
@@ -76,6 +83,9 @@ export class ServiceError extends Error {
     return errorKinds[this.code];
   }
 }
+
+/** A fault of the server itself: what it is stays in the server's log. */
+export const internalError = (): ServiceError => new ServiceError('internal', 'Internal server error');
 
 /** A field of a form, an option or a flag that is missing, of the wrong type or out of range: 422. */
 export class FieldError extends ServiceError {

@@ -20,6 +20,15 @@ export type FieldKind =
   /** A list of `NAME=VALUE`. */
   | 'overrides';
 
+/** What a field is for, where the program does more with it than hand its value on. */
+export type FieldRole =
+  /** Takes the positional paths of our own command line. */
+  | 'paths'
+  /** The GPUs that a job asks for; on the app's command line, those that it was granted. */
+  | 'gpus'
+  /** The workers of a job that runs on the CPU; left off the app's command line where GPUs were granted. */
+  | 'workers';
+
 /** A field's value once read. Lists are never empty. */
 export type FieldValue = string | number | boolean | readonly string[] | readonly number[];
 
@@ -31,6 +40,7 @@ export interface Field {
   /** As the form spells it. */
   readonly name: string;
   readonly kind: FieldKind;
+  readonly role?: FieldRole;
   /** One line for help texts and the reference page. */
   readonly help: string;
   readonly required?: boolean;
@@ -52,6 +62,9 @@ export interface Field {
 
 /** Greatest integer that every language an app may be written in can read. */
 export const maxInteger = 2 ** 31 - 1;
+
+/** The form field that holds the JSON object of an operation's options. */
+export const optionsField = 'options';
 
 /** The form field that holds the group sizes of a `files` field. */
 export const groupsField = (field: Field): string => `${field.name}_groups`;

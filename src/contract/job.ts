@@ -1,5 +1,3 @@
-import { jobPath, logsPath, resultPath } from './routes.js';
-
 /** States of a job, in the order in which it passes through them; the last three are final. */
 export const jobStates = ['queued', 'waiting', 'running', 'done', 'error', 'killed'] as const;
 export type JobState = (typeof jobStates)[number];
@@ -11,9 +9,16 @@ export type FinalState = (typeof finalStates)[number];
 export const isFinal = (state: JobState): state is FinalState =>
   (finalStates as readonly JobState[]).includes(state);
 
+/** Bytes of a job's id; it is written in hexadecimal digits (spec.md, Job envelope). */
+export const jobIdBytes = 6;
+
+/** A job's id as a regular expression, for a larger one. */
+export const jobIdSource = `[0-9a-f]{${2 * jobIdBytes}}`;
+export const jobIdPattern = new RegExp(`^${jobIdSource}$`);
+
 /** What every submission answers with (spec.md, Job envelope). */
 export interface JobEnvelope {
-  /** 12 hexadecimal characters. */
+  /** Of the form of `jobIdPattern`. */
   readonly job_id: string;
   readonly status_url: string;
   readonly logs_url: string;
@@ -40,6 +45,12 @@ export interface JobView {
   readonly waiting_for: string | null;
 }
 
+/** What `GET /jobs/{id}/result` answers with before the job has ended. */
+export type UnfinishedJob = Pick<JobView, 'job_id' | 'status'>;
+
+/** The same once the job has failed or was killed. */
+export type EndedJob = Pick<JobView, 'job_id' | 'status' | 'error'>;
+
 /** What `GET /jobs` answers with, newest first. */
 export interface JobList {
   readonly jobs: readonly JobView[];
@@ -50,15 +61,4 @@ export interface KillReply {
   readonly job_id: string;
   readonly status: JobState;
   readonly message: string;
-}
-
-/** The envelope of a job; paths are relative to the base address. */
-export function jobEnvelope(id: string, acceptedOptions: readonly string[]): JobEnvelope {
-  return {
-    job_id: id,
-    status_url: jobPath(id),
-    logs_url: logsPath(id),
-    result_url: resultPath(id),
-    accepted_options: [...acceptedOptions].sort(),
-  };
 }

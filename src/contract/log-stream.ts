@@ -15,6 +15,12 @@ export const servicePrefix = '[remote-app] ';
 /** What goes before an event's line. */
 export const dataField = 'data: ';
 
+/** What goes before an event's number, which is that of its line. */
+export const idField = 'id: ';
+
+/** The number of a line, as events carry it and as a request names it. */
+export const lineNumberPattern = /^\d{1,15}$/;
+
 /** One line as an event. */
 export const formatEvent = (line: string): string => `${dataField}${line}\n\n`;
 
@@ -92,8 +98,8 @@ export class LogStreamParser {
     } else if (line.startsWith('data:')) {
       this.#data = line.charAt(5) === ' ' ? line.slice(6) : line.slice(5);
     } else if (line.startsWith('id:')) {
-      const id = /^id: ?(\d{1,15})$/.exec(line)?.[1];
-      this.#id = id === undefined ? null : Number(id);
+      const id = line.slice(line.charAt(3) === ' ' ? 4 : 3);
+      this.#id = lineNumberPattern.test(id) ? Number(id) : null;
     }
   }
 }

@@ -1,9 +1,10 @@
-import type { Field } from './fields.js';
+import type { Field, FieldRole } from './fields.js';
 
 /**
  * THE table: the operations and their fields (spec.md, Job submission; interface.md, Submission and The app's
  * command line). The server's validation, the flags of the commands, the app's argument list and the reference
- * page all derive from it. Fields stand in the order in which the app's command line has them.
+ * page all derive from it. Fields stand in the order in which the app's command line has them; `outputArgument` and
+ * the result's directory stand before the devices, the first of which is the field with the role `gpus`.
  */
 export interface Operation {
   /** Last part of the submission path, and the operation's name in a job's record. */
@@ -17,9 +18,13 @@ export interface Operation {
   readonly fields: readonly Field[];
 }
 
+/** The flag on the app's command line that names the directory of the result. */
+export const outputArgument = '--output';
+
 const inputs: Field = {
   name: 'inputs',
   kind: 'files',
+  role: 'paths',
   required: true,
   argument: '--inputs',
   char: 'i',
@@ -123,12 +128,14 @@ const configOverrides: Field = {
 const gpu: Field = {
   name: 'gpu',
   kind: 'gpus',
+  role: 'gpus',
   argument: '--gpu',
   help: 'GPU ids, for instance 0 or 0,1; without it any free one',
 };
 const cpu: Field = {
   name: 'cpu',
   kind: 'integer',
+  role: 'workers',
   default: 1,
   min: 1,
   argument: '--cpu',
@@ -244,6 +251,7 @@ export const operations = {
       {
         name: 'dataset',
         kind: 'archive',
+        role: 'paths',
         required: true,
         argument: '--dataset',
         char: 'd',
@@ -261,5 +269,16 @@ export type OperationName = keyof typeof operations;
 
 export const operationNames = Object.keys(operations) as readonly OperationName[];
 
+/** Something for each operation, by its name. */
+export const eachOperation = <T>(make: (name: OperationName) => T): Record<OperationName, T> =>
+  Object.fromEntries(operationNames.map((name) => [name, make(name)])) as Record<OperationName, T>;
+
 /** The operation of that name, typed as any operation is. */
 export const operationOf = (name: OperationName): Operation => operations[name];
+
+/** The field of an operation that has this role. Each role is given once in every operation. */
+export function fieldWithRole({ segment, fields }: Operation, role: FieldRole): Field {
+  const field = fields.find((each) => each.role === role);
+  if (!field) throw new Error(`The operation ${segment} has no field with the role ${role}`);
+  return field;
+}

@@ -1,34 +1,154 @@
-/** Paths of the service, relative to its base address (spec.md, Endpoints). */
+import type { ErrorCode } from './errors.js';
+import { type Parameter, parameters } from './http.js';
+import type { JobState } from './job.js';
+import { eachOperation, type OperationName, operations } from './operations.js';
+
+/** What the body of an answer is: one of the contract's types by its name, a zip archive, or the log as events. */
+export type AnswerBody =
+  | 'Health'
+  | 'DeviceList'
+  | 'MemoryUse'
+  | 'AppList'
+  | 'AppView'
+  | 'JobEnvelope'
+  | 'JobList'
+  | 'JobView'
+  | 'UnfinishedJob'
+  | 'EndedJob'
+  | 'KillReply'
+  | 'Archive'
+  | 'Log';
+
+export interface Route {
+  readonly method: 'GET' | 'POST';
+  /** Relative to the base address; `{app}` and `{id}` stand for an app's identifier and a job's. */
+  readonly path: string;
+  readonly summary: string;
+  /** The operation whose fields the request's form has. */
+  readonly form?: OperationName;
+  readonly parameters?: readonly Parameter[];
+  /** What it answers with, by status. */
+  readonly answers: Readonly<Record<number, AnswerBody>>;
+  /** The errors that it may answer with, besides `commonErrors`. */
+  readonly errors: readonly ErrorCode[];
+}
+
+/** The errors that any route may answer with. */
+export const commonErrors = [
+  'missingToken',
+  'invalidToken',
+  'foreignOrigin',
+  'internal',
+  'shortage',
+  'tooManyConnections',
+] as const satisfies readonly ErrorCode[];
+
+/** The errors of requests that reach no route. */
+export const unroutedErrors = [
+  'badRequest',
+  'notFound',
+  'methodNotAllowed',
+  'badExpectation',
+  'headersTooLarge',
+] as const satisfies readonly ErrorCode[];
+
+/** What the result's route answers with while, or because, there is no result. */
+export const withoutResult = {
+  queued: 202,
+  waiting: 202,
+  running: 202,
+  error: 500,
+  killed: 409,
+} as const satisfies Record<Exclude<JobState, 'done'>, number>;
+
+/** The errors of every route that takes a job's id. */
+const jobErrors = ['unknownJob', 'expired', 'unreadableJob'] as const;
+
+const get = (
+  path: string,
+  summary: string,
+  answers: Route['answers'],
+  errors: readonly ErrorCode[] = [],
+  more: readonly Parameter[] = [],
+): Route => ({ method: 'GET', path, summary, answers, errors, parameters: more });
+
+const submission = (form: OperationName): Route => ({
+  method: 'POST',
+  path: submitRoute(operations[form].segment),
+  summary: operations[form].summary,
+  form,
+  parameters: [parameters.idempotencyKey],
+  answers: { 200: 'JobEnvelope' },
+  errors: [
+    'badRequest',
+    'unknownGpu',
+    'unknownApp',
+    'uploadStalled',
+    'fileTooLarge',
+    'uploadTooLarge',
+    'notMultipart',
+    'invalidField',
+    'busy',
+    'noGpu',
+    'shuttingDown',
+    'diskFull',
+  ],
+});
+
+/** The path of a submission, of the operation with that segment. */
+export const submitRoute = (segment: string): string => `/apps/{app}/${segment}`;
+
+/**
+ * The routes of the service (spec.md, Endpoints). The server's router, the client's paths and docs/openapi.json are made
+ * of it.
+ */
 export const routes = {
-  health: '/health',
-  devices: '/available_devices',
-  ram: '/ram',
-  vram: '/vram',
-  apps: '/repo_apps_list',
-  app: '/repo_apps',
-  appConfig: '/repo_apps_config',
-  submit: '/apps',
-  jobs: '/jobs',
-} as const;
+  health: get('/health', 'Whether the server answers', { 200: 'Health' }),
+  devices: get('/available_devices', 'The GPUs', { 200: 'DeviceList' }, ['gpusUnknown']),
+  ram: get('/ram', 'RAM', { 200: 'MemoryUse' }),
+  vram: get(
+    '/vram',
+    'VRAM, summed over the GPUs that are asked for',
+    { 200: 'MemoryUse' },
+    ['unknownGpu', 'invalidField', 'gpusUnknown'],
+    [parameters.devices],
+  ),
+  apps: get('/repo_apps_list', 'The apps', { 200: 'AppList' }),
+  app: get('/repo_apps/{app}', 'What an app is', { 200: 'AppView' }, ['unknownApp']),
+  appConfig: get('/repo_apps_config/{app}', "An app's files without its weights", { 200: 'Archive' }, [
+    'unknownApp',
+    'notFound',
+  ]),
+  ...eachOperation(submission),
+  jobs: get('/jobs', 'The jobs, newest first', { 200: 'JobList' }),
+  job: get('/jobs/{id}', 'One job', { 200: 'JobView' }, jobErrors),
+  logs: get(
+    '/jobs/{id}/logs',
+    "A job's log as server-sent events",
+    { 200: 'Log' },
+    [...jobErrors, 'invalidField', 'streamOpen', 'tooManyStreams'],
+    [parameters.since, parameters.lastEventId],
+  ),
+  result: get(
+    '/jobs/{id}/result',
+    'The result, whole or by ranges',
+    {
+      200: 'Archive',
+      206: 'Archive',
+      [withoutResult.running]: 'UnfinishedJob',
+      [withoutResult.killed]: 'EndedJob',
+      [withoutResult.error]: 'EndedJob',
+    },
+    [...jobErrors, 'otherResult', 'noSuchRange'],
+  ),
+  kill: {
+    method: 'POST',
+    path: '/jobs/{id}/kill',
+    summary: 'Ends a job',
+    answers: { 200: 'KillReply' },
+    errors: jobErrors,
+  },
+} as const satisfies Record<string, Route>;
+export type RouteName = keyof typeof routes;
 
-/** `/repo_apps/{app}`; the identifier is percent-encoded whole, so its slashes do not split the path. */
-export const appPath = (app: string): string => `${routes.app}/${encodeURIComponent(app)}`;
-
-/** `/repo_apps_config/{app}`. */
-export const appConfigPath = (app: string): string => `${routes.appConfig}/${encodeURIComponent(app)}`;
-
-/** `/apps/{app}/{segment}`, where segment is an operation's last path part (`infer`, `fine_tune`, ...). */
-export const submitPath = (app: string, segment: string): string =>
-  `${routes.submit}/${encodeURIComponent(app)}/${segment}`;
-
-/** `/jobs/{id}`. */
-export const jobPath = (id: string): string => `${routes.jobs}/${encodeURIComponent(id)}`;
-
-/** `/jobs/{id}/logs`. */
-export const logsPath = (id: string): string => `${jobPath(id)}/logs`;
-
-/** `/jobs/{id}/result`. */
-export const resultPath = (id: string): string => `${jobPath(id)}/result`;
-
-/** `/jobs/{id}/kill`. */
-export const killPath = (id: string): string => `${jobPath(id)}/kill`;
+export const routeNames = Object.keys(routes) as readonly RouteName[];

@@ -1,5 +1,5 @@
-import { FieldError, ServiceError } from './errors.js';
-import { type Field, type FieldValue, type FieldValues, maxInteger } from './fields.js';
+import { FieldError } from './errors.js';
+import { type Field, type FieldValue, type FieldValues, maxInteger, optionsField } from './fields.js';
 import type { Operation } from './operations.js';
 import { oneLine, quoteName } from './quote.js';
 
@@ -146,11 +146,11 @@ export function readText(field: Field, given: string): FieldValue | undefined {
 
 /** Reads one member of the `options` object. */
 function readOption(field: Field, value: unknown): FieldValue {
+  const named = { ...field, name: `${optionsField}.${field.name}` };
   if (field.kind === 'integer') {
-    if (typeof value !== 'number') throw new FieldError(`options.${field.name}`, 'must be an integer');
-    return integer({ ...field, name: `options.${field.name}` }, value);
+    if (typeof value !== 'number') throw new FieldError(named.name, 'must be an integer');
+    return integer(named, value);
   }
-  const named = { ...field, name: `options.${field.name}` };
   if (!Array.isArray(value)) throw new FieldError(named.name, 'must be a non-empty list');
   if (field.kind === 'overrides') return list(named, value, override);
   return list(named, value, (each, item) => {
@@ -168,13 +168,10 @@ export function readOptions(operation: Operation, json: string): FieldValues {
   try {
     given = json.trim() === '' ? {} : JSON.parse(json);
   } catch (cause) {
-    throw new ServiceError(
-      'invalidField',
-      `Field 'options' must be a JSON object: ${oneLine(String(cause))}`,
-    );
+    throw new FieldError(optionsField, `must be a JSON object: ${oneLine(String(cause))}`);
   }
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    throw new FieldError('options', 'must be a JSON object');
+    throw new FieldError(optionsField, 'must be a JSON object');
   }
   const known = operation.fields.filter((field) => field.option);
   const values: Record<string, FieldValue> = {};
@@ -183,7 +180,7 @@ export function readOptions(operation: Operation, json: string): FieldValues {
     if (!field) {
       const names = known.map((each) => each.name).join(', ') || 'none';
       throw new FieldError(
-        'options',
+        optionsField,
         `has the unknown key ${quoteName(name)}; ${operation.segment} takes: ${names}`,
       );
     }

@@ -51,7 +51,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'The client knows the contract, not the server, and no flags.',
   },
   'client/submit': {
-    imports: ['client/result', 'client/connection', 'client', 'pack', 'files', 'contract'],
+    imports: ['client/connection', 'client', 'pack', 'files', 'contract'],
     reason: 'What is sent knows the connection, not what the server does with it.',
   },
   'client/logs': {
@@ -96,6 +96,7 @@ export const rooms: Readonly<Record<string, Room>> = {
   },
   'server/routes': {
     imports: [
+      'server/http',
       'server/uploads',
       'server/apps',
       'server/jobs',

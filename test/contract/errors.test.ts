@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { formatBytes } from '../../src/contract/bytes.js';
 import { errorKinds, exitCodeOf, FieldError, ServiceError } from '../../src/contract/errors.js';
-import { appPath, logsPath, submitPath } from '../../src/contract/routes.js';
 
 describe('the errors', () => {
   test.for([
@@ -29,17 +28,13 @@ describe('the errors', () => {
   });
 
   test('carry their kind, and a field its name', () => {
-    expect(new ServiceError('busy', 'Server busy').kind).toEqual({ status: 429, exit: 6, retryAfter: 10 });
+    expect(new ServiceError('busy', 'Server busy').kind).toMatchObject({
+      status: 429,
+      exit: 6,
+      retryAfter: 10,
+    });
     const error = new FieldError('tta', 'must be an integer');
     expect([error.kind.status, error.detail]).toEqual([422, "Field 'tta' must be an integer"]);
-  });
-});
-
-describe('paths', () => {
-  test('hold an identifier in one piece', () => {
-    expect(appPath('VBoussot/ImpactSynth:MR')).toBe('/repo_apps/VBoussot%2FImpactSynth%3AMR');
-    expect(submitPath('/srv/apps/Tiny', 'infer')).toBe('/apps/%2Fsrv%2Fapps%2FTiny/infer');
-    expect(logsPath('0123456789ab')).toBe('/jobs/0123456789ab/logs');
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { carriesFiles, type Field, flagName, groupsField } from '../../src/contract/fields.js';
-import { operationNames, operationOf, operations } from '../../src/contract/operations.js';
+import { fieldWithRole, operationNames, operationOf, operations } from '../../src/contract/operations.js';
 
 /** The field tables of spec.md, by hand: name, default; `!` where it is required. */
 const specified: Record<string, Record<string, unknown>> = {
@@ -104,6 +104,15 @@ describe('the operations table', () => {
       // `uncertainty` is a field and an operation; as a field it is a boolean everywhere.
       expect(new Set(kinds).size, field.name).toBe(1);
     }
+  });
+
+  test.for(operationNames)('has one field of each role in %s', (name) => {
+    const { fields } = operationOf(name);
+    const roles = fields.flatMap(({ role }) => role ?? []);
+    expect(roles.toSorted()).toEqual(['gpus', 'paths', 'workers']);
+    expect(fieldWithRole(operationOf(name), 'gpus')).toMatchObject({ kind: 'gpus', argument: '--gpu' });
+    expect(fieldWithRole(operationOf(name), 'workers')).toMatchObject({ default: 1, argument: '--cpu' });
+    expect(carriesFiles(fieldWithRole(operationOf(name), 'paths'))).toBe(true);
   });
 
   test('says something about every field and operation', () => {

@@ -1,19 +1,17 @@
 import { Flags, type Interfaces } from '@oclif/core';
-
-/** The variable that holds the token unless `--token-env` names another (spec.md, Authentication). */
-export const defaultTokenVariable = 'SERVICE_API_TOKEN';
+import { defaultHost, defaultPort, keepAliveInterval, tokenVariable } from '../../contract/defaults.js';
 
 /** The flags of `serve` (interface.md, Command line). */
 export const serveFlags = {
-  host: Flags.string({ default: '127.0.0.1', helpValue: 'ADDRESS', summary: 'Address to listen on' }),
-  port: Flags.integer({ default: 8000, min: 0, max: 65535, summary: 'Port; 0 takes any free one' }),
+  host: Flags.string({ default: defaultHost, helpValue: 'ADDRESS', summary: 'Address to listen on' }),
+  port: Flags.integer({ default: defaultPort, min: 0, max: 65535, summary: 'Port; 0 takes any free one' }),
   auth: Flags.option({
     options: ['bearer', 'off'] as const,
     default: 'bearer',
     summary: 'Who may come in',
   })(),
   'token-env': Flags.string({
-    default: defaultTokenVariable,
+    default: tokenVariable,
     helpValue: 'NAME',
     summary: 'Environment variable that holds the token',
   }),
@@ -43,7 +41,7 @@ export const serveFlags = {
   'max-upload-size': Flags.string({ default: '6GiB', helpValue: 'SIZE', summary: 'Largest upload' }),
   grace: Flags.integer({ default: 120, min: 0, summary: 'Seconds that a job is kept once it has ended' }),
   keepalive: Flags.integer({
-    default: 15,
+    default: keepAliveInterval,
     min: 1,
     summary: 'Seconds of silence between keep-alives of a log',
   }),

@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
+import { tokenVariable } from '../../contract/defaults.js';
 import { FieldError } from '../../contract/errors.js';
 import type { ServerSettings } from '../../server/settings.js';
-import { defaultTokenVariable, type ServeFlags } from './flags.js';
+import type { ServeFlags } from './flags.js';
 import { parseSize } from './sizes.js';
 
 function size(flag: string, text: string): number {
@@ -32,7 +33,7 @@ export function serverSettings(
     host: flags.host,
     port: flags.port,
     token: token === '' ? null : token,
-    tokenVariables: [...new Set([defaultTokenVariable, flags['token-env']])],
+    tokenVariables: [...new Set([tokenVariable, flags['token-env']])],
     apps: flags.apps,
     engine: words(flags.engine),
     dataDirectory: path.resolve(flags['data-dir'] ?? defaultDirectory),

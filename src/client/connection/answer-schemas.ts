@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { jobStates, type KillReply } from '../../contract/job.js';
 import type { Answer } from './check-answer.js';
-import { appIdPattern, jobIdPattern } from './identifiers.js';
+import { appIdPattern, pathJobId } from './identifiers.js';
 
 /**
  * Schemas of a server's answers. Types are strict, but fields that KonfAI's server leaves out (interface.md) are optional
@@ -28,7 +28,7 @@ const textOrNull = orNull(text);
 const listOf = <T extends z.ZodMiniType>(schema: T, longest = longestList) =>
   z.pipe(z.array(z.unknown()).check(z.maxLength(longest)), z.array(schema));
 
-const jobId = text.check(z.regex(jobIdPattern, 'which is no id of a job'));
+const jobId = text.check(z.regex(pathJobId, 'which is no id of a job'));
 const appId = text.check(z.regex(appIdPattern, 'which is no identifier of an app'));
 
 const jobFields = {

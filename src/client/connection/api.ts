@@ -1,5 +1,7 @@
+import { parameters } from '../../contract/http.js';
 import type { KillReply } from '../../contract/job.js';
-import { appPath, jobPath, killPath, routes } from '../../contract/routes.js';
+import { appPath, jobPath, killPath } from '../../contract/paths.js';
+import { routes } from '../../contract/routes.js';
 import type { DeviceList, MemoryUse } from '../../contract/system.js';
 import type { AppAnswer, JobAnswer } from './answer-schemas.js';
 import type { Connection } from './connection.js';
@@ -13,25 +15,25 @@ const answers = () => import('./answer-schemas.js');
  * @param timeout seconds for the whole call
  */
 export const health = (connection: Connection, timeout: number): Promise<{ status: 'ok' }> =>
-  connection.json(routes.health, healthAnswer, { limit: timeout });
+  connection.json(routes.health.path, healthAnswer, { limit: timeout });
 
 /** `GET /available_devices`. */
 export const devices = async (connection: Connection): Promise<DeviceList> =>
-  connection.json(routes.devices, (await answers()).devicesAnswer);
+  connection.json(routes.devices.path, (await answers()).devicesAnswer);
 
 /** `GET /ram`, in GB of 1024^3 bytes. */
 export const ram = async (connection: Connection): Promise<MemoryUse> =>
-  connection.json(routes.ram, (await answers()).memoryAnswer);
+  connection.json(routes.ram.path, (await answers()).memoryAnswer);
 
 /** `GET /vram`, summed over the GPUs of these ids, in GB of 1024^3 bytes. */
 export const vram = async (connection: Connection, ids: readonly number[]): Promise<MemoryUse> =>
-  connection.json(routes.vram, (await answers()).memoryAnswer, {
-    query: `?${ids.map((id) => `devices=${id}`).join('&')}`,
+  connection.json(routes.vram.path, (await answers()).memoryAnswer, {
+    query: `?${ids.map((id) => `${parameters.devices.name}=${id}`).join('&')}`,
   });
 
 /** `GET /repo_apps_list`: the identifiers of the apps on the allowlist. */
 export const apps = async (connection: Connection): Promise<readonly string[]> =>
-  (await connection.json(routes.apps, (await answers()).appsAnswer)).apps;
+  (await connection.json(routes.apps.path, (await answers()).appsAnswer)).apps;
 
 /** `GET /repo_apps/{id}`. */
 export const app = async (connection: Connection, id: string): Promise<AppAnswer> =>
@@ -43,7 +45,7 @@ export const job = async (connection: Connection, id: string): Promise<JobAnswer
 
 /** `GET /jobs`, newest first. */
 export const jobs = async (connection: Connection): Promise<readonly JobAnswer[]> =>
-  (await connection.json(routes.jobs, (await answers()).jobsAnswer)).jobs;
+  (await connection.json(routes.jobs.path, (await answers()).jobsAnswer)).jobs;
 
 /**
  * `POST /jobs/{id}/kill`; the answer comes when the job's processes are gone. The signal that ends the connection's other
@@ -52,6 +54,6 @@ export const jobs = async (connection: Connection): Promise<readonly JobAnswer[]
  */
 export const kill = async (connection: Connection, id: string, timeout: number): Promise<KillReply> =>
   connection.json(killPath(id), (await answers()).killAnswer(id), {
-    method: 'POST',
+    method: routes.kill.method,
     signal: AbortSignal.timeout(timeout * 1000),
   });

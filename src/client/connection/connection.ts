@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { Agent, buildConnector } from 'undici';
+import { authScheme } from '../../contract/http.js';
 import { ClientError, type HttpError, TransportError } from '../errors.js';
 import { backoff, pause } from './backoff.js';
 import { type Answer, readAnswer, tooLong } from './check-answer.js';
@@ -87,7 +88,7 @@ export class Connection {
   }
 
   /**
-   * Sends one request. `path` comes from contract/routes.ts and is appended to the path of the address.
+   * Sends one request. `path` comes from contract/paths.ts or contract/routes.ts and is appended to the path of the address.
    * @throws TransportError, or the reason of the signal that ended it
    */
   async send(path: string, call: Call = {}): Promise<Reply> {
@@ -99,7 +100,7 @@ export class Connection {
         origin: this.#base.origin,
         path: `${this.#base.pathname === '/' ? '' : this.#base.pathname}${path}${call.query ?? ''}`,
         method: call.method ?? 'GET',
-        headers: { ...call.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) },
+        headers: { ...call.headers, ...(token ? { authorization: `${authScheme} ${token}` } : {}) },
         // undici accepts any iterable, although its types do not say so; a stream would read ahead.
         body: (call.body ?? null) as Readable | null,
         ...(call.headTimeout === undefined ? {} : { headersTimeout: call.headTimeout * 1000 }),

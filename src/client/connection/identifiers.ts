@@ -6,15 +6,15 @@ import { UsageError } from '../errors.js';
  * token and its volumes, would go to another path.
  */
 
-/** Ours are 12 hexadecimal characters (spec.md, Job envelope); another server's may be UUIDs. */
-export const jobIdPattern = /^[A-Za-z0-9_-]{1,64}$/;
+/** Ours are of the form of `jobIdPattern` (contract/job.ts); another server's may be UUIDs. */
+export const pathJobId = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** Whether a text can be a part of a path: not empty, not `.` or `..`, and no unpaired surrogate. */
 export const appIdPattern = /^(?!\.{1,2}$)\P{Cs}{1,4096}$/su;
 
 /** @throws UsageError for a text that cannot be a job's id */
 export function checkJobId(id: string): string {
-  if (jobIdPattern.test(id)) return id;
+  if (pathJobId.test(id)) return id;
   throw new UsageError(`${quotePath(id)} is no id of a job; 'remote-app jobs' lists them`);
 }
 

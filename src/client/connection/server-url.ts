@@ -1,3 +1,4 @@
+import { defaultServer } from '../../contract/defaults.js';
 import { UsageError } from '../errors.js';
 
 /**
@@ -9,7 +10,7 @@ export function readServerUrl(text: string): URL {
   try {
     url = new URL(text.trim());
   } catch (cause) {
-    throw new UsageError(`'${text}' is not a server URL; use one like http://127.0.0.1:8000`, {
+    throw new UsageError(`'${text}' is not a server URL; use one like ${defaultServer}`, {
       cause,
     });
   }

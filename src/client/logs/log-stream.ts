@@ -1,7 +1,9 @@
+import { keepAliveInterval } from '../../contract/defaults.js';
+import { mediaTypes, parameters } from '../../contract/http.js';
 import { isFinal } from '../../contract/job.js';
 import { type LogEvent, LogStreamParser } from '../../contract/log-stream.js';
+import { logsPath } from '../../contract/paths.js';
 import { quoteName } from '../../contract/quote.js';
-import { logsPath } from '../../contract/routes.js';
 import { job } from '../connection/api.js';
 import { backoff, pause } from '../connection/backoff.js';
 import { AnswerError } from '../connection/check-answer.js';
@@ -10,10 +12,10 @@ import { header } from '../connection/reply.js';
 import { isTransient, TransportError } from '../errors.js';
 
 /**
- * A stream that is silent for this long, in seconds, is taken to be dead: the service sends a comment after every
- * 15 s of silence (spec.md, Events), so four of them are missing.
+ * A stream that is silent for this long, in seconds, is taken to be dead: four of the comments that the service sends
+ * are missing (spec.md, Events).
  */
-const silence = 60;
+const silence = 4 * keepAliveInterval;
 
 export interface FollowOptions {
   /** Lines to skip. */
@@ -82,8 +84,8 @@ async function* readOnce(
   onSign: () => void,
 ): AsyncGenerator<LogEvent> {
   const reply = await connection.send(logsPath(jobId), {
-    query: `?since=${since}`,
-    headers: { accept: 'text/event-stream' },
+    query: `?${parameters.since.name}=${since}`,
+    headers: { accept: mediaTypes.events },
     bodyTimeout: silence,
   });
   if (reply.statusCode !== 200) throw await connection.refused(reply);

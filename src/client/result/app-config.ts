@@ -1,5 +1,7 @@
 import path from 'node:path';
-import { appConfigPath } from '../../contract/routes.js';
+import { configName } from '../../contract/archives.js';
+import { errorKinds } from '../../contract/errors.js';
+import { appConfigPath } from '../../contract/paths.js';
 import type { Connection } from '../connection/connection.js';
 import type { Reporter } from '../reporter.js';
 import { type SavedArchive, saveArchive } from './save-archive.js';
@@ -13,10 +15,10 @@ export function saveAppConfig(
 ): Promise<SavedArchive> {
   const request = async (headers: Readonly<Record<string, string>>) => {
     const reply = await connection.send(appConfigPath(app), { headers });
-    if (reply.statusCode < 300 || reply.statusCode === 416) return reply;
+    if (reply.statusCode < 300 || reply.statusCode === errorKinds.noSuchRange.status) return reply;
     throw await connection.refused(reply);
   };
-  return saveArchive(connection, request, path.join(directory, 'config.zip'), {
+  return saveArchive(connection, request, path.join(directory, configName), {
     reporter,
     again: `remote-app apps ${app} --config DIR`,
   });

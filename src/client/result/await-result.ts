@@ -1,5 +1,6 @@
-import { exitCodes } from '../../contract/errors.js';
-import { resultPath } from '../../contract/routes.js';
+import { errorKinds, exitCodes } from '../../contract/errors.js';
+import { resultPath } from '../../contract/paths.js';
+import { withoutResult } from '../../contract/routes.js';
 import { backoff, pause } from '../connection/backoff.js';
 import type { Connection } from '../connection/connection.js';
 import { type Reply, refusal, retryAfter } from '../connection/reply.js';
@@ -48,12 +49,12 @@ export async function awaitResult(
     try {
       const reply = await connection.send(resultPath(jobId), { headers });
       met = true;
-      if ([200, 206, 416].includes(reply.statusCode)) {
+      if ([200, 206, errorKinds.noSuchRange.status].includes(reply.statusCode)) {
         reporter.waiting(null);
         return reply;
       }
       const text = await connection.words(reply);
-      if (reply.statusCode !== 202) {
+      if (reply.statusCode !== withoutResult.running) {
         throw (await jobFailure(jobId, text)) ?? (await refusal(reply, text, connection.server));
       }
       const asked = retryAfter(reply);

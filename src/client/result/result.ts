@@ -1,8 +1,8 @@
 import path from 'node:path';
 import type { Writable } from 'node:stream';
+import { resultName } from '../../contract/archives.js';
 import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
-import { archiveName } from './archive-name.js';
 import { type AwaitOptions, awaitResult } from './await-result.js';
 import { download, streamSink } from './download.js';
 import { type SavedArchive, saveArchive } from './save-archive.js';
@@ -17,7 +17,7 @@ export async function saveResult(
   directory: string,
   options: AwaitOptions,
 ): Promise<SavedArchive> {
-  const archive = path.join(directory, archiveName);
+  const archive = path.join(directory, resultName);
   return saveArchive(connection, (headers) => awaitResult(connection, jobId, headers, options), archive, {
     reporter: options.reporter,
     again: `remote-app result ${jobId}`,

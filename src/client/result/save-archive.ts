@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type FileHandle, mkdir, open, rename, rm, statfs } from 'node:fs/promises';
 import path from 'node:path';
+import { maxEntries } from '../../contract/archives.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { exitCodes } from '../../contract/errors.js';
 import { oneLine, quoteName, quotePath } from '../../contract/quote.js';
@@ -12,9 +13,6 @@ import { ClientError } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { writing } from '../write-error.js';
 import { download, fileSink } from './download.js';
-
-/** Most entries of a downloaded archive that is extracted. */
-const maxEntries = 200_000;
 
 export interface SavedArchive {
   /** Absolute path of the zip. */

@@ -3,10 +3,10 @@ import { lstatSync, readdir as readdirWithCallback, type Stats, statSync } from 
 import { readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { setImmediate } from 'node:timers/promises';
+import { resultName } from '../../contract/archives.js';
 import { quotePath } from '../../contract/quote.js';
 import { errorCode, faultWithoutPath } from '../../files/error-code.js';
 import { UsageError } from '../errors.js';
-import { archiveName } from '../result/archive-name.js';
 import { isDicomSeries, isHidden, isZarrStore } from './volumes.js';
 
 /** One volume to send: a file, or a directory that travels whole (a DICOM series, a Zarr store). */
@@ -73,7 +73,7 @@ async function unitsOf(
     if (index % 64 === 63) await setImmediate();
     const child = path.join(target, name);
     // The result of an earlier run is not an input, unless it is named itself.
-    if (isHidden(name) || name === archiveName || path.resolve(child) === output) continue;
+    if (isHidden(name) || name === resultName || path.resolve(child) === output) continue;
     const childStats = statOf(child, bytes ? Buffer.concat([Buffer.from(target + path.sep), bytes]) : child);
     // A broken link, a socket or a FIFO is skipped: nobody named it.
     if (!childStats || !(childStats.isFile() || childStats.isDirectory())) continue;

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { mediaTypes } from '../../contract/http.js';
 import { readSegments, type Segment, type SizedFile } from './read-segments.js';
 
 /** One file part of a form. */
@@ -28,7 +29,7 @@ export class Multipart {
 
   constructor(fields: Readonly<Record<string, string>>, files: readonly FilePart[]) {
     const boundary = `remote-app-${randomBytes(16).toString('hex')}`;
-    this.contentType = `multipart/form-data; boundary=${boundary}`;
+    this.contentType = `${mediaTypes.form}; boundary=${boundary}`;
     const head = (disposition: string, more = '') =>
       `--${boundary}\r\nContent-Disposition: form-data; ${disposition}\r\n${more}\r\n`;
     this.#segments = [

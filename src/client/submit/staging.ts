@@ -1,7 +1,8 @@
 import { realpath, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { groupsField } from '../../contract/fields.js';
+import { volumeSuffix } from '../../contract/archives.js';
+import { groupsField, optionsField } from '../../contract/fields.js';
 import { quoteName, quotePath } from '../../contract/quote.js';
 import { errorCode, isDiskFull } from '../../files/error-code.js';
 import { MisnamedMember } from '../../pack/misnamed-member.js';
@@ -12,7 +13,7 @@ import { collectUnits, misnamed, type Unit } from './inputs.js';
 import type { FilePart } from './multipart.js';
 import type { Submission } from './submission.js';
 import { TemporaryDirectory } from './temporary.js';
-import { directoryVolumeSuffix, travels } from './volumes.js';
+import { travels } from './volumes.js';
 
 /** A submission whose content lies in files of known size. */
 export interface Staged {
@@ -63,7 +64,7 @@ async function unitPart(field: string, unit: Unit, index: number, packing: Packi
   // Inside a store every file counts, hidden or not.
   const include = unit.kind === 'store' ? () => true : travels;
   const archive = await pack(unit.path, packing, `${field}-${index}`, include);
-  return { field, filename: filename + directoryVolumeSuffix, ...archive };
+  return { field, filename: filename + volumeSuffix, ...archive };
 }
 
 async function archivePart(field: string, source: string, packing: Packing): Promise<FilePart> {
@@ -105,7 +106,7 @@ export async function stage(
     }
     const { archive } = submission;
     if (archive) parts.push(await archivePart(archive.field.name, archive.path, packing));
-    if (Object.keys(submission.options).length > 0) fields.options = JSON.stringify(submission.options);
+    if (Object.keys(submission.options).length > 0) fields[optionsField] = JSON.stringify(submission.options);
     return { fields, parts, remove: () => directory.remove() };
   } catch (error) {
     await directory.remove();

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { type JobEnvelope, jobEnvelope } from '../../contract/job.js';
-import { submitPath } from '../../contract/routes.js';
+import { jobEnvelope } from '../../contract/envelope.js';
+import { parameters } from '../../contract/http.js';
+import type { JobEnvelope } from '../../contract/job.js';
+import { submitPath } from '../../contract/paths.js';
 import { backoff, pause } from '../connection/backoff.js';
 import type { Connection } from '../connection/connection.js';
 import { TransportError } from '../errors.js';
@@ -38,7 +40,7 @@ async function attempt(
       headers: {
         'content-type': body.contentType,
         'content-length': String(body.length),
-        'idempotency-key': key,
+        [parameters.idempotencyKey.name]: key,
       },
       body: body.stream(onBytes, held ? () => pause(holdBack, upload.signal) : undefined),
       headTimeout: 0,

@@ -1,9 +1,6 @@
 import { open, readdir } from 'node:fs/promises';
 import path from 'node:path';
 
-/** Marks one directory volume among uploaded files; the server makes it a directory again (interface.md, Submission). */
-export const directoryVolumeSuffix = '.konfaidir.zip';
-
 export const isHidden = (name: string): boolean => name.startsWith('.');
 
 /** Files that are volumes of their own. A directory that holds one is a folder of volumes, not a DICOM series. */

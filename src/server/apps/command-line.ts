@@ -1,5 +1,5 @@
 import { carriesFiles, type Field, type FieldValue } from '../../contract/fields.js';
-import { operationOf } from '../../contract/operations.js';
+import { operationOf, outputArgument } from '../../contract/operations.js';
 import type { JobRequest } from '../jobs/job-record.js';
 import type { Grant } from '../jobs/scheduler.js';
 
@@ -15,48 +15,35 @@ export interface AppInvocation {
 }
 
 /** One field with its value, as the app's command line spells it. */
-function spell(field: Field, value: FieldValue): string[] {
-  const flag = field.argument === undefined ? [] : [field.argument];
-  if (value === true) return flag;
-  if (value === false) return [];
-  if (field.kind === 'overrides' && Array.isArray(value))
-    return value.flatMap((item) => [...flag, String(item)]);
-  return [...flag, ...(Array.isArray(value) ? value.map(String) : [String(value)])];
+function spell({ kind, argument }: Field, value: FieldValue): string[] {
+  const flag = argument === undefined ? [] : [argument];
+  if (typeof value === 'boolean') return value ? flag : [];
+  const words = [value].flat().map(String);
+  return kind === 'overrides' ? words.flatMap((word) => [...flag, word]) : [...flag, ...words];
+}
+
+/** What stands on the app's command line for one field; nothing where it has no value. */
+function argumentsOf(field: Field, { request, output, grant }: AppInvocation): string[] {
+  const { values, files } = request;
+  if (carriesFiles(field)) return (files[field.name] ?? []).flatMap((group) => spell(field, group));
+  const hasGpus = grant.gpus.length > 0;
+  if (field.role === 'gpus') return [outputArgument, output, ...(hasGpus ? spell(field, grant.gpus) : [])];
+  if (field.role === 'workers' && hasGpus) return [];
+  if (field.unless !== undefined && values[field.unless] !== undefined) return [];
+  const value = values[field.name] ?? (field.role === 'workers' ? field.default : undefined);
+  return value === undefined ? [] : spell(field, value);
 }
 
 /**
- * The argument list that runs an operation (interface.md, The app's command line). It is derived from the
- * operations table alone: what the table does not name cannot reach a command line.
+ * The argument list that runs an operation (interface.md, The app's command line). It is one pass over the operations
+ * table: what the table does not name cannot reach a command line.
  */
-export function commandLine({ program, app, request, output, grant }: AppInvocation): string[] {
-  const { verb, fields } = operationOf(request.operation);
-  const isDevice = (field: Field) => field.name === 'gpu' || field.name === 'cpu';
-  const isGiven = ({ unless }: Field) => unless === undefined || request.values[unless] === undefined;
-
-  const settings = fields.filter(
-    (field) => !carriesFiles(field) && !isDevice(field) && field.name !== 'quiet',
-  );
-  const values = (chosen: readonly Field[]) =>
-    chosen.filter(isGiven).flatMap((field) => {
-      const value = request.values[field.name];
-      return value === undefined ? [] : spell(field, value);
-    });
-  const files = (chosen: readonly Field[]) =>
-    chosen.flatMap((field) => (request.files[field.name] ?? []).flatMap((group) => spell(field, group)));
-
-  const devices =
-    grant.gpus.length > 0 ? ['--gpu', ...grant.gpus.map(String)] : ['--cpu', String(request.values.cpu ?? 1)];
+export function commandLine(invocation: AppInvocation): string[] {
+  const { verb, fields } = operationOf(invocation.request.operation);
   return [
-    ...program,
+    ...invocation.program,
     verb,
-    app,
-    ...values(settings.filter((field) => !field.option)),
-    ...files(fields.filter((field) => field.kind === 'archive')),
-    ...values(settings.filter((field) => field.option)),
-    '--output',
-    output,
-    ...devices,
-    ...files(fields.filter((field) => field.kind === 'files')),
-    ...values(fields.filter((field) => field.name === 'quiet')),
+    invocation.app,
+    ...fields.flatMap((field) => argumentsOf(field, invocation)),
   ];
 }

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { errorKinds } from '../../contract/errors.js';
-import { bareAnswer, endWith } from './bare-answer.js';
+import { ServiceError } from '../../contract/errors.js';
+import { bareAnswer, endWith } from './error-answer.js';
 
 /** Descriptors that are reserved for jobs, their logs, records and runners, and for packing; at most half of all. */
 const reserve = 128;
@@ -31,9 +31,8 @@ export const connectionsFor = (descriptors: number): number =>
 
 /** The answer to a connection that is one too many. */
 function refusal(): string {
-  const { status, retryAfter } = errorKinds.tooManyConnections;
   const detail = 'Server busy: all its connections have a request under way; try again soon';
-  return bareAnswer(status, detail, retryAfter);
+  return bareAnswer(new ServiceError('tooManyConnections', detail));
 }
 
 /**

@@ -1,8 +1,9 @@
 import type { Context, Middleware } from 'koa';
-import { type ErrorBody, ServiceError } from '../../contract/errors.js';
+import { internalError, ServiceError } from '../../contract/errors.js';
 import { oneLine } from '../../contract/quote.js';
 import { errorCode, isDiskFull, isShortage } from '../../files/error-code.js';
 import type { Report } from '../report.js';
+import { errorAnswer } from './error-answer.js';
 
 /** Milliseconds for which the rest of a refused upload is read and dropped. */
 const drainLimit = 30_000;
@@ -29,7 +30,7 @@ function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceEr
     return new ServiceError('shortage', 'The server has too much open at the moment; try again soon');
   }
   if (!ctx.req.destroyed || ctx.req.complete) report(`${ctx.method} ${ctx.path} failed`, cause);
-  return new ServiceError('internal', 'Internal server error');
+  return internalError();
 }
 
 /**
@@ -58,11 +59,10 @@ export function handleErrors(report: Report): Middleware {
         throw new ServiceError('methodNotAllowed', `${shown(ctx.path)} does not take ${ctx.method}`);
       }
     } catch (cause) {
-      const { kind, detail } = toServiceError(cause, ctx, report);
-      ctx.status = kind.status;
-      if (kind.status === 401) ctx.set('WWW-Authenticate', 'Bearer');
-      if (kind.retryAfter !== undefined) ctx.set('Retry-After', String(kind.retryAfter));
-      ctx.body = { detail } satisfies ErrorBody;
+      const { status, headers, contentType, body } = errorAnswer(toServiceError(cause, ctx, report));
+      ctx.status = status;
+      ctx.set({ ...headers, 'Content-Type': contentType });
+      ctx.body = body;
       drain(ctx);
     }
   };

@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { EventEmitter } from 'node:events';
 import type { Context, Middleware } from 'koa';
-import { errorKinds } from '../../contract/errors.js';
+import { internalError } from '../../contract/errors.js';
 import type { Report } from '../report.js';
-import { endResponse } from './bare-answer.js';
+import { endResponse } from './error-answer.js';
 
 /** The request on whose behalf code is running. */
 const current = new AsyncLocalStorage<Context>();
@@ -21,7 +21,7 @@ function end(ctx: Context): void {
     return;
   }
   for (const name of res.getHeaderNames()) res.removeHeader(name);
-  endResponse(res, errorKinds.internal.status, 'Internal server error');
+  endResponse(res, internalError());
   req.removeAllListeners('data');
   req.resume();
 }

@@ -1,5 +1,6 @@
 import { appendFileSync, closeSync, constants, fstatSync, fsyncSync, readSync } from 'node:fs';
 import path from 'node:path';
+import { jobIdBytes, jobIdSource } from '../../contract/job.js';
 import { writeTextFile } from '../../files/atomic-json.js';
 import { errorCode } from '../../files/error-code.js';
 import { openOwnFile } from '../../files/own-file.js';
@@ -9,9 +10,9 @@ import type { Report } from '../report.js';
 /** How many expired jobs are remembered: their ids and times. */
 const remembered = 10_000;
 /** Bytes of one: an id, a time, a space and a line feed. */
-const lineBytes = 12 + 24 + 2;
+const lineBytes = 2 * jobIdBytes + 24 + 2;
 
-const linePattern = /^([0-9a-f]{12}) (\d{4}-\d\d-\d\dT[\d:.]+Z)$/;
+const linePattern = new RegExp(`^(${jobIdSource}) (\\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z)$`);
 
 /** Which jobs have expired, and when: what makes the answer 410 rather than 404, after a restart too. */
 export class ExpiredJobs {

@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, mkdirSync, readSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { resultName } from '../../contract/archives.js';
 import { servicePrefix } from '../../contract/log-stream.js';
 import { oneLine } from '../../contract/quote.js';
 import { saveJsonFile } from '../../files/atomic-json.js';
@@ -50,7 +51,7 @@ export class JobDirectory {
   }
 
   get result(): string {
-    return path.join(this.path, 'result.zip');
+    return path.join(this.path, resultName);
   }
 
   /** False where it is certain that somebody has removed it. */

@@ -1,15 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
 import path from 'node:path';
+import { jobIdBytes, jobIdPattern } from '../../contract/job.js';
 import { errorCode, faultWithoutPath } from '../../files/error-code.js';
 import { syncDirectory, syncTree } from '../../files/sync.js';
 import { ownDirectory } from '../data-directory/own-directory.js';
 import type { Report } from '../report.js';
 import { JobDirectory } from './job-directory.js';
 import type { JobRecord } from './job-record.js';
-
-/** A job id (spec.md, Job envelope). */
-const jobIdPattern = /^[0-9a-f]{12}$/;
 
 export interface StoredJob {
   readonly directory: JobDirectory;
@@ -58,7 +56,7 @@ export class JobStore {
 
   /** A new directory for an upload, with an id that no job has. */
   create(): JobDirectory {
-    const id = randomBytes(6).toString('hex');
+    const id = randomBytes(jobIdBytes).toString('hex');
     if (existsSync(path.join(this.#jobs, id))) return this.create();
     const directory = new JobDirectory(id, path.join(this.#incoming, id));
     mkdirSync(directory.path, { mode: 0o700 });

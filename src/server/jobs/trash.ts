@@ -2,12 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { lstatSync, readdirSync, renameSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
+import { jobIdSource } from '../../contract/job.js';
 import { errorCode } from '../../files/error-code.js';
 import { ownDirectory } from '../data-directory/own-directory.js';
 import type { Report } from '../report.js';
 
 /** What lies in the trash under a name of ours: a job's id, and what keeps two of one id apart. */
-const trashName = /^[0-9a-f]{12}\.[0-9a-f]{8}$/;
+const trashName = new RegExp(`^${jobIdSource}\\.[0-9a-f]{8}$`);
 
 /** Milliseconds until what could not be removed is tried again. */
 const retryPause = 10 * 60_000;

@@ -2,7 +2,9 @@ import { realpath } from 'node:fs/promises';
 import { PassThrough } from 'node:stream';
 import type { RouterContext } from '@koa/router';
 import type { AppList } from '../../contract/app-manifest.js';
+import { configName } from '../../contract/archives.js';
 import { ServiceError } from '../../contract/errors.js';
+import { mediaTypes } from '../../contract/http.js';
 import { isWeights } from '../apps/app-directory.js';
 import type { AppCatalog } from '../apps/catalog.js';
 import type { Report } from '../report.js';
@@ -30,8 +32,8 @@ export const sendAppConfig = (catalog: AppCatalog, report: Report) => async (ctx
     throw new ServiceError('notFound', `The files of repository '${app.id}' are not on this server`);
   }
   ctx.status = 200;
-  ctx.type = 'application/zip';
-  ctx.attachment('config.zip');
+  ctx.type = mediaTypes.zip;
+  ctx.attachment(configName);
   if (ctx.method === 'HEAD') return;
   // Imported lazily to keep start-up fast.
   const { packTo } = await import('../../pack/pack.js');

@@ -1,4 +1,4 @@
-import { dataField, doneMarker, errorMarker } from '../../contract/log-stream.js';
+import { dataField, doneMarker, errorMarker, idField } from '../../contract/log-stream.js';
 import { replaceLineEnds } from './line-ends.js';
 
 /** Bytes of events that are sent at once. */
@@ -64,7 +64,7 @@ export class EventBytes {
   #beginEvent(at: number): number {
     let size = at;
     if (this.next !== null) {
-      size += this.#piece.write(`id: ${this.next}\n`, size, 'latin1');
+      size += this.#piece.write(`${idField}${this.next}\n`, size, 'latin1');
       this.next += 1;
     }
     return size + dataBytes.copy(this.#piece, size);

@@ -1,6 +1,6 @@
-import Router from '@koa/router';
-import { operationNames, operationOf } from '../../contract/operations.js';
-import { routes } from '../../contract/routes.js';
+import Router, { type RouterMiddleware } from '@koa/router';
+import { eachOperation } from '../../contract/operations.js';
+import { type RouteName, routeNames, routes } from '../../contract/routes.js';
 import type { Report } from '../report.js';
 import { listApps, sendAppConfig, showApp } from './apps.js';
 import { killJob, listJobs, showJob } from './jobs.js';
@@ -14,31 +14,37 @@ export interface RouteDeps extends SubmitDeps, LogDeps {
   readonly report: Report;
 }
 
-/** An app's identifier takes the rest of the path: raw slashes are part of it, percent-encoded ones too. */
-const under = (base: string, end = '') => new RegExp(`^${base}/(.+)${end}$`);
+/**
+ * What the router matches a path with. An app's identifier takes the rest of the path: raw slashes are part of it,
+ * percent-encoded ones too.
+ */
+function matcher(path: string): string | RegExp {
+  if (!path.includes('{')) return path;
+  return new RegExp(`^${path.replace('{app}', '(.+)').replace('{id}', '([^/]+)')}$`);
+}
 
-const segments = operationNames.map((name) => operationOf(name).segment).join('|');
-
-/** The API, as spec.md lists it. */
+/** The API: what each route of the table does. */
 export function createRouter(deps: RouteDeps): Router {
   const { catalog, gpus, jobs, report } = deps;
+  const handlers: Readonly<Record<RouteName, RouterMiddleware>> = {
+    health,
+    devices: devices(gpus),
+    ram,
+    vram: vram(gpus),
+    apps: listApps(catalog),
+    app: showApp(catalog),
+    appConfig: sendAppConfig(catalog, report),
+    ...eachOperation((operation) => submit(operation, deps)),
+    jobs: listJobs(jobs),
+    job: showJob(jobs),
+    logs: streamLogs(deps),
+    result: sendResult(jobs, report),
+    kill: killJob(jobs),
+  };
   const router = new Router();
-
-  router.get(routes.health, health);
-  router.get(routes.devices, devices(gpus));
-  router.get(routes.ram, ram);
-  router.get(routes.vram, vram(gpus));
-
-  router.get(routes.apps, listApps(catalog));
-  router.get(under(routes.appConfig), sendAppConfig(catalog, report));
-  router.get(under(routes.app), showApp(catalog));
-
-  router.post(under(routes.submit, `/(${segments})`), submit(deps));
-
-  router.get(routes.jobs, listJobs(jobs));
-  router.get(/^\/jobs\/([^/]+)$/, showJob(jobs));
-  router.get(/^\/jobs\/([^/]+)\/logs$/, streamLogs(deps));
-  router.get(/^\/jobs\/([^/]+)\/result$/, sendResult(jobs, report));
-  router.post(/^\/jobs\/([^/]+)\/kill$/, killJob(jobs));
+  for (const name of routeNames) {
+    const { method, path } = routes[name];
+    router[method === 'GET' ? 'get' : 'post'](name, matcher(path), handlers[name]);
+  }
   return router;
 }

@@ -1,6 +1,13 @@
 import type { RouterContext } from '@koa/router';
 import { FieldError } from '../../contract/errors.js';
-import { doneMarker, errorLine, formatEvent, keepAlive } from '../../contract/log-stream.js';
+import { mediaTypes, parameters } from '../../contract/http.js';
+import {
+  doneMarker,
+  errorLine,
+  formatEvent,
+  keepAlive,
+  lineNumberPattern,
+} from '../../contract/log-stream.js';
 import { quoteName } from '../../contract/quote.js';
 import type { Job } from '../jobs/job.js';
 import { readLog } from '../jobs/log-reader.js';
@@ -21,13 +28,13 @@ export interface LogDeps {
 
 /** The number of lines to skip if the client wants numbered events; null for plain events from the first line. */
 function requestedPosition(ctx: RouterContext): number | null {
-  const { since } = ctx.query;
+  const since = ctx.query[parameters.since.name];
   if (since === undefined) {
-    const last = ctx.get('Last-Event-ID').trim();
+    const last = ctx.get(parameters.lastEventId.name).trim();
     return /^\d+$/.test(last) ? Number(last) : null;
   }
-  if (typeof since !== 'string' || !/^\d{1,15}$/.test(since)) {
-    throw new FieldError('since', `must be a number of lines, got ${quoteName(String(since))}`);
+  if (typeof since !== 'string' || !lineNumberPattern.test(since)) {
+    throw new FieldError(parameters.since.name, `must be a number of lines, got ${quoteName(String(since))}`);
   }
   return Number(since);
 }
@@ -79,7 +86,7 @@ async function send(ctx: RouterContext, job: Job, since: number | null, deps: Lo
 
 function setHeaders(ctx: RouterContext): void {
   ctx.status = 200;
-  ctx.type = 'text/event-stream';
+  ctx.type = mediaTypes.events;
   ctx.set('Cache-Control', 'no-cache, no-transform');
   ctx.set('X-Accel-Buffering', 'no');
   ctx.flushHeaders();

@@ -2,9 +2,14 @@ import { closeSync, constants, existsSync, fstatSync, lstatSync, type ReadStream
 import path from 'node:path';
 import type { RouterContext } from '@koa/router';
 import send from 'send';
-import { type ErrorBody, ServiceError } from '../../contract/errors.js';
+import { resultName } from '../../contract/archives.js';
+import { errorKinds, internalError, ServiceError } from '../../contract/errors.js';
+import { mediaTypes } from '../../contract/http.js';
+import { type EndedJob, isFinal, type UnfinishedJob } from '../../contract/job.js';
+import { withoutResult } from '../../contract/routes.js';
 import { errorCode } from '../../files/error-code.js';
 import { openOwnFile } from '../../files/own-file.js';
+import { sendError } from '../http/error-answer.js';
 import type { Job } from '../jobs/job.js';
 import type { JobService } from '../jobs/service.js';
 import type { Report } from '../report.js';
@@ -14,35 +19,34 @@ import { captured } from './path-parameters.js';
 /** Bytes read from a result at once. */
 const chunkSize = 1 << 20;
 
-/** What the result endpoint answers with while, or because, there is no archive. */
-const withoutResult = { queued: 202, waiting: 202, running: 202, error: 500, killed: 409 } as const;
-
-interface SendError {
+interface SendError extends Error {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** What `send` cannot answer: a range that there is not (416), another archive than the one wanted (412). */
-function refuse({ res }: RouterContext, { status = 500, headers = {} }: SendError): void {
+/** What `send` cannot answer: a range that there is not, another archive than the one wanted. */
+function refusal(status: number | undefined): ServiceError {
+  if (status === errorKinds.noSuchRange.status)
+    return new ServiceError('noSuchRange', 'The result has no such range; ask for it whole');
+  if (status === errorKinds.otherResult.status)
+    return new ServiceError('otherResult', 'The result is not the one you asked for');
+  return internalError();
+}
+
+function refuse({ res }: RouterContext, cause: SendError, report: Report): void {
   if (res.headersSent) {
     res.destroy();
     return;
   }
-  for (const name of res.getHeaderNames()) res.removeHeader(name);
-  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
-  res.statusCode = status;
-  res.setHeader('Content-Type', 'application/json; charset=utf-8');
-  const detail =
-    status === 416
-      ? 'The result has no such range; ask for it whole'
-      : 'The result is not the one you asked for';
-  res.end(JSON.stringify({ detail } satisfies ErrorBody));
+  const error = refusal(cause.status);
+  if (error.code === 'internal') report('A result could not be sent', cause);
+  sendError(res, error, cause.headers ?? {});
 }
 
 const descriptors = '/proc/self/fd';
 
 /** Sends the archive that was packed; false where there is none. */
-function sendArchive(ctx: RouterContext, job: Job): boolean {
+function sendArchive(ctx: RouterContext, job: Job, report: Report): boolean {
   const file = openResult(job);
   if (file === null) return false;
   whenGone(ctx, () => closeSync(file));
@@ -55,7 +59,7 @@ function sendArchive(ctx: RouterContext, job: Job): boolean {
   const name = isNamed ? String(file) : path.basename(job.directory.result);
   // The name in an address is decoded, the root is not: it may be called anything.
   send(ctx.req, name, { ...options, root: isNamed ? descriptors : job.directory.path })
-    .on('error', (cause: SendError) => refuse(ctx, cause))
+    .on('error', (cause: SendError) => refuse(ctx, cause, report))
     // `send` itself hears nothing of the end of a client whose answer waits behind another.
     .on('stream', (stream: ReadStream) => whenGone(ctx, () => stream.destroy()))
     .pipe(ctx.res);
@@ -97,8 +101,8 @@ async function sendUnpacked(ctx: RouterContext, job: Job, report: Report): Promi
 function setHeaders(ctx: RouterContext): void {
   ctx.respond = false;
   ctx.res.statusCode = 200;
-  ctx.res.setHeader('Content-Type', 'application/zip');
-  ctx.res.setHeader('Content-Disposition', `attachment; filename="result.zip"`);
+  ctx.res.setHeader('Content-Type', mediaTypes.zip);
+  ctx.res.setHeader('Content-Disposition', `attachment; filename="${resultName}"`);
   ctx.res.setHeader('Cache-Control', 'no-store');
 }
 
@@ -108,7 +112,9 @@ export const sendResult = (jobs: JobService, report: Report) => async (ctx: Rout
   if (job.state !== 'done') {
     const { job_id, status, error } = job.view();
     ctx.status = withoutResult[job.state];
-    ctx.body = ctx.status === 202 ? { job_id, status } : { job_id, status, error };
+    ctx.body = isFinal(status)
+      ? ({ job_id, status, error } satisfies EndedJob)
+      : ({ job_id, status } satisfies UnfinishedJob);
     return;
   }
   if (ctx.req.socket.destroyed) {
@@ -116,5 +122,5 @@ export const sendResult = (jobs: JobService, report: Report) => async (ctx: Rout
     return;
   }
   whenGone(ctx, jobs.holdResult(job));
-  if (!sendArchive(ctx, job)) await sendUnpacked(ctx, job, report);
+  if (!sendArchive(ctx, job, report)) await sendUnpacked(ctx, job, report);
 };

@@ -1,9 +1,10 @@
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { RouterContext } from '@koa/router';
+import { jobEnvelope } from '../../contract/envelope.js';
 import { ServiceError } from '../../contract/errors.js';
-import { jobEnvelope } from '../../contract/job.js';
-import { type OperationName, operationOf } from '../../contract/operations.js';
+import { mediaTypes, parameters } from '../../contract/http.js';
+import { fieldWithRole, type Operation, type OperationName, operationOf } from '../../contract/operations.js';
 import { quoteName } from '../../contract/quote.js';
 import type { AppCatalog } from '../apps/catalog.js';
 import type { Gpu, GpuInventory } from '../devices/gpu-inventory.js';
@@ -26,25 +27,31 @@ export interface SubmitDeps {
 }
 
 /**
- * Where the job may run (interface.md, Submission: `gpu`).
+ * Where the job may run (interface.md, Submission: `gpu`, `cpu`).
  * @param gpus null while they are not known: a job that wants one waits until they are, and is checked then
  */
-function deviceRequest({ values, given }: SubmissionForm, gpus: readonly Gpu[] | null): DeviceRequest {
-  const ids = values.gpu as readonly number[] | undefined;
+function deviceRequest(
+  operation: Operation,
+  { values, given }: SubmissionForm,
+  gpus: readonly Gpu[] | null,
+): DeviceRequest {
+  const { name: gpu } = fieldWithRole(operation, 'gpus');
+  const { name: cpu } = fieldWithRole(operation, 'workers');
+  const ids = values[gpu] as readonly number[] | undefined;
   if (ids) {
     if (gpus === null) return { kind: 'gpus', ids };
     if (gpus.length === 0) {
       throw new ServiceError(
         'noGpu',
-        "This server has no GPU; leave out 'gpu', or send 'cpu', to run on its CPU",
+        `This server has no GPU; leave out '${gpu}', or send '${cpu}', to run on its CPU`,
       );
     }
     const unknown = ids.filter((id) => !gpus.some((gpu) => gpu.id === id));
     if (unknown.length > 0) throw unknownGpus(unknown, gpus);
     return { kind: 'gpus', ids };
   }
-  const isCpu = given.has('cpu') || gpus?.length === 0;
-  return isCpu ? { kind: 'cpu', workers: Number(values.cpu) } : { kind: 'anyGpu' };
+  const isCpu = given.has(cpu) || gpus?.length === 0;
+  return isCpu ? { kind: 'cpu', workers: Number(values[cpu]) } : { kind: 'anyGpu' };
 }
 
 function contentLength(ctx: RouterContext): number | undefined {
@@ -71,8 +78,8 @@ async function receive(
   await using slot = deps.jobs.reserve();
   const { directory } = slot;
   await checkRoom(contentLength(ctx), directory.path, deps.limits);
-  if (!ctx.is('multipart/form-data')) {
-    throw new ServiceError('notMultipart', 'The body must be multipart/form-data');
+  if (!ctx.is(mediaTypes.form)) {
+    throw new ServiceError('notMultipart', `The body must be ${mediaTypes.form}`);
   }
   // A client that sent `Expect: 100-continue` gets its answer only now.
   if (/^100-continue$/i.test(ctx.get('Expect'))) ctx.res.writeContinue();
@@ -80,7 +87,7 @@ async function receive(
   const incoming = path.join(directory.path, 'Incoming');
   await mkdir(incoming, { mode: 0o700 });
   const form = readSubmission(operationOf(operation), await receiveForm(ctx, incoming, deps.limits));
-  const device = deviceRequest(form, deps.gpus.current);
+  const device = deviceRequest(operationOf(operation), form, deps.gpus.current);
   const placed = await placeFiles(form.groups, directory.input, deps.limits);
   await rm(incoming, { recursive: true });
   directory.create();
@@ -92,18 +99,17 @@ async function receive(
       files: moved(placed, directory.path, slot.place.path),
       device,
       acceptedOptions: form.acceptedOptions,
-      idempotencyKey: ctx.get('Idempotency-Key') || null,
+      idempotencyKey: ctx.get(parameters.idempotencyKey.name) || null,
     },
     form.ignored.map((name) => `Ignored field ${quoteName(name)}: no operation has it`),
   );
 }
 
 /** `POST /apps/{app}/{operation}`: checks in the order of interface.md, answers with the envelope. */
-export const submit = (deps: SubmitDeps) => async (ctx: RouterContext) => {
+export const submit = (operation: OperationName, deps: SubmitDeps) => async (ctx: RouterContext) => {
   const app = captured(ctx);
-  const operation = captured(ctx, 1) as OperationName;
   deps.catalog.get(app);
-  const key = ctx.get('Idempotency-Key') || null;
+  const key = ctx.get(parameters.idempotencyKey.name) || null;
   const job = await deps.jobs.submitOnce(key, () => receive(ctx, app, operation, deps));
   ctx.body = jobEnvelope(job.id, job.request.acceptedOptions);
 };

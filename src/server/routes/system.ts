@@ -1,5 +1,6 @@
 import type { RouterContext } from '@koa/router';
 import { FieldError, ServiceError } from '../../contract/errors.js';
+import { parameters } from '../../contract/http.js';
 import { quoteName } from '../../contract/quote.js';
 import { type DeviceList, healthy, type MemoryUse } from '../../contract/system.js';
 import type { Gpu, GpuInventory } from '../devices/gpu-inventory.js';
@@ -31,11 +32,12 @@ export function ram(ctx: RouterContext): void {
 
 /** The ids of `devices=0&devices=1` or `devices=0,1`. */
 function requestedIds(ctx: RouterContext): number[] {
-  const texts = [ctx.query.devices ?? []].flat().flatMap((text) => text.split(','));
-  if (texts.length === 0) throw new FieldError('devices', 'is required: the GPU ids to report on');
+  const texts = [ctx.query[parameters.devices.name] ?? []].flat().flatMap((text) => text.split(','));
+  if (texts.length === 0)
+    throw new FieldError(parameters.devices.name, 'is required: the GPU ids to report on');
   return texts.map((text) => {
     if (!/^\d+$/.test(text.trim()))
-      throw new FieldError('devices', `must be GPU ids, got ${quoteName(text)}`);
+      throw new FieldError(parameters.devices.name, `must be GPU ids, got ${quoteName(text)}`);
     return Number(text);
   });
 }

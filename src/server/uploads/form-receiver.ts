@@ -1,5 +1,6 @@
 import { unlinkSync } from 'node:fs';
 import path from 'node:path';
+import { volumeSuffix } from '../../contract/archives.js';
 import { FieldError, ServiceError } from '../../contract/errors.js';
 import { quoteName } from '../../contract/quote.js';
 import { TimeSlice } from '../../files/time-slice.js';
@@ -166,7 +167,7 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
 
   #beginFile(part: FormPart, field: string, name: string): void {
     if (this.files.length >= maxFiles) {
-      throw tooMany('files', maxFiles, "send them as one archive named '<name>.konfaidir.zip'");
+      throw tooMany('files', maxFiles, `send them as one archive named '<name>${volumeSuffix}'`);
     }
     if (name.length > maxFileName) {
       throw new FieldError(field, `has a file whose name is too long: ${quoteName(name)}`);

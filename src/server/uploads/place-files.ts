@@ -1,5 +1,6 @@
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { volumeSuffix } from '../../contract/archives.js';
 import { FieldError, ServiceError } from '../../contract/errors.js';
 import type { Field } from '../../contract/fields.js';
 import { oneLine, quoteName } from '../../contract/quote.js';
@@ -10,9 +11,6 @@ import type { JobFiles } from '../jobs/job-record.js';
 import { DiskWatch, diskRoom, noRoom } from './disk-room.js';
 import { extractionLimits, type UploadLimits } from './quota.js';
 import type { ReceivedFile } from './received-form.js';
-
-/** Ends the name of a file that is one directory volume (interface.md, Submission). */
-const volumeSuffix = '.konfaidir.zip';
 
 /** The last part of a file's name, with the separators of any system. */
 function plainName(file: ReceivedFile): string {

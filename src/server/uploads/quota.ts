@@ -1,3 +1,4 @@
+import { maxEntries } from '../../contract/archives.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { ServiceError } from '../../contract/errors.js';
 import { quoteName } from '../../contract/quote.js';
@@ -12,8 +13,6 @@ export interface UploadLimits {
 
 /** Archives that are uploaded may extract to this many times the largest upload. */
 const extractionFactor = 10;
-/** Entries of an uploaded archive. */
-const maxEntries = 200_000;
 
 /** Bounds of what an uploaded archive extracts to. */
 export const extractionLimits = (limits: UploadLimits) => ({

@@ -5,6 +5,7 @@ import {
   type FieldValue,
   type FieldValues,
   groupsField,
+  optionsField,
 } from '../../contract/fields.js';
 import { type Operation, operationNames, operationOf } from '../../contract/operations.js';
 import { readGroups, readOptions, readText } from '../../contract/values.js';
@@ -30,7 +31,7 @@ const listKinds = new Set(['paths', 'gpus', 'integers']);
 function formNames(operation: Operation): Set<string> {
   const names = operation.fields.filter((field) => !field.option).map((field) => field.name);
   const groups = operation.fields.filter((field) => field.kind === 'files').map(groupsField);
-  return new Set([...names, ...groups, 'options']);
+  return new Set([...names, ...groups, optionsField]);
 }
 
 /** An operation that has a field of this name. */
@@ -44,7 +45,7 @@ function checkNames(operation: Operation, form: ReceivedForm): string[] {
   const foreign = [...names].filter((name) => !known.has(name));
   for (const name of foreign) {
     if (operation.fields.some((field) => field.name === name)) {
-      throw new FieldError(name, "is an option: send it inside the JSON field 'options'");
+      throw new FieldError(name, `is an option: send it inside the JSON field '${optionsField}'`);
     }
     const owner = ownerOf(name);
     if (owner !== undefined) {
@@ -105,7 +106,7 @@ export function readSubmission(operation: Operation, form: ReceivedForm): Submis
     const settled = value ?? field.default;
     if (settled !== undefined) values[field.name] = settled;
   }
-  const options = readOptions(operation, textOf(form, 'options', false) ?? '');
+  const options = readOptions(operation, textOf(form, optionsField, false) ?? '');
   return {
     values: { ...values, ...options },
     given,

@@ -5,7 +5,7 @@ import { Interrupted } from '../../../src/client/errors.js';
 import { stage } from '../../../src/client/submit/staging.js';
 import type { Submission } from '../../../src/client/submit/submission.js';
 import { submit, unacknowledged } from '../../../src/client/submit/submit.js';
-import { jobEnvelope } from '../../../src/contract/job.js';
+import { jobEnvelope } from '../../../src/contract/envelope.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { formOf, type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../../../support/until.mjs';
 import { unzip } from '../../../support/unzip.mjs';
+import { refusal } from '../../support/api.js';
 import { least, steps } from '../../support/form.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer, TestServer } from '../../support/server.js';
@@ -128,10 +129,12 @@ describe('a download', () => {
     const response = await resultOf(id, { Range: `bytes=${body.length}-` });
     expect(response.status).toBe(416);
     expect(response.headers.get('content-range')).toBe(`bytes */${body.length}`);
+    expect(await refusal(response)).toEqual([416, 'The result has no such range; ask for it whole']);
   });
 
   test('is 412 where another archive is wanted', async () => {
-    expect((await resultOf(id, { 'If-Match': '"another"' })).status).toBe(412);
+    const response = await resultOf(id, { 'If-Match': '"another"' });
+    expect(await refusal(response)).toEqual([412, 'The result is not the one you asked for']);
   });
 
   test.for([3, 60])('of which a client asks for %d at once and leaves keeps no file open', async (count) => {

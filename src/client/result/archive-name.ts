@@ -1,2 +1,0 @@
-/** Name under which a result is saved (spec.md, Job control). */
-export const archiveName = 'result.zip';

@@ -1,0 +1,37 @@
+/** The words of HTTP that both sides use. */
+
+/** How a request gives its token, in the header `Authorization`. */
+export const authScheme = 'Bearer';
+
+/** What the bodies of requests and answers are. */
+export const mediaTypes = {
+  json: 'application/json',
+  form: 'multipart/form-data',
+  events: 'text/event-stream',
+  zip: 'application/zip',
+} as const;
+
+/** What a request may carry in its query or its headers. */
+export const parameters = {
+  since: { name: 'since', in: 'query', kind: 'integer', help: 'Lines to skip; adds ids to the events' },
+  lastEventId: {
+    name: 'Last-Event-ID',
+    in: 'header',
+    kind: 'integer',
+    help: "The same as 'since', as browsers send it",
+  },
+  devices: {
+    name: 'devices',
+    in: 'query',
+    kind: 'integers',
+    required: true,
+    help: 'GPU ids: the parameter repeated, or separated by commas',
+  },
+  idempotencyKey: {
+    name: 'Idempotency-Key',
+    in: 'header',
+    kind: 'text',
+    help: "A repeat with the same key answers with the first one's job",
+  },
+} as const;
+export type Parameter = (typeof parameters)[keyof typeof parameters];

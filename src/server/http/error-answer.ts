@@ -1,0 +1,58 @@
+import { type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { ErrorBody, ServiceError } from '../../contract/errors.js';
+import { authScheme, mediaTypes } from '../../contract/http.js';
+
+const contentType = `${mediaTypes.json}; charset=utf-8`;
+
+/**
+ * An error as an answer (interface.md, Errors). Every error's body is written here, and so are the headers that some have
+ * besides those of the body.
+ */
+export function errorAnswer({ kind: { status, retryAfter }, detail }: ServiceError) {
+  const headers: Record<string, string> = {};
+  if (status === 401) headers['WWW-Authenticate'] = authScheme;
+  if (retryAfter !== undefined) headers['Retry-After'] = String(retryAfter);
+  return { status, headers, contentType, body: JSON.stringify({ detail } satisfies ErrorBody) };
+}
+
+/** The answer as it goes over the wire, for a connection on which no request was read. */
+export function bareAnswer(error: ServiceError): string {
+  const { status, headers, body } = errorAnswer(error);
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `Content-Type: ${contentType}`,
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    'Connection: close',
+  ];
+  return `${head.join('\r\n')}\r\n\r\n${body}`;
+}
+
+/** Sends it, and closes the connection. */
+export function endWith(socket: Duplex, answer: string): void {
+  socket.on('error', () => {});
+  socket.end(answer, () => socket.destroy());
+}
+
+/** Sends the answer past Koa, with these headers in place of those that were prepared. */
+export function sendError(response: ServerResponse, error: ServiceError, more: OutgoingHttpHeaders): void {
+  const { status, headers, body } = errorAnswer(error);
+  for (const name of response.getHeaderNames()) response.removeHeader(name);
+  for (const [name, value] of Object.entries({ ...more, ...headers, 'Content-Type': contentType })) {
+    if (value !== undefined) response.setHeader(name, value);
+  }
+  response.statusCode = status;
+  response.end(body);
+}
+
+/**
+ * Sends the answer past Koa. What is left of the request is read by nobody, so the connection is closed behind it.
+ */
+export function endResponse(response: ServerResponse, error: ServiceError): void {
+  const { status, headers, body } = errorAnswer(error);
+  const length = Buffer.byteLength(body);
+  const own = { 'Content-Type': contentType, 'Content-Length': length, ...headers, Connection: 'close' };
+  response.writeHead(status, own);
+  response.end(body);
+}

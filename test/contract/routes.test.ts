@@ -1,0 +1,98 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { type ErrorCode, errorKinds } from '../../src/contract/errors.js';
+import { jobStates } from '../../src/contract/job.js';
+import { appConfigPath, appPath, logsPath, submitPath } from '../../src/contract/paths.js';
+import {
+  commonErrors,
+  type Route,
+  routeNames,
+  routes,
+  unroutedErrors,
+  withoutResult,
+} from '../../src/contract/routes.js';
+
+interface Documented {
+  readonly operationId: string;
+  readonly parameters: readonly { readonly name: string }[];
+  readonly responses: Readonly<Record<string, unknown>>;
+}
+
+const { paths } = JSON.parse(readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8')) as {
+  paths: Readonly<Record<string, Readonly<Record<string, Documented>>>>;
+};
+
+const documented = Object.entries(paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, row]) => ({ route: `${method.toUpperCase()} ${path}`, row })),
+);
+
+const routeOf = (name: (typeof routeNames)[number]): Route => routes[name];
+
+describe('the table of routes', () => {
+  test('is what spec.md lists', () => {
+    expect(routeNames.map((name) => `${routes[name].method} ${routes[name].path}`)).toEqual([
+      'GET /health',
+      'GET /available_devices',
+      'GET /ram',
+      'GET /vram',
+      'GET /repo_apps_list',
+      'GET /repo_apps/{app}',
+      'GET /repo_apps_config/{app}',
+      'POST /apps/{app}/infer',
+      'POST /apps/{app}/evaluate',
+      'POST /apps/{app}/uncertainty',
+      'POST /apps/{app}/pipeline',
+      'POST /apps/{app}/fine_tune',
+      'GET /jobs',
+      'GET /jobs/{id}',
+      'GET /jobs/{id}/logs',
+      'GET /jobs/{id}/result',
+      'POST /jobs/{id}/kill',
+    ]);
+  });
+
+  test('leaves out no error, and names none twice', () => {
+    const given = new Set<ErrorCode>([...commonErrors, ...unroutedErrors]);
+    for (const name of routeNames) {
+      const { errors } = routeOf(name);
+      expect(new Set([...errors, ...commonErrors]).size, name).toBe(errors.length + commonErrors.length);
+      for (const code of errors) given.add(code);
+    }
+    expect([...given].sort()).toEqual(Object.keys(errorKinds).sort());
+  });
+
+  test('has a status for a result in every state', () => {
+    const states = jobStates.filter((state) => state !== 'done');
+    expect(Object.keys(withoutResult)).toEqual(states);
+    for (const state of states)
+      expect(Object.keys(routes.result.answers)).toContain(String(withoutResult[state]));
+  });
+});
+
+describe('docs/openapi.json', () => {
+  test('has the rows of the table, and no others', () => {
+    const rows = routeNames.map((name) => [name, `${routes[name].method} ${routes[name].path}`]);
+    expect(documented.map(({ route, row }) => [row.operationId, route])).toEqual(rows);
+  });
+
+  test.for(routeNames)('has for %s its parameters and every status that it may answer with', (name) => {
+    const { path, parameters = [], answers, errors } = routeOf(name);
+    const row = documented.find((each) => each.row.operationId === name)?.row;
+    const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, parameter]) => parameter);
+    expect(row?.parameters.map((each) => each.name)).toEqual([
+      ...inPath,
+      ...parameters.map((each) => each.name),
+    ]);
+    const statuses = [...commonErrors, ...errors].map((code) => String(errorKinds[code].status));
+    expect(new Set(Object.keys(row?.responses ?? {}))).toEqual(
+      new Set([...Object.keys(answers), ...statuses]),
+    );
+  });
+});
+
+test('a path holds an identifier in one piece', () => {
+  expect(appPath('VBoussot/ImpactSynth:MR')).toBe('/repo_apps/VBoussot%2FImpactSynth%3AMR');
+  expect(appConfigPath('$&')).toBe('/repo_apps_config/%24%26');
+  expect(submitPath('/srv/apps/Tiny', 'infer')).toBe('/apps/%2Fsrv%2Fapps%2FTiny/infer');
+  expect(logsPath('0123456789ab')).toBe('/jobs/0123456789ab/logs');
+});

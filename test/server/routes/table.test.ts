@@ -1,0 +1,103 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { errorKinds } from '../../../src/contract/errors.js';
+import {
+  commonErrors,
+  type Route,
+  type RouteName,
+  routeNames,
+  routes,
+} from '../../../src/contract/routes.js';
+import { createRouter, type RouteDeps } from '../../../src/server/routes/index.js';
+import { least } from '../../support/form.js';
+import { sharedServer } from '../../support/server.js';
+
+const server = sharedServer({ gpus: 1 });
+const { api } = server;
+
+const routeOf = (name: RouteName): Route => routes[name];
+
+/** The address of a route, for an app and a job. */
+const addressOf = (name: RouteName, id = '0123456789ab') =>
+  routes[name].path.replace('{app}', 'probe').replace('{id}', id);
+
+describe('the router', () => {
+  // What the routes work with is asked for when one is called.
+  const { stack } = createRouter({} as RouteDeps);
+
+  test('has the rows of the table, and no others', () => {
+    expect(stack.map(({ name }) => name)).toEqual(routeNames);
+    for (const { name, methods } of stack) {
+      const { method } = routes[name as RouteName];
+      expect(methods.filter((each) => each !== 'HEAD')).toEqual([method]);
+    }
+  });
+
+  test.for(routeNames)('takes %s at its address alone', (name) => {
+    const matching = stack.filter((layer) => layer.match(addressOf(name)));
+    expect(matching.map((layer) => layer.name)).toEqual([name]);
+  });
+});
+
+describe('the service', () => {
+  test.for(routeNames)('answers %s with a status of its row', async (name) => {
+    const { method, answers, errors } = routeOf(name);
+    const response = await api.fetch(addressOf(name), { method });
+    const statuses = [...commonErrors, ...errors].map((code) => errorKinds[code].status);
+    expect([...Object.keys(answers).map(Number), ...statuses]).toContain(response.status);
+    expect(await response.text()).not.toMatch(/There is no|does not take/);
+  });
+
+  test.for(routeNames)('takes no other method for %s', async (name) => {
+    const { method } = routes[name];
+    const response = await api.fetch(addressOf(name), { method: 'DELETE' });
+    const allowed = response.headers.get('allow')?.split(', ').sort();
+    expect([response.status, allowed]).toEqual([405, method === 'GET' ? ['GET', 'HEAD'] : [method]]);
+  });
+});
+
+interface Schema {
+  readonly $ref?: string;
+  readonly oneOf?: readonly Schema[];
+  readonly properties?: Readonly<Record<string, unknown>>;
+  readonly required?: readonly string[];
+}
+
+describe('docs/openapi.json', () => {
+  const { paths, components } = JSON.parse(
+    readFileSync(new URL('../../../docs/openapi.json', import.meta.url), 'utf8'),
+  );
+  const resolved = (schema: Schema): Schema =>
+    schema.$ref === undefined ? schema : components.schemas[schema.$ref.split('/').at(-1) ?? ''];
+
+  /** The one media type, and the schema, of an answer. */
+  function bodyOf(name: RouteName, status: number): [string, Schema] {
+    const { content } = paths[routes[name].path][routes[name].method.toLowerCase()].responses[status];
+    const [[type, { schema }]] = Object.entries(content) as [[string, { schema: Schema }]];
+    return [type, resolved(schema)];
+  }
+
+  test('describes the answers that the service gives', async () => {
+    const { id } = await api.run('infer', least.infer);
+    for (const name of routeNames) {
+      const { method, form } = routeOf(name);
+      const address = addressOf(name, id) + (name === 'vram' ? '?devices=0' : '');
+      if (form && form !== 'infer') continue;
+      const response = form ? await api.submit(form, least.infer) : await api.fetch(address, { method });
+      const [type, schema] = bodyOf(name, 200);
+      expect([name, response.status, response.headers.get('content-type')?.split(';')[0]]).toEqual([
+        name,
+        200,
+        type,
+      ]);
+      if (type !== 'application/json') {
+        await response.arrayBuffer();
+        continue;
+      }
+      const { properties = {}, required = [] } = schema.oneOf?.[0] ?? schema;
+      const keys = Object.keys((await response.json()) as object);
+      expect(Object.keys(properties), name).toEqual(expect.arrayContaining(keys));
+      expect(keys, name).toEqual(expect.arrayContaining([...required]));
+    }
+  });
+});

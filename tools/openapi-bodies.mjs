@@ -1,0 +1,102 @@
+/** What the bodies of answers are, as OpenAPI says it. */
+import { mediaTypes } from '../dist/contract/http.js';
+import { jobIdPattern, jobStates } from '../dist/contract/job.js';
+import { operationNames } from '../dist/contract/operations.js';
+import { healthy } from '../dist/contract/system.js';
+import {
+  array,
+  binary,
+  boolean,
+  integer,
+  map,
+  number,
+  object,
+  string,
+  textOrNull,
+  time,
+} from './json-schema.mjs';
+
+const jobId = { ...string, pattern: jobIdPattern.source };
+const status = { enum: jobStates };
+const volumes = map(
+  object({ display_name: string, volume_type: string, required: boolean, default: textOrNull }),
+);
+
+const described = object({
+  app: string,
+  available: { const: true },
+  display_name: string,
+  description: string,
+  short_description: string,
+  checkpoints_name: array(string),
+  checkpoints_name_available: array(string),
+  maximum_tta: integer,
+  mc_dropout: integer,
+  patch_size: { type: ['array', 'null'], items: integer },
+  has_capabilities: { ...array(boolean), description: 'Inference, evaluation, uncertainty' },
+  finetunable: boolean,
+  inputs: volumes,
+  outputs: volumes,
+  inputs_evaluations: { ...map(map(volumes)), description: 'By display name, then by evaluation file' },
+});
+const terminology = map(object({ name: string, color: string }));
+const available = { ...described, properties: { ...described.properties, terminology } };
+const unavailable = object({ app: string, available: { const: false }, reason: string });
+
+/** The bodies of answers by their names in the table of routes; the errors' is one more. */
+export const schemas = {
+  Error: object({ detail: string }),
+  Health: object({ status: { const: healthy.status } }),
+  DeviceList: object({ devices_index: array(integer), devices_name: array(string) }),
+  MemoryUse: object({ used_gb: number, total_gb: number }),
+  AppList: object({ apps: array(string) }),
+  AppView: { oneOf: [available, unavailable] },
+  JobEnvelope: object({
+    job_id: jobId,
+    status_url: string,
+    logs_url: string,
+    result_url: string,
+    accepted_options: array(string),
+  }),
+  JobList: object({ jobs: array({ $ref: '#/components/schemas/JobView' }) }),
+  JobView: object({
+    job_id: jobId,
+    status,
+    error: textOrNull,
+    app: string,
+    operation: { enum: operationNames },
+    created_at: time,
+    started_at: time,
+    finished_at: time,
+    expires_at: time,
+    assigned_gpus: array(integer),
+    queue_position: { type: ['integer', 'null'] },
+    waiting_for: textOrNull,
+  }),
+  UnfinishedJob: object({ job_id: jobId, status }),
+  EndedJob: object({ job_id: jobId, status, error: textOrNull }),
+  KillReply: object({ job_id: jobId, status, message: string }),
+  Archive: binary,
+  Log: string,
+};
+
+/** The media types of what is no JSON. */
+export const typeOf = (body) =>
+  ({ Archive: mediaTypes.zip, Log: mediaTypes.events })[body] ?? mediaTypes.json;
+
+/** What an answer with this body says. */
+export const descriptions = {
+  Health: 'It does',
+  DeviceList: 'Ids and names',
+  MemoryUse: 'Gigabytes of 1024^3 bytes',
+  AppList: 'Their identifiers',
+  AppView: 'Its description, or why there is none',
+  JobEnvelope: 'The job',
+  JobList: 'Jobs',
+  JobView: 'The job',
+  UnfinishedJob: 'The job has not ended',
+  EndedJob: 'The job failed or was killed',
+  KillReply: 'It has ended',
+  Archive: 'A zip archive',
+  Log: 'The log',
+};
