@@ -23,7 +23,7 @@ if (command === '--version' && more.length === 0) {
   // end of the process waits for: 80 ms of a command that asks one question.
   setFlagsFromString('--liftoff-only');
   // What one command compiles is of little use to another.
-  keepCode(bundle, /^[a-z-]+$/.exec(command)?.[0] ?? 'other');
+  keepCode(bundle, /^[a-z][a-z-]*$/.exec(command)?.[0] ?? 'other');
   const { main } = createRequire(import.meta.url)(path.join(bundle, MAIN_FILE)) as typeof import('./main.js');
   void main(root, description);
 }
