@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { servicePrefix } from '../contract/log-stream.js';
 import { quoteName } from '../contract/quote.js';
 import { errorCode, faultWithoutPath } from '../files/error-code.js';
-import { syncTree } from '../files/sync.js';
+import { syncTree } from '../files/sync-tree.js';
 import { LineSplitter } from './line-splitter.js';
 import { LogFile } from './log-file.js';
 import { type OutputPipe, openOutputPipe } from './output-pipe.js';
