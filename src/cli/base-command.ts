@@ -40,26 +40,26 @@ export abstract class BaseCommand extends Command {
   protected override async catch(error: Error): Promise<void> {
     if (error instanceof Errors.ExitError) throw error;
     if (!this.jsonEnabled()) {
-      this.#fail(error);
+      await this.#fail(error);
       return;
     }
     process.exitCode = exitCodeFor(error);
     this.logJson(this.toErrorJson(error));
   }
 
-  #fail(error: Error): void {
-    process.exitCode = exitCodeFor(error);
-    this.#printError(error, process.exitCode);
-  }
-
-  #printError(error: Error, exitCode: number): void {
-    writeErr(`Error: ${sentenceOf(error)}\n`);
+  async #fail(error: Error): Promise<void> {
+    const exitCode = exitCodeFor(error);
+    process.exitCode = exitCode;
+    // Imported lazily to keep start-up fast.
+    const { Colours } = await import('./colours.js');
+    const { error: red, hint } = new Colours(process.stderr);
+    writeErr(`${red('Error:')} ${sentenceOf(error)}\n`);
     const isOfTheParser = error instanceof Errors.CLIError || error instanceof FlagValueError;
     if (exitCode === exitCodes.usage && isOfTheParser) {
-      writeErr(`See '${this.config.bin} ${this.id?.replaceAll(':', ' ')} --help'.\n`);
+      writeErr(`${hint(`See '${this.config.bin} ${this.id?.replaceAll(':', ' ')} --help'.`)}\n`);
     }
     if (error instanceof HttpError && error.retryAfter) {
-      writeErr(`Try again in ${error.retryAfter} seconds.\n`);
+      writeErr(`${hint(`Try again in ${error.retryAfter} seconds.`)}\n`);
     }
     if (process.env.DEBUG && error.stack) writeErr(`${error.stack}\n`);
   }

@@ -87,13 +87,9 @@ export function writeErr(text: string): void {
   process.stderr.write(textFor(process.stderr, text));
 }
 
-/** Whether a person sees what goes to stderr as it is written: bars and colours are for nobody else. */
+/** Whether a person sees what goes to stderr as it is written: bars are for nobody else. */
 export function isInteractive(env: NodeJS.ProcessEnv = process.env): boolean {
   const { isTTY, columns } = process.stderr;
   // A terminal without a width (`docker run -t` gives one) cannot redraw a line: what counts its rows never ends.
   return Boolean(isTTY) && columns > 0 && !env.CI && env.TERM !== 'dumb';
 }
-
-/** The same for colours. */
-export const hasColour = (env: NodeJS.ProcessEnv = process.env): boolean =>
-  isInteractive(env) && !env.NO_COLOR;

@@ -1,12 +1,15 @@
 import type { Reporter } from '../client/reporter.js';
 import { oneLine } from '../contract/quote.js';
+import { Colours } from './colours.js';
 import { writeErr, writeOut } from './standard-streams.js';
 
 /**
  * Tells what happens where nobody watches: log lines on stdout (on stderr with `--json`, where stdout is one
- * document), hints on stderr, neither bars nor colours.
+ * document), hints on stderr, no bars.
  */
 export class TextReporter implements Reporter {
+  readonly #colours = new Colours(process.stderr);
+
   constructor(readonly json: boolean) {}
 
   async line(text: string): Promise<boolean> {
@@ -16,7 +19,7 @@ export class TextReporter implements Reporter {
   }
 
   note(text: string): void {
-    writeErr(`${oneLine(text)}\n`);
+    writeErr(`${this.#colours.hint(oneLine(text))}\n`);
   }
 
   waiting(): void {}

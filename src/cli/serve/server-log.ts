@@ -1,4 +1,5 @@
 import { oneLine } from '../../contract/quote.js';
+import { Colours } from '../colours.js';
 import { DirectOutput, replaceStream } from './direct-output.js';
 
 /** Milliseconds between two tries to say how many lines were lost. */
@@ -13,6 +14,7 @@ const onLines = (text: string): string => text.split('\n').map(oneLine).join('\n
  */
 export class ServerLog {
   readonly #output: DirectOutput;
+  readonly #colours = new Colours(process.stderr);
   #lost = 0;
   #retry: NodeJS.Timeout | null = null;
 
@@ -24,6 +26,11 @@ export class ServerLog {
   /** One line, of the server's own words. */
   say(line: string): void {
     this.#write(`${oneLine(line)}\n`);
+  }
+
+  /** What an admin must know, and may not expect. */
+  warn(line: string): void {
+    this.#write(`${this.#colours.warning(`WARNING: ${oneLine(line)}`)}\n`);
   }
 
   /** A fault, with the time and the stack. */
