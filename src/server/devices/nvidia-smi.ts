@@ -130,7 +130,8 @@ export class NvidiaSmi {
   }
 
   async #run(): Promise<SmiEnd> {
-    // In a group of its own, so that what it starts can be ended with it.
+    // In a group of its own, so that what it starts can be ended with it. Not execa: its promise settles when the process
+    // has ended and its pipes are closed, and one that hangs in the driver must be given up before, and remembered.
     const child = spawn(program, args, { cwd: '/', detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     let isClosed = false;
     const timers: NodeJS.Timeout[] = [];
