@@ -1,17 +1,20 @@
 import { Flags } from '@oclif/core';
-import { UsageError } from '../client/errors.js';
 import { resultName } from '../contract/archives.js';
 import { defaultServer, tokenVariable } from '../contract/defaults.js';
+import { FlagValueError } from './usage-errors.js';
 
 /** Flags that several commands share, each once, each with its environment variable (interface.md, Clients). */
+
+/** Seconds: 23 days, which a timer can wait. */
+const longestTime = 2_000_000;
 
 /** A time in seconds, with or without decimals. */
 export const seconds = Flags.custom<number>({
   helpValue: 'SECONDS',
-  parse: async (input) => {
+  parse: async (input, _, { name }) => {
     const value = Number(input);
-    if (input.trim() === '' || !Number.isFinite(value) || value <= 0 || value > 2_000_000) {
-      throw new UsageError(`must be a number of seconds above 0, got '${input}'`);
+    if (input.trim() === '' || !(value > 0 && value <= longestTime)) {
+      throw new FlagValueError(name, `a number of seconds above 0 and up to ${longestTime}`, input);
     }
     return value;
   },

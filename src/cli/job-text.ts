@@ -1,5 +1,11 @@
 import type { JobAnswer } from '../client/connection/answer-schemas.js';
-import { formatPairs, formatTable } from './format.js';
+import { Colours } from './colours.js';
+import { type Cell, formatPairs, formatTable } from './format.js';
+import type { KillSummary } from './kill-jobs.js';
+
+const colours = new Colours(process.stdout);
+
+const status = (text: string): Cell => ({ text, paint: colours.state(text) });
 
 /** A time to the minute; `--json` has the rest. */
 const time = (iso: string | null): string | null =>
@@ -14,7 +20,7 @@ const queue = (job: JobAnswer): string | null =>
 export function describeJob(job: JobAnswer): string[] {
   return formatPairs([
     ['Job', job.job_id],
-    ['Status', job.status],
+    ['Status', status(job.status)],
     ['Error', job.error],
     ['Operation', job.operation],
     ['App', job.app],
@@ -35,7 +41,7 @@ export function listJobs(jobs: readonly JobAnswer[]): string[] {
     ['JOB', 'STATUS', 'OPERATION', 'APP', 'GPUS', 'CREATED'],
     jobs.map((job) => [
       job.job_id,
-      job.status,
+      status(job.status),
       job.operation ?? '',
       job.app ?? '',
       gpus(job) ?? '',
@@ -43,3 +49,7 @@ export function listJobs(jobs: readonly JobAnswer[]): string[] {
     ]),
   );
 }
+
+/** Jobs that were killed, one a line. */
+export const listKilled = ({ jobs }: KillSummary): string[] =>
+  jobs.map((job) => `${job.job_id}  ${colours.state(job.status)(job.status)}`);

@@ -2,6 +2,7 @@ import type { Connection } from '../client/connection/connection.js';
 import { defaultProfile, writeProfile } from '../client/connection/profiles.js';
 import { readServerUrl, showServerUrl } from '../client/connection/server-url.js';
 import { defaultServer } from '../contract/defaults.js';
+import { Colours } from './colours.js';
 import { readSecret } from './prompt.js';
 import { type ConnectionChoices, checkToken, resolveSettings, type Settings } from './settings.js';
 import { writeErr } from './standard-streams.js';
@@ -38,7 +39,10 @@ export async function logIn(
   const given = resolveSettings(flags, null).token;
   const token = given ?? checkToken(await readSecret(`Token for ${server}: `), 'stdin');
   if (token && isOpenToTheNetwork(server)) {
-    writeErr(`Warning: ${server} is plain HTTP: the token and the volumes travel unencrypted.\n`);
+    const { warning } = new Colours(process.stderr);
+    writeErr(
+      `${warning('Warning:')} ${server} is plain HTTP: the token and the volumes travel unencrypted.\n`,
+    );
   }
   const connection = await connect({ server, token, app: undefined });
   const { health } = await import('../client/connection/api.js');

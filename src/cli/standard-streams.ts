@@ -93,7 +93,3 @@ export function isInteractive(env: NodeJS.ProcessEnv = process.env): boolean {
   // A line cannot be redrawn on a terminal without a width (from `docker run -t`): counting its rows would never end.
   return Boolean(isTTY) && columns > 0 && !env.CI && env.TERM !== 'dumb';
 }
-
-/** The same for colours. */
-export const hasColour = (env: NodeJS.ProcessEnv = process.env): boolean =>
-  isInteractive(env) && !env.NO_COLOR;

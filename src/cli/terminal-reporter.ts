@@ -2,7 +2,7 @@ import { SingleBar } from 'cli-progress';
 import ora from 'ora';
 import type { Stage } from '../client/reporter.js';
 import { formatBytes } from '../contract/bytes.js';
-import { hasColour } from './standard-streams.js';
+import { hasColour } from './colours.js';
 import { caption } from './terminal-text.js';
 import { TextReporter } from './text-reporter.js';
 
@@ -20,7 +20,7 @@ export class TerminalReporter extends TextReporter {
     // The spinner must not handle Ctrl-C or change the cursor: the command does that itself.
     discardStdin: false,
     hideCursor: false,
-    color: hasColour() ? 'cyan' : false,
+    color: hasColour(process.stderr) ? 'cyan' : false,
   });
   #bar: { stage: Stage; bar: SingleBar; since: number } | null = null;
 

@@ -1,12 +1,15 @@
 import type { Reporter } from '../client/reporter.js';
 import { oneLine } from '../contract/quote.js';
+import { Colours } from './colours.js';
 import { writeErr, writeOut } from './standard-streams.js';
 
 /**
  * Reports to pipes and files: log lines on stdout (with `--json` on stderr, since stdout is one document), hints on stderr,
- * no bars and no colours.
+ * no bars.
  */
 export class TextReporter implements Reporter {
+  readonly #colours = new Colours(process.stderr);
+
   constructor(readonly json: boolean) {}
 
   async line(text: string): Promise<boolean> {
@@ -16,7 +19,7 @@ export class TextReporter implements Reporter {
   }
 
   note(text: string): void {
-    writeErr(`${oneLine(text)}\n`);
+    writeErr(`${this.#colours.hint(oneLine(text))}\n`);
   }
 
   waiting(): void {}

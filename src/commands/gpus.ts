@@ -1,5 +1,5 @@
 import { ClientCommand } from '../cli/client-command.js';
-import { describeMachine, type Machine } from '../cli/machine.js';
+import type { Machine } from '../cli/machine.js';
 
 export default class Gpus extends ClientCommand {
   static override summary = 'Show the GPUs and the memory of the server';
@@ -11,6 +11,7 @@ export default class Gpus extends ClientCommand {
     const connection = await this.connect(flags);
     const { readMachine } = await import('../client/connection/machine.js');
     const machine = await readMachine(connection);
+    const { describeMachine } = await import('../cli/machine.js');
     await this.print(describeMachine(machine));
     return machine;
   }

@@ -1,5 +1,4 @@
 import { ClientCommand } from '../cli/client-command.js';
-import { listJobs } from '../cli/job-text.js';
 import type { JobAnswer } from '../client/connection/answer-schemas.js';
 
 export default class Jobs extends ClientCommand {
@@ -15,6 +14,7 @@ export default class Jobs extends ClientCommand {
     const connection = await this.connect(flags);
     const { jobs } = await import('../client/connection/api.js');
     const list = await jobs(connection);
+    const { listJobs } = await import('../cli/job-text.js');
     await this.print(listJobs(list));
     return { jobs: list };
   }

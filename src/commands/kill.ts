@@ -25,7 +25,8 @@ export default class Kill extends ClientCommand {
   async run(): Promise<KillSummary> {
     const { args, flags } = await this.parse(Kill);
     const summary = await killJobs(await this.connect(flags), args.jobs, flags.timeout);
-    await this.print(summary.jobs.map((job) => `${job.job_id}  ${job.status}`));
+    const { listKilled } = await import('../cli/job-text.js');
+    await this.print(listKilled(summary));
     return summary;
   }
 }

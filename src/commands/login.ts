@@ -1,7 +1,7 @@
-import { Flags } from '@oclif/core';
 import { ClientCommand } from '../cli/client-command.js';
 import { appFlag } from '../cli/flags.js';
 import type { Login as LoginSummary } from '../cli/log-in.js';
+import { wholeNumber } from '../cli/usage-errors.js';
 
 export default class Login extends ClientCommand {
   static override summary = "Save a server's address and token";
@@ -13,7 +13,7 @@ export default class Login extends ClientCommand {
   ];
   static override flags = {
     app: appFlag,
-    timeout: Flags.integer({
+    timeout: wholeNumber({
       min: 1,
       default: 10,
       helpValue: 'SECONDS',

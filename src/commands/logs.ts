@@ -1,7 +1,7 @@
-import { Flags } from '@oclif/core';
 import { ClientCommand } from '../cli/client-command.js';
 import { followJob, type LogSummary } from '../cli/follow-job.js';
 import { jobArg } from '../cli/job-arg.js';
+import { wholeNumber } from '../cli/usage-errors.js';
 
 export default class Logs extends ClientCommand {
   static override summary = "Follow a job's log to its end";
@@ -13,7 +13,7 @@ export default class Logs extends ClientCommand {
   ];
   static override args = { job: jobArg };
   static override flags = {
-    since: Flags.integer({ min: 0, default: 0, helpValue: 'N', description: 'Lines to skip' }),
+    since: wholeNumber({ min: 0, default: 0, helpValue: 'N', description: 'Lines to skip' }),
   };
 
   async run(): Promise<LogSummary> {

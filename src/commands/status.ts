@@ -1,6 +1,5 @@
 import { ClientCommand } from '../cli/client-command.js';
 import { jobArg } from '../cli/job-arg.js';
-import { describeJob } from '../cli/job-text.js';
 import type { JobAnswer } from '../client/connection/answer-schemas.js';
 
 export default class Status extends ClientCommand {
@@ -18,6 +17,7 @@ export default class Status extends ClientCommand {
     const connection = await this.connect(flags);
     const { job } = await import('../client/connection/api.js');
     const view = await job(connection, args.job);
+    const { describeJob } = await import('../cli/job-text.js');
     await this.print(describeJob(view));
     return view;
   }

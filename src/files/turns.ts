@@ -1,50 +1,31 @@
+import pLimit from 'p-limit';
+
 /** Gives a turn back; a second call does nothing. */
 export type Release = () => void;
 
 /** So many turns at once, in the order in which they are asked for. */
 export class Turns {
-  /** What gives each that waits its turn, in order. */
-  readonly #waiting = new Set<() => void>();
+  readonly #limit;
 
-  constructor(private free: number) {}
+  constructor(count: number) {
+    this.#limit = pLimit(count);
+  }
 
   /**
-   * Resolves with a turn, when there is one.
+   * Resolves with a turn, when there is one. A turn that is held is not lost with the signal: its holder gives it back.
    * @throws the reason of the signal
    */
   async take(signal: AbortSignal): Promise<Release> {
     signal.throwIfAborted();
-    if (this.free > 0) this.free -= 1;
-    else await this.#wait(signal);
-    let isTaken = true;
-    return () => {
-      if (isTaken) this.#passOn();
-      isTaken = false;
-    };
-  }
-
-  #wait(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      const take = () => {
-        signal.removeEventListener('abort', leave);
-        resolve();
-      };
-      const leave = () => {
-        this.#waiting.delete(take);
-        reject(signal.reason);
-      };
+      const leave = () => reject(signal.reason);
       signal.addEventListener('abort', leave, { once: true });
-      this.#waiting.add(take);
+      // Of one that has left meanwhile the turn is passed on.
+      void this.#limit(async () => {
+        if (signal.aborted) return;
+        signal.removeEventListener('abort', leave);
+        await new Promise<void>((release) => resolve(release));
+      });
     });
-  }
-
-  #passOn(): void {
-    const [next] = this.#waiting;
-    if (next === undefined) {
-      this.free += 1;
-      return;
-    }
-    this.#waiting.delete(next);
-    next();
   }
 }

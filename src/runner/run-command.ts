@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { servicePrefix } from '../contract/log-stream.js';
 import { quoteName } from '../contract/quote.js';
 import { errorCode, faultWithoutPath } from '../files/error-code.js';
-import { syncTree } from '../files/sync.js';
+import { syncTree } from '../files/sync-tree.js';
 import { LineSplitter } from './line-splitter.js';
 import { LogFile } from './log-file.js';
 import { type OutputPipe, openOutputPipe } from './output-pipe.js';
@@ -46,6 +46,8 @@ function copyOutput(reader: Socket, log: LogFile): Promise<void> {
 
 function start(request: RunRequest, outputFd: number): ChildProcess {
   const [program = '', ...args] = request.command;
+  // Not execa: it would be loaded at the start of every job, and a command whose output goes to a descriptor and whose
+  // whole group is signalled uses nothing that it adds.
   return spawn(program, args, {
     cwd: request.directory,
     env: { ...process.env, ...request.environment, [jobMarker]: request.jobId },

@@ -13,18 +13,20 @@ function userCache(): string {
 }
 
 /**
- * The directory for the compiled code. Its files are executed, so it must belong to this user: undefined if the home
- * directory is somebody else's (`sudo -E`), or nothing can be written.
+ * The directory for the compiled code, which may not exist yet. Its files are executed, so it must belong to this user:
+ * undefined if the home directory is somebody else's (`sudo -E`).
  */
 function codeDirectory(name: string): string | undefined {
   try {
     const directory = path.join(userCache(), 'remote-app', name);
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
-    return process.getuid && statSync(directory).uid !== process.getuid() ? undefined : directory;
+    const owner = statSync(directory, { throwIfNoEntry: false })?.uid;
+    return process.getuid && owner !== undefined && owner !== process.getuid() ? undefined : directory;
   } catch {
     return undefined;
   }
 }
+
+const makeDirectory = (directory: string) => mkdirSync(directory, { recursive: true, mode: 0o700 });
 
 function readIfThere(file: string): Buffer | undefined {
   try {
@@ -43,7 +45,8 @@ class CodeStore {
     private readonly bundle: string,
     private readonly directory: string,
   ) {
-    // At the end, when the functions that the command uses have been compiled.
+    // At the end, when the functions that the command uses have been compiled. A word that is no command fails, and
+    // leaves nothing.
     process.once('exit', (code) => {
       if (code === 0 && this.#missing.size > 0) this.#keep();
     });
@@ -63,6 +66,7 @@ class CodeStore {
   /** Ignores errors: without the cache the next start only takes longer. */
   #keep(): void {
     try {
+      makeDirectory(this.directory);
       for (const [stored, script] of this.#missing) {
         const partial = `${stored}.${process.pid}`;
         writeFileSync(partial, script.createCachedData(), { mode: 0o600 });
@@ -88,7 +92,10 @@ export function keepCode(bundle: string, command: string): void {
   const directory = codeDirectory(enableCompileCache ? 'compile-cache' : `code/${command}`);
   if (directory === undefined) return;
   if (enableCompileCache) {
-    enableCompileCache(directory);
+    try {
+      makeDirectory(directory);
+      enableCompileCache(directory);
+    } catch {}
     return;
   }
   const store = new CodeStore(bundle, directory);

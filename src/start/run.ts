@@ -23,7 +23,7 @@ if (command === '--version' && more.length === 0) {
   // that at its end: 80 ms in a command that sends one request.
   setFlagsFromString('--liftoff-only');
   // By command: each one uses other functions.
-  keepCode(bundle, /^[a-z-]+$/.exec(command)?.[0] ?? 'other');
+  keepCode(bundle, /^[a-z][a-z-]*$/.exec(command)?.[0] ?? 'other');
   const { main } = createRequire(import.meta.url)(path.join(bundle, MAIN_FILE)) as typeof import('./main.js');
   void main(root, description);
 }

@@ -23,6 +23,7 @@ export const rooms: Readonly<Record<string, Room>> = {
   },
   'cli/serve': {
     imports: [
+      'cli',
       'client',
       'server/serve.ts',
       'server/settings.ts',

@@ -21,6 +21,8 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   '@oclif/plugin-help': { rooms: ['start'], reason: commandLine },
   'cli-progress': { rooms: ['cli'], reason: terminal },
   ora: { rooms: ['cli'], reason: terminal },
+  chalk: { rooms: ['cli'], reason: terminal },
+  'string-width': { rooms: ['cli'], reason: terminal },
   undici: { rooms: ['client/connection'], reason: 'One room of the client makes requests.' },
   tinyglobby: { rooms: ['client/submit'], reason: 'Only what is sent is searched for.' },
   koa: { rooms: ['server/app.ts', 'server/http', 'server/uploads'], reason: koa },
@@ -29,6 +31,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   formidable: { rooms: ['server/uploads'], reason: parser },
   send: { rooms: ['server/routes'], reason: 'Only a route answers with a file.' },
   execa: { rooms: ['server/jobs'], reason: 'Only the trash runs a program to remove what it cannot.' },
+  'p-limit': { rooms: ['files'], reason: 'Turns are given in one place.' },
   archiver: { rooms: ['pack'], reason: archives },
   unzipper: { rooms: extract, reason: archives },
   zod: {

@@ -30,6 +30,16 @@ test('tables are aligned and end without blanks', () => {
   ).toEqual(['A          LONG', 'wide cell  x', 'y']);
 });
 
+test('columns are aligned by what a terminal shows: wide characters, and colours of our own', () => {
+  const red = (text: string) => `\u001b[31m${text}\u001b[39m`;
+  const rows = [
+    ['肝臓', 'x'],
+    [{ text: 'e\u0301\u001b', paint: red }, 'y'],
+  ];
+  const wide = ['APP       B', '肝臓      x', `${red('e\u0301\\x1b')}     y`];
+  expect(formatTable(['APP     ', 'B'], rows)).toEqual(wide);
+});
+
 test('pairs leave out what has no value', () => {
   expect(
     formatPairs([

@@ -111,6 +111,24 @@ describe('at a terminal', () => {
     expectTame(screen);
   });
 
+  test.each([
+    ['in colour', {}, true],
+    ['plain with NO_COLOR', { NO_COLOR: '1' }, false],
+    ['plain in CI', { CI: '1' }, false],
+    ['in colour with FORCE_COLOR', { CI: '1', FORCE_COLOR: '1' }, true],
+  ])('states and errors are %s', async (_, env, isColoured) => {
+    const status = await atTerminalOf({ status: 'done' }, ['status', jobId], env);
+    expect(status.screen.includes(`Status     ${esc}[32mdone${esc}[39m`)).toBe(isColoured);
+    const refused = await atTerminalOf({ apps: [] }, ['infer', 'ct.nii'], env);
+    expect(refused.screen.includes(`${esc}[31mError:${esc}[39m `)).toBe(isColoured);
+    for (const { screen } of [status, refused]) expect(screen.includes(esc)).toBe(isColoured);
+  });
+
+  test('--json has no colours', async () => {
+    const { screen } = await atTerminalOf({ status: 'done' }, ['status', jobId, '--json']);
+    expect(screen).not.toContain(esc);
+  });
+
   test('--json is tame as well, and still says all of it', async () => {
     const { screen } = await atTerminalOf({ error: hostile }, ['status', jobId, '--json']);
     expectTame(screen);

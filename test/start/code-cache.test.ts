@@ -1,4 +1,4 @@
-import { readdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Config } from '@oclif/core';
@@ -46,6 +46,14 @@ test('code of a bundle that is gone is removed', async (context) => {
   writeFileSync(file, '');
   await cli.run(['jobs', '--help']);
   expect(storedCode(cli)).not.toContain(old);
+});
+
+test.each(['tyypo', '--foo'])('%s, which is no command, has no code of its own', async (word) => {
+  await using cli = await Cli.create();
+  expect((await cli.run([word])).code).toBe(2);
+  expect(existsSync(cli.home) ? readdirSync(cli.home, { recursive: true }) : []).not.toContainEqual(
+    expect.stringContaining(word),
+  );
 });
 
 test('a cache directory that cannot be had changes nothing', async () => {

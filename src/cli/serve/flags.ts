@@ -1,10 +1,11 @@
 import { Flags, type Interfaces } from '@oclif/core';
 import { defaultHost, defaultPort, keepAliveInterval, tokenVariable } from '../../contract/defaults.js';
+import { wholeNumber } from '../usage-errors.js';
 
 /** The flags of `serve` (interface.md, Command line). */
 export const serveFlags = {
   host: Flags.string({ default: defaultHost, helpValue: 'ADDRESS', summary: 'Address to listen on' }),
-  port: Flags.integer({ default: defaultPort, min: 0, max: 65535, summary: 'Port; 0 takes any free one' }),
+  port: wholeNumber({ default: defaultPort, min: 0, max: 65535, summary: 'Port; 0 takes any free one' }),
   auth: Flags.option({
     options: ['bearer', 'off'] as const,
     default: 'bearer',
@@ -32,20 +33,20 @@ export const serveFlags = {
     helpValue: 'DIR',
     summary: "Where the jobs are kept; by default in the user's data directory",
   }),
-  'max-jobs': Flags.integer({ default: 32, min: 1, summary: 'Most jobs active at once' }),
+  'max-jobs': wholeNumber({ default: 32, min: 1, summary: 'Most jobs active at once' }),
   'max-file-size': Flags.string({
     default: '2GiB',
     helpValue: 'SIZE',
     summary: 'Largest file of an upload',
   }),
   'max-upload-size': Flags.string({ default: '6GiB', helpValue: 'SIZE', summary: 'Largest upload' }),
-  grace: Flags.integer({ default: 120, min: 0, summary: 'Seconds that a job is kept once it has ended' }),
-  keepalive: Flags.integer({
+  grace: wholeNumber({ default: 120, min: 0, summary: 'Seconds that a job is kept once it has ended' }),
+  keepalive: wholeNumber({
     default: keepAliveInterval,
     min: 1,
     summary: 'Seconds of silence between keep-alives of a log',
   }),
-  'cpu-slots': Flags.integer({
+  'cpu-slots': wholeNumber({
     min: 1,
     summary: 'CPU workers shared by the CPU jobs; by default all cores',
   }),

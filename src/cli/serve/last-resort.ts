@@ -27,6 +27,7 @@ export class LastResort {
   readonly #helper: ChildProcessByStdio<Writable, null, null>;
 
   constructor() {
+    // Not execa: this process ends before its helper, must not wait for it, and loads nothing more once it is to end.
     this.#helper = spawn('sh', ['-c', script, 'sh', String(process.pid)], {
       cwd: '/',
       // Detached, so that a second Ctrl-C in the terminal does not end it.

@@ -1,4 +1,5 @@
 import { oneLine } from '../../contract/quote.js';
+import { Colours } from '../colours.js';
 import { DirectOutput, replaceStream } from './direct-output.js';
 
 /** Milliseconds between two tries to write how many lines were lost. */
@@ -13,6 +14,7 @@ const onLines = (text: string): string => text.split('\n').map(oneLine).join('\n
  */
 export class ServerLog {
   readonly #output: DirectOutput;
+  readonly #colours = new Colours(process.stderr);
   #lost = 0;
   #retry: NodeJS.Timeout | null = null;
 
@@ -24,6 +26,11 @@ export class ServerLog {
   /** Writes one line. */
   say(line: string): void {
     this.#write(`${oneLine(line)}\n`);
+  }
+
+  /** Writes a warning for the admin. */
+  warn(line: string): void {
+    this.#write(`${this.#colours.warning(`WARNING: ${oneLine(line)}`)}\n`);
   }
 
   /** Writes an error, with the time and the stack. */

@@ -2,15 +2,15 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { tokenVariable } from '../../contract/defaults.js';
-import { FieldError } from '../../contract/errors.js';
 import type { ServerSettings } from '../../server/settings.js';
+import { FlagValueError } from '../usage-errors.js';
 import type { ServeFlags } from './flags.js';
 import { parseSize } from './sizes.js';
 
 function size(flag: string, text: string): number {
   const bytes = parseSize(text);
   if (bytes === undefined || bytes < 1) {
-    throw new FieldError(`--${flag}`, `must be a size such as 2GiB or 500MB, got '${text}'`);
+    throw new FlagValueError(flag, 'a size such as 2GiB or 500MB', text);
   }
   return bytes;
 }
@@ -21,7 +21,7 @@ const words = (command: string): string[] => (existsSync(command) ? [command] : 
 /**
  * Turns the flags of `serve` into settings in base units.
  * @param defaultDirectory where the jobs are kept without `--data-dir`
- * @throws FieldError naming the flag
+ * @throws FlagValueError naming the flag
  */
 export function serverSettings(
   flags: ServeFlags,

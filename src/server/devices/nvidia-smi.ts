@@ -129,7 +129,8 @@ export class NvidiaSmi {
   }
 
   async #run(): Promise<SmiEnd> {
-    // In a group of its own, so that its children can be ended with it.
+    // In a group of its own, so that its children can be ended with it. Not execa: its promise settles only when the process
+    // has ended and its pipes are closed, and a process that hangs in the driver must be given up before that.
     const child = spawn(program, args, { cwd: '/', detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     let isClosed = false;
     const timers: NodeJS.Timeout[] = [];

@@ -3,7 +3,8 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync } from 'node:
 import path from 'node:path';
 import { jobIdBytes, jobIdPattern } from '../../contract/job.js';
 import { errorCode, faultWithoutPath } from '../../files/error-code.js';
-import { syncDirectory, syncTree } from '../../files/sync.js';
+import { syncDirectory } from '../../files/sync.js';
+import { syncTree } from '../../files/sync-tree.js';
 import { ownDirectory } from '../data-directory/own-directory.js';
 import type { Report } from '../report.js';
 import { JobDirectory } from './job-directory.js';

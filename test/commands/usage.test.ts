@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { Cli } from '../support/cli.js';
+
+const id = '3f9a0c1b2d4e';
+
+test.each([
+  [['logs', id, '--since', 'x'], "--since takes a whole number, got 'x'"],
+  [['logs', id, '--since=-1'], "--since takes a whole number of at least 0, got '-1'"],
+  [['logs', id, '--since'], 'Flag --since expects a value'],
+  [['logs'], "Missing: JOB (The job's id, as a submission printed it)"],
+  [['logs', id, 'more\nwords'], 'Unexpected argument: more\\x0awords'],
+  [['serve', '--port', '70000'], "--port takes a whole number from 0 to 65535, got '70000'"],
+  [['serve', '--auth', 'x'], 'Expected --auth=x to be one of: bearer, off'],
+  [['serve', '--max-file-size', 'x'], "--max-file-size takes a size such as 2GiB or 500MB, got 'x'"],
+  [['health', '--timeout', '0'], "--timeout takes a number of seconds above 0 and up to 2000000, got '0'"],
+  [['health', '--timeout', '1', '--timeout', '2'], 'Flag --timeout can only be specified once'],
+  [['infer', '--nope', '--foo'], 'Nonexistent flags: --nope, --foo'],
+])('%j says what is wrong, and where help is', async (args, sentence) => {
+  await using cli = await Cli.create();
+  const { code, stdout, stderr } = await cli.run(args);
+  expect([code, stdout, stderr]).toEqual([
+    2,
+    '',
+    `Error: ${sentence}\nSee 'remote-app ${args[0]} --help'.\n`,
+  ]);
+});
+
+test('--json has the same sentence, without the hint', async () => {
+  await using cli = await Cli.create();
+  const { stdout, stderr } = await cli.run(['logs', id, '--since', 'x', '--json']);
+  expect(JSON.parse(stdout)).toEqual({
+    error: { message: "--since takes a whole number, got 'x'", exitCode: 2 },
+  });
+  expect(stderr).toBe('');
+});
