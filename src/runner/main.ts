@@ -6,7 +6,7 @@
 import { mkdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeJsonFile } from '../files/atomic-json.js';
-import { errorCode, faultWithoutPath } from '../files/error-code.js';
+import { errorCode, faultWithoutPath, isDiskFull } from '../files/error-code.js';
 import { readOwnFile } from '../files/own-file.js';
 import { reserveJsonFile, writeReservedJson } from '../files/reserved-json.js';
 import { identify, type ProcessIdentity } from './process-table.js';
@@ -47,6 +47,7 @@ async function run(directory: string): Promise<void> {
       exitCode: null,
       signal: null,
       error: `The runner failed: ${faultWithoutPath(cause)}`,
+      fault: isDiskFull(cause) ? 'diskFull' : null,
       lostLines: 0,
       endedAt: new Date().toISOString(),
     }),

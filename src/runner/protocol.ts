@@ -39,6 +39,8 @@ export interface RunEnd {
   readonly signal: string | null;
   /** Why there was no exit code to have, in words. */
   readonly error: string | null;
+  /** What of the machine was at fault, where that is known. */
+  readonly fault: 'diskFull' | null;
   /** Lines of output that are not in the log: the disk did not take them. */
   readonly lostLines: number;
   /** ISO 8601. */

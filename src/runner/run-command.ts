@@ -5,7 +5,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { servicePrefix } from '../contract/log-stream.js';
 import { quoteName } from '../contract/quote.js';
-import { errorCode, faultWithoutPath } from '../files/error-code.js';
+import { errorCode, faultWithoutPath, isDiskFull } from '../files/error-code.js';
 import { syncTree } from '../files/sync-tree.js';
 import { LineSplitter } from './line-splitter.js';
 import { LogFile } from './log-file.js';
@@ -131,18 +131,20 @@ export async function runCommand(
   await copied;
   if (error !== null) log.append([servicePrefix + error]);
   log.close();
-  if (end.exitCode === 0) error = await outputFault(request.output);
-  return { ...end, error, lostLines: log.lostLines, endedAt: new Date().toISOString() };
+  const cause = end.exitCode === 0 ? await outputFault(request.output) : null;
+  if (cause !== null) error = `The output could not be written to the disk: ${faultWithoutPath(cause)}`;
+  const fault = isDiskFull(cause) ? 'diskFull' : null;
+  return { ...end, error, fault, lostLines: log.lostLines, endedAt: new Date().toISOString() };
 }
 
-/** Syncs the output to the disk. Returns why that failed, in words; null if it did not. */
-async function outputFault(output: string): Promise<string | null> {
+/** Syncs the output to the disk. Returns the error if that failed, else null. */
+async function outputFault(output: string): Promise<unknown> {
   try {
     await syncTree(output);
     return null;
   } catch (cause) {
     // A missing or replaced output directory is reported when it is packed.
     if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errorCode(cause))) return null;
-    return `The output could not be written to the disk: ${faultWithoutPath(cause)}`;
+    return cause;
   }
 }

@@ -12,11 +12,10 @@ import { AppCatalog } from './apps/catalog.js';
 import { checkFileSystem } from './data-directory/file-system-check.js';
 import { lockDataDirectory } from './data-directory/lock.js';
 import { GpuInventory } from './devices/gpu-inventory.js';
-import { LocalExecutor } from './executors/local.js';
+import { LocalExecutor } from './executors/local/local-executor.js';
 import { httpServer } from './http/http-server.js';
 import { LastNet } from './http/last-net.js';
 import { ExpiredJobs } from './jobs/expired-jobs.js';
-import { Scheduler } from './jobs/scheduler.js';
 import { JobService } from './jobs/service.js';
 import { JobStore } from './jobs/store.js';
 import { StreamSlots } from './jobs/stream-slots.js';
@@ -104,19 +103,15 @@ async function serveFrom(
   try {
     checkFileSystem(settings.dataDirectory);
     await gpus.start();
-    const scheduler = new Scheduler(gpus.current, settings.cpuSlots);
-    gpus.on('known', () => scheduler.setGpus(gpus.current ?? []));
-    gpus.askWhile(() => scheduler.waitsForUnseen);
+    const environment = jobEnvironment(settings.tokenVariables);
+    const { cpuSlots } = settings;
     const jobs = new JobService({
       store: new JobStore(settings.dataDirectory, report),
       expired: new ExpiredJobs(settings.dataDirectory, report),
       trash: new Trash(settings.dataDirectory, report),
-      scheduler,
       packer: new Packer(),
-      executor: new LocalExecutor(jobEnvironment(settings.tokenVariables), killGrace),
+      executor: new LocalExecutor({ gpus, cpuSlots, environment, killGrace, maxLogBytes, report }),
       commandFor: (job, grant) => catalog.commandFor(job.request, job.directory, grant),
-      settings: { killGrace, maxLogBytes },
-      allGpus: () => gpus.current?.map(({ id }) => id) ?? [],
       maxJobs: settings.maxJobs,
       grace: settings.grace,
       report,

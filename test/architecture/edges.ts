@@ -78,7 +78,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'server/http',
       'server/apps',
       'server/jobs',
-      'server/executors',
+      'server/executors/local',
       'server/devices',
       'server/data-directory',
       'server',
@@ -118,16 +118,20 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'An upload ends with the files of a job, and starts none.',
   },
   'server/apps': {
-    imports: ['server/jobs', 'server', 'files', 'contract'],
+    imports: ['server/jobs', 'server/executors', 'server', 'files', 'contract'],
     reason: 'An app knows what its job is asked to do, not how it came or is run.',
   },
   'server/jobs': {
-    imports: ['server/executors', 'server/data-directory', 'server', 'runner', 'pack', 'files', 'contract'],
+    imports: ['server/executors', 'server/data-directory', 'server', 'pack', 'files', 'contract'],
     reason: 'Jobs know no transport, no app and no device.',
   },
+  'server/executors/local': {
+    imports: ['server/executors', 'server/devices', 'server', 'runner', 'files', 'contract'],
+    reason: 'The local executor places jobs and runs them; it knows no record of a job and no transport.',
+  },
   'server/executors': {
-    imports: ['runner', 'files'],
-    reason: 'An executor launches and signals runners; it knows no job and no transport.',
+    imports: [],
+    reason: 'What an executor is does not depend on how one works.',
   },
   'server/devices': {
     imports: ['files', 'contract'],
@@ -138,8 +142,8 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'The data directory is locked and made before there is a job.',
   },
   server: {
-    imports: [],
-    reason: "The server's error and its reports stand below all its rooms.",
+    imports: ['files'],
+    reason: "The server's error, its reports and its waits stand below all its rooms.",
   },
   runner: {
     imports: ['files', 'contract'],

@@ -35,7 +35,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   archiver: { rooms: ['pack'], reason: archives },
   unzipper: { rooms: extract, reason: archives },
   zod: {
-    rooms: ['client/connection', 'server/apps', 'server/jobs', 'server/executors', 'contract'],
+    rooms: ['client/connection', 'server/apps', 'server/jobs', 'server/executors/local', 'contract'],
     reason: 'What comes from outside is parsed at the door, and has types from there on.',
   },
   'node:http': {
@@ -43,7 +43,14 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     reason: "The client makes its requests with undici, and HTTP ends at the server's doors.",
   },
   'node:child_process': {
-    rooms: ['cli/serve', 'server/executors', 'server/devices', 'server/data-directory', 'runner', 'files'],
+    rooms: [
+      'cli/serve',
+      'server/executors/local',
+      'server/devices',
+      'server/data-directory',
+      'runner',
+      'files',
+    ],
     reason: 'No process is started but by those that see to its end.',
   },
   'node:*': {

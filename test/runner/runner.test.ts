@@ -15,6 +15,7 @@ describe('a runner', () => {
       exitCode: 3,
       signal: null,
       error: null,
+      fault: null,
       lostLines: 0,
       endedAt: expect.any(String),
     });

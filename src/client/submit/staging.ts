@@ -4,7 +4,7 @@ import path from 'node:path';
 import { volumeSuffix } from '../../contract/archives.js';
 import { groupsField, optionsField } from '../../contract/fields.js';
 import { quoteName, quotePath } from '../../contract/quote.js';
-import { errorCode, isDiskFull } from '../../files/error-code.js';
+import { isDiskFull } from '../../files/error-code.js';
 import { MisnamedMember } from '../../pack/misnamed-member.js';
 import { UsageError } from '../errors.js';
 import type { Reporter } from '../reporter.js';
@@ -51,9 +51,7 @@ async function pack(
     for (const note of notes) packing.reporter.note(`${quoteName(source)}: ${note}`);
   } catch (cause) {
     if (cause instanceof MisnamedMember) throw misnamed(path.join(source, cause.member));
-    throw isDiskFull(cause) || errorCode(cause) === 'EFBIG'
-      ? new WriteError(archive, cause, noRoomHere)
-      : cause;
+    throw isDiskFull(cause) ? new WriteError(archive, cause, noRoomHere) : cause;
   }
   return { path: archive, size: (await stat(archive)).size };
 }

@@ -1,9 +1,9 @@
 import type { AppView } from '../../contract/app-manifest.js';
 import { ServiceError } from '../../contract/errors.js';
 import { quoteName } from '../../contract/quote.js';
+import type { Grant } from '../executors/executor.js';
 import type { JobDirectory } from '../jobs/job-directory.js';
 import type { JobRequest } from '../jobs/job-record.js';
-import type { Grant } from '../jobs/scheduler.js';
 import type { AllowedApp } from './allowlist.js';
 import { ownCommand, viewAppDirectory } from './app-directory.js';
 import { commandLine } from './command-line.js';

@@ -1,11 +1,11 @@
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type FinalState, isFinal, type JobState, type JobView } from '../../contract/job.js';
+import type { Grant, Waiting } from '../executors/executor.js';
 import type { Report } from '../report.js';
 import type { Deadline } from './deadline.js';
 import type { JobDirectory } from './job-directory.js';
 import type { JobRecord, JobRequest } from './job-record.js';
-import type { Grant, Ticket } from './scheduler.js';
 
 const now = () => new Date().toISOString();
 
@@ -31,7 +31,7 @@ const transitions: Readonly<Record<JobState, readonly JobState[]>> = {
  */
 export class Job extends EventEmitter<{ change: []; log: [] }> {
   #record: JobRecord;
-  #ticket: Ticket | null = null;
+  #waiting: Waiting | null = null;
   #killRequested: boolean;
   /** One transition after the other. */
   #turn: Promise<unknown> = Promise.resolve();
@@ -81,26 +81,27 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return this.#killRequested;
   }
 
-  get grant(): Grant {
-    const { gpus, gpuUuids, cpuSlots } = this.#record;
-    return { gpus, gpuUuids, cpuSlots };
+  /** What it was given; null until it runs. */
+  get grant(): Grant | null {
+    const { state, gpus, gpuUuids, cpuSlots } = this.#record;
+    return state === 'running' ? { gpus, gpuUuids, cpuSlots } : null;
   }
 
-  /** It waits, with this place in the queue. */
-  async wait(ticket: Ticket): Promise<void> {
-    this.#ticket = ticket;
+  /** It waits, or waits with another place in the queue. */
+  async wait(waiting: Waiting): Promise<void> {
+    this.#waiting = waiting;
     if (this.state === 'queued') await this.#become('waiting', {});
   }
 
   /** It was given devices and is about to start. */
   async run(grant: Grant): Promise<void> {
-    this.#ticket = null;
+    this.#waiting = null;
     await this.#become('running', { ...grant, startedAt: now() });
   }
 
   /** Notes that somebody asked for its end, so that a later server knows as well. */
   async requestKill(): Promise<void> {
-    this.#ticket?.cancel();
+    this.#waiting = null;
     // In memory first: on a disk that is full the job ends all the same.
     this.#killRequested = true;
     await this.#become(null, { killRequested: true });
@@ -108,7 +109,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
 
   /** It has ended. The first end counts; a later one is ignored. Never rejects. */
   async finish(state: FinalState, error: string | null): Promise<void> {
-    this.#ticket = null;
+    this.#waiting = null;
     if (this.#last) return;
     const record = this.#next(state, { error, finishedAt: now() });
     this.#last = record;
@@ -140,7 +141,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   /** What the wire shows of it (interface.md, Jobs). */
   view(): JobView {
     const record = this.#record;
-    const ticket = record.state === 'waiting' ? this.#ticket : null;
+    const waiting = record.state === 'waiting' ? this.#waiting : null;
     return {
       job_id: record.id,
       status: record.state,
@@ -152,8 +153,8 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       finished_at: record.finishedAt,
       expires_at: this.expiry?.date.toISOString() ?? record.expiresAt,
       assigned_gpus: record.gpus,
-      queue_position: ticket?.position() ?? null,
-      waiting_for: ticket?.waitingFor ?? null,
+      queue_position: waiting?.position ?? null,
+      waiting_for: waiting?.for ?? null,
     };
   }
 

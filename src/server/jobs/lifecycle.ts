@@ -4,46 +4,28 @@ import { formatBytes } from '../../contract/bytes.js';
 import { operationOf } from '../../contract/operations.js';
 import { faultWithoutPath, isDiskFull, isShortage, isSystemError } from '../../files/error-code.js';
 import type { Packer } from '../../pack/packer.js';
-import type { RunEnd, RunRequest } from '../../runner/protocol.js';
-import type { Executor } from '../executors/executor.js';
-import { signalNumber } from '../executors/signals.js';
+import type { Ended, Executor, Grant, Placed, RunOrder, Waiting } from '../executors/executor.js';
+import { whenThereIsRoom } from '../when-there-is-room.js';
 import type { Job } from './job.js';
-import { type Grant, type Scheduler, TicketCancelled } from './scheduler.js';
-
-export interface LifecycleSettings {
-  /** Milliseconds between SIGTERM and SIGKILL. */
-  readonly killGrace: number;
-  readonly maxLogBytes: number;
-}
 
 export interface LifecycleDeps {
-  readonly scheduler: Scheduler;
   readonly executor: Executor;
   readonly packer: Packer;
-  readonly settings: LifecycleSettings;
   /** The command of a job that was given these devices. */
   readonly commandFor: (job: Job, grant: Grant) => readonly string[];
   /** Says on the server's log what no client can be told. */
   readonly report: (problem: string, cause: unknown) => void;
 }
 
-/** Milliseconds between two tries to start a job on a machine that has no room for it at the moment. */
-const retryInterval = 1000;
+/** Milliseconds that saving a kill may take before the command is stopped without. */
+const savePatience = 2000;
 const killedByUser = 'Killed by user';
 
 /** How a command ended, as the one sentence that everybody reads; null for success. */
-function endError({ exitCode, signal, error }: RunEnd): string | null {
+function endError({ exitCode, signal, error }: Ended): string | null {
   if (error !== null) return error;
-  if (signal !== null) return `Subprocess failed (exit code ${128 + signalNumber(signal)}, ${signal})`;
-  return exitCode === 0 ? null : `Subprocess failed (exit code ${exitCode})`;
-}
-
-function environmentFor(job: Job, grant: Grant): Record<string, string> {
-  const { temporary } = job.directory;
-  const common = { PYTHONUNBUFFERED: '1', TMPDIR: temporary };
-  if (grant.gpus.length === 0) return { ...common, CUDA_VISIBLE_DEVICES: '' };
-  // By bus id, CUDA numbers GPUs as nvidia-smi does.
-  return { ...common, CUDA_DEVICE_ORDER: 'PCI_BUS_ID', CUDA_VISIBLE_DEVICES: grant.gpus.join(',') };
+  if (exitCode === 0) return null;
+  return `Subprocess failed (exit code ${exitCode}${signal === null ? '' : `, ${signal}`})`;
 }
 
 /** What the app made of its output directory, in words; null where it is still one. */
@@ -58,6 +40,9 @@ function outputFault(output: string): string | null {
 /** Takes one job from the queue to its end, whatever happens; also one that an earlier server left midway. */
 export class Lifecycle {
   readonly #packing = new AbortController();
+  #isExecuting = false;
+  #hasWaited = false;
+  #command: readonly string[] = [];
 
   constructor(
     private readonly job: Job,
@@ -68,12 +53,11 @@ export class Lifecycle {
   async run(): Promise<void> {
     const { job } = this;
     try {
-      const grant = job.state === 'running' ? this.#adopt() : await this.#queue();
-      const end = await this.#execute(grant);
+      const end = await this.#execute();
       if (job.killRequested) await job.finish('killed', killedByUser);
       else await this.#conclude(end);
     } catch (cause) {
-      if (job.killRequested || cause instanceof TicketCancelled) {
+      if (job.killRequested) {
         await job.finish('killed', killedByUser);
       } else {
         this.deps.report(`Job ${job.id} failed`, cause);
@@ -84,101 +68,89 @@ export class Lifecycle {
 
   /** Ends the job, wherever it is. */
   kill(): void {
-    this.job.requestKill().catch((cause) => {
-      this.deps.report(`The kill of job ${this.job.id} could not be saved`, cause);
+    const { job } = this;
+    const saved = job.requestKill().catch((cause) => {
+      this.deps.report(`The kill of job ${job.id} could not be saved`, cause);
     });
     this.#packing.abort();
-    if (this.job.state === 'running') this.deps.executor.stop(this.job.directory.path);
+    // Saved before the command is stopped: after a crash in between, the next server would see a command that failed.
+    void Promise.race([saved, delay(savePatience, undefined, { ref: false })]).then(() => this.#stop());
   }
 
-  #adopt(): Grant {
-    this.deps.scheduler.adopt(this.job.grant);
-    return this.job.grant;
+  #stop(): void {
+    if (this.#isExecuting) void this.deps.executor.stop(this.job.directory);
   }
 
-  async #queue(): Promise<Grant> {
+  /** Follows the job until no process of it is left. */
+  async #execute(): Promise<Ended> {
     const { job } = this;
-    const { device } = job.request;
-    // One that an earlier server accepted waits for a GPU that is gone: it may come back.
-    const impossible = job.isRestored ? null : this.deps.scheduler.impossible(device);
-    if (impossible !== null) throw new Error(impossible);
-    const ticket = this.deps.scheduler.request(device, job.isRestored);
-    // It may be cancelled before it is waited for below.
-    ticket.granted.catch(() => {});
-    const position = ticket.position();
-    if (position !== null) {
-      await job.wait(ticket).catch((cause) => {
-        this.deps.report(`Job ${job.id} could not be saved as waiting`, cause);
-      });
-      job.log(`Waiting for ${ticket.waitingFor}: position ${position} in the queue`);
-    }
-    const grant = await ticket.granted;
+    const { executor } = this.deps;
+    const events = executor.run(this.#order());
+    this.#isExecuting = true;
+    if (job.killRequested) void executor.stop(job.directory);
     try {
-      if (grant.gpus.length > 0) job.log(`Assigned GPUs: ${grant.gpus.join(', ')}`);
-      await this.#whenThereIsRoom(() => job.run(grant));
-      return grant;
-    } catch (cause) {
-      this.deps.scheduler.release(grant);
-      throw cause;
-    }
-  }
-
-  /**
-   * Does what takes room on the disk, descriptors or processes, as soon as there are some: what others have used up is
-   * no fault of this job.
-   */
-  async #whenThereIsRoom(step: () => Promise<void>): Promise<void> {
-    for (let told = false; ; told = true) {
-      if (this.job.killRequested) throw new TicketCancelled();
-      try {
-        return await step();
-      } catch (cause) {
-        if (!isShortage(cause) && !isDiskFull(cause)) throw cause;
-        if (!told) this.deps.report(`Job ${this.job.id} waits until the machine has room for it`, cause);
-        await delay(retryInterval, undefined, { ref: false });
+      for await (const event of events) {
+        if (event.kind === 'waiting') await this.#wait(event);
+        else if (event.kind === 'placed') await this.#start(event);
+        else return event;
       }
-    }
-  }
-
-  /** Runs the command; its devices are free again when no process of it is left, and not before. */
-  async #execute(grant: Grant): Promise<RunEnd> {
-    const { job } = this;
-    const { executor, scheduler } = this.deps;
-    const directory = job.directory.path;
-    try {
-      if (!executor.hasStarted(directory)) {
-        const request = this.#runRequest(grant);
-        const where = grant.gpus.length > 0 ? `GPU ${grant.gpus.join(', ')}` : 'the CPU';
-        job.log(`Starting ${operationOf(job.request.operation).segment} on ${where}`);
-        await this.#whenThereIsRoom(() => executor.launch(directory, request));
-      }
-      if (job.killRequested) executor.stop(directory);
-      return await executor.wait(directory, job.id);
     } finally {
-      scheduler.release(grant);
+      this.#isExecuting = false;
     }
+    throw new Error('Nobody told how the job ended');
   }
 
-  #runRequest(grant: Grant): RunRequest {
-    const { job } = this;
+  #order(): RunOrder {
+    const { directory, request, isRestored, grant } = this.job;
     return {
-      jobId: job.id,
-      command: this.deps.commandFor(job, grant),
-      directory: job.directory.workspace,
-      output: job.directory.output,
-      environment: environmentFor(job, grant),
-      maxLogBytes: this.deps.settings.maxLogBytes,
-      killGrace: this.deps.settings.killGrace,
-      gpuUuids: grant.gpuUuids,
+      directory,
+      devices: request.device,
+      timeLimit: null,
+      isAccepted: isRestored,
+      grant,
+      environment: { PYTHONUNBUFFERED: '1', TMPDIR: directory.temporary },
+      command: () => this.#command,
     };
   }
 
-  async #conclude(end: RunEnd): Promise<void> {
+  async #wait(waiting: Waiting): Promise<void> {
+    const { job } = this;
+    await job.wait(waiting).catch((cause) => {
+      this.deps.report(`Job ${job.id} could not be saved as waiting`, cause);
+    });
+    if (!this.#hasWaited) job.log(`Waiting for ${waiting.for}: position ${waiting.position} in the queue`);
+    this.#hasWaited = true;
+  }
+
+  /** Writes down what the job was given before its command starts, so that a later server knows who holds it. */
+  async #start({ grant, where }: Placed): Promise<void> {
+    const { job } = this;
+    if (job.state !== 'running') {
+      if (grant.gpus.length > 0) job.log(`Assigned GPUs: ${grant.gpus.join(', ')}`);
+      if (!(await this.#whenThereIsRoom(() => job.run(grant)))) {
+        this.#stop();
+        return;
+      }
+    }
+    this.#command = this.deps.commandFor(job, grant);
+    job.log(`Starting ${operationOf(job.request.operation).segment} on ${where}`);
+  }
+
+  /** Says whether it was done; a job that is killed meanwhile needs no room. */
+  #whenThereIsRoom(step: () => Promise<void>): Promise<boolean> {
+    const { job } = this;
+    return whenThereIsRoom(
+      step,
+      () => job.killRequested,
+      (cause) => this.deps.report(`Job ${job.id} waits until the machine has room for it`, cause),
+    );
+  }
+
+  async #conclude(end: Ended): Promise<void> {
     const { job } = this;
     if (end.lostLines > 0)
       job.log(`${end.lostLines} lines of the log could not be written: the disk had no room`);
-    // The kernel takes SIGKILL when memory runs out, and tells nobody but its own log.
-    if (end.signal === 'SIGKILL') {
+    if (end.fault === 'outOfMemory') {
       job.log('The command was killed, and not by this service: the server may have run out of memory');
     }
     const error = endError(end) ?? outputFault(job.directory.output);
@@ -186,8 +158,8 @@ export class Lifecycle {
       await job.finish('error', error);
       return;
     }
-    await this.#whenThereIsRoom(() => this.#pack());
-    await job.finish('done', null);
+    const isPacked = await this.#whenThereIsRoom(() => this.#pack());
+    await (isPacked ? job.finish('done', null) : job.finish('killed', killedByUser));
   }
 
   /**

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../contract/errors.js';
 import type { KillReply } from '../../contract/job.js';
 import { setAside } from '../data-directory/set-aside.js';
+import type { AskedDevices, DeviceRequest } from '../executors/executor.js';
 import { Admission, type Slot } from './admission.js';
 import type { ExpiredJobs } from './expired-jobs.js';
 import { Job } from './job.js';
@@ -17,8 +18,6 @@ export interface JobServiceDeps extends LifecycleDeps {
   readonly store: JobStore;
   readonly expired: ExpiredJobs;
   readonly trash: Trash;
-  /** All GPUs that the server knows of. */
-  readonly allGpus: () => readonly number[];
   /** Most jobs that may be active at once. */
   readonly maxJobs: number;
   /** Milliseconds that a job is kept once it has ended. */
@@ -52,8 +51,6 @@ export class JobService {
     this.#unreadable = new UnreadableJobs({
       store,
       executor: deps.executor,
-      scheduler: deps.scheduler,
-      allGpus: deps.allGpus,
       report,
       found: (stored) => this.#goOn(this.#restore(stored)),
     });
@@ -87,11 +84,8 @@ export class JobService {
   async #endOrphans(): Promise<void> {
     const { store, executor, report } = this.deps;
     const orphans = executor.runningUnder(store.jobsDirectory).filter(({ id }) => !store.has(id));
-    for (const { path, id } of orphans) {
-      report(`Job ${id} runs, and its directory was removed`, 'it is ended');
-      executor.stop(path);
-    }
-    const ended = Promise.all(orphans.map(({ path, id }) => executor.wait(path, id)));
+    for (const { id } of orphans) report(`Job ${id} runs, and its directory was removed`, 'it is ended');
+    const ended = Promise.all(orphans.map((each) => executor.stop(each)));
     await Promise.race([ended, delay(killPatience, undefined, { ref: false })]);
   }
 
@@ -132,6 +126,14 @@ export class JobService {
     if (this.#isClosing) {
       throw new ServiceError('shuttingDown', 'The server is shutting down; submit again later');
     }
+  }
+
+  /**
+   * The devices that a new job asks for.
+   * @throws ServiceError where they are known not to be there
+   */
+  checkDevices(asked: AskedDevices): DeviceRequest {
+    return this.deps.executor.check(asked);
   }
 
   /** Runs a submission once for each idempotency key; a repeat is given the first one's job. */

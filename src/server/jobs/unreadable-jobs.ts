@@ -4,7 +4,6 @@ import { setAside } from '../data-directory/set-aside.js';
 import type { Executor } from '../executors/executor.js';
 import type { Report } from '../report.js';
 import type { JobDirectory } from './job-directory.js';
-import type { Scheduler } from './scheduler.js';
 import type { Found, JobStore, StoredJob } from './store.js';
 
 /** Milliseconds between two tries to read a record. */
@@ -13,9 +12,6 @@ const pause = 2000;
 export interface UnreadableDeps {
   readonly store: JobStore;
   readonly executor: Executor;
-  readonly scheduler: Scheduler;
-  /** All GPUs that the server knows of. */
-  readonly allGpus: () => readonly number[];
   readonly report: Report;
   /** Takes over a job whose record could be read after all. */
   readonly found: (job: StoredJob) => void;
@@ -26,7 +22,7 @@ type Unreadable = Extract<Found, { kind: 'damaged' | 'unreadable' }>;
 /**
  * Jobs whose records cannot be read. A record that is damaged is set aside with its job, once no command of it runs. One
  * that the system does not let us read stays where it is and is tried again: a disk may fail for a moment only. What
- * runs goes on meanwhile, and its GPUs are kept from others.
+ * runs goes on meanwhile, and its devices are kept from others.
  */
 export class UnreadableJobs {
   readonly #waiting = new Map<string, JobDirectory>();
@@ -37,7 +33,7 @@ export class UnreadableJobs {
   /** Sets it aside, or keeps it to be looked at again. */
   add({ kind, directory, why }: Unreadable): void {
     const { store, executor, report } = this.deps;
-    if (kind === 'damaged' && !executor.isRunning(directory.path)) {
+    if (kind === 'damaged' && !executor.isRunning(directory)) {
       setAside(store.dataDirectory, directory.path, why, report);
       return;
     }
@@ -63,20 +59,19 @@ export class UnreadableJobs {
   async stop(): Promise<void> {
     this.#isClosing = true;
     const { executor } = this.deps;
-    const running = [...this.#waiting.values()].filter(({ path }) => executor.isRunning(path));
-    for (const { path } of running) executor.stop(path);
-    await Promise.all(running.map(({ path, id }) => executor.wait(path, id)));
+    const running = [...this.#waiting.values()].filter((each) => executor.isRunning(each));
+    await Promise.all(running.map((each) => executor.stop(each)));
   }
 
   async #watch(directory: JobDirectory): Promise<void> {
     const { store, executor, report, found } = this.deps;
-    const release = this.#hold(directory);
+    const release = executor.hold(directory);
     for (;;) {
       await delay(pause, undefined, { ref: false });
       if (this.#isClosing) return;
       const again = store.look(directory.id);
       if (again.kind === 'unreadable') continue;
-      if (again.kind !== 'job' && executor.isRunning(directory.path)) continue;
+      if (again.kind !== 'job' && executor.isRunning(directory)) continue;
       this.#waiting.delete(directory.id);
       // It takes its devices itself, before they are let go here.
       if (again.kind === 'job') found(again);
@@ -84,16 +79,5 @@ export class UnreadableJobs {
       release();
       return;
     }
-  }
-
-  /** Keeps the GPUs of a command that runs, as far as they are known, else all; returns what lets them go. */
-  #hold({ path }: JobDirectory): () => void {
-    const { executor, scheduler, allGpus } = this.deps;
-    const isRunning = executor.isRunning(path);
-    const none = { gpus: [], gpuUuids: [] };
-    const all = { gpus: allGpus(), gpuUuids: [] };
-    const grant = { ...(isRunning ? (executor.gpusOf(path) ?? all) : none), cpuSlots: 0 };
-    scheduler.adopt(grant);
-    return () => scheduler.release(grant);
   }
 }

@@ -1,6 +1,7 @@
 import Router, { type RouterMiddleware } from '@koa/router';
 import { eachOperation } from '../../contract/operations.js';
 import { type RouteName, routeNames, routes } from '../../contract/routes.js';
+import type { GpuInventory } from '../devices/gpu-inventory.js';
 import type { Report } from '../report.js';
 import { listApps, sendAppConfig, showApp } from './apps.js';
 import { killJob, listJobs, showJob } from './jobs.js';
@@ -11,6 +12,7 @@ import { devices, health, ram, vram } from './system.js';
 
 /** What the routes need; they make none of it. */
 export interface RouteDeps extends SubmitDeps, LogDeps {
+  readonly gpus: GpuInventory;
   readonly report: Report;
 }
 

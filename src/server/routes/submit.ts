@@ -4,54 +4,22 @@ import type { RouterContext } from '@koa/router';
 import { jobEnvelope } from '../../contract/envelope.js';
 import { ServiceError } from '../../contract/errors.js';
 import { mediaTypes, parameters } from '../../contract/http.js';
-import { fieldWithRole, type Operation, type OperationName, operationOf } from '../../contract/operations.js';
+import { fieldWithRole, type OperationName, operationOf } from '../../contract/operations.js';
 import { quoteName } from '../../contract/quote.js';
 import type { AppCatalog } from '../apps/catalog.js';
-import type { Gpu, GpuInventory } from '../devices/gpu-inventory.js';
 import type { Job } from '../jobs/job.js';
 import type { JobFiles } from '../jobs/job-record.js';
-import type { DeviceRequest } from '../jobs/scheduler.js';
 import type { JobService } from '../jobs/service.js';
 import { placeFiles } from '../uploads/place-files.js';
 import { checkRoom, type UploadLimits } from '../uploads/quota.js';
-import { readSubmission, type SubmissionForm } from '../uploads/read-submission.js';
+import { readSubmission } from '../uploads/read-submission.js';
 import { receiveForm } from '../uploads/receive.js';
 import { captured } from './path-parameters.js';
-import { unknownGpus } from './system.js';
 
 export interface SubmitDeps {
   readonly catalog: AppCatalog;
   readonly jobs: JobService;
-  readonly gpus: GpuInventory;
   readonly limits: UploadLimits;
-}
-
-/**
- * Where the job may run (interface.md, Submission: `gpu`, `cpu`).
- * @param gpus null while they are not known: a job that wants one waits until they are, and is checked then
- */
-function deviceRequest(
-  operation: Operation,
-  { values, given }: SubmissionForm,
-  gpus: readonly Gpu[] | null,
-): DeviceRequest {
-  const { name: gpu } = fieldWithRole(operation, 'gpus');
-  const { name: cpu } = fieldWithRole(operation, 'workers');
-  const ids = values[gpu] as readonly number[] | undefined;
-  if (ids) {
-    if (gpus === null) return { kind: 'gpus', ids };
-    if (gpus.length === 0) {
-      throw new ServiceError(
-        'noGpu',
-        `This server has no GPU; leave out '${gpu}', or send '${cpu}', to run on its CPU`,
-      );
-    }
-    const unknown = ids.filter((id) => !gpus.some((gpu) => gpu.id === id));
-    if (unknown.length > 0) throw unknownGpus(unknown, gpus);
-    return { kind: 'gpus', ids };
-  }
-  const isCpu = given.has(cpu) || gpus?.length === 0;
-  return isCpu ? { kind: 'cpu', workers: Number(values[cpu]) } : { kind: 'anyGpu' };
 }
 
 function contentLength(ctx: RouterContext): number | undefined {
@@ -87,7 +55,13 @@ async function receive(
   const incoming = path.join(directory.path, 'Incoming');
   await mkdir(incoming, { mode: 0o700 });
   const form = readSubmission(operationOf(operation), await receiveForm(ctx, incoming, deps.limits));
-  const device = deviceRequest(operationOf(operation), form, deps.gpus.current);
+  const { name: gpu } = fieldWithRole(operationOf(operation), 'gpus');
+  const { name: cpu } = fieldWithRole(operationOf(operation), 'workers');
+  const device = deps.jobs.checkDevices({
+    gpus: form.values[gpu] as readonly number[] | undefined,
+    isCpu: form.given.has(cpu),
+    workers: Number(form.values[cpu]),
+  });
   const placed = await placeFiles(form.groups, directory.input, deps.limits);
   await rm(incoming, { recursive: true });
   directory.create();

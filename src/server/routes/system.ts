@@ -6,6 +6,7 @@ import { type DeviceList, healthy, type MemoryUse } from '../../contract/system.
 import type { Gpu, GpuInventory } from '../devices/gpu-inventory.js';
 import { NoGpuAnswer } from '../devices/nvidia-smi.js';
 import { gigabyte, readRam } from '../devices/ram.js';
+import { unknownGpus } from '../devices/unknown-gpus.js';
 
 export function health(ctx: RouterContext): void {
   ctx.body = healthy;
@@ -68,9 +69,3 @@ export const vram = (inventory: GpuInventory) => async (ctx: RouterContext) => {
     total_gb: uses.reduce((sum, { total }) => sum + total, 0) / gigabyte,
   } satisfies MemoryUse;
 };
-
-/** The error for ids of GPUs that this server does not have. */
-export function unknownGpus(ids: readonly number[], gpus: readonly Gpu[]): ServiceError {
-  const known = gpus.map(({ id }) => id).join(', ') || 'none';
-  return new ServiceError('unknownGpu', `Unknown GPU id(s): ${ids.join(', ')}; this server has: ${known}`);
-}

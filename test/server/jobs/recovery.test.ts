@@ -100,7 +100,7 @@ describe('a server that was killed and started again', () => {
     const failed = await api.run('infer', { ...least.infer, ...steps('exit=2') });
     await server.crash();
     await server.start();
-    expect(server.stderr).toContain('2 ended');
+    expect(server.stderr).toContain('2 finished');
     expect(String((await api.result(done.id)).get('a.txt'))).toBe('kept');
     expect(await api.log(done.id)).toBe(done.log);
     expect(await api.log(failed.id)).toBe(failed.log);

@@ -3,21 +3,21 @@ import { once } from 'node:events';
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { writeJsonFile } from '../../files/atomic-json.js';
-import { errorCode, isShortage } from '../../files/error-code.js';
-import { isGone } from '../../files/is-gone.js';
-import { lowerPriority } from '../../runner/priority.js';
+import { writeJsonFile } from '../../../files/atomic-json.js';
+import { errorCode, isShortage } from '../../../files/error-code.js';
+import { isGone } from '../../../files/is-gone.js';
+import { lowerPriority } from '../../../runner/priority.js';
 import {
   isAlive,
   isSignalable,
   type ProcessIdentity,
   runnerNaming,
   runners,
-} from '../../runner/process-table.js';
-import { runnerProgram } from '../../runner/program.js';
-import { type RunEnd, type RunRequest, runFiles } from '../../runner/protocol.js';
-import { signal, terminateGroup, terminateStrays } from '../../runner/terminate.js';
-import type { Executor, HeldGpus } from './executor.js';
+} from '../../../runner/process-table.js';
+import { runnerProgram } from '../../../runner/program.js';
+import { type RunRequest, runFiles } from '../../../runner/protocol.js';
+import { signal, terminateGroup, terminateStrays } from '../../../runner/terminate.js';
+import type { Ended, Grant, JobPlace } from '../executor.js';
 import { lacksRoom, settleRunEnd } from './run-end.js';
 import { readRunGpus, readRunnerRecord } from './run-files.js';
 
@@ -47,29 +47,36 @@ const isThere = (directory: string): Promise<boolean> =>
 const isRemoved = async (directory: string): Promise<boolean> =>
   !(await isThere(directory)) && (await isThere(path.dirname(directory)));
 
-/** Runs jobs on this machine: each runner is a detached child, known by its process id and start time. */
-export class LocalExecutor implements Executor {
+export interface RunnerSettings {
+  /** Of the runners, and so of the commands: the server's, less its token variables. */
+  readonly environment: NodeJS.ProcessEnv;
+  /** Milliseconds between SIGTERM and SIGKILL. */
+  readonly killGrace: number;
+  /** The runner's file, where it does not lie beside this program. */
+  readonly program?: string;
+}
+
+/** The runners of this machine: each is a detached child, known by its process id and start time. */
+export class Runners {
   readonly #children = new Map<string, Child>();
   /** When each job that was asked to end was so, by directory; `performance.now()`. */
   readonly #stopping = new Map<string, number>();
 
-  /**
-   * @param environment of the runners, and so of the commands: the server's, less its token variables
-   * @param killGrace milliseconds between SIGTERM and SIGKILL
-   */
-  constructor(
-    private readonly environment: NodeJS.ProcessEnv,
-    private readonly killGrace: number,
-  ) {}
+  constructor(private readonly settings: RunnerSettings) {}
 
+  /**
+   * Starts a runner on a job directory. A second one on the same directory ends without having run anything.
+   * @throws the system's error where none could be started
+   */
   async launch(directory: string, request: RunRequest): Promise<void> {
     if (await lacksRoom(directory)) {
       throw Object.assign(new Error('The disk has no room for a runner'), { code: 'ENOSPC' });
     }
     writeJsonFile(runFiles(directory).request, request);
-    const child = spawn(process.execPath, [runnerProgram, directory], {
+    const { environment, program = runnerProgram } = this.settings;
+    const child = spawn(process.execPath, [program, directory], {
       cwd: directory,
-      env: this.environment,
+      env: environment,
       stdio: 'ignore',
       detached: true,
     });
@@ -81,25 +88,36 @@ export class LocalExecutor implements Executor {
     child.unref();
   }
 
-  async wait(directory: string, jobId: string): Promise<RunEnd> {
+  /**
+   * Resolves when neither the runner nor any process of the job is left, and not before, whatever cannot be read or
+   * has been removed meanwhile. Never rejects.
+   * @param timeLimit milliseconds from now on after which it is ended
+   */
+  async settle({ path: directory, id }: JobPlace, timeLimit: number | null): Promise<Ended> {
+    const start = performance.now();
+    let isLate = false;
     while (this.isRunning(directory)) {
-      if (await isRemoved(directory)) this.stop(directory);
+      isLate ||= timeLimit !== null && performance.now() - start > timeLimit;
+      if (isLate || (await isRemoved(directory))) this.stop(directory);
       this.#escalate(directory);
       const child = this.#children.get(directory);
       const pause = delay(child ? childInterval : pollInterval, undefined, { ref: false });
       await (child ? Promise.race([child.exited, pause]) : pause);
     }
     await this.#endCommand(directory);
-    await terminateStrays(jobId, runFiles(directory).workspace);
-    this.#stopping.delete(directory);
-    return settleRunEnd(directory);
+    await terminateStrays(id, runFiles(directory).workspace);
+    const end = await settleRunEnd(directory, this.#stopping.delete(directory));
+    const error = `It was ended at its time limit of ${Number(timeLimit) / 1000} s`;
+    return isLate ? { ...end, fault: 'timeLimit', error } : end;
   }
 
+  /** Asks the runner to end its command; one that does not, for whatever reason, is ended. It need not be there. */
   stop(directory: string): void {
     if (!this.#stopping.has(directory)) this.#stopping.set(directory, performance.now());
     this.#escalate(directory);
   }
 
+  /** Whether a runner ever took the job; true where that cannot be told, so that no job is run twice. */
   hasStarted(directory: string): boolean {
     const { claim, record, end } = runFiles(directory);
     if (![claim, record, end].every(isGone)) return true;
@@ -111,7 +129,8 @@ export class LocalExecutor implements Executor {
     }
   }
 
-  runningUnder(parent: string): readonly { readonly path: string; readonly id: string }[] {
+  /** Jobs whose runners work in directories directly below this one. */
+  below(parent: string): readonly JobPlace[] {
     try {
       const paths = [...runners()].map(({ directory }) => directory);
       const below = [...new Set(paths)].filter((each) => path.dirname(each) === parent);
@@ -122,7 +141,8 @@ export class LocalExecutor implements Executor {
     }
   }
 
-  gpusOf(directory: string): HeldGpus | undefined {
+  /** GPUs that a run was started with; undefined where that is not told. */
+  gpusOf(directory: string): Pick<Grant, 'gpus' | 'gpuUuids'> | undefined {
     try {
       return readRunGpus(directory);
     } catch {
@@ -130,6 +150,7 @@ export class LocalExecutor implements Executor {
     }
   }
 
+  /** Whether a runner works on the job; true where that cannot be told. */
   isRunning(directory: string): boolean {
     if (this.#children.has(directory)) return true;
     try {
@@ -163,7 +184,7 @@ export class LocalExecutor implements Executor {
     try {
       const runner = this.#runner(directory);
       if (!runner) return;
-      const isLate = performance.now() - since > this.killGrace + runnerGrace;
+      const isLate = performance.now() - since > this.settings.killGrace + runnerGrace;
       signal(runner.pid, isLate ? 'SIGKILL' : 'SIGTERM');
       signal(runner.pid, 'SIGCONT');
     } catch {
@@ -177,7 +198,7 @@ export class LocalExecutor implements Executor {
       const command = readRunnerRecord(directory)?.command;
       // A process id that is another process's by now leads no group of this job's.
       if (!command || (isSignalable(command.pid) && !isAlive(command))) return;
-      await terminateGroup(command.pid, this.#stopping.has(directory) ? 0 : this.killGrace);
+      await terminateGroup(command.pid, this.#stopping.has(directory) ? 0 : this.settings.killGrace);
     } catch {
       // What is left of it is found by its environment.
     }

@@ -1,24 +1,11 @@
-/** What a job asks for (interface.md, Submission: `gpu`). */
-export type DeviceRequest =
-  | { readonly kind: 'gpus'; readonly ids: readonly number[] }
-  | { readonly kind: 'anyGpu' }
-  | { readonly kind: 'cpu'; readonly workers: number };
+import { EventEmitter } from 'node:events';
+import type { DeviceRequest, Grant } from '../executor.js';
 
 /** A GPU as it is told at the moment. */
 export interface KnownGpu {
   readonly id: number;
   /** Stays with the GPU when the ids change; empty where it is not told. */
   readonly uuid: string;
-}
-
-/** What a job was given. */
-export interface Grant {
-  /** Ids at the time of the grant. */
-  readonly gpus: readonly number[];
-  /** UUIDs of these GPUs, those that were told: a later server may know the same GPUs by other ids. */
-  readonly gpuUuids: readonly string[];
-  /** CPU slots; 0 for a GPU job. */
-  readonly cpuSlots: number;
 }
 
 /** A place in the queue. */
@@ -59,8 +46,9 @@ export class TicketCancelled extends Error {}
  * Grants GPUs and CPU slots. GPUs go all or none, in arrival order for each GPU: a job that waits for GPU 0 and 1
  * holds neither until it gets both, and nobody behind it takes them first; a job that can use an idle GPU which
  * nobody ahead wants runs at once. CPU slots go in arrival order.
+ * Emits `change` when the queue was walked: places in it, and what is waited for, may be others then.
  */
-export class Scheduler {
+export class Scheduler extends EventEmitter<{ change: [] }> {
   /** Lowest id first; null while nobody knows which there are: jobs that want one wait. */
   #gpus: readonly KnownGpu[] | null = null;
   /**
@@ -77,6 +65,9 @@ export class Scheduler {
     gpus: readonly KnownGpu[] | null,
     private readonly cpuSlots: number,
   ) {
+    super();
+    // Every job that waits listens.
+    this.setMaxListeners(0);
     this.#freeSlots = cpuSlots;
     if (gpus) this.setGpus(gpus);
   }
@@ -175,8 +166,9 @@ export class Scheduler {
   }
 
   /** Marks as taken what a job of an earlier server still holds. */
-  adopt(grant: Grant): void {
+  adopt(grant: Grant): Ticket {
     this.#hold(grant);
+    return { granted: Promise.resolve(grant), position: () => null, waitingFor: '', cancel: () => {} };
   }
 
   #hold(grant: Grant): void {
@@ -219,6 +211,7 @@ export class Scheduler {
       left.push(waiting);
     }
     this.#queue = left;
+    this.emit('change');
   }
 
   #tryGrant(request: DeviceRequest, wantedAhead: Set<number>, cpuBlocked: boolean): Grant | null {

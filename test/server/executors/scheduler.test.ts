@@ -1,11 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import {
-  type DeviceRequest,
-  type Grant,
-  Scheduler,
-  type Ticket,
-  TicketCancelled,
-} from '../../../src/server/jobs/scheduler.js';
+import type { DeviceRequest, Grant } from '../../../src/server/executors/executor.js';
+import { Scheduler, type Ticket, TicketCancelled } from '../../../src/server/executors/local/scheduler.js';
 
 /** GPUs in the order of their ids: UUIDs of one letter each. */
 const known = (uuids: string) => [...uuids].map((uuid, id) => ({ id, uuid }));

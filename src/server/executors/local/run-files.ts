@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { readOwnFile } from '../../files/own-file.js';
-import { maxEndBytes, type RunEnd, type RunnerRecord, runFiles } from '../../runner/protocol.js';
-import type { HeldGpus } from './executor.js';
+import { readOwnFile } from '../../../files/own-file.js';
+import { maxEndBytes, type RunEnd, type RunnerRecord, runFiles } from '../../../runner/protocol.js';
+import type { Grant } from '../executor.js';
+import { gpusOfEnvironment } from './environment.js';
 
 /** Longest `run.json` and `runner.json` that are read, in bytes. */
 const maxBytes = 64 << 20;
@@ -26,6 +27,8 @@ const runEnd = z.object({
     .nullable(),
   error: z.string().max(maxEndBytes).nullable(),
   lostLines: z.number().int().min(0).default(0),
+  // An earlier version did not note it.
+  fault: z.enum(['diskFull']).nullable().default(null),
   endedAt: z.iso.datetime(),
 }) satisfies z.ZodType<RunEnd>;
 
@@ -49,9 +52,8 @@ export const readRunEnd = (directory: string): RunEnd | undefined =>
   read(runEnd, runFiles(directory).end, 2 * maxEndBytes);
 
 /** GPUs that a run was started with; undefined where that is not told. */
-export function readRunGpus(directory: string): HeldGpus | undefined {
+export function readRunGpus(directory: string): Pick<Grant, 'gpus' | 'gpuUuids'> | undefined {
   const request = read(runRequest, runFiles(directory).request, maxBytes);
-  const visible = request?.environment.CUDA_VISIBLE_DEVICES;
-  if (!request || visible === undefined) return undefined;
-  return { gpus: visible.split(',').filter(Boolean).map(Number), gpuUuids: request.gpuUuids };
+  const gpus = request && gpusOfEnvironment(request.environment);
+  return gpus && { gpus, gpuUuids: request.gpuUuids };
 }

@@ -1,0 +1,25 @@
+import { ServiceError } from '../../../contract/errors.js';
+import type { Gpu } from '../../devices/gpu-inventory.js';
+import { unknownGpus } from '../../devices/unknown-gpus.js';
+import type { AskedDevices, DeviceRequest } from '../executor.js';
+
+/**
+ * Where a job may run (interface.md, Submission: `gpu`).
+ * @param known null while nobody knows the GPUs: a job that wants one waits until they are, and is checked then
+ * @throws ServiceError `noGpu` or `unknownGpu`
+ */
+export function checkDevices(
+  { gpus: ids, isCpu, workers }: AskedDevices,
+  known: readonly Gpu[] | null,
+): DeviceRequest {
+  if (!ids) return isCpu || known?.length === 0 ? { kind: 'cpu', workers } : { kind: 'anyGpu' };
+  if (known?.length === 0) {
+    throw new ServiceError(
+      'noGpu',
+      "This server has no GPU; leave out 'gpu', or send 'cpu', to run on its CPU",
+    );
+  }
+  const unknown = known ? ids.filter((id) => !known.some((gpu) => gpu.id === id)) : [];
+  if (known && unknown.length > 0) throw unknownGpus(unknown, known);
+  return { kind: 'gpus', ids };
+}

@@ -1,0 +1,173 @@
+import { once } from 'node:events';
+import type { RunRequest } from '../../../runner/protocol.js';
+import type { GpuInventory } from '../../devices/gpu-inventory.js';
+import type { Report } from '../../report.js';
+import { whenThereIsRoom } from '../../when-there-is-room.js';
+import type {
+  AskedDevices,
+  DeviceRequest,
+  Ended,
+  Executor,
+  Grant,
+  JobPlace,
+  Placed,
+  RunEvent,
+  RunOrder,
+  Waiting,
+} from '../executor.js';
+import { checkDevices } from './check-devices.js';
+import { gpuEnvironment } from './environment.js';
+import { untold } from './run-end.js';
+import { type RunnerSettings, Runners } from './runners.js';
+import { Scheduler, type Ticket, TicketCancelled } from './scheduler.js';
+
+export interface LocalSettings extends RunnerSettings {
+  readonly gpus: GpuInventory;
+  readonly cpuSlots: number;
+  /** Bytes of a job's log that are kept from its start. */
+  readonly maxLogBytes: number;
+  readonly report: Report;
+}
+
+/** A job on its way through this executor. */
+interface Run {
+  readonly path: string;
+  readonly ticket: Ticket;
+  isStopped: boolean;
+  /** From here on a stop is the runner's to hear of. */
+  isLaunched: boolean;
+  readonly over: Promise<void>;
+}
+
+/** Runs jobs on this machine, in the order that its scheduler gives them devices. */
+export class LocalExecutor implements Executor {
+  readonly #scheduler: Scheduler;
+  readonly #runners: Runners;
+  readonly #runs = new Set<Run>();
+
+  /** The GPUs may be known only later. */
+  constructor(private readonly settings: LocalSettings) {
+    const { gpus, cpuSlots } = settings;
+    const scheduler = new Scheduler(gpus.current, cpuSlots);
+    gpus.on('known', () => scheduler.setGpus(gpus.current ?? []));
+    gpus.askWhile(() => scheduler.waitsForUnseen);
+    this.#scheduler = scheduler;
+    this.#runners = new Runners(settings);
+  }
+
+  check(asked: AskedDevices): DeviceRequest {
+    return checkDevices(asked, this.settings.gpus.current);
+  }
+
+  run(order: RunOrder): AsyncIterable<RunEvent> {
+    const { directory, devices, isAccepted, grant } = order;
+    // One that an earlier server accepted waits for a GPU that is gone: it may come back.
+    const impossible = isAccepted ? null : this.#scheduler.impossible(devices);
+    if (impossible !== null) throw new Error(impossible);
+    const ticket = grant ? this.#scheduler.adopt(grant) : this.#scheduler.request(devices, isAccepted);
+    // It may be cancelled before it is waited for.
+    ticket.granted.catch(() => {});
+    let settle = () => {};
+    const over = new Promise<void>((resolve) => {
+      settle = resolve;
+    });
+    const run = { path: directory.path, ticket, isStopped: false, isLaunched: false, over };
+    this.#runs.add(run);
+    return this.#events(order, run, settle);
+  }
+
+  async stop(job: JobPlace): Promise<void> {
+    const runs = [...this.#runs].filter(({ path }) => path === job.path);
+    for (const run of runs) {
+      run.isStopped = true;
+      run.ticket.cancel();
+    }
+    if (runs.length === 0 || runs.some(({ isLaunched }) => isLaunched)) this.#runners.stop(job.path);
+    if (runs.length === 0) await this.#runners.settle(job, null);
+    await Promise.all(runs.map(({ over }) => over));
+  }
+
+  isRunning({ path }: JobPlace): boolean {
+    return this.#runners.isRunning(path);
+  }
+
+  runningUnder(directory: string): readonly JobPlace[] {
+    return this.#runners.below(directory);
+  }
+
+  /** Keeps the GPUs of a command that runs, as far as they are known, else all. */
+  hold({ path }: JobPlace): () => void {
+    const all = { gpus: this.settings.gpus.current?.map(({ id }) => id) ?? [], gpuUuids: [] };
+    const none = { gpus: [], gpuUuids: [] };
+    const held = this.#runners.isRunning(path) ? (this.#runners.gpusOf(path) ?? all) : none;
+    const grant = { ...held, cpuSlots: 0 };
+    this.#scheduler.adopt(grant);
+    return () => this.#scheduler.release(grant);
+  }
+
+  async *#events(order: RunOrder, run: Run, settle: () => void): AsyncGenerator<RunEvent, void> {
+    let end = untold(null, 'It was stopped before it had started');
+    try {
+      yield* this.#wait(run.ticket);
+      end = (yield* this.#execute(order, run, await run.ticket.granted)) ?? end;
+    } catch (cause) {
+      if (!(cause instanceof TicketCancelled)) throw cause;
+    } finally {
+      run.ticket.cancel();
+      const grant = await run.ticket.granted.catch(() => null);
+      if (grant) this.#scheduler.release(grant);
+      this.#runs.delete(run);
+      settle();
+    }
+    yield end;
+  }
+
+  async *#wait(ticket: Ticket): AsyncGenerator<Waiting, void> {
+    let told: Waiting | undefined;
+    for (let position = ticket.position(); position !== null; position = ticket.position()) {
+      const waiting: Waiting = { kind: 'waiting', for: ticket.waitingFor, position };
+      if (told?.for === waiting.for && told.position === position) {
+        await once(this.#scheduler, 'change');
+      } else {
+        told = waiting;
+        yield waiting;
+      }
+    }
+  }
+
+  /** @returns undefined where it was stopped before it had started */
+  async *#execute(order: RunOrder, run: Run, grant: Grant): AsyncGenerator<Placed, Ended | undefined> {
+    const { directory, timeLimit } = order;
+    if (order.grant === null || !this.#runners.hasStarted(directory.path)) {
+      const where = grant.gpus.length > 0 ? `GPU ${grant.gpus.join(', ')}` : 'the CPU';
+      yield { kind: 'placed', where, grant };
+      if (!(await this.#launch(order, run, grant))) return undefined;
+    }
+    run.isLaunched = true;
+    if (run.isStopped) this.#runners.stop(directory.path);
+    return await this.#runners.settle(directory, timeLimit);
+  }
+
+  /** Says whether there is a runner now. */
+  async #launch(order: RunOrder, run: Run, grant: Grant): Promise<boolean> {
+    const { directory, environment } = order;
+    if (this.#runners.hasStarted(directory.path)) return true;
+    return await whenThereIsRoom(
+      async () => {
+        const request: RunRequest = {
+          jobId: directory.id,
+          command: order.command(),
+          directory: directory.workspace,
+          output: directory.output,
+          environment: { ...environment, ...gpuEnvironment(grant) },
+          maxLogBytes: this.settings.maxLogBytes,
+          killGrace: this.settings.killGrace,
+          gpuUuids: grant.gpuUuids,
+        };
+        await this.#runners.launch(directory.path, request);
+      },
+      () => run.isStopped,
+      (cause) => this.settings.report(`Job ${directory.id} waits until the machine has room for it`, cause),
+    );
+  }
+}

@@ -1,0 +1,298 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { Ended } from '../../../src/server/executors/executor.js';
+import { until } from '../../../support/until.mjs';
+import { processesOfJob } from '../../support/processes.js';
+import { Bench, Followed, firstOf, type Subject } from './support.js';
+
+const slot = { gpus: [], gpuUuids: [], cpuSlots: 1 };
+const accepted = { isAccepted: true };
+const placed = { isAccepted: true, grant: slot };
+
+const end = (told: Partial<Ended>): Ended => ({
+  kind: 'ended',
+  exitCode: null,
+  signal: null,
+  fault: null,
+  error: null,
+  lostLines: 0,
+  ...told,
+});
+
+/** Runs until this file is there. */
+const gated = (gate: string) => `echo ready; while [ ! -e ${gate} ]; do sleep 0.02; done; echo over`;
+const endless = 'echo ready; sleep 600';
+/** Leaves a line for each time that it ran. */
+const counted = 'echo ran >> count; echo ready; sleep 0.3';
+const timesRun = (workspace: string) =>
+  readFileSync(path.join(workspace, 'count'), 'utf8').trim().split('\n').length;
+
+/** What every executor does. */
+export function executorContract(name: string, subject: Subject): void {
+  describe(`${name} runs a job`, () => {
+    test('and tells that it was placed, then how it ended', async () => {
+      await using bench = await Bench.open(subject);
+      const executor = await bench.executor();
+      const job = bench.job();
+      const order = job.order('pwd; echo "$NAME"', { environment: { NAME: 'value' } });
+      const run = new Followed(executor.run(order));
+      expect(await run.ended).toEqual(end({ exitCode: 0 }));
+      expect(run.events[0]).toEqual({ kind: 'placed', where: expect.any(String), grant: slot });
+      expect(run.kinds).toEqual(['placed', 'ended']);
+      expect(job.log).toBe(`${job.workspace}\nvalue\n`);
+      expect(job.processes()).toEqual([]);
+    });
+
+    test('not before whoever follows it goes on from its place', async () => {
+      await using bench = await Bench.open(subject);
+      const executor = await bench.executor();
+      const job = bench.job();
+      const run = executor.run(job.order('echo ready'))[Symbol.asyncIterator]();
+      expect((await run.next()).value).toMatchObject({ kind: 'placed' });
+      expect([executor.isRunning(job), job.processes(), job.log]).toEqual([false, [], '']);
+      expect((await run.next()).value).toEqual(end({ exitCode: 0 }));
+    });
+
+    test.for([
+      ['exit 3', end({ exitCode: 3 })],
+      ['kill -TERM $$', end({ exitCode: 143, signal: 'SIGTERM' })],
+      ['kill -KILL $$', end({ exitCode: 137, signal: 'SIGKILL', fault: 'outOfMemory' })],
+    ] as const)('and tells the end of %s', async ([script, told]) => {
+      await using bench = await Bench.open(subject);
+      const executor = await bench.executor();
+      expect(await new Followed(executor.run(bench.job().order(script))).ended).toEqual(told);
+    });
+
+    test('and says why a program could not be started', async () => {
+      await using bench = await Bench.open(subject);
+      const executor = await bench.executor();
+      const order = bench.job().order('', { command: () => ['no-such-program-here'] });
+      const { exitCode, error } = await new Followed(executor.run(order)).ended;
+      expect([exitCode, error]).toEqual([null, expect.stringContaining('no-such-program-here')]);
+    });
+
+    test('no longer than its time limit', async () => {
+      await using bench = await Bench.open(subject);
+      const executor = await bench.executor();
+      const job = bench.job();
+      const run = new Followed(executor.run(job.order(endless, { timeLimit: 200 })));
+      const { fault, error } = await run.ended;
+      expect([fault, error]).toEqual(['timeLimit', expect.stringContaining('time limit')]);
+      expect(job.processes()).toEqual([]);
+    });
+
+    test('once, where it is submitted twice', async () => {
+      await using bench = await Bench.open(subject);
+      const [first, second] = [await bench.executor(), await bench.executor()];
+      const job = bench.job();
+      const runs = [first, second].map((executor) => new Followed(executor.run(job.order(counted))));
+      expect(await Promise.all(runs.map(({ ended }) => ended))).toEqual([
+        end({ exitCode: 0 }),
+        end({ exitCode: 0 }),
+      ]);
+      const again = new Followed(first.run(job.order(counted)));
+      expect(await again.ended).toEqual(end({ exitCode: 0 }));
+      expect(timesRun(job.workspace)).toBe(1);
+    });
+
+    test('and gives its devices to nobody when whoever follows it fails', async () => {
+      await using bench = await Bench.open(subject);
+      const executor = await bench.executor();
+      const follow = async () => {
+        for await (const event of executor.run(bench.job().order('exit 0'))) throw new Error(event.kind);
+      };
+      await expect(follow()).rejects.toThrow('placed');
+      expect(await new Followed(executor.run(bench.job().order('exit 0'))).ended).toEqual(
+        end({ exitCode: 0 }),
+      );
+    });
+  });
+
+  describe(`${name} has a job wait`, () => {
+    test('and tells its place whenever that changes, until its devices are free', async () => {
+      await using bench = await Bench.open(subject);
+      const executor = await bench.executor();
+      const gate = path.join(bench.directory, 'gate');
+      const jobs = [bench.job(), bench.job(), bench.job()] as const;
+      const runs = jobs.map((job) => new Followed(executor.run(job.order(gated(gate)))));
+      await jobs[0].prints('ready');
+      await until('the others wait', () => runs[2]?.kinds.length === 1);
+      expect(runs.map(({ positions }) => positions)).toEqual([[], [1], [2]]);
+      expect(runs[1]?.events[0]).toMatchObject({ for: expect.any(String) });
+      await executor.stop(jobs[1]);
+      await until('the third moves up', () => runs[2]?.positions.at(-1) === 1);
+      writeFileSync(gate, '');
+      expect(await Promise.all(runs.map(({ ended }) => ended))).toMatchObject([
+        { exitCode: 0 },
+        { exitCode: null },
+        { exitCode: 0 },
+      ]);
+      expect(runs[2]?.kinds).toEqual(['waiting', 'waiting', 'placed', 'ended']);
+    });
+  });
+
+  describe(`${name} stops a job`, () => {
+    test('that waits: it never starts', async () => {
+      await using bench = await Bench.open(subject);
+      const executor = await bench.executor();
+      const [first, second] = [bench.job(), bench.job()];
+      new Followed(executor.run(first.order(endless)));
+      const run = new Followed(executor.run(second.order('echo ready')));
+      await until('it waits', () => run.kinds.length === 1);
+      await executor.stop(second);
+      expect((await run.ended).exitCode).toBeNull();
+      expect([run.kinds, second.log]).toEqual([['waiting', 'ended'], '']);
+      await executor.stop(first);
+    });
+
+    test('that was placed and not started: it never starts', async () => {
+      await using bench = await Bench.open(subject);
+      const executor = await bench.executor();
+      const job = bench.job();
+      const run = executor.run(job.order('echo ready'))[Symbol.asyncIterator]();
+      await run.next();
+      const stopped = executor.stop(job);
+      expect((await run.next()).value).toMatchObject({ kind: 'ended', exitCode: null });
+      await stopped;
+      expect(job.log).toBe('');
+    });
+
+    test('that runs: nothing of it is left, and its devices are free', async () => {
+      await using bench = await Bench.open(subject);
+      const executor = await bench.executor();
+      const [first, second] = [bench.job(), bench.job()];
+      const run = new Followed(executor.run(first.order(`setsid sleep 600 & ${endless}`)));
+      const next = new Followed(executor.run(second.order('exit 0')));
+      await first.prints('ready');
+      await executor.stop(first);
+      expect(first.processes()).toEqual([]);
+      expect(await run.ended).toEqual(end({ exitCode: 143, signal: 'SIGTERM' }));
+      expect(await next.ended).toEqual(end({ exitCode: 0 }));
+    });
+
+    test('that takes no notice: it is killed, which is no want of memory', async () => {
+      await using bench = await Bench.open(subject);
+      const executor = await bench.executor();
+      const job = bench.job();
+      const script = 'trap "" TERM; echo ready; while :; do sleep 0.1; done';
+      const run = new Followed(executor.run(job.order(script)));
+      await job.prints('ready');
+      await Promise.all([executor.stop(job), executor.stop(job)]);
+      expect(await run.ended).toEqual(end({ exitCode: 137, signal: 'SIGKILL' }));
+      expect(job.processes()).toEqual([]);
+    });
+
+    test('that has ended, or never was, and nothing happens', async () => {
+      await using bench = await Bench.open(subject);
+      const executor = await bench.executor();
+      const job = bench.job();
+      await new Followed(executor.run(job.order('exit 0'))).ended;
+      await executor.stop(job);
+      await executor.stop(bench.job());
+      expect(await new Followed(executor.run(job.order('exit 1', placed))).ended).toEqual(
+        end({ exitCode: 0 }),
+      );
+    });
+  });
+
+  describe(`${name}, started again, finds a job`, () => {
+    test('that waited', async () => {
+      await using bench = await Bench.open(subject);
+      const first = await bench.executor();
+      const [ahead, job] = [bench.job(), bench.job()];
+      new Followed(first.run(ahead.order(endless)));
+      await ahead.prints('ready');
+      expect(await firstOf(first.run(job.order(counted)))).toMatchObject({ kind: 'waiting' });
+      const second = await bench.executor();
+      new Followed(second.run(ahead.order(endless, placed)));
+      const run = new Followed(second.run(job.order(counted, accepted)));
+      await until('it waits', () => run.positions.at(-1) === 1);
+      await second.stop(ahead);
+      expect(await run.ended).toEqual(end({ exitCode: 0 }));
+      expect([run.kinds, timesRun(job.workspace)]).toEqual([['waiting', 'placed', 'ended'], 1]);
+    });
+
+    test('that was placed and not started', async () => {
+      await using bench = await Bench.open(subject);
+      const job = bench.job();
+      expect(await firstOf((await bench.executor()).run(job.order(counted)))).toMatchObject({
+        kind: 'placed',
+      });
+      const run = new Followed((await bench.executor()).run(job.order(counted, placed)));
+      expect(await run.ended).toEqual(end({ exitCode: 0 }));
+      expect([run.kinds, timesRun(job.workspace)]).toEqual([['placed', 'ended'], 1]);
+    });
+
+    test('that runs: it is not run again, and keeps what it holds', async () => {
+      await using bench = await Bench.open(subject);
+      const job = bench.job();
+      new Followed((await bench.executor()).run(job.order(endless)));
+      await job.prints('ready');
+      const second = await bench.executor();
+      expect([second.isRunning(job), second.runningUnder(bench.directory)]).toEqual([
+        true,
+        [{ id: job.id, path: job.path }],
+      ]);
+      const run = new Followed(second.run(job.order(endless, placed)));
+      const behind = new Followed(second.run(bench.job().order('exit 0')));
+      await until('the next one waits', () => behind.positions.length === 1);
+      await second.stop(job);
+      expect(await run.ended).toEqual(end({ exitCode: 143, signal: 'SIGTERM' }));
+      expect(run.kinds).toEqual(['ended']);
+      expect(await behind.ended).toEqual(end({ exitCode: 0 }));
+    });
+
+    test('that runs, by its directory alone, and stops it', async () => {
+      await using bench = await Bench.open(subject);
+      const job = bench.job();
+      new Followed((await bench.executor()).run(job.order(endless)));
+      await job.prints('ready');
+      const second = await bench.executor();
+      const letGo = second.hold(job);
+      await second.stop(job);
+      letGo();
+      expect([second.isRunning(job), job.processes()]).toEqual([false, []]);
+    });
+
+    test('that has ended', async () => {
+      await using bench = await Bench.open(subject);
+      const job = bench.job();
+      await new Followed((await bench.executor()).run(job.order('exit 7'))).ended;
+      const run = new Followed((await bench.executor()).run(job.order('exit 0', placed)));
+      expect(await run.ended).toEqual(end({ exitCode: 7 }));
+      expect(run.kinds).toEqual(['ended']);
+    });
+  });
+
+  describe(`${name} tells`, () => {
+    test('that a job was lost, ends what is left of it, and frees its devices', async () => {
+      await using bench = await Bench.open(subject);
+      const executor = await bench.executor();
+      const job = bench.job();
+      const run = new Followed(executor.run(job.order(`setsid sleep 600 & ${endless}`)));
+      await job.prints('ready');
+      subject.lose(job.path);
+      const told = await run.ended;
+      expect(told).toEqual(end({ fault: 'lost', error: expect.any(String) }));
+      expect([job.processes(), processesOfJob(job.id)]).toEqual([[], []]);
+      expect(await new Followed(executor.run(bench.job().order('exit 0'))).ended).toEqual(
+        end({ exitCode: 0 }),
+      );
+    });
+
+    test('which devices a request may not ask for', async () => {
+      await using bench = await Bench.open(subject);
+      const executor = await bench.executor();
+      expect(executor.check({ gpus: undefined, isCpu: true, workers: 2 })).toEqual({
+        kind: 'cpu',
+        workers: 2,
+      });
+      expect(() => executor.check({ gpus: [99], isCpu: false, workers: 1 })).toThrow(
+        'This server has no GPU',
+      );
+      const order = bench.job().order('exit 0', { devices: { kind: 'gpus', ids: [99] } });
+      expect(() => executor.run(order)).toThrow('no GPU 99');
+    });
+  });
+}

@@ -1,0 +1,107 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { until } from '../../../support/until.mjs';
+import { Bench, Followed, type Subject } from './support.js';
+
+/** A file system of 4 MiB; null where mounting one is not allowed. */
+function smallDisk(): string | null {
+  const directory = mkdtempSync(path.join(tmpdir(), 'remote-app-disk-'));
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', directory], { stdio: 'ignore' });
+    return directory;
+  } catch {
+    rmdirSync(directory);
+    return null;
+  }
+}
+
+/** Takes all the room there is. */
+function fill(file: string): void {
+  for (const size of [1 << 20, 4096, 1]) {
+    try {
+      for (;;) writeFileSync(file, Buffer.alloc(size), { flag: 'a' });
+    } catch {
+      // The rest is less than that.
+    }
+  }
+}
+
+/** What every executor does when the disk of the job directories is full. */
+export function fullDiskContract(name: string, subject: Subject): void {
+  const disk = smallDisk();
+  afterAll(() => {
+    if (disk === null) return;
+    execFileSync('umount', [disk]);
+    rmdirSync(disk);
+  });
+
+  describe.skipIf(disk === null)(`${name}, on a full disk (needs the right to mount one),`, () => {
+    test('starts a job as soon as there is room', async () => {
+      await using bench = await Bench.open(subject, disk ?? '');
+      const executor = await bench.executor();
+      const job = bench.job();
+      const filler = path.join(disk ?? '', 'filler');
+      fill(filler);
+      const run = new Followed(executor.run(job.order('echo ready')));
+      await until('it is placed', () => run.kinds.includes('placed'));
+      expect(job.log).toBe('');
+      rmSync(filler);
+      expect(await run.ended).toMatchObject({ exitCode: 0, fault: null });
+      expect(job.log).toBe('ready\n');
+    });
+
+    test('gives up a job that is stopped before there is room', async () => {
+      await using bench = await Bench.open(subject, disk ?? '');
+      const executor = await bench.executor();
+      const job = bench.job();
+      const filler = path.join(disk ?? '', 'filler');
+      fill(filler);
+      const run = new Followed(executor.run(job.order('echo ready')));
+      await until('it is placed', () => run.kinds.includes('placed'));
+      await executor.stop(job);
+      expect(await run.ended).toMatchObject({ exitCode: null, fault: null });
+      rmSync(filler);
+      expect(job.log).toBe('');
+    });
+
+    test('tells the end of a job that filled it, and how much of its log is lost', async () => {
+      await using bench = await Bench.open(subject, disk ?? '');
+      const executor = await bench.executor();
+      const job = bench.job();
+      const script = 'cat /dev/zero > full 2>/dev/null; for i in 1 2 3; do echo line; done; exit 4';
+      const run = new Followed(executor.run(job.order(script)));
+      const { exitCode, lostLines } = await run.ended;
+      expect(exitCode).toBe(4);
+      expect(lostLines).toBe(3);
+    });
+
+    test('tells that it was at fault where a job could not even say how it ended', async () => {
+      await using bench = await Bench.open(subject, disk ?? '');
+      const executor = await bench.executor();
+      const job = bench.job();
+      const run = new Followed(
+        executor.run(job.order('cat /dev/zero > full 2>/dev/null; echo ready >&2; sleep 600')),
+      );
+      await until('the command runs', () => job.processes().length > 1);
+      await until('the disk is full', () => run.kinds.length === 1 && isFull(disk ?? ''));
+      subject.lose(job.path);
+      expect(await run.ended).toMatchObject({ exitCode: null, fault: 'diskFull' });
+    });
+  });
+}
+
+/** Whether not a byte more can be written. */
+function isFull(directory: string): boolean {
+  const probe = path.join(directory, 'probe');
+  try {
+    writeFileSync(probe, 'x');
+    rmSync(probe);
+    return false;
+  } catch {
+    rmSync(probe, { force: true });
+    return true;
+  }
+}

@@ -1,0 +1,144 @@
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { Ended, Executor, RunEvent, RunOrder } from '../../../src/server/executors/executor.js';
+import { until } from '../../../support/until.mjs';
+import { processesNaming, processesOfJob } from '../../support/processes.js';
+import { temporary } from '../../support/temporary.js';
+
+/** An executor of one CPU slot, and what is done to it. */
+export interface Subject {
+  make(): Promise<Executor>;
+  /** Loses a job that runs, as when its machine fails. */
+  lose(directory: string): void;
+}
+
+let made = 0;
+
+/** One job directory; what ran of it is gone after the test. */
+export class TestJob {
+  readonly id: string;
+  readonly path: string;
+
+  constructor(parent: string) {
+    made += 1;
+    this.id = `executor-test-${process.pid}-${made}`;
+    this.path = path.join(parent, this.id);
+    mkdirSync(this.workspace, { recursive: true });
+    mkdirSync(this.output);
+  }
+
+  get workspace(): string {
+    return path.join(this.path, 'Workspace');
+  }
+
+  get output(): string {
+    return path.join(this.path, 'Output');
+  }
+
+  get log(): string {
+    const file = path.join(this.path, 'log');
+    return existsSync(file) ? readFileSync(file, 'utf8') : '';
+  }
+
+  async prints(text: string): Promise<void> {
+    await until(`${this.id} prints ${text}`, () => this.log.includes(text));
+  }
+
+  /** What is left of it. */
+  processes(): number[] {
+    return [...processesOfJob(this.id), ...processesNaming(this.path)];
+  }
+
+  order(script: string, more: Partial<RunOrder> = {}): RunOrder {
+    return {
+      directory: this,
+      devices: { kind: 'cpu', workers: 1 },
+      timeLimit: null,
+      isAccepted: false,
+      grant: null,
+      environment: {},
+      command: () => ['sh', '-c', script],
+      ...more,
+    };
+  }
+}
+
+/** Where jobs lie in a test. */
+export class Bench implements AsyncDisposable {
+  readonly jobs: TestJob[] = [];
+  readonly #executors: Executor[] = [];
+
+  private constructor(
+    private readonly subject: Subject,
+    readonly directory: string,
+    private readonly cleanUp: () => Promise<unknown>,
+  ) {}
+
+  /** @param parent where it lies; by default a temporary directory */
+  static async open(subject: Subject, parent?: string): Promise<Bench> {
+    if (parent === undefined) {
+      const root = await temporary();
+      return new Bench(subject, root.path, async () => root[Symbol.asyncDispose]());
+    }
+    const directory = path.join(parent, 'jobs');
+    mkdirSync(directory);
+    return new Bench(subject, directory, () => rm(directory, { recursive: true }));
+  }
+
+  /** An executor; a second one is that of a server which was started again. */
+  async executor(): Promise<Executor> {
+    const executor = await this.subject.make();
+    this.#executors.push(executor);
+    return executor;
+  }
+
+  job(): TestJob {
+    const job = new TestJob(this.directory);
+    this.jobs.push(job);
+    return job;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const job of this.jobs) {
+      for (const pid of job.processes()) process.kill(pid, 'SIGKILL');
+      await until(`${job.id} is gone`, () => job.processes().length === 0);
+    }
+    await this.cleanUp();
+  }
+}
+
+/** The events of a run, as they come. */
+export class Followed {
+  readonly events: RunEvent[] = [];
+  readonly ended: Promise<Ended>;
+
+  constructor(run: AsyncIterable<RunEvent>) {
+    this.ended = this.#follow(run);
+    this.ended.catch(() => {});
+  }
+
+  get kinds(): string[] {
+    return this.events.map(({ kind }) => kind);
+  }
+
+  /** Its places in the queue, in their order. */
+  get positions(): number[] {
+    return this.events.flatMap((event) => (event.kind === 'waiting' ? [event.position] : []));
+  }
+
+  async #follow(run: AsyncIterable<RunEvent>): Promise<Ended> {
+    for await (const event of run) {
+      this.events.push(event);
+      if (event.kind === 'ended') return event;
+    }
+    throw new Error('No end was told');
+  }
+}
+
+/** The first event of a run that nobody follows further: its server has died. */
+export async function firstOf(run: AsyncIterable<RunEvent>): Promise<RunEvent> {
+  const { value, done } = await run[Symbol.asyncIterator]().next();
+  if (done) throw new Error('Nothing was told');
+  return value;
+}

@@ -1,0 +1,49 @@
+import { readFileSync } from 'node:fs';
+import { expect, onTestFinished } from 'vitest';
+import type { JobState } from '../../../src/contract/job.js';
+import { Job } from '../../../src/server/jobs/job.js';
+import { JobDirectory } from '../../../src/server/jobs/job-directory.js';
+import { type JobRecord, newRecord } from '../../../src/server/jobs/job-record.js';
+import { temporary } from '../../support/temporary.js';
+
+/** A directory on a disk that can be held up. */
+export class HeldDirectory extends JobDirectory {
+  #held: Promise<void> = Promise.resolve();
+
+  /** No record is written until the function that this returns is called. */
+  hold(): () => void {
+    let letGo = () => {};
+    this.#held = new Promise((resolve) => {
+      letGo = resolve;
+    });
+    return letGo;
+  }
+
+  override async save(record: JobRecord): Promise<void> {
+    await this.#held;
+    await super.save(record);
+  }
+
+  stateOnDisk(): JobState {
+    return (JSON.parse(readFileSync(this.recordFile, 'utf8')) as JobRecord).state;
+  }
+}
+
+/** A new job in such a directory. */
+export async function makeJob(): Promise<{ job: Job; directory: HeldDirectory }> {
+  const root = await temporary();
+  onTestFinished(() => root[Symbol.asyncDispose]());
+  const directory = new HeldDirectory('0123456789ab', root.path);
+  const record = newRecord(directory.id, {
+    app: 'tissue',
+    operation: 'infer',
+    values: {},
+    files: {},
+    device: { kind: 'cpu', workers: 1 },
+    acceptedOptions: [],
+    idempotencyKey: null,
+  });
+  await directory.saveFirst(record);
+  const report = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);
+  return { job: new Job(directory, record, false, report), directory };
+}

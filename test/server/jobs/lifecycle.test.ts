@@ -1,0 +1,50 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { Packer } from '../../../src/pack/packer.js';
+import type { Executor, RunEvent } from '../../../src/server/executors/executor.js';
+import { Lifecycle } from '../../../src/server/jobs/lifecycle.js';
+import { makeJob } from './held-job.js';
+
+/** An executor whose one run goes on until it is stopped, and which notes that it was. */
+function endlessExecutor() {
+  let end = () => {};
+  const stopped = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  const state = { isStopped: false };
+  async function* events(): AsyncGenerator<RunEvent> {
+    yield { kind: 'placed', where: 'the CPU', grant: { gpus: [], gpuUuids: [], cpuSlots: 1 } };
+    await stopped;
+    yield { kind: 'ended', exitCode: 143, signal: 'SIGTERM', fault: null, error: null, lostLines: 0 };
+  }
+  const executor: Pick<Executor, 'run' | 'stop'> = {
+    run: events,
+    stop: async () => {
+      state.isStopped = true;
+      end();
+    },
+  };
+  return { executor: executor as Executor, state };
+}
+
+test('a kill is on the disk before the command is stopped', async () => {
+  const { job, directory } = await makeJob();
+  const { executor, state } = endlessExecutor();
+  const report = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);
+  const lifecycle = new Lifecycle(job, {
+    executor,
+    packer: new Packer(),
+    commandFor: () => ['true'],
+    report,
+  });
+  const end = lifecycle.run();
+  await expect.poll(() => job.state).toBe('running');
+
+  const letGo = directory.hold();
+  lifecycle.kill();
+  await delay(100);
+  expect([state.isStopped, directory.load()?.killRequested]).toEqual([false, false]);
+  letGo();
+  await end;
+  expect([state.isStopped, job.state, directory.stateOnDisk()]).toEqual([true, 'killed', 'killed']);
+});
