@@ -243,6 +243,18 @@ export function executorContract(name: string, subject: Subject): void {
       expect(await behind.ended).toEqual(end({ exitCode: 0 }));
     });
 
+    test('that runs, and waits for nothing, though more run than there are devices for', async () => {
+      await using bench = await Bench.open(subject);
+      const jobs = [bench.job(), bench.job()];
+      for (const job of jobs) new Followed((await bench.executor()).run(job.order(endless)));
+      for (const job of jobs) await job.prints('ready');
+      const second = await bench.executor();
+      const runs = jobs.map((job) => new Followed(second.run(job.order(endless, placed))));
+      await Promise.all(jobs.map((job) => second.stop(job)));
+      await Promise.all(runs.map(({ ended }) => ended));
+      expect(runs.map(({ kinds }) => kinds)).toEqual([['ended'], ['ended']]);
+    });
+
     test('that runs, by its directory alone, and stops it', async () => {
       await using bench = await Bench.open(subject);
       const job = bench.job();

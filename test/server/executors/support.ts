@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
+import { signal } from '../../../src/runner/terminate.js';
 import type { Ended, Executor, RunEvent, RunOrder } from '../../../src/server/executors/executor.js';
 import { until } from '../../../support/until.mjs';
 import { processesNaming, processesOfJob } from '../../support/processes.js';
@@ -101,8 +102,11 @@ export class Bench implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const job of this.jobs) {
-      for (const pid of job.processes()) process.kill(pid, 'SIGKILL');
-      await until(`${job.id} is gone`, () => job.processes().length === 0);
+      await until(`${job.id} is gone`, () => {
+        const left = job.processes();
+        for (const pid of left) signal(pid, 'SIGKILL');
+        return left.length === 0;
+      });
     }
     await this.cleanUp();
   }
