@@ -34,7 +34,8 @@ const standingIn = {
 
 /**
  * oclif sorts its commands as a person would. The first such comparison loads the rules of the person's language, for
- * 8 ms where that is none (LANG=C); names of commands need no rules.
+ * 6 ms, whichever that is; names of commands need no rules. With those 6 ms neither `cli-help` nor `cli-health` of the
+ * bench holds: their ratios rise by 0.3 and 0.2.
  */
 const plainSorting = {
   name: 'plain-sorting',

