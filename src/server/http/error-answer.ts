@@ -16,7 +16,7 @@ export function errorAnswer({ kind: { status, retryAfter }, detail }: ServiceErr
   return { status, headers, contentType, body: JSON.stringify({ detail } satisfies ErrorBody) };
 }
 
-/** The answer as it goes over the wire, for a connection on which no request was read. */
+/** An error answer as bytes, for a connection whose request could not be read. */
 export function bareAnswer(error: ServiceError): string {
   const { status, headers, body } = errorAnswer(error);
   const head = [
@@ -29,13 +29,13 @@ export function bareAnswer(error: ServiceError): string {
   return `${head.join('\r\n')}\r\n\r\n${body}`;
 }
 
-/** Sends it, and closes the connection. */
+/** Sends such an answer and closes the connection. */
 export function endWith(socket: Duplex, answer: string): void {
   socket.on('error', () => {});
   socket.end(answer, () => socket.destroy());
 }
 
-/** Sends the answer past Koa, with these headers in place of those that were prepared. */
+/** Sends an error answer without Koa, with these headers in place of those that were prepared. */
 export function sendError(response: ServerResponse, error: ServiceError, more: OutgoingHttpHeaders): void {
   const { status, headers, body } = errorAnswer(error);
   for (const name of response.getHeaderNames()) response.removeHeader(name);
@@ -47,7 +47,7 @@ export function sendError(response: ServerResponse, error: ServiceError, more: O
 }
 
 /**
- * Sends the answer past Koa. What is left of the request is read by nobody, so the connection is closed behind it.
+ * Sends an error answer without Koa. The rest of the request is not read, so the connection is closed behind the answer.
  */
 export function endResponse(response: ServerResponse, error: ServiceError): void {
   const { status, headers, body } = errorAnswer(error);
