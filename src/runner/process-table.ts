@@ -12,6 +12,7 @@ export interface ProcessIdentity {
 
 interface ProcessStatus extends Omit<ProcessIdentity, 'boot'> {
   readonly group: number;
+  readonly session: number;
   /** Ended, and waiting only for its parent to notice. */
   readonly isZombie: boolean;
 }
@@ -29,7 +30,13 @@ function readStatus(pid: number): ProcessStatus | undefined {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const isZombie = fields[0] === 'Z' || fields[0] === 'X';
-    return { pid, isZombie, group: Number(fields[2]), startTime: Number(fields[19]) };
+    return {
+      pid,
+      isZombie,
+      group: Number(fields[2]),
+      session: Number(fields[3]),
+      startTime: Number(fields[19]),
+    };
   } catch (cause) {
     if (isAnswer(cause)) return undefined;
     throw cause;
@@ -94,16 +101,25 @@ export function isGroupAlive(group: number): boolean {
   });
 }
 
-/** Whether a process has this file, deleted or not, as its stdout or stderr. */
-const printsInto = (pid: number, file: string): boolean =>
-  [1, 2].some((descriptor) => {
-    try {
-      return readlinkSync(`/proc/${pid}/fd/${descriptor}`).startsWith(file);
-    } catch (cause) {
-      if (isAnswer(cause)) return false;
-      throw cause;
-    }
-  });
+/** Most descriptors of a process that are looked at, the lowest first: one with more is not a shell. */
+const mostDescriptors = 64;
+
+/** Reads a link of /proc; empty if it is gone or another user's. */
+function readLink(link: string): string {
+  try {
+    return readlinkSync(link);
+  } catch (cause) {
+    if (isAnswer(cause)) return '';
+    throw cause;
+  }
+}
+
+/** Whether a process has this file, deleted or not, open: as its stdout, say, or as the copy that a shell keeps of it. */
+function hasOpen(pid: number, file: string): boolean {
+  const directory = `/proc/${pid}/fd`;
+  const descriptors = readdirSync(directory).slice(0, mostDescriptors);
+  return descriptors.some((descriptor) => readLink(`${directory}/${descriptor}`).startsWith(file));
+}
 
 /**
  * All runners of this machine, by the process id and the job directory that each was started with. Linux only.
@@ -135,24 +151,33 @@ function argumentsOf(pid: number): string[] {
   }
 }
 
+/** Whether a process has `entry` (`NAME=value`) in the environment that it was started with, or has `pipe` open. */
+function isMarked(pid: number, entry: string, pipe: string): boolean {
+  try {
+    const environment = readFileSync(`/proc/${pid}/environ`, 'latin1');
+    return `\0${environment}`.includes(`\0${entry}\0`) || hasOpen(pid, pipe);
+  } catch (cause) {
+    if (isAnswer(cause)) return false;
+    throw cause;
+  }
+}
+
 /**
- * The running processes whose environment, as they were started, holds `entry` (`NAME=value`), or that print into
- * `pipe`. Finds processes that have moved to a session of their own, or have cleared their environment. Empty if the
- * system has no `/proc`.
+ * The running processes that are marked by `entry` or `pipe`, and all others of their sessions: what a job's command
+ * started in a session of its own, also with another environment and another output. Empty if the system has no `/proc`.
  * @throws the system's error where a process could not be looked at
  */
 export function processesWith(entry: string, pipe: string): number[] {
   if (!hasProc) return [];
-  const wanted = `\0${entry}\0`;
-  return processIds().filter((pid) => {
-    if (pid === process.pid) return false;
-    try {
-      const environment = readFileSync(`/proc/${pid}/environ`, 'latin1');
-      const isOne = `\0${environment}`.includes(wanted) || printsInto(pid, pipe);
-      return isOne && readStatus(pid)?.isZombie === false;
-    } catch (cause) {
-      if (isAnswer(cause)) return false;
-      throw cause;
-    }
+  const ids = processIds().filter((pid) => pid !== process.pid);
+  const marked = new Set(ids.filter((pid) => isMarked(pid, entry, pipe)));
+  if (marked.size === 0) return [];
+  const sessions = new Set([...marked].map((pid) => readStatus(pid)?.session));
+  sessions.delete(readStatus(process.pid)?.session);
+  // The number of every session that began outside of this PID namespace.
+  sessions.delete(0);
+  return ids.filter((pid) => {
+    const status = readStatus(pid);
+    return status && !status.isZombie && (marked.has(pid) || sessions.has(status.session));
   });
 }

@@ -5,7 +5,7 @@ import { linesOf } from '../../../support/log-lines.mjs';
 import { isRunning } from '../../../support/processes.mjs';
 import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
-import { processesOfJob } from '../../support/processes.js';
+import { processesNaming, processesOfJob } from '../../support/processes.js';
 import { sharedServer } from '../../support/server.js';
 
 const server = sharedServer({ flags: ['--cpu-slots', '2'] });
@@ -59,7 +59,9 @@ describe('killing a job', () => {
   });
 
   test('ends the command of a runner that was killed, whatever it did to its environment', async () => {
-    const script = 'exec env -i setsid -w sh -c "trap : TERM; sleep 600 >/dev/null 2>&1"';
+    // What it runs has a session of its own, no environment, and the job's pipe only as the shell's copy of its stdout.
+    const mark = `600.${process.pid}`;
+    const script = `exec env -i setsid -w sh -c "trap : TERM; sleep ${mark} >/dev/null 2>&1"`;
     const id = await api.running(
       'infer',
       { ...least.infer, ...steps('print=ready', `shell=${script}`) },
@@ -71,6 +73,7 @@ describe('killing a job', () => {
     process.kill(runner.pid, 'SIGKILL');
     expect((await api.reaches(id, 'error')).error).toContain('was killed');
     expect(isRunning(command.pid)).toBe(false);
+    expect(processesNaming(mark)).toEqual([]);
   });
 
   test('tells its open log stream', async () => {
