@@ -3,14 +3,14 @@ import type { JobState } from '../contract/job.js';
 
 type Paint = (text: string) => string;
 
-/** Whether a stream takes colours: a terminal does, unless the environment says otherwise (interface.md, Clients). */
+/** Whether a stream gets colours: a terminal does, unless the environment says otherwise (interface.md, Clients). */
 export function hasColour(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv = process.env): boolean {
   const { FORCE_COLOR, NO_COLOR, CI, TERM } = env;
   if (FORCE_COLOR) return !['0', 'false'].includes(FORCE_COLOR);
   return Boolean(stream.isTTY) && !NO_COLOR && !CI && TERM !== 'dumb';
 }
 
-/** What stands out, and how, on one stream; without colours all of it is the plain text. */
+/** The colours of messages and states on one stream. On a stream without colours every function returns the plain text. */
 export class Colours {
   readonly error: Paint;
   readonly warning: Paint;

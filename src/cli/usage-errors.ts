@@ -2,11 +2,11 @@ import { Flags } from '@oclif/core';
 import { UsageError } from '../client/errors.js';
 import { oneLine, quoteName } from '../contract/quote.js';
 
-/** A flag's value that cannot be used. oclif puts words of its own around `message`; the sentence stays as it is. */
+/** A flag has an invalid value. oclif adds text to `message`, so the sentence is kept separately. */
 export class FlagValueError extends UsageError {
   readonly sentence: string;
 
-  /** @param takes what the flag takes, as in `a whole number` */
+  /** @param takes the kind of value that the flag takes, such as `a whole number` */
   constructor(flag: string, takes: string, given: string) {
     const sentence = `--${flag} takes ${takes}, got ${quoteName(given)}`;
     super(sentence);
@@ -36,14 +36,14 @@ export const wholeNumber = Flags.custom<number, Range>({
   },
 });
 
-/** What the errors of oclif's parser carry. It exports none of their classes. */
+/** The properties of the errors of oclif's parser, which does not export their classes. */
 interface ParserError extends Error {
   readonly parse?: unknown;
-  /** What was expected and is missing; or the texts that nothing expects. */
+  /** Arguments that are missing, or texts that are not expected. */
   readonly args?: readonly (string | { readonly name: string; readonly description?: string })[];
 }
 
-/** What went wrong, as one sentence on one line. */
+/** The error as one sentence on one line. */
 export function sentenceOf(error: Error): string {
   if (error instanceof FlagValueError) return error.sentence;
   const { parse, args = [], message } = error as ParserError;
@@ -51,6 +51,6 @@ export function sentenceOf(error: Error): string {
   if (missing.length > 0) {
     return `Missing: ${missing.map(({ name, description }) => `${name.toUpperCase()} (${description})`).join(', ')}`;
   }
-  // Every error of the parser ends with a line that says how to get help; the command says it in its own way.
+  // The last line of a parser error says how to get help, which the command says itself.
   return oneLine(parse === undefined ? message : message.slice(0, message.lastIndexOf('\n')));
 }

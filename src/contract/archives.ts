@@ -1,13 +1,13 @@
 /** Zip archives that one side makes and the other extracts. */
 
-/** What a result is called: in the job's directory, as a download, and where a client saves it (spec.md, Job control). */
+/** File name of a result: in the job's directory, as a download, and where a client saves it (spec.md, Job control). */
 export const resultName = 'result.zip';
 
-/** What an app's configuration is called, as a download and where a client saves it. */
+/** File name of an app's configuration, as a download and where a client saves it. */
 export const configName = 'config.zip';
 
-/** Ends the name of an uploaded file that is one directory volume (interface.md, Submission). */
+/** Suffix of an uploaded file that is one directory volume (interface.md, Submission). */
 export const volumeSuffix = '.konfaidir.zip';
 
-/** Most entries that an archive from the other side is extracted with. */
+/** Most entries of an archive from the other side that is extracted. */
 export const maxEntries = 200_000;

@@ -1,4 +1,4 @@
-/** What both sides take where nobody says otherwise (spec.md, Authentication, Events; interface.md, Command line). */
+/** Defaults that both sides share (spec.md, Authentication, Events; interface.md, Command line). */
 
 export const defaultHost = '127.0.0.1';
 export const defaultPort = 8000;

@@ -1,9 +1,9 @@
-/** The words of HTTP that both sides use. */
+/** Names and values of HTTP that both sides use. */
 
-/** How a request gives its token, in the header `Authorization`. */
+/** The scheme of the token in the header `Authorization`. */
 export const authScheme = 'Bearer';
 
-/** What the bodies of requests and answers are. */
+/** Media types of the bodies of requests and answers. */
 export const mediaTypes = {
   json: 'application/json',
   form: 'multipart/form-data',
@@ -11,7 +11,7 @@ export const mediaTypes = {
   zip: 'application/zip',
 } as const;
 
-/** What a request may carry in its query or its headers. */
+/** Parameters that a request may have in its query or its headers. */
 export const parameters = {
   since: { name: 'since', in: 'query', kind: 'integer', help: 'Lines to skip; adds ids to the events' },
   lastEventId: {

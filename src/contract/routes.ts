@@ -3,7 +3,7 @@ import { type Parameter, parameters } from './http.js';
 import type { JobState } from './job.js';
 import { eachOperation, type OperationName, operations } from './operations.js';
 
-/** What the body of an answer is: one of the contract's types by its name, a zip archive, or the log as events. */
+/** The body of an answer: the name of one of the contract's types, a zip archive, or the log as events. */
 export type AnswerBody =
   | 'Health'
   | 'DeviceList'
@@ -27,9 +27,9 @@ export interface Route {
   /** The operation whose fields the request's form has. */
   readonly form?: OperationName;
   readonly parameters?: readonly Parameter[];
-  /** What it answers with, by status. */
+  /** Its answers by status. */
   readonly answers: Readonly<Record<number, AnswerBody>>;
-  /** The errors that it may answer with, besides `commonErrors`. */
+  /** The errors that it may answer with in addition to `commonErrors`. */
   readonly errors: readonly ErrorCode[];
 }
 
@@ -52,7 +52,7 @@ export const unroutedErrors = [
   'headersTooLarge',
 ] as const satisfies readonly ErrorCode[];
 
-/** What the result's route answers with while, or because, there is no result. */
+/** The status of the result's route for a job without a result, by the job's state. */
 export const withoutResult = {
   queued: 202,
   waiting: 202,

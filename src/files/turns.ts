@@ -1,9 +1,9 @@
 import pLimit from 'p-limit';
 
-/** Gives a turn back; a second call does nothing. */
+/** Gives a turn back. A second call does nothing. */
 export type Release = () => void;
 
-/** So many turns at once, in the order in which they are asked for. */
+/** A limited number of turns, given in the order of requests. */
 export class Turns {
   readonly #limit;
 
@@ -12,7 +12,7 @@ export class Turns {
   }
 
   /**
-   * Resolves with a turn, when there is one. A turn that is held is not lost with the signal: its holder gives it back.
+   * Waits for a turn. Aborting the signal ends the wait; a turn that was given already must still be given back.
    * @throws the reason of the signal
    */
   async take(signal: AbortSignal): Promise<Release> {
@@ -20,7 +20,7 @@ export class Turns {
     return new Promise((resolve, reject) => {
       const leave = () => reject(signal.reason);
       signal.addEventListener('abort', leave, { once: true });
-      // Of one that has left meanwhile the turn is passed on.
+      // Whoever waited for it has left: the turn goes to the next one.
       void this.#limit(async () => {
         if (signal.aborted) return;
         signal.removeEventListener('abort', leave);

@@ -1,15 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDiskFull, isShortage } from '../files/error-code.js';
 
-/** Milliseconds between two tries on a machine that has no room at the moment. */
+/** Milliseconds between two tries. */
 const retryInterval = 1000;
 
 /**
- * Does what takes room on the disk, descriptors or processes, as soon as there are some: what others have used up is no
- * fault of a job.
+ * Retries a step until there is enough room on the disk, and enough descriptors and processes for it: a job must not fail
+ * because others have used them up.
  * @param isGivenUp asked before each try
- * @param tell called once, where there is no room
- * @returns false where it was given up
+ * @param tell called once, if there is no room
+ * @returns false if it was given up
  */
 export async function whenThereIsRoom(
   step: () => Promise<void>,

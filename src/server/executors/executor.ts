@@ -4,20 +4,20 @@ export type DeviceRequest =
   | { readonly kind: 'anyGpu' }
   | { readonly kind: 'cpu'; readonly workers: number };
 
-/** What a submission says of devices. */
+/** The devices that a submission asks for. */
 export interface AskedDevices {
-  /** GPUs by their ids; undefined where it names none. */
+  /** Ids of GPUs; undefined if it names none. */
   readonly gpus: readonly number[] | undefined;
   /** It asked for the CPU. */
   readonly isCpu: boolean;
   readonly workers: number;
 }
 
-/** What a job was given. */
+/** The devices that a job was given. */
 export interface Grant {
   /** Ids at the time of the grant. */
   readonly gpus: readonly number[];
-  /** UUIDs of these GPUs, those that were told: a later server may know the same GPUs by other ids. */
+  /** UUIDs of these GPUs, as far as they are known: a later server may see the same GPUs under other ids. */
   readonly gpuUuids: readonly string[];
   /** CPU slots; 0 for a GPU job. */
   readonly cpuSlots: number;
@@ -40,17 +40,17 @@ export interface RunOrder {
   readonly devices: DeviceRequest;
   /** Milliseconds that it may run; null for as long as it takes. */
   readonly timeLimit: number | null;
-  /** An earlier server accepted it: devices that are not there at the moment are waited for. */
+  /** Whether an earlier server accepted it: then it waits for devices that are missing at the moment. */
   readonly isAccepted: boolean;
-  /** What an earlier server wrote down that it was given; null where it was not placed yet. */
+  /** The devices that an earlier server gave it, by the record; null if it was not placed yet. */
   readonly grant: Grant | null;
-  /** Added to the environment of the command, with what tells it its devices. */
+  /** Added to the environment of the command. The executor adds the variables that name its devices. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Program and arguments. Asked for once `placed` has been told of. */
+  /** Program and arguments. Called after `placed` was handled. */
   readonly command: () => readonly string[];
 }
 
-/** It waits. Told again whenever something of it changes. */
+/** The job waits. Sent again whenever one of the values changes. */
 export interface Waiting {
   readonly kind: 'waiting';
   /** For what, in words. */
@@ -59,7 +59,7 @@ export interface Waiting {
   readonly position: number;
 }
 
-/** It was given devices. Its command starts when whoever was told goes on, and not before. */
+/** The job was given devices. Its command starts only after the consumer has handled this event. */
 export interface Placed {
   readonly kind: 'placed';
   /** In words. */
@@ -67,51 +67,51 @@ export interface Placed {
   readonly grant: Grant;
 }
 
-/** What ended a run other than its command: nothing where that is not known. */
+/** A cause of a run's end other than its command. */
 export type Fault = 'diskFull' | 'lost' | 'timeLimit' | 'outOfMemory';
 
-/** It has ended: no process of it is left, and its devices are free. */
+/** The job has ended: no process of it is left, and its devices are free. */
 export interface Ended {
   readonly kind: 'ended';
-  /** As a shell has it: 128 and the number of the signal where one ended it. Null where there is none to have. */
+  /** As in a shell: 128 plus the signal's number if a signal ended it. Null if there is none. */
   readonly exitCode: number | null;
   /** Name of the signal that ended it. */
   readonly signal: string | null;
-  /** `outOfMemory` is what a SIGKILL of nobody's stands for, as no system tells for certain. */
+  /** Null if there is none or it is not known. `outOfMemory` is assumed after a SIGKILL that this service did not send. */
   readonly fault: Fault | null;
-  /** A sentence for people, where the exit code does not say it all. */
+  /** A sentence for people, if the exit code does not say enough. */
   readonly error: string | null;
-  /** Lines of output that are not in the log: the disk did not take them. */
+  /** Lines of output that are missing in the log because the disk was full. */
   readonly lostLines: number;
 }
 
 export type RunEvent = Waiting | Placed | Ended;
 
-/** Where jobs run. Nothing else in the server knows how they are placed, started, ended or seen to be alive. */
+/** Where jobs run. Nothing else in the server knows how jobs are placed, started, ended or found to be alive. */
 export interface Executor {
   /**
    * The devices that a new job asks for.
-   * @throws ServiceError where they are known not to be there
+   * @throws ServiceError if they are known not to exist
    */
   check(asked: AskedDevices): DeviceRequest;
   /**
-   * Runs a job to its end, which is the last event; one that runs already, or has run, is found again and not run twice.
-   * What an earlier server gave it is taken from the others before this returns.
-   * @throws the events: an Error in words where the job cannot be run at all
+   * Runs a job to its end, which is the last event. A job that runs already, or has run, is found again and not run twice.
+   * The devices that an earlier server gave it are reserved before this returns.
+   * @throws Error in words, also from the iteration, if the job cannot be run at all
    */
   run(order: RunOrder): AsyncIterable<RunEvent>;
   /**
-   * Ends a job, wherever it is, also one that only an earlier server ran. Resolves when no process of it is left.
-   * Never throws nor rejects.
+   * Ends a job in any state, also one that only an earlier server ran. Resolves when no process of it is left. Never
+   * throws or rejects.
    */
   stop(job: JobPlace): Promise<void>;
-  /** Whether something works on the job; true where that cannot be told. */
+  /** Whether the job may be running; true if that cannot be determined. */
   isRunning(job: JobPlace): boolean;
   /** Jobs that run in directories directly below this one. */
   runningUnder(directory: string): readonly JobPlace[];
   /**
-   * Keeps from others what an earlier server's run may hold, where nothing but its directory is known; returns what
-   * lets that go.
+   * Reserves the devices that a run of an earlier server may hold, if only its directory is known. Returns a function that
+   * releases them.
    */
   hold(job: JobPlace): () => void;
 }

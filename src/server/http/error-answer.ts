@@ -6,8 +6,8 @@ import { authScheme, mediaTypes } from '../../contract/http.js';
 const contentType = `${mediaTypes.json}; charset=utf-8`;
 
 /**
- * An error as an answer (interface.md, Errors). Every error's body is written here, and so are the headers that some have
- * besides those of the body.
+ * The answer for an error (interface.md, Errors). The bodies of all errors are written here, and the headers that some of
+ * them need.
  */
 export function errorAnswer({ kind: { status, retryAfter }, detail }: ServiceError) {
   const headers: Record<string, string> = {};

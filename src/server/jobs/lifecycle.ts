@@ -11,9 +11,9 @@ import type { Job } from './job.js';
 export interface LifecycleDeps {
   readonly executor: Executor;
   readonly packer: Packer;
-  /** The command of a job that was given these devices. */
+  /** The command of a job with these devices. */
   readonly commandFor: (job: Job, grant: Grant) => readonly string[];
-  /** Says on the server's log what no client can be told. */
+  /** Writes a problem that no client can be told of to the server's log. */
   readonly report: (problem: string, cause: unknown) => void;
 }
 
@@ -21,14 +21,14 @@ export interface LifecycleDeps {
 const savePatience = 2000;
 const killedByUser = 'Killed by user';
 
-/** How a command ended, as the one sentence that everybody reads; null for success. */
+/** The error sentence of a job whose command ended like this; null for success. */
 function endError({ exitCode, signal, error }: Ended): string | null {
   if (error !== null) return error;
   if (exitCode === 0) return null;
   return `Subprocess failed (exit code ${exitCode}${signal === null ? '' : `, ${signal}`})`;
 }
 
-/** What the app made of its output directory, in words; null where it is still one. */
+/** The error sentence if the app removed or replaced its output directory; otherwise null. */
 function outputFault(output: string): string | null {
   const stats = lstatSync(output, { throwIfNoEntry: false });
   if (!stats) return 'The app removed its output directory: there is no result';
@@ -37,7 +37,7 @@ function outputFault(output: string): string | null {
     : 'The app replaced its output directory, which is not followed: there is no result';
 }
 
-/** Takes one job from the queue to its end, whatever happens; also one that an earlier server left midway. */
+/** Takes one job from the queue to its end, whatever happens; also a job that an earlier server left unfinished. */
 export class Lifecycle {
   readonly #packing = new AbortController();
   #isExecuting = false;
@@ -66,7 +66,7 @@ export class Lifecycle {
     }
   }
 
-  /** Ends the job, wherever it is. */
+  /** Ends the job in any state. */
   kill(): void {
     const { job } = this;
     const saved = job.requestKill().catch((cause) => {
@@ -81,7 +81,7 @@ export class Lifecycle {
     if (this.#isExecuting) void this.deps.executor.stop(this.job.directory);
   }
 
-  /** Follows the job until no process of it is left. */
+  /** Runs the job until no process of it is left. */
   async #execute(): Promise<Ended> {
     const { job } = this;
     const { executor } = this.deps;
@@ -122,7 +122,7 @@ export class Lifecycle {
     this.#hasWaited = true;
   }
 
-  /** Writes down what the job was given before its command starts, so that a later server knows who holds it. */
+  /** Saves the job's devices before its command starts, so that a later server knows who holds them. */
   async #start({ grant, where }: Placed): Promise<void> {
     const { job } = this;
     if (job.state !== 'running') {
@@ -136,7 +136,7 @@ export class Lifecycle {
     job.log(`Starting ${operationOf(job.request.operation).segment} on ${where}`);
   }
 
-  /** Says whether it was done; a job that is killed meanwhile needs no room. */
+  /** @returns whether the step was done; it is given up when the job is killed */
   #whenThereIsRoom(step: () => Promise<void>): Promise<boolean> {
     const { job } = this;
     return whenThereIsRoom(
@@ -163,8 +163,8 @@ export class Lifecycle {
   }
 
   /**
-   * Packs the result. One that cannot be kept as an archive, for want of room or for a fault of the disk, is packed while
-   * it is downloaded: the output is there, and nothing is removed for it.
+   * Packs the result. If there is no room for an archive, or the disk fails, the result is packed while it is downloaded:
+   * the output stays, and nothing is removed to make room.
    */
   async #pack(): Promise<void> {
     const { job } = this;

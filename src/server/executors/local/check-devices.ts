@@ -5,7 +5,7 @@ import type { AskedDevices, DeviceRequest } from '../executor.js';
 
 /**
  * Where a job may run (interface.md, Submission: `gpu`).
- * @param known null while nobody knows the GPUs: a job that wants one waits until they are, and is checked then
+ * @param known null while the GPUs are not known: a job that wants one waits until they are, and is checked then
  * @throws ServiceError `noGpu` or `unknownGpu`
  */
 export function checkDevices(

@@ -29,12 +29,12 @@ export interface LocalSettings extends RunnerSettings {
   readonly report: Report;
 }
 
-/** A job on its way through this executor. */
+/** A job in this executor. */
 interface Run {
   readonly path: string;
   readonly ticket: Ticket;
   isStopped: boolean;
-  /** From here on a stop is the runner's to hear of. */
+  /** Whether there is a runner, which a stop must be sent to. */
   isLaunched: boolean;
   readonly over: Promise<void>;
 }
@@ -61,11 +61,11 @@ export class LocalExecutor implements Executor {
 
   run(order: RunOrder): AsyncIterable<RunEvent> {
     const { directory, devices, isAccepted, grant } = order;
-    // One that an earlier server accepted waits for a GPU that is gone: it may come back.
+    // A job that an earlier server accepted waits for a GPU that is gone: it may come back.
     const impossible = isAccepted ? null : this.#scheduler.impossible(devices);
     if (impossible !== null) throw new Error(impossible);
     const ticket = grant ? this.#scheduler.adopt(grant) : this.#scheduler.request(devices, isAccepted);
-    // It may be cancelled before it is waited for.
+    // The ticket may be cancelled before anybody awaits it.
     ticket.granted.catch(() => {});
     let settle = () => {};
     const over = new Promise<void>((resolve) => {
@@ -95,7 +95,7 @@ export class LocalExecutor implements Executor {
     return this.#runners.below(directory);
   }
 
-  /** Keeps the GPUs of a command that runs, as far as they are known, else all. */
+  /** Reserves the GPUs of a running command if they are known, otherwise all GPUs. */
   hold({ path }: JobPlace): () => void {
     const all = { gpus: this.settings.gpus.current?.map(({ id }) => id) ?? [], gpuUuids: [] };
     const none = { gpus: [], gpuUuids: [] };
@@ -135,7 +135,7 @@ export class LocalExecutor implements Executor {
     }
   }
 
-  /** @returns undefined where it was stopped before it had started */
+  /** @returns undefined if it was stopped before it had started */
   async *#execute(order: RunOrder, run: Run, grant: Grant): AsyncGenerator<Placed, Ended | undefined> {
     const { directory, timeLimit } = order;
     if (order.grant === null || !this.#runners.hasStarted(directory.path)) {
@@ -148,7 +148,7 @@ export class LocalExecutor implements Executor {
     return await this.#runners.settle(directory, timeLimit);
   }
 
-  /** Says whether there is a runner now. */
+  /** @returns whether there is a runner now */
   async #launch(order: RunOrder, run: Run, grant: Grant): Promise<boolean> {
     const { directory, environment } = order;
     if (this.#runners.hasStarted(directory.path)) return true;

@@ -7,13 +7,13 @@ import type { RunEnd } from '../../../runner/protocol.js';
 import type { Ended } from '../executor.js';
 import { readRunEnd } from './run-files.js';
 
-/** Bytes without which a runner cannot write what it must. */
+/** Free bytes that a runner needs for its files. */
 const runnerNeeds = 64 * 1024;
-/** How often, and how long after one another, a file is read that the system did not let us read; milliseconds. */
+/** How often reading a file is retried after a system error, and milliseconds between two tries. */
 const attempts = 20;
 const pause = 500;
 
-/** Whether a runner could not write there what it must. */
+/** Whether the disk is too full for a runner. */
 export async function lacksRoom(directory: string): Promise<boolean> {
   try {
     const { bavail, bsize } = await statfs(directory);
@@ -23,13 +23,13 @@ export async function lacksRoom(directory: string): Promise<boolean> {
   }
 }
 
-/** A signal's number, as shells add it to 128; 0 for a name that this system has not. */
+/** A signal's number, which shells add to 128; 0 for an unknown name. */
 const signalNumber = (name: string): number =>
   (constants.signals as Readonly<Record<string, number>>)[name] ?? 0;
 
-/** @param wasStopped it was asked to end: then a signal is no sign of anything else */
+/** @param wasStopped whether it was asked to end, which explains a signal */
 function toldByRunner({ exitCode, signal, error, fault, lostLines }: RunEnd, wasStopped: boolean): Ended {
-  // The kernel takes SIGKILL when memory runs out, and tells nobody but its own log.
+  // The kernel sends SIGKILL when memory runs out, and reports that only in its own log.
   const isOutOfMemory = signal === 'SIGKILL' && !wasStopped;
   return {
     kind: 'ended',
@@ -41,7 +41,7 @@ function toldByRunner({ exitCode, signal, error, fault, lostLines }: RunEnd, was
   };
 }
 
-/** The end of a run that nobody tells of. */
+/** The end of a run that has no `exit.json`. */
 export const untold = (fault: Ended['fault'], error: string): Ended => ({
   kind: 'ended',
   exitCode: null,
@@ -51,7 +51,7 @@ export const untold = (fault: Ended['fault'], error: string): Ended => ({
   lostLines: 0,
 });
 
-/** What is known of a runner that ended without a word. */
+/** The end of a run whose runner ended without writing `exit.json`. */
 async function silentEnd(directory: string): Promise<Ended> {
   if (lstatSync(directory, { throwIfNoEntry: false }) === undefined) {
     return untold('lost', "The job's directory was removed while it ran; what it had started was ended");
@@ -63,8 +63,8 @@ async function silentEnd(directory: string): Promise<Ended> {
 }
 
 /**
- * How a run ended whose runner is gone. A read that fails is tried again for some seconds: the machine may have too
- * many files open at the moment. Never rejects.
+ * How a run ended whose runner is gone. Retries a failed read for some seconds: the machine may have too many files open
+ * at the moment. Never rejects.
  */
 export async function settleRunEnd(directory: string, wasStopped: boolean): Promise<Ended> {
   for (let number = 0; number < attempts; number += 1) {
@@ -72,7 +72,7 @@ export async function settleRunEnd(directory: string, wasStopped: boolean): Prom
       const end = readRunEnd(directory);
       return end ? toldByRunner(end, wasStopped) : await silentEnd(directory);
     } catch (cause) {
-      // Not a fault of the system: what lies there is not what a runner writes.
+      // Not a system error: the file is not one that a runner has written.
       if (errorCode(cause) === '') break;
       await delay(pause, undefined, { ref: false });
     }

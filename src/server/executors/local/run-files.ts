@@ -32,14 +32,14 @@ const runEnd = z.object({
   endedAt: z.iso.datetime(),
 }) satisfies z.ZodType<RunEnd>;
 
-/** What is read of a run that is over or goes on: its devices are in the environment of its command. */
+/** The part of `run.json` that the server reads: the devices, which are in the environment of the command. */
 const runRequest = z.object({
   environment: z.record(z.string(), z.string()),
   // An earlier version did not note them.
   gpuUuids: z.array(z.string()).default([]),
 });
 
-/** Reads a file that a runner left; undefined where there is none. @throws for one that no runner wrote */
+/** Reads a file of a run; undefined if there is none. @throws for content that neither server nor runner writes */
 function read<T>(schema: z.ZodType<T>, file: string, longest: number): T | undefined {
   const text = readOwnFile(file, longest);
   return text === undefined ? undefined : schema.parse(JSON.parse(text));
@@ -51,7 +51,7 @@ export const readRunnerRecord = (directory: string): RunnerRecord | undefined =>
 export const readRunEnd = (directory: string): RunEnd | undefined =>
   read(runEnd, runFiles(directory).end, 2 * maxEndBytes);
 
-/** GPUs that a run was started with; undefined where that is not told. */
+/** GPUs that a run was started with; undefined if that is not known. */
 export function readRunGpus(directory: string): Pick<Grant, 'gpus' | 'gpuUuids'> | undefined {
   const request = read(runRequest, runFiles(directory).request, maxBytes);
   const gpus = request && gpusOfEnvironment(request.environment);

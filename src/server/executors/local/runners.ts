@@ -23,9 +23,9 @@ import { readRunGpus, readRunnerRecord } from './run-files.js';
 
 /** Milliseconds between two looks at a runner that an earlier server started. */
 const pollInterval = 100;
-/** The same for a child, whose end is heard of: its directory may be removed, or a kill need more than a signal. */
+/** The same for a child. Its end is an event, but its directory may be removed, or a kill may need a second signal. */
 const childInterval = 1000;
-/** Milliseconds that a runner may take beyond the command's own grace before it is ended itself. */
+/** Milliseconds that a runner may take beyond the command's grace before it is killed itself. */
 const runnerGrace = 2500;
 
 interface Child {
@@ -40,33 +40,33 @@ const isThere = (directory: string): Promise<boolean> =>
   );
 
 /**
- * Whether a job's directory was removed, asked while it runs. Where the directory of all jobs is not there either, it is
- * away as a whole (a disk that was unmounted) and may come back. Asynchronous, as a network file system that does not
- * answer must not hold up the server.
+ * Whether the directory of a running job was removed. If the directory of all jobs is missing as well, the disk may have
+ * been unmounted for a moment, and this is false. Asynchronous, because a network file system that does not answer must
+ * not block the server.
  */
 const isRemoved = async (directory: string): Promise<boolean> =>
   !(await isThere(directory)) && (await isThere(path.dirname(directory)));
 
 export interface RunnerSettings {
-  /** Of the runners, and so of the commands: the server's, less its token variables. */
+  /** The environment of runners and commands: the server's, without its token variables. */
   readonly environment: NodeJS.ProcessEnv;
   /** Milliseconds between SIGTERM and SIGKILL. */
   readonly killGrace: number;
-  /** The runner's file, where it does not lie beside this program. */
+  /** The runner's program; by default the one beside this program. */
   readonly program?: string;
 }
 
-/** The runners of this machine: each is a detached child, known by its process id and start time. */
+/** The runners of this machine. Each is a detached child, identified by its process id and start time. */
 export class Runners {
   readonly #children = new Map<string, Child>();
-  /** When each job that was asked to end was so, by directory; `performance.now()`. */
+  /** By directory, when a job was asked to end (`performance.now()`). */
   readonly #stopping = new Map<string, number>();
 
   constructor(private readonly settings: RunnerSettings) {}
 
   /**
-   * Starts a runner on a job directory. A second one on the same directory ends without having run anything.
-   * @throws the system's error where none could be started
+   * Starts a runner on a job directory. A second one on the same directory ends without running anything.
+   * @throws the system's error if it could not be started
    */
   async launch(directory: string, request: RunRequest): Promise<void> {
     if (await lacksRoom(directory)) {
@@ -89,9 +89,9 @@ export class Runners {
   }
 
   /**
-   * Resolves when neither the runner nor any process of the job is left, and not before, whatever cannot be read or
-   * has been removed meanwhile. Never rejects.
-   * @param timeLimit milliseconds from now on after which it is ended
+   * Resolves when neither the runner nor any process of the job is left, even if files of the job are unreadable or were
+   * removed meanwhile. Never rejects.
+   * @param timeLimit milliseconds from now on after which the job is ended
    */
   async settle({ path: directory, id }: JobPlace, timeLimit: number | null): Promise<Ended> {
     const start = performance.now();
@@ -111,18 +111,18 @@ export class Runners {
     return isLate ? { ...end, fault: 'timeLimit', error } : end;
   }
 
-  /** Asks the runner to end its command; one that does not, for whatever reason, is ended. It need not be there. */
+  /** Asks the runner, if there is one, to end its command. A runner that does not is killed. */
   stop(directory: string): void {
     if (!this.#stopping.has(directory)) this.#stopping.set(directory, performance.now());
     this.#escalate(directory);
   }
 
-  /** Whether a runner ever took the job; true where that cannot be told, so that no job is run twice. */
+  /** Whether a runner has ever taken the job; true if that cannot be determined, so that no job is run twice. */
   hasStarted(directory: string): boolean {
     const { claim, record, end } = runFiles(directory);
     if (![claim, record, end].every(isGone)) return true;
     try {
-      // Its app may have removed them: the runner itself is there all the same.
+      // The app may have removed these files while the runner still runs.
       return runnerNaming(directory) !== undefined;
     } catch {
       return true;
@@ -136,12 +136,12 @@ export class Runners {
       const below = [...new Set(paths)].filter((each) => path.dirname(each) === parent);
       return below.map((each) => ({ path: each, id: path.basename(each) }));
     } catch {
-      // They cannot be looked for at the moment: then none is found.
+      // The processes cannot be listed at the moment.
       return [];
     }
   }
 
-  /** GPUs that a run was started with; undefined where that is not told. */
+  /** GPUs that a run was started with; undefined if that is not known. */
   gpusOf(directory: string): Pick<Grant, 'gpus' | 'gpuUuids'> | undefined {
     try {
       return readRunGpus(directory);
@@ -150,7 +150,7 @@ export class Runners {
     }
   }
 
-  /** Whether a runner works on the job; true where that cannot be told. */
+  /** Whether a runner works on the job; true if that cannot be determined. */
   isRunning(directory: string): boolean {
     if (this.#children.has(directory)) return true;
     try {
@@ -161,8 +161,8 @@ export class Runners {
   }
 
   /**
-   * The runner of a job, while it runs: by its record, or by its arguments where that cannot be read any more.
-   * @throws the system's error where neither can be looked at
+   * The running runner of a job: found by its record, or by its arguments if the record cannot be read.
+   * @throws the system's error if neither is possible
    */
   #runner(directory: string): ProcessIdentity | undefined {
     const child = this.#children.get(directory)?.process.pid;
@@ -177,7 +177,7 @@ export class Runners {
     return runnerNaming(directory);
   }
 
-  /** One step towards the end of a job that was asked to end; a stopped process is waked so that it hears of it. */
+  /** Sends the next signal to a runner that was asked to end; also SIGCONT, since a stopped process handles no signals. */
   #escalate(directory: string): void {
     const since = this.#stopping.get(directory);
     if (since === undefined) return;
@@ -188,7 +188,7 @@ export class Runners {
       signal(runner.pid, isLate ? 'SIGKILL' : 'SIGTERM');
       signal(runner.pid, 'SIGCONT');
     } catch {
-      // It cannot be told which process it is: at the next look, then.
+      // The process cannot be determined at the moment: tried again at the next look.
     }
   }
 
@@ -196,11 +196,11 @@ export class Runners {
   async #endCommand(directory: string): Promise<void> {
     try {
       const command = readRunnerRecord(directory)?.command;
-      // A process id that is another process's by now leads no group of this job's.
+      // If the process id belongs to another process by now, the command's group is gone.
       if (!command || (isSignalable(command.pid) && !isAlive(command))) return;
       await terminateGroup(command.pid, this.#stopping.has(directory) ? 0 : this.settings.killGrace);
     } catch {
-      // What is left of it is found by its environment.
+      // Its remaining processes are found by their environment.
     }
   }
 }

@@ -1,16 +1,16 @@
 import { EventEmitter } from 'node:events';
 import type { DeviceRequest, Grant } from '../executor.js';
 
-/** A GPU as it is told at the moment. */
+/** A GPU of this machine. */
 export interface KnownGpu {
   readonly id: number;
-  /** Stays with the GPU when the ids change; empty where it is not told. */
+  /** Stays the same when ids change; empty if it is not known. */
   readonly uuid: string;
 }
 
 /** A place in the queue. */
 export interface Ticket {
-  /** Resolves with the grant; rejects once cancelled, or when it turns out that there is no such GPU. */
+  /** Resolves with the grant. Rejects when it is cancelled, or when it turns out that there is no such GPU. */
   readonly granted: Promise<Grant>;
   /** 1 is next; null once granted or cancelled. */
   position(): number | null;
@@ -21,7 +21,7 @@ export interface Ticket {
 
 interface Waiting {
   readonly request: DeviceRequest;
-  /** An earlier server accepted it: a GPU that is not there is waited for. */
+  /** Whether an earlier server accepted it: then it waits for a GPU that is missing. */
   readonly isAccepted: boolean;
   readonly grant: (grant: Grant) => void;
   readonly fail: (cause: Error) => void;
@@ -43,39 +43,39 @@ const gpuGrant = (gpus: readonly KnownGpu[]): Grant => ({
 export class TicketCancelled extends Error {}
 
 /**
- * Grants GPUs and CPU slots. GPUs go all or none, in arrival order for each GPU: a job that waits for GPU 0 and 1
- * holds neither until it gets both, and nobody behind it takes them first; a job that can use an idle GPU which
- * nobody ahead wants runs at once. CPU slots go in arrival order.
- * Emits `change` when the queue was walked: places in it, and what is waited for, may be others then.
+ * Grants GPUs and CPU slots. A job gets all of its GPUs or none, in arrival order for each GPU: a job that waits for GPU 0
+ * and 1 holds neither until it gets both, and no later job gets them first. A job that can use an idle GPU which no earlier
+ * job wants runs at once. CPU slots are granted in arrival order.
+ * Emits `change` after each pass over the queue: positions, and what jobs wait for, may have changed.
  */
 export class Scheduler extends EventEmitter<{ change: [] }> {
-  /** Lowest id first; null while nobody knows which there are: jobs that want one wait. */
+  /** Lowest id first; null while the GPUs are not known: jobs that want one wait. */
   #gpus: readonly KnownGpu[] | null = null;
   /**
-   * How many jobs hold each GPU, by its id and by its UUID: it is free when nobody holds either. More than one only
-   * after a restart, when a job that had given its GPU back and was being packed is found beside the one that was
-   * given it next, or when the GPUs have other ids since.
+   * Number of jobs that hold each GPU, by its id and by its UUID. A GPU is free when nobody holds either. More than one is
+   * possible only after a restart: for a job that had released its GPU and was being packed, beside the next one that got
+   * the GPU; or if the ids of GPUs have changed.
    */
   readonly #holders = new Map<number | string, number>();
   #freeSlots: number;
   #queue: Waiting[] = [];
 
-  /** @param gpus null where `setGpus` will tell them */
+  /** @param gpus null if `setGpus` follows */
   constructor(
     gpus: readonly KnownGpu[] | null,
     private readonly cpuSlots: number,
   ) {
     super();
-    // Every job that waits listens.
+    // There is one listener for each job that waits.
     this.setMaxListeners(0);
     this.#freeSlots = cpuSlots;
     if (gpus) this.setGpus(gpus);
   }
 
   /**
-   * Tells which GPUs there are, once that is known and whenever it changes. What a job holds stays held, whatever the
-   * id of its GPU is now. A job that came before they were known, and wants one which there is not, is ended; one
-   * that was accepted while there was such a GPU waits until it is back.
+   * Sets the GPUs, when they become known and whenever they change. Jobs keep what they hold, even if the ids of their GPUs
+   * have changed. A job that came before the GPUs were known and wants one that does not exist is rejected. A job that was
+   * accepted while its GPU existed waits until that is back.
    */
   setGpus(gpus: readonly KnownGpu[]): void {
     const isFirst = this.#gpus === null;
@@ -84,7 +84,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     this.#dispatch();
   }
 
-  /** Ends the jobs that came before the GPUs were known, and want one that there is not. */
+  /** Rejects the jobs that came before the GPUs were known and want one that does not exist. */
   #refuseImpossible(): void {
     const queue = this.#queue;
     const problemOf = ({ isAccepted, request }: Waiting) => (isAccepted ? null : this.impossible(request));
@@ -95,7 +95,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     }
   }
 
-  /** Why a new request cannot be granted here, in words; null where it can, or where that is not known yet. */
+  /** Why a new request can never be granted here, in words; null if it can, or if that is not known yet. */
   impossible(request: DeviceRequest): string | null {
     if (!this.#isUnseen(request)) return null;
     if (request.kind === 'anyGpu') return 'This server has no GPU; submit the job again to run it on the CPU';
@@ -103,12 +103,12 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return `This server has no GPU ${this.#unseen(request).join(', ')}; it has: ${known}`;
   }
 
-  /** Whether a job waits for a GPU that is not among those which there are at the moment. */
+  /** Whether a job waits for a GPU that is missing at the moment. */
   get waitsForUnseen(): boolean {
     return this.#queue.some(({ request }) => this.#isUnseen(request));
   }
 
-  /** Which of the ids of a request are not there at the moment; none while nobody knows. */
+  /** The GPU ids of a request that are missing at the moment; none while the GPUs are not known. */
   #unseen(request: DeviceRequest): readonly number[] {
     const gpus = this.#gpus;
     if (gpus === null || request.kind !== 'gpus') return [];
@@ -133,7 +133,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   }
 
   /**
-   * Takes a place in the queue; the grant may come before this returns.
+   * Takes a place in the queue. The grant may be made before this returns.
    * @param isAccepted an earlier server accepted it
    */
   request(request: DeviceRequest, isAccepted = false): Ticket {
@@ -165,7 +165,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     };
   }
 
-  /** Marks as taken what a job of an earlier server still holds. */
+  /** Marks the devices that a job of an earlier server still holds as taken. */
   adopt(grant: Grant): Ticket {
     this.#hold(grant);
     return { granted: Promise.resolve(grant), position: () => null, waitingFor: '', cancel: () => {} };
@@ -176,7 +176,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     this.#freeSlots -= grant.cpuSlots;
   }
 
-  /** Gives back what a job held. */
+  /** Releases the devices of a job. */
   release(grant: Grant): void {
     this.#count(grant, -1);
     this.#freeSlots += grant.cpuSlots;
@@ -191,7 +191,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     }
   }
 
-  /** Walks the queue in arrival order and grants what can be granted. */
+  /** Goes through the queue in arrival order and grants what can be granted. */
   #dispatch(): void {
     const wantedAhead = new Set<number>();
     let cpuBlocked = false;
@@ -203,7 +203,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
         waiting.grant(grant);
         continue;
       }
-      // What waits for a GPU that is not there may wait for long: it keeps the others from nobody.
+      // A job that waits for a missing GPU may wait for long, so it reserves no other GPU.
       if (waiting.request.kind === 'gpus' && !this.#isUnseen(waiting.request)) {
         for (const id of waiting.request.ids) wantedAhead.add(id);
       }
@@ -223,7 +223,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
       const gpus = ids.flatMap((each) => open.find(({ id }) => id === each) ?? []);
       return gpus.length > 0 && gpus.length === ids.length ? gpuGrant(gpus) : null;
     }
-    // A job that asks for more than there is gets all of it rather than never running.
+    // A job that asks for more slots than there are gets all of them: otherwise it would never run.
     const cpuSlots = Math.min(request.workers, this.cpuSlots);
     return !cpuBlocked && this.#freeSlots >= cpuSlots ? { gpus: [], gpuUuids: [], cpuSlots } : null;
   }
