@@ -5,15 +5,15 @@ import type { JobRequest } from './job-record.js';
 import type { JobStore } from './store.js';
 import type { Trash } from './trash.js';
 
-/** A place among the active jobs, taken before the upload begins, with the directory that it goes to. */
+/** A place among the active jobs, reserved before the upload begins, and the directory of the upload. */
 export interface Slot {
   /** Where the upload goes. */
   readonly directory: JobDirectory;
-  /** Where the job will lie once it is accepted. */
+  /** The directory of the job after it is accepted. */
   readonly place: JobDirectory;
-  /** Turns the upload into a job that survives a power cut; the notes go into its log. */
+  /** Turns the upload into a job that survives a power cut. The notes are written to its log. */
   accept(request: JobRequest, notes: readonly string[]): Promise<Job>;
-  /** Gives the place back and removes what was uploaded, unless it has become a job. */
+  /** Releases the place and removes the upload, unless it has become a job. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -27,8 +27,8 @@ export interface AdmissionDeps {
 }
 
 /**
- * Who may come in: at most `maxJobs` jobs are active, those being uploaded included, so that many uploads at once
- * cannot all pass; and a repeat of a submission is given the first one's job (`Idempotency-Key`).
+ * Admits submissions. At most `maxJobs` jobs are active, including those that are being uploaded, so that simultaneous
+ * uploads cannot exceed the limit. A repeated submission gets the first one's job (`Idempotency-Key`).
  */
 export class Admission {
   #uploading = 0;
@@ -57,7 +57,7 @@ export class Admission {
         return job;
       },
       [Symbol.asyncDispose]: async () => {
-        // The place is free whatever becomes of the files.
+        // Releases the place even if removing the files fails.
         this.#uploading -= 1;
         if (!isAccepted) await trash.throwAway(directory.path, true);
       },
@@ -65,8 +65,8 @@ export class Admission {
   }
 
   /**
-   * Runs `submit` unless a submission with this key has made a job: then that job is the answer. While one is
-   * under way, a repeat waits for it, and takes its place if it fails.
+   * Runs `submit`, unless a submission with this key has made a job already: then returns that job. While the first one is
+   * under way a repeat waits for it, and is run if the first one fails.
    */
   async once(key: string | null, submit: () => Promise<Job>): Promise<Job> {
     if (key === null) return submit();

@@ -1,9 +1,8 @@
-/** Milliseconds by which the two clocks may differ from each other without one having been set. */
+/** Milliseconds by which the two clocks may differ although nobody has set one. */
 const tolerance = 2000;
 
 /**
- * A time from now on that is counted by the machine's own clock: setting the time of day neither brings it nearer nor
- * puts it off.
+ * A point in time, counted from now on by the machine's monotonic clock: setting the wall clock does not move it.
  */
 export class Deadline {
   readonly #monotonic = performance.now();
@@ -17,7 +16,7 @@ export class Deadline {
     return this.length - (performance.now() - this.#monotonic);
   }
 
-  /** The same as a time of day, by the clock as it is set now. */
+  /** The same as a date, by the wall clock as it is set now. */
   get date(): Date {
     const moved = Date.now() - this.#wall - (performance.now() - this.#monotonic);
     return new Date(this.#wall + this.length + (Math.abs(moved) > tolerance ? moved : 0));

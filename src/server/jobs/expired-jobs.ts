@@ -7,19 +7,19 @@ import { openOwnFile } from '../../files/own-file.js';
 import { setAside } from '../data-directory/set-aside.js';
 import type { Report } from '../report.js';
 
-/** How many expired jobs are remembered: their ids and times. */
+/** Number of expired jobs whose ids and times are remembered. */
 const remembered = 10_000;
-/** Bytes of one: an id, a time, a space and a line feed. */
+/** Bytes of an entry: an id, a time, a space and a line feed. */
 const lineBytes = 2 * jobIdBytes + 24 + 2;
 
 const linePattern = new RegExp(`^(${jobIdSource}) (\\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z)$`);
 
-/** Which jobs have expired, and when: what makes the answer 410 rather than 404, after a restart too. */
+/** The jobs that have expired, and when. For these the answer is 410 instead of 404, also after a restart. */
 export class ExpiredJobs {
   readonly #file: string;
   readonly #times = new Map<string, string>();
 
-  /** A file that cannot be read, or is none, is set aside: no start fails for it. */
+  /** A file that cannot be read, or is not a file, is set aside, so that a start does not fail because of it. */
   constructor(
     dataDirectory: string,
     private readonly report: Report,
@@ -33,7 +33,7 @@ export class ExpiredJobs {
     }
   }
 
-  /** @throws the system's error where it cannot be noted; it is remembered all the same, until the server ends */
+  /** @throws the system's error if it cannot be written; it is remembered until the server ends all the same */
   add(id: string): void {
     const time = new Date().toISOString();
     this.#times.set(id, time);
@@ -48,7 +48,7 @@ export class ExpiredJobs {
     }
   }
 
-  /** When the job expired, ISO 8601; undefined for a job that is not known to have. */
+  /** When the job expired, ISO 8601; undefined for any other job. */
   when(id: string): string | undefined {
     return this.#times.get(id);
   }
@@ -61,7 +61,7 @@ export class ExpiredJobs {
     }
   }
 
-  /** Reads the newest entries, and shortens a file that has grown to twice of them. */
+  /** Reads the newest entries, and shortens the file if it has more than twice as many. */
   #load(): void {
     const file = openOwnFile(this.#file, constants.O_RDONLY);
     let text: string;
@@ -77,7 +77,7 @@ export class ExpiredJobs {
       const [, id = '', time = ''] = linePattern.exec(line) ?? [];
       if (id !== '') this.#times.set(id, time);
     }
-    // A line that a crash cut would swallow the beginning of the next one.
+    // Ends a line that a crash has cut off, so that the next one is not appended to it.
     const isTorn = text !== '' && !text.endsWith('\n');
     if (isTorn || size > 2 * remembered * lineBytes) this.#rewrite();
   }

@@ -10,16 +10,16 @@ import { openOwnFile, readOwnFile } from '../../files/own-file.js';
 import { dropReserve, reserveJsonFile, writeReservedJson } from '../../files/reserved-json.js';
 import { type JobRecord, parseRecord } from './job-record.js';
 
-/** Bytes at the end of a log in which the service's last lines are looked for. */
+/** Bytes at the end of a log that are searched for the service's last lines. */
 const tailBytes = 16 * 1024;
 /** Longest `job.json`, in bytes: it names each of up to 100,000 files. */
 const maxRecordBytes = 256 << 20;
-/** Bytes by which a record may grow from its first to its last state: times, devices, an error of some sentences. */
+/** Bytes by which a record may grow from its first to its last state: times, devices, an error message. */
 const recordGrowth = 8192;
 
 /**
- * The directory of one job, which is the truth about it: everything can be read with `ls` and `cat`, and goes
- * away with one `rm -r`. Its job can write to it as well: nothing in it is opened through a link.
+ * The directory of one job, which holds all there is to know of it: it can be read with `ls` and `cat`, and removed with
+ * one `rm -r`. The job can write to it as well, so nothing in it is opened through a link.
  */
 export class JobDirectory {
   constructor(
@@ -27,17 +27,17 @@ export class JobDirectory {
     readonly path: string,
   ) {}
 
-  /** What was uploaded. */
+  /** The uploaded files. */
   get input(): string {
     return path.join(this.path, 'Input');
   }
 
-  /** What the app writes; becomes the result. */
+  /** The app's output, which becomes the result. */
   get output(): string {
     return path.join(this.path, 'Output');
   }
 
-  /** The command's working directory: its own to litter. */
+  /** The command's working directory. It is not part of the result. */
   get workspace(): string {
     return path.join(this.path, 'Workspace');
   }
@@ -54,7 +54,7 @@ export class JobDirectory {
     return path.join(this.path, resultName);
   }
 
-  /** False where it is certain that somebody has removed it. */
+  /** False if it has certainly been removed. */
   exists(): boolean {
     return !isGone(this.path);
   }
@@ -71,14 +71,14 @@ export class JobDirectory {
     return path.join(this.path, 'job.json');
   }
 
-  /** Writes the first record, and sets aside the room that its last one may need on a full disk. */
+  /** Writes the first record, and reserves the room that the last one may need on a full disk. */
   async saveFirst(record: JobRecord): Promise<void> {
     await this.save(record);
     const bytes = Buffer.byteLength(JSON.stringify(record, null, 2));
     reserveJsonFile(this.recordFile, bytes + recordGrowth);
   }
 
-  /** Writes the record; it survives a power cut when this resolves. Two calls must follow one another. */
+  /** Writes the record, which survives a power cut once this resolves. Calls must not overlap. */
   async save(record: JobRecord): Promise<void> {
     await saveJsonFile(this.recordFile, record);
   }
@@ -95,8 +95,8 @@ export class JobDirectory {
   }
 
   /**
-   * @returns undefined where there is no record
-   * @throws Error in words for a record that is none; the system's error for one that cannot be read
+   * @returns undefined if there is no record
+   * @throws Error in words for an invalid record; the system's error for one that cannot be read
    */
   load(): JobRecord | undefined {
     const text = readOwnFile(this.recordFile, maxRecordBytes);
@@ -114,7 +114,7 @@ export class JobDirectory {
     }
   }
 
-  /** Whether a line of the service's own stands at the end of the log: an earlier server may have come that far. */
+  /** Whether the end of the log has this line of the service: an earlier server may have written it. */
   hasLogged(line: string): boolean {
     const file = openOwnFile(this.logFile, constants.O_RDONLY);
     try {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { jobStates } from '../../contract/job.js';
 import { type OperationName, operationNames } from '../../contract/operations.js';
 
-/** Version of `job.json` that this server writes. One without a number is of the time before there were numbers. */
+/** Version of `job.json` that this server writes. Records from before there were versions have none. */
 const currentVersion = 1;
 
 const time = z.iso.datetime();
@@ -41,20 +41,20 @@ const jobRecord = z.object({
   /** An earlier version did not note them. */
   gpuUuids: z.array(z.string()).default([]),
   cpuSlots: id,
-  /** Somebody asked for its end; whatever its command says then, it was killed. */
+  /** Somebody asked for its end: then it counts as killed, however its command ends. */
   killRequested: z.boolean(),
 });
 
 type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> } : T;
 
-/** What was asked for, whole: a job can be run from this alone. */
+/** The complete request: enough to run the job. */
 export type JobRequest = DeepReadonly<z.infer<typeof jobRequest>>;
 export type JobFiles = JobRequest['files'];
 
 /** `job.json`: the request and every transition. Times are ISO 8601. */
 export type JobRecord = DeepReadonly<z.infer<typeof jobRecord>>;
 
-/** A record as it is when a job is new. */
+/** The record of a new job. */
 export const newRecord = (jobId: string, request: JobRequest): JobRecord => ({
   version: currentVersion,
   id: jobId,
@@ -73,7 +73,7 @@ export const newRecord = (jobId: string, request: JobRequest): JobRecord => ({
 
 /**
  * Reads the text of a `job.json`.
- * @param jobId the name of the directory that it lies in
+ * @param jobId the name of its directory
  * @throws Error that says in words why it is not the record of that job
  */
 export function parseRecord(text: string, jobId: string): JobRecord {

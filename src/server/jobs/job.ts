@@ -9,12 +9,12 @@ import type { JobRecord, JobRequest } from './job-record.js';
 
 const now = () => new Date().toISOString();
 
-/** Milliseconds that a disk may take to write down an end before everybody hears of it without: a kill is answered. */
+/** Milliseconds that saving a job's end may take before the end is shown all the same: a kill must be answered. */
 const patience = 10_000;
-/** Milliseconds between two tries to write down how a job ended. */
+/** Milliseconds between two tries to save how a job ended. */
 const retryInterval = 1000;
 
-/** Which states each state may lead to; a final state leads nowhere. */
+/** The states that each state may change to. A final state never changes. */
 const transitions: Readonly<Record<JobState, readonly JobState[]>> = {
   queued: ['waiting', 'running', 'error', 'killed'],
   waiting: ['running', 'error', 'killed'],
@@ -25,23 +25,23 @@ const transitions: Readonly<Record<JobState, readonly JobState[]>> = {
 };
 
 /**
- * One job: a state machine over its record. Each transition is on the disk before anyone hears of it; on a disk that
- * takes nothing an end is told all the same, and written down when there is room.
+ * One job: a state machine over its record. Each transition is saved before it is shown. If the disk fails, an end is
+ * shown all the same, and saved when that is possible.
  * Emits `change` at every transition and `log` when the service wrote a line of its own.
  */
 export class Job extends EventEmitter<{ change: []; log: [] }> {
   #record: JobRecord;
   #waiting: Waiting | null = null;
   #killRequested: boolean;
-  /** One transition after the other. */
+  /** The last transition that was begun: they run one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
-  /** How it ended, from the moment that this is settled: no other transition is shown or begun. */
+  /** The final record, from the moment that it is decided: no other transition is shown or begun after that. */
   #last: JobRecord | null = null;
   #hasLogFailed = false;
-  /** When it is removed, once that is settled. */
+  /** When it is removed, once that is known. */
   expiry: Deadline | null = null;
 
-  /** @param isRestored an earlier server left it: what that one wrote into the log is not written twice */
+  /** @param isRestored whether it is from an earlier server, whose lines in the log must not be repeated */
   constructor(
     readonly directory: JobDirectory,
     record: JobRecord,
@@ -49,7 +49,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     private readonly report: Report,
   ) {
     super();
-    // Every log stream listens.
+    // There is a listener for each log stream.
     this.setMaxListeners(0);
     this.#record = record;
     this.#killRequested = record.killRequested;
@@ -99,15 +99,15 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     await this.#become('running', { ...grant, startedAt: now() });
   }
 
-  /** Notes that somebody asked for its end, so that a later server knows as well. */
+  /** Saves that somebody asked for its end, so that a later server knows it as well. */
   async requestKill(): Promise<void> {
     this.#waiting = null;
-    // In memory first: on a disk that is full the job ends all the same.
+    // In memory first, so that the job also ends on a full disk.
     this.#killRequested = true;
     await this.#become(null, { killRequested: true });
   }
 
-  /** It has ended. The first end counts; a later one is ignored. Never rejects. */
+  /** Ends it. Only the first end counts. Never rejects. */
   async finish(state: FinalState, error: string | null): Promise<void> {
     this.#waiting = null;
     if (this.#last) return;
@@ -120,13 +120,13 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
         return false;
       },
     );
-    // A disk that does not answer holds up no end.
+    // A disk that does not answer must not delay the end.
     const isSaved = await Promise.race([saved, delay(patience, false, { ref: false })]);
     this.#show(record);
     if (!isSaved) void saved.then((isLate) => (isLate ? undefined : this.#saveLater(record)));
   }
 
-  /** Writes a line of the service's own into the log, unless an earlier server got to writing it. Never throws. */
+  /** Writes a line of the service into the log, unless an earlier server has written it. Never throws. */
   log(line: string): void {
     try {
       if (this.isRestored && this.directory.hasLogged(line)) return;
@@ -138,7 +138,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     }
   }
 
-  /** What the wire shows of it (interface.md, Jobs). */
+  /** The job as clients see it (interface.md, Jobs). */
   view(): JobView {
     const record = this.#record;
     const waiting = record.state === 'waiting' ? this.#waiting : null;
@@ -186,12 +186,12 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return done;
   }
 
-  /** After whatever is being written at the moment: it is the record that stays. */
+  /** Saves the final record after any save under way, so that it is the one that stays. */
   #saveLast(record: JobRecord): Promise<void> {
     return this.#inTurn(() => this.directory.saveLast(record));
   }
 
-  /** Until the disk takes it, or the directory is gone. */
+  /** Retries until the disk takes the record, or the directory is gone. */
   async #saveLater(record: JobRecord): Promise<void> {
     for (;;) {
       await delay(retryInterval, undefined, { ref: false });
@@ -200,7 +200,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
         await this.#saveLast(record);
         return;
       } catch {
-        // Told of already.
+        // Reported already.
       }
     }
   }

@@ -5,28 +5,28 @@ import { errorCode } from '../../files/error-code.js';
 import { NotOurFile, openOwnFile } from '../../files/own-file.js';
 import type { Job } from './job.js';
 
-/** Bytes read, and so lines handed on, at once. It is held as often as there are streams. */
+/** Bytes that are read at once. Each stream has a buffer of this size. */
 const chunkSize = 32 * 1024;
-/** By how much a reader's room grows for a line that is longer. */
+/** Factor by which the buffer grows for a longer line. */
 const growth = 4;
-/** Milliseconds after which the file is looked at again though nothing told of a change (a network file system). */
+/** Milliseconds after which the file is read again without a change event, which network file systems may not send. */
 const pollInterval = 1000;
 
-/** Bytes of a line that are read at once at most; a runner's lines have 64 Ki characters. */
+/** Most bytes of a line that are read at once; a runner's lines have at most 64 Ki characters. */
 const longestLine = 1024 * 1024;
 
 const lineFeed = 0x0a;
 
 const read = promisify(readCallback);
 
-/** What stands for a log that a job removed, or replaced by a link. */
+/** The line that is sent instead of a log that a job has removed, or replaced by a link. */
 const missingLog = Buffer.from(
   `${servicePrefix}The log of this job was removed or replaced: it cannot be shown\n`,
 );
 
-/** A log that is open. */
+/** An open log. */
 interface OpenLog extends Disposable {
-  /** Fills a buffer as far as there are bytes from this position on; returns how many there were. */
+  /** Reads into a buffer from a position on. Returns the number of bytes. */
   read(buffer: Buffer, length: number, position: number): Promise<number>;
 }
 
@@ -48,7 +48,7 @@ function openLog(job: Job): OpenLog {
   };
 }
 
-/** Wakes a reader at a change of the file or of the job, or after a while. */
+/** Wakes a reader when the file or the job changes, or after a while. */
 class ChangeSignal {
   #changed = false;
   #wake: (() => void) | null = null;
@@ -97,17 +97,17 @@ class ChangeSignal {
       watcher.on('error', () => watcher.close());
       return watcher;
     } catch {
-      // No more watches to be had: polling does.
+      // The system has no more watches: the file is polled.
       return null;
     }
   }
 }
 
 /**
- * Reads a job's log from a position, then follows it until the job has ended and the last line is read. The file
- * is the log: nothing is queued, a slow reader slows itself. Yields whole lines, good until the next are asked for.
- * @param since how many lines to skip
- * @param silence milliseconds without a line after which null is yielded, again and again
+ * Reads a job's log from a position on, and follows it until the job has ended and the last line is read. Nothing is
+ * queued: a slow reader only slows itself down. Yields complete lines, which are valid until the next ones are requested.
+ * @param since number of lines to skip
+ * @param silence milliseconds without a line after which null is yielded, repeatedly
  */
 export async function* readLog(
   job: Job,
@@ -123,20 +123,20 @@ export async function* readLog(
   let skip = since;
   let lastLineAt = performance.now();
   try {
-    // Of a job that has ended the rest is read in any case: it is all there.
+    // The log of a job that has ended is complete, so the rest is read in any case.
     while (!signal.aborted || job.isFinal) {
-      // Asked before the read: what is read after the job's end is all there will be.
+      // Asked before the read: a read after the job's end gets everything.
       const isLast = job.isFinal;
-      // One byte is left for a line feed.
+      // Leaves one byte for a line feed.
       const room = buffer.length - 1;
       const bytesRead = await file.read(buffer, room, position);
-      // Half a line is not kept but read again, whole.
+      // An incomplete line is not kept; it is read again when it is complete.
       let end = buffer.subarray(0, bytesRead).lastIndexOf(lineFeed) + 1;
       if (end === 0 && bytesRead === room && room < longestLine) {
         buffer = Buffer.allocUnsafeSlow(buffer.length * growth);
         continue;
       }
-      // No runner writes so long a line, nor half a one at the end: it is passed on in parts.
+      // A line that no runner writes, too long or without an end, is passed on in parts.
       const isPart = bytesRead === room || (isLast && bytesRead > 0);
       if (end === 0 && isPart) end = buffer.writeUInt8(lineFeed, bytesRead);
       if (end > 0) {

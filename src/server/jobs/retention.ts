@@ -4,34 +4,34 @@ import type { ExpiredJobs } from './expired-jobs.js';
 import type { Job } from './job.js';
 import type { Trash } from './trash.js';
 
-/** Longest time that a timer can count, in milliseconds. */
+/** Longest delay of a timer, in milliseconds. */
 const longestTimer = 2 ** 31 - 1;
 
 export interface RetentionDeps {
   readonly expired: ExpiredJobs;
   readonly trash: Trash;
-  /** Milliseconds that a job is kept once it has ended, and once it was last downloaded. */
+  /** Milliseconds that a job is kept after its end, and after its last download. */
   readonly grace: number;
   readonly forget: (job: Job) => void;
   readonly report: Report;
 }
 
-/** Removes each job when its grace period is over, but never under a download, nor before that could be resumed. */
+/** Removes each job when its grace period is over, but not during a download, nor while one could still be resumed. */
 export class Retention {
   readonly #timers = new Map<string, NodeJS.Timeout>();
   readonly #downloads = new Map<string, number>();
 
   constructor(private readonly deps: RetentionDeps) {}
 
-  /** Starts the clock of a job that has ended, or starts it anew. */
+  /** Starts, or restarts, the grace period of a job that has ended. */
   schedule(job: Job): void {
     job.expiry = new Deadline(this.deps.grace);
     this.#arm(job);
   }
 
   /**
-   * Keeps a job from being removed; returns what lets it go again, which may be called more than once: from then on it
-   * is kept for another grace, so that a download that broke off at its end can be resumed.
+   * Keeps a job from being removed. Returns a function that ends this, which may be called more than once. The job is then
+   * kept for another grace period, so that a download that broke off can be resumed.
    */
   hold(job: Job): () => void {
     this.#downloads.set(job.id, (this.#downloads.get(job.id) ?? 0) + 1);
@@ -65,7 +65,7 @@ export class Retention {
     if (this.#downloads.has(job.id) || !this.#timers.delete(job.id)) return;
     this.deps.forget(job);
     try {
-      // Noted before it is removed: a server that dies in between finishes the removal at its next start.
+      // Noted before it is removed: after a crash in between, the next start finishes the removal.
       this.deps.expired.add(job.id);
     } catch (cause) {
       this.deps.report(`Job ${job.id} could not be noted as expired`, cause);

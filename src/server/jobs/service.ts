@@ -24,13 +24,13 @@ export interface JobServiceDeps extends LifecycleDeps {
   readonly grace: number;
 }
 
-/** Milliseconds after which the answer to a kill comes, whatever keeps the job. */
+/** Milliseconds after which a kill is answered even if the job has not ended. */
 const killPatience = 20_000;
 
-/** What becomes of the jobs when the server stops. */
+/** Whether active jobs are killed or left to the next server when the server stops. */
 export type OnExit = 'kill' | 'keep';
 
-/** The one owner of the jobs' state. It knows no transport. */
+/** Owns the state of all jobs. It knows no transport. */
 export class JobService {
   readonly #jobs = new Map<string, Job>();
   readonly #lives = new Map<string, { readonly lifecycle: Lifecycle; readonly end: Promise<void> }>();
@@ -58,8 +58,8 @@ export class JobService {
   }
 
   /**
-   * Finds the jobs of the data directory again. Removes what is provably over: uploads that were never accepted and
-   * jobs that are noted as expired. What cannot be read, or is not ours, is set aside. Starts nothing.
+   * Loads the jobs of the data directory. Removes only uploads that were never accepted, and jobs that are noted as
+   * expired. Entries that are damaged, or not ours, are set aside. Starts nothing.
    */
   async load(): Promise<{ readonly ended: number; readonly active: number }> {
     const { store, trash, expired, report } = this.deps;
@@ -80,7 +80,7 @@ export class JobService {
     return { ended, active: this.#jobs.size - ended };
   }
 
-  /** Ends what runs of jobs whose directories were removed while there was no server: nobody could end it any more. */
+  /** Ends running jobs whose directories were removed while there was no server: nobody else could end them. */
   async #endOrphans(): Promise<void> {
     const { store, executor, report } = this.deps;
     const orphans = executor.runningUnder(store.jobsDirectory).filter(({ id }) => !store.has(id));
@@ -96,13 +96,13 @@ export class JobService {
     return job;
   }
 
-  /** Goes on with the jobs that were found: ended ones are kept for their grace, the others run or wait. */
+  /** Continues the jobs that were loaded: finished ones are kept for their grace period, the others run or wait. */
   resume(): void {
     const jobs = [...this.#jobs.values()];
-    // Nobody could fetch it while there was no server: the clock starts anew.
+    // The grace period starts again, since nobody could fetch a result while there was no server.
     for (const job of jobs.filter((each) => each.isFinal)) this.#retention.schedule(job);
     const active = jobs.filter((job) => !job.isFinal);
-    // What runs holds its devices before anything that waits is looked at.
+    // Running jobs take their devices before waiting jobs are considered.
     this.#unreadable.resume();
     const running = active.filter((job) => job.state === 'running');
     for (const job of [...running, ...active.filter((each) => !running.includes(each))]) this.#live(job);
@@ -114,7 +114,7 @@ export class JobService {
   }
 
   /**
-   * Takes a place among the active jobs for an upload.
+   * Reserves a place among the active jobs for an upload.
    * @throws ServiceError `busy` or `shuttingDown`
    */
   reserve(): Slot {
@@ -136,7 +136,7 @@ export class JobService {
     return this.deps.executor.check(asked);
   }
 
-  /** Runs a submission once for each idempotency key; a repeat is given the first one's job. */
+  /** Runs a submission once for each idempotency key. A repeat gets the first one's job. */
   submitOnce(key: string | null, submit: () => Promise<Job>): Promise<Job> {
     return this.#admission.once(key, submit);
   }
@@ -156,7 +156,7 @@ export class JobService {
     throw new ServiceError('unknownJob', 'Unknown job_id');
   }
 
-  /** How many jobs have not ended. */
+  /** Number of jobs that have not ended. */
   get active(): number {
     return this.#lives.size;
   }
@@ -166,7 +166,7 @@ export class JobService {
     return [...this.#jobs.values()].reverse();
   }
 
-  /** Ends a job in whatever state; resolves when no process of it is left. Idempotent. */
+  /** Ends a job in any state. Resolves when no process of it is left. Idempotent. */
   async kill(job: Job): Promise<KillReply> {
     const life = this.#lives.get(job.id);
     if (job.isFinal || !life) return { job_id: job.id, status: job.state, message: 'Job not running' };
@@ -180,12 +180,12 @@ export class JobService {
     return { job_id: job.id, status: job.state, message };
   }
 
-  /** Keeps a result from expiring while it is being sent; returns what lets it go. */
+  /** Keeps a result from expiring while it is being sent. Returns a function that ends this. */
   holdResult(job: Job): () => void {
     return this.#retention.hold(job);
   }
 
-  /** No new jobs from here on; the active ones are killed, or left to the next server. */
+  /** Accepts no new jobs from here on. Kills the active ones, or leaves them to the next server. */
   async close(onExit: OnExit): Promise<void> {
     this.#isClosing = true;
     this.#retention.close();

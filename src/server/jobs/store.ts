@@ -15,28 +15,27 @@ export interface StoredJob {
   readonly record: JobRecord;
 }
 
-/** What lies among the jobs, entry by entry. */
+/** An entry of the jobs' directory. */
 export type Found =
   | ({ readonly kind: 'job' } & StoredJob)
-  /** An upload that was never accepted: nobody was promised anything of it. */
+  /** An upload that was never accepted. */
   | { readonly kind: 'upload'; readonly directory: JobDirectory }
-  /** A job, by its name, whose record is none. */
+  /** A directory with the name of a job whose record is missing or invalid. */
   | { readonly kind: 'damaged'; readonly directory: JobDirectory; readonly why: string }
-  /** A job, by its name, whose record the system does not let us read at the moment. */
+  /** A directory with the name of a job whose record cannot be read at the moment. */
   | { readonly kind: 'unreadable'; readonly directory: JobDirectory; readonly why: string }
   /** Not ours. */
   | { readonly kind: 'foreign'; readonly path: string; readonly why: string };
 
 /**
- * The job directories of one data directory. There is no other memory of the jobs. Uploads lie in `DATA/incoming`
- * until they are accepted: then the whole directory is renamed into `DATA/jobs`, so that one without `job.json` is
- * never there.
+ * The job directories of one data directory, which are the only record of the jobs. An upload is in `DATA/incoming` until
+ * it is accepted. Then the whole directory is renamed into `DATA/jobs`, so that a job always has a `job.json`.
  */
 export class JobStore {
   readonly #jobs: string;
   readonly #incoming: string;
 
-  /** @throws SetupError where the data directory is on more than one file system */
+  /** @throws SetupError if the data directory is on more than one file system */
   constructor(
     readonly dataDirectory: string,
     report: Report,
@@ -50,7 +49,7 @@ export class JobStore {
     return this.#jobs;
   }
 
-  /** False where it is certain that there is no directory of that job. */
+  /** False if there is certainly no directory of that job. */
   has(id: string): boolean {
     return this.placeOf(new JobDirectory(id, '')).exists();
   }
@@ -64,14 +63,14 @@ export class JobStore {
     return directory;
   }
 
-  /** Where the job of an upload will lie. */
+  /** The directory that an upload gets when it becomes a job. */
   placeOf(upload: JobDirectory): JobDirectory {
     return new JobDirectory(upload.id, path.join(this.#jobs, upload.id));
   }
 
   /**
-   * Makes an upload a job: with its record, its log and all its files on the disk, in one step.
-   * @throws the system's error, and then it is none
+   * Makes an upload a job, in one step: its record, its log and all its files are synced to the disk first.
+   * @throws the system's error; then it is not a job
    */
   async accept(upload: JobDirectory, record: JobRecord): Promise<JobDirectory> {
     await upload.saveFirst(record);
@@ -82,7 +81,7 @@ export class JobStore {
     return directory;
   }
 
-  /** Everything among the jobs, the oldest job first, and what uploads left behind. Nothing is changed. */
+  /** All entries among the jobs, the oldest job first, and uploads that were left behind. Changes nothing. */
   scan(): Found[] {
     const found: Found[] = [];
     for (const name of readdirSync(this.#jobs)) found.push(this.look(name));
@@ -95,7 +94,7 @@ export class JobStore {
     return found.sort((a, b) => (time(a) < time(b) ? -1 : 1));
   }
 
-  /** What lies among the jobs under this name. */
+  /** The entry of this name among the jobs. */
   look(name: string): Found {
     const entry = path.join(this.#jobs, name);
     const directory = new JobDirectory(name, entry);
@@ -105,11 +104,11 @@ export class JobStore {
       }
       const record = directory.load();
       if (record) return { kind: 'job', directory, record };
-      // Versions before this one received uploads in place.
+      // Earlier versions received uploads in the directory of the job.
       if (readdirSync(entry).join() === 'Incoming') return { kind: 'upload', directory };
       return { kind: 'damaged', directory, why: 'it has no job.json' };
     } catch (cause) {
-      // Without a code of the system the text was read, and is no record: reading it again changes nothing.
+      // An error without a system code means that the text was read and is not a record: a retry would not help.
       const kind = errorCode(cause) === '' ? 'damaged' : 'unreadable';
       return { kind, directory, why: faultWithoutPath(cause) };
     }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../contract/errors.js';
 
-/** Milliseconds that the end of a connection may take to be noticed: its client may be back before. */
+/** Milliseconds to wait for the end of an earlier connection: a client may reconnect before its end is noticed. */
 const noticeTime = 300;
 
 interface Held {
@@ -16,7 +16,7 @@ export class StreamSlots {
 
   /**
    * Takes the slot of a job.
-   * @returns what gives it back; it may be called more than once
+   * @returns a function that releases it, which may be called more than once
    * @throws ServiceError `streamOpen` or `tooManyStreams`
    */
   async take(jobId: string): Promise<() => void> {

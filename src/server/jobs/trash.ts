@@ -7,16 +7,16 @@ import { errorCode } from '../../files/error-code.js';
 import { ownDirectory } from '../data-directory/own-directory.js';
 import type { Report } from '../report.js';
 
-/** What lies in the trash under a name of ours: a job's id, and what keeps two of one id apart. */
+/** Names in the trash: a job's id, and a suffix that keeps two of one id apart. */
 const trashName = new RegExp(`^${jobIdSource}\\.[0-9a-f]{8}$`);
 
-/** Milliseconds until what could not be removed is tried again. */
+/** Milliseconds until a failed removal is tried again. */
 const retryPause = 10 * 60_000;
 
 /**
- * The one place where jobs and cut uploads are deleted. A directory is renamed into `DATA/trash` first, so that it is
- * gone for everybody at once, and removed from there; what cannot be removed is reported, left, and tried again later
- * and at the next start.
+ * The only place where jobs and unaccepted uploads are deleted. A directory is first renamed into `DATA/trash`, so that it
+ * disappears in one step, and removed from there. What cannot be removed is reported, and tried again later and at the next
+ * start.
  */
 export class Trash {
   readonly #directory: string;
@@ -31,9 +31,9 @@ export class Trash {
   }
 
   /**
-   * Deletes the directory of a job that has expired, or of an upload that was never accepted. Resolves when it is gone
-   * or cannot be removed now; never rejects.
-   * @param isUpload no app has been at it: Node's own way of removing is safe, and starts no process
+   * Deletes the directory of a job that has expired, or of an upload that was never accepted. Resolves when it is gone, or
+   * cannot be removed now. Never rejects.
+   * @param isUpload whether no app has written to it: then Node's own removal is safe, and needs no process
    */
   async throwAway(directory: string, isUpload = false): Promise<void> {
     const target = path.join(
@@ -55,7 +55,7 @@ export class Trash {
     if (!isGone) await this.#remove(target);
   }
 
-  /** Goes on with what earlier servers could not remove, or did not get to. */
+  /** Removes what earlier servers could not remove, or did not finish. */
   empty(): void {
     try {
       for (const name of readdirSync(this.#directory)) {
@@ -89,14 +89,14 @@ export class Trash {
 }
 
 /**
- * Removes a directory with all that is in it. `rm` of the system does what Node's does not: it goes below paths that
- * are too long to be named, and stays on the file system, so that what a job mounted is not emptied. Directories that
- * the job made unwritable are made writable first.
- * @throws Error with what `rm` says of what is left
+ * Removes a directory and everything in it with the system's `rm`, which can do two things that Node's cannot: it removes
+ * paths that are longer than PATH_MAX, and stays on one file system, so that it does not empty what a job has mounted.
+ * Directories that the job made unwritable are made writable first.
+ * @throws Error with the message of `rm`
  */
 async function removeTree(directory: string): Promise<void> {
   if (process.platform === 'linux') {
-    // Imported with the first removal, to keep the start fast.
+    // Imported lazily to keep start-up fast.
     const { execa } = await import('execa');
     const remove = () => execa('rm', ['-rf', '--one-file-system', '--', directory], { reject: false });
     let end = await remove();

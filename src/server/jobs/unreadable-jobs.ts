@@ -13,16 +13,16 @@ export interface UnreadableDeps {
   readonly store: JobStore;
   readonly executor: Executor;
   readonly report: Report;
-  /** Takes over a job whose record could be read after all. */
+  /** Called with a job whose record could be read after all. */
   readonly found: (job: StoredJob) => void;
 }
 
 type Unreadable = Extract<Found, { kind: 'damaged' | 'unreadable' }>;
 
 /**
- * Jobs whose records cannot be read. A record that is damaged is set aside with its job, once no command of it runs. One
- * that the system does not let us read stays where it is and is tried again: a disk may fail for a moment only. What
- * runs goes on meanwhile, and its devices are kept from others.
+ * Jobs whose records cannot be read. A job with a damaged record is set aside once its command does not run any more. A job
+ * whose record gives a read error stays where it is and is tried again, since a disk may fail only for a moment. Running
+ * commands go on meanwhile, and their devices stay reserved.
  */
 export class UnreadableJobs {
   readonly #waiting = new Map<string, JobDirectory>();
@@ -30,7 +30,7 @@ export class UnreadableJobs {
 
   constructor(private readonly deps: UnreadableDeps) {}
 
-  /** Sets it aside, or keeps it to be looked at again. */
+  /** Sets a job aside, or keeps it for another try. */
   add({ kind, directory, why }: Unreadable): void {
     const { store, executor, report } = this.deps;
     if (kind === 'damaged' && !executor.isRunning(directory)) {
@@ -41,7 +41,7 @@ export class UnreadableJobs {
     this.#waiting.set(directory.id, directory);
   }
 
-  /** @throws ServiceError for a job that is there and cannot be read */
+  /** @throws ServiceError for a job that exists but cannot be read */
   check(id: string): void {
     if (!this.#waiting.has(id)) return;
     throw new ServiceError(
@@ -50,12 +50,12 @@ export class UnreadableJobs {
     );
   }
 
-  /** Looks at them again and again, from here on. */
+  /** From here on, tries to read them again and again. */
   resume(): void {
     for (const directory of this.#waiting.values()) void this.#watch(directory);
   }
 
-  /** Ends what runs of them: the server stops, and its jobs with it. */
+  /** Ends their commands, when the server stops and its jobs with it. */
   async stop(): Promise<void> {
     this.#isClosing = true;
     const { executor } = this.deps;
@@ -73,7 +73,7 @@ export class UnreadableJobs {
       if (again.kind === 'unreadable') continue;
       if (again.kind !== 'job' && executor.isRunning(directory)) continue;
       this.#waiting.delete(directory.id);
-      // It takes its devices itself, before they are let go here.
+      // The job reserves its devices itself before they are released here.
       if (again.kind === 'job') found(again);
       else setAside(store.dataDirectory, directory.path, 'its job.json is no record', report);
       release();

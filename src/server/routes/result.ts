@@ -16,7 +16,7 @@ import type { Report } from '../report.js';
 import { goneSignal, whenGone } from './client-gone.js';
 import { captured } from './path-parameters.js';
 
-/** Bytes read from a result at once. */
+/** Bytes of a result that are read at once. */
 const chunkSize = 1 << 20;
 
 interface SendError extends Error {
@@ -24,7 +24,7 @@ interface SendError extends Error {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** What `send` cannot answer: a range that there is not, another archive than the one wanted. */
+/** Errors of `send`: a range that does not exist, or an archive other than the requested one. */
 function refusal(status: number | undefined): ServiceError {
   if (status === errorKinds.noSuchRange.status)
     return new ServiceError('noSuchRange', 'The result has no such range; ask for it whole');
@@ -45,7 +45,7 @@ function refuse({ res }: RouterContext, cause: SendError, report: Report): void 
 
 const descriptors = '/proc/self/fd';
 
-/** Sends the archive that was packed; false where there is none. */
+/** Sends the packed archive. False if there is none. */
 function sendArchive(ctx: RouterContext, job: Job, report: Report): boolean {
   const file = openResult(job);
   if (file === null) return false;
@@ -54,19 +54,19 @@ function sendArchive(ctx: RouterContext, job: Job, report: Report): boolean {
   setHeaders(ctx);
   ctx.res.setHeader('ETag', `"${job.id}-${size}"`);
   const options = { dotfiles: 'allow', cacheControl: false, highWaterMark: chunkSize } as send.SendOptions;
-  // By its descriptor, where the system has names for these: whatever becomes of the name, this file was looked at.
+  // By its descriptor if the system has paths for these: the name may be replaced after the file was checked.
   const isNamed = existsSync(descriptors);
   const name = isNamed ? String(file) : path.basename(job.directory.result);
-  // The name in an address is decoded, the root is not: it may be called anything.
+  // `send` decodes the name but not the root, which may contain any character.
   send(ctx.req, name, { ...options, root: isNamed ? descriptors : job.directory.path })
     .on('error', (cause: SendError) => refuse(ctx, cause, report))
-    // `send` itself hears nothing of the end of a client whose answer waits behind another.
+    // `send` does not notice that a client has left while its answer waits behind another one.
     .on('stream', (stream: ReadStream) => whenGone(ctx, () => stream.destroy()))
     .pipe(ctx.res);
   return true;
 }
 
-/** The packed result, open; null where there is none. @throws NotOurFile for what a job put in its place */
+/** Opens the packed result; null if there is none. @throws NotOurFile if a job has replaced it */
 function openResult(job: Job): number | null {
   try {
     return openOwnFile(job.directory.result, constants.O_RDONLY);
@@ -76,7 +76,7 @@ function openResult(job: Job): number | null {
   }
 }
 
-/** Packs a result that the disk had no room for while it is sent. Its length is not known: no range can be asked for. */
+/** Packs a result, for which the disk had no room, while it is sent. Its length is not known, so ranges are not served. */
 async function sendUnpacked(ctx: RouterContext, job: Job, report: Report): Promise<void> {
   const { output } = job.directory;
   if (!lstatSync(output, { throwIfNoEntry: false })?.isDirectory()) {
@@ -88,7 +88,7 @@ async function sendUnpacked(ctx: RouterContext, job: Job, report: Report): Promi
     ctx.res.end();
     return;
   }
-  // Loaded when it is asked for, to keep the start fast.
+  // Imported lazily to keep start-up fast.
   const { packTo } = await import('../../pack/pack.js');
   const signal = goneSignal(ctx);
   await packTo(ctx.res, output, { openUp: true, signal }).catch((cause) => {
