@@ -33,28 +33,37 @@ export const errorKinds = {
     exit: exitCodes.usage,
     means: 'A server without a token answers no web page of another site',
   },
-  notFound: { status: 404, exit: exitCodes.usage, means: 'There is no such address or file' },
+  notFound: { status: 404, exit: exitCodes.usage, means: 'There is no such path or file' },
   unknownApp: { status: 404, exit: exitCodes.usage, means: 'There is no such app' },
   unknownJob: { status: 404, exit: exitCodes.usage, means: 'There is no such job' },
-  methodNotAllowed: { status: 405, exit: exitCodes.usage, means: 'The address does not take this method' },
+  methodNotAllowed: { status: 405, exit: exitCodes.usage, means: 'The path does not allow this method' },
   uploadStalled: { status: 408, exit: exitCodes.timedOut, means: 'The upload stalled' },
   expired: { status: 410, exit: exitCodes.usage, means: 'The job has expired' },
   otherResult: { status: 412, exit: exitCodes.failed, means: 'The result is not the one that was asked for' },
   fileTooLarge: { status: 413, exit: exitCodes.usage, means: 'A file is too large' },
   uploadTooLarge: { status: 413, exit: exitCodes.usage, means: 'The upload is too large' },
-  notMultipart: { status: 415, exit: exitCodes.usage, means: 'The body is no multipart form' },
+  notMultipart: { status: 415, exit: exitCodes.usage, means: 'The body is not a multipart form' },
   noSuchRange: { status: 416, exit: exitCodes.failed, means: 'The result has no such range' },
-  badExpectation: { status: 417, exit: exitCodes.usage, means: "The header 'Expect' is not served" },
+  badExpectation: {
+    status: 417,
+    exit: exitCodes.usage,
+    means: "The value of the header 'Expect' is not supported",
+  },
   invalidField: { status: 422, exit: exitCodes.usage, means: 'A field is missing or has a bad value' },
-  busy: { status: 429, exit: exitCodes.busy, retryAfter: 10, means: 'As many jobs are active as may be' },
+  busy: { status: 429, exit: exitCodes.busy, retryAfter: 10, means: 'The limit of active jobs is reached' },
   streamOpen: { status: 429, exit: exitCodes.busy, retryAfter: 2, means: 'The log is being read already' },
   tooManyStreams: { status: 429, exit: exitCodes.busy, retryAfter: 5, means: 'Too many logs are being read' },
   headersTooLarge: { status: 431, exit: exitCodes.usage, means: 'The headers of the request are too long' },
-  internal: { status: 500, exit: exitCodes.failed, means: 'A fault of the server' },
+  internal: { status: 500, exit: exitCodes.failed, means: 'An internal error of the server' },
   noGpu: { status: 503, exit: exitCodes.busy, retryAfter: 60, means: 'The server has no GPU' },
   gpusUnknown: { status: 503, exit: exitCodes.busy, retryAfter: 10, means: 'The GPUs are not known now' },
   unreadableJob: { status: 503, exit: exitCodes.busy, retryAfter: 5, means: 'The job cannot be read now' },
-  shortage: { status: 503, exit: exitCodes.busy, retryAfter: 5, means: 'The server has too much open' },
+  shortage: {
+    status: 503,
+    exit: exitCodes.busy,
+    retryAfter: 5,
+    means: 'The server is short of descriptors or memory',
+  },
   shuttingDown: { status: 503, exit: exitCodes.busy, retryAfter: 10, means: 'The server is stopping' },
   tooManyConnections: { status: 503, exit: exitCodes.busy, retryAfter: 5, means: 'No connection is free' },
   diskFull: { status: 507, exit: exitCodes.busy, means: "The server's disk is full" },
@@ -84,7 +93,7 @@ export class ServiceError extends Error {
   }
 }
 
-/** A fault of the server itself: what it is stays in the server's log. */
+/** An internal error of the server itself: what it is stays in the server's log. */
 export const internalError = (): ServiceError => new ServiceError('internal', 'Internal server error');
 
 /** A field of a form, an option or a flag that is missing, of the wrong type or out of range: 422. */
