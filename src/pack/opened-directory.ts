@@ -2,7 +2,7 @@ import { existsSync, lstatSync, constants as system } from 'node:fs';
 import { chmod, type FileHandle, lstat, open, opendir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { errorCode } from '../files/error-code.js';
-import { patiently } from './retry-shortage.js';
+import { retryShortage } from './retry-shortage.js';
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = system;
 
@@ -48,7 +48,7 @@ async function openReadable(
   options: OpenOptions,
 ): Promise<FileHandle> {
   try {
-    return await patiently(() => open(target, flags), options.signal);
+    return await retryShortage(() => open(target, flags), options.signal);
   } catch (cause) {
     const isRefused = errorCode(cause) === 'EACCES' && options.openUp;
     if (!isRefused || !(await openUp(target, rights).catch(() => false))) throw cause;
@@ -117,7 +117,7 @@ export class OpenedDirectory implements AsyncDisposable {
 
   /** Its entries, in the order of the file system. */
   async *items(): AsyncGenerator<Item> {
-    const listed = await patiently(
+    const listed = await retryShortage(
       // As bytes, since a name need not be UTF-8; the types do not list this encoding.
       () => opendir(this.place.toString(), { encoding: 'buffer' as BufferEncoding, bufferSize: 1024 }),
       this.options.signal,

@@ -10,7 +10,7 @@ const tries = 120;
  * because the server is busy.
  * @throws any other error of the call at once, and the shortage after the last try
  */
-export async function patiently<T>(call: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+export async function retryShortage<T>(call: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   for (let left = tries; ; left -= 1) {
     try {
       return await call();

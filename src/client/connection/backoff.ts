@@ -12,7 +12,8 @@ export async function pause(milliseconds: number, signal?: AbortSignal): Promise
 
 /**
  * Milliseconds to wait before an attempt, counted from 0. Doubles up to `ceiling`, then varies by a quarter, so that the
- * clients of a restarted server do not all connect at the same moment.
+ * clients of a restarted server do not all connect at the same moment. The loops that use it share nothing else: each
+ * decides by its own rules what counts as progress and when it ends.
  */
 export function backoff(attempt: number, first = 250, ceiling = 10_000): number {
   const even = Math.min(first * 2 ** Math.min(attempt, 20), ceiling);
