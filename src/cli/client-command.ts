@@ -6,6 +6,7 @@ import { connectionFlags } from './flags.js';
 import { type Interruption, watchInterruption } from './interruption.js';
 import type { Settings } from './settings.js';
 import { isInteractive, writeOut } from './standard-streams.js';
+import type { TextReporter } from './text-reporter.js';
 
 export type ConnectionFlags = Interfaces.InferredFlags<typeof connectionFlags>;
 
@@ -15,6 +16,7 @@ export abstract class ClientCommand extends BaseCommand {
 
   readonly #closers: (() => void | Promise<void>)[] = [];
   #interruption: Interruption | null = null;
+  #reporter: TextReporter | null = null;
 
   override async init(): Promise<void> {
     // The title replaces the arguments in process lists, which may contain a token.
@@ -61,9 +63,8 @@ export abstract class ClientCommand extends BaseCommand {
     const { TextReporter } = await import('./text-reporter.js');
     if (!isInteractive()) return new TextReporter(this.jsonEnabled());
     const { TerminalReporter } = await import('./terminal-reporter.js');
-    const reporter = new TerminalReporter(this.jsonEnabled());
-    this.#closers.push(() => reporter.close());
-    return reporter;
+    this.#reporter = new TerminalReporter(this.jsonEnabled());
+    return this.#reporter;
   }
 
   /** Prints the command's output; with `--json` the returned value is printed instead. */
@@ -74,11 +75,14 @@ export abstract class ClientCommand extends BaseCommand {
 
   /** After an interruption any error counts as the interruption, which has caused it. */
   protected override async catch(error: Error): Promise<void> {
+    // Ends bars and spinners, so that the message is not drawn over one.
+    this.#reporter?.close();
     const signal = this.#interruption?.signal;
     await super.catch(signal?.aborted && signal.reason instanceof Error ? signal.reason : error);
   }
 
   protected override async finally(error: Error | undefined): Promise<void> {
+    this.#reporter?.close();
     for (const close of this.#closers.splice(0).reverse()) await close();
     await super.finally(error);
   }

@@ -23,6 +23,8 @@ export class TerminalReporter extends TextReporter {
     color: hasColour(process.stderr) ? 'cyan' : false,
   });
   #bar: { stage: Stage; bar: SingleBar; since: number } | null = null;
+  /** A late report must not draw below the command's last line, nor start a timer that keeps the process alive. */
+  #isClosed = false;
 
   override async line(text: string): Promise<boolean> {
     this.#endBar();
@@ -43,6 +45,7 @@ export class TerminalReporter extends TextReporter {
 
   override waiting(what: string | null = null): void {
     this.#endBar();
+    if (this.#isClosed) return;
     if (what === null) {
       if (this.#spinner.isSpinning) this.#spinner.stop();
     } else if (this.#spinner.isSpinning) {
@@ -53,7 +56,7 @@ export class TerminalReporter extends TextReporter {
   }
 
   override progress(stage?: Stage, done = 0, total = 0): void {
-    if (stage === undefined) return;
+    if (stage === undefined || this.#isClosed) return;
     if (total === 0) {
       this.waiting(`${stage} ${formatBytes(done)}`);
       return;
@@ -69,6 +72,7 @@ export class TerminalReporter extends TextReporter {
 
   override close(): void {
     this.waiting(null);
+    this.#isClosed = true;
   }
 
   #startBar(stage: Stage, total: number): void {

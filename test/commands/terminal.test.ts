@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
@@ -168,4 +169,24 @@ describe('in a pipe', () => {
     const { code, stderr } = await cli.run(['infer', '--app', 'x', name]);
     expect([code, stderr]).toEqual([2, `Error: 'a\\x0a[remote-app] forged\\x1b[2J' does not exist\n`]);
   });
+
+  test('an upload that breaks off for good ends the command, and draws nothing after the error', async () => {
+    await using cli = await Cli.create();
+    await plant(cli.directory, { 'ct.nii': Buffer.alloc(4 << 20) });
+    const server = createServer((socket) => {
+      socket.on('error', () => {});
+      socket.once('data', () => setTimeout(() => socket.destroy(), 50));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const args = ['infer', '--app', 'probe', 'ct.nii', '--server', `http://127.0.0.1:${port}`];
+    const { screen, code } = await atTerminal(cli, args, { NO_COLOR: '1' });
+    server.close();
+    expect(code).toBe(5);
+    const [, after = ''] = screen.split('Error: ');
+    expect(after).toContain('broke');
+    expect(after).not.toContain('Uploading');
+    // The bar ends with its line.
+    expect(screen).toMatch(/\nError: /);
+  }, 60_000);
 });

@@ -31,6 +31,8 @@ async function attempt(
 ): Promise<JobEnvelope> {
   const upload = new UploadWatch(body.length, connection.readTimeout, connection.signal, connection.server);
   const onBytes = (sent: number) => {
+    // The body may hand out one more piece after the request has ended.
+    if (upload.isDone) return;
     upload.moved(sent);
     reporter.progress('Uploading', sent, body.length);
   };

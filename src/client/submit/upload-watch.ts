@@ -28,9 +28,12 @@ export class UploadWatch {
     return this.#controller.signal;
   }
 
+  get isDone(): boolean {
+    return this.#isDone;
+  }
+
   moved(sent: number): void {
     this.#sent = sent;
-    // The body may hand out one more piece after the request has ended.
     if (this.#isDone || this.outer?.aborted) return;
     clearTimeout(this.#timer);
     const stalled = () =>
