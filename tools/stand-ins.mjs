@@ -14,7 +14,7 @@ const oclif = /@oclif\/core\//;
 const undici = /\/undici\//;
 
 /**
- * `of` is stood in for by `code`, or by the module `file` of dist; where `within` is given, only for the files that it
+ * `of` is stood in for by `code`, or by the file `file` of this folder; where `within` is given, only for the files that it
  * matches.
  */
 export const standIns = [
