@@ -115,9 +115,9 @@ function readLink(link: string): string {
 }
 
 /** Whether a process has this file, deleted or not, open: as its stdout, say, or as the copy that a shell keeps of it. */
-function hasOpen(pid: number, file: string): boolean {
+function hasOpen(pid: number, file: string, isThorough: boolean): boolean {
   const directory = `/proc/${pid}/fd`;
-  const descriptors = readdirSync(directory).slice(0, mostDescriptors);
+  const descriptors = isThorough ? readdirSync(directory).slice(0, mostDescriptors) : ['1', '2'];
   return descriptors.some((descriptor) => readLink(`${directory}/${descriptor}`).startsWith(file));
 }
 
@@ -152,10 +152,10 @@ function argumentsOf(pid: number): string[] {
 }
 
 /** Whether a process has `entry` (`NAME=value`) in the environment that it was started with, or has `pipe` open. */
-function isMarked(pid: number, entry: string, pipe: string): boolean {
+function isMarked(pid: number, entry: string, pipe: string, isThorough: boolean): boolean {
   try {
     const environment = readFileSync(`/proc/${pid}/environ`, 'latin1');
-    return `\0${environment}`.includes(`\0${entry}\0`) || hasOpen(pid, pipe);
+    return `\0${environment}`.includes(`\0${entry}\0`) || hasOpen(pid, pipe, isThorough);
   } catch (cause) {
     if (isAnswer(cause)) return false;
     throw cause;
@@ -165,12 +165,13 @@ function isMarked(pid: number, entry: string, pipe: string): boolean {
 /**
  * The running processes that are marked by `entry` or `pipe`, and all others of their sessions: what a job's command
  * started in a session of its own, also with another environment and another output. Empty if the system has no `/proc`.
+ * @param isThorough whether to look for the pipe among all descriptors, and not only at stdout and stderr: it takes longer
  * @throws the system's error where a process could not be looked at
  */
-export function processesWith(entry: string, pipe: string): number[] {
+export function processesWith(entry: string, pipe: string, isThorough: boolean): number[] {
   if (!hasProc) return [];
   const ids = processIds().filter((pid) => pid !== process.pid);
-  const marked = new Set(ids.filter((pid) => isMarked(pid, entry, pipe)));
+  const marked = new Set(ids.filter((pid) => isMarked(pid, entry, pipe, isThorough)));
   if (marked.size === 0) return [];
   const sessions = new Set([...marked].map((pid) => readStatus(pid)?.session));
   sessions.delete(readStatus(process.pid)?.session);

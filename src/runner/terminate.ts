@@ -75,9 +75,10 @@ async function freeze(find: () => readonly number[]): Promise<readonly number[]>
  * Kills every process that has the job's mark in its environment or prints into its log: processes that left the group
  * for a session of their own. They get no grace of their own: the group has had its grace by now. Resolves when none of
  * them runs.
+ * @param isThorough see `processesWith`
  */
-export async function terminateStrays(jobId: string, workspace: string): Promise<void> {
-  const strays = () => processesWith(`${jobMarker}=${jobId}`, outputFifo(workspace));
+export async function terminateStrays(jobId: string, workspace: string, isThorough = true): Promise<void> {
+  const strays = () => processesWith(`${jobMarker}=${jobId}`, outputFifo(workspace), isThorough);
   for (;;) {
     try {
       const left = await freeze(strays);

@@ -69,7 +69,7 @@ describe('ending strays', () => {
     const ours = await group(script, { REMOTE_APP_JOB_ID: id });
     const other = await group(script, { REMOTE_APP_JOB_ID: `${id}0` });
     const strays = await until('the strays run', () => {
-      const pids = processesWith(`REMOTE_APP_JOB_ID=${id}`, '/nowhere/output.fifo');
+      const pids = processesWith(`REMOTE_APP_JOB_ID=${id}`, '/nowhere/output.fifo', true);
       return pids.length >= 2 ? pids : null;
     });
     await terminateStrays(id, '/nowhere');

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -105,7 +106,9 @@ export class Runners {
       await (child ? Promise.race([child.exited, pause]) : pause);
     }
     await this.#endCommand(directory);
-    await terminateStrays(id, runFiles(directory).workspace);
+    const { workspace, end: endFile } = runFiles(directory);
+    // A runner that has written its end has looked thoroughly itself, beside the server instead of within it.
+    await terminateStrays(id, workspace, !existsSync(endFile));
     const end = await settleRunEnd(directory, this.#stopping.delete(directory));
     const error = `It was ended at its time limit of ${Number(timeLimit) / 1000} s`;
     return isLate ? { ...end, fault: 'timeLimit', error } : end;
