@@ -58,13 +58,16 @@ let promised = 0;
  */
 export class DiskWatch implements Disposable {
   #sinceLook = lookEvery;
+  /** Bytes that have arrived and are not written yet: the file system does not know of them. */
+  #unwritten = 0;
   #promise = 0;
+  #looking: Promise<void> | null = null;
 
   constructor(private readonly directory: string) {}
 
-  /** Whether the disk must be checked before more is written. */
+  /** Whether the disk must be checked before more is written; also while a check is under way. */
   get isDue(): boolean {
-    return this.#sinceLook >= lookEvery;
+    return this.#looking !== null || this.#sinceLook >= lookEvery;
   }
 
   /** Notes that a file was begun. */
@@ -76,19 +79,37 @@ export class DiskWatch implements Disposable {
     this.#sinceLook += bytes;
   }
 
+  /** Counts bytes that are written later. */
+  expect(bytes: number): void {
+    this.count(bytes);
+    this.#unwritten += bytes;
+  }
+
+  /** Notes that expected bytes are written. */
+  wrote(bytes: number): void {
+    this.#unwritten -= bytes;
+  }
+
   /**
-   * @param coming bytes that are written next
+   * Checks the disk, once for all who ask at the same time.
    * @throws ServiceError `diskFull` if only the headroom is left
    */
-  async look(coming = 0): Promise<void> {
-    this.#sinceLook = 0;
-    this.#allow(Math.max(coming, lookEvery));
-    const room = await diskRoom(this.directory);
-    if (room.bytes < promised || room.files < 0) throw noRoom(room, 'this upload');
+  look(): Promise<void> {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = null;
+    });
+    return this.#looking;
   }
 
   [Symbol.dispose](): void {
     this.#allow(0);
+  }
+
+  async #look(): Promise<void> {
+    this.#sinceLook = 0;
+    this.#allow(Math.max(this.#unwritten, lookEvery));
+    const room = await diskRoom(this.directory);
+    if (room.bytes < promised || room.files < 0) throw noRoom(room, 'this upload');
   }
 
   #allow(bytes: number): void {

@@ -41,7 +41,7 @@ export class UploadedFile {
     this.#pieces.push(piece);
     this.#length += piece.length;
     this.#size += piece.length;
-    this.disk.count(piece.length);
+    this.disk.expect(piece.length);
     if (!this.#isFull) return;
     if (this.#writing) this.#hold();
     else this.#write();
@@ -55,6 +55,7 @@ export class UploadedFile {
       for (let left = this.#length; left > 0; ) {
         const written = writevSync(this.#descriptor, this.#pieces);
         left -= written;
+        this.disk.wrote(written);
         if (left > 0) dropWritten(this.#pieces, written);
       }
     } finally {
@@ -114,7 +115,7 @@ export class UploadedFile {
   }
 
   async #writePieces(): Promise<void> {
-    if (this.disk.isDue) await this.disk.look(this.#length);
+    if (this.disk.isDue) await this.disk.look();
     this.#descriptor ??= openSync(this.path, 'wx', 0o600);
     const pieces = this.#pieces;
     const length = this.#length;
@@ -124,6 +125,7 @@ export class UploadedFile {
     for (let written = 0; written < length; ) {
       const { bytesWritten } = await writev(this.#descriptor, pieces);
       written += bytesWritten;
+      this.disk.wrote(bytesWritten);
       if (written < length) dropWritten(pieces, bytesWritten);
     }
   }
