@@ -31,12 +31,13 @@ function parametersOf({ path, parameters = [] }) {
   return [...inPath, ...others];
 }
 
+/** The errors that a route may answer with. */
+const errorsOf = ({ errors }) => [...commonErrors, ...errors].map((code) => errorKinds[code]);
+
 /** The answer with this status: its body, the errors that have it, or either of them. */
 function response(route, status) {
   const body = route.answers[status];
-  const kinds = [...commonErrors, ...route.errors]
-    .map((code) => errorKinds[code])
-    .filter((kind) => kind.status === status);
+  const kinds = errorsOf(route).filter((kind) => kind.status === status);
   const names = [...(body ? [body] : []), ...(kinds.length > 0 ? ['Error'] : [])];
   const schema = names.length === 1 ? reference(names[0]) : { oneOf: names.map(reference) };
   const retry = kinds.some(({ retryAfter }) => retryAfter !== undefined);
@@ -48,7 +49,7 @@ function response(route, status) {
 }
 
 function operationOf(name, route) {
-  const errors = [...commonErrors, ...route.errors].map((code) => errorKinds[code].status);
+  const errors = errorsOf(route).map(({ status }) => status);
   const statuses = [...new Set([...Object.keys(route.answers).map(Number), ...errors])].sort((a, b) => a - b);
   const form = route.form && { schema: formSchema(operations[route.form]) };
   return {

@@ -21,17 +21,25 @@ export function retryAfter(reply: Reply): number | null {
   return seconds <= longestWait ? seconds : null;
 }
 
+type Schemas = typeof import('./answer-schemas.js');
+
+/** The body of an answer that is not the one asked for; undefined if it has another shape, as a proxy's page has. */
+export async function bodyOf<T>(
+  text: string,
+  schemaOf: (schemas: Schemas) => { safeParse(document: unknown): { data?: T | undefined } },
+): Promise<T | undefined> {
+  let document: unknown;
+  try {
+    document = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  return schemaOf(await import('./answer-schemas.js')).safeParse(document).data;
+}
+
 /** One sentence from the body of an error answer, of our server or KonfAI's. */
 async function detailOf(text: string): Promise<string | null> {
-  let body: unknown;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    // Not JSON: a proxy's page. The status is shown instead.
-    return null;
-  }
-  const { refusalBody } = await import('./answer-schemas.js');
-  const { data } = refusalBody.safeParse(body);
+  const data = await bodyOf(text, ({ refusalBody }) => refusalBody);
   if (!data) return null;
   if (!Array.isArray(data.detail)) return data.detail || data.error || null;
   const lines = data.detail.map(({ loc, msg }) => {

@@ -3,7 +3,7 @@ import { resultPath } from '../../contract/paths.js';
 import { withoutResult } from '../../contract/routes.js';
 import { backoff, pause } from '../connection/backoff.js';
 import type { Connection } from '../connection/connection.js';
-import { type Reply, refusal, retryAfter } from '../connection/reply.js';
+import { bodyOf, type Reply, refusal, retryAfter } from '../connection/reply.js';
 import { ClientError, isTransient, JobFailed } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 
@@ -17,14 +17,7 @@ export interface AwaitOptions {
 
 /** The error of a job that ended without a result, if the answer says so; null for any other error answer. */
 async function jobFailure(jobId: string, text: string): Promise<JobFailed | null> {
-  let body: unknown;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    return null;
-  }
-  const { endBody } = await import('../connection/answer-schemas.js');
-  const { data } = endBody.safeParse(body);
+  const data = await bodyOf(text, ({ endBody }) => endBody);
   return data ? new JobFailed(jobId, data.status, data.error ?? 'no reason given') : null;
 }
 

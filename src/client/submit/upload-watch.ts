@@ -34,7 +34,7 @@ export class UploadWatch {
 
   moved(sent: number): void {
     this.#sent = sent;
-    if (this.#isDone || this.outer?.aborted) return;
+    if (this.outer?.aborted) return;
     clearTimeout(this.#timer);
     const stalled = () =>
       this.#controller.abort(

@@ -35,10 +35,15 @@ export function endWith(socket: Duplex, answer: string): void {
   socket.end(answer, () => socket.destroy());
 }
 
+/** Drops the headers that were prepared for another answer. */
+function clearHeaders(response: ServerResponse): void {
+  for (const name of response.getHeaderNames()) response.removeHeader(name);
+}
+
 /** Sends an error answer without Koa, with these headers in place of those that were prepared. */
 export function sendError(response: ServerResponse, error: ServiceError, more: OutgoingHttpHeaders): void {
   const { status, headers, body } = errorAnswer(error);
-  for (const name of response.getHeaderNames()) response.removeHeader(name);
+  clearHeaders(response);
   for (const [name, value] of Object.entries({ ...more, ...headers, 'Content-Type': contentType })) {
     if (value !== undefined) response.setHeader(name, value);
   }
@@ -51,6 +56,7 @@ export function sendError(response: ServerResponse, error: ServiceError, more: O
  */
 export function endResponse(response: ServerResponse, error: ServiceError): void {
   const { status, headers, body } = errorAnswer(error);
+  clearHeaders(response);
   const length = Buffer.byteLength(body);
   const own = { 'Content-Type': contentType, 'Content-Length': length, ...headers, Connection: 'close' };
   response.writeHead(status, own);

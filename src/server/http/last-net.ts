@@ -20,7 +20,6 @@ function end(ctx: Context): void {
     req.socket.destroy();
     return;
   }
-  for (const name of res.getHeaderNames()) res.removeHeader(name);
   endResponse(res, internalError());
   req.removeAllListeners('data');
   req.resume();

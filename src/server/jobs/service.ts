@@ -130,7 +130,7 @@ export class JobService {
 
   /**
    * The devices that a new job asks for.
-   * @throws ServiceError where they are known not to be there
+   * @throws ServiceError if they are known not to exist
    */
   checkDevices(asked: AskedDevices): DeviceRequest {
     return this.deps.executor.check(asked);

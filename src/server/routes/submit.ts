@@ -41,6 +41,7 @@ async function receive(
   ctx: RouterContext,
   app: string,
   operation: OperationName,
+  idempotencyKey: string | null,
   deps: SubmitDeps,
 ): Promise<Job> {
   await using slot = deps.jobs.reserve();
@@ -73,7 +74,7 @@ async function receive(
       files: moved(placed, directory.path, slot.place.path),
       device,
       acceptedOptions: form.acceptedOptions,
-      idempotencyKey: ctx.get(parameters.idempotencyKey.name) || null,
+      idempotencyKey,
     },
     form.ignored.map((name) => `Ignored field ${quoteName(name)}: no operation has it`),
   );
@@ -84,6 +85,6 @@ export const submit = (operation: OperationName, deps: SubmitDeps) => async (ctx
   const app = captured(ctx);
   deps.catalog.get(app);
   const key = ctx.get(parameters.idempotencyKey.name) || null;
-  const job = await deps.jobs.submitOnce(key, () => receive(ctx, app, operation, deps));
+  const job = await deps.jobs.submitOnce(key, () => receive(ctx, app, operation, key, deps));
   ctx.body = jobEnvelope(job.id, job.request.acceptedOptions);
 };

@@ -6,7 +6,7 @@ import { type DeviceList, healthy, type MemoryUse } from '../../contract/system.
 import type { Gpu, GpuInventory } from '../devices/gpu-inventory.js';
 import { NoGpuAnswer } from '../devices/nvidia-smi.js';
 import { gigabyte, readRam } from '../devices/ram.js';
-import { unknownGpus } from '../devices/unknown-gpus.js';
+import { refuseUnknown } from '../devices/unknown-gpus.js';
 
 export function health(ctx: RouterContext): void {
   ctx.body = healthy;
@@ -58,8 +58,7 @@ async function readVram(inventory: GpuInventory, gpus: readonly Gpu[]) {
 export const vram = (inventory: GpuInventory) => async (ctx: RouterContext) => {
   const ids = [...new Set(requestedIds(ctx))];
   const gpus = known(inventory);
-  const unknown = ids.filter((id) => !gpus.some((gpu) => gpu.id === id));
-  if (unknown.length > 0) throw unknownGpus(unknown, gpus);
+  refuseUnknown(ids, gpus);
   const uses = await readVram(
     inventory,
     gpus.filter(({ id }) => ids.includes(id)),

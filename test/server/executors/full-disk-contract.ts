@@ -1,22 +1,9 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { until } from '../../../support/until.mjs';
+import { smallDisk } from '../../support/small-disk.js';
 import { Bench, Followed, type Subject } from './support.js';
-
-/** A file system of 4 MiB; null where mounting one is not allowed. */
-function smallDisk(): string | null {
-  const directory = mkdtempSync(path.join(tmpdir(), 'remote-app-disk-'));
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', directory], { stdio: 'ignore' });
-    return directory;
-  } catch {
-    rmdirSync(directory);
-    return null;
-  }
-}
 
 /** Takes all the room there is. */
 function fill(file: string): void {
@@ -31,22 +18,23 @@ function fill(file: string): void {
 
 /** What every executor does when the disk of the job directories is full. */
 export function fullDiskContract(name: string, subject: Subject): void {
-  const disk = smallDisk();
-  afterAll(() => {
-    if (disk === null) return;
-    execFileSync('umount', [disk]);
-    rmdirSync(disk);
-  });
+  const disk = smallDisk(4);
+  const filler = path.join(disk ?? '', 'filler');
+
+  /** A job that was placed while there is no room to start it. */
+  async function placedWithoutRoom(bench: Bench) {
+    const executor = await bench.executor();
+    const job = bench.job();
+    fill(filler);
+    const run = new Followed(executor.run(job.order('echo ready')));
+    await until('it is placed', () => run.kinds.includes('placed'));
+    return { executor, job, run };
+  }
 
   describe.skipIf(disk === null)(`${name}, on a full disk (needs the right to mount one),`, () => {
     test('starts a job as soon as there is room', async () => {
       await using bench = await Bench.open(subject, disk ?? '');
-      const executor = await bench.executor();
-      const job = bench.job();
-      const filler = path.join(disk ?? '', 'filler');
-      fill(filler);
-      const run = new Followed(executor.run(job.order('echo ready')));
-      await until('it is placed', () => run.kinds.includes('placed'));
+      const { job, run } = await placedWithoutRoom(bench);
       expect(job.log).toBe('');
       rmSync(filler);
       expect(await run.ended).toMatchObject({ exitCode: 0, fault: null });
@@ -55,12 +43,7 @@ export function fullDiskContract(name: string, subject: Subject): void {
 
     test('gives up a job that is stopped before there is room', async () => {
       await using bench = await Bench.open(subject, disk ?? '');
-      const executor = await bench.executor();
-      const job = bench.job();
-      const filler = path.join(disk ?? '', 'filler');
-      fill(filler);
-      const run = new Followed(executor.run(job.order('echo ready')));
-      await until('it is placed', () => run.kinds.includes('placed'));
+      const { executor, job, run } = await placedWithoutRoom(bench);
       await executor.stop(job);
       expect(await run.ended).toMatchObject({ exitCode: null, fault: null });
       rmSync(filler);

@@ -1,37 +1,18 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmdirSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { rmSync, statfsSync, statSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
 import { until } from '../../../support/until.mjs';
 import { zip } from '../../../support/zip.mjs';
 import { least, steps } from '../../support/form.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { TestServer } from '../../support/server.js';
+import { smallDisk } from '../../support/small-disk.js';
 
 const mebibyte = 2 ** 20;
 
-/** A file system of 24 MiB; null where mounting one is not allowed. */
-function smallDisk(): string | null {
-  const directory = mkdtempSync(path.join(tmpdir(), 'remote-app-disk-'));
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', directory], { stdio: 'ignore' });
-    return directory;
-  } catch {
-    rmdirSync(directory);
-    return null;
-  }
-}
-
-const disk = smallDisk();
-
-afterAll(() => {
-  if (disk === null) return;
-  execFileSync('umount', [disk]);
-  rmdirSync(disk);
-});
+const disk = smallDisk(24);
 
 /** Sends these files without saying how much will come. */
 async function upload(url: string, files: readonly Buffer[]): Promise<{ status: number; body: string }> {

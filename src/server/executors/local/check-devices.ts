@@ -1,6 +1,6 @@
 import { ServiceError } from '../../../contract/errors.js';
 import type { Gpu } from '../../devices/gpu-inventory.js';
-import { unknownGpus } from '../../devices/unknown-gpus.js';
+import { refuseUnknown } from '../../devices/unknown-gpus.js';
 import type { AskedDevices, DeviceRequest } from '../executor.js';
 
 /**
@@ -19,7 +19,6 @@ export function checkDevices(
       "This server has no GPU; leave out 'gpu', or send 'cpu', to run on its CPU",
     );
   }
-  const unknown = known ? ids.filter((id) => !known.some((gpu) => gpu.id === id)) : [];
-  if (known && unknown.length > 0) throw unknownGpus(unknown, known);
+  if (known) refuseUnknown(ids, known);
   return { kind: 'gpus', ids };
 }
