@@ -4,11 +4,14 @@ import type { Reporter } from '../client/reporter.js';
 import { BaseCommand } from './base-command.js';
 import { connectionFlags } from './flags.js';
 import { type Interruption, watchInterruption } from './interruption.js';
-import type { Settings } from './settings.js';
+import type { ConnectionChoices, Settings } from './settings.js';
 import { isInteractive, writeOut } from './standard-streams.js';
 import type { TextReporter } from './text-reporter.js';
 
 export type ConnectionFlags = Interfaces.InferredFlags<typeof connectionFlags>;
+
+/** Parsed flags or arguments, by name. */
+type Values = Record<string, unknown>;
 
 /** A command that talks to a server: connects by flags, environment and profile, and closes everything at its end. */
 export abstract class ClientCommand extends BaseCommand {
@@ -17,6 +20,7 @@ export abstract class ClientCommand extends BaseCommand {
   readonly #closers: (() => void | Promise<void>)[] = [];
   #interruption: Interruption | null = null;
   #reporter: TextReporter | null = null;
+  #typed: ReadonlySet<string> = new Set();
 
   override async init(): Promise<void> {
     // The title replaces the arguments in process lists, which may contain a token.
@@ -33,10 +37,20 @@ export abstract class ClientCommand extends BaseCommand {
     return this.#interruption.signal;
   }
 
+  /** Parses, and notes which flags were typed: oclif does not tell them from those of the environment. */
+  protected override async parse<F extends Values, B extends Values, A extends Values>(
+    options?: Interfaces.Input<F, B, A>,
+    argv?: string[],
+  ): Promise<Interfaces.ParserOutput<F, B, A>> {
+    const parsed = await super.parse(options, argv);
+    this.#typed = new Set(parsed.raw.flatMap((token) => (token.type === 'flag' ? [token.flag] : [])));
+    return parsed;
+  }
+
   /** Flags, environment and profile as one. */
-  protected async settings(flags: ConnectionFlags): Promise<Settings> {
+  protected async settings(flags: ConnectionFlags & Pick<ConnectionChoices, 'app'>): Promise<Settings> {
     const { loadSettings } = await import('./settings.js');
-    return loadSettings(flags, this.config.configDir);
+    return loadSettings(flags, this.config.configDir, this.#typed);
   }
 
   /** The connection that these settings describe. Its modules are imported lazily to keep start-up fast. */

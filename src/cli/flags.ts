@@ -43,7 +43,8 @@ export const connectionFlags = {
     helpGroup: 'SERVER',
     helpValue: 'NAME',
     env: 'REMOTE_APP_PROFILE',
-    description: "Profile that 'remote-app login' wrote",
+    description:
+      "Profile that 'remote-app login' wrote; typed, it takes the place of the environment's server and token",
   }),
   'connect-timeout': seconds({
     helpGroup: 'SERVER',

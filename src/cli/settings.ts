@@ -1,7 +1,7 @@
 import { type Profile, readProfile } from '../client/connection/profiles.js';
 import { readServerUrl, showServerUrl } from '../client/connection/server-url.js';
 import { UsageError } from '../client/errors.js';
-import { defaultServer } from '../contract/defaults.js';
+import { defaultServer, tokenVariable } from '../contract/defaults.js';
 import { quoteName } from '../contract/quote.js';
 import { faultWithoutPath } from '../files/error-code.js';
 import { readSmallFile } from '../files/small-file.js';
@@ -12,12 +12,16 @@ export interface ConnectionChoices {
   readonly token?: string | undefined;
   readonly 'token-file'?: string | undefined;
   readonly profile?: string | undefined;
+  readonly app?: string | undefined;
 }
+
+/** Names of the flags that were typed. The value of any other one comes from the environment. */
+export type TypedFlags = ReadonlySet<string>;
 
 export interface Settings {
   readonly server: string;
   readonly token: string | undefined;
-  /** The profile's app. */
+  /** The app to run, where anything names one. */
   readonly app: string | undefined;
 }
 
@@ -48,17 +52,40 @@ const sameServer = (a: string, b: string): boolean =>
   showServerUrl(readServerUrl(a)) === showServerUrl(readServerUrl(b));
 
 /**
+ * The values that count. A profile that was typed comes before the environment, as every flag does. It says which server and
+ * which token: a token of the environment was meant for another server, and is not sent to this one.
+ */
+function counted(choices: ConnectionChoices, typed: TypedFlags): ConnectionChoices {
+  if (!typed.has('profile')) return choices;
+  return Object.fromEntries(Object.entries(choices).filter(([name]) => typed.has(name)));
+}
+
+/**
  * Settings from flags, then environment, then profile, then defaults (interface.md, Clients). A profile's token is sent
  * only to the profile's server, not to another one that a flag or the environment names.
  */
-export function resolveSettings(choices: ConnectionChoices, profile: Profile | null): Settings {
-  const server = choices.server || profile?.server || defaultServer;
-  const file = choices['token-file'];
-  const given = file ? tokenOfFile(file) : checkToken(choices.token ?? '', '--token');
+export function resolveSettings(
+  choices: ConnectionChoices,
+  profile: Profile | null,
+  typed: TypedFlags = new Set(),
+): Settings {
+  const { server: address, token, 'token-file': file, app } = counted(choices, typed);
+  const server = address || profile?.server || defaultServer;
+  const given = file
+    ? tokenOfFile(file)
+    : checkToken(token ?? '', typed.has('token') ? '--token' : tokenVariable);
   const own = profile && sameServer(profile.server, server) ? profile : null;
-  return { server, token: given ?? checkToken(own?.token ?? '', 'the profile'), app: own?.app };
+  return {
+    server,
+    token: given ?? checkToken(own?.token ?? '', 'the profile'),
+    // Unlike a token, an app of the environment harms nobody where the profile names none.
+    app: app || own?.app || choices.app || undefined,
+  };
 }
 
 /** The same, with the profile read from the configuration directory. */
-export const loadSettings = (choices: ConnectionChoices, configDir: string): Settings =>
-  resolveSettings(choices, readProfile(configDir, choices.profile || null));
+export const loadSettings = (
+  choices: ConnectionChoices,
+  configDir: string,
+  typed: TypedFlags = new Set(),
+): Settings => resolveSettings(choices, readProfile(configDir, choices.profile || null), typed);

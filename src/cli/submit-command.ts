@@ -57,7 +57,7 @@ export abstract class SubmitCommand extends ClientCommand {
     ]);
     // Checked first: finding a mistake in a flag needs no server.
     const submission = await readSubmission(name, { flags, paths: args.paths ?? [] });
-    const app = await chooseApp(connection, flags.app || settings.app);
+    const app = await chooseApp(connection, settings.app);
     const options = { reporter, killTimeout: flags['kill-timeout'], output: flags.output };
     if (!flags.detach) {
       return runJob(connection, { ...submission, app }, { ...options, wait: flags.wait });

@@ -28,6 +28,26 @@ describe('settings', () => {
     expect(resolveSettings({ server: 'https://gpu.example.org' }, lab).token).toBe('profile-token');
   });
 
+  test('a profile that is typed comes before the server and the token of the environment', () => {
+    const environment = { server: 'https://other.example.org', token: 'for-other', app: 'other' };
+    const typed = (...names: string[]) => new Set(['profile', ...names]);
+    expect(resolveSettings(environment, lab, typed())).toEqual(lab);
+    // A server that asks for no token is not sent one that is meant for another.
+    const open = { server: 'http://127.0.0.1:8000' };
+    expect(resolveSettings(environment, open, typed())).toEqual({ ...open, token: undefined, app: 'other' });
+    expect(resolveSettings(environment, lab, typed('token', 'app'))).toEqual({
+      ...environment,
+      server: lab.server,
+    });
+    expect(resolveSettings(environment, lab, typed('server'))).toEqual({
+      server: environment.server,
+      token: undefined,
+      app: 'other',
+    });
+    // A profile that the environment names comes after what the environment says itself.
+    expect(resolveSettings(environment, lab)).toEqual(environment);
+  });
+
   test('a token file wins over a token, and is read without its line break', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'token');
@@ -52,6 +72,8 @@ describe('settings', () => {
 
   test('a token that no header can carry is refused without being shown', () => {
     expect(() => checkToken('sec ret', '--token')).toThrow(/--token/);
+    expect(() => resolveSettings({ token: 'sec ret' }, null)).toThrow(/of SERVICE_API_TOKEN/);
+    expect(() => resolveSettings({ token: 'sec ret' }, null, new Set(['token']))).toThrow(/of --token/);
     expect(() => checkToken('sec ret', '--token')).not.toThrow(/sec ret/);
     const profile = { server: 'http://127.0.0.1:8000', token: 'sec\r\nret' };
     expect(() => resolveSettings({}, profile)).toThrow(/the profile/);

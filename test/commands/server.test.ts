@@ -112,4 +112,19 @@ describe('login', () => {
     expect((await cli.run(['apps'], { REMOTE_APP_PROFILE: 'two' })).stdout).toBe('two\n');
     expect((await cli.run(['apps', '--profile', 'three'])).code).toBe(2);
   });
+
+  test('--profile, typed, wins over the environment, whose token goes to no other server', async () => {
+    await using cli = await Cli.create();
+    await using lab = await fakeService({ apps: ['lab'], token });
+    await using other = await fakeService({ apps: ['other'] });
+    await cli.run(['login', '--server', lab.url, '--profile', 'lab'], {}, `${token}\n`);
+    await cli.run(['login', '--server', other.url, '--profile', 'other'], {}, '\n');
+    const env = { REMOTE_APP_SERVER: other.url, SERVICE_API_TOKEN: 'for-another-server' };
+    expect((await cli.run(['apps', '--profile', 'lab'], env)).stdout).toBe('lab\n');
+    expect((await cli.run(['apps'], { ...env, REMOTE_APP_PROFILE: 'lab' })).stdout).toBe('other\n');
+    other.received.length = 0;
+    const elsewhere = { ...env, REMOTE_APP_SERVER: lab.url };
+    expect((await cli.run(['apps', '--profile', 'other'], elsewhere)).stdout).toBe('other\n');
+    expect(other.received.map(({ headers }) => headers.authorization)).toEqual([undefined]);
+  });
 });
