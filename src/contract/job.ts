@@ -9,6 +9,10 @@ export type FinalState = (typeof finalStates)[number];
 export const isFinal = (state: JobState): state is FinalState =>
   (finalStates as readonly JobState[]).includes(state);
 
+/** Who may ask for the end of a job, and the error of a job that ended because of it. */
+export const killErrors = { user: 'Killed by user', stop: 'The server was stopped' } as const;
+export type KillCause = keyof typeof killErrors;
+
 /** Bytes of a job's id; it is written in hexadecimal digits (spec.md, Job envelope). */
 export const jobIdBytes = 6;
 

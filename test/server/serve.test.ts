@@ -105,9 +105,13 @@ describe('serve, asked to stop,', () => {
     expect(await stopped(server)).toBeLessThan(10);
     expect(server.processes()).toEqual([]);
     // Whoever followed the log was told.
-    expect(linesOf(await log.end()).at(-1)).toBe('__ERROR__ Killed by user');
+    const why = 'The server was stopped';
+    expect(linesOf(await log.end()).slice(-2)).toEqual([`[remote-app] ${why}`, `__ERROR__ ${why}`]);
     await server.start();
-    for (const id of [running, waiting]) expect((await api.job(id)).status).toBe('killed');
+    for (const id of [running, waiting]) {
+      expect(await api.job(id)).toMatchObject({ status: 'killed', error: why });
+      expect(linesOf(await api.log(id)).slice(-2)).toEqual([`[remote-app] ${why}`, `__ERROR__ ${why}`]);
+    }
   });
 
   test('leaves the jobs to the next server with --on-exit keep', async () => {

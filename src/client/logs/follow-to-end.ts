@@ -1,3 +1,4 @@
+import { killErrors } from '../../contract/job.js';
 import { servicePrefix } from '../../contract/log-stream.js';
 import { job } from '../connection/api.js';
 import type { Connection } from '../connection/connection.js';
@@ -5,10 +6,17 @@ import { JobFailed } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { followLog } from './log-stream.js';
 
-/** The facts in a failed job's error. Its state is asked from the server, if that still answers. */
+/** The errors of jobs that somebody killed. */
+const errorsOfKilled: readonly string[] = Object.values(killErrors);
+
+/**
+ * The facts in a failed job's error. Its state is asked from the server; one that was stopped does not answer any more, and
+ * the message says enough then.
+ */
 async function failureOf(connection: Connection, jobId: string, message: string): Promise<JobFailed> {
   const view = await job(connection, jobId).catch(() => null);
-  return new JobFailed(jobId, view?.status === 'killed' ? 'killed' : 'error', view?.error ?? message);
+  const isKilled = view ? view.status === 'killed' : errorsOfKilled.includes(message);
+  return new JobFailed(jobId, isKilled ? 'killed' : 'error', view?.error ?? message);
 }
 
 /**

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { jobStates } from '../../contract/job.js';
+import { jobStates, type KillCause, killErrors } from '../../contract/job.js';
 import { type OperationName, operationNames } from '../../contract/operations.js';
 
 /** Version of `job.json` that this server writes. Records from before there were versions have none. */
@@ -43,6 +43,8 @@ const jobRecord = z.object({
   cpuSlots: id,
   /** Somebody asked for its end: then it counts as killed, however its command ends. */
   killRequested: z.boolean(),
+  /** Who asked first. An earlier version did not note it. */
+  killCause: z.enum(Object.keys(killErrors) as [KillCause, ...KillCause[]]).default('user'),
 });
 
 type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> } : T;
@@ -69,6 +71,7 @@ export const newRecord = (jobId: string, request: JobRequest): JobRecord => ({
   gpuUuids: [],
   cpuSlots: 0,
   killRequested: false,
+  killCause: 'user',
 });
 
 /**

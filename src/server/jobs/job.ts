@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type FinalState, isFinal, type JobState, type JobView } from '../../contract/job.js';
+import { type FinalState, isFinal, type JobState, type JobView, type KillCause } from '../../contract/job.js';
 import type { Grant, Waiting } from '../executors/executor.js';
 import type { Report } from '../report.js';
 import type { Deadline } from './deadline.js';
@@ -32,7 +32,7 @@ const transitions: Readonly<Record<JobState, readonly JobState[]>> = {
 export class Job extends EventEmitter<{ change: []; log: [] }> {
   #record: JobRecord;
   #waiting: Waiting | null = null;
-  #killRequested: boolean;
+  #killCause: KillCause | null;
   /** The last transition that was begun: they run one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
   /** The final record, from the moment that it is decided: no other transition is shown or begun after that. */
@@ -52,7 +52,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     // There is a listener for each log stream.
     this.setMaxListeners(0);
     this.#record = record;
-    this.#killRequested = record.killRequested;
+    this.#killCause = record.killRequested ? record.killCause : null;
     if (this.isFinal) this.#last = record;
   }
 
@@ -78,7 +78,12 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
 
   /** Somebody asked for its end. */
   get killRequested(): boolean {
-    return this.#killRequested;
+    return this.#killCause !== null;
+  }
+
+  /** Who asked for its end first; null if nobody has. */
+  get killCause(): KillCause | null {
+    return this.#killCause;
   }
 
   /** What it was given; null until it runs. */
@@ -99,12 +104,12 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     await this.#become('running', { ...grant, startedAt: now() });
   }
 
-  /** Saves that somebody asked for its end, so that a later server knows it as well. */
-  async requestKill(): Promise<void> {
+  /** Saves that somebody asked for its end, so that a later server knows it as well. The first cause stays. */
+  async requestKill(cause: KillCause): Promise<void> {
     this.#waiting = null;
     // In memory first, so that the job also ends on a full disk.
-    this.#killRequested = true;
-    await this.#become(null, { killRequested: true });
+    this.#killCause ??= cause;
+    await this.#become(null, {});
   }
 
   /** Ends it. Only the first end counts. Never rejects. */
@@ -163,7 +168,8 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     if (state !== null && !transitions[this.state].includes(state)) {
       throw new Error(`Job ${this.id} cannot go from ${this.state} to ${state}`);
     }
-    return { ...this.#record, killRequested: this.#killRequested, ...change, state: state ?? this.state };
+    const asked = this.#killCause === null ? {} : { killRequested: true, killCause: this.#killCause };
+    return { ...this.#record, ...asked, ...change, state: state ?? this.state };
   }
 
   #become(state: JobState | null, change: Partial<JobRecord>): Promise<void> {

@@ -1,6 +1,7 @@
 import { lstatSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { formatBytes } from '../../contract/bytes.js';
+import { type KillCause, killErrors } from '../../contract/job.js';
 import { operationOf } from '../../contract/operations.js';
 import { faultWithoutPath, isDiskFull, isShortage, isSystemError } from '../../files/error-code.js';
 import type { Packer } from '../../pack/packer.js';
@@ -19,7 +20,6 @@ export interface LifecycleDeps {
 
 /** Milliseconds that saving a kill may take before the command is stopped without. */
 const savePatience = 2000;
-const killedByUser = 'Killed by user';
 
 /** The error sentence of a job whose command ended like this; null for success. */
 function endError({ exitCode, signal, error }: Ended): string | null {
@@ -54,11 +54,11 @@ export class Lifecycle {
     const { job } = this;
     try {
       const end = await this.#execute();
-      if (job.killRequested) await job.finish('killed', killedByUser);
+      if (job.killRequested) await this.#finishKilled();
       else await this.#conclude(end);
     } catch (cause) {
       if (job.killRequested) {
-        await job.finish('killed', killedByUser);
+        await this.#finishKilled();
       } else {
         this.deps.report(`Job ${job.id} failed`, cause);
         await job.finish('error', faultWithoutPath(cause));
@@ -67,14 +67,23 @@ export class Lifecycle {
   }
 
   /** Ends the job in any state. */
-  kill(): void {
+  kill(by: KillCause): void {
     const { job } = this;
-    const saved = job.requestKill().catch((cause) => {
+    const saved = job.requestKill(by).catch((cause) => {
       this.deps.report(`The kill of job ${job.id} could not be saved`, cause);
     });
     this.#packing.abort();
     // Saved before the command is stopped: after a crash in between, the next server would see a command that failed.
     void Promise.race([saved, delay(savePatience, undefined, { ref: false })]).then(() => this.#stop());
+  }
+
+  /** Ends a job that was asked to end. */
+  async #finishKilled(): Promise<void> {
+    const { job } = this;
+    const error = killErrors[job.killCause ?? 'user'];
+    // The reader of the log did not ask for the stop, and the log is where an admin looks later.
+    if (job.killCause === 'stop') job.log(error);
+    await job.finish('killed', error);
   }
 
   #stop(): void {
@@ -159,7 +168,7 @@ export class Lifecycle {
       return;
     }
     const isPacked = await this.#whenThereIsRoom(() => this.#pack());
-    await (isPacked ? job.finish('done', null) : job.finish('killed', killedByUser));
+    await (isPacked ? job.finish('done', null) : this.#finishKilled());
   }
 
   /**

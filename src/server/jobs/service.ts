@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../contract/errors.js';
-import type { KillReply } from '../../contract/job.js';
+import type { KillCause, KillReply } from '../../contract/job.js';
 import { setAside } from '../data-directory/set-aside.js';
 import type { AskedDevices, DeviceRequest } from '../executors/executor.js';
 import { Admission, type Slot } from './admission.js';
@@ -167,10 +167,10 @@ export class JobService {
   }
 
   /** Ends a job in any state. Resolves when no process of it is left. Idempotent. */
-  async kill(job: Job): Promise<KillReply> {
+  async kill(job: Job, by: KillCause = 'user'): Promise<KillReply> {
     const life = this.#lives.get(job.id);
     if (job.isFinal || !life) return { job_id: job.id, status: job.state, message: 'Job not running' };
-    life.lifecycle.kill();
+    life.lifecycle.kill(by);
     await Promise.race([life.end, delay(killPatience, undefined, { ref: false })]);
     if (!job.isFinal) {
       const message = 'The job was asked to end, but a process of it cannot be ended; ask again later';
@@ -191,7 +191,8 @@ export class JobService {
     this.#retention.close();
     this.deps.trash.close();
     if (onExit !== 'kill') return;
-    await Promise.all([this.#unreadable.stop(), ...[...this.#jobs.values()].map((job) => this.kill(job))]);
+    const killed = [...this.#jobs.values()].map((job) => this.kill(job, 'stop'));
+    await Promise.all([this.#unreadable.stop(), ...killed]);
   }
 
   async #accept(upload: JobDirectory, request: JobRequest, notes: readonly string[]): Promise<Job> {

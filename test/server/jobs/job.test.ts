@@ -7,7 +7,7 @@ test('a second kill while the end is written down changes nothing', async () => 
   const letGo = directory.hold();
   const end = job.finish('killed', 'Killed by user');
   await delay(0);
-  const secondKill = job.requestKill();
+  const secondKill = job.requestKill('user');
   letGo();
   await Promise.all([end, secondKill]);
   expect([job.state, directory.stateOnDisk()]).toEqual(['killed', 'killed']);
@@ -16,7 +16,7 @@ test('a second kill while the end is written down changes nothing', async () => 
 test('an end while a kill is still written down stays, in memory and on the disk', async () => {
   const { job, directory } = await makeJob();
   const letGo = directory.hold();
-  const kill = job.requestKill();
+  const kill = job.requestKill('user');
   await delay(0);
   const end = job.finish('killed', 'Killed by user');
   letGo();
@@ -27,7 +27,7 @@ test('an end while a kill is still written down stays, in memory and on the disk
 test('an end that the disk keeps waiting is told all the same, and stays when the disk is back', async () => {
   const { job, directory } = await makeJob();
   const letGo = directory.hold();
-  const kill = job.requestKill();
+  const kill = job.requestKill('user');
   await job.finish('killed', 'Killed by user');
   expect([job.state, directory.stateOnDisk()]).toEqual(['killed', 'queued']);
   letGo();

@@ -27,24 +27,40 @@ function endlessExecutor() {
   return { executor: executor as Executor, state };
 }
 
-test('a kill is on the disk before the command is stopped', async () => {
+/** A job that runs on such an executor. */
+async function runningJob() {
   const { job, directory } = await makeJob();
   const { executor, state } = endlessExecutor();
   const report = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);
-  const lifecycle = new Lifecycle(job, {
-    executor,
-    packer: new Packer(),
-    commandFor: () => ['true'],
-    report,
-  });
+  const deps = { executor, packer: new Packer(), commandFor: () => ['true'], report };
+  const lifecycle = new Lifecycle(job, deps);
   const end = lifecycle.run();
   await expect.poll(() => job.state).toBe('running');
+  return { job, directory, lifecycle, state, end };
+}
+
+test('a kill is on the disk before the command is stopped', async () => {
+  const { job, directory, lifecycle, state, end } = await runningJob();
 
   const letGo = directory.hold();
-  lifecycle.kill();
+  lifecycle.kill('user');
   await delay(100);
   expect([state.isStopped, directory.load()?.killRequested]).toEqual([false, false]);
   letGo();
   await end;
   expect([state.isStopped, job.state, directory.stateOnDisk()]).toEqual([true, 'killed', 'killed']);
+});
+
+test.for([
+  ['user', 'stop', 'Killed by user'],
+  ['stop', 'user', 'The server was stopped'],
+] as const)('a job that is ended by a %s and then by a %s has the first as its error', async (order) => {
+  const [first, second, error] = order;
+  const { job, directory, lifecycle, end } = await runningJob();
+  lifecycle.kill(first);
+  lifecycle.kill(second);
+  await end;
+  expect(job.view()).toMatchObject({ status: 'killed', error });
+  // The next server knows it as well, also where this one did not get to the end.
+  expect(directory.load()).toMatchObject({ error, killRequested: true, killCause: first });
 });
