@@ -27,6 +27,10 @@ export async function fetchResult(
   if (output === '-' && process.stdout.isTTY) {
     throw new UsageError('A zip is nothing for a terminal; name a directory with -o, or redirect stdout');
   }
+  if (output !== '-') {
+    const { checkOutput } = await import('../client/result/check-output.js');
+    checkOutput(output);
+  }
   const { saveResult, streamResult } = await import('../client/result/result.js');
   if (output === '-') {
     const bytes = await streamResult(connection, jobId, process.stdout, { wait, reporter });

@@ -49,14 +49,18 @@ export abstract class SubmitCommand extends ClientCommand {
     const { flags, args } = parsed;
     const settings = await this.settings(flags);
     const connection = await this.connectTo(settings, flags);
-    const [{ readSubmission }, { chooseApp }, { runJob, startJob }, reporter] = await Promise.all([
-      import('./submission.js'),
-      import('./app-choice.js'),
-      import('../client/run-job.js'),
-      this.reporter(),
-    ]);
+    const [{ readSubmission }, { checkOutput }, { chooseApp }, { runJob, startJob }, reporter] =
+      await Promise.all([
+        import('./submission.js'),
+        import('../client/result/check-output.js'),
+        import('./app-choice.js'),
+        import('../client/run-job.js'),
+        this.reporter(),
+      ]);
     // Checked first: finding a mistake in a flag needs no server.
     const submission = await readSubmission(name, { flags, paths: args.paths ?? [] });
+    // A detached job's result is not fetched here.
+    if (!flags.detach) checkOutput(flags.output);
     const app = await chooseApp(connection, settings.app);
     const options = { reporter, killTimeout: flags['kill-timeout'], output: flags.output };
     if (!flags.detach) {

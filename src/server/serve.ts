@@ -1,9 +1,10 @@
 import { once } from 'node:events';
-import { accessSync, chmodSync, constants, mkdirSync, realpathSync } from 'node:fs';
+import { accessSync, chmodSync, constants, realpathSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { isSystemError } from '../files/error-code.js';
+import { makeDirectory } from '../files/make-directory.js';
 import { syncDirectory } from '../files/sync.js';
 import { Packer } from '../pack/packer.js';
 import { createApp } from './app.js';
@@ -47,7 +48,7 @@ function unwritable(directory: string, cause: unknown): SetupError {
 function prepareDataDirectory(given: string): string {
   let directory = given;
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    makeDirectory(directory, 0o700);
     directory = realpathSync(given);
     chmodSync(directory, 0o700);
     accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);

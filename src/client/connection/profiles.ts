@@ -1,8 +1,9 @@
-import { chmodSync, mkdirSync } from 'node:fs';
+import { chmodSync } from 'node:fs';
 import path from 'node:path';
 import { excerpt, quoteName } from '../../contract/quote.js';
 import { readJsonFile, writeJsonFile } from '../../files/atomic-json.js';
 import { faultWithoutPath } from '../../files/error-code.js';
+import { makeDirectory } from '../../files/make-directory.js';
 import { UsageError } from '../errors.js';
 import { WriteError } from '../write-error.js';
 
@@ -69,7 +70,7 @@ export function writeProfile(directory: string, name: string, profile: Profile):
   const file = fileOf(directory);
   const profiles = { ...readAll(directory), [name]: profile };
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    makeDirectory(directory, 0o700);
     chmodSync(directory, 0o700);
     writeJsonFile(file, { profiles });
   } catch (cause) {

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { type FileHandle, mkdir, open, rename, rm, statfs } from 'node:fs/promises';
+import { type FileHandle, open, rename, rm, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { maxEntries } from '../../contract/archives.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { exitCodes } from '../../contract/errors.js';
 import { oneLine, quoteName, quotePath } from '../../contract/quote.js';
 import { ArchiveError } from '../../extract/errors.js';
+import { makeDirectory } from '../../files/make-directory.js';
 import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
 import type { Reply } from '../connection/reply.js';
@@ -89,7 +90,7 @@ async function fetchArchive(
   };
   try {
     const file = await writing(target, next, async () => {
-      await mkdir(output, { recursive: true });
+      makeDirectory(output);
       return open(partial, 'wx+');
     });
     try {

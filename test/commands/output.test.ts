@@ -1,0 +1,58 @@
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { zipOf } from '../../support/zip.mjs';
+import { Cli } from '../support/cli.js';
+import { fakeService, jobId } from '../support/fake-service.js';
+import { apps } from '../support/server.js';
+import { plant } from '../support/temporary.js';
+
+const result = zipOf({ 'mask.nii': 'mask' });
+
+describe('--output', () => {
+  test.each([
+    ['infer', ['scans']],
+    ['evaluate', ['scans', '--gt', 'scans']],
+    ['uncertainty', ['scans']],
+    ['pipeline', ['scans', '--gt', 'scans']],
+    ['fine-tune', ['scans']],
+    ['result', [jobId]],
+  ])('that no result can be saved in is refused by %s before the server is asked', async (command, args) => {
+    await using cli = await Cli.create();
+    await plant(cli.directory, { 'scans/ct.nii': 'volume', file: '' });
+    await using server = await fakeService({ result });
+    for (const output of process.platform === 'linux' ? ['file', '/proc/x/y'] : ['file']) {
+      const { code, stdout, stderr } = await cli.run([
+        command,
+        ...args,
+        '--output',
+        output,
+        '--server',
+        server.url,
+      ]);
+      expect([code, stdout]).toEqual([2, '']);
+      const full = path.resolve(cli.directory, output);
+      expect(stderr).toMatch(/^Error: Results cannot be saved in '[^\n]*; choose another directory.*\n$/);
+      expect(stderr).toContain(`'${full}'`);
+    }
+    expect(server.received).toEqual([]);
+  });
+
+  test('is nothing to a job that is detached', async () => {
+    await using cli = await Cli.create();
+    await plant(cli.directory, { 'scans/ct.nii': 'volume', Output: 'a file' });
+    await using server = await fakeService({});
+    const { code, stdout } = await cli.run(['infer', 'scans', '--detach', '--server', server.url]);
+    expect([code, stdout]).toEqual([0, `${jobId}\n`]);
+  });
+});
+
+test.skipIf(process.platform !== 'linux')('a directory of the kernel stops no command for good', async () => {
+  await using cli = await Cli.create();
+  const serve = await cli.run(['serve', '--data-dir', '/proc/x/y', '--apps', apps.probe]);
+  expect([serve.code, serve.stderr]).toEqual([expect.any(Number), expect.stringContaining('/proc/x/y')]);
+  expect(serve.code).not.toBe(0);
+  await using server = await fakeService({});
+  const env = { XDG_CONFIG_HOME: '/proc/x/y' };
+  const login = await cli.run(['login', '--server', server.url], env);
+  expect([login.code, login.stderr]).toEqual([1, expect.stringContaining('/proc/x/y')]);
+});

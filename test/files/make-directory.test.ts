@@ -1,0 +1,39 @@
+import { mkdirSync, statSync, symlinkSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { makeDirectory } from '../../src/files/make-directory.js';
+import { plant, temporary } from '../support/temporary.js';
+
+describe('a directory', () => {
+  test('is made with its parents, and may exist already', async () => {
+    await using directory = await temporary();
+    const target = path.join(directory.path, 'a', 'b', 'c');
+    makeDirectory(target, 0o700);
+    makeDirectory(target);
+    expect(statSync(target).mode & 0o777).toBe(0o700);
+    mkdirSync(path.join(directory.path, 'real'));
+    symlinkSync('real', path.join(directory.path, 'link'));
+    makeDirectory(path.join(directory.path, 'link'));
+    makeDirectory(path.join(directory.path, 'link', 'below'));
+    expect(statSync(path.join(directory.path, 'real', 'below')).isDirectory()).toBe(true);
+  });
+
+  test('that cannot be made fails with the error of the system', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { file: '' });
+    symlinkSync('nowhere', path.join(directory.path, 'dangling'));
+    const make = (name: string) => () => makeDirectory(path.join(directory.path, name));
+    expect(make('file')).toThrow('EEXIST');
+    expect(make('file/a/b')).toThrow('ENOTDIR');
+    expect(make('dangling')).toThrow('EEXIST');
+    expect(make('dangling/a')).toThrow('EEXIST');
+  });
+
+  // Node's own `recursive` never returns here.
+  test.skipIf(process.platform !== 'linux').each(['/proc/remote-app', '/proc/remote-app/a/b'])(
+    'that cannot be made in a file system of the kernel fails, too: %s',
+    (target) => {
+      expect(() => makeDirectory(target)).toThrow('ENOENT');
+    },
+  );
+});
