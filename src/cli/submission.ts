@@ -5,12 +5,15 @@ import { FieldError } from '../contract/errors.js';
 import { type Field, type FieldValue, flagName } from '../contract/fields.js';
 import { type OperationName, operationOf } from '../contract/operations.js';
 import { readText } from '../contract/values.js';
+import { checkPathOrder, type Word } from './path-order.js';
 
 /** A command line as oclif has parsed it. */
 export interface ParsedFlags {
   readonly flags: Readonly<Record<string, unknown>>;
   /** Positional arguments, in their order. */
   readonly paths: readonly string[];
+  /** Flags and paths, in their order. */
+  readonly words: readonly Word[];
 }
 
 const named = (field: Field): string => `--${flagName(field)}`;
@@ -80,6 +83,7 @@ export async function readSubmission(
   parsed: ParsedFlags,
 ): Promise<Omit<Submission, 'app'>> {
   const operation = operationOf(name);
+  checkPathOrder(operation.fields, parsed.words);
   const fields: Record<string, string> = {};
   const options: Record<string, FieldValue> = {};
   const files: PathGroups[] = [];

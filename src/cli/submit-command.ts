@@ -5,6 +5,7 @@ import type { OperationName } from '../contract/operations.js';
 import { ClientCommand, type ConnectionFlags } from './client-command.js';
 import { appFlag, killTimeoutFlag, outputFlag, waitFlag } from './flags.js';
 import { operationFlags } from './operation-flags.js';
+import type { Word } from './path-order.js';
 
 const runFlags = {
   app: appFlag,
@@ -20,6 +21,8 @@ type RunFlags = Interfaces.InferredFlags<typeof runFlags>;
 export interface ParsedSubmit {
   readonly flags: ConnectionFlags & RunFlags & Readonly<Record<string, unknown>>;
   readonly args: { readonly paths?: readonly string[] | undefined };
+  /** Flags and arguments, in their order. */
+  readonly raw: readonly Word[];
 }
 
 /** All flags of an operation's command: those of its fields, and those that all operations share. */
@@ -30,7 +33,8 @@ export const volumeArgs = {
   paths: Args.string({
     multiple: true,
     ignoreStdin: true,
-    description: 'Files, globs or directories; a DICOM series or a .zarr store travels whole',
+    description:
+      'Files, globs or directories, before any flag that names files; a DICOM series or a .zarr store travels whole',
   }),
 };
 
@@ -46,7 +50,7 @@ export const datasetArgs = {
 /** A command that runs one operation: from the command line to the result on this machine. */
 export abstract class SubmitCommand extends ClientCommand {
   protected async submit(name: OperationName, parsed: ParsedSubmit): Promise<FinishedJob | JobEnvelope> {
-    const { flags, args } = parsed;
+    const { flags, args, raw } = parsed;
     const settings = await this.settings(flags);
     const connection = await this.connectTo(settings, flags);
     const [{ readSubmission }, { checkOutput }, { chooseApp }, { runJob, startJob }, reporter] =
@@ -58,7 +62,7 @@ export abstract class SubmitCommand extends ClientCommand {
         this.reporter(),
       ]);
     // Checked first: finding a mistake in a flag needs no server.
-    const submission = await readSubmission(name, { flags, paths: args.paths ?? [] });
+    const submission = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
     // A detached job's result is not fetched here.
     if (!flags.detach) checkOutput(flags.output);
     const app = await chooseApp(connection, settings.app);

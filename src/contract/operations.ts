@@ -28,7 +28,7 @@ const inputs: Field = {
   required: true,
   argument: '--inputs',
   char: 'i',
-  help: 'Input volumes; one group, or one channel, each time it is given',
+  help: 'Input volumes; one group, or one channel, each time it is given; quote a pattern',
 };
 const gt: Field = {
   name: 'gt',

@@ -7,17 +7,8 @@ describe('a command line', () => {
     const sent = await request('infer', '--gpu', '0', './scans');
     expect(sent.fields).toEqual({ gpu: '0' });
     expect(sent.files.map(({ groups }) => groups)).toEqual([[['./scans']]]);
-    const groups = await request(
-      'infer',
-      '-i',
-      'a.nii',
-      './scans',
-      '--set',
-      'x=1',
-      'more.nii',
-      '--quiet',
-      'last.nii',
-    );
+    const words = ['./scans', '--set', 'x=1', 'more.nii', '--quiet', 'last.nii', '-i', 'a.nii'];
+    const groups = await request('infer', ...words);
     expect(groups.files[0]?.groups).toEqual([['./scans', 'more.nii', 'last.nii'], ['a.nii']]);
   });
 

@@ -12,6 +12,6 @@ export async function parse(name: OperationName, argv: readonly string[]): Promi
 
 /** From the command line to the request, through oclif's own parser. */
 export async function request(name: OperationName, ...argv: string[]): Promise<Omit<Submission, 'app'>> {
-  const { flags, args } = await parse(name, argv);
-  return readSubmission(name, { flags, paths: args.paths ?? [] });
+  const { flags, args, raw } = await parse(name, argv);
+  return readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
 }
