@@ -33,7 +33,7 @@ export abstract class BaseCommand extends Command {
 
   override toErrorJson(error: Error): ErrorDocument {
     const details = error instanceof ClientError ? error.details : {};
-    return { error: { message: sentenceOf(error), exitCode: exitCodeFor(error), ...details } };
+    return { error: { message: this.#sentenceOf(error), exitCode: exitCodeFor(error), ...details } };
   }
 
   /** One error handler: the message on stderr, or the document on stdout, and the exit code of the contract. */
@@ -47,20 +47,24 @@ export abstract class BaseCommand extends Command {
     this.logJson(this.toErrorJson(error));
   }
 
+  #sentenceOf(error: Error): string {
+    return sentenceOf(error, { ...this.ctor.baseFlags, ...this.ctor.flags });
+  }
+
   async #fail(error: Error): Promise<void> {
     const exitCode = exitCodeFor(error);
     process.exitCode = exitCode;
     // Imported lazily to keep start-up fast.
-    const { Colours } = await import('./colours.js');
-    const { error: red, hint } = new Colours(process.stderr);
-    writeErr(`${red('Error:')} ${sentenceOf(error)}\n`);
+    const { tellError } = await import('./tell-error.js');
     const isOfTheParser = error instanceof Errors.CLIError || error instanceof FlagValueError;
-    if (exitCode === exitCodes.usage && isOfTheParser) {
-      writeErr(`${hint(`See '${this.config.bin} ${this.id?.replaceAll(':', ' ')} --help'.`)}\n`);
-    }
-    if (error instanceof HttpError && error.retryAfter) {
-      writeErr(`${hint(`Try again in ${error.retryAfter} seconds.`)}\n`);
-    }
+    tellError(this.#sentenceOf(error), [
+      ...(exitCode === exitCodes.usage && isOfTheParser
+        ? [`See '${this.config.bin} ${this.id?.replaceAll(':', ' ')} --help'.`]
+        : []),
+      ...(error instanceof HttpError && error.retryAfter
+        ? [`Try again in ${error.retryAfter} seconds.`]
+        : []),
+    ]);
     if (process.env.DEBUG && error.stack) writeErr(`${error.stack}\n`);
   }
 }

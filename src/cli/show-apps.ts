@@ -5,6 +5,7 @@ import { UsageError } from '../client/errors.js';
 import type { Reporter } from '../client/reporter.js';
 import type { AppList } from '../contract/app-manifest.js';
 import { oneLine } from '../contract/quote.js';
+import { naming } from './app-choice.js';
 import { describeApp } from './app-text.js';
 
 export type AppsSummary =
@@ -29,11 +30,13 @@ export async function showApps(
   if (configDirectory !== undefined) {
     if (!id) throw new UsageError('Name the app whose configuration you want');
     const { saveAppConfig } = await import('../client/result/app-config.js');
-    const { output, files } = await saveAppConfig(connection, id, configDirectory, reporter);
+    const { output, files } = await naming(connection, id, () =>
+      saveAppConfig(connection, id, configDirectory, reporter),
+    );
     return { lines: [output], summary: { app: id, config: output, files } };
   }
   if (id) {
-    const view = await app(connection, id);
+    const view = await naming(connection, id, () => app(connection, id));
     return { lines: describeApp(view), summary: view };
   }
   const list = await apps(connection);

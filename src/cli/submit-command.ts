@@ -53,7 +53,7 @@ export abstract class SubmitCommand extends ClientCommand {
     const { flags, args, raw } = parsed;
     const settings = await this.settings(flags);
     const connection = await this.connectTo(settings, flags);
-    const [{ readSubmission }, { checkOutput }, { chooseApp }, { runJob, startJob }, reporter] =
+    const [{ readSubmission }, { checkOutput }, { chooseApp, naming }, { runJob, startJob }, reporter] =
       await Promise.all([
         import('./submission.js'),
         import('../client/result/check-output.js'),
@@ -68,9 +68,13 @@ export abstract class SubmitCommand extends ClientCommand {
     const app = await chooseApp(connection, settings.app);
     const options = { reporter, killTimeout: flags['kill-timeout'], output: flags.output };
     if (!flags.detach) {
-      return runJob(connection, { ...submission, app }, { ...options, wait: flags.wait });
+      return naming(connection, app, () =>
+        runJob(connection, { ...submission, app }, { ...options, wait: flags.wait }),
+      );
     }
-    const envelope = await startJob(connection, { ...submission, app }, options);
+    const envelope = await naming(connection, app, () =>
+      startJob(connection, { ...submission, app }, options),
+    );
     await this.print([envelope.job_id]);
     return envelope;
   }

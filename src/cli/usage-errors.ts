@@ -1,5 +1,6 @@
-import { Flags } from '@oclif/core';
+import { Flags, type Interfaces } from '@oclif/core';
 import { UsageError } from '../client/errors.js';
+import { nearest } from '../client/nearest.js';
 import { oneLine, quoteName } from '../contract/quote.js';
 
 /** A flag has an invalid value. oclif adds text to `message`, so the sentence is kept separately. */
@@ -41,16 +42,38 @@ interface ParserError extends Error {
   readonly parse?: unknown;
   /** Arguments that are missing, or texts that are not expected. */
   readonly args?: readonly (string | { readonly name: string; readonly description?: string })[];
+  /** Texts that look like flags and are none. */
+  readonly flags?: readonly string[];
 }
 
-/** The error as one sentence on one line. */
-export function sentenceOf(error: Error): string {
+/** The names of a flag, without dashes. */
+const namesOf = ([name, flag]: [string, Interfaces.Flag<unknown>]): string[] => [
+  name,
+  ...(flag.aliases ?? []),
+  ...(flag.type === 'boolean' && flag.allowNo ? [`no-${name}`] : []),
+];
+
+/** The flags that were probably meant, as the end of a sentence. */
+function meant(unknown: readonly string[], known: Interfaces.FlagInput): string {
+  const names = [...Object.entries(known).flatMap(namesOf), 'help', 'json'];
+  const near = unknown.map((flag) => nearest(flag.replace(/^-+/, '').replace(/=.*$/s, ''), names));
+  const found = new Set(near.flatMap((name) => (name === null ? [] : [`--${name}`])));
+  return found.size === 0 ? '' : `; did you mean ${[...found].join(', ')}?`;
+}
+
+/**
+ * The error as one sentence on one line.
+ * @param known flags of the command
+ */
+export function sentenceOf(error: Error, known: Interfaces.FlagInput): string {
   if (error instanceof FlagValueError) return error.sentence;
-  const { parse, args = [], message } = error as ParserError;
+  const { parse, args = [], flags = [], message } = error as ParserError;
   const missing = args.filter((arg) => typeof arg === 'object');
   if (missing.length > 0) {
     return `Missing: ${missing.map(({ name, description }) => `${name.toUpperCase()} (${description})`).join(', ')}`;
   }
   // The last line of a parser error says how to get help, which the command says itself.
-  return oneLine(parse === undefined ? message : message.slice(0, message.lastIndexOf('\n')));
+  return (
+    oneLine(parse === undefined ? message : message.slice(0, message.lastIndexOf('\n'))) + meant(flags, known)
+  );
 }

@@ -3,9 +3,10 @@ import { fileURLToPath } from 'node:url';
 import { execute } from '@oclif/core/execute';
 import type { PJSON } from '@oclif/core/interfaces';
 import { tolerateClosedPipes } from '../cli/standard-streams.js';
+import { commands } from './commands.js';
 
 /** oclif asks the file that it is bundled with for the commands: others would be built on another oclif. */
-export { commands } from './commands.js';
+export { commands };
 
 /**
  * If SHELL is not set, oclif asks the system for the user's shell, and fails if the user has no entry in passwd, as in many
@@ -20,16 +21,37 @@ function nameShell(): void {
   }
 }
 
+const helpWords = ['help', '--help', '-h'];
+
+/** The word in the place of a command that is none; undefined where the command line has a command, or needs none. */
+function unknownCommand([first = '--help', ...more]: readonly string[], names: readonly string[]) {
+  if (first === '--version' || first === '-v') return undefined;
+  const named = helpWords.includes(first)
+    ? more.find((word) => !word.startsWith('-') && !helpWords.includes(word))
+    : first;
+  return named === undefined || names.includes(named) ? undefined : named;
+}
+
 /**
  * Runs the command line of this process.
  * @param root the package's directory, which has the command manifest
  * @param description what its package.json says
  */
 export async function main(root: string, description: PJSON): Promise<void> {
-  const commands = { ...Object(description.oclif.commands), target: fileURLToPath(import.meta.url) };
   tolerateClosedPipes();
+  const argv = process.argv.slice(2);
+  const names = Object.entries(commands).flatMap(([name, { aliases }]) => [name, ...aliases]);
+  const unknown = unknownCommand(argv, names);
+  if (unknown !== undefined) {
+    const { refuseCommand } = await import('../cli/unknown-command.js');
+    await refuseCommand(description.oclif.bin ?? description.name, unknown, names, argv.includes('--json'));
+    return;
+  }
   nameShell();
+  const source = { ...Object(description.oclif.commands), target: fileURLToPath(import.meta.url) };
   await execute({
-    loadOptions: { root, pjson: { ...description, oclif: { ...description.oclif, commands } } },
+    // The plugin's help command knows no options of the help, and would list aliases. What `--help` shows is the same.
+    args: argv[0] === 'help' ? ['--help', ...argv.slice(1)] : argv,
+    loadOptions: { root, pjson: { ...description, oclif: { ...description.oclif, commands: source } } },
   });
 }

@@ -14,7 +14,7 @@ const root = path.resolve(bundle, '../..');
 const description = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
 const [command = '', ...more] = process.argv.slice(2);
 
-if (command === '--version' && more.length === 0) {
+if ((command === '--version' || command === '-v') && more.length === 0) {
   // The same line as oclif's, without loading oclif.
   const { name, version } = description;
   process.stdout.write(`${name}/${version} ${process.platform}-${process.arch} node-${process.version}\n`);

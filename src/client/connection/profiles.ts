@@ -5,6 +5,7 @@ import { readJsonFile, writeJsonFile } from '../../files/atomic-json.js';
 import { faultWithoutPath } from '../../files/error-code.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { UsageError } from '../errors.js';
+import { nearest } from '../nearest.js';
 import { WriteError } from '../write-error.js';
 
 /** A server that a person logged in to. */
@@ -58,8 +59,11 @@ export function readProfile(directory: string, name: string | null): Profile | n
   if (profile !== undefined) {
     throw new UsageError(`The profile ${quoteName(key)} in ${fileOf(directory)} is damaged; log in again`);
   }
-  const known = excerpt(Object.keys(profiles).join(', ')) || 'none';
-  throw new UsageError(`No profile ${quoteName(key)} (there are: ${known}); 'remote-app login' makes one`);
+  const names = Object.keys(profiles);
+  const near = nearest(key, names);
+  const known = excerpt(names.join(', ')) || 'none';
+  const remedy = near === null ? "'remote-app login' makes one" : `did you mean ${quoteName(near)}?`;
+  throw new UsageError(`No profile ${quoteName(key)} (there are: ${known}); ${remedy}`);
 }
 
 /**

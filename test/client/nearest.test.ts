@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+import { nearest } from '../../src/client/nearest.js';
+
+const commands = ['fine-tune', 'infer', 'jobs', 'login', 'logs', 'result', 'uncertainty'];
+
+test.each([
+  ['infre', 'infer'],
+  ['INFER', 'infer'],
+  ['log', 'logs'],
+  ['finetune', 'fine-tune'],
+  ['reslut', 'result'],
+  ['uncertain', 'uncertainty'],
+  ['tune', 'fine-tune'],
+  ['xyzzy', null],
+  ['', null],
+  ['ls', null],
+  ['i'.repeat(1_000_000), null],
+])('of %j', (word, meant) => {
+  expect(nearest(word, commands)).toBe(meant);
+});
+
+test('the nearest of several, and of none', () => {
+  expect(nearest('tisue', ['issues', 'tissue', 'tissues'])).toBe('tissue');
+  expect(nearest('ImpactSynth:MR', ['VBoussot/ImpactSynth:MR', 'tissue'])).toBe('VBoussot/ImpactSynth:MR');
+  expect(nearest('tissue', [])).toBe(null);
+});
