@@ -189,11 +189,17 @@ export function readOptions(operation: Operation, json: string): FieldValues {
   return values;
 }
 
+/** Sizes of a `*_groups` field; null if it gives none. */
+export function readSizes(name: string, text: string | undefined): number[] | null {
+  const items = csv(text ?? '');
+  if (items.length === 0) return null;
+  return items.map((item) => integer({ name, kind: 'integers', help: '', min: 1 }, item));
+}
+
 /** Sizes of a `*_groups` field that must add up to `count` files (spec.md, Job submission). */
 export function readGroups(name: string, text: string | undefined, count: number): number[] {
-  const items = csv(text ?? '');
-  if (items.length === 0) return [count];
-  const sizes = items.map((item) => integer({ name, kind: 'integers', help: '', min: 1 }, item));
+  const sizes = readSizes(name, text);
+  if (sizes === null) return [count];
   const sum = sizes.reduce((total, size) => total + size, 0);
   if (sum !== count) {
     throw new FieldError(name, `gives sizes that add up to ${sum}, but ${count} file(s) were sent`);

@@ -4,14 +4,16 @@ import type { RouterContext } from '@koa/router';
 import { jobEnvelope } from '../../contract/envelope.js';
 import { ServiceError } from '../../contract/errors.js';
 import { mediaTypes, parameters } from '../../contract/http.js';
-import { fieldWithRole, type OperationName, operationOf } from '../../contract/operations.js';
+import { fieldWithRole, type Operation, type OperationName, operationOf } from '../../contract/operations.js';
 import { quoteName } from '../../contract/quote.js';
 import type { AppCatalog } from '../apps/catalog.js';
 import type { Job } from '../jobs/job.js';
 import type { JobFiles } from '../jobs/job-record.js';
 import type { JobService } from '../jobs/service.js';
+import { EarlyChecks } from '../uploads/early-checks.js';
 import { placeFiles } from '../uploads/place-files.js';
 import { checkRoom, type UploadLimits } from '../uploads/quota.js';
+import type { FormFields } from '../uploads/read-fields.js';
 import { readSubmission } from '../uploads/read-submission.js';
 import { receiveForm } from '../uploads/receive.js';
 import { captured } from './path-parameters.js';
@@ -36,6 +38,21 @@ const moved = (files: JobFiles, from: string, to: string): JobFiles =>
     ]),
   );
 
+/** The devices that a form asks for. @throws ServiceError if this server is known not to have them */
+function devicesOf(
+  operation: Operation,
+  { values, given }: Pick<FormFields, 'values' | 'given'>,
+  jobs: JobService,
+) {
+  const { name: gpu } = fieldWithRole(operation, 'gpus');
+  const { name: cpu } = fieldWithRole(operation, 'workers');
+  return jobs.checkDevices({
+    gpus: values[gpu] as readonly number[] | undefined,
+    isCpu: given.has(cpu),
+    workers: Number(values[cpu]),
+  });
+}
+
 /** Receives one submission. Everything of it is removed unless it becomes a job. */
 async function receive(
   ctx: RouterContext,
@@ -55,14 +72,10 @@ async function receive(
 
   const incoming = path.join(directory.path, 'Incoming');
   await mkdir(incoming, { mode: 0o700 });
-  const form = readSubmission(operationOf(operation), await receiveForm(ctx, incoming, deps.limits));
-  const { name: gpu } = fieldWithRole(operationOf(operation), 'gpus');
-  const { name: cpu } = fieldWithRole(operationOf(operation), 'workers');
-  const device = deps.jobs.checkDevices({
-    gpus: form.values[gpu] as readonly number[] | undefined,
-    isCpu: form.given.has(cpu),
-    workers: Number(form.values[cpu]),
-  });
+  const spec = operationOf(operation);
+  const checks = new EarlyChecks(spec, (fields) => void devicesOf(spec, fields, deps.jobs));
+  const form = readSubmission(spec, await receiveForm(ctx, incoming, deps.limits, checks));
+  const device = devicesOf(spec, form, deps.jobs);
   const placed = await placeFiles(form.groups, directory.input, deps.limits);
   await rm(incoming, { recursive: true });
   directory.create();

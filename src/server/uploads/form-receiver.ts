@@ -5,6 +5,7 @@ import { FieldError, ServiceError } from '../../contract/errors.js';
 import { quoteName } from '../../contract/quote.js';
 import { TimeSlice } from '../../files/time-slice.js';
 import type { DiskWatch } from './disk-room.js';
+import type { EarlyChecks } from './early-checks.js';
 import { maxFieldBytes, maxFieldName, maxFields, maxFileName, maxFiles } from './form-limits.js';
 import type { FormPart, PartReceiver } from './guarded-multipart.js';
 import { partNames } from './part-names.js';
@@ -51,6 +52,7 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     private readonly quota: UploadQuota,
     private readonly disk: DiskWatch,
     private readonly flow: RequestFlow,
+    private readonly checks: EarlyChecks,
   ) {
     this.failed = new Promise((_, reject) => {
       this.#reject = reject;
@@ -172,6 +174,7 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     if (name.length > maxFileName) {
       throw new FieldError(field, `has a file whose name is too long: ${quoteName(name)}`);
     }
+    this.checks.beforeFile(field, this.fields);
     const target = path.join(this.directory, String(this.files.length));
     this.files.push({ field, name, path: target });
     const file = new UploadedFile(target, this.disk, this.flow, (cause) => this.fail(cause));

@@ -2,6 +2,7 @@ import type { Context } from 'koa';
 import { ServiceError } from '../../contract/errors.js';
 import { isDiskFull } from '../../files/error-code.js';
 import { DiskWatch } from './disk-room.js';
+import type { EarlyChecks } from './early-checks.js';
 import { FormReceiver } from './form-receiver.js';
 import { type UploadLimits, UploadQuota } from './quota.js';
 import type { ReceivedForm } from './received-form.js';
@@ -81,17 +82,19 @@ function checkCodings(ctx: Context): void {
 
 /**
  * Reads a multipart form. Its files are written into `directory` while they arrive, under numbers as names.
- * @throws ServiceError 400, 408, 413, 415, 422 or 507; the caller removes the directory
+ * @param checks of what is known before a file is read
+ * @throws ServiceError 400, 408, 413, 415, 422, 503 or 507; the caller removes the directory
  */
 export async function receiveForm(
   ctx: Context,
   directory: string,
   limits: UploadLimits,
+  checks: EarlyChecks,
 ): Promise<ReceivedForm> {
   checkCodings(ctx);
   const flow = new RequestFlow(ctx.req);
   using disk = new DiskWatch(directory);
-  const receiver = new FormReceiver(directory, new UploadQuota(limits), disk, flow);
+  const receiver = new FormReceiver(directory, new UploadQuota(limits), disk, flow, checks);
   const done = new AbortController();
   try {
     // The form may be complete before the request is. A request that breaks off there is refused as well.

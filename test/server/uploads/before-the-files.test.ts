@@ -1,0 +1,126 @@
+import { describe, expect, test } from 'vitest';
+import {
+  boundary,
+  fieldPart,
+  filePart,
+  multipart,
+  type RawPart,
+  submissionHead,
+} from '../../../support/multipart.mjs';
+import { until } from '../../../support/until.mjs';
+import { RawConnection } from '../../support/raw-http.js';
+import { sharedServer, type TestServer } from '../../support/server.js';
+
+const gibibyte = 2 ** 30;
+
+/** The parts, and after them only the head of a file: none of its bytes. */
+function upToTheFile(parts: readonly RawPart[], name = 'inputs'): Buffer {
+  const head = [`--${boundary}`, ...filePart(name, 'ct.nii').headers, '', ''].join('\r\n');
+  return Buffer.concat([multipart(parts, { close: '' }), Buffer.from(head)]);
+}
+
+/** The answer to a submission that waits after the head of its first file, and goes on when it has the answer. */
+async function answerBeforeTheFile(
+  server: TestServer,
+  parts: readonly RawPart[],
+  { operation = 'infer', file = 'inputs' } = {},
+): Promise<[number, string]> {
+  await using connection = await RawConnection.open(server.url);
+  connection.write(submissionHead(`/apps/probe/${operation}`, `Content-Length: ${gibibyte}`));
+  connection.write(upToTheFile(parts, file));
+  const { status, body } = await connection.answer();
+  await until('nothing of the upload is left', () => server.jobDirectories().length === 0);
+  return [status, (JSON.parse(body) as { detail: string }).detail];
+}
+
+describe('a wrong field before the first file', () => {
+  const server = sharedServer({ gpus: 2 });
+
+  test.for([
+    ['tta', 'many'],
+    ['tta', '-1'],
+    ['epochs', '3'],
+    ['gpu', 'x'],
+    ['prediction_file', '../x.yml'],
+    ['ensemble_models', '-x'],
+    ['uncertainty', 'maybe'],
+    ['inputs', 'a text'],
+    ['inputs_groups', '1,x'],
+    ['inputs_groups', '0,2'],
+    ['inputs_groups', '20001'],
+    ['options', '{'],
+    ['options', '{"surprise":1}'],
+    ['options', '{"patch_size":[]}'],
+    ['patch_size', '96'],
+  ] as const)('is refused before a byte of the file: %s=%s', async ([name, text]) => {
+    const [status, detail] = await answerBeforeTheFile(server, [
+      fieldPart('quiet', 'true'),
+      fieldPart(name, text),
+    ]);
+    expect(status).toBe(422);
+    expect(detail).toContain(text.includes('patch_size') ? 'patch_size' : `'${name}'`);
+  });
+
+  test('is refused where a GPU is asked for that the server does not have', async () => {
+    const refused = await answerBeforeTheFile(server, [fieldPart('gpu', '0,5')]);
+    expect(refused).toEqual([400, 'Unknown GPU id(s): 5; this server has: 0, 1']);
+  });
+
+  test('is refused where the file itself belongs to another operation, or is a text', async () => {
+    const refused = (file: string) => answerBeforeTheFile(server, [], { file });
+    expect(await refused('gt')).toEqual([422, expect.stringContaining("'gt' belongs to evaluate")]);
+    expect(await refused('tta')).toEqual([422, expect.stringContaining("'tta' must be sent as text")]);
+  });
+
+  test('is answered to a client that goes on sending, and the connection can be used again', async () => {
+    const file = filePart('inputs', 'ct.nii', Buffer.alloc(3_000_000));
+    const body = multipart([fieldPart('tta', 'x'), file]);
+    await using connection = await RawConnection.open(server.url);
+    connection.write(submissionHead('/apps/probe/infer', `Content-Length: ${body.length}`));
+    connection.write(body.subarray(0, 1000));
+    expect((await connection.answer()).status).toBe(422);
+    connection.write(body.subarray(1000));
+    connection.write('GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    await connection.until(/\{"status":"ok"\}$/);
+  });
+});
+
+describe('a server without GPUs', () => {
+  const server = sharedServer();
+
+  test('refuses a submission that asks for one before a byte of its file', async () => {
+    const [status, detail] = await answerBeforeTheFile(server, [fieldPart('gpu', '0')]);
+    expect([status, detail]).toEqual([503, expect.stringContaining('has no GPU')]);
+  });
+});
+
+describe('fields after the files', () => {
+  const server = sharedServer({ gpus: 2 });
+  const send = (parts: readonly RawPart[]) =>
+    server.api.fetch('/apps/probe/infer', {
+      method: 'POST',
+      body: multipart(parts),
+      headers: { 'Content-Type': `multipart/form-data; boundary=${boundary}` },
+    });
+
+  test('are taken, and checked at the end', async () => {
+    const files = [filePart('inputs', 'a.nii'), filePart('inputs', 'b.nii')];
+    expect((await send([...files, fieldPart('tta', '3'), fieldPart('inputs_groups', '1,1')])).status).toBe(
+      200,
+    );
+    expect((await send([...files, fieldPart('tta', 'x')])).status).toBe(422);
+    expect((await send([...files, fieldPart('gpu', '7')])).status).toBe(400);
+    expect((await send([...files, fieldPart('inputs_groups', '1')])).status).toBe(422);
+    expect((await send([fieldPart('tta', '3'), ...files, fieldPart('tta', '4')])).status).toBe(422);
+  });
+
+  test('may lie between them: a list is read whole', async () => {
+    const parts = [
+      fieldPart('inputs_groups', '1'),
+      filePart('inputs', 'a.nii'),
+      fieldPart('inputs_groups', '1'),
+      filePart('inputs', 'b.nii'),
+    ];
+    expect((await send(parts)).status).toBe(200);
+  });
+});
