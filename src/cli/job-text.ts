@@ -2,14 +2,29 @@ import type { JobAnswer } from '../client/connection/answer-schemas.js';
 import { Colours } from './colours.js';
 import { type Cell, formatPairs, formatTable } from './format.js';
 import type { KillSummary } from './kill-jobs.js';
+import { formatDistance, formatDuration, formatLocal, readTime } from './time-text.js';
 
 const colours = new Colours(process.stdout);
 
 const status = (text: string): Cell => ({ text, paint: colours.state(text) });
 
-/** A time to the minute; `--json` has the rest. */
-const time = (iso: string | null): string | null =>
-  iso ? iso.replace('T', ' ').replace(/(:\d\d):\d\d(\.\d+)?/, '$1') : null;
+/** A time in this time zone, with what else is known of it in brackets. What is not a time is shown as it came. */
+function time(iso: string | null, besides: (time: number) => string): string | null {
+  const at = readTime(iso);
+  return at === null ? iso : `${formatLocal(at)} (${besides(at)})`;
+}
+
+/** How long a job ran, or runs; null if it has not started. */
+function running({ started_at, finished_at }: JobAnswer, now: number): string | null {
+  const start = readTime(started_at);
+  if (start === null) return null;
+  return formatDuration(((readTime(finished_at) ?? now) - start) / 1000);
+}
+
+const distanceTo = (iso: string | null, now: number): string => {
+  const at = readTime(iso);
+  return at === null ? (iso ?? '') : formatDistance(at, now);
+};
 
 const gpus = (job: JobAnswer): string | null => job.assigned_gpus?.join(',') || null;
 
@@ -17,7 +32,10 @@ const queue = (job: JobAnswer): string | null =>
   job.queue_position ? `${job.queue_position} in the queue` : null;
 
 /** One job, one fact a line. A server may leave some of them out. */
-export function describeJob(job: JobAnswer): string[] {
+export function describeJob(job: JobAnswer, now = Date.now()): string[] {
+  const distance = (at: number) => formatDistance(at, now);
+  const took = running(job, now);
+  const finished = (at: number) => (took === null ? distance(at) : `${distance(at)}, took ${took}`);
   return formatPairs([
     ['Job', job.job_id],
     ['Status', status(job.status)],
@@ -27,25 +45,26 @@ export function describeJob(job: JobAnswer): string[] {
     ['Position', queue(job)],
     ['Waiting for', job.waiting_for],
     ['GPUs', gpus(job)],
-    ['Created', time(job.created_at)],
-    ['Started', time(job.started_at)],
-    ['Finished', time(job.finished_at)],
-    ['Kept until', time(job.expires_at)],
+    ['Created', time(job.created_at, distance)],
+    ['Started', time(job.started_at, distance)],
+    ['Finished', time(job.finished_at, finished)],
+    ['Kept until', time(job.expires_at, distance)],
   ]);
 }
 
 /** Jobs as a table, in the order of the server. */
-export function listJobs(jobs: readonly JobAnswer[]): string[] {
+export function listJobs(jobs: readonly JobAnswer[], now = Date.now()): string[] {
   if (jobs.length === 0) return [];
   return formatTable(
-    ['JOB', 'STATUS', 'OPERATION', 'APP', 'GPUS', 'CREATED'],
+    ['JOB', 'STATUS', 'OPERATION', 'APP', 'GPUS', 'CREATED', 'RUN TIME'],
     jobs.map((job) => [
       job.job_id,
       status(job.status),
       job.operation ?? '',
       job.app ?? '',
       gpus(job) ?? '',
-      time(job.created_at) ?? '',
+      distanceTo(job.created_at, now),
+      running(job, now) ?? '',
     ]),
   );
 }

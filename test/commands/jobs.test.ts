@@ -127,7 +127,7 @@ describe('status and jobs', () => {
   test('jobs is a table, --json a document', async () => {
     const { stdout } = await run({}, 'jobs');
     expect(stdout).toBe(
-      `JOB           STATUS  OPERATION  APP     GPUS  CREATED\n${jobId}  done    infer      tissue\n`,
+      `JOB           STATUS  OPERATION  APP     GPUS  CREATED  RUN TIME\n${jobId}  done    infer      tissue\n`,
     );
     expect(JSON.parse((await run({}, 'jobs', '--json')).stdout).jobs).toHaveLength(1);
   });

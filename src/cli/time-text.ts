@@ -1,0 +1,61 @@
+/** Times and durations as a person reads them; `--json` has them as the server sent them. Pure: the caller says what time it is. */
+
+const minute = 60;
+const hour = 60 * minute;
+const day = 24 * hour;
+
+const units = [
+  [day, 'day'],
+  [hour, 'h'],
+  [minute, 'min'],
+  [1, 's'],
+] as const;
+
+const amount = (count: number, unit: string): string =>
+  `${count} ${unit === 'day' && count !== 1 ? 'days' : unit}`;
+
+/**
+ * A number of seconds in its largest unit, such as `3 min`, and in the next smaller one where that says much:
+ * `2 h 5 min`, `1 day 4 h`.
+ * @param fine also seconds beside minutes, as a countdown needs them: `5 min 12 s`
+ */
+export function formatDuration(seconds: number, fine = false): string {
+  // Rounded first, so that there is never a 60th second or minute.
+  const step = seconds >= day ? hour : seconds >= hour || (seconds >= minute && !fine) ? minute : 1;
+  let left = Math.max(0, Math.round(seconds / step) * step);
+  const parts: string[] = [];
+  for (const [size, unit] of units) {
+    const count = Math.floor(left / size);
+    left -= count * size;
+    if (count > 0) parts.push(amount(count, unit));
+  }
+  return parts.slice(0, 2).join(' ') || amount(0, 's');
+}
+
+/** A number of seconds in its largest unit alone. */
+function roughly(seconds: number): string {
+  const [size, unit] = units.find(([size]) => seconds >= size) ?? [1, 's'];
+  return amount(Math.floor(seconds / size), unit);
+}
+
+/** How far a time is from now: `2 min ago`, `in 6 days`. Clocks of two machines differ a little: that is `just now`. */
+export function formatDistance(time: number, now: number): string {
+  const seconds = Math.round((time - now) / 1000);
+  if (Math.abs(seconds) < 5) return 'just now';
+  return seconds > 0 ? `in ${roughly(seconds)}` : `${roughly(-seconds)} ago`;
+}
+
+const two = (value: number): string => String(value).padStart(2, '0');
+
+/** A time of this machine's time zone, to the minute: `2026-03-01 14:05`. */
+export function formatLocal(time: number): string {
+  const date = new Date(time);
+  const [month, dayOfMonth] = [date.getMonth() + 1, date.getDate()].map(two);
+  return `${date.getFullYear()}-${month}-${dayOfMonth} ${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
+/** The time of a text that a server sent, in milliseconds; null without one, or for a text that is no time. */
+export function readTime(iso: string | null): number | null {
+  const time = iso === null ? Number.NaN : Date.parse(iso);
+  return Number.isNaN(time) ? null : time;
+}
