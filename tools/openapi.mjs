@@ -4,12 +4,12 @@ import { errorKinds } from '../dist/contract/errors.js';
 import { authScheme, mediaTypes } from '../dist/contract/http.js';
 import { operations } from '../dist/contract/operations.js';
 import { commonErrors, routes } from '../dist/contract/routes.js';
-import { array, integer, string } from './json-schema.mjs';
+import { array, boolean, integer, string } from './json-schema.mjs';
 import { descriptions, schemas, typeOf } from './openapi-bodies.mjs';
 import { formSchema } from './openapi-form.mjs';
 
 /** The values of a request's parameters. */
-const values = { text: string, integer, integers: array(integer) };
+const values = { text: string, integer, integers: array(integer), boolean };
 
 const reference = (name) => ({ $ref: `#/components/schemas/${name}` });
 

@@ -14,6 +14,12 @@ export const mediaTypes = {
 /** Parameters that a request may have in its query or its headers. */
 export const parameters = {
   since: { name: 'since', in: 'query', kind: 'integer', help: 'Lines to skip; adds ids to the events' },
+  redraws: {
+    name: 'redraws',
+    in: 'query',
+    kind: 'boolean',
+    help: "Adds 'event: redraw' to lines that a carriage return ended, as progress bars print them",
+  },
   lastEventId: {
     name: 'Last-Event-ID',
     in: 'header',

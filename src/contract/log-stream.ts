@@ -12,11 +12,22 @@ export const keepAlive = ': keepalive\n\n';
 /** How the service's own lines begin. */
 export const servicePrefix = '[remote-app] ';
 
+/** How the first of them begins, after the prefix. */
+export const acceptance = (jobId: string): string => `Remote job ${jobId} accepted`;
+
 /** What goes before an event's line. */
 export const dataField = 'data: ';
 
 /** What goes before an event's number, which is that of its line. */
 export const idField = 'id: ';
+
+/**
+ * How a line ends, in the log file, that the app ended with a carriage return: what comes next was meant to be drawn over it.
+ */
+export const redrawEnd = '\r';
+
+/** What marks the event of such a line, for a client that asked for it. */
+export const redrawField = 'event: redraw';
 
 /** The number of a line, as events carry it and as a request names it. */
 export const lineNumberPattern = /^\d{1,15}$/;
@@ -33,14 +44,20 @@ export const errorLine = (message: string): string => `${errorMarker} ${message.
 
 /** What a reader makes of one event's data. */
 export type LogEvent =
-  | { readonly kind: 'line'; readonly line: string; readonly id: number | null }
+  | {
+      readonly kind: 'line';
+      readonly line: string;
+      readonly id: number | null;
+      /** Whether a carriage return ended it, as far as the server says so. */
+      readonly isRedraw: boolean;
+    }
   | { readonly kind: 'done' }
   | { readonly kind: 'error'; readonly message: string };
 
-function logEvent(data: string, id: number | null): LogEvent {
+function logEvent(data: string, id: number | null, isRedraw: boolean): LogEvent {
   if (data === doneMarker) return { kind: 'done' };
   if (data.startsWith(errorMarker)) return { kind: 'error', message: data.slice(errorMarker.length).trim() };
-  return { kind: 'line', line: data, id };
+  return { kind: 'line', line: data, id, isRedraw };
 }
 
 /** Longest line that is read, in characters; the service's own are far shorter. */
@@ -61,6 +78,7 @@ export class LogStreamParser {
   #isCut = false;
   #data: string | null = null;
   #id: number | null = null;
+  #isRedraw = false;
 
   /** Feeds a piece of text; returns the events that it completes. */
   push(text: string): LogEvent[] {
@@ -92,14 +110,17 @@ export class LogStreamParser {
   #line(raw: string, events: LogEvent[]): void {
     const line = raw.endsWith('\r') ? raw.slice(0, -1) : raw;
     if (line === '') {
-      if (this.#data !== null) events.push(logEvent(this.#data, this.#id));
+      if (this.#data !== null) events.push(logEvent(this.#data, this.#id, this.#isRedraw));
       this.#data = null;
       this.#id = null;
+      this.#isRedraw = false;
     } else if (line.startsWith('data:')) {
       this.#data = line.charAt(5) === ' ' ? line.slice(6) : line.slice(5);
     } else if (line.startsWith('id:')) {
       const id = line.slice(line.charAt(3) === ' ' ? 4 : 3);
       this.#id = lineNumberPattern.test(id) ? Number(id) : null;
+    } else if (/^event: ?redraw$/.test(line)) {
+      this.#isRedraw = true;
     }
   }
 }

@@ -127,7 +127,7 @@ export const routes = {
     "A job's log as server-sent events",
     { 200: 'Log' },
     [...jobErrors, 'invalidField', 'streamOpen', 'tooManyStreams'],
-    [parameters.since, parameters.lastEventId],
+    [parameters.since, parameters.redraws, parameters.lastEventId],
   ),
   result: get(
     '/jobs/{id}/result',

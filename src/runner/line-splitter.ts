@@ -14,16 +14,28 @@ export interface OutputLine {
 export class LineSplitter {
   readonly #decoder = new TextDecoder();
   #rest = '';
-  /** Whether the last piece ended with `\r`: a `\n` at the start of the next piece belongs to it. */
-  #afterReturn = false;
+  /**
+   * Whether the last piece ended with `\r`. Its line is held back, since a `\n` at the start of the next piece belongs to it;
+   * after a pause it is a redraw, and the `\n` ends nothing.
+   */
+  #return: 'none' | 'held' | 'passed' = 'none';
 
   push(chunk: Uint8Array): OutputLine[] {
     return this.#cut(this.#decoder.decode(chunk, { stream: true }));
   }
 
+  /** The line that is held back, after a time without output. */
+  pause(): OutputLine[] {
+    if (this.#return !== 'held') return [];
+    const lines: OutputLine[] = [];
+    this.#complete('', true, lines);
+    this.#return = 'passed';
+    return lines;
+  }
+
   /** The lines that the end of the output completes. */
   end(): OutputLine[] {
-    const lines = this.#cut(this.#decoder.decode());
+    const lines = [...this.#cut(this.#decoder.decode()), ...this.pause()];
     if (this.#rest !== '') lines.push({ text: this.#rest, isRedraw: false });
     this.#rest = '';
     return lines;
@@ -31,9 +43,11 @@ export class LineSplitter {
 
   #cut(decoded: string): OutputLine[] {
     if (decoded === '') return [];
-    const text = this.#afterReturn && decoded.startsWith('\n') ? decoded.slice(1) : decoded;
-    this.#afterReturn = decoded.endsWith('\r');
     const lines: OutputLine[] = [];
+    const isEnded = this.#return !== 'none' && decoded.startsWith('\n');
+    if (this.#return === 'held') this.#complete('', !isEnded, lines);
+    this.#return = decoded.endsWith('\r') ? 'held' : 'none';
+    const text = decoded.slice(isEnded ? 1 : 0, this.#return === 'held' ? -1 : undefined);
     const ends = /\r\n|\n|\r/g;
     let start = 0;
     for (let end = ends.exec(text); end !== null; end = ends.exec(text)) {

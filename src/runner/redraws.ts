@@ -1,3 +1,4 @@
+import { redrawEnd } from '../contract/log-stream.js';
 import type { OutputLine } from './line-splitter.js';
 
 /** Redraws that pass before the rate is limited: a program that redraws little loses none. */
@@ -12,24 +13,26 @@ const perSecond = 20;
 export class RedrawLimiter {
   #tokens = burst;
   #refilledAt: number;
+  /** The redraw that is held back, as the log has it. */
   #held: string | null = null;
 
   constructor(private readonly now: () => number = () => performance.now()) {
     this.#refilledAt = now();
   }
 
-  /** The lines to write to the log now, in order. */
+  /** The lines to write to the log now, in order; a redraw keeps its carriage return. */
   pass(lines: readonly OutputLine[]): string[] {
     const passed: string[] = [];
     for (const { text, isRedraw } of lines) {
+      const line = isRedraw ? text + redrawEnd : text;
       if (isRedraw && !this.#take()) {
-        this.#held = text;
+        this.#held = line;
         continue;
       }
       // A redraw replaces the one that is held back; any other line is written after it.
       if (this.#held !== null && !isRedraw) passed.push(this.#held);
       this.#held = null;
-      passed.push(text);
+      passed.push(line);
     }
     return passed;
   }

@@ -16,7 +16,7 @@ import { jobMarker, type RunEnd, type RunRequest } from './protocol.js';
 import { RedrawLimiter } from './redraws.js';
 import { terminateGroup, terminateStrays } from './terminate.js';
 
-/** Milliseconds after which a redraw that is held back is written, if nothing else comes. */
+/** Milliseconds after which a redraw that is held back is written, and a lone carriage return ends a line. */
 const redrawPause = 250;
 /** Milliseconds to read what is still in the pipe once every process of the job is gone. */
 const drainPatience = 2000;
@@ -30,7 +30,7 @@ function copyOutput(reader: Socket, log: LogFile): Promise<void> {
     log.append(redraws.pass(lines.push(chunk)));
     pause ??= setTimeout(() => {
       pause = undefined;
-      log.append(redraws.flush());
+      log.append([...redraws.pass(lines.pause()), ...redraws.flush()]);
     }, redrawPause).unref();
   });
   // A pipe that fails is treated as closed.

@@ -8,6 +8,13 @@ import {
   longestLine,
 } from '../../src/contract/log-stream.js';
 
+const line = (text: string, id: number | null = null, isRedraw = false): LogEvent => ({
+  kind: 'line',
+  line: text,
+  id,
+  isRedraw,
+});
+
 const stream = [
   'data: [remote-app] Remote job 0123456789ab accepted: infer on probe\n\n',
   ': keepalive\n\n',
@@ -18,10 +25,10 @@ const stream = [
 ].join('');
 
 const events: LogEvent[] = [
-  { kind: 'line', line: '[remote-app] Remote job 0123456789ab accepted: infer on probe', id: null },
-  { kind: 'line', line: '', id: null },
-  { kind: 'line', line: ' __DONE__', id: 3 },
-  { kind: 'line', line: 'Schädel 🧠', id: 4 },
+  line('[remote-app] Remote job 0123456789ab accepted: infer on probe'),
+  line(''),
+  line(' __DONE__', 3),
+  line('Schädel 🧠', 4),
   { kind: 'error', message: 'Subprocess failed (exit code 1)' },
 ];
 
@@ -39,30 +46,39 @@ describe("a log stream's parser", () => {
 
   test('reports no event that the end of the text cuts', () => {
     const parser = new LogStreamParser();
-    expect(parser.push('data: whole\n\ndata: half')).toEqual([{ kind: 'line', line: 'whole', id: null }]);
+    expect(parser.push('data: whole\n\ndata: half')).toEqual([line('whole')]);
     expect(parser.push('\n')).toEqual([]);
   });
 
   test('takes lines that end as Windows ends them, and fields without a space', () => {
     expect(new LogStreamParser().push('id:7\r\ndata:x\r\n\r\ndata:__DONE__\n\n')).toEqual([
-      { kind: 'line', line: 'x', id: 7 },
+      line('x', 7),
       { kind: 'done' },
+    ]);
+  });
+
+  test('knows a redraw by its field, and forgets it before the next event', () => {
+    const text =
+      'id: 1\nevent: redraw\ndata: 10 %\n\ndata: a\n\nevent:redraw\ndata: b\n\nevent: x\ndata: c\n\n';
+    expect(new LogStreamParser().push(text)).toEqual([
+      line('10 %', 1, true),
+      line('a'),
+      line('b', null, true),
+      line('c'),
     ]);
   });
 
   test('forgets the id of an event before the next', () => {
     expect(new LogStreamParser().push('id: 1\ndata: a\n\ndata: b\n\nid: x\ndata: c\n\n')).toEqual([
-      { kind: 'line', line: 'a', id: 1 },
-      { kind: 'line', line: 'b', id: null },
-      { kind: 'line', line: 'c', id: null },
+      line('a', 1),
+      line('b'),
+      line('c'),
     ]);
   });
 
   test('takes for an id what numbers a line, and nothing else', () => {
     for (const id of ['-1', '1e3', '1.5', '0x10', '9'.repeat(16), '9'.repeat(100_000), '', ' 7']) {
-      expect(new LogStreamParser().push(`id: ${id}\ndata: a\n\n`)).toEqual([
-        { kind: 'line', line: 'a', id: null },
-      ]);
+      expect(new LogStreamParser().push(`id: ${id}\ndata: a\n\n`)).toEqual([line('a')]);
     }
   });
 
@@ -79,7 +95,7 @@ describe("a log stream's parser", () => {
         /^a+ \[remote-app: the rest of this line is left out/,
       );
     }
-    expect(events[1]).toEqual({ kind: 'line', line: 'next', id: null });
+    expect(events[1]).toEqual(line('next'));
   });
 
   test('takes time in proportion to the text: a long line, and one that comes byte by byte', () => {
@@ -87,16 +103,14 @@ describe("a log stream's parser", () => {
     const parser = new LogStreamParser();
     const piece = 'a'.repeat(16_384);
     for (let number = 0; number < 6400; number += 1) parser.push(piece);
-    expect(parser.push('\n\ndata: end\n\n')).toEqual([{ kind: 'line', line: 'end', id: null }]);
+    expect(parser.push('\n\ndata: end\n\n')).toEqual([line('end')]);
     for (const character of `data: ${'b'.repeat(longestLine)}`) parser.push(character);
     expect(parser.push('\n\n')).toHaveLength(1);
     expect(performance.now() - begin).toBeLessThan(10_000);
   });
 
   test('passes over fields that it does not know', () => {
-    expect(new LogStreamParser().push('event: log\nretry: 10\ndata: a\n\n')).toEqual([
-      { kind: 'line', line: 'a', id: null },
-    ]);
+    expect(new LogStreamParser().push('event: log\nretry: 10\ndata: a\n\n')).toEqual([line('a')]);
   });
 });
 

@@ -8,7 +8,7 @@ const bars = (count: number) => Array.from({ length: count }, (_, index) => redr
 describe('redraws', () => {
   test('all pass where there are few', () => {
     const limiter = new RedrawLimiter();
-    expect(limiter.pass([redraw('1 %'), redraw('2 %'), line('done')])).toEqual(['1 %', '2 %', 'done']);
+    expect(limiter.pass([redraw('1 %'), redraw('2 %'), line('done')])).toEqual(['1 %\r', '2 %\r', 'done']);
     expect(limiter.flush()).toEqual([]);
   });
 
@@ -16,7 +16,7 @@ describe('redraws', () => {
     const limiter = new RedrawLimiter(() => 0);
     expect(limiter.pass(bars(1500)).length).toBe(1000);
     expect(limiter.pass([redraw('99 %'), redraw('100 %'), line('done'), line('more')])).toEqual([
-      '100 %',
+      '100 %\r',
       'done',
       'more',
     ]);
@@ -26,7 +26,7 @@ describe('redraws', () => {
   test('held back come out at a pause, once', () => {
     const limiter = new RedrawLimiter(() => 0);
     limiter.pass(bars(1200));
-    expect([limiter.flush(), limiter.flush()]).toEqual([['1199'], []]);
+    expect([limiter.flush(), limiter.flush()]).toEqual([['1199\r'], []]);
   });
 
   test('pass at a rate after the burst', () => {

@@ -138,6 +138,6 @@ describe('a log', () => {
     await job.run();
     const lines = job.log.split('\n').slice(0, -1);
     expect(lines.length).toBeLessThan(1200);
-    expect(lines.at(-1)).toBe('100 %');
+    expect(lines.at(-1)).toBe('100 %\r');
   });
 });

@@ -84,7 +84,7 @@ async function* readOnce(
   onSign: () => void,
 ): AsyncGenerator<LogEvent> {
   const reply = await connection.send(logsPath(jobId), {
-    query: `?${parameters.since.name}=${since}`,
+    query: `?${parameters.since.name}=${since}&${parameters.redraws.name}=1`,
     headers: { accept: mediaTypes.events },
     bodyTimeout: silence,
   });

@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, mkdirSync, readSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { resultName } from '../../contract/archives.js';
-import { servicePrefix } from '../../contract/log-stream.js';
+import { redrawEnd, servicePrefix } from '../../contract/log-stream.js';
 import { oneLine } from '../../contract/quote.js';
 import { saveJsonFile } from '../../files/atomic-json.js';
 import { isDiskFull } from '../../files/error-code.js';
@@ -16,6 +16,10 @@ const tailBytes = 16 * 1024;
 const maxRecordBytes = 256 << 20;
 /** Bytes by which a record may grow from its first to its last state: times, devices, an error message. */
 const recordGrowth = 8192;
+
+/** A line of the service's own as the log has it. */
+const loggedLine = (line: string, isRedraw: boolean): string =>
+  `${servicePrefix}${oneLine(line)}${isRedraw ? redrawEnd : ''}\n`;
 
 /**
  * The directory of one job, which holds all there is to know of it: it can be read with `ls` and `cat`, and removed with
@@ -104,24 +108,24 @@ export class JobDirectory {
   }
 
   /** Adds a line of the service's own to the log. */
-  log(line: string): void {
+  log(line: string, isRedraw = false): void {
     const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
     const file = openOwnFile(this.logFile, flags);
     try {
-      writeFileSync(file, `${servicePrefix}${oneLine(line)}\n`);
+      writeFileSync(file, loggedLine(line, isRedraw));
     } finally {
       closeSync(file);
     }
   }
 
   /** Whether the end of the log has this line of the service: an earlier server may have written it. */
-  hasLogged(line: string): boolean {
+  hasLogged(line: string, isRedraw: boolean): boolean {
     const file = openOwnFile(this.logFile, constants.O_RDONLY);
     try {
       const { size } = fstatSync(file);
       const tail = Buffer.alloc(Math.min(size, tailBytes));
       readSync(file, tail, 0, tail.length, size - tail.length);
-      return `\n${tail}`.includes(`\n${servicePrefix}${oneLine(line)}\n`);
+      return `\n${tail}`.includes(`\n${loggedLine(line, isRedraw)}`);
     } finally {
       closeSync(file);
     }

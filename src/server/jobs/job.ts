@@ -131,11 +131,14 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     if (!isSaved) void saved.then((isLate) => (isLate ? undefined : this.#saveLater(record)));
   }
 
-  /** Writes a line of the service into the log, unless an earlier server has written it. Never throws. */
-  log(line: string): void {
+  /**
+   * Writes a line of the service into the log, unless an earlier server has written it. Never throws.
+   * @param isRedraw the next line replaces it where lines can be redrawn
+   */
+  log(line: string, isRedraw = false): void {
     try {
-      if (this.isRestored && this.directory.hasLogged(line)) return;
-      this.directory.log(line);
+      if (this.isRestored && this.directory.hasLogged(line, isRedraw)) return;
+      this.directory.log(line, isRedraw);
       this.emit('log');
     } catch (cause) {
       if (!this.#hasLogFailed) this.report(`The log of job ${this.id} could not be written to`, cause);

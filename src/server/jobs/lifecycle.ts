@@ -41,7 +41,6 @@ function outputFault(output: string): string | null {
 export class Lifecycle {
   readonly #packing = new AbortController();
   #isExecuting = false;
-  #hasWaited = false;
   #command: readonly string[] = [];
 
   constructor(
@@ -127,8 +126,7 @@ export class Lifecycle {
     await job.wait(waiting).catch((cause) => {
       this.deps.report(`Job ${job.id} could not be saved as waiting`, cause);
     });
-    if (!this.#hasWaited) job.log(`Waiting for ${waiting.for}: position ${waiting.position} in the queue`);
-    this.#hasWaited = true;
+    job.log(`Waiting for ${waiting.for}: position ${waiting.position} in the queue`, true);
   }
 
   /** Saves the job's devices before its command starts, so that a later server knows who holds them. */

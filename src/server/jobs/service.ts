@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../contract/errors.js';
 import type { KillCause, KillReply } from '../../contract/job.js';
+import { acceptance } from '../../contract/log-stream.js';
 import { setAside } from '../data-directory/set-aside.js';
 import type { AskedDevices, DeviceRequest } from '../executors/executor.js';
 import { Admission, type Slot } from './admission.js';
@@ -198,7 +199,7 @@ export class JobService {
   async #accept(upload: JobDirectory, request: JobRequest, notes: readonly string[]): Promise<Job> {
     this.#refuseWhileClosing();
     const { store, report } = this.deps;
-    upload.log(`Remote job ${upload.id} accepted: ${request.operation} on ${request.app}`);
+    upload.log(`${acceptance(upload.id)}: ${request.operation} on ${request.app}`);
     for (const note of notes) upload.log(note);
     const record = newRecord(upload.id, request);
     const job = new Job(await store.accept(upload, record), record, false, report);

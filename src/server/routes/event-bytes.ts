@@ -1,15 +1,17 @@
-import { dataField, doneMarker, errorMarker, idField } from '../../contract/log-stream.js';
+import { dataField, doneMarker, errorMarker, idField, redrawField } from '../../contract/log-stream.js';
 import { replaceLineEnds } from './line-ends.js';
 
 /** Bytes of events that are sent at once. */
 const pieceSize = 48 * 1024;
-/** Most bytes in front of a line: `id: `, sixteen digits, `data: `, the shield. */
-const fieldsSize = 32;
+/** Most bytes in front of a line: `id: `, sixteen digits, `event: redraw`, `data: `, the shield. */
+const fieldsSize = 64;
 
 const lineFeed = 0x0a;
+const carriageReturn = 0x0d;
 const space = 0x20;
 const underscore = 0x5f;
 const dataBytes = Buffer.from(dataField);
+const redrawBytes = Buffer.from(`${redrawField}\n`);
 /** The beginnings of lines that could be read as the end of a stream. */
 const markers = [Buffer.from(`${doneMarker}\n`), Buffer.from(errorMarker)];
 
@@ -26,8 +28,14 @@ function isMarker(lines: Buffer, start: number): boolean {
 export class EventBytes {
   readonly #piece = Buffer.allocUnsafeSlow(pieceSize);
 
-  /** @param next number of the first line; null for events without `id:` */
-  constructor(private next: number | null) {}
+  /**
+   * @param next number of the first line; null for events without `id:`
+   * @param tellsRedraws whether events say which lines a carriage return ended
+   */
+  constructor(
+    private next: number | null,
+    private readonly tellsRedraws: boolean,
+  ) {}
 
   /**
    * The events of complete lines, in pieces. Each piece is valid until the next one is requested. Replaces characters that
@@ -42,10 +50,13 @@ export class EventBytes {
         yield piece.subarray(0, size);
         size = 0;
       }
-      size = this.#beginEvent(size);
+      const next = lines.indexOf(lineFeed, at) + 1;
+      // The carriage return of a redraw is not sent: the line feed takes its place.
+      const isRedraw = next - 2 >= at && lines[next - 2] === carriageReturn;
+      const end = isRedraw ? lines.writeUInt8(lineFeed, next - 2) : next;
+      size = this.#beginEvent(size, isRedraw);
       // A line of the app must not end the stream: a space in front of it prevents that.
       if (isMarker(lines, at)) size = piece.writeUInt8(space, size);
-      const end = lines.indexOf(lineFeed, at) + 1;
       // In parts, if the line is longer than a piece.
       while (at < end) {
         const copied = lines.copy(piece, size, at, end);
@@ -56,17 +67,19 @@ export class EventBytes {
           size = 0;
         }
       }
+      at = next;
       size = piece.writeUInt8(lineFeed, size);
     }
     if (size > 0) yield piece.subarray(0, size);
   }
 
-  #beginEvent(at: number): number {
+  #beginEvent(at: number, isRedraw: boolean): number {
     let size = at;
     if (this.next !== null) {
       size += this.#piece.write(`${idField}${this.next}\n`, size, 'latin1');
       this.next += 1;
     }
+    if (isRedraw && this.tellsRedraws) size += redrawBytes.copy(this.#piece, size);
     return size + dataBytes.copy(this.#piece, size);
   }
 }

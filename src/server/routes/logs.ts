@@ -9,6 +9,7 @@ import {
   lineNumberPattern,
 } from '../../contract/log-stream.js';
 import { quoteName } from '../../contract/quote.js';
+import { readText } from '../../contract/values.js';
 import type { Job } from '../jobs/job.js';
 import { readLog } from '../jobs/log-reader.js';
 import type { JobService } from '../jobs/service.js';
@@ -26,7 +27,14 @@ export interface LogDeps {
   readonly closing: AbortSignal;
 }
 
-/** The number of lines to skip if the client wants numbered events; null for plain events from the first line. */
+/** What a client asks of a stream. Without a wish it is spec.md's. */
+interface Wishes {
+  /** The number of lines to skip if the events are to be numbered; null for plain events from the first line. */
+  readonly since: number | null;
+  /** Whether events say which lines were redrawn. */
+  readonly redraws: boolean;
+}
+
 function requestedPosition(ctx: RouterContext): number | null {
   const since = ctx.query[parameters.since.name];
   if (since === undefined) {
@@ -39,9 +47,14 @@ function requestedPosition(ctx: RouterContext): number | null {
   return Number(since);
 }
 
+function requestedRedraws(ctx: RouterContext): boolean {
+  const { name, kind, help } = parameters.redraws;
+  return readText({ name, kind, help }, [ctx.query[name] ?? ''].flat().join()) === true;
+}
+
 /** The stream, in pieces. Each piece is valid until the next one is requested. */
-async function* events(job: Job, since: number | null, deps: LogDeps, signal: AbortSignal) {
-  const bytes = new EventBytes(since === null ? null : since + 1);
+async function* events(job: Job, { since, redraws }: Wishes, deps: LogDeps, signal: AbortSignal) {
+  const bytes = new EventBytes(since === null ? null : since + 1, redraws);
   for await (const lines of readLog(job, since ?? 0, deps.keepAlive, signal)) {
     if (lines === null) yield keepAlive;
     else yield* bytes.of(lines);
@@ -51,7 +64,7 @@ async function* events(job: Job, since: number | null, deps: LogDeps, signal: Ab
 }
 
 /** Sends a job's stream until it ends or the client leaves. */
-async function send(ctx: RouterContext, job: Job, since: number | null, deps: LogDeps): Promise<void> {
+async function send(ctx: RouterContext, job: Job, wishes: Wishes, deps: LogDeps): Promise<void> {
   const { res } = ctx;
   const release = await deps.slots.take(job.id);
   const gone = new AbortController();
@@ -66,7 +79,7 @@ async function send(ctx: RouterContext, job: Job, since: number | null, deps: Lo
   // The answer is sent, ended or reset here, without Koa.
   ctx.respond = false;
   try {
-    for await (const piece of events(job, since, deps, AbortSignal.any([gone.signal, deps.closing]))) {
+    for await (const piece of events(job, wishes, deps, AbortSignal.any([gone.signal, deps.closing]))) {
       if (gone.signal.aborted) return;
       // Waits for each write: there is one buffer, which must not change before the system has taken it.
       await new Promise<void>((resolve) => {
@@ -95,7 +108,7 @@ function setHeaders(ctx: RouterContext): void {
 /** `GET /jobs/{id}/logs` (spec.md, Events). */
 export const streamLogs = (deps: LogDeps) => async (ctx: RouterContext) => {
   const job = deps.jobs.get(captured(ctx));
-  const since = requestedPosition(ctx);
+  const wishes = { since: requestedPosition(ctx), redraws: requestedRedraws(ctx) };
   if (ctx.method === 'HEAD') setHeaders(ctx);
-  else await send(ctx, job, since, deps);
+  else await send(ctx, job, wishes, deps);
 };

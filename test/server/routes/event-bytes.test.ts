@@ -3,8 +3,12 @@ import { LogStreamParser } from '../../../src/contract/log-stream.js';
 import { EventBytes } from '../../../src/server/routes/event-bytes.js';
 
 /** The text of the events of these lines, which come as so many batches. */
-function eventsOf(batches: readonly (readonly string[])[], next: number | null = null): string {
-  const bytes = new EventBytes(next);
+function eventsOf(
+  batches: readonly (readonly string[])[],
+  next: number | null = null,
+  redraws = false,
+): string {
+  const bytes = new EventBytes(next, redraws);
   const pieces: Buffer[] = [];
   for (const lines of batches) {
     // A piece is good until the next is asked for.
@@ -20,6 +24,15 @@ describe("a log's lines as events", () => {
 
   test('carry their number, where it is asked for, from one batch to the next', () => {
     expect(eventsOf([['a', 'b'], ['c']], 9)).toBe('id: 9\ndata: a\n\nid: 10\ndata: b\n\nid: 11\ndata: c\n\n');
+  });
+
+  test('say which of them were redrawn, where it is asked for, and are the same lines where it is not', () => {
+    const lines = ['10 %\r', '\r', '__DONE__\r', '100 %'];
+    expect(eventsOf([lines])).toBe('data: 10 %\n\ndata: \n\ndata:  __DONE__\n\ndata: 100 %\n\n');
+    expect(eventsOf([lines], 1, true)).toBe(
+      'id: 1\nevent: redraw\ndata: 10 %\n\nid: 2\nevent: redraw\ndata: \n\n' +
+        'id: 3\nevent: redraw\ndata:  __DONE__\n\nid: 4\ndata: 100 %\n\n',
+    );
   });
 
   test.for([
@@ -55,6 +68,11 @@ describe("a log's lines as events", () => {
       expect(eventsOf([lines])).toBe(lines.map((line) => `data: ${line}\n\n`).join(''));
       expect(eventsOf([lines], 1)).toBe(
         lines.map((line, index) => `id: ${index + 1}\ndata: ${line}\n\n`).join(''),
+      );
+      const redrawn = lines.map((line) => `${line}\r`);
+      expect(eventsOf([redrawn])).toBe(lines.map((line) => `data: ${line}\n\n`).join(''));
+      expect(eventsOf([redrawn], null, true)).toBe(
+        lines.map((line) => `event: redraw\ndata: ${line}\n\n`).join(''),
       );
     },
   );

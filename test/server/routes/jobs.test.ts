@@ -94,6 +94,26 @@ describe('a job', () => {
     ]);
   });
 
+  test('says in its log each place that it has in the queue', async () => {
+    const gates = [server.gate(), server.gate()];
+    const ids: string[] = [];
+    for (const gate of gates) {
+      ids.push((await api.accepted('infer', { ...least.infer, ...steps(`wait=${gate.path}`) })).job_id);
+    }
+    const { job_id: id } = await api.accepted('infer', least.infer);
+    await api.reaches(ids[0] ?? '', 'running');
+    await api.reaches(id, 'waiting');
+    await using log = await api.follow(id);
+    await log.until('[remote-app] Waiting for a CPU slot: position 2 in the queue');
+    gates[0]?.open();
+    await log.until('[remote-app] Waiting for a CPU slot: position 1 in the queue');
+    gates[1]?.open();
+    expect(linesOf(await log.end()).at(-1)).toBe('__DONE__');
+    expect(await api.log(id, '?redraws=1')).toContain(
+      'event: redraw\ndata: [remote-app] Waiting for a CPU slot: position 1 in the queue\n\n',
+    );
+  });
+
   test.for([
     ['exit=3', 'Subprocess failed (exit code 3)'],
     ['signal=SIGSEGV', 'Subprocess failed (exit code 139, SIGSEGV)'],

@@ -45,6 +45,28 @@ describe('a log stream', () => {
   });
 });
 
+describe('a line that a carriage return ended', () => {
+  const printed = Buffer.from('\r10 %\r99 %\r100 %\nnext\r\n').toString('base64');
+
+  test('is a line like any other, unless the client asks which they are', async () => {
+    const { id } = await api.run('infer', { ...least.infer, ...steps(`bytes=${printed}`) });
+    const bar = (text: string) =>
+      text.slice(text.indexOf('probe infer\n\n') + 13, text.indexOf('[remote-app] Result'));
+    expect(bar(await api.log(id))).toBe(
+      'data: \n\ndata: 10 %\n\ndata: 99 %\n\ndata: 100 %\n\ndata: next\n\ndata: ',
+    );
+    expect(bar(await api.log(id, '?redraws=yes'))).toBe(
+      'event: redraw\ndata: \n\nevent: redraw\ndata: 10 %\n\nevent: redraw\ndata: 99 %\n\n' +
+        'data: 100 %\n\ndata: next\n\ndata: ',
+    );
+    expect(await api.log(id, '?redraws=0')).toBe(await api.log(id));
+    expect((await api.log(id, '?redraws=1&since=3')).replaceAll('event: redraw\n', '')).toBe(
+      await api.log(id, '?since=3'),
+    );
+    expect((await api.fetch(`/jobs/${id}/logs?redraws=perhaps`)).status).toBe(422);
+  });
+});
+
 describe('a position', () => {
   const numbered = (text: string) =>
     text
