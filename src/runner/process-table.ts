@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { errorCode } from '../files/error-code.js';
 
 /** Identifies a process, also against a later one with the same id. */
@@ -18,14 +18,14 @@ interface ProcessStatus extends Omit<ProcessIdentity, 'boot'> {
 }
 
 /** Whether an error means that the process is gone or another user's. Others, like too many open files, say nothing. */
-const isAnswer = (cause: unknown): boolean =>
+export const isAnswer = (cause: unknown): boolean =>
   ['ENOENT', 'ESRCH', 'EACCES', 'EPERM'].includes(errorCode(cause));
 
 /**
  * Reads `/proc/<pid>/stat`. The name in parentheses may contain anything, so fields are counted from its end.
  * @throws the system's error if it cannot be determined whether the process exists
  */
-function readStatus(pid: number): ProcessStatus | undefined {
+export function readStatus(pid: number): ProcessStatus | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -43,9 +43,11 @@ function readStatus(pid: number): ProcessStatus | undefined {
   }
 }
 
-const hasProc = existsSync('/proc/self/stat');
+/** Whether the system tells about its processes. */
+export const hasProc = existsSync('/proc/self/stat');
 
-function processIds(): number[] {
+/** The ids of all processes. */
+export function processIds(): number[] {
   return readdirSync('/proc')
     .map(Number)
     .filter((pid) => Number.isInteger(pid) && pid > 0);
@@ -101,26 +103,6 @@ export function isGroupAlive(group: number): boolean {
   });
 }
 
-/** Most descriptors of a process that are looked at, the lowest first: one with more is not a shell. */
-const mostDescriptors = 64;
-
-/** Reads a link of /proc; empty if it is gone or another user's. */
-function readLink(link: string): string {
-  try {
-    return readlinkSync(link);
-  } catch (cause) {
-    if (isAnswer(cause)) return '';
-    throw cause;
-  }
-}
-
-/** Whether a process has this file, deleted or not, open: as its stdout, say, or as the copy that a shell keeps of it. */
-function hasOpen(pid: number, file: string, isThorough: boolean): boolean {
-  const directory = `/proc/${pid}/fd`;
-  const descriptors = isThorough ? readdirSync(directory).slice(0, mostDescriptors) : ['1', '2'];
-  return descriptors.some((descriptor) => readLink(`${directory}/${descriptor}`).startsWith(file));
-}
-
 /**
  * All runners of this machine, by the process id and the job directory that each was started with. Linux only.
  * @throws the system's error where a process could not be looked at
@@ -149,36 +131,4 @@ function argumentsOf(pid: number): string[] {
     if (isAnswer(cause)) return [];
     throw cause;
   }
-}
-
-/** Whether a process has `entry` (`NAME=value`) in the environment that it was started with, or has `pipe` open. */
-function isMarked(pid: number, entry: string, pipe: string, isThorough: boolean): boolean {
-  try {
-    const environment = readFileSync(`/proc/${pid}/environ`, 'latin1');
-    return `\0${environment}`.includes(`\0${entry}\0`) || hasOpen(pid, pipe, isThorough);
-  } catch (cause) {
-    if (isAnswer(cause)) return false;
-    throw cause;
-  }
-}
-
-/**
- * The running processes that are marked by `entry` or `pipe`, and all others of their sessions: what a job's command
- * started in a session of its own, also with another environment and another output. Empty if the system has no `/proc`.
- * @param isThorough whether to look for the pipe among all descriptors, and not only at stdout and stderr: it takes longer
- * @throws the system's error where a process could not be looked at
- */
-export function processesWith(entry: string, pipe: string, isThorough: boolean): number[] {
-  if (!hasProc) return [];
-  const ids = processIds().filter((pid) => pid !== process.pid);
-  const marked = new Set(ids.filter((pid) => isMarked(pid, entry, pipe, isThorough)));
-  if (marked.size === 0) return [];
-  const sessions = new Set([...marked].map((pid) => readStatus(pid)?.session));
-  sessions.delete(readStatus(process.pid)?.session);
-  // The number of every session that began outside of this PID namespace.
-  sessions.delete(0);
-  return ids.filter((pid) => {
-    const status = readStatus(pid);
-    return status && !status.isZombie && (marked.has(pid) || sessions.has(status.session));
-  });
 }

@@ -1,6 +1,7 @@
-import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
-import { isGroupAlive, processesWith } from './process-table.js';
-import { jobMarker, outputFifo } from './protocol.js';
+import { setTimeout as delay } from 'node:timers/promises';
+import { processesOfJob } from './job-processes.js';
+import { isGroupAlive } from './process-table.js';
+import { outputFifo } from './protocol.js';
 
 /** Milliseconds between two looks at whether processes are gone. */
 const pollInterval = 20;
@@ -56,18 +57,16 @@ export async function terminateGroup(group: number, grace: number): Promise<void
  * @returns the processes that exist now
  * @throws what `find` throws
  */
-async function freeze(find: () => readonly number[]): Promise<readonly number[]> {
+async function freeze(find: () => Promise<readonly number[]>): Promise<readonly number[]> {
   const stopped = new Set<number>();
   for (let sweep = 0; ; sweep += 1) {
-    const found = find();
+    const found = await find();
     const running = found.filter((pid) => !stopped.has(pid));
     if (running.length === 0 || sweep === maxSweeps) return found;
     for (const pid of running) {
       signal(pid, 'SIGSTOP');
       stopped.add(pid);
     }
-    // Lets the server answer other requests in between.
-    await nextTurn();
   }
 }
 
@@ -75,10 +74,10 @@ async function freeze(find: () => readonly number[]): Promise<readonly number[]>
  * Kills every process that has the job's mark in its environment or prints into its log: processes that left the group
  * for a session of their own. They get no grace of their own: the group has had its grace by now. Resolves when none of
  * them runs.
- * @param isThorough see `processesWith`
+ * @param isThorough see `processesOfJob`
  */
 export async function terminateStrays(jobId: string, workspace: string, isThorough = true): Promise<void> {
-  const strays = () => processesWith(`${jobMarker}=${jobId}`, outputFifo(workspace), isThorough);
+  const strays = () => processesOfJob(jobId, outputFifo(workspace), isThorough);
   for (;;) {
     try {
       const left = await freeze(strays);

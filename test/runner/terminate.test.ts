@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { identify, isAlive, isGroupAlive, processesWith } from '../../src/runner/process-table.js';
+import { processesOfJob } from '../../src/runner/job-processes.js';
+import { identify, isAlive, isGroupAlive } from '../../src/runner/process-table.js';
 import { terminateGroup, terminateStrays } from '../../src/runner/terminate.js';
 import { isRunning } from '../../support/processes.mjs';
 import { until } from '../../support/until.mjs';
@@ -68,8 +69,8 @@ describe('ending strays', () => {
     const script = '(setsid sleep 600 >/dev/null &); echo ready; while :; do sleep 0.05; done';
     const ours = await group(script, { REMOTE_APP_JOB_ID: id });
     const other = await group(script, { REMOTE_APP_JOB_ID: `${id}0` });
-    const strays = await until('the strays run', () => {
-      const pids = processesWith(`REMOTE_APP_JOB_ID=${id}`, '/nowhere/output.fifo', true);
+    const strays = await until('the strays run', async () => {
+      const pids = await processesOfJob(id, '/nowhere/output.fifo', true);
       return pids.length >= 2 ? pids : null;
     });
     await terminateStrays(id, '/nowhere');
