@@ -4,7 +4,7 @@ import type { DiskWatch } from './disk-room.js';
 import type { RequestFlow } from './request-flow.js';
 
 /** Bytes that are gathered for one write; they arrive 64 KiB at a time. */
-const gathered = 1 << 20;
+const gathered = 256 << 10;
 /** Most pieces that are gathered: a client may send a byte at a time, and each piece takes a hundred bytes of memory. */
 const mostPieces = 512;
 /**
