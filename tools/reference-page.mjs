@@ -1,4 +1,6 @@
 /** The reference page, from the operations table: each field as a form, our command line and the app's spell it. */
+import { claimName } from '../dist/client/earlier-results.js';
+import { defaultOutput, resultName } from '../dist/contract/archives.js';
 import { errorKinds, exitCodes } from '../dist/contract/errors.js';
 import { carriesFiles, flagName, groupsField } from '../dist/contract/fields.js';
 import { operations } from '../dist/contract/operations.js';
@@ -75,6 +77,13 @@ export function referencePage() {
       'Every route, with its answers, is in [openapi.json](openapi.json).',
     '## Operations',
     ...Object.values(operations).map(operationSection),
+    '## Where results go',
+    `A result is saved as \`${resultName}\` and extracted beside it. Without \`--output\` that is \`${defaultOutput}\` or, if it has ` +
+      `files, the first of \`${defaultOutput}-2\`, \`${defaultOutput}-3\` and so on that has none. A directory that \`--output\` ` +
+      'names must be empty or new: this is checked before anything is sent, and `--force` writes into it all the same. If it ' +
+      'has got files by the time the result comes, a numbered directory beside it is taken. Two commands never fill one ' +
+      `directory: while one is being filled, \`${claimName}\` in it names the job, and \`result JOB\` takes up there what was ` +
+      'broken off. `--output -` writes the zip to stdout, and the log to stderr.',
     '## Errors',
     'Every error body is `{"detail": "<one sentence>"}`. 429 and 503 carry `Retry-After`.',
     table(['error', 'status', 'exit code of a client', 'what it means'], errors),

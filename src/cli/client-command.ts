@@ -72,12 +72,15 @@ export abstract class ClientCommand extends BaseCommand {
     return this.connectTo(await this.settings(flags), flags);
   }
 
-  /** Bars and spinners on a terminal, plain lines elsewhere. */
-  protected async reporter(): Promise<Reporter> {
+  /**
+   * Bars and spinners on a terminal, plain lines elsewhere.
+   * @param stdoutIsTaken by something other than the log, which then goes to stderr
+   */
+  protected async reporter(stdoutIsTaken = this.jsonEnabled()): Promise<Reporter> {
     const { TextReporter } = await import('./text-reporter.js');
-    if (!isInteractive()) return new TextReporter(this.jsonEnabled());
+    if (!isInteractive()) return new TextReporter(stdoutIsTaken);
     const { TerminalReporter } = await import('./terminal-reporter.js');
-    this.#reporter = new TerminalReporter(this.jsonEnabled());
+    this.#reporter = new TerminalReporter(stdoutIsTaken);
     return this.#reporter;
   }
 

@@ -1,5 +1,5 @@
 import { Flags } from '@oclif/core';
-import { resultName } from '../contract/archives.js';
+import { defaultOutput, resultName } from '../contract/archives.js';
 import { defaultServer, tokenVariable } from '../contract/defaults.js';
 import { FlagValueError } from './usage-errors.js';
 
@@ -66,13 +66,19 @@ export const appFlag = Flags.string({
   description: 'App to run; where the server has only one, that one',
 });
 
-/** Where a result goes. */
-export const outputFlag = Flags.string({
-  char: 'o',
-  helpValue: 'DIR',
-  default: './Output',
-  description: `Directory for ${resultName} and what is in it`,
-});
+/** Where a result goes. Nothing that is there is replaced unless this is asked for. */
+export const outputFlags = {
+  output: Flags.string({
+    char: 'o',
+    helpValue: 'DIR',
+    description:
+      `Directory for ${resultName} and what is in it, '-' for the zip on stdout. It must be empty or new. ` +
+      `[default: ${defaultOutput}; if that has files, ${defaultOutput}-2, ${defaultOutput}-3 and so on]`,
+  }),
+  force: Flags.boolean({
+    description: 'Write into a directory that has files; those of the same names are replaced',
+  }),
+};
 
 /** How long a result is waited for. */
 export const waitFlag = seconds({

@@ -3,13 +3,13 @@ import type { FinishedJob } from '../client/run-job.js';
 import type { JobEnvelope } from '../contract/job.js';
 import type { OperationName } from '../contract/operations.js';
 import { ClientCommand, type ConnectionFlags } from './client-command.js';
-import { appFlag, killTimeoutFlag, outputFlag, waitFlag } from './flags.js';
+import { appFlag, killTimeoutFlag, outputFlags, waitFlag } from './flags.js';
 import { operationFlags } from './operation-flags.js';
 import type { Word } from './path-order.js';
 
 const runFlags = {
   app: appFlag,
-  output: outputFlag,
+  ...outputFlags,
   wait: waitFlag,
   'kill-timeout': killTimeoutFlag,
   detach: Flags.boolean({ description: "Print the job's id alone and return at once" }),
@@ -53,27 +53,33 @@ export abstract class SubmitCommand extends ClientCommand {
     const { flags, args, raw } = parsed;
     const settings = await this.settings(flags);
     const connection = await this.connectTo(settings, flags);
-    const [{ readSubmission }, { checkOutput }, { chooseApp, naming }, { runJob, startJob }, reporter] =
-      await Promise.all([
-        import('./submission.js'),
-        import('../client/result/check-output.js'),
-        import('./app-choice.js'),
-        import('../client/run-job.js'),
-        this.reporter(),
-      ]);
+    const [
+      { readSubmission },
+      { isToStdout, outputDirectory, readDestination },
+      { chooseApp, naming },
+      client,
+    ] = await Promise.all([
+      import('./submission.js'),
+      import('./destination.js'),
+      import('./app-choice.js'),
+      import('../client/run-job.js'),
+    ]);
+    const reporter = await this.reporter(this.jsonEnabled() || (isToStdout(flags) && !flags.detach));
     // Checked first: finding a mistake in a flag needs no server.
     const submission = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
-    // A detached job's result is not fetched here.
-    if (!flags.detach) checkOutput(flags.output);
+    const destination = flags.detach
+      ? null
+      : await readDestination(flags, this.jsonEnabled(), null, reporter);
     const app = await chooseApp(connection, settings.app);
-    const options = { reporter, killTimeout: flags['kill-timeout'], output: flags.output };
-    if (!flags.detach) {
+    const { directory: output } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
+    const options = { reporter, killTimeout: flags['kill-timeout'], output };
+    if (destination) {
       return naming(connection, app, () =>
-        runJob(connection, { ...submission, app }, { ...options, wait: flags.wait }),
+        client.runJob(connection, { ...submission, app }, { ...options, destination, wait: flags.wait }),
       );
     }
     const envelope = await naming(connection, app, () =>
-      startJob(connection, { ...submission, app }, options),
+      client.startJob(connection, { ...submission, app }, options),
     );
     await this.print([envelope.job_id]);
     return envelope;

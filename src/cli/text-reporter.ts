@@ -4,16 +4,16 @@ import { Colours } from './colours.js';
 import { writeErr, writeOut } from './standard-streams.js';
 
 /**
- * Reports to pipes and files: log lines on stdout (with `--json` on stderr, since stdout is one document), hints on stderr,
- * no bars.
+ * Reports to pipes and files: log lines on stdout (on stderr if stdout is a JSON document or a zip), hints on stderr, no
+ * bars.
  */
 export class TextReporter implements Reporter {
   readonly #colours = new Colours(process.stderr);
 
-  constructor(readonly json: boolean) {}
+  constructor(readonly stdoutIsTaken: boolean) {}
 
   async line(text: string): Promise<boolean> {
-    if (!this.json) return writeOut(`${text}\n`);
+    if (!this.stdoutIsTaken) return writeOut(`${text}\n`);
     writeErr(`${text}\n`);
     return true;
   }

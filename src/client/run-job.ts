@@ -6,7 +6,8 @@ import type { Connection } from './connection/connection.js';
 import { ClientError } from './errors.js';
 import { followToEnd } from './logs/follow-to-end.js';
 import type { Reporter } from './reporter.js';
-import { saveResult } from './result/result.js';
+import type { Destination } from './result/destination.js';
+import { fetchResult, type StreamedArchive } from './result/result.js';
 import type { SavedArchive } from './result/save-archive.js';
 import { stage } from './submit/staging.js';
 import type { Submission } from './submit/submission.js';
@@ -16,22 +17,24 @@ export interface RunOptions {
   readonly reporter: Reporter;
   /** Longest time for a kill to take effect, in seconds. */
   readonly killTimeout: number;
-  /** Where the result goes. */
+  /** Where results are saved: what is there is not sent along. */
   readonly output: string;
 }
 
 export interface FinishOptions extends RunOptions {
+  /** Where the result goes. */
+  readonly destination: Destination;
   /** Longest wait for the result once the log has ended, in seconds. */
   readonly wait: number;
 }
 
 /** A job that is done and whose result is on this machine. */
-export interface FinishedJob extends SavedArchive {
+export type FinishedJob = {
   readonly job_id: string;
   readonly status: 'done';
   readonly app: string;
   readonly operation: Operation['segment'];
-}
+} & (SavedArchive | StreamedArchive);
 
 /** Kills a job that nobody waits for any more, and reports the outcome. Never throws. */
 async function killAndTell(
@@ -105,11 +108,11 @@ export async function runJob(
   const { reporter } = options;
   const { job_id } = await startJob(connection, submission, options);
   reporter.note(`Job ${job_id} is accepted`);
-  const saved = await killedOnInterrupt(connection, job_id, options, async () => {
+  const fetched = await killedOnInterrupt(connection, job_id, options, async () => {
     await followToEnd(connection, job_id, { reporter, persistent: true, readOn: true });
-    return saveResult(connection, job_id, options.output, { wait: options.wait, reporter, persistent: true });
+    const { destination, wait } = options;
+    return fetchResult(connection, job_id, destination, { wait, reporter, persistent: true });
   });
-  reporter.note(`Saved ${saved.files} file(s) in ${saved.output}`);
   const { app, operation } = submission;
-  return { job_id, status: 'done', app, operation: operation.segment, ...saved };
+  return { job_id, status: 'done', app, operation: operation.segment, ...fetched };
 }

@@ -1,6 +1,6 @@
 import { ClientCommand } from '../cli/client-command.js';
-import { fetchResult, type ResultSummary } from '../cli/fetch-result.js';
-import { outputFlag, waitFlag } from '../cli/flags.js';
+import { fetchJobResult, type ResultSummary } from '../cli/fetch-result.js';
+import { outputFlags, waitFlag } from '../cli/flags.js';
 import { jobArg } from '../cli/job-arg.js';
 
 export default class Result extends ClientCommand {
@@ -12,11 +12,11 @@ export default class Result extends ClientCommand {
     '<%= config.bin %> result 3f9a0c1b2d4e -o - > result.zip',
   ];
   static override args = { job: jobArg };
-  static override flags = { output: outputFlag, wait: waitFlag };
+  static override flags = { ...outputFlags, wait: waitFlag };
 
   async run(): Promise<ResultSummary> {
     const { args, flags } = await this.parse(Result);
-    const options = { output: flags.output, wait: flags.wait, json: this.jsonEnabled() };
-    return fetchResult(await this.connect(flags), args.job, options, await this.reporter());
+    const connection = await this.connect(flags);
+    return fetchJobResult(connection, args.job, flags, this.jsonEnabled(), await this.reporter());
   }
 }

@@ -3,6 +3,9 @@
 /** File name of a result: in the job's directory, as a download, and where a client saves it (spec.md, Job control). */
 export const resultName = 'result.zip';
 
+/** Where a client saves a result if no directory is named. */
+export const defaultOutput = './Output';
+
 /** File name of an app's configuration, as a download and where a client saves it. */
 export const configName = 'config.zip';
 

@@ -30,9 +30,9 @@ async function run(
   const submission = { operation, app: 'tissue', fields: {}, options, files, archive: null };
   const reporter = memoryReporter();
   const output = path.join(directory.path, 'Output');
-  const result = await runJob(connection, submission, { reporter, output, wait: 30, killTimeout: 5 }).catch(
-    (error: unknown) => error,
-  );
+  const destination = { directory: output, taken: 'number' } as const;
+  const how = { reporter, output, destination, wait: 30, killTimeout: 5 };
+  const result = await runJob(connection, submission, how).catch((error: unknown) => error);
   const mask = await readFile(path.join(output, 'mask.nii'), 'utf8').catch(() => null);
   return { result, mask, killed, reporter, output };
 }

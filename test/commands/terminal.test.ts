@@ -136,14 +136,21 @@ describe('at a terminal', () => {
     expect(JSON.parse(screen).error).toBe(hostile);
   });
 
-  test('a zip is not written', async () => {
-    const { screen, code } = await atTerminalOf({ result: Buffer.from('PK\u0003\u0004') }, [
-      'result',
-      jobId,
+  test.each([
+    ['result', jobId],
+    ['infer', 'ct.nii'],
+  ])('a zip is not written by %s', async (...args) => {
+    let asked = 0;
+    const override = () => {
+      asked += 1;
+      return false;
+    };
+    const { screen, code } = await atTerminalOf({ result: Buffer.from('PK'), override }, [
+      ...args,
       '-o',
       '-',
     ]);
-    expect(code).toBe(2);
+    expect([code, asked]).toEqual([2, 0]);
     expect(screen).toMatch(/redirect stdout/);
   });
 });

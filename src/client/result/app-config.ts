@@ -1,9 +1,9 @@
-import path from 'node:path';
 import { configName } from '../../contract/archives.js';
 import { errorKinds } from '../../contract/errors.js';
 import { appConfigPath } from '../../contract/paths.js';
 import type { Connection } from '../connection/connection.js';
 import type { Reporter } from '../reporter.js';
+import { openPlace } from './claim-place.js';
 import { type SavedArchive, saveArchive } from './save-archive.js';
 
 /** Downloads an app's configuration files to a directory (spec.md, App repository). */
@@ -18,8 +18,11 @@ export function saveAppConfig(
     if (reply.statusCode < 300 || reply.statusCode === errorKinds.noSuchRange.status) return reply;
     throw await connection.refused(reply);
   };
-  return saveArchive(connection, request, path.join(directory, configName), {
+  return saveArchive(connection, request, {
     reporter,
+    name: configName,
+    directory,
+    claim: () => openPlace(directory),
     again: `remote-app apps ${app} --config DIR`,
   });
 }

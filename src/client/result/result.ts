@@ -1,39 +1,65 @@
 import path from 'node:path';
 import type { Writable } from 'node:stream';
 import { resultName } from '../../contract/archives.js';
+import { quotePath } from '../../contract/quote.js';
 import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
 import { type AwaitOptions, awaitResult } from './await-result.js';
+import { claimPlace } from './claim-place.js';
+import type { Destination, OutputDirectory } from './destination.js';
 import { download, streamSink } from './download.js';
 import { type SavedArchive, saveArchive } from './save-archive.js';
 
+/** A result that was written to a stream as it came. */
+export interface StreamedArchive {
+  readonly bytes: number;
+}
+
+/** A path that a shell takes as it stands. */
+const isPlain = (text: string): boolean => /^[\w@%+=:,./-]+$/.test(text) && !text.startsWith('-');
+
+/** The command that fetches a result again, into the same place. */
+function fetchAgain(jobId: string, { directory, taken }: OutputDirectory): string {
+  const place = taken === 'number' ? '' : ` -o ${isPlain(directory) ? directory : 'DIR'}`;
+  return `remote-app result ${jobId}${place}${taken === 'replace' ? ' --force' : ''}`;
+}
+
 /**
- * Waits for a job's result, saves it as `result.zip` in `directory` and extracts it there (spec.md, Job control).
+ * Waits for a job's result, saves it as `result.zip` in a directory and extracts it there (spec.md, Job control).
  * @throws JobFailed for a job that ended without one; ClientError (exit 3) when the wait is over; ArchiveError
  */
 export async function saveResult(
   connection: Connection,
   jobId: string,
-  directory: string,
+  destination: OutputDirectory,
   options: AwaitOptions,
 ): Promise<SavedArchive> {
-  const archive = path.join(directory, resultName);
-  return saveArchive(connection, (headers) => awaitResult(connection, jobId, headers, options), archive, {
-    reporter: options.reporter,
-    again: `remote-app result ${jobId}`,
+  const { reporter } = options;
+  const request = (headers: Readonly<Record<string, string>>) =>
+    awaitResult(connection, jobId, headers, options);
+  const saved = await saveArchive(connection, request, {
+    reporter,
+    name: resultName,
+    directory: destination.directory,
+    claim: () => claimPlace(destination, jobId),
+    again: fetchAgain(jobId, destination),
   });
+  if (destination.taken === 'refuse' && saved.output !== path.resolve(destination.directory)) {
+    reporter.note(
+      `${quotePath(destination.directory)} has got other files meanwhile, which stay as they are`,
+    );
+  }
+  reporter.note(`Saved ${saved.files} file(s) in ${saved.output}`);
+  return saved;
 }
 
-/**
- * Waits for a job's result and writes the zip to a stream.
- * @returns the number of bytes, or null if the stream's reader has left
- */
-export async function streamResult(
+/** Waits for a job's result and writes the zip to a stream. A reader that leaves is no error. */
+async function streamResult(
   connection: Connection,
   jobId: string,
   stream: Writable,
   options: AwaitOptions,
-): Promise<number | null> {
+): Promise<StreamedArchive> {
   const bytes = await download(
     connection,
     (headers) => awaitResult(connection, jobId, headers, options),
@@ -41,5 +67,16 @@ export async function streamResult(
     { onProgress: (done, total) => options.reporter.progress('Downloading', done, total) },
   );
   if (bytes === 0) throw new AnswerError(connection.server, 'sent an archive of 0 bytes');
-  return bytes;
+  return { bytes: bytes ?? 0 };
 }
+
+/** Waits for a job's result and brings it to its destination. */
+export const fetchResult = (
+  connection: Connection,
+  jobId: string,
+  destination: Destination,
+  options: AwaitOptions,
+): Promise<SavedArchive | StreamedArchive> =>
+  'stream' in destination
+    ? streamResult(connection, jobId, destination.stream, options)
+    : saveResult(connection, jobId, destination, options);

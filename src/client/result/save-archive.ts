@@ -1,19 +1,19 @@
-import { randomBytes } from 'node:crypto';
-import { type FileHandle, open, rename, rm, statfs } from 'node:fs/promises';
+import { type FileHandle, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { maxEntries } from '../../contract/archives.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { exitCodes } from '../../contract/errors.js';
 import { oneLine, quoteName, quotePath } from '../../contract/quote.js';
 import { ArchiveError } from '../../extract/errors.js';
-import { makeDirectory } from '../../files/make-directory.js';
 import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
 import type { Reply } from '../connection/reply.js';
+import { claimName } from '../earlier-results.js';
 import { ClientError } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { writing } from '../write-error.js';
-import { download, fileSink } from './download.js';
+import { download } from './download.js';
+import { IncomingArchive, type IncomingOptions } from './incoming-archive.js';
 
 export interface SavedArchive {
   /** Absolute path of the zip. */
@@ -27,10 +27,8 @@ export interface SavedArchive {
   readonly notes: readonly string[];
 }
 
-export interface SaveOptions {
+export interface SaveOptions extends IncomingOptions {
   readonly reporter: Reporter;
-  /** The command that fetches the archive again. */
-  readonly again: string;
 }
 
 /** The first bytes of every zip archive, also of an empty one. */
@@ -66,21 +64,17 @@ async function roomIn(directory: string): Promise<number> {
   return bavail * bsize;
 }
 
-/**
- * Downloads a zip archive to `archive`. The file gets this name when it is complete; after a failure there is none.
- * @throws WriteError if it cannot be written; AnswerError for something other than a zip archive
- */
+/** Downloads a zip archive, if there is room for it. */
 async function fetchArchive(
   connection: Connection,
   request: (headers: Readonly<Record<string, string>>) => Promise<Reply>,
-  target: string,
+  incoming: IncomingArchive,
   { reporter, again }: SaveOptions,
 ): Promise<void> {
   const next = `run '${again}'`;
-  const output = path.dirname(target);
-  const partial = `${target}.${randomBytes(4).toString('hex')}.partial`;
   const onSize = async (total: number) => {
-    const room = await writing(target, next, () => roomIn(output));
+    const { target, place } = await incoming.opened;
+    const room = await writing(target, next, () => roomIn(place.directory));
     if (total <= room) return;
     throw new ClientError(
       `${quotePath(target)} will have ${formatBytes(total)}, and ${formatBytes(room)} are free there; ` +
@@ -88,58 +82,61 @@ async function fetchArchive(
       exitCodes.failed,
     );
   };
-  try {
-    const file = await writing(target, next, async () => {
-      makeDirectory(output);
-      return open(partial, 'wx+');
-    });
-    try {
-      const bytes = await download(connection, request, fileSink(file, target, next), {
-        onProgress: (done, total) => reporter.progress('Downloading', done, total),
-        onSize,
-      });
-      await checkIsZip(file, bytes, connection.server);
-    } finally {
-      // A network file system reports failed writes here.
-      await writing(target, next, () => file.close());
-    }
-    await writing(target, next, () => rename(partial, target));
-  } finally {
-    // If the removal fails as well, the first error says more.
-    await rm(partial, { force: true }).catch(() => {});
-  }
+  const bytes = await download(connection, request, incoming, {
+    onProgress: (done, total) => reporter.progress('Downloading', done, total),
+    onSize,
+  });
+  await checkIsZip((await incoming.opened).file, bytes, connection.server);
 }
 
-/**
- * Downloads a zip archive to `archive` and extracts it beside itself, within the room of the disk. The reporter gets a
- * note for each entry that could not keep its name.
- * @param request sends the request with these headers more
- * @throws WriteError if it cannot be written; ArchiveError for an archive that must not be extracted
- */
-export async function saveArchive(
-  connection: Connection,
-  request: (headers: Readonly<Record<string, string>>) => Promise<Reply>,
-  archive: string,
-  options: SaveOptions,
+/** Extracts a saved archive beside itself, within the room of the disk. */
+async function extractSaved(
+  target: string,
+  { reporter, again }: SaveOptions,
+  signal: AbortSignal | undefined,
 ): Promise<SavedArchive> {
-  const target = path.resolve(archive);
   const output = path.dirname(target);
-  await fetchArchive(connection, request, target, options);
   const maxBytes = await roomIn(output);
   // Imported lazily to keep start-up fast.
   const { extractArchive } = await import('../../extract/extract.js');
-  const extracted = await writing(output, `run '${options.again}'`, () =>
+  const extracted = await writing(output, `run '${again}'`, () =>
     extractArchive(target, output, {
       maxBytes,
       maxEntries,
       lenient: true,
-      reserved: [path.basename(target)],
-      onProgress: (bytes, total) => options.reporter.progress('Extracting', bytes, total),
-      ...(connection.signal ? { signal: connection.signal } : {}),
+      reserved: [path.basename(target), claimName],
+      onProgress: (bytes, total) => reporter.progress('Extracting', bytes, total),
+      ...(signal ? { signal } : {}),
     }),
   ).catch((cause: unknown) => {
     throw cause instanceof ArchiveError ? unextracted(target, cause, maxBytes) : cause;
   });
-  for (const note of extracted.notes) options.reporter.note(note);
+  for (const note of extracted.notes) reporter.note(note);
   return { archive: target, output, ...extracted };
+}
+
+/**
+ * Downloads a zip archive into a directory that is claimed for it, and extracts it there. The reporter gets a note for each
+ * entry that could not keep its name. After a failure the archive is not there, or whole.
+ * @param request sends the request with these headers more
+ * @throws WriteError if something cannot be written; AnswerError for something other than a zip archive; ArchiveError for an
+ * archive that must not be extracted
+ */
+export async function saveArchive(
+  connection: Connection,
+  request: (headers: Readonly<Record<string, string>>) => Promise<Reply>,
+  options: SaveOptions,
+): Promise<SavedArchive> {
+  const incoming = new IncomingArchive(options);
+  try {
+    await fetchArchive(connection, request, incoming, options);
+    const { place, target } = await incoming.keep();
+    const saved = await extractSaved(target, options, connection.signal);
+    await place.done();
+    return saved;
+  } catch (cause) {
+    // An archive that cannot be extracted stays as it is; anything else can be taken up again.
+    await incoming.discard(cause instanceof ArchiveError);
+    throw cause;
+  }
 }

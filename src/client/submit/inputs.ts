@@ -6,6 +6,7 @@ import { setImmediate } from 'node:timers/promises';
 import { resultName } from '../../contract/archives.js';
 import { quotePath } from '../../contract/quote.js';
 import { errorCode, faultWithoutPath } from '../../files/error-code.js';
+import { isPlaceOfResults } from '../earlier-results.js';
 import { UsageError } from '../errors.js';
 import { isDicomSeries, isHidden, isZarrStore } from './volumes.js';
 
@@ -73,7 +74,7 @@ async function unitsOf(
     if (index % 64 === 63) await setImmediate();
     const child = path.join(target, name);
     // The result of an earlier run is not an input, unless it is named itself.
-    if (isHidden(name) || name === resultName || path.resolve(child) === output) continue;
+    if (isHidden(name) || name === resultName || (output && isPlaceOfResults(child, output))) continue;
     const childStats = statOf(child, bytes ? Buffer.concat([Buffer.from(target + path.sep), bytes]) : child);
     // A broken link, a socket or a FIFO is skipped: nobody named it.
     if (!childStats || !(childStats.isFile() || childStats.isDirectory())) continue;
@@ -109,7 +110,7 @@ async function matches(pattern: string): Promise<string[]> {
 /**
  * The volumes that paths name (interface.md, Clients): files as they are, globs sorted by name, directories walked in the
  * order of names without hidden files. A DICOM series and a `.zarr` store count as one volume.
- * @param output where results go: walked over, as is `result.zip`, unless a path names it
+ * @param output where results go: not entered, nor a numbered directory of results beside it, unless a path names it
  * @throws UsageError for a path that does not exist, and for a name that is not UTF-8
  */
 export async function collectUnits(paths: readonly string[], output: string | null = null): Promise<Unit[]> {

@@ -25,10 +25,13 @@ async function fetchResult(handlers: Handler[], wait = 30) {
   await using connection = connectTo(server.url);
   const output = path.join(directory.path, 'Output');
   const reporter = memoryReporter();
-  const result = await saveResult(connection, 'ab', output, { wait, reporter }).catch(
-    (error: unknown) => error,
-  );
-  const names = (await readdir(output, { recursive: true })).sort();
+  const result = await saveResult(
+    connection,
+    'ab',
+    { directory: output, taken: 'number' },
+    { wait, reporter },
+  ).catch((error: unknown) => error);
+  const names = (await readdir(output, { recursive: true }).catch((): string[] => [])).sort();
   const mask = await readFile(path.join(output, 'Predictions', 'a.nii'), 'utf8').catch(() => null);
   return { result, names, mask, output, notes: reporter.notes, requests: server.received.length };
 }
@@ -54,7 +57,7 @@ describe('a result', () => {
     expect(names).toEqual(['aux.nii.gz', 'result.zip', 'result_1.zip']);
     const told = ["'result.zip' was extracted as 'result_1.zip': its own name cannot be used here"];
     expect(result).toMatchObject({ files: 2, notes: told });
-    expect(notes).toEqual(told);
+    expect(notes).toEqual([...told, expect.stringMatching(/^Saved 2 file/)]);
   });
 
   test('that does not come in time ends with exit code 3', async () => {
@@ -138,9 +141,12 @@ describe('a result', () => {
     await using server = await ScriptedServer.start(send(zip));
     await using connection = connectTo(server.url);
     const output = path.join(directory.path, 'file', 'Output');
-    const failure = await saveResult(connection, 'ab', output, { wait: 5, reporter: memoryReporter() }).catch(
-      (error: unknown) => error,
-    );
+    const failure = await saveResult(
+      connection,
+      'ab',
+      { directory: output, taken: 'number' },
+      { wait: 5, reporter: memoryReporter() },
+    ).catch((error: unknown) => error);
     expect(failure).toMatchObject({
       exitCode: 1,
       message: expect.stringMatching(/^Cannot write .*ENOTDIR.*result ab/),

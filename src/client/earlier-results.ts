@@ -1,0 +1,31 @@
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import { resultName } from '../contract/archives.js';
+
+/** Directories that earlier results are in: `Output`, and `Output-2`, `Output-3` and so on beside it. */
+
+/**
+ * The file that says for which job a directory is being filled. It is there from before the first byte until the result is
+ * whole, and holds the job's id.
+ */
+export const claimName = '.remote-app-result';
+
+/** The place of that number, counted from 1, for results that go to `directory`. */
+export const numberedPlace = (directory: string, number: number): string =>
+  number === 1 ? directory : `${directory}-${number}`;
+
+/**
+ * Whether a directory is where results go, or a numbered one beside it that has one. By the name alone `case-2` could be
+ * somebody's volumes.
+ * @param output absolute path of the first of these directories
+ */
+export function isPlaceOfResults(directory: string, output: string): boolean {
+  const target = path.resolve(directory);
+  if (target === output) return true;
+  if (!target.startsWith(`${output}-`) || !/^[1-9]\d*$/.test(target.slice(output.length + 1))) return false;
+  try {
+    return readdirSync(target).some((name) => name === resultName || name === claimName);
+  } catch {
+    return false;
+  }
+}

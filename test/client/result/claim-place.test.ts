@@ -1,0 +1,112 @@
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { claimPlace } from '../../../src/client/result/claim-place.js';
+import { foreseePlace, type OutputDirectory } from '../../../src/client/result/destination.js';
+import { saveResult } from '../../../src/client/result/result.js';
+import { zipOf } from '../../../support/zip.mjs';
+import { ScriptedServer } from '../../support/scripted-server.js';
+import { plant, temporary } from '../../support/temporary.js';
+import { connectTo, memoryReporter } from '../support/connect.js';
+
+const claimFile = '.remote-app-result';
+
+/** An output directory of a test, and what lies beside it. */
+async function world(taken: OutputDirectory['taken'] = 'number') {
+  const root = await temporary();
+  const directory = path.join(root.path, 'Output');
+  return {
+    root: root.path,
+    directory,
+    output: { directory, taken },
+    names: async () => (await readdir(root.path, { recursive: true })).sort(),
+    [Symbol.asyncDispose]: () => root[Symbol.asyncDispose](),
+  };
+}
+
+describe('the place of a result', () => {
+  test.each(['number', 'refuse'] as const)(
+    '%s: results that come at once into one directory are never mixed',
+    async (taken) => {
+      await using place = await world(taken);
+      const jobs = Array.from({ length: 6 }, (_, index) => `job${index}`);
+      let asked = 0;
+      let open = () => {};
+      const all = new Promise<void>((resolve) => {
+        open = resolve;
+      });
+      await using server = await ScriptedServer.start(async ({ url }, response) => {
+        asked += 1;
+        if (asked === jobs.length) open();
+        await all;
+        const id = url.split('/')[2] ?? '';
+        response.end(zipOf({ 'mask.nii': id, [`${id}.txt`]: id }));
+      });
+      await using connection = connectTo(server.url);
+      const saved = await Promise.all(
+        jobs.map((id) => saveResult(connection, id, place.output, { wait: 30, reporter: memoryReporter() })),
+      );
+      expect(saved.map(({ output }) => path.basename(output)).sort()).toEqual(
+        jobs.map((_, index) => (index === 0 ? 'Output' : `Output-${index + 1}`)),
+      );
+      for (const [index, { output }] of saved.entries()) {
+        expect((await readdir(output)).sort()).toEqual([`${jobs[index]}.txt`, 'mask.nii', 'result.zip']);
+        expect(await readFile(path.join(output, 'mask.nii'), 'utf8')).toBe(jobs[index]);
+      }
+    },
+  );
+
+  test('is foreseen where files are: the next number, a refusal, or the same', async () => {
+    await using place = await world();
+    await plant(place.root, { 'Output/mask.nii': '', 'Output-2/x': '', 'Output-3': 'a file' });
+    const foresee = (taken: OutputDirectory['taken']) =>
+      foreseePlace({ directory: place.directory, taken }, null);
+    expect(foresee('number')).toBe(`${place.directory}-4`);
+    expect(foresee('replace')).toBe(place.directory);
+    expect(() => foresee('refuse')).toThrow(/Output' has files already.*--output.*--force/);
+  });
+
+  test('may have files that are nobody’s', async () => {
+    await using place = await world('refuse');
+    await plant(place.root, { 'Output/.gitkeep': '', 'Output/.DS_Store': '' });
+    expect(foreseePlace(place.output, null)).toBe(place.directory);
+  });
+
+  test('of a job that was broken off there is taken up again by that job alone', async () => {
+    await using place = await world();
+    await plant(place.root, { [`Output/${claimFile}`]: 'ab\n', 'Output/result.zip': 'x', 'Output/half': '' });
+    expect(foreseePlace(place.output, 'ab')).toBe(place.directory);
+    expect(foreseePlace(place.output, 'cd')).toBe(`${place.directory}-2`);
+    expect(() => foreseePlace({ ...place.output, taken: 'refuse' }, 'cd')).toThrow(/a part of .* job 'ab'/);
+    const claimed = await claimPlace(place.output, 'ab');
+    expect(claimed.directory).toBe(place.directory);
+    await claimed.done();
+    expect(await readdir(place.directory)).toEqual(['half', 'result.zip']);
+  });
+
+  test('that is given up leaves nothing that was not there before', async () => {
+    await using place = await world();
+    const deep = { directory: path.join(place.directory, 'deep', 'er'), taken: 'refuse' } as const;
+    await (await claimPlace(deep, 'ab')).giveUp();
+    expect(await place.names()).toEqual([]);
+    await mkdir(place.directory);
+    await (await claimPlace(place.output, 'ab')).giveUp();
+    expect(await place.names()).toEqual(['Output']);
+  });
+
+  test('that is given up with a part of the result stays the job’s', async () => {
+    await using place = await world();
+    const claimed = await claimPlace(place.output, 'ab');
+    await writeFile(path.join(place.directory, 'result.zip'), '');
+    await claimed.giveUp();
+    expect((await claimPlace(place.output, 'ab')).directory).toBe(place.directory);
+    expect((await claimPlace(place.output, 'cd')).directory).toBe(`${place.directory}-2`);
+  });
+
+  test('that is written into all the same ends the claim of another job', async () => {
+    await using place = await world('replace');
+    await plant(place.root, { [`Output/${claimFile}`]: 'ab\n', 'Output/other': '' });
+    await (await claimPlace(place.output, 'cd')).done();
+    expect(await place.names()).toEqual(['Output', path.join('Output', 'other')]);
+  });
+});

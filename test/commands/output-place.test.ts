@@ -1,0 +1,120 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { zipOf } from '../../support/zip.mjs';
+import { Cli } from '../support/cli.js';
+import { type Fake, fakeService, jobId } from '../support/fake-service.js';
+import { formOf } from '../support/scripted-server.js';
+import { plant } from '../support/temporary.js';
+
+const result = zipOf({ 'mask.nii': 'mask' });
+
+/** A command line beside `ct.nii`, and a service with this result. */
+async function world(fake: Fake = {}) {
+  const cli = await Cli.create();
+  await plant(cli.directory, { 'ct.nii': 'volume' });
+  const server = await fakeService({ lines: ['epoch 1'], result, ...fake });
+  const at = (...names: string[]) => path.join(cli.directory, ...names);
+  return {
+    server,
+    at,
+    run: (...args: string[]) => cli.run(args, { REMOTE_APP_SERVER: server.url }),
+    names: async (directory = '.') => (await readdir(at(directory))).sort(),
+    async [Symbol.asyncDispose]() {
+      await server[Symbol.asyncDispose]();
+      await cli[Symbol.asyncDispose]();
+    },
+  };
+}
+
+describe('where results go', () => {
+  test('each run of one command has a directory of its own; nothing is replaced', async () => {
+    await using here = await world();
+    expect((await here.run('infer', 'ct.nii')).code).toBe(0);
+    await writeFile(here.at('Output', 'mask.nii'), 'corrected by hand');
+    const second = await here.run('infer', 'ct.nii');
+    expect([second.code, second.stdout]).toEqual([0, 'epoch 1\n']);
+    expect(second.stderr).toContain(
+      `'./Output' has other files; the result goes to '${here.at('Output-2')}'\n`,
+    );
+    expect(second.stderr).toContain(`Saved 1 file(s) in ${here.at('Output-2')}\n`);
+    const third = await here.run('infer', 'ct.nii', '--json');
+    expect(JSON.parse(third.stdout)).toMatchObject({
+      output: here.at('Output-3'),
+      archive: here.at('Output-3', 'result.zip'),
+    });
+    expect(await readFile(here.at('Output', 'mask.nii'), 'utf8')).toBe('corrected by hand');
+    expect(await here.names('Output-3')).toEqual(['mask.nii', 'result.zip']);
+  });
+
+  test('a directory that is named and has files is refused before anything is sent', async () => {
+    await using here = await world();
+    await plant(here.at(), { 'Seg/mask.nii': 'mine', 'Seg/notes.txt': 'mine' });
+    for (const args of [
+      ['infer', 'ct.nii'],
+      ['result', jobId],
+    ]) {
+      const { code, stderr } = await here.run(...args, '-o', 'Seg');
+      expect([code, stderr]).toEqual([2, expect.stringMatching(/^Error: 'Seg' has files .*--force.*\n$/)]);
+    }
+    expect(here.server.received).toEqual([]);
+    expect((await here.run('infer', 'ct.nii', '-o', 'Seg', '--force')).code).toBe(0);
+    expect(await here.names('Seg')).toEqual(['mask.nii', 'notes.txt', 'result.zip']);
+    expect(await readFile(here.at('Seg', 'mask.nii'), 'utf8')).toBe('mask');
+  });
+
+  test('the results of earlier runs are not sent along with the directory that they are in', async () => {
+    await using here = await world();
+    await here.run('infer', 'ct.nii');
+    await here.run('infer', 'ct.nii');
+    // No result, in spite of its name.
+    await plant(here.at(), { 'Output-4/patient.nii': 'volume' });
+    here.server.received.length = 0;
+    expect((await here.run('infer', '.')).code).toBe(0);
+    const [submission] = here.server.to('/apps/');
+    if (!submission) throw new Error('nothing was submitted');
+    const sent = (await formOf(submission)).getAll('inputs').map((each) => (each as File).name);
+    expect(sent).toEqual(['patient.nii', 'ct.nii']);
+    expect(await here.names('Output-3')).toEqual(['mask.nii', 'result.zip']);
+  });
+
+  test('a result that could not be extracted is taken up again in its directory', async () => {
+    let body = zipOf({ 'mask.nii': 'mask' });
+    await using here = await world({
+      override: ({ url }, response) => {
+        if (!url.endsWith('/result')) return false;
+        response.end(body);
+        return true;
+      },
+    });
+    await plant(here.at(), { 'Output/result.zip': 'half', 'Output/.remote-app-result': `${jobId}\n` });
+    expect((await here.run('result', jobId)).code).toBe(0);
+    expect(await here.names('Output')).toEqual(['mask.nii', 'result.zip']);
+    body = zipOf({ other: '' });
+    expect((await here.run('result', jobId)).stderr).toContain('Output-2');
+  });
+
+  test('where there is no job, or none with a result, no directory is made', async () => {
+    await using here = await world({ status: 'error', error: 'sad' });
+    expect((await here.run('result', 'ffffffffffff', '-o', 'deep/new')).code).toBe(2);
+    expect((await here.run('result', jobId, '-o', 'deep/new')).code).toBe(1);
+    expect(await here.names()).toEqual(['ct.nii']);
+  });
+});
+
+describe('-o -', () => {
+  test('of a submission writes the zip to stdout, and the log to stderr', async () => {
+    await using here = await world();
+    const { code, bytes, stderr } = await here.run('infer', 'ct.nii', '-o', '-');
+    expect([code, bytes.equals(result)]).toEqual([0, true]);
+    expect(stderr).toContain('epoch 1\n');
+    expect(await here.names()).toEqual(['ct.nii']);
+  });
+
+  test('with --json is refused before anything is sent', async () => {
+    await using here = await world();
+    const { code, stdout } = await here.run('infer', 'ct.nii', '-o', '-', '--json');
+    expect([code, JSON.parse(stdout).error.message]).toEqual([2, expect.stringContaining('stdout')]);
+    expect(here.server.received).toEqual([]);
+  });
+});
