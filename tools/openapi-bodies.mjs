@@ -49,6 +49,7 @@ export const schemas = {
   Health: object({ status: { const: healthy.status } }),
   DeviceList: object({ devices_index: array(integer), devices_name: array(string) }),
   MemoryUse: object({ used_gb: number, total_gb: number }),
+  Limits: object({ max_file_size: integer, max_upload_size: integer, grace: number }),
   AppList: object({ apps: array(string) }),
   AppView: { oneOf: [available, unavailable] },
   JobEnvelope: object({
@@ -89,6 +90,7 @@ export const descriptions = {
   Health: 'It does',
   DeviceList: 'Ids and names',
   MemoryUse: 'Gigabytes of 1024^3 bytes',
+  Limits: 'Bytes of a file and of all files together; seconds that a job is kept after its end',
   AppList: 'Their identifiers',
   AppView: 'Its description, or why there is none',
   JobEnvelope: 'The job',

@@ -8,6 +8,7 @@ export type AnswerBody =
   | 'Health'
   | 'DeviceList'
   | 'MemoryUse'
+  | 'Limits'
   | 'AppList'
   | 'AppView'
   | 'JobEnvelope'
@@ -113,6 +114,7 @@ export const routes = {
     ['unknownGpu', 'invalidField', 'gpusUnknown'],
     [parameters.devices],
   ),
+  limits: get('/limits', 'What a submission may have at most', { 200: 'Limits' }),
   apps: get('/repo_apps_list', 'The apps', { 200: 'AppList' }),
   app: get('/repo_apps/{app}', 'What an app is', { 200: 'AppView' }, ['unknownApp']),
   appConfig: get('/repo_apps_config/{app}', "An app's files without its weights", { 200: 'Archive' }, [

@@ -8,6 +8,19 @@ export interface DeviceList {
   readonly devices_name: readonly string[];
 }
 
+/**
+ * What `GET /limits` answers with: what this server takes at most, so that a client can tell before it uploads. More may be
+ * added; a client passes over what it does not know.
+ */
+export interface Limits {
+  /** Bytes of one file. */
+  readonly max_file_size: number;
+  /** Bytes of all files of a submission together. */
+  readonly max_upload_size: number;
+  /** Seconds that a job and its result are kept after its end. */
+  readonly grace: number;
+}
+
 /** RAM or VRAM; 1 GB is 1024^3 bytes. */
 export interface MemoryUse {
   readonly used_gb: number;

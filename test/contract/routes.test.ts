@@ -29,12 +29,13 @@ const documented = Object.entries(paths).flatMap(([path, methods]) =>
 const routeOf = (name: (typeof routeNames)[number]): Route => routes[name];
 
 describe('the table of routes', () => {
-  test('is what spec.md lists', () => {
+  test('is what spec.md lists, and the limits', () => {
     expect(routeNames.map((name) => `${routes[name].method} ${routes[name].path}`)).toEqual([
       'GET /health',
       'GET /available_devices',
       'GET /ram',
       'GET /vram',
+      'GET /limits',
       'GET /repo_apps_list',
       'GET /repo_apps/{app}',
       'GET /repo_apps_config/{app}',

@@ -8,11 +8,12 @@ import { killJob, listJobs, showJob } from './jobs.js';
 import { type LogDeps, streamLogs } from './logs.js';
 import { sendResult } from './result.js';
 import { type SubmitDeps, submit } from './submit.js';
-import { devices, health, ram, vram } from './system.js';
+import { devices, health, limits, ram, type ShownLimits, vram } from './system.js';
 
 /** What the routes need; they make none of it. */
 export interface RouteDeps extends SubmitDeps, LogDeps {
   readonly gpus: GpuInventory;
+  readonly limits: ShownLimits;
   readonly report: Report;
 }
 
@@ -33,6 +34,7 @@ export function createRouter(deps: RouteDeps): Router {
     devices: devices(gpus),
     ram,
     vram: vram(gpus),
+    limits: limits(deps.limits),
     apps: listApps(catalog),
     app: showApp(catalog),
     appConfig: sendAppConfig(catalog, report),

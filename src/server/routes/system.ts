@@ -2,11 +2,12 @@ import type { RouterContext } from '@koa/router';
 import { FieldError, ServiceError } from '../../contract/errors.js';
 import { parameters } from '../../contract/http.js';
 import { quoteName } from '../../contract/quote.js';
-import { type DeviceList, healthy, type MemoryUse } from '../../contract/system.js';
+import { type DeviceList, healthy, type Limits, type MemoryUse } from '../../contract/system.js';
 import type { Gpu, GpuInventory } from '../devices/gpu-inventory.js';
 import { NoGpuAnswer } from '../devices/nvidia-smi.js';
 import { gigabyte, readRam } from '../devices/ram.js';
 import { refuseUnknown } from '../devices/unknown-gpus.js';
+import type { UploadLimits } from '../uploads/quota.js';
 
 export function health(ctx: RouterContext): void {
   ctx.body = healthy;
@@ -67,4 +68,18 @@ export const vram = (inventory: GpuInventory) => async (ctx: RouterContext) => {
     used_gb: uses.reduce((sum, { used }) => sum + used, 0) / gigabyte,
     total_gb: uses.reduce((sum, { total }) => sum + total, 0) / gigabyte,
   } satisfies MemoryUse;
+};
+
+/** The limits that clients can ask for. */
+export interface ShownLimits extends UploadLimits {
+  /** Milliseconds that a job is kept once it has ended. */
+  readonly grace: number;
+}
+
+export const limits = (shown: ShownLimits) => (ctx: RouterContext) => {
+  ctx.body = {
+    max_file_size: shown.maxFileSize,
+    max_upload_size: shown.maxUploadSize,
+    grace: shown.grace / 1000,
+  } satisfies Limits;
 };

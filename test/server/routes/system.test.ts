@@ -23,6 +23,14 @@ describe('a machine with GPUs', () => {
     });
   });
 
+  test('tells its limits, in bytes and seconds', async () => {
+    expect(await api.json('/limits')).toMatchObject({
+      max_file_size: 2 * gigabyte,
+      max_upload_size: 6 * gigabyte,
+      grace: 120,
+    });
+  });
+
   test('reports its RAM in gigabytes', async () => {
     const ram = await api.json<{ used_gb: number; total_gb: number }>('/ram');
     expect(Object.keys(ram)).toEqual(['used_gb', 'total_gb']);
