@@ -77,6 +77,7 @@ export const schemas = {
   UnfinishedJob: object({ job_id: jobId, status }),
   EndedJob: object({ job_id: jobId, status, error: textOrNull }),
   KillReply: object({ job_id: jobId, status, message: string }),
+  RemovedJob: object({ job_id: jobId, status: { const: 'removed' } }),
   Archive: binary,
   Log: string,
 };
@@ -99,6 +100,7 @@ export const descriptions = {
   UnfinishedJob: 'The job has not ended',
   EndedJob: 'The job failed or was killed',
   KillReply: 'It has ended',
+  RemovedJob: 'It is removed',
   Archive: 'A zip archive',
   Log: 'The log',
 };

@@ -8,3 +8,12 @@ export const jobArg = Args.string({
   parse: async (input) => checkJobId(input),
   description: "The job's id, as a submission printed it",
 });
+
+/** The jobs that a command is about, one or more. */
+export const jobArgs = Args.string({
+  multiple: true,
+  required: true,
+  ignoreStdin: true,
+  parse: async (input) => checkJobId(input),
+  description: 'Ids of the jobs',
+});

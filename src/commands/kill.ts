@@ -1,8 +1,7 @@
-import { Args } from '@oclif/core';
 import { ClientCommand } from '../cli/client-command.js';
 import { killTimeoutFlag } from '../cli/flags.js';
+import { jobArgs } from '../cli/job-arg.js';
 import { type KillSummary, killJobs } from '../cli/kill-jobs.js';
-import { checkJobId } from '../client/connection/identifiers.js';
 
 export default class Kill extends ClientCommand {
   static override summary = 'Kill jobs';
@@ -11,15 +10,7 @@ export default class Kill extends ClientCommand {
     '<%= config.bin %> kill 3f9a0c1b2d4e',
     '<%= config.bin %> kill 3f9a0c1b2d4e 77aa01bc23de',
   ];
-  static override args = {
-    jobs: Args.string({
-      multiple: true,
-      required: true,
-      ignoreStdin: true,
-      parse: async (input) => checkJobId(input),
-      description: 'Ids of the jobs',
-    }),
-  };
+  static override args = { jobs: jobArgs };
   static override flags = { timeout: killTimeoutFlag };
 
   async run(): Promise<KillSummary> {

@@ -60,6 +60,12 @@ export interface JobList {
   readonly jobs: readonly JobView[];
 }
 
+/** What `DELETE /jobs/{id}` answers with. */
+export interface RemovedJob {
+  readonly job_id: string;
+  readonly status: 'removed';
+}
+
 /** What `POST /jobs/{id}/kill` answers with. */
 export interface KillReply {
   readonly job_id: string;

@@ -17,11 +17,12 @@ export type AnswerBody =
   | 'UnfinishedJob'
   | 'EndedJob'
   | 'KillReply'
+  | 'RemovedJob'
   | 'Archive'
   | 'Log';
 
 export interface Route {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'DELETE';
   /** Relative to the base address; `{app}` and `{id}` stand for an app's identifier and a job's. */
   readonly path: string;
   readonly summary: string;
@@ -149,6 +150,13 @@ export const routes = {
     summary: 'Ends a job',
     answers: { 200: 'KillReply' },
     errors: jobErrors,
+  },
+  remove: {
+    method: 'DELETE',
+    path: '/jobs/{id}',
+    summary: 'Removes a job that has ended, and its result',
+    answers: { 200: 'RemovedJob' },
+    errors: [...jobErrors, 'jobActive'],
   },
 } as const satisfies Record<string, Route>;
 export type RouteName = keyof typeof routes;

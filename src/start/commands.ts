@@ -11,6 +11,7 @@ import Login from '../commands/login.js';
 import Logs from '../commands/logs.js';
 import Pipeline from '../commands/pipeline.js';
 import Result from '../commands/result.js';
+import Rm from '../commands/rm.js';
 import Serve from '../commands/serve.js';
 import Status from '../commands/status.js';
 import Uncertainty from '../commands/uncertainty.js';
@@ -30,6 +31,7 @@ export const commands = {
   logs: Logs,
   pipeline: Pipeline,
   result: Result,
+  rm: Rm,
   serve: Serve,
   status: Status,
   uncertainty: Uncertainty,

@@ -18,7 +18,7 @@ async function run(fake: Fake, ...args: string[]) {
   return { ...ended, output: output.sort() };
 }
 
-test.each([['status'], ['logs'], ['result'], ['kill'], ['apps'], ['infer']])(
+test.each([['status'], ['logs'], ['result'], ['kill'], ['rm'], ['apps'], ['infer']])(
   '%s sends nothing for an identifier that would change the path of the request',
   async (command) => {
     await using cli = await Cli.create();

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { jobStates, type KillReply } from '../../contract/job.js';
+import { jobStates, type KillReply, type RemovedJob } from '../../contract/job.js';
 import type { Answer } from './check-answer.js';
 import { appIdPattern, pathJobId } from './identifiers.js';
 
@@ -80,6 +80,12 @@ export const killAnswer = (id: string): Answer<KillReply> =>
       status: z.enum(jobStates),
       message: z._default(text, ''),
     }),
+  );
+
+export const removedAnswer = (id: string): Answer<RemovedJob> =>
+  answer(
+    'the removal of a job',
+    z.object({ job_id: z._default(z.literal(id), id), status: z.literal('removed') }),
   );
 
 /** The paths in it are not read: they follow from the id. Options that it does not list count as not acknowledged. */

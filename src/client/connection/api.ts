@@ -1,5 +1,5 @@
 import { parameters } from '../../contract/http.js';
-import type { KillReply } from '../../contract/job.js';
+import type { KillReply, RemovedJob } from '../../contract/job.js';
 import { appPath, jobPath, killPath } from '../../contract/paths.js';
 import { routes } from '../../contract/routes.js';
 import type { DeviceList, MemoryUse } from '../../contract/system.js';
@@ -57,3 +57,7 @@ export const kill = async (connection: Connection, id: string, timeout: number):
     method: routes.kill.method,
     signal: AbortSignal.timeout(timeout * 1000),
   });
+
+/** `DELETE /jobs/{id}`, of a job that has ended. */
+export const remove = async (connection: Connection, id: string): Promise<RemovedJob> =>
+  connection.json(jobPath(id), (await answers()).removedAnswer(id), { method: routes.remove.method });

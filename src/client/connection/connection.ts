@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { Agent, buildConnector } from 'undici';
 import { authScheme } from '../../contract/http.js';
+import type { Route } from '../../contract/routes.js';
 import { ClientError, type HttpError, TransportError } from '../errors.js';
 import { backoff, pause } from './backoff.js';
 import { type Answer, readAnswer, tooLong } from './check-answer.js';
@@ -23,7 +24,7 @@ export interface ConnectionOptions {
 }
 
 export interface Call {
-  readonly method?: 'GET' | 'POST' | undefined;
+  readonly method?: Route['method'] | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** With its question mark. */
   readonly query?: string | undefined;
@@ -155,9 +156,9 @@ export class Connection {
       try {
         return await this.read(await this.send(path, { ...call, signal }), path, answer, signal);
       } catch (error) {
-        // A GET may be repeated; a POST may not.
+        // A GET may be repeated; what changes something may not.
         const isBroken = error instanceof TransportError && error.fault === 'broken';
-        if (!isBroken || call.method === 'POST' || failures >= questionsAgain) throw error;
+        if (!isBroken || (call.method ?? 'GET') !== 'GET' || failures >= questionsAgain) throw error;
         await pause(backoff(failures, 200), signal).catch((reason: unknown) => {
           // After the time limit the last connection error says more; an interruption is thrown as it is.
           throw reason instanceof ClientError ? reason : error;

@@ -7,17 +7,31 @@ import { openOwnFile } from '../../files/own-file.js';
 import { setAside } from '../data-directory/set-aside.js';
 import type { Report } from '../report.js';
 
+/** What the entry of a job ends with that somebody removed before its time. */
+const removedMark = ' removed';
+
 /** Number of expired jobs whose ids and times are remembered. */
 const remembered = 10_000;
-/** Bytes of an entry: an id, a time, a space and a line feed. */
-const lineBytes = 2 * jobIdBytes + 24 + 2;
+/** Most bytes of an entry: an id, a time, a space and a line feed, and the mark. */
+const lineBytes = 2 * jobIdBytes + 24 + 2 + removedMark.length;
 
-const linePattern = new RegExp(`^(${jobIdSource}) (\\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z)$`);
+const linePattern = new RegExp(`^(${jobIdSource}) (\\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z)(${removedMark})?$`);
 
-/** The jobs that have expired, and when. For these the answer is 410 instead of 404, also after a restart. */
+/** How a job came to be gone. */
+export interface Gone {
+  /** ISO 8601. */
+  readonly time: string;
+  /** Whether somebody asked for its removal; otherwise its time was over. */
+  readonly isAsked: boolean;
+}
+
+const lineOf = ([id, { time, isAsked }]: readonly [string, Gone]): string =>
+  `${id} ${time}${isAsked ? removedMark : ''}\n`;
+
+/** The jobs that have expired or were removed, and when. For these the answer is 410 instead of 404, also after a restart. */
 export class ExpiredJobs {
   readonly #file: string;
-  readonly #times = new Map<string, string>();
+  readonly #gone = new Map<string, Gone>();
 
   /** A file that cannot be read, or is not a file, is set aside, so that a start does not fail because of it. */
   constructor(
@@ -34,28 +48,28 @@ export class ExpiredJobs {
   }
 
   /** @throws the system's error if it cannot be written; it is remembered until the server ends all the same */
-  add(id: string): void {
-    const time = new Date().toISOString();
-    this.#times.set(id, time);
-    const oldest = this.#times.keys().next().value;
-    if (this.#times.size > remembered && oldest !== undefined) this.#times.delete(oldest);
+  add(id: string, isAsked: boolean): void {
+    const gone = { time: new Date().toISOString(), isAsked };
+    this.#gone.set(id, gone);
+    const oldest = this.#gone.keys().next().value;
+    if (this.#gone.size > remembered && oldest !== undefined) this.#gone.delete(oldest);
     const file = openOwnFile(this.#file, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT);
     try {
-      appendFileSync(file, `${id} ${time}\n`);
+      appendFileSync(file, lineOf([id, gone]));
       fsyncSync(file);
     } finally {
       closeSync(file);
     }
   }
 
-  /** When the job expired, ISO 8601; undefined for any other job. */
-  when(id: string): string | undefined {
-    return this.#times.get(id);
+  /** When and how the job went; undefined for any other job. */
+  find(id: string): Gone | undefined {
+    return this.#gone.get(id);
   }
 
   #rewrite(): void {
     try {
-      writeTextFile(this.#file, [...this.#times].map(([id, time]) => `${id} ${time}\n`).join(''));
+      writeTextFile(this.#file, [...this.#gone].map(lineOf).join(''));
     } catch (cause) {
       this.report('The list of expired jobs could not be shortened', cause);
     }
@@ -74,8 +88,8 @@ export class ExpiredJobs {
       closeSync(file);
     }
     for (const line of text.split('\n')) {
-      const [, id = '', time = ''] = linePattern.exec(line) ?? [];
-      if (id !== '') this.#times.set(id, time);
+      const [, id = '', time = '', mark] = linePattern.exec(line) ?? [];
+      if (id !== '') this.#gone.set(id, { time, isAsked: mark !== undefined });
     }
     // Ends a line that a crash has cut off, so that the next one is not appended to it.
     const isTorn = text !== '' && !text.endsWith('\n');

@@ -16,10 +16,15 @@ export interface RetentionDeps {
   readonly report: Report;
 }
 
-/** Removes each job when its grace period is over, but not during a download, nor while one could still be resumed. */
+/**
+ * Removes each job when its grace period is over, but not during a download, nor while one could still be resumed; and
+ * before that where somebody asks for it.
+ */
 export class Retention {
   readonly #timers = new Map<string, NodeJS.Timeout>();
   readonly #downloads = new Map<string, number>();
+  /** Directories of jobs that were removed during a download, by id: they are deleted when it is over. */
+  readonly #doomed = new Map<string, string>();
 
   constructor(private readonly deps: RetentionDeps) {}
 
@@ -42,8 +47,23 @@ export class Retention {
       const left = (this.#downloads.get(job.id) ?? 1) - 1;
       if (left > 0) this.#downloads.set(job.id, left);
       else this.#downloads.delete(job.id);
-      if (left <= 0 && this.#timers.has(job.id)) this.schedule(job);
+      if (left > 0) return;
+      if (this.#timers.has(job.id)) this.schedule(job);
+      const doomed = this.#doomed.get(job.id);
+      if (this.#doomed.delete(job.id) && doomed !== undefined) void this.deps.trash.throwAway(doomed);
     };
+  }
+
+  /**
+   * Removes a job that has ended, at once. A download under way is not cut: the files are deleted when it is over. Resolves
+   * when they are gone, or will be.
+   */
+  async remove(job: Job): Promise<void> {
+    clearTimeout(this.#timers.get(job.id));
+    this.#timers.delete(job.id);
+    this.#forget(job, true);
+    if (this.#downloads.has(job.id)) this.#doomed.set(job.id, job.directory.path);
+    else await this.deps.trash.throwAway(job.directory.path);
   }
 
   close(): void {
@@ -63,13 +83,17 @@ export class Retention {
 
   #expire(job: Job): void {
     if (this.#downloads.has(job.id) || !this.#timers.delete(job.id)) return;
+    this.#forget(job, false);
+    void this.deps.trash.throwAway(job.directory.path);
+  }
+
+  /** From here on the job is gone for all who ask. Noted before its files go: the next start finishes a removal. */
+  #forget(job: Job, isAsked: boolean): void {
     this.deps.forget(job);
     try {
-      // Noted before it is removed: after a crash in between, the next start finishes the removal.
-      this.deps.expired.add(job.id);
+      this.deps.expired.add(job.id, isAsked);
     } catch (cause) {
-      this.deps.report(`Job ${job.id} could not be noted as expired`, cause);
+      this.deps.report(`Job ${job.id} could not be noted as gone`, cause);
     }
-    void this.deps.trash.throwAway(job.directory.path);
   }
 }

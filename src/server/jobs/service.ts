@@ -27,6 +27,8 @@ export interface JobServiceDeps extends LifecycleDeps {
 
 /** Milliseconds after which a kill is answered even if the job has not ended. */
 const killPatience = 20_000;
+/** Milliseconds after which a removal is answered even if files are left, which nobody can see any more. */
+const removalPatience = 20_000;
 
 /** Whether active jobs are killed or left to the next server when the server stops. */
 export type OnExit = 'kill' | 'keep';
@@ -68,7 +70,7 @@ export class JobService {
     for (const each of store.scan()) {
       if (each.kind === 'foreign') {
         setAside(store.dataDirectory, each.path, each.why, report);
-      } else if (each.kind === 'upload' || expired.when(each.directory.id) !== undefined) {
+      } else if (each.kind === 'upload' || expired.find(each.directory.id) !== undefined) {
         void trash.throwAway(each.directory.path);
       } else if (each.kind === 'damaged' || each.kind === 'unreadable') {
         this.#unreadable.add(each);
@@ -147,12 +149,11 @@ export class JobService {
     const job = this.#jobs.get(id);
     if (job) return job;
     this.#unreadable.check(id);
-    const when = this.deps.expired.when(id);
-    if (when !== undefined) {
-      throw new ServiceError(
-        'expired',
-        `Job ${id} expired at ${when}: it and its result are removed; submit it again`,
-      );
+    const gone = this.deps.expired.find(id);
+    if (gone) {
+      const { time, isAsked } = gone;
+      const what = isAsked ? `was removed at ${time}` : `expired at ${time}: it and its result are removed`;
+      throw new ServiceError('expired', `Job ${id} ${what}; submit it again`);
     }
     throw new ServiceError('unknownJob', 'Unknown job_id');
   }
@@ -179,6 +180,23 @@ export class JobService {
     }
     const message = job.state === 'killed' ? 'Job killed' : 'Job ended before it could be killed';
     return { job_id: job.id, status: job.state, message };
+  }
+
+  /**
+   * Removes a job that has ended, with its files.
+   * @throws ServiceError `jobActive`, or `expired` if it is gone already
+   */
+  async remove(job: Job): Promise<void> {
+    if (!job.isFinal) {
+      throw new ServiceError(
+        'jobActive',
+        `Job ${job.id} is ${job.state}; kill it first, or wait for its end`,
+      );
+    }
+    // What follows its end must not count on its directory any more.
+    await this.#lives.get(job.id)?.end;
+    const removed = this.#retention.remove(this.get(job.id));
+    await Promise.race([removed, delay(removalPatience, undefined, { ref: false })]);
   }
 
   /** Keeps a result from expiring while it is being sent. Returns a function that ends this. */

@@ -4,7 +4,7 @@ import { type RouteName, routeNames, routes } from '../../contract/routes.js';
 import type { GpuInventory } from '../devices/gpu-inventory.js';
 import type { Report } from '../report.js';
 import { listApps, sendAppConfig, showApp } from './apps.js';
-import { killJob, listJobs, showJob } from './jobs.js';
+import { killJob, listJobs, removeJob, showJob } from './jobs.js';
 import { type LogDeps, streamLogs } from './logs.js';
 import { sendResult } from './result.js';
 import { type SubmitDeps, submit } from './submit.js';
@@ -26,6 +26,9 @@ function matcher(path: string): string | RegExp {
   return new RegExp(`^${path.replace('{app}', '(.+)').replace('{id}', '([^/]+)')}$`);
 }
 
+/** The router's functions by method. */
+const verbs = { GET: 'get', POST: 'post', DELETE: 'delete' } as const;
+
 /** The API: what each route of the table does. */
 export function createRouter(deps: RouteDeps): Router {
   const { catalog, gpus, jobs, report } = deps;
@@ -44,11 +47,12 @@ export function createRouter(deps: RouteDeps): Router {
     logs: streamLogs(deps),
     result: sendResult(jobs, report),
     kill: killJob(jobs),
+    remove: removeJob(jobs),
   };
   const router = new Router();
   for (const name of routeNames) {
     const { method, path } = routes[name];
-    router[method === 'GET' ? 'get' : 'post'](name, matcher(path), handlers[name]);
+    router[verbs[method]](name, matcher(path), handlers[name]);
   }
   return router;
 }

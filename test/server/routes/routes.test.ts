@@ -40,7 +40,7 @@ describe('a route that there is not', () => {
 describe('a method that a route has not', () => {
   test.for([
     ['POST', '/health', 'GET'],
-    ['DELETE', '/jobs/0123456789ab', 'GET'],
+    ['PUT', '/jobs/0123456789ab', 'GET'],
     ['GET', '/apps/probe/infer', 'POST'],
     ['PUT', '/apps/probe/fine_tune', 'POST'],
     ['GET', '/jobs/0123456789ab/kill', 'POST'],

@@ -34,7 +34,8 @@ describe('the router', () => {
   });
 
   test.for(routeNames)('takes %s at its address alone', (name) => {
-    const matching = stack.filter((layer) => layer.match(addressOf(name)));
+    const { method } = routes[name];
+    const matching = stack.filter((layer) => layer.methods.includes(method) && layer.match(addressOf(name)));
     expect(matching.map((layer) => layer.name)).toEqual([name]);
   });
 });
@@ -49,10 +50,11 @@ describe('the service', () => {
   });
 
   test.for(routeNames)('takes no other method for %s', async (name) => {
-    const { method } = routes[name];
-    const response = await api.fetch(addressOf(name), { method: 'DELETE' });
+    const response = await api.fetch(addressOf(name), { method: 'PATCH' });
     const allowed = response.headers.get('allow')?.split(', ').sort();
-    expect([response.status, allowed]).toEqual([405, method === 'GET' ? ['GET', 'HEAD'] : [method]]);
+    const atThisPath = routeNames.map(routeOf).filter(({ path }) => path === routes[name].path);
+    const known = atThisPath.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+    expect([response.status, allowed]).toEqual([405, known.sort()]);
   });
 });
 
