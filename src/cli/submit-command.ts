@@ -7,7 +7,8 @@ import { appFlag, killTimeoutFlag, outputFlags, waitFlag } from './flags.js';
 import { operationFlags } from './operation-flags.js';
 import type { Word } from './path-order.js';
 
-const runFlags = {
+/** What every submission takes besides the fields of its operation. */
+export const runFlags = {
   app: appFlag,
   ...outputFlags,
   wait: waitFlag,

@@ -31,6 +31,9 @@ async function play(response: ServerResponse, since: number, opening: Opening): 
   else response.end();
 }
 
+/** The number of lines that a request leaves out. */
+const sinceOf = (url: string) => new URL(url, 'http://localhost').searchParams.get('since');
+
 /** Follows the log of a server that behaves like this, opening by opening; `state` is what it says of the job. */
 async function follow(
   openings: Opening[],
@@ -40,7 +43,7 @@ async function follow(
   const handler: Handler = async (request, response) => {
     if (!request.url.includes('/logs'))
       json(response, 200, { status: options.state ?? 'running', error: 'sad' });
-    else await play(response, Number(request.url.split('=')[1]), remaining.shift() ?? { refuse: 404 });
+    else await play(response, Number(sinceOf(request.url)), remaining.shift() ?? { refuse: 404 });
   };
   await using server = await ScriptedServer.start(handler);
   await using connection = connectTo(server.url);
@@ -56,7 +59,7 @@ async function follow(
   } catch (error) {
     failure = error;
   }
-  const asked = server.to('/jobs/ab/logs').map(({ url }) => url.split('?')[1]);
+  const asked = server.to('/jobs/ab/logs').map(({ url }) => `since=${sinceOf(url)}`);
   return { events, failure, asked };
 }
 
