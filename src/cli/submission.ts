@@ -1,5 +1,5 @@
 import { UsageError } from '../client/errors.js';
-import { exists } from '../client/submit/inputs.js';
+import { exists } from '../client/submit/look.js';
 import type { PathGroups, Submission } from '../client/submit/submission.js';
 import { FieldError } from '../contract/errors.js';
 import { type Field, type FieldValue, flagName } from '../contract/fields.js';

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { crc32 } from 'node:zlib';
-import unzipper, { type CentralDirectory, type File as ZipEntry } from 'unzipper';
+import type { File as ZipEntry } from 'unzipper';
 import { quoteName } from '../contract/quote.js';
 import { errorCode } from '../files/error-code.js';
 import { Notes } from '../files/notes.js';
@@ -11,11 +11,11 @@ import { TimeSlice } from '../files/time-slice.js';
 import { ArchiveSource } from './archive-source.js';
 import { copyStored } from './copy-stored.js';
 import { diskCost } from './disk-cost.js';
-import { archiveEnd } from './entry-count.js';
 import { ArchiveError, damagedEntry } from './errors.js';
 import { planEntries, type Target } from './extract-plan.js';
 import { MadeDirectories } from './made-directories.js';
 import { openTarget, UnplaceableEntry } from './open-target.js';
+import { readDirectory } from './read-directory.js';
 import { extractSmallFiles } from './small/index.js';
 
 export interface ExtractOptions {
@@ -48,24 +48,6 @@ export interface Extracted {
   readonly bytes: number;
   /** One sentence for each entry that was renamed or left out; past 20 the last one says how many more there are. */
   readonly notes: readonly string[];
-}
-
-/** Takes options like unzipper's other `open` functions; its types do not say so. */
-const openCustom = unzipper.Open.custom as (
-  source: ArchiveSource,
-  options: { readonly tailSize: number },
-) => Promise<CentralDirectory>;
-
-async function readDirectory(source: ArchiveSource, maxEntries: number): Promise<CentralDirectory> {
-  const { entries, tailSize } = await archiveEnd(source.file);
-  if (entries > maxEntries) {
-    throw new ArchiveError('tooMany', `it has ${entries} entries, more than the ${maxEntries} allowed`);
-  }
-  try {
-    return await openCustom(source, { tailSize });
-  } catch (cause) {
-    throw source.failure ?? new ArchiveError('corrupt', 'its directory cannot be read', { cause });
-  }
 }
 
 /** Passes the bytes of a file on, up to a limit, and checks them against the size and checksum that the archive states. */

@@ -6,7 +6,7 @@ import { faultWithoutPath, isShortage } from '../files/error-code.js';
 import type { Notes } from '../files/notes.js';
 import { deflated, isCompressed, isCompressible, sampleBytes } from './compressible.js';
 import { FileContent, type Flaw, readSmall } from './file-content.js';
-import type { WalkedFile } from './walk-files.js';
+import type { OpenedFile } from './listed-files.js';
 import type { ZipWriter } from './zip-writer.js';
 
 export interface EntryPackerOptions {
@@ -30,7 +30,7 @@ export class EntryPacker {
     private readonly options: EntryPackerOptions,
   ) {}
 
-  async add({ name, stats, file }: WalkedFile): Promise<void> {
+  async add({ name, stats, file }: OpenedFile): Promise<void> {
     if (file === null) {
       await this.zip.addBytes({ name }, stats, Buffer.alloc(0));
       return;

@@ -4,6 +4,7 @@ import type { Writable } from 'node:stream';
 import { Notes } from '../files/notes.js';
 import { newFlags, partialMode } from '../files/open-flags.js';
 import { syncDirectory } from '../files/sync.js';
+import { type ListedFile, type OpenedFile, openListed } from './listed-files.js';
 import { EntryPacker } from './pack-entry.js';
 import { walkFiles } from './walk-files.js';
 import { ZipWriter } from './zip-writer.js';
@@ -20,12 +21,10 @@ export interface PackOptions {
   readonly pace?: (files: number, bytes: number) => Promise<void> | void;
   /** Whether to make files of this process's user readable if they are not. */
   readonly openUp?: boolean;
-  /**
-   * Whether packing fails at a file that cannot be read whole, or whose name is not UTF-8. Otherwise such a file is left
-   * out, cut or renamed, and a note says so.
-   */
-  readonly strict?: boolean;
 }
+
+/** How the packing of any files goes. */
+type Course = Pick<PackOptions, 'signal' | 'onProgress' | 'pace'>;
 
 export interface Packed {
   readonly files: number;
@@ -35,31 +34,21 @@ export interface Packed {
   readonly notes: readonly string[];
 }
 
-/**
- * Writes the files under `source` into a zip archive on `sink`. Files that would not shrink are stored, the others are
- * deflated; sizes past 4 GiB use zip64; links that leave the directory are left out.
- * @param source a directory, not a link to one
- * @throws the system's error if `source` is not a directory, or `sink` fails
- */
-export async function packTo(sink: Writable, source: string, options: PackOptions = {}): Promise<Packed> {
-  const {
-    include = () => true,
-    includeTarget = () => true,
-    strict = false,
-    openUp = false,
-    signal,
-  } = options;
-  const notes = new Notes();
+async function packAll(
+  sink: Writable,
+  files: AsyncIterable<OpenedFile>,
+  notes: Notes,
+  strict: boolean,
+  { signal, onProgress, pace }: Course,
+): Promise<Packed> {
   const zip = new ZipWriter(sink, signal);
-  const onMore = (files: number, bytes: number) => {
-    options.onProgress?.(bytes);
-    return options.pace?.(files, bytes);
+  const onMore = (count: number, bytes: number) => {
+    onProgress?.(bytes);
+    return pace?.(count, bytes);
   };
   const entries = new EntryPacker(zip, { notes, strict, onMore });
   try {
-    for await (const file of walkFiles(source, { include, includeTarget, openUp, strict, notes, signal })) {
-      await entries.add(file);
-    }
+    for await (const file of files) await entries.add(file);
     await zip.finish();
   } catch (cause) {
     throw await zip.abandon(cause);
@@ -68,20 +57,29 @@ export async function packTo(sink: Writable, source: string, options: PackOption
 }
 
 /**
- * Packs the files under `source` into the zip archive `archive`. The archive gets its name when it is complete and synced
- * to the disk; before that, and after a failure, no file has that name.
+ * Writes the files under `source` into a zip archive on `sink`. Files that would not shrink are stored, the others are
+ * deflated; sizes past 4 GiB use zip64; links that leave the directory, and files that cannot be read, are left out.
+ * @param source a directory, not a link to one
+ * @throws the system's error if `source` is not a directory, or `sink` fails
  */
-export async function packDirectory(
-  source: string,
-  archive: string,
-  options: PackOptions = {},
-): Promise<Packed> {
+export async function packTo(sink: Writable, source: string, options: PackOptions = {}): Promise<Packed> {
+  const { include = () => true, includeTarget = () => true, openUp = false, signal } = options;
+  const notes = new Notes();
+  const files = walkFiles(source, { include, includeTarget, openUp, notes, signal });
+  return packAll(sink, files, notes, false, options);
+}
+
+/**
+ * Makes the zip archive `archive`. It gets its name when it is complete and synced to the disk; before that, and after a
+ * failure, no file has that name.
+ */
+async function intoArchive(archive: string, pack: (sink: Writable) => Promise<Packed>): Promise<Packed> {
   const partial = `${archive}.partial`;
   try {
     await clearPartial(partial);
     await clearDirectory(archive);
     const file = await open(partial, newFlags, partialMode);
-    const packed = await packTo(file.createWriteStream({ flush: true }), source, options);
+    const packed = await pack(file.createWriteStream({ flush: true }));
     await rename(partial, archive);
     syncDirectory(path.dirname(archive));
     return packed;
@@ -90,6 +88,21 @@ export async function packDirectory(
     throw cause;
   }
 }
+
+/** Packs the files under `source` into the zip archive `archive`, as `packTo` does. */
+export const packDirectory = (source: string, archive: string, options: PackOptions = {}): Promise<Packed> =>
+  intoArchive(archive, (sink) => packTo(sink, source, options));
+
+/**
+ * Packs these files, links followed, into the zip archive `archive`.
+ * @throws where a file cannot be read whole
+ */
+export const packListed = (
+  files: Iterable<ListedFile>,
+  archive: string,
+  options: Course = {},
+): Promise<Packed> =>
+  intoArchive(archive, (sink) => packAll(sink, openListed(files), new Notes(), true, options));
 
 /** Removes a partial archive, and whatever else has its name: nobody else may use that name. Follows no link. */
 async function clearPartial(partial: string): Promise<void> {

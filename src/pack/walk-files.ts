@@ -1,11 +1,9 @@
-import { isUtf8 } from 'node:buffer';
-import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { quoteName } from '../contract/quote.js';
 import { errorCode, faultWithoutPath, isShortage } from '../files/error-code.js';
 import type { Notes } from '../files/notes.js';
+import type { OpenedFile } from './listed-files.js';
 import { MemberNames } from './member-names.js';
-import { MisnamedMember } from './misnamed-member.js';
 import { type Item, OpenedDirectory } from './opened-directory.js';
 
 export interface WalkOptions {
@@ -15,18 +13,8 @@ export interface WalkOptions {
   readonly includeTarget: (name: string) => boolean;
   /** Whether to make files and directories of this user readable if they are not. */
   readonly openUp: boolean;
-  /** Whether to throw at an entry that cannot be read or whose name is not UTF-8; otherwise it is noted. */
-  readonly strict: boolean;
   readonly notes: Notes;
   readonly signal?: AbortSignal | undefined;
-}
-
-export interface WalkedFile {
-  /** The name in the archive: relative to the root, with forward slashes. A directory's name ends with a slash. */
-  readonly name: string;
-  readonly stats: Stats;
-  /** Open until the next file is asked for; null for an empty directory. */
-  readonly file: FileHandle | null;
 }
 
 /** Entries of a directory that are held in memory and sorted at once. */
@@ -62,7 +50,7 @@ const inOrder = (items: Item[]): Item[] => items.sort((a, b) => (a.key < b.key ?
  * by the system, so a link that a job plants, or swaps in meanwhile, leads nowhere else.
  * @throws the system's error if `root` is not a readable directory
  */
-export async function* walkFiles(root: string, options: WalkOptions): AsyncGenerator<WalkedFile> {
+export async function* walkFiles(root: string, options: WalkOptions): AsyncGenerator<OpenedFile> {
   await using opened = await OpenedDirectory.open(root, options);
   const walk = new Walk(opened, options);
   const pending = [top];
@@ -76,7 +64,7 @@ class Walk {
   ) {}
 
   /** The files of one directory. Adds its directories to those that are still to be walked. */
-  async *directory(parent: Pending, pending: Pending[]): AsyncGenerator<WalkedFile> {
+  async *directory(parent: Pending, pending: Pending[]): AsyncGenerator<OpenedFile> {
     const way = pathTo(parent);
     const keys = way.map(({ key }) => key);
     const prefix = way.map(({ name }) => name).join('');
@@ -99,7 +87,6 @@ class Walk {
     // The last one is walked next.
     for (const key of below.reverse()) {
       const name = `${names.of(key)}/`;
-      this.#checkName(prefix + name, prefix, key);
       const depth = parent.depth + 1;
       if (depth <= deepest) pending.push({ parent, depth, key, name });
       else this.#pass(prefix + name, `lies more than ${deepest} directories deep`);
@@ -126,7 +113,7 @@ class Walk {
     directory: OpenedDirectory,
     { key, type }: Item,
     names: MemberNames,
-  ): AsyncGenerator<WalkedFile> {
+  ): AsyncGenerator<OpenedFile> {
     const name = names.prefix + names.of(key);
     if (!this.options.include(name)) return;
     if (type === 'other') {
@@ -143,10 +130,8 @@ class Walk {
     }
     try {
       const stats = await opened.stat();
-      if (stats.isFile()) {
-        this.#checkName(name, names.prefix, key);
-        yield { name, stats, file: opened };
-      } else this.#pass(name, type === 'link' ? 'is a link that leads to no file' : 'is no longer a file');
+      if (stats.isFile()) yield { name, stats, file: opened };
+      else this.#pass(name, type === 'link' ? 'is a link that leads to no file' : 'is no longer a file');
     } finally {
       await opened.close();
     }
@@ -173,19 +158,10 @@ class Walk {
     }
   }
 
-  /** @param name its name in the archive */
-  #checkName(name: string, prefix: string, key: string): void {
-    const { strict, include } = this.options;
-    const bytes = Buffer.from(key, 'latin1');
-    if (strict && !isUtf8(bytes) && include(name)) throw new MisnamedMember(prefix + bytes.toString());
-  }
-
   #unreadable(name: string, cause: unknown): void {
-    const { strict, include } = this.options;
-    // A directory that is not included is not missed. If the root cannot be opened, packing fails.
-    if (name === '' || (strict && include(name)) || isShortage(cause) || errorCode(cause) === 'ABORT_ERR')
-      throw cause;
-    this.#pass(name === '' ? '.' : name, `cannot be read: ${faultWithoutPath(cause)}`);
+    // If the root cannot be opened, packing fails.
+    if (name === '' || isShortage(cause) || errorCode(cause) === 'ABORT_ERR') throw cause;
+    this.#pass(name, `cannot be read: ${faultWithoutPath(cause)}`);
   }
 
   #pass(name: string, why: string): void {

@@ -52,7 +52,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'The client knows the contract, not the server, and no flags.',
   },
   'client/submit': {
-    imports: ['client/connection', 'client', 'pack', 'files', 'contract'],
+    imports: ['client/connection', 'client', 'pack', 'extract', 'files', 'contract'],
     reason: 'What is sent knows the connection, not what the server does with it.',
   },
   'client/logs': {

@@ -1,19 +1,20 @@
-import { realpath, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { volumeSuffix } from '../../contract/archives.js';
-import { groupsField, optionsField } from '../../contract/fields.js';
-import { quoteName, quotePath } from '../../contract/quote.js';
-import { isDiskFull } from '../../files/error-code.js';
-import { MisnamedMember } from '../../pack/misnamed-member.js';
+import { type Field, groupsField, optionsField } from '../../contract/fields.js';
+import { quotePath } from '../../contract/quote.js';
+import { isDiskFull, isSystemError } from '../../files/error-code.js';
+import type { ListedFile } from '../../pack/listed-files.js';
 import { UsageError } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { WriteError, writing } from '../write-error.js';
-import { collectUnits, misnamed, type Unit } from './inputs.js';
+import { type DataSet, findDataSet } from './data-set.js';
+import { collectUnits, type Unit } from './inputs.js';
 import type { FilePart } from './multipart.js';
+import { Obstacles } from './obstacles.js';
 import type { Submission } from './submission.js';
 import { TemporaryDirectory } from './temporary.js';
-import { travels } from './volumes.js';
 
 /** A submission whose content lies in files of known size. */
 export interface Staged {
@@ -33,25 +34,22 @@ const noRoomHere = 'run the command again, or set TMPDIR to a directory with mor
 
 async function pack(
   source: string,
+  files: readonly ListedFile[],
   packing: Packing,
   name: string,
-  include: (relativePath: string) => boolean,
 ): Promise<{ path: string; size: number }> {
   const archive = path.join(packing.directory.path, `${name}.zip`);
   // Imported lazily to keep start-up fast: most commands send files.
-  const { packDirectory } = await import('../../pack/pack.js');
+  const { packListed } = await import('../../pack/pack.js');
   try {
-    // Strict: an app must not compute on an incomplete volume.
-    const { notes } = await packDirectory(await realpath(source), archive, {
-      include,
-      strict: true,
+    await packListed(files, archive, {
       onProgress: (bytes) => packing.reporter.progress('Packing', bytes, 0),
       ...(packing.signal ? { signal: packing.signal } : {}),
     });
-    for (const note of notes) packing.reporter.note(`${quoteName(source)}: ${note}`);
   } catch (cause) {
-    if (cause instanceof MisnamedMember) throw misnamed(path.join(source, cause.member));
-    throw isDiskFull(cause) ? new WriteError(archive, cause, noRoomHere) : cause;
+    if (isDiskFull(cause)) throw new WriteError(archive, cause, noRoomHere);
+    if (!isSystemError(cause) || packing.signal?.aborted) throw cause;
+    throw new UsageError(`${quotePath(source)} cannot be packed: ${(cause as Error).message}`, { cause });
   }
   return { path: archive, size: (await stat(archive)).size };
 }
@@ -59,28 +57,21 @@ async function pack(
 async function unitPart(field: string, unit: Unit, index: number, packing: Packing): Promise<FilePart> {
   const filename = path.basename(path.resolve(unit.path));
   if (unit.kind === 'file') return { field, filename, path: unit.path, size: unit.size };
-  // Inside a store every file counts, hidden or not.
-  const include = unit.kind === 'store' ? () => true : travels;
-  const archive = await pack(unit.path, packing, `${field}-${index}`, include);
+  const archive = await pack(unit.path, unit.files, packing, `${field}-${index}`);
   return { field, filename: filename + volumeSuffix, ...archive };
 }
 
-async function archivePart(field: string, source: string, packing: Packing): Promise<FilePart> {
-  const stats = await stat(source).catch(() => null);
-  if (!stats) throw new UsageError(`${quotePath(source)} does not exist`);
-  const name = path.basename(path.resolve(source));
-  if (stats.isFile() && /\.zip$/i.test(name))
-    return { field, filename: name, path: source, size: stats.size };
-  if (!stats.isDirectory())
-    throw new UsageError(`${quotePath(source)} is neither a directory nor a zip archive`);
-  return { field, filename: `${name}.zip`, ...(await pack(source, packing, field, travels)) };
+async function dataSetPart(field: string, dataSet: DataSet, packing: Packing): Promise<FilePart> {
+  const name = path.basename(path.resolve(dataSet.path));
+  if (dataSet.files === null) return { field, filename: name, path: dataSet.path, size: dataSet.size };
+  return { field, filename: `${name}.zip`, ...(await pack(dataSet.path, dataSet.files, packing, field)) };
 }
 
 /**
- * Finds the files of a submission and packs its directories into a private temporary directory, so that the length of the
- * request is known before it is sent.
+ * Finds the files of a submission and, if all can be sent, packs its directories into a private temporary directory, so that
+ * the length of the request is known before it is sent.
  * @param output where the result will go: it is not sent along with a directory that it lies in
- * @throws UsageError for paths without anything to send
+ * @throws UsageError for paths without anything to send, and for files that cannot be sent
  */
 export async function stage(
   submission: Submission,
@@ -88,22 +79,26 @@ export async function stage(
   signal: AbortSignal | undefined,
   output: string | null = null,
 ): Promise<Staged> {
+  const obstacles = new Obstacles();
+  const { archive } = submission;
+  const found: { field: Field; groups: Unit[][] }[] = [];
+  for (const { field, groups } of submission.files) {
+    const units: Unit[][] = [];
+    for (const group of groups) units.push(await collectUnits(group, { output, obstacles }));
+    found.push({ field, groups: units });
+  }
+  const dataSet = archive && (await findDataSet(archive.path, obstacles));
+  obstacles.check();
   const directory = await writing(tmpdir(), noRoomHere, () => TemporaryDirectory.create());
   const packing = { directory, reporter, signal };
   try {
     const fields: Record<string, string> = { ...submission.fields };
     const parts: FilePart[] = [];
-    for (const { field, groups } of submission.files) {
-      const sizes: number[] = [];
-      for (const group of groups) {
-        const units = await collectUnits(group, output);
-        for (const unit of units) parts.push(await unitPart(field.name, unit, parts.length, packing));
-        sizes.push(units.length);
-      }
-      fields[groupsField(field)] = sizes.join(',');
+    for (const { field, groups } of found) {
+      for (const unit of groups.flat()) parts.push(await unitPart(field.name, unit, parts.length, packing));
+      fields[groupsField(field)] = groups.map((units) => units.length).join(',');
     }
-    const { archive } = submission;
-    if (archive) parts.push(await archivePart(archive.field.name, archive.path, packing));
+    if (archive && dataSet) parts.push(await dataSetPart(archive.field.name, dataSet, packing));
     if (Object.keys(submission.options).length > 0) fields[optionsField] = JSON.stringify(submission.options);
     return { fields, parts, remove: () => directory.remove() };
   } catch (error) {

@@ -1,4 +1,4 @@
-import { existsSync, symlinkSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -7,6 +7,7 @@ import { stage } from '../../../src/client/submit/staging.js';
 import type { Submission } from '../../../src/client/submit/submission.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { extractArchive } from '../../../src/extract/extract.js';
+import { zipOf } from '../../../support/zip.mjs';
 import { dicom, plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
 
@@ -33,7 +34,7 @@ const fieldOf = (name: 'evaluate' | 'fine_tune', field: string) => {
 describe('staging', () => {
   test('counts the volumes of each group', async () => {
     await using directory = await temporary();
-    await plant(directory.path, { 'a/1.nii': '', 'a/2.nii': '', 'b/1.nii': '', 'gt.nii': '' });
+    await plant(directory.path, { 'a/1.nii': 'x', 'a/2.nii': 'x', 'b/1.nii': 'x', 'gt.nii': 'x' });
     const at = (name: string) => path.join(directory.path, name);
     const staged = await stage(
       submission('evaluate', {
@@ -97,8 +98,9 @@ describe('staging', () => {
   );
 
   test('packs a data set, and sends a zip as it is', async () => {
+    const zip = zipOf({ 'case/ct.nii': 'x' });
     await using directory = await temporary();
-    await plant(directory.path, { 'set/case/ct.nii': 'x', 'set/.cache': '', 'set.zip': 'zip' });
+    await plant(directory.path, { 'set/case/ct.nii': 'x', 'set/.cache': '', 'set.zip': zip });
     const field = fieldOf('fine_tune', 'dataset');
     const at = (name: string) => ({ archive: { field, path: path.join(directory.path, name) } });
     const packed = await stage(submission('fine_tune', at('set')), memoryReporter(), undefined);
@@ -107,7 +109,7 @@ describe('staging', () => {
     expect(await readdir(path.join(directory.path, 'out'))).toEqual(['case']);
     await packed.remove();
     const sent = await stage(submission('fine_tune', at('set.zip')), memoryReporter(), undefined);
-    expect(sent.parts[0]).toMatchObject({ path: path.join(directory.path, 'set.zip'), size: 3 });
+    expect(sent.parts[0]).toMatchObject({ path: path.join(directory.path, 'set.zip'), size: zip.length });
     await sent.remove();
     expect(existsSync(path.join(directory.path, 'set.zip'))).toBe(true);
   });
@@ -122,20 +124,5 @@ describe('staging', () => {
         name,
       );
     }
-  });
-
-  test('follows a link that is the directory itself, and tells of one that leads out of it', async () => {
-    await using directory = await temporary();
-    await plant(directory.path, { 'data/a.nii': 'a', outside: '' });
-    symlinkSync('data', path.join(directory.path, 'link'));
-    symlinkSync('../outside', path.join(directory.path, 'data', 'b.nii'));
-    const archive = { field: fieldOf('fine_tune', 'dataset'), path: path.join(directory.path, 'link') };
-    const reporter = memoryReporter();
-    const staged = await stage(submission('fine_tune', { archive }), reporter, undefined);
-    const copy = path.join(directory.path, 'copy');
-    await extractArchive(staged.parts[0]?.path ?? '', copy, bounds);
-    expect(await readdir(copy)).toEqual(['a.nii']);
-    expect(reporter.notes).toEqual([expect.stringContaining("'b.nii' is a link that leads to no file")]);
-    await staged.remove();
   });
 });
