@@ -1,5 +1,6 @@
 import { commands as helpCommands } from '@oclif/plugin-help';
 import Apps from '../commands/apps.js';
+import Completion from '../commands/completion.js';
 import Evaluate from '../commands/evaluate.js';
 import FineTune from '../commands/fine-tune.js';
 import Gpus from '../commands/gpus.js';
@@ -20,6 +21,7 @@ import Uncertainty from '../commands/uncertainty.js';
 export const commands = {
   ...helpCommands,
   apps: Apps,
+  completion: Completion,
   evaluate: Evaluate,
   'fine-tune': FineTune,
   gpus: Gpus,

@@ -18,7 +18,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'A process begins with the list of commands; these know the rest.',
   },
   commands: {
-    imports: ['cli/serve', 'cli', 'client/run-job.ts', 'client/connection', 'contract'],
+    imports: ['cli/serve', 'cli/completion', 'cli', 'client/run-job.ts', 'client/connection', 'contract'],
     reason: 'A command is metadata, a parse and one call.',
   },
   'cli/serve': {
@@ -33,6 +33,11 @@ export const rooms: Readonly<Record<string, Room>> = {
       'contract',
     ],
     reason: 'What only `serve` uses starts the server, and knows none of its rooms but by what it is told.',
+  },
+  'cli/completion': {
+    imports: ['client/connection', 'client', 'contract'],
+    reason:
+      'Completion knows the commands as oclif describes them, and asks the server for values; it parses nothing.',
   },
   cli: {
     imports: [

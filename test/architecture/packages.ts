@@ -6,7 +6,7 @@ export interface PackageRule {
   readonly reason: string;
 }
 
-const cli = ['commands', 'cli/serve', 'cli'];
+const cli = ['commands', 'cli/serve', 'cli/completion', 'cli'];
 const extract = ['extract/extract.ts', 'extract/small', 'extract'];
 
 const koa = 'Only the HTTP side of the server knows Koa: jobs and the client do not.';

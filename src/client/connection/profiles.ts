@@ -66,6 +66,12 @@ export function readProfile(directory: string, name: string | null): Profile | n
   throw new UsageError(`No profile ${quoteName(key)} (there are: ${known}); ${remedy}`);
 }
 
+/** The profiles that can be read, by name. */
+export const listProfiles = (directory: string): { readonly name: string; readonly server: string }[] =>
+  Object.entries(readAll(directory)).flatMap(([name, profile]) =>
+    isProfile(profile) ? [{ name, server: profile.server }] : [],
+  );
+
 /**
  * Writes a profile so that its owner alone can read it.
  * @returns the file that it is in

@@ -1,0 +1,112 @@
+import type { Command, Interfaces } from '@oclif/core';
+import { type Field, type FieldKind, flagName } from '../../contract/fields.js';
+import { operations } from '../../contract/operations.js';
+import type { ValueSource } from './kinds.js';
+
+/** What can stand in a place: a fixed list, files, values of a source, or something that nobody can list. */
+export type Values = readonly string[] | ValueSource | 'files' | 'directories' | 'anything';
+
+/** A flag as it is completed. */
+export interface CompletedFlag {
+  /** All spellings, with their dashes. */
+  readonly names: readonly string[];
+  readonly description: string;
+  /** Null for a flag that takes no value. */
+  readonly values: Values | null;
+  readonly repeats: boolean;
+}
+
+/** The arguments of a command that are not flags. */
+export interface CompletedArguments {
+  readonly values: Values;
+  readonly repeats: boolean;
+}
+
+/** A command as it is completed. */
+export interface CompletedCommand {
+  /** Its name, then the other ones. */
+  readonly names: readonly [string, ...string[]];
+  readonly description: string;
+  readonly flags: readonly CompletedFlag[];
+  readonly arguments: CompletedArguments | null;
+}
+
+/** Jobs that a command can do something with; the others take any job. */
+const jobsFor: Readonly<Record<string, ValueSource>> = {
+  kill: 'active-jobs',
+  wait: 'active-jobs',
+  rm: 'ended-jobs',
+};
+
+const byField: Partial<Readonly<Record<FieldKind, Values>>> = {
+  files: 'files',
+  archive: 'files',
+  gpus: 'gpus',
+};
+
+const byFlagName: Readonly<Record<string, Values>> = { app: 'apps', profile: 'profiles' };
+
+const byArgument: Readonly<Record<string, Values>> = {
+  app: 'apps',
+  paths: 'files',
+  dir: 'directories',
+  directory: 'directories',
+};
+
+type Flag = Command.Flag.Cached;
+
+/** The field that a flag of an operation's command stands for. */
+const fieldOf = (command: string, { name }: Flag): Field | undefined =>
+  Object.values(operations)
+    .find((each) => each.command === command)
+    ?.fields.find((each) => flagName(each) === name);
+
+/** A field of an operation says itself what it takes: not every path is one of this machine. */
+function valuesOfFlag(flag: Flag, field: Field | undefined): Values | null {
+  if (flag.type === 'boolean') return null;
+  if (flag.options) return flag.options;
+  if (field) return byField[field.kind] ?? 'anything';
+  const { helpValue = '' } = flag;
+  if (helpValue === 'DIR') return 'directories';
+  return byFlagName[flag.name] ?? (/\b(FILE|PATH)\b/.test(String(helpValue)) ? 'files' : 'anything');
+}
+
+function completedFlag(command: string, flag: Flag): CompletedFlag {
+  const { name, char, description = '' } = flag;
+  const field = fieldOf(command, flag);
+  // What is off unless it is asked for need not be turned off.
+  const negative = field?.kind === 'boolean' && field.default === true ? [`--no-${name}`] : [];
+  return {
+    names: [...(char ? [`-${char}`] : []), `--${name}`, ...negative],
+    description: flag.summary ?? description,
+    values: valuesOfFlag(flag, field),
+    repeats: flag.type === 'option' && flag.multiple === true,
+  };
+}
+
+function completedArguments(command: string, args: Command.Loadable['args']): CompletedArguments | null {
+  const [first] = Object.entries(args);
+  if (!first) return null;
+  const [name, { options, multiple = false }] = first;
+  const source = /^jobs?$/.test(name) ? (jobsFor[command] ?? 'jobs') : byArgument[name];
+  return { values: options ?? source ?? 'anything', repeats: multiple };
+}
+
+const help: CompletedFlag = {
+  names: ['-h', '--help'],
+  description: 'Show help',
+  values: null,
+  repeats: false,
+};
+
+/** What oclif knows of the commands, as the shells complete it. */
+export function completedCommands(config: Interfaces.Config): CompletedCommand[] {
+  const commands = config.commands.filter(({ id, aliases, hidden }) => !hidden && !aliases.includes(id));
+  const names = commands.map(({ id }) => id);
+  return commands.map(({ id, aliases, summary, description = '', flags, args }) => ({
+    names: [id, ...aliases],
+    description: (summary ?? description).replaceAll('<%= config.bin %>', config.bin),
+    flags: [...Object.values(flags).flatMap((flag) => (flag.hidden ? [] : completedFlag(id, flag))), help],
+    arguments: id === 'help' ? { values: names, repeats: false } : completedArguments(id, args),
+  }));
+}

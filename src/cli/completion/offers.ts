@@ -1,0 +1,73 @@
+import type { Connection } from '../../client/connection/connection.js';
+import { listProfiles } from '../../client/connection/profiles.js';
+import { isFinal } from '../../contract/job.js';
+import type { ValueSource } from './kinds.js';
+
+/** A value that can stand at the cursor, and what a shell may show beside it. */
+export interface Offer {
+  readonly value: string;
+  readonly about: string;
+}
+
+/** Most values that are offered: a list that no screen holds helps nobody. */
+const most = 1000;
+
+/** Whether a text is one line that any shell can show: what a server lists is not trusted. */
+const isPlain = (text: string): boolean => !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(text);
+
+type Connect = () => Promise<Connection>;
+
+async function jobOffers(connect: Connect, isWanted: (isOver: boolean) => boolean): Promise<Offer[]> {
+  const { jobs } = await import('../../client/connection/api.js');
+  return (await jobs(await connect()))
+    .filter(({ status }) => isWanted(isFinal(status)))
+    .map(({ job_id, status, operation, app }) => ({
+      value: job_id,
+      about: [status, operation, app].filter((each) => each && isPlain(each)).join(' '),
+    }));
+}
+
+/** GPUs that can follow those in front of the last comma of the word. */
+async function gpuOffers(connect: Connect, word: string): Promise<Offer[]> {
+  const { devices } = await import('../../client/connection/api.js');
+  const before = word.slice(0, word.lastIndexOf(',') + 1);
+  const taken = before.split(',');
+  const { devices_index: ids, devices_name: names } = await devices(await connect());
+  return ids.flatMap((id, index) =>
+    taken.includes(String(id)) ? [] : [{ value: `${before}${id}`, about: names[index] ?? '' }],
+  );
+}
+
+const sources: Readonly<
+  Record<ValueSource, (connect: Connect, configDir: string, word: string) => Promise<Offer[]>>
+> = {
+  profiles: async (_, configDir) =>
+    listProfiles(configDir).map(({ name, server }) => ({ value: name, about: server })),
+  apps: async (connect) => {
+    const { apps } = await import('../../client/connection/api.js');
+    return (await apps(await connect())).map((value) => ({ value, about: '' }));
+  },
+  jobs: (connect) => jobOffers(connect, () => true),
+  'active-jobs': (connect) => jobOffers(connect, (isOver) => !isOver),
+  'ended-jobs': (connect) => jobOffers(connect, (isOver) => isOver),
+  gpus: (connect, _, word) => gpuOffers(connect, word),
+};
+
+/**
+ * The values of a source that can stand at the cursor.
+ * @param words of the command line up to the cursor; the last one is being typed
+ * @param connect is called where the server has to be asked
+ */
+export async function findOffers(
+  source: ValueSource,
+  words: readonly string[],
+  connect: Connect,
+  configDir: string,
+): Promise<Offer[]> {
+  const word = (words.at(-1) ?? '').replace(/^--[^=]*=/, '');
+  const given = new Set(words.slice(0, -1));
+  return (await sources[source](connect, configDir, word))
+    .filter(({ value }) => isPlain(value) && !given.has(value))
+    .slice(0, most)
+    .map(({ value, about }) => ({ value, about: isPlain(about) ? about : '' }));
+}

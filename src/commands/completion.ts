@@ -1,0 +1,63 @@
+import { Args, Flags } from '@oclif/core';
+import { ClientCommand } from '../cli/client-command.js';
+import { type Shell, shells, type ValueSource, valueSources } from '../cli/completion/kinds.js';
+import type { Offer } from '../cli/completion/offers.js';
+import { connectionFlags } from '../cli/flags.js';
+
+/** Longest time for which a shell waits for values, from the start of the process, in milliseconds. */
+const longestWait = 1000;
+
+export default class Completion extends ClientCommand {
+  static override summary = 'Print the script that completes commands in a shell';
+  static override description =
+    'The Tab key then completes commands, flags, files, and what a server lists: apps, jobs and GPUs. The server is the one of the flags typed so far, else that of the environment or the profile.';
+  static override examples = [
+    '<%= config.bin %> completion bash > ~/.local/share/bash-completion/completions/remote-app',
+    'source <(<%= config.bin %> completion zsh)',
+    '<%= config.bin %> completion fish > ~/.config/fish/completions/remote-app.fish',
+  ];
+  static override args = {
+    shell: Args.custom<Shell>({
+      options: [...shells],
+      ignoreStdin: true,
+      description: 'The shell that the script is for',
+    })(),
+  };
+  static override baseFlags = Object.fromEntries(
+    Object.entries(connectionFlags).map(([name, flag]) => [name, { ...flag, hidden: true }]),
+  ) as typeof connectionFlags;
+  static override flags = {
+    values: Flags.option({
+      hidden: true,
+      options: valueSources,
+      description: 'For the scripts: list values that fit the command line after --',
+    })(),
+  };
+
+  async run(): Promise<{ readonly script: string } | { readonly values: readonly Offer[] }> {
+    const end = this.argv.indexOf('--');
+    const [own, words] = end === -1 ? [this.argv, []] : [this.argv.slice(0, end), this.argv.slice(end + 1)];
+    const { args, flags } = await this.parse(Completion, own);
+    if (flags.values) return { values: await this.#offer(flags.values, words) };
+    const { completionScript } = await import('../cli/completion/script.js');
+    const script = completionScript(args.shell, this.config);
+    await this.print([script]);
+    return { script };
+  }
+
+  /** Prints values for a shell, which shows no error and waits no longer: it then offers none. */
+  async #offer(source: ValueSource, words: readonly string[]): Promise<readonly Offer[]> {
+    setTimeout(() => process.exit(), Math.max(0, longestWait - performance.now())).unref();
+    const [{ findOffers }, { wordsOfFlags }] = await Promise.all([
+      import('../cli/completion/offers.js'),
+      import('../cli/completion/typed-flags.js'),
+    ]);
+    const connect = async () => {
+      const { flags } = await this.parse({ flags: connectionFlags }, wordsOfFlags(words, connectionFlags));
+      return this.connect(flags);
+    };
+    const offers = await findOffers(source, words, connect, this.config.configDir).catch(() => []);
+    await this.print(offers.map(({ value, about }) => (about === '' ? value : `${value}\t${about}`)));
+    return offers;
+  }
+}
