@@ -9,9 +9,13 @@ function capabilities(app: AvailableAppAnswer): string {
   return [...names, ...(app.finetunable ? ['fine-tuning'] : [])].join(', ');
 }
 
+/** In the order in which an app takes them, by the names that a refused submission has for them. */
 function volumes(volumes: AvailableAppAnswer['inputs']): string {
   return Object.entries(volumes)
-    .map(([name, volume]) => `${name} (${volume.volume_type}${volume.required ? '' : ', optional'})`)
+    .map(([key, { display_name: name, volume_type: type, required }]) => {
+      const more = [name && key, type, required === false && 'optional'].filter(Boolean).join(', ');
+      return `${name || key} (${more})`;
+    })
     .join(', ');
 }
 

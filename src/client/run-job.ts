@@ -9,6 +9,7 @@ import type { Reporter } from './reporter.js';
 import type { Destination } from './result/destination.js';
 import { fetchResult, type StreamedArchive } from './result/result.js';
 import type { SavedArchive } from './result/save-archive.js';
+import { preflight } from './submit/preflight.js';
 import { stage } from './submit/staging.js';
 import type { Submission } from './submit/submission.js';
 import { submit, unacknowledged } from './submit/submit.js';
@@ -70,7 +71,7 @@ async function killedOnInterrupt<T>(
 }
 
 /**
- * Submits a job: packs what has to be packed, uploads, and makes sure that the server read every option that was
+ * Submits a job: checks what can be known, packs what has to be packed, uploads, and makes sure that the server read every option that was
  * sent; a job for which it did not is killed (spec.md, Job options field).
  */
 export async function startJob(
@@ -78,7 +79,10 @@ export async function startJob(
   submission: Submission,
   options: RunOptions,
 ): Promise<JobEnvelope> {
-  const staged = await stage(submission, options.reporter, connection.signal, options.output);
+  const { reporter, output } = options;
+  // Paths are looked at first: a mistake in one needs no server.
+  const ready = () => preflight(connection, submission);
+  const staged = await stage(submission, reporter, connection.signal, output, ready);
   let envelope: JobEnvelope;
   try {
     envelope = await submit(connection, submission, staged, options.reporter);

@@ -29,6 +29,21 @@ export type FieldRole =
   /** The workers of a job that runs on the CPU; left off the app's command line where GPUs were granted. */
   | 'workers';
 
+/**
+ * What bounds a field's value in an app's description (`GET /repo_apps/{id}`). A client checks it before it uploads; the
+ * server leaves it to the app.
+ */
+export type AppBound =
+  /** At most this many. */
+  | 'maximum_tta'
+  | 'mc_dropout'
+  /** At most as many as the app has checkpoints. */
+  | 'checkpointCount'
+  /** Names of the app's checkpoints. */
+  | 'checkpointNames'
+  /** At least as many groups as the app requires inputs. */
+  | 'inputs';
+
 /** A field's value once read. Lists are never empty. */
 export type FieldValue = string | number | boolean | readonly string[] | readonly number[];
 
@@ -58,6 +73,7 @@ export interface Field {
   /** The flag on our own command line, where it is not the name with dashes. */
   readonly flag?: string;
   readonly char?: string;
+  readonly bound?: AppBound;
 }
 
 /** Greatest integer that every language an app may be written in can read. */

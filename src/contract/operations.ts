@@ -49,12 +49,14 @@ const ensemble: Field = {
   default: 0,
   min: 0,
   argument: '--ensemble',
+  bound: 'checkpointCount',
   help: 'How many of the checkpoints to run as an ensemble',
 };
 const ensembleModels: Field = {
   name: 'ensemble_models',
   kind: 'paths',
   argument: '--ensemble_models',
+  bound: 'checkpointNames',
   help: 'The checkpoints of the ensemble, by name',
 };
 const tta: Field = {
@@ -63,6 +65,7 @@ const tta: Field = {
   default: 0,
   min: 0,
   argument: '--tta',
+  bound: 'maximum_tta',
   help: 'Test-time augmentation (TTA): how many augmented passes',
 };
 const mc: Field = {
@@ -71,6 +74,7 @@ const mc: Field = {
   default: 0,
   min: 0,
   argument: '--mc',
+  bound: 'mc_dropout',
   help: 'MC dropout: how many stochastic passes',
 };
 const predictionFile: Field = {
@@ -167,7 +171,7 @@ export const operations = {
       configOverrides,
       gpu,
       cpu,
-      inputs,
+      { ...inputs, bound: 'inputs' },
       quiet,
     ],
   },
@@ -210,7 +214,7 @@ export const operations = {
       configOverrides,
       gpu,
       cpu,
-      inputs,
+      { ...inputs, bound: 'inputs' },
       gt,
       mask,
       quiet,
@@ -246,7 +250,13 @@ export const operations = {
         argument: '--it_validation',
         help: 'How many iterations between two validations',
       },
-      { name: 'models', kind: 'paths', argument: '--models', help: 'The checkpoints to fine-tune, by name' },
+      {
+        name: 'models',
+        kind: 'paths',
+        argument: '--models',
+        bound: 'checkpointNames',
+        help: 'The checkpoints to fine-tune, by name',
+      },
       { name: 'lr', kind: 'number', above: 0, argument: '--lr', help: 'Learning rate' },
       {
         name: 'dataset',

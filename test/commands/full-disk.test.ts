@@ -51,7 +51,7 @@ describe.skipIf(process.platform !== 'linux')('where there is no room', () => {
 
   test('for what is packed, this is said, and nothing is sent', async () => {
     const script = `mkdir -p store.zarr && head -c 300000 /dev/urandom > store.zarr/0; ${limited}`;
-    const { stderr, code } = await inShell({}, script, 'infer', '--app', 'x', 'store.zarr');
+    const { stderr, code } = await inShell({}, script, 'infer', '--app', 'tissue', 'store.zarr');
     expect(stderr).toMatch(/^Error: Cannot write '.*\.zip': .*\(EFBIG\).*TMPDIR.*\n$/);
     expect(code).toBe(1);
   });

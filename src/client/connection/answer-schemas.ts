@@ -64,6 +64,14 @@ export const devicesAnswer = answer(
 const figure = z.number().check(z.minimum(0));
 export const memoryAnswer = answer('a use of memory', z.object({ used_gb: figure, total_gb: figure }));
 
+const limits = z.object({
+  max_file_size: orNull(figure),
+  max_upload_size: orNull(figure),
+  grace: orNull(figure),
+});
+export type LimitsAnswer = z.infer<typeof limits>;
+export const limitsAnswer: Answer<LimitsAnswer> = answer('the limits of a server', limits);
+
 export const appsAnswer = answer('a list of apps', z.object({ apps: listOf(appId) }), 16 * mebibyte);
 
 /** The answer about one job, which was asked for by its id: the id may be left out. */
@@ -99,7 +107,7 @@ const volumes = z.record(
   z.object({
     display_name: z._default(text, ''),
     volume_type: z._default(text, ''),
-    required: z._default(z.boolean(), true),
+    required: orNull(z.boolean()),
     default: orNull(z.union([text, z.number(), z.boolean()])),
   }),
 );

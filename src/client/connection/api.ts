@@ -3,7 +3,7 @@ import type { KillReply, RemovedJob } from '../../contract/job.js';
 import { appPath, jobPath, killPath } from '../../contract/paths.js';
 import { routes } from '../../contract/routes.js';
 import type { DeviceList, MemoryUse } from '../../contract/system.js';
-import type { AppAnswer, JobAnswer } from './answer-schemas.js';
+import type { AppAnswer, JobAnswer, LimitsAnswer } from './answer-schemas.js';
 import type { Connection } from './connection.js';
 import { healthAnswer } from './health-answer.js';
 
@@ -17,9 +17,19 @@ const answers = () => import('./answer-schemas.js');
 export const health = (connection: Connection, timeout: number): Promise<{ status: 'ok' }> =>
   connection.json(routes.health.path, healthAnswer, { limit: timeout });
 
-/** `GET /available_devices`. */
-export const devices = async (connection: Connection): Promise<DeviceList> =>
-  connection.json(routes.devices.path, (await answers()).devicesAnswer);
+/**
+ * `GET /available_devices`.
+ * @param limit seconds for the whole call
+ */
+export const devices = async (connection: Connection, limit?: number): Promise<DeviceList> =>
+  connection.json(routes.devices.path, (await answers()).devicesAnswer, { limit });
+
+/**
+ * `GET /limits`, a route of ours: another server may answer 404.
+ * @param limit seconds for the whole call
+ */
+export const limits = async (connection: Connection, limit?: number): Promise<LimitsAnswer> =>
+  connection.json(routes.limits.path, (await answers()).limitsAnswer, { limit });
 
 /** `GET /ram`, in GB of 1024^3 bytes. */
 export const ram = async (connection: Connection): Promise<MemoryUse> =>
@@ -31,13 +41,19 @@ export const vram = async (connection: Connection, ids: readonly number[]): Prom
     query: `?${ids.map((id) => `${parameters.devices.name}=${id}`).join('&')}`,
   });
 
-/** `GET /repo_apps_list`: the identifiers of the apps on the allowlist. */
-export const apps = async (connection: Connection): Promise<readonly string[]> =>
-  (await connection.json(routes.apps.path, (await answers()).appsAnswer)).apps;
+/**
+ * `GET /repo_apps_list`: the identifiers of the apps on the allowlist.
+ * @param limit seconds for the whole call
+ */
+export const apps = async (connection: Connection, limit?: number): Promise<readonly string[]> =>
+  (await connection.json(routes.apps.path, (await answers()).appsAnswer, { limit })).apps;
 
-/** `GET /repo_apps/{id}`. */
-export const app = async (connection: Connection, id: string): Promise<AppAnswer> =>
-  connection.json(appPath(id), (await answers()).appAnswer);
+/**
+ * `GET /repo_apps/{id}`.
+ * @param limit seconds for the whole call
+ */
+export const app = async (connection: Connection, id: string, limit?: number): Promise<AppAnswer> =>
+  connection.json(appPath(id), (await answers()).appAnswer, { limit });
 
 /** `GET /jobs/{id}`. */
 export const job = async (connection: Connection, id: string): Promise<JobAnswer> =>

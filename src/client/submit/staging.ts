@@ -9,6 +9,7 @@ import type { ListedFile } from '../../pack/listed-files.js';
 import { UsageError } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { WriteError, writing } from '../write-error.js';
+import type { SizeCheck, SizedSource } from './check-sizes.js';
 import { type DataSet, findDataSet } from './data-set.js';
 import { collectUnits, type Unit } from './inputs.js';
 import type { FilePart } from './multipart.js';
@@ -67,10 +68,18 @@ async function dataSetPart(field: string, dataSet: DataSet, packing: Packing): P
   return { field, filename: `${name}.zip`, ...(await pack(dataSet.path, dataSet.files, packing, field)) };
 }
 
+/** A file with its size; a directory counts only once it is packed. */
+const sizedSource = (each: Unit | DataSet): SizedSource => ({
+  source: each.path,
+  size: 'size' in each ? each.size : 0,
+});
+
 /**
  * Finds the files of a submission and, if all can be sent, packs its directories into a private temporary directory, so that
  * the length of the request is known before it is sent.
  * @param output where the result will go: it is not sent along with a directory that it lies in
+ * @param ready called when all files are found and nothing is packed; its check of sizes is called then, and again for each
+ * archive
  * @throws UsageError for paths without anything to send, and for files that cannot be sent
  */
 export async function stage(
@@ -78,6 +87,7 @@ export async function stage(
   reporter: Reporter,
   signal: AbortSignal | undefined,
   output: string | null = null,
+  ready: () => Promise<SizeCheck> = async () => () => {},
 ): Promise<Staged> {
   const obstacles = new Obstacles();
   const { archive } = submission;
@@ -89,16 +99,26 @@ export async function stage(
   }
   const dataSet = archive && (await findDataSet(archive.path, obstacles));
   obstacles.check();
+  const checkSizes = await ready();
+  const units = found.flatMap(({ groups }) => groups.flat());
+  const sources = [...units, ...(dataSet ? [dataSet] : [])].map(sizedSource);
+  checkSizes(sources);
   const directory = await writing(tmpdir(), noRoomHere, () => TemporaryDirectory.create());
   const packing = { directory, reporter, signal };
   try {
     const fields: Record<string, string> = { ...submission.fields };
     const parts: FilePart[] = [];
+    const add = (part: FilePart) => {
+      const source = sources[parts.push(part) - 1];
+      if (!source || source.size === part.size) return;
+      source.size = part.size;
+      checkSizes(sources);
+    };
     for (const { field, groups } of found) {
-      for (const unit of groups.flat()) parts.push(await unitPart(field.name, unit, parts.length, packing));
+      for (const unit of groups.flat()) add(await unitPart(field.name, unit, parts.length, packing));
       fields[groupsField(field)] = groups.map((units) => units.length).join(',');
     }
-    if (archive && dataSet) parts.push(await dataSetPart(archive.field.name, dataSet, packing));
+    if (archive && dataSet) add(await dataSetPart(archive.field.name, dataSet, packing));
     if (Object.keys(submission.options).length > 0) fields[optionsField] = JSON.stringify(submission.options);
     return { fields, parts, remove: () => directory.remove() };
   } catch (error) {

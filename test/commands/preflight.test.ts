@@ -1,0 +1,213 @@
+import { truncateSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { Cli } from '../support/cli.js';
+import { type Fake, fakeService, jobId } from '../support/fake-service.js';
+import { json } from '../support/scripted-server.js';
+import { dicom, plant } from '../support/temporary.js';
+
+const volume = (display_name: string, required = true) => ({
+  display_name,
+  volume_type: 'VOLUME',
+  required,
+  default: null,
+});
+
+const described = {
+  app: 'tissue',
+  available: true,
+  display_name: 'Head tissues',
+  checkpoints_name: ['CV_0.pt', 'CV_1.pt'],
+  maximum_tta: 4,
+  mc_dropout: 0,
+  inputs: { Volume_0: volume('T1'), Volume_1: volume('FLAIR'), Volume_2: volume('T2', false) },
+};
+
+const limits = { max_file_size: 1000, max_upload_size: 1500, grace: 120, max_of_another_day: 5 };
+
+/** A service that answers these paths like this, and the rest as usual. */
+const answering = (answers: Readonly<Record<string, readonly [status: number, body: unknown]>>): Fake => ({
+  override: ({ method, url }, response) => {
+    const answer = method === 'GET' && Object.hasOwn(answers, url) ? answers[url] : undefined;
+    if (answer) json(response, answer[0], answer[1], answer[0] === 503 ? { 'retry-after': '60' } : {});
+    return answer !== undefined;
+  },
+});
+
+const full = answering({ '/repo_apps/tissue': [200, described], '/limits': [200, limits] });
+
+/** Runs a command with two scans, a series and a large file beside it. */
+async function run(fake: Fake, ...args: string[]) {
+  await using cli = await Cli.create();
+  await plant(cli.directory, {
+    'a.nii': 'a',
+    'b.nii': 'b',
+    'seven.nii': Buffer.alloc(700),
+    'eight.nii': Buffer.alloc(800),
+    'nine.nii': Buffer.alloc(900),
+    'data/case/t1.nii': 'a',
+    // Random bytes, so that the archive is not smaller.
+    'series/1.dcm': Buffer.concat([
+      dicom,
+      Buffer.from(Array.from({ length: 1200 }, () => Math.random() * 256)),
+    ]),
+    'large.nii': '',
+  });
+  truncateSync(path.join(cli.directory, 'large.nii'), 3 * 2 ** 30);
+  await using server = await fakeService(fake);
+  const ended = await cli.run([...args, '--detach', '--server', server.url]);
+  const sent = server.received.filter(({ method }) => method === 'POST').length;
+  return { ...ended, sent, url: server.url };
+}
+
+const two = ['-i', 'a.nii', '-i', 'b.nii'];
+
+describe('before a byte is sent', () => {
+  test.each([
+    ['--tta 5: the app .tissue. takes at most 4', ['infer', '--tta', '5', ...two]],
+    ['--mc 1: the app .tissue. takes none', ['infer', '--mc', '1', ...two]],
+    [
+      "--ensemble 3: the app 'tissue' has 2 checkpoints: 'CV_0.pt', 'CV_1.pt'",
+      ['infer', '--ensemble', '3', ...two],
+    ],
+    [
+      "--ensemble-models CV_0,CV_7.pt: the app 'tissue' has no checkpoint 'CV_7.pt'; it has: 'CV_0.pt', 'CV_1.pt'",
+      ['infer', '--ensemble-models', 'CV_0,CV_7.pt', ...two],
+    ],
+    ["--models x: the app 'tissue' has no checkpoint 'x'", ['fine-tune', 'data', '--models', 'x']],
+    [
+      "The app 'tissue' needs 2 groups of inputs, in this order: 'T1', 'FLAIR'; got 1. .* each -i adds one",
+      ['infer', 'a.nii', 'b.nii'],
+    ],
+    ['--tta 5: ', ['pipeline', '--tta', '5', ...two, '--gt', 'a.nii']],
+  ])('what the app does not take is refused: %s', async (sentence, args) => {
+    const { code, stdout, stderr, sent } = await run(full, ...args);
+    expect([code, stdout, sent]).toEqual([2, '', 0]);
+    expect(stderr).toMatch(new RegExp(`^Error: ${sentence}.*\n$`));
+  });
+
+  test.each([
+    ['as much as it takes', ['infer', '--tta', '4', '--ensemble', '2', ...two, '-i', 'a.nii']],
+    ['checkpoints without their endings', ['infer', '--ensemble-models', 'CV_1,CV_0.pt', ...two]],
+    [
+      'a number of checkpoints that their names replace',
+      ['infer', '--ensemble', '9', '--ensemble-models', 'CV_1', ...two],
+    ],
+    ['one group for an evaluation', ['evaluate', 'a.nii', '--gt', 'b.nii']],
+    ['one group of stacks', ['uncertainty', 'a.nii']],
+    ['GPUs that are there', ['infer', '--gpu', '2,0', ...two]],
+  ])('%s is nothing to refuse', async (_, args) => {
+    const { code, stdout, sent } = await run(full, ...args);
+    expect([code, stdout, sent]).toEqual([0, `${jobId}\n`, 1]);
+  });
+
+  test('a GPU that the server does not have is refused by the flag, with those that it has', async () => {
+    const { code, stderr, sent, url } = await run({}, 'infer', '--gpu', '0,5', 'a.nii');
+    expect([code, sent]).toEqual([2, 0]);
+    expect(stderr).toBe(
+      `Error: --gpu 0,5: ${url} has no GPU 5; it has: 0 ('NVIDIA H200'), 2 ('NVIDIA L4')\n`,
+    );
+  });
+
+  test('a GPU of a server without any is refused, with no advice to try again', async () => {
+    const none = answering({ '/available_devices': [200, { devices_index: [], devices_name: [] }] });
+    const { code, stderr, sent, url } = await run(none, 'infer', '--gpu', '5', 'a.nii');
+    expect([code, sent]).toEqual([6, 0]);
+    expect(stderr).toBe(
+      `Error: --gpu 5: ${url} has no GPU; leave out --gpu, or give --cpu, to run on its CPU\n`,
+    );
+  });
+
+  test('a file that is too large is refused by its name', async () => {
+    const { code, stderr, sent, url } = await run(full, 'infer', 'a.nii', '-i', 'large.nii');
+    expect([code, sent]).toEqual([2, 0]);
+    expect(stderr).toBe(
+      `Error: 'large.nii' takes 3.0 GiB to send, and ${url} takes files of at most 1000 B\n`,
+    );
+  });
+
+  test('files that are too large together are refused, also where their sizes read the same', async () => {
+    const { code, stderr, sent, url } = await run(full, 'infer', 'eight.nii', '-i', 'seven.nii,a.nii');
+    expect([code, sent]).toEqual([2, 0]);
+    expect(stderr).toContain(
+      `These inputs take 1501 bytes to send, and ${url} takes at most 1500 bytes at once`,
+    );
+  });
+
+  test('a directory counts by what it is packed to', async () => {
+    const { code, stderr, sent } = await run(full, 'infer', 'a.nii', '-i', 'series');
+    expect([code, sent]).toEqual([2, 0]);
+    expect(stderr).toMatch(
+      /^Error: 'series' takes 1\.\d KiB to send, and .* takes files of at most 1000 B\n$/,
+    );
+    const small = answering({ '/limits': [200, { ...limits, max_file_size: 5000, max_upload_size: 5000 }] });
+    expect(await run(small, 'infer', 'a.nii', '-i', 'series')).toMatchObject({ code: 0, sent: 1 });
+  });
+
+  test('an app that the server does not have is refused', async () => {
+    const { code, stderr, sent } = await run({}, 'infer', '--app', 'tisue', 'a.nii');
+    expect([code, sent]).toEqual([2, 0]);
+    expect(stderr).toMatch(/Unknown app 'tisue'; did you mean 'tissue'\?\n$/);
+  });
+});
+
+describe('what a server does not say is not checked', () => {
+  const argv = ['infer', '--gpu', '5', '--tta', '99', '--ensemble-models', 'x', 'nine.nii', 'eight.nii'];
+
+  test.each([
+    ['where it lacks the routes', 404, { detail: 'Not Found' }],
+    ['where it cannot answer', 503, { detail: 'The GPUs of this server are not known' }],
+    ['where it fails', 500, { detail: 'Internal server error' }],
+    ['where it answers something else', 200, ['surprise']],
+  ])('%s', async (_, status, body) => {
+    const silent = answering({
+      '/limits': [status, body],
+      '/repo_apps/tissue': [status, body],
+      '/available_devices': [status, body],
+    });
+    expect(await run(silent, ...argv)).toMatchObject({ code: 0, stdout: `${jobId}\n`, sent: 1 });
+  });
+
+  test('where its answers leave it out', async () => {
+    const sparse = answering({
+      '/limits': [200, {}],
+      '/repo_apps/tissue': [
+        200,
+        {
+          app: 'tissue',
+          display_name: 'Tissue',
+          inputs: { A: { display_name: 'A' }, B: { display_name: 'B' } },
+        },
+      ],
+      '/available_devices': [404, {}],
+    });
+    expect(await run(sparse, ...argv)).toMatchObject({ code: 0, sent: 1 });
+  });
+
+  test('and for an app that it cannot describe', async () => {
+    const view = { app: 'tissue', available: false, reason: 'The description is not on this server' };
+    const fake = answering({ '/repo_apps/tissue': [200, view], '/available_devices': [404, {}] });
+    expect(await run(fake, ...argv)).toMatchObject({ code: 0, sent: 1 });
+  });
+
+  test('but a token that it refuses ends the command', async () => {
+    const fake = answering({ '/limits': [401, { detail: 'Invalid token' }] });
+    const { code, stderr, sent } = await run(fake, 'infer', 'a.nii');
+    expect([code, stderr, sent]).toEqual([4, expect.stringContaining('Invalid token'), 0]);
+  });
+});
+
+test('apps shows what is checked', async () => {
+  await using cli = await Cli.create();
+  await using server = await fakeService(full);
+  const { code, stdout } = await cli.run(['apps', 'tissue', '--server', server.url]);
+  expect(code).toBe(0);
+  for (const line of [
+    'Inputs              T1 (Volume_0, VOLUME), FLAIR (Volume_1, VOLUME), T2 (Volume_2, VOLUME, optional)',
+    'Checkpoints         CV_0.pt, CV_1.pt',
+    'TTA at most         4',
+    'MC dropout at most  0',
+  ]) {
+    expect(stdout).toContain(`${line}\n`);
+  }
+});
