@@ -27,8 +27,15 @@ export abstract class BaseCommand extends Command {
     await super.init();
   }
 
+  /** Whether `--json` prints one document a line, as they come, and no last one. */
+  protected jsonLines = false;
+
+  /** Prints the document of `--json`. A command that has printed its own returns undefined. */
   override logJson(document: unknown): void {
-    writeOut(`${forJson(JSON.stringify(document, null, 2))}\n`).catch((error: Error) => this.#fail(error));
+    if (document === undefined) return;
+    writeOut(`${forJson(JSON.stringify(document, null, this.jsonLines ? 0 : 2))}\n`).catch((error: Error) =>
+      this.#fail(error),
+    );
   }
 
   override toErrorJson(error: Error): ErrorDocument {

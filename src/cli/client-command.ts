@@ -2,6 +2,7 @@ import type { Interfaces } from '@oclif/core';
 import type { Connection } from '../client/connection/connection.js';
 import type { Reporter } from '../client/reporter.js';
 import { BaseCommand } from './base-command.js';
+import type { JobsOutput } from './each-job.js';
 import { connectionFlags } from './flags.js';
 import { type Interruption, watchInterruption } from './interruption.js';
 import type { ConnectionChoices, Settings } from './settings.js';
@@ -88,6 +89,15 @@ export abstract class ClientCommand extends BaseCommand {
   protected async print(lines: readonly string[]): Promise<void> {
     if (this.jsonEnabled() || lines.length === 0) return;
     await writeOut(`${lines.join('\n')}\n`);
+  }
+
+  /** What a command about several jobs tells with. */
+  protected jobsOutput(): JobsOutput {
+    return {
+      print: (line) => this.print([line]),
+      explain: (error) => this.toErrorJson(error),
+      json: this.jsonEnabled(),
+    };
   }
 
   /** After an interruption any error counts as the interruption, which has caused it. */

@@ -9,12 +9,13 @@ import { FlagValueError } from './usage-errors.js';
 const longestTime = 2_000_000;
 
 /** A time in seconds, with or without decimals. */
-export const seconds = Flags.custom<number>({
+export const seconds = Flags.custom<number, { min?: number }>({
   helpValue: 'SECONDS',
-  parse: async (input, _, { name }) => {
+  parse: async (input, _, { name, min }) => {
     const value = Number(input);
-    if (input.trim() === '' || !(value > 0 && value <= longestTime)) {
-      throw new FlagValueError(name, `a number of seconds above 0 and up to ${longestTime}`, input);
+    if (input.trim() === '' || !(value > 0 && value >= (min ?? 0) && value <= longestTime)) {
+      const from = min === undefined ? 'above 0' : `of at least ${min}`;
+      throw new FlagValueError(name, `a number of seconds ${from} and up to ${longestTime}`, input);
     }
     return value;
   },

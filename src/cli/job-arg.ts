@@ -9,11 +9,15 @@ export const jobArg = Args.string({
   description: "The job's id, as a submission printed it",
 });
 
-/** The jobs that a command is about, one or more. */
-export const jobArgs = Args.string({
+const several = {
   multiple: true,
-  required: true,
   ignoreStdin: true,
-  parse: async (input) => checkJobId(input),
+  parse: async (input: string) => checkJobId(input),
   description: 'Ids of the jobs',
-});
+} as const;
+
+/** The jobs that a command is about, one or more. */
+export const jobArgs = Args.string({ ...several, required: true });
+
+/** The same for a command that can do without. */
+export const optionalJobArgs = Args.string(several);

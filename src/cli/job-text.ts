@@ -1,7 +1,7 @@
 import type { JobAnswer } from '../client/connection/answer-schemas.js';
+import { type JobState, type KillReply, notRunning } from '../contract/job.js';
 import { Colours } from './colours.js';
 import { type Cell, formatPairs, formatTable } from './format.js';
-import type { KillSummary } from './kill-jobs.js';
 import { formatDistance, formatDuration, formatLocal, readTime } from './time-text.js';
 
 const colours = new Colours(process.stdout);
@@ -69,6 +69,14 @@ export function listJobs(jobs: readonly JobAnswer[], now = Date.now()): string[]
   );
 }
 
-/** Jobs that were killed, one a line. */
-export const listKilled = ({ jobs }: KillSummary): string[] =>
-  jobs.map((job) => `${job.job_id}  ${colours.state(job.status)(job.status)}`);
+/** What became of a job that was to be killed. */
+export function killedLine({ job_id, status: state, message }: KillReply): string {
+  const hadEnded = state !== 'killed' || message === notRunning;
+  return `${job_id}  ${colours.state(state)(state)}${hadEnded ? ' (had ended)' : ''}`;
+}
+
+/** The words for a list without jobs: `No jobs on http://...`. */
+export function noJobs(server: string, states: readonly JobState[] | undefined): string {
+  const which = states ? ` that are ${states.join(' or ')}` : '';
+  return `No jobs${which} on ${server}`;
+}

@@ -87,9 +87,12 @@ export function writeErr(text: string): void {
   process.stderr.write(textFor(process.stderr, text));
 }
 
-/** Whether stderr is a terminal that a person watches, and bars can be drawn. */
-export function isInteractive(env: NodeJS.ProcessEnv = process.env): boolean {
-  const { isTTY, columns } = process.stderr;
+/** Whether a stream is a terminal that a person watches, and bars can be drawn. */
+export function isInteractive(
+  stream: NodeJS.WriteStream = process.stderr,
+  env: NodeJS.ProcessEnv = process.env,
+): boolean {
+  const { isTTY, columns } = stream;
   // A line cannot be redrawn on a terminal without a width (from `docker run -t`): counting its rows would never end.
   return Boolean(isTTY) && columns > 0 && !env.CI && env.TERM !== 'dumb';
 }

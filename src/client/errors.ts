@@ -91,7 +91,7 @@ export class JobFailed extends ClientError {
 export class Interrupted extends ClientError {
   override readonly name = 'Interrupted';
 
-  constructor(signalName: string) {
+  constructor(readonly signalName: string) {
     super(`Interrupted by ${signalName}`, exitCodes.interrupted);
   }
 }

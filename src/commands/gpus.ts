@@ -1,17 +1,35 @@
 import { ClientCommand } from '../cli/client-command.js';
 import type { Machine } from '../cli/machine.js';
+import { defaultInterval, watchFlags } from '../cli/watch-flags.js';
 
 export default class Gpus extends ClientCommand {
   static override summary = 'Show the GPUs and the memory of the server';
   static override description = 'Ids are what --gpu takes; memory is used of total.';
-  static override examples = ['<%= config.bin %> gpus', '<%= config.bin %> gpus --json'];
+  static override examples = [
+    '<%= config.bin %> gpus',
+    '<%= config.bin %> gpus --json',
+    '<%= config.bin %> gpus --watch --every 5',
+  ];
+  static override flags = watchFlags;
 
-  async run(): Promise<Machine> {
+  async run(): Promise<Machine | undefined> {
     const { flags } = await this.parse(Gpus);
+    this.jsonLines = flags.watch;
     const connection = await this.connect(flags);
-    const { readMachine } = await import('../client/connection/machine.js');
+    const [{ readMachine }, { describeMachine }] = await Promise.all([
+      import('../client/connection/machine.js'),
+      import('../cli/machine.js'),
+    ]);
+    if (flags.watch) {
+      const { watch } = await import('../cli/watch.js');
+      const read = () => readMachine(connection);
+      // To the decimal that is shown: exact figures change all the time.
+      const change = (machine: Machine) => describeMachine(machine).join('\n');
+      const options = { every: flags.every ?? defaultInterval, json: this.jsonEnabled() };
+      await watch(connection, { read, lines: describeMachine, change }, options);
+      return undefined;
+    }
     const machine = await readMachine(connection);
-    const { describeMachine } = await import('../cli/machine.js');
     await this.print(describeMachine(machine));
     return machine;
   }

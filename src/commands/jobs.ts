@@ -1,21 +1,50 @@
+import { Flags } from '@oclif/core';
 import { ClientCommand } from '../cli/client-command.js';
-import type { JobAnswer } from '../client/connection/answer-schemas.js';
+import type { JobsDocument } from '../cli/show-jobs.js';
+import { FlagValueError } from '../cli/usage-errors.js';
+import { defaultInterval, watchFlags } from '../cli/watch-flags.js';
+import { type JobState, jobStates } from '../contract/job.js';
+
+const isState = (name: string): name is JobState => (jobStates as readonly string[]).includes(name);
 
 export default class Jobs extends ClientCommand {
   static override summary = 'List the jobs of the server';
   static override description = 'Newest first. A job leaves the list when its result is removed.';
   static override examples = [
     '<%= config.bin %> jobs',
+    '<%= config.bin %> jobs --watch',
+    '<%= config.bin %> jobs --status running,waiting -q | xargs -r <%= config.bin %> kill',
     "<%= config.bin %> jobs --json | jq -r '.jobs[].job_id'",
   ];
+  static override flags = {
+    status: Flags.custom<JobState[]>({
+      helpValue: 'STATE[,STATE]',
+      description: `Jobs in these states alone: ${jobStates.join(', ')}`,
+      parse: async (input, _, { name }) => {
+        const states = input.split(',').map((each) => each.trim());
+        const wrong = states.find((each) => !isState(each));
+        if (wrong !== undefined) throw new FlagValueError(name, jobStates.join(', '), wrong);
+        return states.filter(isState);
+      },
+    })(),
+    quiet: Flags.boolean({ char: 'q', description: 'Ids alone, one a line' }),
+    ...watchFlags,
+  };
 
-  async run(): Promise<{ readonly jobs: readonly JobAnswer[] }> {
+  async run(): Promise<JobsDocument | undefined> {
     const { flags } = await this.parse(Jobs);
+    this.jsonLines = flags.watch;
     const connection = await this.connect(flags);
-    const { jobs } = await import('../client/connection/api.js');
-    const list = await jobs(connection);
-    const { listJobs } = await import('../cli/job-text.js');
-    await this.print(listJobs(list));
-    return { jobs: list };
+    const { selectedJobs } = await import('../cli/show-jobs.js');
+    const selected = selectedJobs(connection, { states: flags.status, quiet: flags.quiet });
+    if (flags.watch) {
+      const { watch } = await import('../cli/watch.js');
+      await watch(connection, selected, { every: flags.every ?? defaultInterval, json: this.jsonEnabled() });
+      return undefined;
+    }
+    const document = await selected.read();
+    if (document.jobs.length > 0) await this.print(selected.lines(document));
+    else if (!flags.quiet && !this.jsonEnabled()) (await this.reporter()).note(selected.none);
+    return document;
   }
 }

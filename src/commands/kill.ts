@@ -1,23 +1,30 @@
+import { Flags } from '@oclif/core';
 import { ClientCommand } from '../cli/client-command.js';
 import { killTimeoutFlag } from '../cli/flags.js';
-import { jobArgs } from '../cli/job-arg.js';
-import { type KillSummary, killJobs } from '../cli/kill-jobs.js';
+import { optionalJobArgs } from '../cli/job-arg.js';
+import { jobsToKill, type KillSummary, killJobs } from '../cli/kill-jobs.js';
 
 export default class Kill extends ClientCommand {
   static override summary = 'Kill jobs';
-  static override description = 'A queued job never starts; a running one is gone when this returns.';
+  static override description =
+    'A queued job never starts; a running one is gone when this returns. Each job has one line: what became of it on stdout, ' +
+    'or on stderr why it could not be killed. The others are killed all the same; the exit code is the highest of theirs.';
   static override examples = [
     '<%= config.bin %> kill 3f9a0c1b2d4e',
     '<%= config.bin %> kill 3f9a0c1b2d4e 77aa01bc23de',
+    '<%= config.bin %> kill --all',
   ];
-  static override args = { jobs: jobArgs };
-  static override flags = { timeout: killTimeoutFlag };
+  static override args = { jobs: optionalJobArgs };
+  static override flags = {
+    all: Flags.boolean({ description: 'Kill every active job that this token sees' }),
+    timeout: killTimeoutFlag,
+  };
 
   async run(): Promise<KillSummary> {
     const { args, flags } = await this.parse(Kill);
-    const summary = await killJobs(await this.connect(flags), args.jobs, flags.timeout);
-    const { listKilled } = await import('../cli/job-text.js');
-    await this.print(listKilled(summary));
-    return summary;
+    const connection = await this.connect(flags);
+    const reporter = await this.reporter();
+    const ids = await jobsToKill(connection, args.jobs ?? [], Boolean(flags.all), reporter);
+    return killJobs(connection, ids, flags.timeout, this.jobsOutput());
   }
 }

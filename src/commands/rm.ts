@@ -15,10 +15,6 @@ export default class Rm extends ClientCommand {
 
   async run(): Promise<RemovalSummary> {
     const { args, flags } = await this.parse(Rm);
-    const reporter = await this.reporter();
-    const print = (line: string) => this.print([line]);
-    const explain = (error: Error) => this.toErrorJson(error);
-    const output = { reporter, print, explain, json: this.jsonEnabled() };
-    return removeJobs(await this.connect(flags), args.jobs, output);
+    return removeJobs(await this.connect(flags), args.jobs, await this.reporter(), this.jobsOutput());
   }
 }

@@ -66,6 +66,9 @@ export interface RemovedJob {
   readonly status: 'removed';
 }
 
+/** The message of a kill that found a job that had ended. */
+export const notRunning = 'Job not running';
+
 /** What `POST /jobs/{id}/kill` answers with. */
 export interface KillReply {
   readonly job_id: string;

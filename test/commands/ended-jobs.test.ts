@@ -49,7 +49,7 @@ describe('rm', () => {
       2,
       `${first}  removed\n${second}  removed\n`,
       `Error: ${unknown}: Unknown job_id\n` +
-        `Error: ${active}: Job ${active} is running; kill it first, or wait for its end\n`,
+        `Error: Job ${active} is running; kill it first, or wait for its end\n`,
     ]);
     for (const id of [first, second]) expect((await api.fetch(`/jobs/${id}`)).status).toBe(410);
     expect((await cli.run(['rm', active], env)).code).toBe(1);

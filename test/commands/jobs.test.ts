@@ -124,6 +124,47 @@ describe('status and jobs', () => {
     expect(JSON.parse(stdout)).toMatchObject({ job_id: jobId, status: 'running' });
   });
 
+  test('jobs says that there are none on stderr, -q says nothing', async () => {
+    const override: Fake['override'] = ({ url }, response) => {
+      if (url !== '/jobs') return false;
+      json(response, 200, { jobs: [] });
+      return true;
+    };
+    const { code, stdout, stderr } = await run({ override }, 'jobs');
+    expect([code, stdout, stderr]).toEqual([
+      0,
+      '',
+      expect.stringMatching(/^No jobs on http:\/\/127.0.0.1:\d+\n$/),
+    ]);
+    const quiet = await run({ override }, 'jobs', '-q');
+    expect([quiet.code, quiet.stdout, quiet.stderr]).toEqual([0, '', '']);
+    expect(JSON.parse((await run({ override }, 'jobs', '--json')).stdout)).toEqual({ jobs: [] });
+  });
+
+  test('jobs can be chosen by state, and shown as ids alone', async () => {
+    const states = ['waiting', 'running', 'done'];
+    const override: Fake['override'] = ({ url }, response) => {
+      if (url !== '/jobs') return false;
+      json(response, 200, { jobs: states.map((status, index) => ({ job_id: `j${index}`, status })) });
+      return true;
+    };
+    const ids = async (...args: string[]) => (await run({ override }, 'jobs', '-q', ...args)).stdout;
+    expect(await ids()).toBe('j0\nj1\nj2\n');
+    expect(await ids('--status', 'running,waiting')).toBe('j0\nj1\n');
+    const none = await run({ override }, 'jobs', '--status', 'killed,error');
+    expect([none.stdout, none.stderr]).toEqual([
+      '',
+      expect.stringMatching(/^No jobs that are killed or error on /),
+    ]);
+    const { stdout } = await run({ override }, 'jobs', '--status', 'done', '--json');
+    expect(JSON.parse(stdout).jobs).toMatchObject([{ job_id: 'j2', status: 'done' }]);
+    const wrong = await run({ override }, 'jobs', '--status', 'sleeping');
+    expect([wrong.code, wrong.stderr]).toEqual([
+      2,
+      expect.stringMatching(/--status takes queued, .* got 'sleeping'/),
+    ]);
+  });
+
   test('jobs is a table, --json a document', async () => {
     const { stdout } = await run({}, 'jobs');
     expect(stdout).toBe(

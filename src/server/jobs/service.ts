@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../contract/errors.js';
-import type { KillCause, KillReply } from '../../contract/job.js';
+import { type KillCause, type KillReply, notRunning } from '../../contract/job.js';
 import { acceptance } from '../../contract/log-stream.js';
 import { setAside } from '../data-directory/set-aside.js';
 import type { AskedDevices, DeviceRequest } from '../executors/executor.js';
@@ -171,7 +171,7 @@ export class JobService {
   /** Ends a job in any state. Resolves when no process of it is left. Idempotent. */
   async kill(job: Job, by: KillCause = 'user'): Promise<KillReply> {
     const life = this.#lives.get(job.id);
-    if (job.isFinal || !life) return { job_id: job.id, status: job.state, message: 'Job not running' };
+    if (job.isFinal || !life) return { job_id: job.id, status: job.state, message: notRunning };
     life.lifecycle.kill(by);
     await Promise.race([life.end, delay(killPatience, undefined, { ref: false })]);
     if (!job.isFinal) {

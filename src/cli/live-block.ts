@@ -1,0 +1,47 @@
+import stringWidth from 'string-width';
+import { forTerminal } from './terminal-text.js';
+
+const esc = '\u001b[';
+/** A terminal that knows this shows what lies between at once, so that nothing flickers; another one ignores it. */
+const [beginUpdate, endUpdate] = [`${esc}?2026h`, `${esc}?2026l`];
+/** Lines that are too long are cut by the terminal: each takes one row. */
+const [cutLines, wrapLines] = [`${esc}?7l`, `${esc}?7h`];
+const clearRest = `${esc}K`;
+const clearBelow = `${esc}J`;
+const up = (rows: number): string => (rows > 0 ? `\r${esc}${rows}A` : '\r');
+
+/** Lines that are shown at one place of a terminal, and redrawn there. Only what has changed is written. */
+export class LiveBlock {
+  #lines: readonly string[] = [];
+  #columns = 0;
+
+  constructor(private readonly stream: NodeJS.WriteStream) {}
+
+  /** Shows these lines instead of the last ones. What does not fit on the screen is counted in the last row. */
+  draw(lines: readonly string[]): void {
+    const { columns, rows } = this.stream;
+    const room = Math.max(2, (rows || 24) - 1);
+    const hidden = lines.length > room ? lines.length - room + 1 : 0;
+    const shown = hidden > 0 ? [...lines.slice(0, room - 1), `... and ${hidden} lines more`] : lines;
+    const safe = shown.map((line) => forTerminal(line).replaceAll('\n', ' '));
+    const isResized = this.#columns !== columns;
+    const isSame = safe.length === this.#lines.length && safe.every((line, row) => line === this.#lines[row]);
+    if (isSame && !isResized) return;
+    const body = safe.map((line, row) =>
+      !isResized && line === this.#lines[row] ? '\r\n' : `${line}${clearRest}\r\n`,
+    );
+    const below = safe.length < this.#lines.length || isResized ? clearBelow : '';
+    this.stream.write(
+      beginUpdate + cutLines + up(this.#rows(columns)) + body.join('') + below + wrapLines + endUpdate,
+    );
+    this.#lines = safe;
+    this.#columns = columns;
+  }
+
+  /** The rows that the lines take now: a narrower terminal has wrapped them. */
+  #rows(columns: number): number {
+    if (columns >= this.#columns) return this.#lines.length;
+    const rowsOf = (line: string) => Math.ceil(Math.min(stringWidth(line), this.#columns) / columns) || 1;
+    return this.#lines.reduce((rows, line) => rows + rowsOf(line), 0);
+  }
+}

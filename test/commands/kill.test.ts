@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest';
+import { file } from '../../support/form.mjs';
+import { Cli } from '../support/cli.js';
+import { fakeService, jobId } from '../support/fake-service.js';
+import { json } from '../support/scripted-server.js';
+import { sharedServer } from '../support/server.js';
+
+const server = sharedServer();
+
+describe('kill', () => {
+  test('says one line a job, goes on after one that is unknown, and ends with its exit code', async () => {
+    await using cli = await Cli.create();
+    const env = { REMOTE_APP_SERVER: server.url };
+    const gate = server.gate();
+    const options = JSON.stringify({ config_overrides: [`wait=${gate.path}`] });
+    const inputs = file('ct.nii');
+    const ended = await server.api.run('infer', { inputs });
+    const running = await server.api.running('infer', { inputs, options });
+    const { code, stdout, stderr } = await cli.run(['kill', ended.id, 'nope', running], env);
+    expect([code, stdout]).toEqual([2, `${ended.id}  done (had ended)\n${running}  killed\n`]);
+    expect(stderr).toMatch(/^Error: .*nope.*\n$/);
+    const again = await cli.run(['kill', running], env);
+    expect([again.code, again.stdout]).toEqual([0, `${running}  killed (had ended)\n`]);
+    const asked = await cli.run(['kill', 'nope', running, '--json'], env);
+    expect([asked.code, asked.stderr]).toEqual([2, '']);
+    expect(JSON.parse(asked.stdout).jobs).toMatchObject([
+      { job_id: 'nope', error: { message: expect.any(String) } },
+      { job_id: running, status: 'killed' },
+    ]);
+  });
+
+  test('--all kills the active jobs and no other, says how many, and is content with none', async () => {
+    await using cli = await Cli.create();
+    const env = { REMOTE_APP_SERVER: server.url };
+    const gate = server.gate();
+    const options = JSON.stringify({ config_overrides: [`wait=${gate.path}`] });
+    const form = { inputs: file('ct.nii'), options };
+    const ids = [await server.api.running('infer', form), await server.api.running('infer', form)];
+    const { code, stdout, stderr } = await cli.run(['kill', '--all'], env);
+    expect([code, stderr]).toEqual([0, 'Killing 2 job(s)\n']);
+    expect(stdout.split('\n').sort()).toEqual(['', ...ids.map((id) => `${id}  killed`)].sort());
+    const none = await cli.run(['kill', '--all'], env);
+    expect([none.code, none.stdout, none.stderr]).toEqual([0, '', `No active jobs on ${server.url}\n`]);
+  });
+
+  test('takes jobs or --all, not both, and not nothing', async () => {
+    await using cli = await Cli.create();
+    for (const args of [['kill'], ['kill', '--all', jobId]]) {
+      const { code, stderr } = await cli.run(args);
+      expect([code, stderr]).toEqual([2, expect.stringContaining('--all')]);
+    }
+  });
+
+  test('of a job that stays fails, and says so', async () => {
+    await using cli = await Cli.create();
+    const message = 'The job was asked to end, but a process of it cannot be ended; ask again later';
+    await using stubborn = await fakeService({
+      override: ({ url }, response) => {
+        if (!url.endsWith('/kill')) return false;
+        json(response, 200, { job_id: jobId, status: 'running', message });
+        return true;
+      },
+    });
+    const { code, stderr } = await cli.run(['kill', jobId, '--server', stubborn.url]);
+    expect([code, stderr]).toEqual([3, `Error: ${jobId} is still running: ${message}\n`]);
+  });
+});

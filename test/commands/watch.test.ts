@@ -1,0 +1,183 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { until } from '../../support/until.mjs';
+import { Cli } from '../support/cli.js';
+import { type Fake, fakeService } from '../support/fake-service.js';
+import { screenOf } from '../support/screen.js';
+import { json, type ScriptedServer } from '../support/scripted-server.js';
+
+const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
+const quick = ['--watch', '--every', '0.1'];
+
+/** A service whose jobs have these states; without any, a server that a proxy cannot reach. */
+async function jobsWith(first: readonly string[]) {
+  const world: { states: readonly string[] | null } = { states: first };
+  const override: Fake['override'] = ({ url }, response) => {
+    if (url !== '/jobs') return false;
+    if (world.states === null) json(response, 502, {});
+    else
+      json(response, 200, { jobs: world.states.map((status, index) => ({ job_id: `job${index}`, status })) });
+    return true;
+  };
+  return { world, server: await fakeService({ override }) };
+}
+
+/** Waits until the server was asked once more than it is by now. */
+async function askedAgain(server: ScriptedServer): Promise<void> {
+  const before = server.received.length;
+  await until('the server is asked twice more', () => server.received.length > before + 1);
+}
+
+/** A command at a pseudo-terminal of its own, which is typed into. */
+function atTerminal(cli: Cli, args: readonly string[], { rows = 24, columns = 80 } = {}) {
+  const command = [process.execPath, bin, ...args].map((word) => `'${word}'`).join(' ');
+  const script = `stty -echo cols ${columns} rows ${rows}; exec ${command}`;
+  const child = spawn('script', ['-qec', script, '/dev/null'], {
+    cwd: cli.directory,
+    env: { PATH: process.env.PATH, HOME: cli.home, XDG_CONFIG_HOME: cli.home, TERM: 'xterm-256color' },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const terminal = { bytes: '', screen: () => screenOf(terminal.bytes) };
+  child.stdout.on('data', (chunk: Buffer) => {
+    terminal.bytes += chunk;
+  });
+  return {
+    terminal,
+    /** Waits until a row of the screen is like this. */
+    shows: (row: RegExp) =>
+      until(`the screen has ${row}`, () => terminal.screen().some((each) => row.test(each))),
+    async interrupt() {
+      const closed = once(child, 'close');
+      child.stdin.write('\u0003');
+      return (await closed)[0];
+    },
+  };
+}
+
+describe('jobs --watch', () => {
+  test('redraws its block in place on a terminal, and writes nothing where nothing changes', async () => {
+    await using cli = await Cli.create();
+    const { world, server } = await jobsWith(['running', 'waiting']);
+    await using _ = server;
+    const { terminal, shows, interrupt } = atTerminal(cli, ['jobs', ...quick, '--server', server.url]);
+    await shows(/^job0 +running/);
+    await askedAgain(server);
+    const { length } = terminal.bytes;
+    await askedAgain(server);
+    expect(terminal.bytes.length).toBe(length);
+    world.states = ['done', 'waiting'];
+    await shows(/^job0 +done/);
+    // Rows that are the same are not written again.
+    expect(terminal.bytes.slice(length)).not.toContain('job1');
+    world.states = null;
+    await shows(/HTTP 502; trying again$/);
+    world.states = ['done'];
+    await shows(/Ctrl-C ends$/);
+    expect(await interrupt()).toBe(0);
+    const shown = terminal.screen().filter((row) => row !== '');
+    expect(shown).toEqual([
+      expect.stringMatching(/^JOB /),
+      expect.stringMatching(/^job0 +done/),
+      'Every 0.1 s; Ctrl-C ends',
+    ]);
+  });
+
+  test('shows as much as fits on the screen', async () => {
+    await using cli = await Cli.create();
+    const { server } = await jobsWith(Array.from({ length: 40 }, () => 'done'));
+    await using _ = server;
+    const { terminal, shows, interrupt } = atTerminal(cli, ['jobs', ...quick, '--server', server.url], {
+      rows: 10,
+    });
+    await shows(/^\.\.\. and 34 lines more$/);
+    expect(await interrupt()).toBe(0);
+    expect(terminal.screen().filter((row) => row.startsWith('job'))).toHaveLength(7);
+  });
+
+  test('in a pipe prints a block for each change, and goes on while the server is away', async () => {
+    await using cli = await Cli.create();
+    const { world, server } = await jobsWith(['running']);
+    await using _ = server;
+    const running = cli.start(['jobs', '-q', ...quick, '--server', server.url]);
+    await once(running.process.stdout, 'data');
+    await askedAgain(server);
+    world.states = null;
+    await askedAgain(server);
+    world.states = ['running', 'queued'];
+    await once(running.process.stdout, 'data');
+    running.process.kill('SIGINT');
+    const { code, stdout, stderr } = await running.ended;
+    expect([code, stdout]).toEqual([0, 'job0\n\njob0\njob1\n']);
+    expect(stderr).toMatch(/^http:\S+ answered with HTTP 502; trying again\n$/);
+  });
+
+  test('--json prints one document a line, also of the error that ends it', async () => {
+    await using cli = await Cli.create();
+    const { world, server } = await jobsWith(['running']);
+    await using _ = server;
+    const running = cli.start(['jobs', ...quick, '--json', '--server', server.url]);
+    await once(running.process.stdout, 'data');
+    world.states = [];
+    await once(running.process.stdout, 'data');
+    server.server.closeAllConnections();
+    await server[Symbol.asyncDispose]();
+    running.process.kill('SIGTERM');
+    const { code, stdout } = await running.ended;
+    const lines = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(code).toBe(130);
+    expect(lines).toMatchObject([{ jobs: [{ job_id: 'job0' }] }, { jobs: [] }, { error: expect.anything() }]);
+  });
+
+  test('ends where there is no server to begin with, and where its reader leaves', async () => {
+    await using cli = await Cli.create();
+    const { world, server } = await jobsWith(['running']);
+    await using _ = server;
+    const running = cli.start(['jobs', ...quick, '--server', server.url]);
+    await once(running.process.stdout, 'data');
+    running.process.stdout.destroy();
+    world.states = [];
+    expect((await running.ended).code).toBe(0);
+    const nobody = await cli.run(['jobs', ...quick, '--server', 'http://127.0.0.1:1']);
+    expect(nobody.code).toBe(5);
+  });
+
+  test('--every needs --watch, and no less than a tenth of a second', async () => {
+    await using cli = await Cli.create();
+    for (const args of [
+      ['--every', '3'],
+      ['--watch', '--every', '0.01'],
+    ]) {
+      expect((await cli.run(['jobs', ...args])).code).toBe(2);
+    }
+  });
+});
+
+test('gpus --watch prints the machine when a figure that is shown changes', async () => {
+  await using cli = await Cli.create();
+  let used = 1.501;
+  await using server = await fakeService({
+    override: ({ url }, response) => {
+      if (!/ram/.test(url)) return false;
+      json(response, 200, { used_gb: used, total_gb: 64 });
+      return true;
+    },
+  });
+  const running = cli.start(['gpus', ...quick, '--json', '--server', server.url]);
+  await once(running.process.stdout, 'data');
+  used = 1.502;
+  await askedAgain(server);
+  used = 2;
+  await once(running.process.stdout, 'data');
+  running.process.kill('SIGINT');
+  const { code, stdout } = await running.ended;
+  const lines = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect([code, lines.map(({ ram }) => ram.used_gb)]).toEqual([0, [1.501, 2]]);
+});
