@@ -1,8 +1,9 @@
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import Module, { createRequire } from 'node:module';
 import { homedir, platform } from 'node:os';
 import path from 'node:path';
 import { Script } from 'node:vm';
+import { makeDirectory } from '../files/make-directory.js';
 
 /** The cache directory of this user. */
 function userCache(): string {
@@ -25,8 +26,6 @@ function codeDirectory(name: string): string | undefined {
     return undefined;
   }
 }
-
-const makeDirectory = (directory: string) => mkdirSync(directory, { recursive: true, mode: 0o700 });
 
 function readIfThere(file: string): Buffer | undefined {
   try {
@@ -66,7 +65,7 @@ class CodeStore {
   /** Ignores errors: without the cache the next start only takes longer. */
   #keep(): void {
     try {
-      makeDirectory(this.directory);
+      makeDirectory(this.directory, 0o700);
       for (const [stored, script] of this.#missing) {
         const partial = `${stored}.${process.pid}`;
         writeFileSync(partial, script.createCachedData(), { mode: 0o600 });
@@ -93,7 +92,7 @@ export function keepCode(bundle: string, command: string): void {
   if (directory === undefined) return;
   if (enableCompileCache) {
     try {
-      makeDirectory(directory);
+      makeDirectory(directory, 0o700);
       enableCompileCache(directory);
     } catch {}
     return;

@@ -14,7 +14,7 @@ const bothSides = 'Both sides stand on this room: it imports neither.';
 /** From the top to the bottom. */
 export const rooms: Readonly<Record<string, Room>> = {
   start: {
-    imports: ['commands', 'cli'],
+    imports: ['commands', 'cli', 'files'],
     reason: 'A process begins with the list of commands; these know the rest.',
   },
   commands: {

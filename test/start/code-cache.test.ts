@@ -56,11 +56,14 @@ test.each(['tyypo', '--foo'])('%s, which is no command, has no code of its own',
   );
 });
 
-test('a cache directory that cannot be had changes nothing', async () => {
-  await using cli = await Cli.create();
-  const plain = await cli.run(['jobs', '--help']);
-  expect(await cli.run(['jobs', '--help'], { XDG_CACHE_HOME: '/dev/null' })).toEqual(plain);
-});
+test.each(['/dev/null', '/proc/x'])(
+  'a cache directory that cannot be had changes nothing: %s',
+  async (directory) => {
+    await using cli = await Cli.create();
+    const plain = await cli.run(['jobs', '--help']);
+    expect(await cli.run(['jobs', '--help'], { XDG_CACHE_HOME: directory })).toEqual(plain);
+  },
+);
 
 test('--version says what oclif would', async () => {
   await using cli = await Cli.create();
