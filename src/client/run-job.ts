@@ -71,8 +71,8 @@ async function killedOnInterrupt<T>(
 }
 
 /**
- * Submits a job: checks what can be known, packs what has to be packed, uploads, and makes sure that the server read every option that was
- * sent; a job for which it did not is killed (spec.md, Job options field).
+ * Submits a job: checks what can be known, packs what has to be packed, uploads, and makes sure that the server read every
+ * option that was sent; a job for which it did not is killed (spec.md, Job options field).
  */
 export async function startJob(
   connection: Connection,
@@ -81,7 +81,14 @@ export async function startJob(
 ): Promise<JobEnvelope> {
   const { reporter, output } = options;
   // Paths are looked at first: a mistake in one needs no server.
-  const ready = () => preflight(connection, submission);
+  const ready = async () => {
+    reporter.waiting(`Asking ${connection.server} what it takes`);
+    try {
+      return await preflight(connection, submission);
+    } finally {
+      reporter.waiting(null);
+    }
+  };
   const staged = await stage(submission, reporter, connection.signal, output, ready);
   let envelope: JobEnvelope;
   try {

@@ -13,14 +13,10 @@ import type { Submission } from './submission.js';
  * @throws ClientError for the first thing that cannot be right
  */
 export async function preflight(connection: Connection, submission: Submission): Promise<SizeCheck> {
-  const asked = ifItCanSay(connection, () => limits(connection, patience));
-  const all = await Promise.allSettled([
+  const [known] = await Promise.all([
+    ifItCanSay(connection, () => limits(connection, patience)),
     checkApp(connection, submission),
     checkGpus(connection, submission),
-    asked,
   ]);
-  const failed = all.find((each) => each.status === 'rejected');
-  if (failed) throw failed.reason;
-  const known = await asked;
   return known ? (files) => checkSizes(files, known, connection.server) : () => {};
 }
