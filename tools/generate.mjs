@@ -1,7 +1,8 @@
-/** Writes what is derived from the code: the command manifest, the reference page and the OpenAPI document. */
+/** Writes what is derived from the code: the command manifest, the reference page, the manual page and the OpenAPI document. */
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { manPage } from './man-page.mjs';
 import { openApi } from './openapi.mjs';
 import { referencePage } from './reference-page.mjs';
 
@@ -13,5 +14,7 @@ execFileSync(process.execPath, ['node_modules/oclif/bin/run.js', 'manifest'], {
   // The generator need not ask whether there is a newer one of it.
   env: { ...process.env, OCLIF_SKIP_NEW_VERSION_CHECK: '1', OCLIF_NEW_VERSION_CHECK: 'false' },
 });
+const read = (file) => JSON.parse(readFileSync(`${root}${file}`, 'utf8'));
+writeFileSync(`${root}docs/remote-app.1`, manPage(read('oclif.manifest.json'), read('package.json')));
 writeFileSync(`${root}docs/reference.md`, referencePage());
 writeFileSync(`${root}docs/openapi.json`, `${JSON.stringify(openApi(), null, 2)}\n`);

@@ -1,7 +1,7 @@
 /** The reference page, from the operations table: each field as a form, our command line and the app's spell it. */
 import { claimName } from '../dist/client/earlier-results.js';
 import { defaultOutput, resultName } from '../dist/contract/archives.js';
-import { errorKinds, exitCodes } from '../dist/contract/errors.js';
+import { errorKinds, exitCodeMeanings, exitCodes } from '../dist/contract/errors.js';
 import { carriesFiles, flagName, groupsField } from '../dist/contract/fields.js';
 import { operations } from '../dist/contract/operations.js';
 
@@ -70,7 +70,7 @@ export function referencePage() {
     exit,
     means,
   ]);
-  const exits = Object.entries(exitCodes).map(([name, value]) => [value, name]);
+  const exits = Object.entries(exitCodes).map(([name, value]) => [value, exitCodeMeanings[name]]);
   return `${[
     '# Reference',
     'Made from the operations table (`src/contract/operations.ts`) by `npm run generate`; do not edit. ' +

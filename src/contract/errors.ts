@@ -13,6 +13,18 @@ export const exitCodes = {
 } as const;
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
+/** What they mean, for the pages of the documentation. */
+export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
+  done: 'Done',
+  failed: 'The job failed or was killed, or a file could not be written',
+  usage: 'The command line, or what it names, is wrong',
+  timedOut: 'Something took longer than it may',
+  notAuthorised: 'The token is missing or wrong',
+  notReached: 'The server was not reached',
+  busy: 'The server is busy, or has no GPU',
+  interrupted: 'Interrupted from the keyboard or by a signal',
+};
+
 interface ErrorKind {
   readonly status: number;
   readonly exit: ExitCode;

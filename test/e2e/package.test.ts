@@ -18,7 +18,16 @@ test('the package installs globally and runs', { timeout: 120_000 }, async () =>
     const [{ filename, files }] = JSON.parse(packed) as [{ filename: string; files: { path: string }[] }];
     const folders = new Set(files.map((file) => file.path.split('/')[0]));
     expect([...folders].sort()).toEqual(
-      ['CHANGELOG.md', 'LICENSE', 'README.md', 'bin', 'dist', 'oclif.manifest.json', 'package.json'].sort(),
+      [
+        'CHANGELOG.md',
+        'LICENSE',
+        'README.md',
+        'bin',
+        'dist',
+        'docs',
+        'oclif.manifest.json',
+        'package.json',
+      ].sort(),
     );
     const install = ['install', '--global', '--prefix', place, '--no-audit', '--no-fund', '--prefer-offline'];
     await run('npm', [...install, path.join(place, filename)], { cwd: place });
@@ -27,6 +36,7 @@ test('the package installs globally and runs', { timeout: 120_000 }, async () =>
     const { version } = JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8'));
     expect((await run(remoteApp, ['--version'])).stdout).toContain(`remote-app/${version} `);
     expect((await run(remoteApp, ['--help'])).stdout).toContain('fine-tune');
+    expect(await readFile(path.join(place, 'share/man/man1/remote-app.1'), 'utf8')).toContain('.SH COMMANDS');
     const refused = await run(remoteApp, ['health', '--server', 'http://127.0.0.1:1']).catch(
       (cause) => cause,
     );
