@@ -87,7 +87,7 @@ const groups = [
   {
     // What every command needs that asks the server something.
     name: 'connection',
-    test: /\/undici\/|stand-in-undici|\/dist\/client\/connection\/(check-answer|api|backoff|read-body|connection|health-answer|reply|time-limit|transport-error)\./,
+    test: /\/undici\/|stand-in-undici|\/dist\/client\/connection\/(check-answer|api|backoff|patience|read-body|connection|health-answer|reply|time-limit|transport-error)\./,
     priority: 2,
   },
   {

@@ -63,6 +63,7 @@ export abstract class ClientCommand extends BaseCommand {
       token: settings.token,
       connectTimeout: flags['connect-timeout'],
       readTimeout: flags['read-timeout'],
+      patience: flags.patience,
       signal,
     });
     this.#closers.push(() => connection.close());

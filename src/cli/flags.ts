@@ -57,6 +57,11 @@ export const connectionFlags = {
     default: 600,
     description: 'Longest silence of a server that owes an answer',
   }),
+  patience: seconds({
+    helpGroup: 'SERVER',
+    default: 600,
+    description: 'How long a server that has answered, and then is gone, is tried again',
+  }),
 };
 
 /** The app to run, for the commands that run one. */

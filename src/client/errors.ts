@@ -40,11 +40,15 @@ const proxyStatuses: Readonly<Record<number, ExitCode>> = {
 export class HttpError extends ClientError {
   override readonly name = 'HttpError';
 
-  /** @param retryAfter seconds, as the server gave them */
+  /**
+   * @param retryAfter seconds, as the server gave them
+   * @param isOfProxy whether the answer is no answer of the service: a proxy's page, as a rule
+   */
   constructor(
     readonly status: number,
     message: string,
     readonly retryAfter: number | null,
+    readonly isOfProxy = false,
   ) {
     super(message, proxyStatuses[status] ?? exitCodeOf(status), {
       status,
@@ -96,8 +100,39 @@ export class Interrupted extends ClientError {
   }
 }
 
+/** Whether this status is one with which a proxy says that the server behind it does not answer. */
+export const isGatewayError = (status: number): boolean => [502, 503, 504].includes(status);
+
 /** Whether the same request may succeed if it is sent again. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof TransportError) return true;
-  return error instanceof HttpError && [429, 502, 503, 504].includes(error.status);
+  return error instanceof HttpError && (error.status === 429 || isGatewayError(error.status));
+}
+
+/** What is known of a job that is not followed any more. */
+interface Left {
+  /** Whether it is known to be done, so that only its result is missing. */
+  readonly isDone?: boolean | undefined;
+  /** The command that fetches its result, where that has more words than usual. */
+  readonly again?: string;
+}
+
+/** A job could not be followed any further. The message says how to go on with it. */
+export class GaveUp extends ClientError {
+  override readonly name = 'GaveUp';
+
+  constructor(jobId: string, cause: ClientError, { isDone = false, again }: Left) {
+    const fetch = `'${again ?? `remote-app result ${jobId}`}' fetches its result`;
+    const next = isDone
+      ? `job ${jobId} is done: ${fetch}`
+      : `job ${jobId} may go on: 'remote-app logs ${jobId}' follows it, ${fetch}`;
+    super(`${cause.message}; ${next}`, cause.exitCode, { ...cause.details, job_id: jobId }, { cause });
+  }
+}
+
+/**
+ * The error with which a command ends that followed a job: one that a later attempt may not meet names the job and how to go on.
+ */
+export function leaving(jobId: string, error: unknown, left: Left = {}): unknown {
+  return error instanceof ClientError && isTransient(error) ? new GaveUp(jobId, error, left) : error;
 }

@@ -109,7 +109,7 @@ export async function startJob(
 
 /**
  * Runs one operation from the files on this machine to the result on this machine. An interruption kills the
- * remote job; another failure leaves it, so that its result can be fetched later.
+ * remote job, unless it is done already; another failure leaves it, so that its result can be fetched later.
  */
 export async function runJob(
   connection: Connection,
@@ -119,10 +119,14 @@ export async function runJob(
   const { reporter } = options;
   const { job_id } = await startJob(connection, submission, options);
   reporter.note(`Job ${job_id} is accepted`);
-  const fetched = await killedOnInterrupt(connection, job_id, options, async () => {
-    await followToEnd(connection, job_id, { reporter, persistent: true, readOn: true });
-    const { destination, wait } = options;
-    return fetchResult(connection, job_id, destination, { wait, reporter, persistent: true });
+  await killedOnInterrupt(connection, job_id, options, () =>
+    followToEnd(connection, job_id, { reporter, persistent: true, readOn: true }),
+  );
+  // The job is done: an interruption of what follows leaves it alone.
+  const fetched = await fetchResult(connection, job_id, options.destination, {
+    wait: options.wait,
+    reporter,
+    isDone: true,
   });
   const { app, operation } = submission;
   return { job_id, status: 'done', app, operation: operation.segment, ...fetched };

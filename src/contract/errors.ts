@@ -83,6 +83,9 @@ export const errorKinds = {
 } as const satisfies Record<string, ErrorKind>;
 export type ErrorCode = keyof typeof errorKinds;
 
+/** What a server that stops says to a submission: a client may wait for the next server. */
+export const shuttingDownDetail = 'The server is shutting down; submit again later';
+
 /** The body of every error. */
 export interface ErrorBody {
   /** One sentence a person can act on. */

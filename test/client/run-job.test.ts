@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../src/client/errors.js';
+import type { Stage } from '../../src/client/reporter.js';
 import { runJob } from '../../src/client/run-job.js';
 import type { Submission } from '../../src/client/submit/submission.js';
 import { operationOf } from '../../src/contract/operations.js';
@@ -16,19 +17,30 @@ const operation = operationOf('infer');
 /** Runs an inference against a service that behaves like this. */
 async function run(
   fake: Fake,
-  { options = {}, controller }: { options?: Submission['options']; controller?: AbortController } = {},
+  {
+    options = {},
+    controller,
+    onProgress,
+    results = {},
+  }: {
+    options?: Submission['options'];
+    controller?: AbortController;
+    onProgress?: (stage: Stage) => void;
+    /** Further files of the result. */
+    results?: Readonly<Record<string, Buffer>>;
+  } = {},
 ) {
   const killed: string[] = [];
   await using directory = await temporary();
   await plant(directory.path, { 'ct.nii': 'volume' });
-  const zip = zipOf({ 'mask.nii': 'mask' });
+  const zip = zipOf({ 'mask.nii': 'mask', ...results });
   await using server = await fakeService({ result: zip, onKill: () => killed.push(jobId), ...fake });
   await using connection = connectTo(server.url, controller ? { signal: controller.signal } : {});
   const field = operation.fields.find((each) => each.name === 'inputs');
   if (!field) throw new Error('the table has lost its inputs');
   const files = [{ field, groups: [[path.join(directory.path, 'ct.nii')]] }];
   const submission = { operation, app: 'tissue', fields: {}, options, files, archive: null };
-  const reporter = memoryReporter();
+  const reporter = { ...memoryReporter(), ...(onProgress ? { progress: onProgress } : {}) };
   const output = path.join(directory.path, 'Output');
   const destination = { directory: output, taken: 'number' } as const;
   const how = { reporter, output, destination, wait: 30, killTimeout: 5 };
@@ -99,6 +111,24 @@ describe('a job', () => {
     expect(killed).toEqual([jobId]);
     expect(reporter.notes.join('\n')).toMatch(/killing remote job 0123456789ab[\s\S]*is killed/);
   });
+
+  test.each([['Downloading'], ['Extracting']] as const)(
+    'that is done is not killed by an interruption while %s, and its result can be fetched later',
+    async (stage) => {
+      const controller = new AbortController();
+      const onProgress = (each: Stage) => {
+        if (each === stage) controller.abort(new Interrupted('SIGINT'));
+      };
+      // Of a large file there is more to do when the first piece has been moved.
+      const results = { 'large.nii': Buffer.alloc(8 << 20) };
+      const { result, killed, reporter } = await run({ lines: ['one'] }, { controller, onProgress, results });
+      expect(result).toBeInstanceOf(Interrupted);
+      expect(killed).toEqual([]);
+      expect(reporter.notes.at(-1)).toBe(
+        `Job ${jobId} is done; 'remote-app result ${jobId}' fetches its result`,
+      );
+    },
+  );
 
   test('is not killed where only the way to it is lost', async () => {
     const { killed, result } = await run({

@@ -193,7 +193,8 @@ describe('in a pipe', () => {
     const [, after = ''] = screen.split('Error: ');
     expect(after).toContain('broke');
     expect(after).not.toContain('Uploading');
-    // The bar ends with its line.
-    expect(screen).toMatch(/\nError: /);
+    // The bar ends with its line, and the wait gives its line back.
+    expect(screen).toMatch(/\nThe connection to .* broke: .*; trying again for another \d+ min\r\n/);
+    expect(screen).toContain(`${esc}[1G${esc}[0KError: `);
   }, 60_000);
 });

@@ -3,9 +3,10 @@ import type { Readable } from 'node:stream';
 import { Agent, buildConnector } from 'undici';
 import { authScheme } from '../../contract/http.js';
 import type { Route } from '../../contract/routes.js';
-import { ClientError, type HttpError, TransportError } from '../errors.js';
+import { ClientError, type HttpError, isGatewayError, TransportError } from '../errors.js';
 import { backoff, pause } from './backoff.js';
 import { type Answer, readAnswer, tooLong } from './check-answer.js';
+import { Patience, type Watcher } from './patience.js';
 import { readBody } from './read-body.js';
 import { type Reply, refusal } from './reply.js';
 import { readServerUrl, showServerUrl } from './server-url.js';
@@ -19,6 +20,8 @@ export interface ConnectionOptions {
   readonly connectTimeout: number;
   /** Longest wait for an answer while no byte comes. */
   readonly readTimeout: number;
+  /** How long a server that has answered before, and cannot be reached now, is tried again. */
+  readonly patience: number;
   /** Ends every request that brings no signal of its own. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -62,6 +65,7 @@ export class Connection {
   readonly #options: ConnectionOptions;
   /** Sockets on which no request can be sent yet. */
   readonly #connecting = new Set<Socket>();
+  #isMet = false;
 
   /** @throws UsageError for an invalid address */
   constructor(options: ConnectionOptions) {
@@ -88,6 +92,16 @@ export class Connection {
     return this.#options.signal;
   }
 
+  /** Whether the server has answered. A proxy's answer that there is no server behind it does not count. */
+  get isMet(): boolean {
+    return this.#isMet;
+  }
+
+  /** A new patience with this server: it lasts for one task, such as one upload. */
+  patience(watcher?: Watcher): Patience {
+    return new Patience(this.#options.patience, this.signal, watcher);
+  }
+
   /**
    * Sends one request. `path` comes from contract/paths.ts or contract/routes.ts and is appended to the path of the address.
    * @throws TransportError, or the reason of the signal that ended it
@@ -108,7 +122,9 @@ export class Connection {
         ...(call.bodyTimeout === undefined ? {} : { bodyTimeout: call.bodyTimeout * 1000 }),
         ...(signal ? { signal } : {}),
       });
-      return await orAborted(answered, signal);
+      const reply = await orAborted(answered, signal);
+      if (!isGatewayError(reply.statusCode)) this.#isMet = true;
+      return reply;
     } catch (error) {
       throw this.explain(error, signal);
     }

@@ -67,5 +67,6 @@ export async function refusal(reply: Reply, text: string, server: string): Promi
     statusCode,
     detail === null ? `${server} answered with HTTP ${statusCode}` : excerpt(detail),
     retryAfter(reply),
+    detail === null,
   );
 }

@@ -5,9 +5,9 @@ import { type LogEvent, LogStreamParser } from '../../contract/log-stream.js';
 import { logsPath } from '../../contract/paths.js';
 import { quoteName } from '../../contract/quote.js';
 import { job } from '../connection/api.js';
-import { backoff, pause } from '../connection/backoff.js';
 import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
+import type { Patience } from '../connection/patience.js';
 import { header } from '../connection/reply.js';
 import { isTransient, TransportError } from '../errors.js';
 
@@ -23,12 +23,10 @@ export interface FollowOptions {
   /** Keeps trying even where the first connection fails: the job is known to exist. */
   readonly persistent?: boolean | undefined;
   /**
-   * How long to keep trying after a drop, in seconds, without a new line or a stream that lasts: a server that answers
-   * every attempt with a stream that breaks at once tries it too.
+   * How long to keep trying after a drop. It is renewed by a new line and by a stream that lasts, and not by a server that
+   * answers every attempt with a stream that breaks at once.
    */
-  readonly patience: number;
-  /** Called once for each drop, regardless of how many attempts the reconnect takes. */
-  readonly onDrop?: ((error: Error) => void) | undefined;
+  readonly patience: Patience;
 }
 
 /** A stream that lasted at least this long, in milliseconds, does not count as a failed attempt. */
@@ -40,13 +38,13 @@ class Progress {
   position: number;
   /** Whether the server numbers lines. */
   isNumbered = false;
-  /** Attempts since the last byte came. */
-  failures = 0;
-  droppedAt: number | null = null;
   #last = 0;
   #openedAt = 0;
 
-  constructor(since: number) {
+  constructor(
+    since: number,
+    private readonly patience: Patience,
+  ) {
     this.position = since;
   }
 
@@ -62,18 +60,13 @@ class Progress {
     this.#last = id;
     if (id <= this.position) return false;
     this.position = id;
-    this.#recovered();
+    this.patience.renew();
     return true;
   }
 
   /** Called when anything comes, also a keep-alive. */
   lives(): void {
-    if (performance.now() - this.#openedAt > lasting) this.#recovered();
-  }
-
-  #recovered(): void {
-    this.failures = 0;
-    this.droppedAt = null;
+    if (performance.now() - this.#openedAt > lasting) this.patience.renew();
   }
 }
 
@@ -81,7 +74,7 @@ async function* readOnce(
   connection: Connection,
   jobId: string,
   since: number,
-  onSign: () => void,
+  { onOpen, onSign }: { onOpen: () => void; onSign: () => void },
 ): AsyncGenerator<LogEvent> {
   const reply = await connection.send(logsPath(jobId), {
     query: `?${parameters.since.name}=${since}&${parameters.redraws.name}=1`,
@@ -97,6 +90,7 @@ async function* readOnce(
       `answered ${logsPath(jobId)} with ${quoteName(type)}, not with a log`,
     );
   }
+  onOpen();
   const parser = new LogStreamParser();
   const decoder = new TextDecoder();
   try {
@@ -120,24 +114,27 @@ async function endByState(connection: Connection, jobId: string): Promise<LogEve
 /**
  * A job's log, line by line, up to and including its terminal marker (spec.md, Events). A stream that drops is reopened
  * behind the last line that was read, so that no line is lost and none comes twice.
- * @throws HttpError for an unknown job; TransportError after the last attempt
+ * @throws HttpError for an unknown job; the error of the last attempt when the patience is over
  */
 export async function* followLog(
   connection: Connection,
   jobId: string,
   options: FollowOptions,
 ): AsyncGenerator<LogEvent> {
-  const progress = new Progress(options.since ?? 0);
+  const progress = new Progress(options.since ?? 0, options.patience);
   let opened = options.persistent ?? false;
-  const onSign = () => {
-    opened = true;
-    progress.lives();
+  const signs = {
+    onOpen: () => {
+      opened = true;
+      options.patience.answered();
+    },
+    onSign: () => progress.lives(),
   };
   for (;;) {
     let drop: Error;
     progress.opens();
     try {
-      for await (const event of readOnce(connection, jobId, progress.position, onSign)) {
+      for await (const event of readOnce(connection, jobId, progress.position, signs)) {
         if (event.kind === 'line' && !progress.isNew(event.id)) continue;
         yield event;
         if (event.kind !== 'line') return;
@@ -152,11 +149,6 @@ export async function* followLog(
       if (!opened || !isTransient(error)) throw error;
       drop = error as Error;
     }
-    const now = performance.now();
-    if (progress.droppedAt === null) options.onDrop?.(drop);
-    progress.droppedAt ??= now;
-    if (now - progress.droppedAt > options.patience * 1000) throw drop;
-    await pause(backoff(progress.failures), connection.signal);
-    progress.failures += 1;
+    await options.patience.after(drop);
   }
 }

@@ -3,9 +3,9 @@ import type { Writable } from 'node:stream';
 import { exitCodes } from '../../contract/errors.js';
 import { quoteName } from '../../contract/quote.js';
 import { errorCode } from '../../files/error-code.js';
-import { backoff, pause } from '../connection/backoff.js';
 import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
+import type { Watcher } from '../connection/patience.js';
 import { header, type Reply } from '../connection/reply.js';
 import { ClientError, isTransient, TransportError } from '../errors.js';
 import { WriteError, writing } from '../write-error.js';
@@ -72,9 +72,11 @@ export interface DownloadOptions {
   readonly onProgress?: ((bytes: number, total: number) => void) | undefined;
   /** Called before the first byte is written, with the number of bytes (0 if not known). May throw to refuse. */
   readonly onSize?: ((total: number) => Promise<void>) | undefined;
+  /** Is told while the server is waited for. */
+  readonly watcher?: Watcher | undefined;
 }
 
-/** How often a download may break without getting any further. */
+/** How often a download that has begun may break without getting any further. */
 const failuresAllowed = 6;
 
 /** The answer's `ETag`, if it is a strong one that can be sent back. */
@@ -91,7 +93,8 @@ function contentRange(reply: Reply): { start: number; total: number } | null {
 
 /**
  * Downloads the answer of `request` into `sink`. A download that breaks continues where it stopped (`Range`) as long as it
- * is still the same file (`If-Range` with its `ETag`); otherwise it starts over.
+ * is still the same file (`If-Range` with its `ETag`); otherwise it starts over. A server that is gone meanwhile is tried
+ * again for as long as the connection has patience.
  * @param request sends the request with these headers more; throws for every refusal but 416
  * @returns the number of bytes, or null if the sink's reader has left
  */
@@ -106,13 +109,17 @@ export async function download(
   let failures = 0;
   /** Bytes of the attempt that got furthest: starting over and breaking earlier is not progress. */
   let farthest = 0;
+  const patience = connection.patience(options.watcher);
   const collect = readBufferCollector();
   for (;;) {
+    let hasBegun = false;
     try {
       const resume = offset > 0 ? tag : undefined;
       const reply = await request(
         resume === undefined ? {} : { range: `bytes=${offset}-`, 'if-range': resume },
       );
+      hasBegun = true;
+      patience.answered();
       const range = reply.statusCode === 206 ? contentRange(reply) : null;
       const goesOn = resume !== undefined && range?.start === offset && strongTag(reply) === resume;
       if (reply.statusCode !== 200 && !goesOn) {
@@ -141,6 +148,7 @@ export async function download(
         if (offset > farthest) {
           farthest = offset;
           failures = 0;
+          patience.renew();
         }
         options.onProgress?.(offset, total);
         collect(chunk.length);
@@ -151,9 +159,10 @@ export async function download(
       return offset;
     } catch (cause) {
       const error = connection.explain(cause);
-      failures += 1;
-      if (!isTransient(error) || failures > failuresAllowed) throw error;
-      await pause(backoff(failures - 1), connection.signal);
+      if (hasBegun) failures += 1;
+      // Before its first answer nothing says that this is the right server.
+      if (!isTransient(error) || failures > failuresAllowed || !connection.isMet) throw error;
+      await patience.after(error);
     }
   }
 }

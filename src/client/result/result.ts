@@ -4,6 +4,8 @@ import { resultName } from '../../contract/archives.js';
 import { quotePath } from '../../contract/quote.js';
 import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
+import type { Reply } from '../connection/reply.js';
+import { leaving } from '../errors.js';
 import { type AwaitOptions, awaitResult } from './await-result.js';
 import { claimPlace } from './claim-place.js';
 import type { Destination, OutputDirectory } from './destination.js';
@@ -24,6 +26,37 @@ function fetchAgain(jobId: string, { directory, taken }: OutputDirectory): strin
   return `remote-app result ${jobId}${place}${taken === 'replace' ? ' --force' : ''}`;
 }
 
+/** Asks for the result with these headers more. */
+type Request = (headers: Readonly<Record<string, string>>) => Promise<Reply>;
+
+/**
+ * Fetches a result. If that is interrupted, or given up, the job is named and how to go on: the result stays on the server.
+ * @param again the command that fetches it again
+ * @param fetch is handed the request to make
+ */
+async function fetching<T>(
+  connection: Connection,
+  jobId: string,
+  again: string,
+  options: AwaitOptions,
+  fetch: (request: Request) => Promise<T>,
+): Promise<T> {
+  let isDone = options.isDone ?? false;
+  try {
+    return await fetch(async (headers) => {
+      const reply = await awaitResult(connection, jobId, headers, { ...options, isDone, again });
+      isDone = true;
+      return reply;
+    });
+  } catch (error) {
+    if (connection.signal?.aborted) {
+      const state = isDone ? 'is done' : 'goes on';
+      options.reporter.note(`Job ${jobId} ${state}; '${again}' fetches its result`);
+    }
+    throw connection.isMet ? leaving(jobId, error, { isDone, again }) : error;
+  }
+}
+
 /**
  * Waits for a job's result, saves it as `result.zip` in a directory and extracts it there (spec.md, Job control).
  * @throws JobFailed for a job that ended without one; ClientError (exit 3) when the wait is over; ArchiveError
@@ -35,15 +68,16 @@ export async function saveResult(
   options: AwaitOptions,
 ): Promise<SavedArchive> {
   const { reporter } = options;
-  const request = (headers: Readonly<Record<string, string>>) =>
-    awaitResult(connection, jobId, headers, options);
-  const saved = await saveArchive(connection, request, {
-    reporter,
-    name: resultName,
-    directory: destination.directory,
-    claim: () => claimPlace(destination, jobId),
-    again: fetchAgain(jobId, destination),
-  });
+  const again = fetchAgain(jobId, destination);
+  const saved = await fetching(connection, jobId, again, options, (request) =>
+    saveArchive(connection, request, {
+      reporter,
+      name: resultName,
+      directory: destination.directory,
+      claim: () => claimPlace(destination, jobId),
+      again,
+    }),
+  );
   if (destination.taken === 'refuse' && saved.output !== path.resolve(destination.directory)) {
     reporter.note(
       `${quotePath(destination.directory)} has got other files meanwhile, which stay as they are`,
@@ -60,11 +94,12 @@ async function streamResult(
   stream: Writable,
   options: AwaitOptions,
 ): Promise<StreamedArchive> {
-  const bytes = await download(
-    connection,
-    (headers) => awaitResult(connection, jobId, headers, options),
-    streamSink(stream, 'stdout', `run 'remote-app result ${jobId}' again`),
-    { onProgress: (done, total) => options.reporter.progress('Downloading', done, total) },
+  const again = `remote-app result ${jobId} -o -`;
+  const bytes = await fetching(connection, jobId, again, options, (request) =>
+    download(connection, request, streamSink(stream, 'stdout', `run '${again}'`), {
+      onProgress: (done, total) => options.reporter.progress('Downloading', done, total),
+      watcher: options.reporter,
+    }),
   );
   if (bytes === 0) throw new AnswerError(connection.server, 'sent an archive of 0 bytes');
   return { bytes: bytes ?? 0 };

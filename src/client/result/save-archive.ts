@@ -85,6 +85,7 @@ async function fetchArchive(
   const bytes = await download(connection, request, incoming, {
     onProgress: (done, total) => reporter.progress('Downloading', done, total),
     onSize,
+    watcher: reporter,
   });
   await checkIsZip((await incoming.opened).file, bytes, connection.server);
 }

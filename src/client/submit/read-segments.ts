@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { exitCodes } from '../../contract/errors.js';
 import { quotePath } from '../../contract/quote.js';
 import { faultWithoutPath } from '../../files/error-code.js';
@@ -11,6 +11,12 @@ export interface SizedFile {
   readonly size: number;
 }
 
+/**
+ * What each file was like when it was first opened, by its path: a body that is sent again must be the same one, since the
+ * server may have accepted the first.
+ */
+export type SeenFiles = Map<string, string>;
+
 /** A part of a body: bytes, or the content of a file. */
 export type Segment = Buffer | SizedFile;
 
@@ -22,19 +28,28 @@ class OpenFile {
   readonly #descriptor: number;
   #done = 0;
 
-  constructor(readonly file: SizedFile) {
+  /** @throws ClientError naming the file, if it has another size or is another than before */
+  constructor(
+    readonly file: SizedFile,
+    seen: SeenFiles,
+  ) {
     this.#descriptor = this.#reading(() => openSync(file.path, 'r'));
+    try {
+      const { size, mtimeMs, ino, dev } = this.#reading(() => fstatSync(this.#descriptor));
+      const state = [size, mtimeMs, ino, dev].join();
+      const before = seen.get(file.path) ?? state;
+      if (size !== file.size || state !== before) throw this.#changed();
+      seen.set(file.path, state);
+    } catch (error) {
+      this.close();
+      throw error;
+    }
   }
 
   readInto(room: Buffer): number {
     const length = Math.min(room.length, this.file.size - this.#done);
     const count = this.#reading(() => readSync(this.#descriptor, room, 0, length, this.#done));
-    if (count === 0) {
-      throw new ClientError(
-        `${quotePath(this.file.path)} changed while it was sent; send it again`,
-        exitCodes.failed,
-      );
-    }
+    if (count === 0) throw this.#changed();
     this.#done += count;
     return count;
   }
@@ -47,8 +62,15 @@ class OpenFile {
     closeSync(this.#descriptor);
   }
 
+  #changed(): ClientError {
+    return new ClientError(
+      `${quotePath(this.file.path)} changed while it was sent; send it again`,
+      exitCodes.failed,
+    );
+  }
+
   /** Turns a read error into a ClientError, so that it is not mistaken for a broken connection, which would be retried. */
-  #reading(read: () => number): number {
+  #reading<T>(read: () => T): T {
     try {
       return read();
     } catch (cause) {
@@ -64,7 +86,10 @@ class SegmentReader {
   #bytes: Buffer = Buffer.alloc(0);
   #file: OpenFile | null = null;
 
-  constructor(segments: Iterable<Segment>) {
+  constructor(
+    segments: Iterable<Segment>,
+    private readonly seen: SeenFiles,
+  ) {
     this.#segments = segments[Symbol.iterator]();
   }
 
@@ -93,7 +118,7 @@ class SegmentReader {
     const { done, value } = this.#segments.next();
     if (done) return false;
     if (Buffer.isBuffer(value)) this.#bytes = value;
-    else if (value.size > 0) this.#file = new OpenFile(value);
+    else if (value.size > 0) this.#file = new OpenFile(value, this.seen);
     return true;
   }
 }
@@ -101,9 +126,14 @@ class SegmentReader {
 /**
  * The bytes of segments in pieces of one size; the last piece may be shorter. All pieces share one buffer: a piece is valid
  * only until the next one is requested.
+ * @param seen of the readings before this one, whose files must not have changed since
  */
-export function* readSegments(segments: Iterable<Segment>, pieceSize: number): Generator<Buffer> {
-  const reader = new SegmentReader(segments);
+export function* readSegments(
+  segments: Iterable<Segment>,
+  pieceSize: number,
+  seen: SeenFiles = new Map(),
+): Generator<Buffer> {
+  const reader = new SegmentReader(segments, seen);
   const buffer = Buffer.allocUnsafe(pieceSize);
   try {
     for (let filled = reader.fill(buffer); filled > 0; filled = reader.fill(buffer)) {

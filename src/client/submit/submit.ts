@@ -1,18 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { jobEnvelope } from '../../contract/envelope.js';
+import { shuttingDownDetail } from '../../contract/errors.js';
 import { parameters } from '../../contract/http.js';
 import type { JobEnvelope } from '../../contract/job.js';
 import { submitPath } from '../../contract/paths.js';
-import { backoff, pause } from '../connection/backoff.js';
+import { pause } from '../connection/backoff.js';
 import type { Connection } from '../connection/connection.js';
-import { TransportError } from '../errors.js';
+import { HttpError, isGatewayError, TransportError } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { Multipart } from './multipart.js';
 import type { Staged } from './staging.js';
 import type { Submission } from './submission.js';
 import { UploadWatch } from './upload-watch.js';
 
-/** How often a submission whose connection breaks is sent, all in all. */
+/** How often a body is sent that gets no farther than before: something on the way does not let it through. */
 const attempts = 4;
 
 /**
@@ -21,20 +22,26 @@ const attempts = 4;
  */
 const holdBack = 1000;
 
-async function attempt(
+/** One try to send the body. */
+interface Attempt {
+  readonly path: string;
+  readonly body: Multipart;
+  readonly key: string;
+  readonly isFirst: boolean;
+  /** Called with the bytes that have been handed out. */
+  readonly onBytes: (sent: number) => void;
+}
+
+async function send(
   connection: Connection,
-  path: string,
-  body: Multipart,
-  key: string,
-  held: boolean,
-  reporter: Reporter,
+  { path, body, key, isFirst, onBytes }: Attempt,
 ): Promise<JobEnvelope> {
   const upload = new UploadWatch(body.length, connection.readTimeout, connection.signal, connection.server);
-  const onBytes = (sent: number) => {
+  const onPiece = (sent: number) => {
     // The body may hand out one more piece after the request has ended.
     if (upload.isDone) return;
     upload.moved(sent);
-    reporter.progress('Uploading', sent, body.length);
+    onBytes(sent);
   };
   try {
     const reply = await connection.send(path, {
@@ -44,7 +51,7 @@ async function attempt(
         'content-length': String(body.length),
         [parameters.idempotencyKey.name]: key,
       },
-      body: body.stream(onBytes, held ? () => pause(holdBack, upload.signal) : undefined),
+      body: body.stream(onPiece, isFirst ? undefined : () => pause(holdBack, upload.signal)),
       headTimeout: 0,
       signal: upload.signal,
     });
@@ -57,9 +64,30 @@ async function attempt(
 }
 
 /**
- * Sends a submission (spec.md, Job submission). If the connection breaks before the answer, it is sent again with the same
- * `Idempotency-Key`, so that it never becomes two jobs.
- * @throws HttpError for a refusal; TransportError if every attempt broke
+ * Whether the server may be back later. It is if it says so, or if a proxy says that there is no server behind it; any other
+ * refusal stands.
+ * @param isReached whether the server has answered, or has taken a part of the body
+ */
+function mayPass(error: unknown, isReached: boolean): error is Error {
+  if (error instanceof TransportError) {
+    return error.fault === 'broken' || (error.fault === 'unreached' && isReached);
+  }
+  const isRestart = error instanceof HttpError && isGatewayError(error.status);
+  return isRestart && isReached && (error.isOfProxy || error.message === shuttingDownDetail);
+}
+
+/** The error with which an upload is given up. A server that had all of it may have made a job whose id nobody has been told. */
+function unanswered(error: unknown, isSent: boolean): unknown {
+  if (!isSent || !(error instanceof TransportError)) return error;
+  const next = "the server may have accepted the job: 'remote-app jobs' lists it then";
+  return new TransportError(error.fault, `${error.message}; ${next}`, { cause: error });
+}
+
+/**
+ * Sends a submission (spec.md, Job submission). If the server goes away before it has answered, the submission is sent again
+ * with the same `Idempotency-Key`, so that it never becomes two jobs, for as long as the connection has patience. A server
+ * that was never reached is not waited for.
+ * @throws HttpError for a refusal; TransportError if the patience is over; ClientError for a file that changed
  */
 export async function submit(
   connection: Connection,
@@ -70,17 +98,31 @@ export async function submit(
   const body = new Multipart(staged.fields, staged.parts);
   const path = submitPath(submission.app, submission.operation.segment);
   const key = randomUUID();
-  for (let number = 0; ; number++) {
+  const patience = connection.patience(reporter);
+  let farthest = 0;
+  let fruitless = 0;
+  for (let number = 0; ; number += 1) {
+    let sent = 0;
+    const onBytes = (count: number) => {
+      if (sent === 0 && number > 0) {
+        patience.renew();
+        reporter.note(`${connection.server} takes the upload, which starts over`);
+      }
+      sent = count;
+      reporter.progress('Uploading', sent, body.length);
+    };
     try {
-      return await attempt(connection, path, body, key, number > 0, reporter);
+      return await send(connection, { path, body, key, isFirst: number === 0, onBytes });
     } catch (error) {
-      // If the first attempt cannot connect, there is no server; a later one may meet a server that restarts.
-      const worthwhile =
-        error instanceof TransportError &&
-        (error.fault === 'broken' || (error.fault === 'unreached' && number > 0));
-      if (!worthwhile || number + 1 >= attempts) throw error;
-      reporter.note(`${error.message}; sending it again`);
-      await pause(backoff(number, 500), connection.signal);
+      if (!mayPass(error, connection.isMet || number > 0)) throw error;
+      const isCut = error instanceof TransportError && error.fault === 'broken';
+      if (isCut && (sent > 0 || !connection.isMet) && sent <= farthest) fruitless += 1;
+      farthest = Math.max(farthest, sent);
+      const isSent = farthest === body.length;
+      if (fruitless + 1 >= attempts) throw unanswered(error, isSent);
+      await patience.after(error).catch((reason: unknown) => {
+        throw unanswered(reason, isSent);
+      });
     }
   }
 }

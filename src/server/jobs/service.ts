@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ServiceError } from '../../contract/errors.js';
+import { ServiceError, shuttingDownDetail } from '../../contract/errors.js';
 import { type KillCause, type KillReply, notRunning } from '../../contract/job.js';
 import { acceptance } from '../../contract/log-stream.js';
 import { setAside } from '../data-directory/set-aside.js';
@@ -127,7 +127,7 @@ export class JobService {
 
   #refuseWhileClosing(): void {
     if (this.#isClosing) {
-      throw new ServiceError('shuttingDown', 'The server is shutting down; submit again later');
+      throw new ServiceError('shuttingDown', shuttingDownDetail);
     }
   }
 

@@ -46,11 +46,12 @@ async function follow(
     else await play(response, Number(sinceOf(request.url)), remaining.shift() ?? { refuse: 404 });
   };
   await using server = await ScriptedServer.start(handler);
-  await using connection = connectTo(server.url);
+  const { since, persistent } = options;
+  await using connection = connectTo(server.url, { patience: options.patience ?? 30 });
+  const patience = connection.patience();
   const events: string[] = [];
   let failure: unknown = null;
   try {
-    const { since, persistent, patience = 30 } = options;
     for await (const event of followLog(connection, 'ab', { since, persistent, patience })) {
       events.push(
         event.kind === 'line' ? event.line : event.kind === 'error' ? `error ${event.message}` : 'done',
@@ -149,7 +150,7 @@ describe('following a log', () => {
     for (const handler of [page, ((_, response) => void response.end('{}')) as Handler]) {
       await using server = await ScriptedServer.start(handler);
       await using connection = connectTo(server.url);
-      const read = followLog(connection, 'ab', { patience: 5 }).next();
+      const read = followLog(connection, 'ab', { patience: connection.patience() }).next();
       await expect(read).rejects.toMatchObject({ name: 'AnswerError', exitCode: 1 });
     }
   });

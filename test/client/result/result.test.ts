@@ -80,7 +80,12 @@ describe('a result', () => {
   test('that a proxy keeps back until the wait is over ends with what the proxy said, not with a job that goes on', async () => {
     const page: Handler = (_, response) => void response.writeHead(502).end('<h1>Bad Gateway</h1>');
     const { result } = await fetchResult([unfinished, page], 1.5);
-    expect(result).toMatchObject({ message: expect.stringMatching(/^http:.* answered with HTTP 502$/) });
+    expect(result).toMatchObject({
+      exitCode: 5,
+      message: expect.stringMatching(
+        /^http:.* answered with HTTP 502; job ab may go on: .*'remote-app result ab'/,
+      ),
+    });
   });
 
   test('of a job that is not there is a usage error', async () => {

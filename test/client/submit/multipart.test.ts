@@ -86,6 +86,7 @@ describe('a multipart body', () => {
       server: `http://127.0.0.1:${port}`,
       connectTimeout: 5,
       readTimeout: 20,
+      patience: 20,
     });
     try {
       const reply = await connection.send('/', {

@@ -6,7 +6,7 @@ export function connectTo(
   server: string,
   options: Partial<ConnectionOptions> = {},
 ): Connection & AsyncDisposable {
-  const connection = new Connection({ server, connectTimeout: 5, readTimeout: 5, ...options });
+  const connection = new Connection({ server, connectTimeout: 5, readTimeout: 5, patience: 30, ...options });
   return Object.assign(connection, { [Symbol.asyncDispose]: () => connection.close() });
 }
 

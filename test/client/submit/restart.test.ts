@@ -1,0 +1,187 @@
+import { writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { Interrupted } from '../../../src/client/errors.js';
+import { stage } from '../../../src/client/submit/staging.js';
+import { submit } from '../../../src/client/submit/submit.js';
+import { jobEnvelope } from '../../../src/contract/envelope.js';
+import { shuttingDownDetail } from '../../../src/contract/errors.js';
+import { operationOf } from '../../../src/contract/operations.js';
+import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
+import { plant, temporary } from '../../support/temporary.js';
+import { connectTo, memoryReporter } from '../support/connect.js';
+
+const operation = operationOf('infer');
+const envelope = jobEnvelope('0123456789ab', []);
+const accept: Handler = (_, response) => json(response, 200, envelope);
+
+/** An upload of one file, and the server that it goes to, which may stop and start again at its address. */
+class Upload implements AsyncDisposable {
+  readonly reporter = memoryReporter();
+  readonly controller = new AbortController();
+  readonly keys: unknown[] = [];
+  readonly waits: string[] = [];
+  onWait: (wait: number) => void = () => {};
+  onMet: () => void = () => {};
+  #port: number | undefined;
+
+  private constructor(
+    readonly directory: Awaited<ReturnType<typeof temporary>>,
+    readonly server: ScriptedServer,
+    private readonly handlers: Handler[],
+  ) {}
+
+  /** @param handlers of one submission after the other; the last one repeats */
+  static async start(...handlers: Handler[]): Promise<Upload> {
+    const directory = await temporary();
+    await plant(directory.path, { 'ct.nii': 'volume' });
+    const server = await ScriptedServer.start(async (request, response, raw) => {
+      if (request.method === 'GET') return json(response, 200, { status: 'ok' });
+      upload.keys.push(request.headers['idempotency-key']);
+      const handler = upload.handlers.length > 1 ? upload.handlers.shift() : upload.handlers[0];
+      await handler?.(request, response, raw);
+    });
+    const upload: Upload = new Upload(directory, server, handlers);
+    return upload;
+  }
+
+  get file(): string {
+    return path.join(this.directory.path, 'ct.nii');
+  }
+
+  /** Closes the port; connections are cut. */
+  stop(): void {
+    const { server } = this.server;
+    this.#port ??= (server.address() as AddressInfo).port;
+    server.close();
+    server.closeAllConnections();
+  }
+
+  restart(): void {
+    this.server.server.listen(this.#port, '127.0.0.1');
+  }
+
+  /** Sends it; resolves with the envelope or the error. `isMet`: the server answers a question first. */
+  async send({ isMet = true, patience = 60 } = {}): Promise<unknown> {
+    const { reporter, controller } = this;
+    const inputs = operation.fields.find((field) => field.name === 'inputs');
+    if (!inputs) throw new Error('the table has lost its inputs');
+    const files = [{ field: inputs, groups: [[this.file]] }];
+    const submission = { operation, app: 'tissue', fields: {}, options: {}, files, archive: null };
+    await using connection = connectTo(this.server.url, { patience, signal: controller.signal });
+    if (isMet) {
+      await (await connection.send('/health')).body.dump();
+      this.onMet();
+    }
+    const staged = await stage(submission, reporter, undefined);
+    const waiting = (what: string | null) => {
+      if (what !== null) this.onWait(this.waits.push(what));
+    };
+    try {
+      return await submit(connection, submission, staged, { ...reporter, waiting }).catch(
+        (error: unknown) => error,
+      );
+    } finally {
+      await staged.remove();
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.server[Symbol.asyncDispose]();
+    await this.directory[Symbol.asyncDispose]();
+  }
+}
+
+describe('an upload whose server goes away', () => {
+  test('waits for the next server, says so once, and is the same submission', async () => {
+    await using upload = await Upload.start(() => upload.stop(), accept);
+    upload.onWait = (wait) => {
+      if (wait === 5) upload.restart();
+    };
+    expect(await upload.send()).toEqual(envelope);
+    expect(upload.keys).toHaveLength(2);
+    expect(new Set(upload.keys).size).toBe(1);
+    expect(upload.waits.at(-1)).toMatch(
+      / cannot be reached: nothing listens there; trying again for another \d+ s$/,
+    );
+    expect(upload.reporter.notes).toEqual([
+      expect.stringMatching(/^The connection to http:\S+ broke: .*; trying again for another 60 s$/),
+      expect.stringMatching(/^http:\S+ takes the upload, which starts over$/),
+    ]);
+  }, 30_000);
+
+  test('before it has begun is waited for as well, where it had answered a question', async () => {
+    await using upload = await Upload.start(accept);
+    upload.onMet = () => upload.stop();
+    upload.onWait = (wait) => {
+      if (wait === 1) upload.restart();
+    };
+    expect(await upload.send()).toEqual(envelope);
+    expect(upload.keys).toHaveLength(1);
+  });
+
+  test('is waited for no longer than patience lasts', async () => {
+    await using upload = await Upload.start(() => upload.stop());
+    const begin = performance.now();
+    expect(await upload.send({ patience: 0.6 })).toMatchObject({
+      exitCode: 5,
+      message: expect.stringMatching(/nothing listens there; .*'remote-app jobs'/),
+    });
+    expect(performance.now() - begin).toBeLessThan(10_000);
+  });
+
+  test('ends at once with an interruption', async () => {
+    await using upload = await Upload.start(() => upload.stop());
+    upload.onWait = (wait) => {
+      // The pauses have grown to two seconds by then.
+      if (wait === 4) setImmediate(() => upload.controller.abort(new Interrupted('SIGINT')));
+    };
+    const began = { at: 0 };
+    upload.controller.signal.addEventListener('abort', () => {
+      began.at = performance.now();
+    });
+    expect(await upload.send()).toBeInstanceOf(Interrupted);
+    expect(performance.now() - began.at).toBeLessThan(1000);
+  });
+
+  test('and that was never there, is not waited for', async () => {
+    await using upload = await Upload.start(accept);
+    upload.stop();
+    expect(await upload.send({ isMet: false })).toMatchObject({ exitCode: 5, fault: 'unreached' });
+    expect([upload.waits, upload.reporter.notes]).toEqual([[], []]);
+  });
+
+  test.each([
+    ['is shutting down', 503, JSON.stringify({ detail: shuttingDownDetail })],
+    ['is missing behind its proxy', 502, '<html><h1>502 Bad Gateway</h1></html>'],
+    ['is not available behind its proxy', 503, '<html>No server is available</html>'],
+  ])('is waited for where it %s', async (_, status, body) => {
+    await using upload = await Upload.start(
+      (__, response) => void response.writeHead(status).end(body),
+      accept,
+    );
+    expect(await upload.send()).toEqual(envelope);
+    expect(upload.keys).toHaveLength(2);
+  });
+
+  test.each([
+    [503, 'The server has no GPU'],
+    [429, 'Server busy'],
+    [401, 'Invalid token'],
+  ])('does not repeat what the next server refuses with %i', async (status, detail) => {
+    await using upload = await Upload.start((__, response) => json(response, status, { detail }));
+    expect(await upload.send()).toMatchObject({ status, message: detail });
+    expect(upload.keys).toHaveLength(1);
+  });
+
+  test('is not sent again with a file that has changed meanwhile', async () => {
+    await using upload = await Upload.start((_, __, raw) => void raw.socket.destroy(), accept);
+    upload.onWait = () => writeFileSync(upload.file, 'VOLUME');
+    expect(await upload.send()).toMatchObject({
+      exitCode: 1,
+      message: `'${upload.file}' changed while it was sent; send it again`,
+    });
+    expect(upload.keys).toHaveLength(1);
+  });
+});

@@ -1,0 +1,144 @@
+import { once } from 'node:events';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { zipOf } from '../../support/zip.mjs';
+import { Cli } from '../support/cli.js';
+import { fakeService, jobId } from '../support/fake-service.js';
+import { plant } from '../support/temporary.js';
+
+const logs = `'remote-app logs ${jobId}'`;
+const result = `'remote-app result ${jobId}'`;
+const zip = zipOf({ 'mask.nii': 'mask' });
+
+async function cliWithScan(): Promise<Cli> {
+  const cli = await Cli.create();
+  await plant(cli.directory, { 'ct.nii': 'volume' });
+  return cli;
+}
+
+/** A promise that is resolved from outside. */
+function signal() {
+  let resolve = () => {};
+  const promise = new Promise<void>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve };
+}
+
+/** Runs a follower of a service that is gone for good once the follower has printed two lines. */
+async function follow(cli: Cli, args: readonly string[]) {
+  const said = signal();
+  const leave = async (): Promise<string> => {
+    await said.promise;
+    server.server.close();
+    server.server.closeAllConnections();
+    return 'never read';
+  };
+  const server = await fakeService({ lines: ['one', 'two', leave], marker: null });
+  const running = cli.start([...args, '--server', server.url]);
+  const output = args.includes('--json') ? running.process.stderr : running.process.stdout;
+  let seen = '';
+  output.on('data', (chunk) => {
+    seen += chunk;
+    if (seen.includes('two\n')) said.resolve();
+  });
+  return running;
+}
+
+describe('a follower whose server is gone for good', () => {
+  test.each([
+    ['infer', ['infer', 'ct.nii']],
+    ['logs', ['logs', jobId]],
+  ])('%s names the job and how to go on', async (_, args) => {
+    await using cli = await cliWithScan();
+    const { code, stdout, stderr } = await (await follow(cli, [...args, '--patience', '1'])).ended;
+    expect([code, stdout]).toEqual([5, 'one\ntwo\n']);
+    // Piped, an outage is one line, however many attempts it takes.
+    expect(stderr.split('trying again for another 1 s'), stderr).toHaveLength(2);
+    const [error] = stderr.match(/^Error: .*\n/m) ?? [];
+    expect(error).toContain('nothing listens there');
+    expect(error).toContain(`job ${jobId} may go on: ${logs} follows it, ${result} fetches its result`);
+  });
+
+  test('--json has the id of the job', async () => {
+    await using cli = await cliWithScan();
+    const { stdout } = await (await follow(cli, ['infer', 'ct.nii', '--patience', '1', '--json'])).ended;
+    expect(JSON.parse(stdout)).toMatchObject({ error: { exitCode: 5, job_id: jobId } });
+  });
+
+  test('a download names the job, which is done', async () => {
+    await using cli = await cliWithScan();
+    await using server = await fakeService({
+      override: ({ url }, response) => {
+        if (!url.endsWith('/result')) return false;
+        response.writeHead(200, { 'content-type': 'application/zip', 'content-length': zip.length });
+        response.write(zip.subarray(0, 10), () => {
+          server.server.close();
+          server.server.closeAllConnections();
+        });
+        return true;
+      },
+    });
+    const { code, stderr } = await cli.run(['result', jobId, '--patience', '1', '--server', server.url]);
+    expect(code).toBe(5);
+    expect(stderr).toMatch(
+      new RegExp(`^Error: .*; job ${jobId} is done: ${result} fetches its result\n`, 'm'),
+    );
+  });
+});
+
+describe('a server that was never there', () => {
+  test.each([
+    ['infer', ['infer', '--app', 'x', 'ct.nii']],
+    ['logs', ['logs', jobId]],
+    ['result', ['result', jobId]],
+  ])('ends %s at once', async (_, args) => {
+    await using cli = await cliWithScan();
+    const server = await fakeService({});
+    await server[Symbol.asyncDispose]();
+    const { code, stderr } = await cli.run([...args, '--server', server.url]);
+    expect(code).toBe(5);
+    expect(stderr).toBe(`Error: ${server.url} cannot be reached: nothing listens there\n`);
+  });
+});
+
+describe('Ctrl-C during a download', () => {
+  test.each([
+    ['infer', ['infer', 'ct.nii']],
+    ['result', ['result', jobId]],
+  ])('of %s leaves the job, which is done, and says how to fetch its result', async (_, args) => {
+    await using cli = await cliWithScan();
+    let killed = 0;
+    const begun = signal();
+    await using server = await fakeService({
+      lines: ['one'],
+      onKill: () => killed++,
+      override: ({ url }, response) => {
+        if (!url.endsWith('/result')) return false;
+        response.writeHead(200, { 'content-type': 'application/zip', 'content-length': zip.length });
+        response.write(zip.subarray(0, 10), () => begun.resolve());
+        return true;
+      },
+    });
+    const running = cli.start([...args, '-o', path.join(cli.directory, 'out'), '--server', server.url]);
+    await begun.promise;
+    running.process.kill('SIGINT');
+    const { code, stderr } = await running.ended;
+    expect([code, killed]).toEqual([130, 0]);
+    expect(stderr).toContain(`Job ${jobId} is done; ${result} fetches its result\n`);
+    expect(stderr).not.toMatch(/kill/);
+  });
+});
+
+test('Ctrl-C while a server that is gone is waited for ends the wait at once', async () => {
+  await using cli = await cliWithScan();
+  const running = await follow(cli, ['logs', jobId]);
+  const [chunk] = await once(running.process.stderr, 'data');
+  expect(String(chunk)).toContain('trying again for another 10 min');
+  const began = performance.now();
+  running.process.kill('SIGINT');
+  const { code, stderr } = await running.ended;
+  expect(code).toBe(130);
+  expect(stderr).toContain('Interrupted by SIGINT');
+  expect(performance.now() - began).toBeLessThan(5000);
+});
