@@ -125,7 +125,8 @@ describe('Ctrl-C during a download', () => {
     running.process.kill('SIGINT');
     const { code, stderr } = await running.ended;
     expect([code, killed]).toEqual([130, 0]);
-    expect(stderr).toContain(`Job ${jobId} is done; ${result} fetches its result\n`);
+    const again = `remote-app result ${jobId} -o ${path.join(cli.directory, 'out')}`;
+    expect(stderr).toContain(`Job ${jobId} is done; '${again}' fetches its result\n`);
     expect(stderr).not.toMatch(/kill/);
   });
 });
