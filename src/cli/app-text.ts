@@ -1,4 +1,5 @@
 import type { AppAnswer, AvailableAppAnswer } from '../client/connection/answer-schemas.js';
+import { checkpointsOf } from '../client/connection/checkpoints.js';
 import { excerpt } from '../contract/quote.js';
 import { formatPairs } from './format.js';
 
@@ -33,7 +34,7 @@ export function describeApp(app: AppAnswer): string[] {
     ['Can do', capabilities(app)],
     ['Inputs', volumes(app.inputs)],
     ['Outputs', volumes(app.outputs)],
-    ['Checkpoints', app.checkpoints_name?.join(', ') ?? null],
+    ['Checkpoints', checkpointsOf(app).join(', ') || null],
     ['TTA at most', atMost(app.maximum_tta)],
     ['MC dropout at most', atMost(app.mc_dropout)],
     ['Patch size', app.patch_size?.join(' x ') ?? null],

@@ -18,6 +18,7 @@ const described = {
   available: true,
   display_name: 'Head tissues',
   checkpoints_name: ['CV_0.pt', 'CV_1.pt'],
+  checkpoints_name_available: ['CV_0.pt', 'Tuned.pt'],
   maximum_tta: 4,
   mc_dropout: 0,
   inputs: { Volume_0: volume('T1'), Volume_1: volume('FLAIR'), Volume_2: volume('T2', false) },
@@ -71,7 +72,7 @@ describe('before a byte is sent', () => {
       ['infer', '--ensemble', '3', ...two],
     ],
     [
-      "--ensemble-models CV_0,CV_7.pt: the app 'tissue' has no checkpoint 'CV_7.pt'; it has: 'CV_0.pt', 'CV_1.pt'",
+      "--ensemble-models CV_0,CV_7.pt: the app 'tissue' has no checkpoint 'CV_7.pt'; it has: 'CV_0.pt', 'CV_1.pt', 'Tuned.pt'",
       ['infer', '--ensemble-models', 'CV_0,CV_7.pt', ...two],
     ],
     ["--models x: the app 'tissue' has no checkpoint 'x'", ['fine-tune', 'data', '--models', 'x']],
@@ -88,7 +89,7 @@ describe('before a byte is sent', () => {
 
   test.each([
     ['as much as it takes', ['infer', '--tta', '4', '--ensemble', '2', ...two, '-i', 'a.nii']],
-    ['checkpoints without their endings', ['infer', '--ensemble-models', 'CV_1,CV_0.pt', ...two]],
+    ['checkpoints without their endings', ['infer', '--ensemble-models', 'CV_1,CV_0.pt,Tuned', ...two]],
     [
       'a number of checkpoints that their names replace',
       ['infer', '--ensemble', '9', '--ensemble-models', 'CV_1', ...two],
@@ -204,7 +205,7 @@ test('apps shows what is checked', async () => {
   expect(code).toBe(0);
   for (const line of [
     'Inputs              T1 (Volume_0, VOLUME), FLAIR (Volume_1, VOLUME), T2 (Volume_2, VOLUME, optional)',
-    'Checkpoints         CV_0.pt, CV_1.pt',
+    'Checkpoints         CV_0.pt, CV_1.pt, Tuned.pt',
     'TTA at most         4',
     'MC dropout at most  0',
   ]) {

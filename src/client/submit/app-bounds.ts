@@ -2,6 +2,7 @@ import path from 'node:path';
 import { type AppBound, type Field, flagName } from '../../contract/fields.js';
 import { excerpt, quoteName } from '../../contract/quote.js';
 import type { AvailableAppAnswer } from '../connection/answer-schemas.js';
+import { checkpointsOf } from '../connection/checkpoints.js';
 import { UsageError } from '../errors.js';
 import type { Submission } from './submission.js';
 
@@ -18,11 +19,6 @@ const atMost =
     return most === 0 ? 'takes none' : `takes at most ${most}`;
   };
 
-/** All names that are known: on the server's disk, or to be had. */
-const checkpointsOf = (app: AvailableAppAnswer): string[] => [
-  ...new Set([...(app.checkpoints_name ?? []), ...(app.checkpoints_name_available ?? [])]),
-];
-
 const listed = (names: readonly string[]): string => names.map((name) => quoteName(name)).join(', ');
 
 /** Whether a checkpoint is meant by a name: apps may take it without its directory or without its ending. */
@@ -36,7 +32,8 @@ const checks: Readonly<Record<AppBound, Check>> = {
   mc_dropout: atMost('mc_dropout'),
 
   checkpointCount: ({ fields }, field, app) => {
-    const names = checkpointsOf(app);
+    // Those that were added to an app do not count.
+    const names = app.checkpoints_name ?? [];
     // An app is not given the number where the names are given.
     const isUnused = field.unless !== undefined && fields[field.unless] !== undefined;
     if (isUnused || names.length === 0 || Number(fields[field.name] ?? 0) <= names.length) return null;

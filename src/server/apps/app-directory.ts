@@ -30,23 +30,46 @@ export function readManifest(directory: string): AppManifest {
   return parsed.data;
 }
 
-/** All file names in the directory and below, without an app's own packages. */
-function fileNames(directory: string): string[] {
-  return readdirSync(directory, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && !entry.parentPath.includes('node_modules'))
-    .map((entry) => entry.name);
+/** A file of an app, by its name and the directory that it is in. */
+interface AppFile {
+  readonly name: string;
+  readonly parentPath: string;
+}
+
+/** All files in the directory and below, without an app's own packages. */
+function filesOf(directory: string): AppFile[] {
+  return readdirSync(directory, { recursive: true, withFileTypes: true }).filter(
+    (entry) => entry.isFile() && !entry.parentPath.includes('node_modules'),
+  );
+}
+
+/**
+ * Names of files that count as checkpoints although the app does not list them: those of the same kind beside one that it
+ * lists, such as what a fine-tuning wrote and an admin put there. At the top of an app only weights count: `app.json` lies
+ * there.
+ */
+function addedCheckpoints(directory: string, listed: readonly string[], files: readonly AppFile[]): string[] {
+  const names = new Set(listed.map((each) => path.basename(each)));
+  const placeOf = ({ name, parentPath }: AppFile) => path.join(parentPath, `*${path.extname(name)}`);
+  const places = new Set(files.filter(({ name }) => names.has(name)).map(placeOf));
+  return files
+    .filter((file) => !names.has(file.name) && places.has(placeOf(file)))
+    .filter(({ name, parentPath }) => isWeights(name) || path.relative(directory, parentPath) !== '')
+    .map(({ name }) => name)
+    .sort();
 }
 
 /** The answer of `GET /repo_apps/{id}` for an app directory. Files are read each time, so that new checkpoints appear. */
 export function viewAppDirectory(app: string, directory: string): AppView {
   let manifest: AppManifest;
-  let names: Set<string>;
+  let files: AppFile[];
   try {
     manifest = readManifest(directory);
-    names = new Set(fileNames(directory));
+    files = filesOf(directory);
   } catch (cause) {
     return { app, available: false, reason: faultWithoutPath(cause) };
   }
+  const names = new Set(files.map(({ name }) => name));
   const { tta, models, command: _, terminology, ...shown } = manifest;
   const checkpoints = models ?? [...names].filter(isWeights).sort();
   return {
@@ -54,7 +77,10 @@ export function viewAppDirectory(app: string, directory: string): AppView {
     available: true,
     ...shown,
     checkpoints_name: checkpoints,
-    checkpoints_name_available: checkpoints.filter((name) => names.has(path.basename(name))),
+    checkpoints_name_available: [
+      ...checkpoints.filter((name) => names.has(path.basename(name))),
+      ...addedCheckpoints(directory, checkpoints, files),
+    ],
     maximum_tta: tta,
     has_capabilities: [
       Object.keys(shown.inputs).length > 0,

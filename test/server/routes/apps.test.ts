@@ -31,13 +31,23 @@ const noUncertainty = app('plain', {
   'deep/a.ckpt': 'w',
   'Config.yml': 'c',
 });
+const tuned = app('tuned', {
+  'app.json': { ...plain, models: ['CV_0.json', 'CV_1.json', 'CV_2.pt'] },
+  'other.json': {},
+  'CV_2.pt': 'w',
+  'CV_3.pt': 'w',
+  'checkpoints/CV_0.json': {},
+  'checkpoints/Tuned.json': {},
+  'checkpoints/notes.txt': 't',
+  'elsewhere/Other.json': {},
+});
 const stealer = app('stealer', {
   'app.json': { ...plain, command: ['node', '../probe-copy/main.mjs'] },
 });
 cpSync(apps.probe, path.join(root, 'probe-copy'), { recursive: true });
 
 const server = sharedServer({
-  apps: [apps.probe, apps.broken, noJson, noUncertainty, stealer, 'VBoussot/ImpactSynth:MR'],
+  apps: [apps.probe, apps.broken, noJson, noUncertainty, tuned, stealer, 'VBoussot/ImpactSynth:MR'],
   flags: ['--engine', `node ${apps.probe}/main.mjs engine`],
 });
 const { api } = server;
@@ -45,7 +55,7 @@ const { api } = server;
 describe('the list of apps', () => {
   test('has their identifiers', async () => {
     expect(await api.json('/repo_apps_list')).toEqual({
-      apps: ['probe', 'broken', 'no-json', 'plain', 'stealer', 'VBoussot/ImpactSynth:MR'],
+      apps: ['probe', 'broken', 'no-json', 'plain', 'tuned', 'stealer', 'VBoussot/ImpactSynth:MR'],
     });
   });
 });
@@ -71,6 +81,13 @@ describe('an app', () => {
       outputs: { sCT: { ...volume, display_name: 'Synthetic CT' } },
       inputs_evaluations: { Image: { 'Evaluation.yml': { Volume_0: volume } } },
       terminology: { '1': { name: 'Bone', color: '#f1d691' } },
+    });
+  });
+
+  test('has the checkpoints that were put beside those that it lists', async () => {
+    expect(await api.json('/repo_apps/tuned')).toMatchObject({
+      checkpoints_name: ['CV_0.json', 'CV_1.json', 'CV_2.pt'],
+      checkpoints_name_available: ['CV_0.json', 'CV_2.pt', 'CV_3.pt', 'Tuned.json'],
     });
   });
 
