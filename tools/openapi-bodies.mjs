@@ -16,6 +16,7 @@ import {
   time,
 } from './json-schema.mjs';
 
+const integerOrNull = { type: ['integer', 'null'] };
 const jobId = { ...string, pattern: jobIdPattern.source };
 const status = { enum: jobStates };
 const volumes = map(
@@ -49,7 +50,7 @@ export const schemas = {
   Health: object({ status: { const: healthy.status } }),
   DeviceList: object({ devices_index: array(integer), devices_name: array(string) }),
   MemoryUse: object({ used_gb: number, total_gb: number }),
-  Limits: object({ max_file_size: integer, max_upload_size: integer, grace: number }),
+  Limits: object({ max_file_size: integer, max_upload_size: integer, grace: number, max_keep: number }),
   AppList: object({ apps: array(string) }),
   AppView: { oneOf: [available, unavailable] },
   JobEnvelope: object({
@@ -70,8 +71,9 @@ export const schemas = {
     started_at: time,
     finished_at: time,
     expires_at: time,
+    keep: { ...integerOrNull, description: 'Seconds that it is kept after its end' },
     assigned_gpus: array(integer),
-    queue_position: { type: ['integer', 'null'] },
+    queue_position: integerOrNull,
     waiting_for: textOrNull,
   }),
   UnfinishedJob: object({ job_id: jobId, status }),

@@ -17,6 +17,7 @@ const kinds = {
   gpus: 'CSV of GPU ids',
   integers: 'non-empty list of integers',
   overrides: 'non-empty list of `NAME=VALUE`',
+  duration: 'seconds, or a time such as `90s`, `15m`, `12h`, `7d`, or `max`',
 };
 
 const row = (cells) => `| ${cells.join(' | ')} |`;
@@ -44,7 +45,8 @@ function formName(field) {
 }
 
 function fieldRow(field) {
-  const argument = field.argument ? code(field.argument) : 'positional';
+  const positional = field.role === 'keep' ? 'not passed on' : 'positional';
+  const argument = field.argument ? code(field.argument) : positional;
   const kind = kinds[field.kind] + range(field);
   return [formName(field), kind, defaultOf(field), flagOf(field), argument, field.help];
 }

@@ -15,7 +15,14 @@ const placeholders: Readonly<Record<FieldKind, string>> = {
   gpus: 'ID[,ID]',
   integers: 'N[,N]',
   overrides: 'NAME=VALUE',
+  duration: 'TIME',
 };
+
+/** The section of a help text that a field's flag stands in; the flags of the command itself have none. */
+function helpGroup(field: Field): { helpGroup?: string } {
+  if (field.role === 'keep') return {};
+  return { helpGroup: carriesFiles(field) ? 'FILES' : 'APP' };
+}
 
 /** The other spelling of a flag: the form's, with underscores. */
 function aliases(field: Field): string[] {
@@ -32,7 +39,7 @@ function fieldFlag(field: Field): Interfaces.Flag<unknown> {
   const shared = {
     aliases: aliases(field),
     description: field.help + known,
-    helpGroup: carriesFiles(field) ? 'FILES' : 'APP',
+    ...helpGroup(field),
     ...(field.char ? { char: field.char as Interfaces.AlphabetLowercase } : {}),
   };
   if (field.kind === 'boolean')

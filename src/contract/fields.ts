@@ -18,7 +18,9 @@ export type FieldKind =
   /** A list of integers. */
   | 'integers'
   /** A list of `NAME=VALUE`. */
-  | 'overrides';
+  | 'overrides'
+  /** A time: seconds, or with a unit as in `90s`, `15m`, `12h` and `7d`; or `max`, for the most that the server allows. */
+  | 'duration';
 
 /** What a field is for, where the program does more with it than hand its value on. */
 export type FieldRole =
@@ -27,7 +29,9 @@ export type FieldRole =
   /** The GPUs that a job asks for; on the app's command line, those that it was granted. */
   | 'gpus'
   /** The workers of a job that runs on the CPU; left off the app's command line where GPUs were granted. */
-  | 'workers';
+  | 'workers'
+  /** How long the job is kept once it has ended: for the service alone, never on the app's command line. */
+  | 'keep';
 
 /**
  * What bounds a field's value in an app's description (`GET /repo_apps/{id}`). A client checks it before it uploads; the
@@ -44,7 +48,10 @@ export type AppBound =
   /** At least as many groups as the app requires inputs. */
   | 'inputs';
 
-/** A field's value once read. Lists are never empty. */
+/** The value of a `duration` that stands for the most that the server allows. */
+export const mostTime = 'max';
+
+/** A field's value once read; a time is in seconds. Lists are never empty. */
 export type FieldValue = string | number | boolean | readonly string[] | readonly number[];
 
 /** Values by field name; what was not given and has no default is not there. */

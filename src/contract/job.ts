@@ -42,6 +42,8 @@ export interface JobView {
   readonly started_at: string | null;
   readonly finished_at: string | null;
   readonly expires_at: string | null;
+  /** Seconds that it is kept after its end; null for a job of an earlier version. */
+  readonly keep: number | null;
   readonly assigned_gpus: readonly number[];
   /** 1 is next; null once the job waits no more. */
   readonly queue_position: number | null;

@@ -4,7 +4,8 @@ import type { Field, FieldRole } from './fields.js';
  * THE table: the operations and their fields (spec.md, Job submission; interface.md, Submission and The app's
  * command line). The server's validation, the flags of the commands, the app's argument list and the reference
  * page all derive from it. Fields stand in the order in which the app's command line has them; `outputArgument` and
- * the result's directory stand before the devices, the first of which is the field with the role `gpus`.
+ * the result's directory stand before the devices, the first of which is the field with the role `gpus`. What is for the
+ * service alone stands last.
  */
 export interface Operation {
   /** Last part of the submission path, and the operation's name in a job's record. */
@@ -145,6 +146,12 @@ const cpu: Field = {
   argument: '--cpu',
   help: 'Run on the CPU with this many workers',
 };
+const keep: Field = {
+  name: 'keep',
+  kind: 'duration',
+  role: 'keep',
+  help: "How long the server keeps the job once it has ended, such as 12h or 7d; 'max' for as long as it allows",
+};
 const quiet: Field = {
   name: 'quiet',
   kind: 'boolean',
@@ -173,6 +180,7 @@ export const operations = {
       cpu,
       { ...inputs, bound: 'inputs' },
       quiet,
+      keep,
     ],
   },
   evaluate: {
@@ -180,7 +188,7 @@ export const operations = {
     verb: 'eval',
     command: 'evaluate',
     summary: 'Evaluate predictions against ground truth',
-    fields: [evaluationFile, gpu, cpu, { ...inputs, help: 'Predictions to evaluate' }, gt, mask, quiet],
+    fields: [evaluationFile, gpu, cpu, { ...inputs, help: 'Predictions to evaluate' }, gt, mask, quiet, keep],
   },
   uncertainty: {
     segment: 'uncertainty',
@@ -193,6 +201,7 @@ export const operations = {
       cpu,
       { ...inputs, help: 'Multi-component stacks that an inference wrote' },
       quiet,
+      keep,
     ],
   },
   pipeline: {
@@ -218,6 +227,7 @@ export const operations = {
       gt,
       mask,
       quiet,
+      keep,
     ],
   },
   fine_tune: {
@@ -271,6 +281,7 @@ export const operations = {
       gpu,
       cpu,
       quiet,
+      keep,
     ],
   },
 } as const satisfies Record<string, Operation>;

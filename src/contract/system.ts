@@ -19,6 +19,8 @@ export interface Limits {
   readonly max_upload_size: number;
   /** Seconds that a job and its result are kept after its end. */
   readonly grace: number;
+  /** Seconds that a job may ask for instead, with its field `keep`. */
+  readonly max_keep: number;
 }
 
 /** RAM or VRAM; 1 GB is 1024^3 bytes. */

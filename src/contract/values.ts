@@ -1,5 +1,13 @@
+import { readDuration } from './duration.js';
 import { FieldError } from './errors.js';
-import { type Field, type FieldValue, type FieldValues, maxInteger, optionsField } from './fields.js';
+import {
+  type Field,
+  type FieldValue,
+  type FieldValues,
+  maxInteger,
+  mostTime,
+  optionsField,
+} from './fields.js';
 import type { Operation } from './operations.js';
 import { oneLine, quoteName } from './quote.js';
 
@@ -82,6 +90,16 @@ function decimal(field: Field, text: string): number {
   return inBounds(field, value);
 }
 
+function duration(field: Field, text: string): number | typeof mostTime {
+  if (text.toLowerCase() === mostTime) return mostTime;
+  const seconds = readDuration(text);
+  if (seconds !== undefined) return seconds;
+  throw new FieldError(
+    field.name,
+    `must be a time such as 90s, 15m, 12h or 7d, or '${mostTime}', got ${quoteName(text)}`,
+  );
+}
+
 function override(field: Field, value: unknown): string {
   if (typeof value !== 'string' || !/^\s*[^=\s][^=]*=/.test(value)) {
     throw new FieldError(field.name, `must be NAME=VALUE, got ${quoteName(String(value))}`);
@@ -138,6 +156,8 @@ export function readText(field: Field, given: string): FieldValue | undefined {
       return list(field, csv(text), integer);
     case 'overrides':
       return [override(field, text)];
+    case 'duration':
+      return duration(field, text);
     case 'files':
     case 'archive':
       throw new FieldError(field.name, 'must be sent as a file');

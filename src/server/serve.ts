@@ -115,6 +115,7 @@ async function serveFrom(
       commandFor: (job, grant) => catalog.commandFor(job.request, job.directory, grant),
       maxJobs: settings.maxJobs,
       grace: settings.grace,
+      maxKeep: settings.maxKeep,
       report,
     });
     const closing = new AbortController();

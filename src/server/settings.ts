@@ -16,6 +16,8 @@ export interface ServerSettings extends UploadLimits {
   /** Milliseconds. */
   readonly grace: number;
   /** Milliseconds. */
+  readonly maxKeep: number;
+  /** Milliseconds. */
   readonly keepAlive: number;
   readonly cpuSlots: number;
   readonly onExit: 'kill' | 'keep';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { carriesFiles, type Field, flagName, groupsField } from '../../src/contract/fields.js';
 import { fieldWithRole, operationNames, operationOf, operations } from '../../src/contract/operations.js';
 
-/** The field tables of spec.md, by hand: name, default; `!` where it is required. */
+/** The field tables of spec.md, and `keep` of interface.md, by hand: name, default; `!` where it is required. */
 const specified: Record<string, Record<string, unknown>> = {
   infer: {
     inputs: '!',
@@ -15,6 +15,7 @@ const specified: Record<string, Record<string, unknown>> = {
     gpu: undefined,
     cpu: 1,
     quiet: false,
+    keep: undefined,
   },
   evaluate: {
     inputs: '!',
@@ -24,8 +25,16 @@ const specified: Record<string, Record<string, unknown>> = {
     gpu: undefined,
     cpu: 1,
     quiet: false,
+    keep: undefined,
   },
-  uncertainty: { inputs: '!', uncertainty_file: 'Uncertainty.yml', gpu: undefined, cpu: 1, quiet: false },
+  uncertainty: {
+    inputs: '!',
+    uncertainty_file: 'Uncertainty.yml',
+    gpu: undefined,
+    cpu: 1,
+    quiet: false,
+    keep: undefined,
+  },
   fine_tune: {
     dataset: '!',
     name: 'Finetune',
@@ -37,6 +46,7 @@ const specified: Record<string, Record<string, unknown>> = {
     gpu: undefined,
     cpu: 1,
     quiet: false,
+    keep: undefined,
   },
 };
 specified.pipeline = {
@@ -71,7 +81,7 @@ describe('the operations table', () => {
   });
 
   test.for(operationNames)(
-    'has the fields, and the defaults, of %s that spec.md has, and no others',
+    'has the fields, and the defaults, of %s that spec.md and interface.md have, and no others',
     (name) => {
       const fields: readonly Field[] = operationOf(name).fields;
       const plain = fields.filter(({ option }) => !option);
@@ -109,7 +119,7 @@ describe('the operations table', () => {
   test.for(operationNames)('has one field of each role in %s', (name) => {
     const { fields } = operationOf(name);
     const roles = fields.flatMap(({ role }) => role ?? []);
-    expect(roles.toSorted()).toEqual(['gpus', 'paths', 'workers']);
+    expect(roles.toSorted()).toEqual(['gpus', 'keep', 'paths', 'workers']);
     expect(fieldWithRole(operationOf(name), 'gpus')).toMatchObject({ kind: 'gpus', argument: '--gpu' });
     expect(fieldWithRole(operationOf(name), 'workers')).toMatchObject({ default: 1, argument: '--cpu' });
     expect(carriesFiles(fieldWithRole(operationOf(name), 'paths'))).toBe(true);

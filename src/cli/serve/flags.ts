@@ -40,7 +40,16 @@ export const serveFlags = {
     summary: 'Largest file of an upload',
   }),
   'max-upload-size': Flags.string({ default: '6GiB', helpValue: 'SIZE', summary: 'Largest upload' }),
-  grace: wholeNumber({ default: 120, min: 0, summary: 'Seconds that a job is kept once it has ended' }),
+  grace: wholeNumber({
+    default: 120,
+    min: 0,
+    summary: 'Seconds that a job is kept once it has ended, if it asks for nothing else',
+  }),
+  'max-keep': Flags.string({
+    default: '7d',
+    helpValue: 'TIME',
+    summary: 'How long a job may ask to be kept once it has ended, such as 90s, 12h or 7d',
+  }),
   keepalive: wholeNumber({
     default: keepAliveInterval,
     min: 1,

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { tokenVariable } from '../../contract/defaults.js';
+import { readDuration } from '../../contract/duration.js';
 import type { ServerSettings } from '../../server/settings.js';
 import { FlagValueError } from '../usage-errors.js';
 import type { ServeFlags } from './flags.js';
@@ -13,6 +14,13 @@ function size(flag: string, text: string): number {
     throw new FlagValueError(flag, 'a size such as 2GiB or 500MB', text);
   }
   return bytes;
+}
+
+/** Milliseconds. */
+function duration(flag: string, text: string): number {
+  const seconds = readDuration(text);
+  if (seconds === undefined) throw new FlagValueError(flag, 'a time such as 90s, 12h or 7d', text);
+  return seconds * 1000;
 }
 
 /** A program with its arguments, by spaces; a path that exists is taken whole. */
@@ -41,6 +49,7 @@ export function serverSettings(
     maxFileSize: size('max-file-size', flags['max-file-size']),
     maxUploadSize: size('max-upload-size', flags['max-upload-size']),
     grace: flags.grace * 1000,
+    maxKeep: duration('max-keep', flags['max-keep']),
     keepAlive: flags.keepalive * 1000,
     cpuSlots: flags['cpu-slots'] ?? availableParallelism(),
     onExit: flags['on-exit'],

@@ -25,6 +25,8 @@ const jobRequest = z.object({
   device: deviceRequest,
   acceptedOptions: z.array(z.string()),
   idempotencyKey: z.string().nullable(),
+  /** Seconds that it is kept after its end. An earlier version did not note it. */
+  keep: z.number().min(0).nullable().default(null),
 });
 
 const jobRecord = z.object({
@@ -36,6 +38,7 @@ const jobRecord = z.object({
   createdAt: time,
   startedAt: time.nullable(),
   finishedAt: time.nullable(),
+  /** Until when it is kept, as it was told at its end: a later server keeps that promise. */
   expiresAt: time.nullable(),
   gpus: z.array(id),
   /** An earlier version did not note them. */

@@ -116,7 +116,10 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   async finish(state: FinalState, error: string | null): Promise<void> {
     this.#waiting = null;
     if (this.#last) return;
-    const record = this.#next(state, { error, finishedAt: now() });
+    const { keep } = this.request;
+    const finishedAt = now();
+    const expiresAt = keep === null ? null : new Date(Date.parse(finishedAt) + keep * 1000).toISOString();
+    const record = this.#next(state, { error, finishedAt, expiresAt });
     this.#last = record;
     const saved = this.#saveLast(record).then(
       () => true,
@@ -160,6 +163,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       started_at: record.startedAt,
       finished_at: record.finishedAt,
       expires_at: this.expiry?.date.toISOString() ?? record.expiresAt,
+      keep: record.request.keep,
       assigned_gpus: record.gpus,
       queue_position: waiting?.position ?? null,
       waiting_for: waiting?.for ?? null,

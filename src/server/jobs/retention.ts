@@ -1,3 +1,6 @@
+import { spellDuration } from '../../contract/duration.js';
+import { FieldError } from '../../contract/errors.js';
+import { type FieldValue, mostTime } from '../../contract/fields.js';
 import type { Report } from '../report.js';
 import { Deadline } from './deadline.js';
 import type { ExpiredJobs } from './expired-jobs.js';
@@ -10,14 +13,16 @@ const longestTimer = 2 ** 31 - 1;
 export interface RetentionDeps {
   readonly expired: ExpiredJobs;
   readonly trash: Trash;
-  /** Milliseconds that a job is kept after its end, and after its last download. */
+  /** Milliseconds that a job is kept at least: after its end, after its last download, and after a start. */
   readonly grace: number;
+  /** Milliseconds that a job is kept at most after its end, if that is more. */
+  readonly maxKeep: number;
   readonly forget: (job: Job) => void;
   readonly report: Report;
 }
 
 /**
- * Removes each job when its grace period is over, but not during a download, nor while one could still be resumed; and
+ * Removes each job when its time is over, but not during a download, nor while one could still be resumed; and
  * before that where somebody asks for it.
  */
 export class Retention {
@@ -28,15 +33,42 @@ export class Retention {
 
   constructor(private readonly deps: RetentionDeps) {}
 
-  /** Starts, or restarts, the grace period of a job that has ended. */
+  /**
+   * Seconds that a new job is kept after its end.
+   * @param asked the value of the field of that name; undefined asks for the grace period
+   * @throws FieldError if that is more than this server allows
+   */
+  keepFor(field: string, asked: FieldValue | undefined): number {
+    const { grace, maxKeep } = this.deps;
+    const [least, most] = [grace / 1000, Math.max(grace, maxKeep) / 1000];
+    if (asked === mostTime) return most;
+    const seconds = Number(asked ?? 0);
+    if (seconds > most) {
+      const problem = `is at most ${spellDuration(most)} on this server, got ${spellDuration(seconds)}`;
+      throw new FieldError(field, problem);
+    }
+    return Math.max(seconds, least);
+  }
+
+  /** Starts the time of a job that has just ended. */
   schedule(job: Job): void {
-    job.expiry = new Deadline(this.deps.grace);
-    this.#arm(job);
+    this.#keep(job, this.#lengthOf(job));
+  }
+
+  /**
+   * Starts the time of a job that ended under an earlier server: as long as it was told at its end, and at least a grace
+   * period, since nobody could fetch a result while there was no server. A restart leaves only the wall clock to count by;
+   * one that was set back does not keep a job for longer than it asked for.
+   */
+  restore(job: Job): void {
+    const { expiresAt } = job.record;
+    const promised = expiresAt === null ? 0 : Date.parse(expiresAt) - Date.now();
+    this.#keep(job, Math.max(this.deps.grace, Math.min(promised, this.#lengthOf(job))));
   }
 
   /**
    * Keeps a job from being removed. Returns a function that ends this, which may be called more than once. The job is then
-   * kept for another grace period, so that a download that broke off can be resumed.
+   * kept for another grace period at least, so that a download that broke off can be resumed.
    */
   hold(job: Job): () => void {
     this.#downloads.set(job.id, (this.#downloads.get(job.id) ?? 0) + 1);
@@ -48,7 +80,7 @@ export class Retention {
       if (left > 0) this.#downloads.set(job.id, left);
       else this.#downloads.delete(job.id);
       if (left > 0) return;
-      if (this.#timers.has(job.id)) this.schedule(job);
+      if (this.#timers.has(job.id)) this.#keep(job, Math.max(this.deps.grace, job.expiry?.left ?? 0));
       const doomed = this.#doomed.get(job.id);
       if (this.#doomed.delete(job.id) && doomed !== undefined) void this.deps.trash.throwAway(doomed);
     };
@@ -69,6 +101,17 @@ export class Retention {
   close(): void {
     for (const timer of this.#timers.values()) clearTimeout(timer);
     this.#timers.clear();
+  }
+
+  /** Milliseconds that a job is kept after its end. */
+  #lengthOf(job: Job): number {
+    return Math.max(this.deps.grace, (job.request.keep ?? 0) * 1000);
+  }
+
+  /** @param length milliseconds from now on */
+  #keep(job: Job, length: number): void {
+    job.expiry = new Deadline(length);
+    this.#arm(job);
   }
 
   #arm(job: Job): void {

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError, shuttingDownDetail } from '../../contract/errors.js';
+import type { FieldValue } from '../../contract/fields.js';
 import { type KillCause, type KillReply, notRunning } from '../../contract/job.js';
 import { acceptance } from '../../contract/log-stream.js';
 import { setAside } from '../data-directory/set-aside.js';
@@ -21,8 +22,10 @@ export interface JobServiceDeps extends LifecycleDeps {
   readonly trash: Trash;
   /** Most jobs that may be active at once. */
   readonly maxJobs: number;
-  /** Milliseconds that a job is kept once it has ended. */
+  /** Milliseconds that a job is kept once it has ended, if it asks for nothing else. */
   readonly grace: number;
+  /** Milliseconds that a job may ask for. */
+  readonly maxKeep: number;
 }
 
 /** Milliseconds after which a kill is answered even if the job has not ended. */
@@ -43,7 +46,7 @@ export class JobService {
   #isClosing = false;
 
   constructor(private readonly deps: JobServiceDeps) {
-    const { store, trash, expired, maxJobs, grace, report } = deps;
+    const { store, trash, expired, maxJobs, grace, maxKeep, report } = deps;
     this.#admission = new Admission({
       store,
       trash,
@@ -57,7 +60,14 @@ export class JobService {
       report,
       found: (stored) => this.#goOn(this.#restore(stored)),
     });
-    this.#retention = new Retention({ expired, trash, grace, report, forget: (job) => this.#forget(job) });
+    this.#retention = new Retention({
+      expired,
+      trash,
+      grace,
+      maxKeep,
+      report,
+      forget: (job) => this.#forget(job),
+    });
   }
 
   /**
@@ -99,11 +109,10 @@ export class JobService {
     return job;
   }
 
-  /** Continues the jobs that were loaded: finished ones are kept for their grace period, the others run or wait. */
+  /** Continues the jobs that were loaded: finished ones are kept until their time is over, the others run or wait. */
   resume(): void {
     const jobs = [...this.#jobs.values()];
-    // The grace period starts again, since nobody could fetch a result while there was no server.
-    for (const job of jobs.filter((each) => each.isFinal)) this.#retention.schedule(job);
+    for (const job of jobs.filter((each) => each.isFinal)) this.#retention.restore(job);
     const active = jobs.filter((job) => !job.isFinal);
     // Running jobs take their devices before waiting jobs are considered.
     this.#unreadable.resume();
@@ -112,7 +121,7 @@ export class JobService {
   }
 
   #goOn(job: Job): void {
-    if (job.isFinal) this.#retention.schedule(job);
+    if (job.isFinal) this.#retention.restore(job);
     else this.#live(job);
   }
 
@@ -137,6 +146,15 @@ export class JobService {
    */
   checkDevices(asked: AskedDevices): DeviceRequest {
     return this.deps.executor.check(asked);
+  }
+
+  /**
+   * Seconds that a new job is kept after its end.
+   * @param asked the value of the field of that name
+   * @throws FieldError if that is more than this server allows
+   */
+  keepFor(field: string, asked: FieldValue | undefined): number {
+    return this.#retention.keepFor(field, asked);
   }
 
   /** Runs a submission once for each idempotency key. A repeat gets the first one's job. */

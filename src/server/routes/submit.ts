@@ -53,6 +53,12 @@ function devicesOf(
   });
 }
 
+/** Seconds that a form asks the job to be kept. @throws FieldError if that is more than this server allows */
+function keepOf(operation: Operation, { values }: Pick<FormFields, 'values'>, jobs: JobService): number {
+  const { name } = fieldWithRole(operation, 'keep');
+  return jobs.keepFor(name, values[name]);
+}
+
 /** Receives one submission. Everything of it is removed unless it becomes a job. */
 async function receive(
   ctx: RouterContext,
@@ -73,9 +79,13 @@ async function receive(
   const incoming = path.join(directory.path, 'Incoming');
   await mkdir(incoming, { mode: 0o700 });
   const spec = operationOf(operation);
-  const checks = new EarlyChecks(spec, (fields) => void devicesOf(spec, fields, deps.jobs));
+  const checks = new EarlyChecks(spec, (fields) => {
+    devicesOf(spec, fields, deps.jobs);
+    keepOf(spec, fields, deps.jobs);
+  });
   const form = readSubmission(spec, await receiveForm(ctx, incoming, deps.limits, checks));
   const device = devicesOf(spec, form, deps.jobs);
+  const keep = keepOf(spec, form, deps.jobs);
   const placed = await placeFiles(form.groups, directory.input, deps.limits);
   await rm(incoming, { recursive: true });
   directory.create();
@@ -88,6 +98,7 @@ async function receive(
       device,
       acceptedOptions: form.acceptedOptions,
       idempotencyKey,
+      keep,
     },
     form.ignored.map((name) => `Ignored field ${quoteName(name)}: no operation has it`),
   );

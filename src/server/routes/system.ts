@@ -74,6 +74,8 @@ export const vram = (inventory: GpuInventory) => async (ctx: RouterContext) => {
 export interface ShownLimits extends UploadLimits {
   /** Milliseconds that a job is kept once it has ended. */
   readonly grace: number;
+  /** Milliseconds that a job may ask for instead. */
+  readonly maxKeep: number;
 }
 
 export const limits = (shown: ShownLimits) => (ctx: RouterContext) => {
@@ -81,5 +83,6 @@ export const limits = (shown: ShownLimits) => (ctx: RouterContext) => {
     max_file_size: shown.maxFileSize,
     max_upload_size: shown.maxUploadSize,
     grace: shown.grace / 1000,
+    max_keep: Math.max(shown.grace, shown.maxKeep) / 1000,
   } satisfies Limits;
 };

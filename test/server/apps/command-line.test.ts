@@ -33,6 +33,7 @@ const everything: Record<string, FormValues> = {
     gpu: '1,0',
     cpu: '7',
     quiet: 'true',
+    keep: '1h',
     ...options({ patch_size: [96, 80, 64], batch_size: 2, config_overrides: ['a.b=1', 'c=x y'] }),
   },
   evaluate: {
@@ -46,6 +47,7 @@ const everything: Record<string, FormValues> = {
     gpu: '0',
     cpu: '2',
     quiet: 'true',
+    keep: '1h',
   },
   uncertainty: {
     inputs: [file('a.nii'), file('b.nii')],
@@ -54,6 +56,7 @@ const everything: Record<string, FormValues> = {
     gpu: '1',
     cpu: '2',
     quiet: 'true',
+    keep: '1h',
   },
   pipeline: {
     inputs: [file('a.nii'), file('b.nii')],
@@ -73,6 +76,7 @@ const everything: Record<string, FormValues> = {
     gpu: '0',
     cpu: '2',
     quiet: 'true',
+    keep: '1h',
     ...options({ patch_size: [32], batch_size: 1, config_overrides: ['a=b=c'] }),
   },
   fine_tune: {
@@ -86,6 +90,7 @@ const everything: Record<string, FormValues> = {
     gpu: '0',
     cpu: '2',
     quiet: 'true',
+    keep: '1h',
     ...options({ config_overrides: ['a=1'] }),
   },
 };

@@ -43,6 +43,7 @@ describe('a job', () => {
       started_at: null,
       finished_at: null,
       expires_at: null,
+      keep: 120,
       assigned_gpus: [],
       queue_position: 1,
       waiting_for: 'a CPU slot',

@@ -28,6 +28,7 @@ describe('a machine with GPUs', () => {
       max_file_size: 2 * gigabyte,
       max_upload_size: 6 * gigabyte,
       grace: 120,
+      max_keep: 604_800,
     });
   });
 

@@ -1,0 +1,149 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { until } from '../../../support/until.mjs';
+import { least, steps } from '../../support/form.js';
+import { sharedServer, TestServer } from '../../support/server.js';
+
+const hour = 3600;
+const week = 7 * 24 * hour;
+
+/** Seconds from a job's end to the time until which it is kept. */
+const kept = (view: { finished_at: string | null; expires_at: string | null }) =>
+  (Date.parse(view.expires_at ?? '') - Date.parse(view.finished_at ?? '')) / 1000;
+
+/** Changes the record of a job while there is no server. */
+function rewrite(server: TestServer, id: string, change: (record: Record<string, unknown>) => void): void {
+  const file = path.join(server.jobDirectory(id), 'job.json');
+  const record = JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>;
+  change(record);
+  writeFileSync(file, JSON.stringify(record));
+}
+
+describe('a job is kept after its end', () => {
+  const server = sharedServer();
+  const { api } = server;
+
+  test.for([
+    [undefined, 120],
+    ['', 120],
+    ['30s', 120],
+    ['200', 200],
+    ['3m', 180],
+    ['12h', 12 * hour],
+    ['7d', week],
+    ['max', week],
+  ] as const)('with keep=%s for %d s, and says so before its end and after it', async ([keep, seconds]) => {
+    const gate = server.gate();
+    const form = { ...least.infer, ...(keep === undefined ? {} : { keep }), ...steps(`wait=${gate.path}`) };
+    const id = await api.running('infer', form);
+    expect(await api.job(id)).toMatchObject({ keep: seconds, expires_at: null });
+    gate.open();
+    const { view } = await api.ended(id);
+    expect(view).toMatchObject({ status: 'done', keep: seconds });
+    expect(kept(view)).toBeGreaterThanOrEqual(seconds);
+    expect(kept(view)).toBeLessThan(seconds + 5);
+  });
+
+  test.for([
+    ['8d', "Field 'keep' is at most 7d on this server, got 8d"],
+    ['604801', "Field 'keep' is at most 7d on this server, got 604801s"],
+    ['soon', "Field 'keep' must be a time such as 90s, 15m, 12h or 7d, or 'max', got 'soon'"],
+    ['-1', "Field 'keep' must be a time such as 90s, 15m, 12h or 7d, or 'max', got '-1'"],
+    ['1.5h', "Field 'keep' must be a time such as 90s, 15m, 12h or 7d, or 'max', got '1.5h'"],
+  ] as const)('but not with keep=%s', async ([keep, sentence]) => {
+    expect(await api.refused('infer', { keep, ...least.infer })).toEqual([422, sentence]);
+    expect(await api.refused('infer', { ...least.infer, keep })).toEqual([422, sentence]);
+  });
+
+  test('for no shorter time when its result was downloaded', async () => {
+    const { id, view } = await api.run('infer', { ...least.infer, keep: '1h' });
+    await api.result(id);
+    expect((await api.fetch(`/jobs/${id}/result`, { headers: { range: 'bytes=0-9' } })).status).toBe(206);
+    const after = await api.job(id);
+    expect(Math.abs(kept(after) - kept(view))).toBeLessThan(1);
+  });
+});
+
+test('a job is removed when its own time is over, not the grace of the others', async () => {
+  await using server = await TestServer.start({ flags: ['--grace', '1', '--max-keep', '4s'] });
+  const { api } = server;
+  const long = await api.run('infer', { ...least.infer, keep: 'max' });
+  const short = await api.run('infer', least.infer);
+  const isGone = (id: string) => async () => (await api.fetch(`/jobs/${id}`)).status === 410;
+  await until('the short one expires', isGone(short.id));
+  expect((await api.fetch(`/jobs/${long.id}/result`)).status).toBe(200);
+  expect(kept(long.view)).toBeGreaterThanOrEqual(4);
+  await until('the long one expires', isGone(long.id));
+  // Milliseconds by which a timer may run ahead of the clock.
+  expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(long.view.expires_at ?? '') - 5);
+});
+
+describe('a restart', () => {
+  test('keeps what was promised, also under another --max-keep, and prolongs nothing', async () => {
+    await using server = await TestServer.start({ flags: ['--grace', '1'] });
+    const { api } = server;
+    const { id, view } = await api.run('infer', { ...least.infer, keep: '7d' });
+    for (const _ of [1, 2]) {
+      await server.crash();
+      await server.start(['--max-keep', '1h']);
+      const after = await api.job(id);
+      expect(after.keep).toBe(week);
+      expect(Math.abs(kept(after) - kept(view))).toBeLessThan(1);
+    }
+    // A job that runs when the server is killed has its whole time from its end on.
+    const gate = server.gate();
+    const later = await api.running('infer', { ...least.infer, keep: '1h', ...steps(`wait=${gate.path}`) });
+    await server.crash();
+    await server.start(['--max-keep', '5s']);
+    gate.open();
+    expect(kept((await api.ended(later)).view)).toBeGreaterThanOrEqual(hour);
+  });
+
+  test('that comes after the promised time leaves a grace to fetch the result', async () => {
+    await using server = await TestServer.start();
+    const { api } = server;
+    const { id } = await api.run('infer', { ...least.infer, keep: '1h' });
+    await server.crash();
+    const past = new Date(Date.now() - 1000).toISOString();
+    rewrite(server, id, (record) => {
+      record.expiresAt = past;
+    });
+    await server.start();
+    const left = Date.parse((await api.job(id)).expires_at ?? '') - Date.now();
+    expect(left).toBeGreaterThan(100_000);
+    expect(left).toBeLessThanOrEqual(120_000);
+  });
+
+  test('with a clock that was set back keeps a job no longer than it asked for', async () => {
+    await using server = await TestServer.start();
+    const { api } = server;
+    const { id } = await api.run('infer', { ...least.infer, keep: '1h' });
+    await server.crash();
+    const farOff = new Date(Date.now() + week * 1000).toISOString();
+    rewrite(server, id, (record) => {
+      record.expiresAt = farOff;
+    });
+    await server.start();
+    const left = Date.parse((await api.job(id)).expires_at ?? '') - Date.now();
+    expect(left).toBeGreaterThan(hour * 1000 - 20_000);
+    expect(left).toBeLessThanOrEqual(hour * 1000);
+  });
+
+  test('reads a record from before jobs could ask for a time', async () => {
+    await using server = await TestServer.start();
+    const { api } = server;
+    const { id } = await api.run('infer', least.infer);
+    await server.crash();
+    rewrite(server, id, (record) => {
+      delete (record.request as Record<string, unknown>).keep;
+      delete record.killCause;
+      record.expiresAt = null;
+    });
+    await server.start();
+    const view = await api.job(id);
+    expect([view.status, view.keep]).toEqual(['done', null]);
+    expect(Date.parse(view.expires_at ?? '')).toBeGreaterThan(Date.now() + 60_000);
+    expect((await api.result(id)).has('probe.json')).toBe(true);
+  });
+});
