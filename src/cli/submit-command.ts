@@ -1,6 +1,5 @@
 import { Args, Flags, type Interfaces } from '@oclif/core';
-import type { FinishedJob } from '../client/run-job.js';
-import type { JobEnvelope } from '../contract/job.js';
+import type { FinishedJob, StartedJob } from '../client/run-job.js';
 import type { OperationName } from '../contract/operations.js';
 import { ClientCommand, type ConnectionFlags } from './client-command.js';
 import { appFlag, killTimeoutFlag, outputFlags, waitFlag } from './flags.js';
@@ -13,6 +12,9 @@ export const runFlags = {
   ...outputFlags,
   wait: waitFlag,
   'kill-timeout': killTimeoutFlag,
+  'all-files': Flags.boolean({
+    description: 'Send the files beside volumes as well: .json, .bval, .tsv, .txt, README and the like',
+  }),
   detach: Flags.boolean({ description: "Print the job's id alone and return at once" }),
 };
 
@@ -50,7 +52,7 @@ export const datasetArgs = {
 
 /** A command that runs one operation: from the command line to the result on this machine. */
 export abstract class SubmitCommand extends ClientCommand {
-  protected async submit(name: OperationName, parsed: ParsedSubmit): Promise<FinishedJob | JobEnvelope> {
+  protected async submit(name: OperationName, parsed: ParsedSubmit): Promise<FinishedJob | StartedJob> {
     const { flags, args, raw } = parsed;
     const settings = await this.settings(flags);
     const connection = await this.connectTo(settings, flags);
@@ -67,7 +69,8 @@ export abstract class SubmitCommand extends ClientCommand {
     ]);
     const reporter = await this.reporter(this.jsonEnabled() || (isToStdout(flags) && !flags.detach));
     // Checked first: finding a mistake in a flag needs no server.
-    const submission = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
+    const read = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
+    const submission = { ...read, allFiles: flags['all-files'] };
     const destination = flags.detach
       ? null
       : await readDestination(flags, this.jsonEnabled(), null, reporter);

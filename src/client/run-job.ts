@@ -10,6 +10,7 @@ import type { Destination } from './result/destination.js';
 import { fetchResult, type StreamedArchive } from './result/result.js';
 import type { SavedArchive } from './result/save-archive.js';
 import { preflight } from './submit/preflight.js';
+import type { Sending } from './submit/sending.js';
 import { stage } from './submit/staging.js';
 import type { Submission } from './submit/submission.js';
 import { submit, unacknowledged } from './submit/submit.js';
@@ -29,13 +30,17 @@ export interface FinishOptions extends RunOptions {
   readonly wait: number;
 }
 
+/** A job that the server has accepted, and what was sent to it. */
+export type StartedJob = JobEnvelope & Sending;
+
 /** A job that is done and whose result is on this machine. */
 export type FinishedJob = {
   readonly job_id: string;
   readonly status: 'done';
   readonly app: string;
   readonly operation: Operation['segment'];
-} & (SavedArchive | StreamedArchive);
+} & Sending &
+  (SavedArchive | StreamedArchive);
 
 /** Kills a job that nobody waits for any more, and reports the outcome. Never throws. */
 async function killAndTell(
@@ -78,7 +83,7 @@ export async function startJob(
   connection: Connection,
   submission: Submission,
   options: RunOptions,
-): Promise<JobEnvelope> {
+): Promise<StartedJob> {
   const { reporter, output } = options;
   // Paths are looked at first: a mistake in one needs no server.
   const ready = async () => {
@@ -98,7 +103,7 @@ export async function startJob(
   }
   return killedOnInterrupt(connection, envelope.job_id, options, async () => {
     const ignored = unacknowledged(submission, envelope);
-    if (ignored.length === 0) return envelope;
+    if (ignored.length === 0) return { ...envelope, ...staged.sending };
     await killAndTell(connection, envelope.job_id, 'The server did not read every option', options);
     throw new ClientError(`The server did not acknowledge: ${ignored.join(', ')}`, exitCodes.failed, {
       job_id: envelope.job_id,
@@ -117,7 +122,7 @@ export async function runJob(
   options: FinishOptions,
 ): Promise<FinishedJob> {
   const { reporter } = options;
-  const { job_id } = await startJob(connection, submission, options);
+  const { job_id, sent, skipped } = await startJob(connection, submission, options);
   reporter.note(`Job ${job_id} is accepted`);
   await killedOnInterrupt(connection, job_id, options, () =>
     followToEnd(connection, job_id, { reporter, persistent: true, readOn: true }),
@@ -129,5 +134,5 @@ export async function runJob(
     isDone: true,
   });
   const { app, operation } = submission;
-  return { job_id, status: 'done', app, operation: operation.segment, ...fetched };
+  return { job_id, status: 'done', app, operation: operation.segment, ...fetched, sent, skipped };
 }

@@ -1,6 +1,5 @@
 import { datasetArgs, SubmitCommand, submitFlags } from '../cli/submit-command.js';
-import type { FinishedJob } from '../client/run-job.js';
-import type { JobEnvelope } from '../contract/job.js';
+import type { FinishedJob, StartedJob } from '../client/run-job.js';
 import { operations } from '../contract/operations.js';
 
 export default class FineTune extends SubmitCommand {
@@ -13,7 +12,7 @@ export default class FineTune extends SubmitCommand {
   static override args = datasetArgs;
   static override flags = submitFlags('fine_tune');
 
-  async run(): Promise<FinishedJob | JobEnvelope> {
+  async run(): Promise<FinishedJob | StartedJob> {
     return this.submit('fine_tune', await this.parse(FineTune));
   }
 }

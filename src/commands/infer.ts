@@ -1,6 +1,5 @@
 import { SubmitCommand, submitFlags, volumeArgs } from '../cli/submit-command.js';
-import type { FinishedJob } from '../client/run-job.js';
-import type { JobEnvelope } from '../contract/job.js';
+import type { FinishedJob, StartedJob } from '../client/run-job.js';
 import { operations } from '../contract/operations.js';
 
 export default class Infer extends SubmitCommand {
@@ -14,7 +13,7 @@ export default class Infer extends SubmitCommand {
   static override args = volumeArgs;
   static override flags = submitFlags('infer');
 
-  async run(): Promise<FinishedJob | JobEnvelope> {
+  async run(): Promise<FinishedJob | StartedJob> {
     return this.submit('infer', await this.parse(Infer));
   }
 }

@@ -1,6 +1,5 @@
 import { SubmitCommand, submitFlags, volumeArgs } from '../cli/submit-command.js';
-import type { FinishedJob } from '../client/run-job.js';
-import type { JobEnvelope } from '../contract/job.js';
+import type { FinishedJob, StartedJob } from '../client/run-job.js';
 import { operations } from '../contract/operations.js';
 
 export default class Pipeline extends SubmitCommand {
@@ -13,7 +12,7 @@ export default class Pipeline extends SubmitCommand {
   static override args = volumeArgs;
   static override flags = submitFlags('pipeline');
 
-  async run(): Promise<FinishedJob | JobEnvelope> {
+  async run(): Promise<FinishedJob | StartedJob> {
     return this.submit('pipeline', await this.parse(Pipeline));
   }
 }

@@ -73,5 +73,7 @@ export async function matchesOf(pattern: string): Promise<string[]> {
   // No file has a name with this character, so the bytes of the name are not UTF-8.
   const lost = [...entered, ...found].find((each) => each.includes(replacement) && !exists(each));
   if (lost !== undefined) throw new UsageError(`${quotePath(lost)} ${misnamed}`);
-  return outermost(found.map((each) => each.replace(/\/$/, ''))).sort(byName);
+  // As it was typed: tinyglobby makes all paths relative.
+  const shown = (each: string) => (path.isAbsolute(pattern) ? path.resolve(each) : each.replace(/\/$/, ''));
+  return outermost(found.map(shown)).sort(byName);
 }

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { volumeSuffix } from '../../contract/archives.js';
-import { type Field, groupsField, optionsField } from '../../contract/fields.js';
+import { groupsField, optionsField } from '../../contract/fields.js';
 import { quotePath } from '../../contract/quote.js';
 import { isDiskFull, isSystemError } from '../../files/error-code.js';
 import type { ListedFile } from '../../pack/listed-files.js';
@@ -10,10 +10,9 @@ import { UsageError } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { WriteError, writing } from '../write-error.js';
 import type { SizeCheck, SizedSource } from './check-sizes.js';
-import { type DataSet, findDataSet } from './data-set.js';
-import { collectUnits, type Unit } from './inputs.js';
+import { findFiles, type NamedDataSet, type NamedUnit } from './find-files.js';
 import type { FilePart } from './multipart.js';
-import { Obstacles } from './obstacles.js';
+import { type Sending, sendingOf, tellSending } from './sending.js';
 import type { Submission } from './submission.js';
 import { TemporaryDirectory } from './temporary.js';
 
@@ -21,6 +20,7 @@ import { TemporaryDirectory } from './temporary.js';
 export interface Staged {
   readonly fields: Readonly<Record<string, string>>;
   readonly parts: readonly FilePart[];
+  readonly sending: Sending;
   /** Removes the archives that were made for it. */
   remove(): Promise<void>;
 }
@@ -55,21 +55,23 @@ async function pack(
   return { path: archive, size: (await stat(archive)).size };
 }
 
-async function unitPart(field: string, unit: Unit, index: number, packing: Packing): Promise<FilePart> {
-  const filename = path.basename(path.resolve(unit.path));
-  if (unit.kind === 'file') return { field, filename, path: unit.path, size: unit.size };
+async function unitPart(field: string, unit: NamedUnit, index: number, packing: Packing): Promise<FilePart> {
+  if (unit.kind === 'file') {
+    const suffix = unit.path.endsWith(volumeSuffix) ? volumeSuffix : '';
+    return { field, filename: unit.name + suffix, path: unit.path, size: unit.size };
+  }
   const archive = await pack(unit.path, unit.files, packing, `${field}-${index}`);
-  return { field, filename: filename + volumeSuffix, ...archive };
+  return { field, filename: unit.name + volumeSuffix, ...archive };
 }
 
-async function dataSetPart(field: string, dataSet: DataSet, packing: Packing): Promise<FilePart> {
-  const name = path.basename(path.resolve(dataSet.path));
-  if (dataSet.files === null) return { field, filename: name, path: dataSet.path, size: dataSet.size };
-  return { field, filename: `${name}.zip`, ...(await pack(dataSet.path, dataSet.files, packing, field)) };
+async function dataSetPart(field: string, set: NamedDataSet, packing: Packing): Promise<FilePart> {
+  const { path, name, files } = set;
+  if (files === null) return { field, filename: name, path, size: set.size };
+  return { field, filename: name, ...(await pack(path, files, packing, field)) };
 }
 
 /** A file with its size; a directory counts only once it is packed. */
-const sizedSource = (each: Unit | DataSet): SizedSource => ({
+const sizedSource = (each: NamedUnit | NamedDataSet): SizedSource => ({
   source: each.path,
   size: 'size' in each ? each.size : 0,
 });
@@ -89,20 +91,13 @@ export async function stage(
   output: string | null = null,
   ready: () => Promise<SizeCheck> = async () => () => {},
 ): Promise<Staged> {
-  const obstacles = new Obstacles();
-  const { archive } = submission;
-  const found: { field: Field; groups: Unit[][] }[] = [];
-  for (const { field, groups } of submission.files) {
-    const units: Unit[][] = [];
-    for (const group of groups) units.push(await collectUnits(group, { output, obstacles }));
-    found.push({ field, groups: units });
-  }
-  const dataSet = archive && (await findDataSet(archive.path, obstacles));
-  obstacles.check();
+  const found = await findFiles(submission, output);
+  const { volumes, dataSet } = found;
   const checkSizes = await ready();
-  const units = found.flatMap(({ groups }) => groups.flat());
-  const sources = [...units, ...(dataSet ? [dataSet] : [])].map(sizedSource);
+  const units = volumes.flatMap(({ groups }) => groups.flat());
+  const sources = [...units, ...(dataSet ? [dataSet.set] : [])].map(sizedSource);
   checkSizes(sources);
+  tellSending(found, reporter);
   const directory = await writing(tmpdir(), noRoomHere, () => TemporaryDirectory.create());
   const packing = { directory, reporter, signal };
   try {
@@ -114,13 +109,13 @@ export async function stage(
       source.size = part.size;
       checkSizes(sources);
     };
-    for (const { field, groups } of found) {
+    for (const { field, groups } of volumes) {
       for (const unit of groups.flat()) add(await unitPart(field.name, unit, parts.length, packing));
-      fields[groupsField(field)] = groups.map((units) => units.length).join(',');
+      fields[groupsField(field)] = groups.map((each) => each.length).join(',');
     }
-    if (archive && dataSet) add(await dataSetPart(archive.field.name, dataSet, packing));
+    if (dataSet) add(await dataSetPart(dataSet.field.name, dataSet.set, packing));
     if (Object.keys(submission.options).length > 0) fields[optionsField] = JSON.stringify(submission.options);
-    return { fields, parts, remove: () => directory.remove() };
+    return { fields, parts, sending: sendingOf(found), remove: () => directory.remove() };
   } catch (error) {
     await directory.remove();
     throw error;

@@ -11,9 +11,6 @@ const dicomName = /\.(dcm|ima|dicom)$/i;
 /** Whether a file holds voxels, by its name. */
 export const isVolumeName = (name: string): boolean => otherVolume.test(name) || dicomName.test(name);
 
-/** Whether a file of a series is one of its slices, by its name; slices often have no ending. */
-export const isSliceName = (name: string): boolean => dicomName.test(name) || !name.includes('.');
-
 /** The position of a DICOM file's magic bytes. */
 const magicOffset = 128;
 

@@ -2,13 +2,14 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { UsageError } from '../../../src/client/errors.js';
-import { collectUnits } from '../../../src/client/submit/inputs.js';
+
 import { travels } from '../../../src/client/submit/volumes.js';
 import { dicom, plant, temporary } from '../../support/temporary.js';
+import { collect } from '../support/collect.js';
 
 /** Kinds and names relative to the root. */
 async function units(root: string, ...paths: string[]): Promise<string[]> {
-  const found = await collectUnits(paths.map((each) => path.join(root, each)));
+  const { units: found } = await collect(paths.map((each) => path.join(root, each)));
   return found.map((unit) => `${unit.kind} ${path.relative(root, unit.path).replaceAll(path.sep, '/')}`);
 }
 
@@ -17,7 +18,7 @@ describe('the volumes that paths name', () => {
     await using directory = await temporary();
     await plant(directory.path, { 'a.nii': 'abc' });
     const file = path.join(directory.path, 'a.nii');
-    expect(await collectUnits([file])).toEqual([{ kind: 'file', path: file, size: 3 }]);
+    expect((await collect([file])).units).toEqual([{ kind: 'file', path: file, size: 3 }]);
   });
 
   test('a directory is walked in name order, without its hidden files', async () => {
@@ -87,7 +88,7 @@ describe('the volumes that paths name', () => {
     await plant(directory.path, { 'ct.nii': 'x', 'Output/mask.nii': 'x', 'Output/result.zip': 'x' });
     const output = path.join(directory.path, 'Output');
     const names = async (target: string) =>
-      (await collectUnits([target], { output })).map((unit) => path.basename(unit.path));
+      (await collect([target], { output })).units.map((unit) => path.basename(unit.path));
     expect(await names(directory.path)).toEqual(['ct.nii']);
     expect(await names(output)).toEqual(['mask.nii']);
     expect(await names(path.join(output, 'result.zip'))).toEqual(['result.zip']);

@@ -3,12 +3,13 @@ import { readdir, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { UsageError } from '../../../src/client/errors.js';
-import { collectUnits } from '../../../src/client/submit/inputs.js';
+
 import { stage } from '../../../src/client/submit/staging.js';
-import { operationOf } from '../../../src/contract/operations.js';
+import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
 import { extractArchive } from '../../../src/extract/extract.js';
 import { zipOf } from '../../../support/zip.mjs';
 import { dicom, plant, temporary } from '../../support/temporary.js';
+import { collect } from '../support/collect.js';
 import { memoryReporter } from '../support/connect.js';
 
 const bounds = { maxBytes: 1e6, maxEntries: 100 };
@@ -28,15 +29,13 @@ async function place(files: Files, links: Readonly<Record<string, string>> = {})
 
 /** Kinds and names relative to the root. */
 async function units(root: string, name: string): Promise<string[]> {
-  const found = await collectUnits([path.join(root, name)]);
+  const { units: found } = await collect([path.join(root, name)]);
   return found.map((unit) => `${unit.kind} ${path.relative(root, unit.path)}`);
 }
 
 function stageDataSet(dataSet: string) {
   const operation = operationOf('fine_tune');
-  const field = operation.fields.find(({ name }) => name === 'dataset');
-  if (!field) throw new Error('no field dataset');
-  const archive = { field, path: dataSet };
+  const archive = { field: fieldWithRole(operation, 'paths'), path: dataSet };
   const submission = { operation, app: 'tissue', fields: {}, options: {}, files: [], archive };
   return stage(submission, memoryReporter(), undefined);
 }
@@ -83,11 +82,10 @@ describe('links to files and directories', () => {
       { 'in/mr/IM1': '../../keys/1', 'in/mr/IM2': '../../keys/2', 'in/ct.zarr/.zattrs': '../../keys/3' },
     );
     expect(await units(root.path, 'in')).toEqual(['store in/ct.zarr', 'series in/mr']);
-    const [inputs] = operationOf('infer').fields.filter(({ name }) => name === 'inputs');
-    if (!inputs) throw new Error('no field inputs');
-    const files = [{ field: inputs, groups: [[root.at('in')]] }];
+    const operation = operationOf('infer');
+    const files = [{ field: fieldWithRole(operation, 'paths'), groups: [[root.at('in')]] }];
     const { parts, remove } = await stage(
-      { operation: operationOf('infer'), app: 'x', fields: {}, options: {}, files, archive: null },
+      { operation, app: 'x', fields: {}, options: {}, files, archive: null },
       memoryReporter(),
       undefined,
     );

@@ -1,0 +1,47 @@
+import type { Reporter } from '../reporter.js';
+import type { FoundFiles } from './find-files.js';
+import { plainName } from './names.js';
+
+/** A file, or a directory that travels whole, that is sent. */
+export interface SentFile {
+  /** As the command found it. */
+  readonly path: string;
+  /** The name by which the app gets it; of a data set, the name of the archive. */
+  readonly name: string;
+}
+
+/** What a submission sends, in the document that `--json` prints. */
+export interface Sending {
+  /** By field; of each, a list for every group. */
+  readonly sent: Readonly<Record<string, readonly (readonly SentFile[])[]>>;
+  /** Files that are not sent, since they go with volumes and are none. */
+  readonly skipped: readonly string[];
+}
+
+/** Most files that are named to a person. */
+const mostShown = 5;
+
+/** What is sent, with paths and names alone. */
+export function sendingOf({ volumes, dataSet, skipped }: FoundFiles): Sending {
+  const shown = ({ path, name }: SentFile): SentFile => ({ path, name });
+  const sent: Record<string, SentFile[][]> = {};
+  for (const { field, groups } of volumes) sent[field.name] = groups.map((units) => units.map(shown));
+  if (dataSet) sent[dataSet.field.name] = [[shown(dataSet.set)]];
+  return { sent, skipped };
+}
+
+/** Says which files are not sent, and which are sent under another name. */
+export function tellSending({ volumes, skipped }: FoundFiles, reporter: Reporter): void {
+  if (skipped.length > 0) {
+    const rest = skipped.length > mostShown ? ` and ${skipped.length - mostShown} more` : '';
+    const shown = skipped.slice(0, mostShown).join(', ');
+    reporter.note(`Not sent as volumes: ${shown}${rest}; --all-files sends them`);
+  }
+  const renamed = volumes
+    .flatMap(({ groups }) => groups.flat())
+    .filter(({ path, name }) => name !== plainName(path));
+  for (const { path, name } of renamed.slice(0, mostShown)) reporter.note(`${path} -> ${name}`);
+  if (renamed.length > mostShown) {
+    reporter.note(`and ${renamed.length - mostShown} more are named likewise; --json lists them all`);
+  }
+}
