@@ -104,12 +104,35 @@ const groups = [
   },
 ];
 
+/** The directories of the packages that these modules are of. */
+const packagesOf = (modules) =>
+  new Set(modules.map((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(id)?.[0]).filter(Boolean));
+
+/** Packages that oclif uses as well. */
+const ofOclif = ['tinyglobby', 'typescript'];
+
+/** Checks that no command reads a package of ours that it does not use: one import can bring one to every start. */
+function checkStart(main, chunks) {
+  const read = new Set([main]);
+  for (const { imports } of read) {
+    for (const chunk of chunks) if (imports.includes(chunk.fileName)) read.add(chunk);
+  }
+  const { dependencies, devDependencies } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
+  const ours = Object.keys({ ...dependencies, ...devDependencies })
+    .filter((name) => !name.startsWith('@oclif/') && !ofOclif.includes(name))
+    .map((name) => path.join(root, 'node_modules', name));
+  const found = packagesOf([...read].flatMap(({ moduleIds }) => moduleIds));
+  const wrong = ours.filter((directory) => found.has(directory)).map((each) => path.basename(each));
+  if (wrong.length > 0) {
+    throw new Error(
+      `Every command would read ${wrong.join(', ')} when it starts: import lazily what uses it`,
+    );
+  }
+}
+
 /** The packages of these modules, each with its licence: the bundle has copies of them. */
 function licences(modules) {
-  const packages = new Set(
-    modules.map((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(id)?.[0]).filter(Boolean),
-  );
-  return [...packages].sort().map((directory) => {
+  return [...packagesOf(modules)].sort().map((directory) => {
     const { name, version, license } = JSON.parse(readFileSync(path.join(directory, 'package.json'), 'utf8'));
     const file = readdirSync(directory).find((each) => /^licen[cs]e/i.test(each));
     const text = file ? readFileSync(path.join(directory, file), 'utf8') : `Licence: ${license}`;
@@ -119,6 +142,7 @@ function licences(modules) {
 
 rmSync(out, { recursive: true, force: true });
 const [main, ...chunks] = await bundle(['start/main'], { entryFileNames: '[name]-[hash].js', groups });
+checkStart(main, chunks);
 const define = { MAIN_FILE: JSON.stringify(main.fileName) };
 const files = [
   main,
