@@ -77,12 +77,14 @@ export abstract class ClientCommand extends BaseCommand {
   /**
    * Bars and spinners on a terminal, plain lines elsewhere.
    * @param stdoutIsTaken by something other than the log, which then goes to stderr
+   * @param all whether every redraw of a job's log is shown
    */
-  protected async reporter(stdoutIsTaken = this.jsonEnabled()): Promise<Reporter> {
+  protected async reporter({ stdoutIsTaken = this.jsonEnabled(), all = false } = {}): Promise<Reporter> {
+    const options = { stdoutIsTaken, all };
     const { TextReporter } = await import('./text-reporter.js');
-    if (!isInteractive()) return new TextReporter(stdoutIsTaken);
+    if (!isInteractive()) return new TextReporter(options);
     const { TerminalReporter } = await import('./terminal-reporter.js');
-    this.#reporter = new TerminalReporter(stdoutIsTaken);
+    this.#reporter = new TerminalReporter(options);
     return this.#reporter;
   }
 

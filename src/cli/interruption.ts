@@ -1,5 +1,6 @@
 import { Interrupted } from '../client/errors.js';
 import { exitCodes } from '../contract/errors.js';
+import { isInteractive } from './standard-streams.js';
 
 /**
  * The first SIGINT, SIGTERM or SIGHUP (the terminal was closed) asks everything under way to end; a second SIGINT or
@@ -21,6 +22,8 @@ export function watchInterruption(): Interruption {
       if (name === 'SIGHUP') return;
       process.exit(exitCodes.interrupted);
     }
+    // Deletes the ^C that the terminal has written where the next message begins.
+    if (name === 'SIGINT' && isInteractive()) process.stderr.write('\r\u001b[K\r');
     controller.abort(new Interrupted(name));
   };
   const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;

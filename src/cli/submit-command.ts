@@ -67,7 +67,9 @@ export abstract class SubmitCommand extends ClientCommand {
       import('./app-choice.js'),
       import('../client/run-job.js'),
     ]);
-    const reporter = await this.reporter(this.jsonEnabled() || (isToStdout(flags) && !flags.detach));
+    const reporter = await this.reporter({
+      stdoutIsTaken: this.jsonEnabled() || (isToStdout(flags) && !flags.detach),
+    });
     // Checked first: finding a mistake in a flag needs no server.
     const read = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
     const submission = { ...read, allFiles: flags['all-files'] };

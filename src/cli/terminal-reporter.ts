@@ -1,102 +1,79 @@
-import { SingleBar } from 'cli-progress';
-import ora from 'ora';
 import type { Stage } from '../client/reporter.js';
 import { formatBytes } from '../contract/bytes.js';
-import { hasColour } from './colours.js';
+import { servicePrefix } from '../contract/log-stream.js';
+import { Colours } from './colours.js';
+import { cutToWidth, DrawnLine } from './drawn-line.js';
 import { caption } from './terminal-text.js';
-import { TextReporter } from './text-reporter.js';
+import { type ReporterOptions, TextReporter } from './text-reporter.js';
+import type { Transfer } from './transfer.js';
 
-/** The values that a bar shows. */
-interface Figures {
-  readonly stage: Stage;
-  readonly moved: string;
-  readonly rate: string;
-}
+/** Milliseconds that a program behind a pipe has to write a line to the terminal. */
+const pipeTime = 150;
 
-/** Reports to a person at a terminal: bars for bytes and a spinner for waits, both on stderr. */
+/** Reports to a person at a terminal: a bar for bytes, a spinner for waits, and the app's own bars, on one drawn line. */
 export class TerminalReporter extends TextReporter {
-  readonly #spinner = ora({
-    stream: process.stderr,
-    // The spinner must not handle Ctrl-C or change the cursor: the command does that itself.
-    discardStdin: false,
-    hideCursor: false,
-    color: hasColour(process.stderr) ? 'cyan' : false,
-  });
-  #bar: { stage: Stage; bar: SingleBar; since: number } | null = null;
-  /** A late report must not draw below the command's last line, nor start a timer that keeps the process alive. */
-  #isClosed = false;
+  readonly #drawn = new DrawnLine();
+  readonly #running = new Colours(process.stderr).state('running');
+  /** What the drawn line shows. */
+  #shows: 'wait' | 'transfer' | 'row' | null = null;
+  readonly #logIsHere: boolean;
 
-  override async line(text: string): Promise<boolean> {
-    this.#endBar();
-    const waited = this.#spinner.isSpinning;
-    if (waited) this.#spinner.clear();
-    const read = await super.line(text);
-    if (waited) this.#spinner.render();
-    return read;
+  constructor(options: ReporterOptions) {
+    super(options);
+    this.#logIsHere = options.stdoutIsTaken || Boolean(process.stdout.isTTY);
   }
 
-  override note(text: string): void {
-    this.#endBar();
-    const waited = this.#spinner.isSpinning;
-    if (waited) this.#spinner.clear();
-    super.note(text);
-    if (waited) this.#spinner.render();
+  override async line(text: string, isRedraw: boolean): Promise<boolean> {
+    // A job's place in the queue is on the drawn line already.
+    if (isRedraw && this.#logIsHere && !this.options.all && text.startsWith(servicePrefix)) return true;
+    const printed = super.line(text, isRedraw);
+    if (this.rows.state !== null)
+      this.#draw('row', (room) => cutToWidth(caption(this.rows.state ?? ''), room));
+    else this.#clear('row');
+    return printed;
   }
 
-  override waiting(what: string | null = null): void {
-    this.#endBar();
-    if (this.#isClosed) return;
+  override async endLog(): Promise<boolean> {
+    this.#clear('row');
+    return super.endLog();
+  }
+
+  override waiting(what: string | null): void {
     if (what === null) {
-      if (this.#spinner.isSpinning) this.#spinner.stop();
-    } else if (this.#spinner.isSpinning) {
-      this.#spinner.text = caption(what);
-    } else {
-      this.#spinner.start(caption(what));
-    }
-  }
-
-  override progress(stage?: Stage, done = 0, total = 0): void {
-    if (stage === undefined || this.#isClosed) return;
-    if (total === 0) {
-      this.waiting(`${stage} ${formatBytes(done)}`);
+      this.#clear('wait');
       return;
     }
-    if (this.#spinner.isSpinning) this.#spinner.stop();
-    if (this.#bar?.stage !== stage) this.#startBar(stage, total);
-    if (!this.#bar) return;
-    const elapsed = Math.max((performance.now() - this.#bar.since) / 1000, 0.001);
-    this.#bar.bar.setTotal(total);
-    this.#bar.bar.update(done, figures(stage, done, total, done / elapsed));
-    if (done >= total) this.#endBar();
+    const text = caption(what);
+    this.#draw('wait', (room) => `${this.#running(this.#drawn.glyph)} ${cutToWidth(text, room - 2)}`);
+  }
+
+  override progress(stage: Stage, done: number, total: number): void {
+    if (total === 0) this.waiting(`${stage} ${formatBytes(done)}`);
+    super.progress(stage, done, total);
+    if (this.transfer === null) this.#clear('transfer');
   }
 
   override close(): void {
-    this.waiting(null);
-    this.#isClosed = true;
+    this.#drawn.close();
   }
 
-  #startBar(stage: Stage, total: number): void {
-    this.#endBar();
-    const bar = new SingleBar({
-      stream: process.stderr,
-      format: '{stage} [{bar}] {percentage}% {moved} {rate} ETA {eta_formatted}',
-      barsize: 24,
-      etaBuffer: 50,
-    });
-    bar.start(total, 0, figures(stage, 0, total, 0));
-    this.#bar = { stage, bar, since: performance.now() };
+  protected override moved(transfer: Transfer): void {
+    this.#draw('transfer', (room) => transfer.bar(room, performance.now()));
   }
 
-  #endBar(): void {
-    this.#bar?.bar.stop();
-    this.#bar = null;
+  protected override async print(rows: readonly string[]): Promise<boolean> {
+    if (!this.#logIsHere && rows.length > 0) this.#drawn.pause(pipeTime);
+    return super.print(rows);
   }
-}
 
-function figures(stage: Stage, done: number, total: number, rate: number): Figures {
-  return {
-    stage,
-    moved: `${formatBytes(done)} of ${formatBytes(total)}`,
-    rate: `${formatBytes(Math.round(rate))}/s`,
-  };
+  #draw(what: 'wait' | 'transfer' | 'row', drawing: (room: number) => string): void {
+    this.#shows = what;
+    this.#drawn.draw(drawing);
+  }
+
+  #clear(what: 'wait' | 'transfer' | 'row'): void {
+    if (this.#shows !== what) return;
+    this.#shows = null;
+    this.#drawn.clear();
+  }
 }

@@ -51,8 +51,8 @@ export const forJson = (document: string): string =>
     character === '\n' ? character : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 
-/** Longest text beside a spinner, in characters: it is redrawn many times a second. */
-const longestCaption = 200;
+/** Longest text on a drawn line, in characters: it is redrawn many times a second. */
+const longestCaption = 500;
 
 /** One short line without colours. */
 export const caption = (text: string): string =>

@@ -3,8 +3,13 @@ export type Stage = 'Packing' | 'Uploading' | 'Downloading' | 'Extracting';
 
 /** Receives what the client has to tell. The client does not know whether a person reads it. */
 export interface Reporter {
-  /** One line of the job's log. False once the reader has closed the output. */
-  line(text: string): Promise<boolean>;
+  /**
+   * One line of the job's log. False once the reader has closed the output.
+   * @param isRedraw the app meant the next line to be drawn over it, as progress bars do
+   */
+  line(text: string, isRedraw: boolean): Promise<boolean>;
+  /** The log has ended, or is not read any further: shows what was kept because it might have been redrawn. */
+  endLog(): Promise<boolean>;
   /** A hint for a person. */
   note(text: string): void;
   /** What is being waited for; null once the wait is over. */

@@ -123,9 +123,11 @@ export async function runJob(
 ): Promise<FinishedJob> {
   const { reporter } = options;
   const { job_id, sent, skipped } = await startJob(connection, submission, options);
-  reporter.note(`Job ${job_id} is accepted`);
+  const { app, operation } = submission;
+  // Told at once, and also where the server's log does not say it.
+  reporter.note(`Job ${job_id} is accepted: ${operation.segment} on ${app}`);
   await killedOnInterrupt(connection, job_id, options, () =>
-    followToEnd(connection, job_id, { reporter, persistent: true, readOn: true }),
+    followToEnd(connection, job_id, { reporter, persistent: true, readOn: true, isAnnounced: true }),
   );
   // The job is done: an interruption of what follows leaves it alone.
   const fetched = await fetchResult(connection, job_id, options.destination, {
@@ -133,6 +135,5 @@ export async function runJob(
     reporter,
     isDone: true,
   });
-  const { app, operation } = submission;
   return { job_id, status: 'done', app, operation: operation.segment, ...fetched, sent, skipped };
 }

@@ -19,7 +19,6 @@ const archives = 'Archives are written in one room and read in another; nobody e
 export const packages: Readonly<Record<string, PackageRule>> = {
   '@oclif/core': { rooms: ['start', ...cli], reason: commandLine },
   '@oclif/plugin-help': { rooms: ['start'], reason: commandLine },
-  'cli-progress': { rooms: ['cli'], reason: terminal },
   ora: { rooms: ['cli'], reason: terminal },
   chalk: { rooms: ['cli'], reason: terminal },
   'string-width': { rooms: ['cli'], reason: terminal },

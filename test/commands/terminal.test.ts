@@ -1,36 +1,20 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import path from 'node:path';
-import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService, jobId } from '../support/fake-service.js';
 import { json } from '../support/scripted-server.js';
 import { plant } from '../support/temporary.js';
+import { Terminal } from '../support/terminal.js';
 
-const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 const esc = '\u001b';
 /** Writes the clipboard, changes the title, clears the screen and forges a line; the last word is harmless. */
 const hostile = `a${esc}]52;c;ZXZpbA==\u0007${esc}]0;owned\u0007${esc}[2J\u009b2J\u0085\r\u202eend`;
 
-/** Runs a command at a pseudo-terminal of its own. */
+/** Runs a command at a terminal, to its end. */
 async function atTerminal(cli: Cli, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
-  const command = [process.execPath, bin, ...args].map((word) => `'${word}'`).join(' ');
-  const child = spawn('script', ['-qec', `stty cols 120; ${command}`, '/dev/null'], {
-    cwd: cli.directory,
-    env: {
-      PATH: process.env.PATH,
-      HOME: cli.home,
-      XDG_CONFIG_HOME: cli.home,
-      TERM: 'xterm-256color',
-      ...env,
-    },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const [screen, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
-  return { screen, code };
+  const terminal = new Terminal(cli, args, { env });
+  const code = await terminal.ended();
+  return { screen: terminal.written, rows: terminal.rows, code };
 }
 
 /** What a spinner and a bar of our own write: colours, and the cursor along one line. */
@@ -176,25 +160,4 @@ describe('in a pipe', () => {
     const { code, stderr } = await cli.run(['infer', '--app', 'x', name]);
     expect([code, stderr]).toEqual([2, `Error: 'a\\x0a[remote-app] forged\\x1b[2J' does not exist\n`]);
   });
-
-  test('an upload that breaks off for good ends the command, and draws nothing after the error', async () => {
-    await using cli = await Cli.create();
-    await plant(cli.directory, { 'ct.nii': Buffer.alloc(4 << 20) });
-    const server = createServer((socket) => {
-      socket.on('error', () => {});
-      socket.once('data', () => setTimeout(() => socket.destroy(), 50));
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
-    const args = ['infer', '--app', 'probe', 'ct.nii', '--server', `http://127.0.0.1:${port}`];
-    const { screen, code } = await atTerminal(cli, args, { NO_COLOR: '1' });
-    server.close();
-    expect(code).toBe(5);
-    const [, after = ''] = screen.split('Error: ');
-    expect(after).toContain('broke');
-    expect(after).not.toContain('Uploading');
-    // The bar ends with its line, and the wait gives its line back.
-    expect(screen).toMatch(/\nThe connection to .* broke: .*; trying again for another \d+ min\r\n/);
-    expect(screen).toContain(`${esc}[1G${esc}[0KError: `);
-  }, 60_000);
 });

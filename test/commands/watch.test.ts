@@ -1,14 +1,11 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { until } from '../../support/until.mjs';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService } from '../support/fake-service.js';
-import { screenOf } from '../support/screen.js';
 import { json, type ScriptedServer } from '../support/scripted-server.js';
+import { Terminal } from '../support/terminal.js';
 
-const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 const quick = ['--watch', '--every', '0.1'];
 
 /** A service whose jobs have these states; without any, a server that a proxy cannot reach. */
@@ -30,54 +27,28 @@ async function askedAgain(server: ScriptedServer): Promise<void> {
   await until('the server is asked twice more', () => server.received.length > before + 1);
 }
 
-/** A command at a pseudo-terminal of its own, which is typed into. */
-function atTerminal(cli: Cli, args: readonly string[], { rows = 24, columns = 80 } = {}) {
-  const command = [process.execPath, bin, ...args].map((word) => `'${word}'`).join(' ');
-  const script = `stty -echo cols ${columns} rows ${rows}; exec ${command}`;
-  const child = spawn('script', ['-qec', script, '/dev/null'], {
-    cwd: cli.directory,
-    env: { PATH: process.env.PATH, HOME: cli.home, XDG_CONFIG_HOME: cli.home, TERM: 'xterm-256color' },
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  const terminal = { bytes: '', screen: () => screenOf(terminal.bytes) };
-  child.stdout.on('data', (chunk: Buffer) => {
-    terminal.bytes += chunk;
-  });
-  return {
-    terminal,
-    /** Waits until a row of the screen is like this. */
-    shows: (row: RegExp) =>
-      until(`the screen has ${row}`, () => terminal.screen().some((each) => row.test(each))),
-    async interrupt() {
-      const closed = once(child, 'close');
-      child.stdin.write('\u0003');
-      return (await closed)[0];
-    },
-  };
-}
-
 describe('jobs --watch', () => {
   test('redraws its block in place on a terminal, and writes nothing where nothing changes', async () => {
     await using cli = await Cli.create();
     const { world, server } = await jobsWith(['running', 'waiting']);
     await using _ = server;
-    const { terminal, shows, interrupt } = atTerminal(cli, ['jobs', ...quick, '--server', server.url]);
-    await shows(/^job0 +running/);
+    const terminal = new Terminal(cli, ['jobs', ...quick, '--server', server.url]);
+    await terminal.shows(/^job0 +running/);
     await askedAgain(server);
-    const { length } = terminal.bytes;
+    const { length } = terminal.written;
     await askedAgain(server);
-    expect(terminal.bytes.length).toBe(length);
+    expect(terminal.written.length).toBe(length);
     world.states = ['done', 'waiting'];
-    await shows(/^job0 +done/);
+    await terminal.shows(/^job0 +done/);
     // Rows that are the same are not written again.
-    expect(terminal.bytes.slice(length)).not.toContain('job1');
+    expect(terminal.written.slice(length)).not.toContain('job1');
     world.states = null;
-    await shows(/HTTP 502; trying again$/);
+    await terminal.shows(/HTTP 502; trying again$/);
     world.states = ['done'];
-    await shows(/Ctrl-C ends$/);
-    expect(await interrupt()).toBe(0);
-    const shown = terminal.screen().filter((row) => row !== '');
-    expect(shown).toEqual([
+    await terminal.shows(/Ctrl-C ends$/);
+    terminal.type('\u0003');
+    expect(await terminal.ended()).toBe(0);
+    expect(terminal.rows).toEqual([
       expect.stringMatching(/^JOB /),
       expect.stringMatching(/^job0 +done/),
       'Every 0.1 s; Ctrl-C ends',
@@ -88,12 +59,13 @@ describe('jobs --watch', () => {
     await using cli = await Cli.create();
     const { server } = await jobsWith(Array.from({ length: 40 }, () => 'done'));
     await using _ = server;
-    const { terminal, shows, interrupt } = atTerminal(cli, ['jobs', ...quick, '--server', server.url], {
+    const terminal = new Terminal(cli, ['jobs', ...quick, '--server', server.url], {
       rows: 10,
     });
-    await shows(/^\.\.\. and 34 lines more$/);
-    expect(await interrupt()).toBe(0);
-    expect(terminal.screen().filter((row) => row.startsWith('job'))).toHaveLength(7);
+    await terminal.shows(/^\.\.\. and 34 lines more$/);
+    terminal.type('\u0003');
+    expect(await terminal.ended()).toBe(0);
+    expect(terminal.rows.filter((row) => row.startsWith('job'))).toHaveLength(7);
   });
 
   test('in a pipe prints a block for each change, and goes on while the server is away', async () => {

@@ -6,7 +6,10 @@ export const jobId = '0123456789ab';
 export interface Fake {
   readonly apps?: readonly string[];
   readonly token?: string;
-  /** Lines of the log; a function among them is called, and waited for, when its turn comes. */
+  /**
+   * Lines of the log; one that ends with a carriage return is a redraw. A function among them is called, and waited for,
+   * when its turn comes.
+   */
   readonly lines?: readonly (string | (() => string | Promise<string>))[];
   /** The terminal marker; null keeps the stream open. */
   readonly marker?: string | null;
@@ -19,8 +22,11 @@ export interface Fake {
   readonly override?: (...args: Parameters<Handler>) => boolean | Promise<boolean>;
 }
 
-/** The service as far as a client can tell, with one job. */
-export function fakeService(fake: Fake): Promise<ScriptedServer> {
+/**
+ * The service as far as a client can tell, with one job.
+ * @param early whether `override` is called before a body is read
+ */
+export function fakeService(fake: Fake, early = false): Promise<ScriptedServer> {
   const { status = 'done', error = null, marker = '__DONE__' } = fake;
   return ScriptedServer.start(async (request, response, raw) => {
     if (await fake.override?.(request, response, raw)) return;
@@ -54,8 +60,10 @@ export function fakeService(fake: Fake): Promise<ScriptedServer> {
       response.flushHeaders();
       const since = Number(searchParams.get('since'));
       for (const [index, line] of (fake.lines ?? []).entries()) {
-        if (index >= since)
-          response.write(`id: ${index + 1}\ndata: ${typeof line === 'string' ? line : await line()}\n\n`);
+        if (index < since) continue;
+        const text = typeof line === 'string' ? line : await line();
+        const redraw = text.endsWith('\r') && searchParams.has('redraws') ? 'event: redraw\n' : '';
+        response.write(`id: ${index + 1}\n${redraw}data: ${text.replace(/\r$/, '')}\n\n`);
       }
       if (marker !== null) response.end(`data: ${marker}\n\n`);
     } else if (route === `GET /jobs/${jobId}/result`) {
@@ -73,5 +81,5 @@ export function fakeService(fake: Fake): Promise<ScriptedServer> {
     } else {
       json(response, 404, { detail: pathname.startsWith('/jobs/') ? 'Unknown job_id' : 'Not Found' });
     }
-  });
+  }, early);
 }

@@ -1,5 +1,5 @@
 import { killErrors } from '../../contract/job.js';
-import { servicePrefix } from '../../contract/log-stream.js';
+import { acceptance, servicePrefix } from '../../contract/log-stream.js';
 import { job } from '../connection/api.js';
 import type { Connection } from '../connection/connection.js';
 import { JobFailed, leaving } from '../errors.js';
@@ -19,6 +19,18 @@ async function failureOf(connection: Connection, jobId: string, message: string)
   return new JobFailed(jobId, isKilled ? 'killed' : 'error', view?.error ?? message);
 }
 
+export interface FollowToEndOptions {
+  readonly reporter: Reporter;
+  /** Lines to skip. */
+  readonly since?: number | undefined;
+  /** Whether to keep trying where the first connection fails: the job is known to exist. */
+  readonly persistent?: boolean;
+  /** Whether to read on when the reader of the output has left. */
+  readonly readOn?: boolean;
+  /** Whether a person has been told already that the job is accepted, which is also the first line of the log. */
+  readonly isAnnounced?: boolean;
+}
+
 /**
  * Follows a job's log to its end.
  * @returns the number of lines; null if the reader of the output has left
@@ -27,9 +39,11 @@ async function failureOf(connection: Connection, jobId: string, message: string)
 export async function followToEnd(
   connection: Connection,
   jobId: string,
-  options: { reporter: Reporter; since?: number | undefined; persistent?: boolean; readOn?: boolean },
+  options: FollowToEndOptions,
 ): Promise<number | null> {
   const { reporter } = options;
+  const announced = options.isAnnounced ? servicePrefix + acceptance(jobId) : null;
+  const forJob = `Waiting for job ${jobId}`;
   let lines = 0;
   let pending: string | null = null;
   const waitFor = (what: string | null) => {
@@ -41,7 +55,7 @@ export async function followToEnd(
     // After an outage the job is waited for again.
     waiting: (outage) => reporter.waiting(outage ?? pending),
   });
-  waitFor(`Waiting for job ${jobId}`);
+  waitFor(forJob);
   try {
     const events = followLog(connection, jobId, {
       since: options.since,
@@ -52,15 +66,18 @@ export async function followToEnd(
       if (event.kind === 'error') throw await failureOf(connection, jobId, event.message);
       if (event.kind === 'done') break;
       lines += 1;
-      // The service's own lines are about the queue: the wait is over with the app's first line.
-      if (event.line.startsWith(servicePrefix)) waitFor(event.line.slice(servicePrefix.length));
-      else waitFor(null);
-      if (!(await reporter.line(event.line)) && !options.readOn) return null;
+      if (announced !== null && event.line.startsWith(announced)) continue;
+      // The service's own lines are about the queue: those that are redrawn tell the place in it, and the wait is over with
+      // the app's first line.
+      if (!event.line.startsWith(servicePrefix)) waitFor(null);
+      else waitFor(event.isRedraw ? event.line.slice(servicePrefix.length) : forJob);
+      if (!(await reporter.line(event.line, event.isRedraw)) && !options.readOn) return null;
     }
     return lines;
   } catch (error) {
     throw connection.isMet ? leaving(jobId, error) : error;
   } finally {
+    await reporter.endLog();
     waitFor(null);
   }
 }

@@ -17,6 +17,26 @@ const lineEnd = Buffer.from('\r\n');
 const quoted = (text: string): string =>
   `"${text.replaceAll('"', '%22').replaceAll('\r', '%0D').replaceAll('\n', '%0A')}"`;
 
+const sizeOf = (segment: Segment): number => (Buffer.isBuffer(segment) ? segment.length : segment.size);
+
+/** Tells how many of the first bytes of a body are of files; asked with numbers that grow. */
+function fileByteCounter(segments: readonly Segment[]): (sent: number) => number {
+  let index = 0;
+  /** Bytes of the segments before this one, and those of them that are of files. */
+  let before = 0;
+  let ofFiles = 0;
+  return (sent) => {
+    for (; index < segments.length; index += 1) {
+      const segment = segments[index] as Segment;
+      const isFile = !Buffer.isBuffer(segment);
+      if (before + sizeOf(segment) > sent) return isFile ? ofFiles + sent - before : ofFiles;
+      before += sizeOf(segment);
+      if (isFile) ofFiles += segment.size;
+    }
+    return ofFiles;
+  };
+}
+
 /**
  * A `multipart/form-data` body of known length that reads its files only while it is sent, so that memory stays
  * the same for any size. It can be sent again: every stream starts from the beginning, and fails if a file has changed.
@@ -28,6 +48,8 @@ export class Multipart {
   readonly contentType: string;
   /** Bytes of the whole body. */
   readonly length: number;
+  /** Bytes of the files in it. */
+  readonly fileBytes: number;
   readonly #segments: readonly Segment[];
   readonly #seen: SeenFiles = new Map();
 
@@ -52,33 +74,32 @@ export class Multipart {
       ]),
       Buffer.from(`--${boundary}--\r\n`),
     ];
-    this.length = this.#segments.reduce(
-      (sum, segment) => sum + (Buffer.isBuffer(segment) ? segment.length : segment.size),
-      0,
-    );
+    this.length = this.#segments.reduce((sum, segment) => sum + sizeOf(segment), 0);
+    this.fileBytes = files.reduce((sum, { size }) => sum + size, 0);
   }
 
   /**
    * The body from its beginning. A piece's bytes are gone when the next is asked for (see `readSegments`).
-   * @param onBytes called with the bytes handed out so far
+   * @param onBytes called with the bytes handed out so far, and with how many of them are of files
    * @param ready awaited after the first piece: what is sent before it resolves is a few bytes
    */
   async *stream(
-    onBytes: (sent: number) => void,
+    onBytes: (sent: number, ofFiles: number) => void,
     ready: () => Promise<void> = async () => {},
   ): AsyncGenerator<Buffer> {
     // A field, the head of a file, or the end: never a file.
     const [first, ...rest] = this.#segments as [Buffer, ...Segment[]];
     yield first;
     await ready();
+    const filesIn = fileByteCounter(this.#segments);
     let sent = first.length;
-    onBytes(sent);
+    onBytes(sent, filesIn(sent));
     const size = Math.min(pieceSize, this.length - sent);
     if (size === 0) return;
     for (const piece of readSegments(rest, size, this.#seen)) {
       yield piece;
       sent += piece.length;
-      onBytes(sent);
+      onBytes(sent, filesIn(sent));
     }
   }
 }

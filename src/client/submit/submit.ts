@@ -28,8 +28,8 @@ interface Attempt {
   readonly body: Multipart;
   readonly key: string;
   readonly isFirst: boolean;
-  /** Called with the bytes that have been handed out. */
-  readonly onBytes: (sent: number) => void;
+  /** Called with the bytes that have been handed out, and with how many of them are of files. */
+  readonly onBytes: (sent: number, ofFiles: number) => void;
 }
 
 async function send(
@@ -37,11 +37,11 @@ async function send(
   { path, body, key, isFirst, onBytes }: Attempt,
 ): Promise<JobEnvelope> {
   const upload = new UploadWatch(body.length, connection.readTimeout, connection.signal, connection.server);
-  const onPiece = (sent: number) => {
+  const onPiece = (sent: number, ofFiles: number) => {
     // The body may hand out one more piece after the request has ended.
     if (upload.isDone) return;
     upload.moved(sent);
-    onBytes(sent);
+    onBytes(sent, ofFiles);
   };
   try {
     const reply = await connection.send(path, {
@@ -103,16 +103,20 @@ export async function submit(
   let fruitless = 0;
   for (let number = 0; ; number += 1) {
     let sent = 0;
-    const onBytes = (count: number) => {
+    const onBytes = (count: number, ofFiles: number) => {
       if (sent === 0 && number > 0) {
         patience.renew();
         reporter.note(`${connection.server} takes the upload, which starts over`);
       }
       sent = count;
-      reporter.progress('Uploading', sent, body.length);
+      reporter.progress('Uploading', ofFiles, body.fileBytes);
+      // What was sent last is still on its way, and the server looks through all of it before it answers.
+      if (sent === body.length) reporter.waiting('Waiting for the server to accept the job');
     };
     try {
-      return await send(connection, { path, body, key, isFirst: number === 0, onBytes });
+      return await send(connection, { path, body, key, isFirst: number === 0, onBytes }).finally(() =>
+        reporter.waiting(null),
+      );
     } catch (error) {
       if (!mayPass(error, connection.isMet || number > 0)) throw error;
       const isCut = error instanceof TransportError && error.fault === 'broken';

@@ -139,6 +139,26 @@ describe('a multipart body', () => {
     expect(seen).toEqual([...seen].sort((a, b) => a - b));
   });
 
+  test('tells how many bytes of its files it has sent', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { a: Buffer.alloc(3 << 20), b: '', c: 'ccc' });
+    const parts = [
+      part(directory.path, 'a', 3 << 20),
+      part(directory.path, 'b', 0),
+      part(directory.path, 'c', 3),
+    ];
+    const body = new Multipart({ field: 'value' }, parts);
+    expect(body.fileBytes).toBe((3 << 20) + 3);
+    const seen: [number, number][] = [];
+    await buffer(body.stream((...sent) => seen.push(sent)));
+    expect(seen[0]?.[1]).toBe(0);
+    expect(seen.at(-1)).toEqual([body.length, body.fileBytes]);
+    // In the middle of the first file: all that was sent before it is the field and the head of the file.
+    const [second = [0, 0], third = [0, 0]] = seen.slice(1);
+    expect(third[1] - second[1]).toBe(third[0] - second[0]);
+    expect(second[0] - second[1]).toBeGreaterThan(0);
+  });
+
   test('breaks off where a file shrank after it was measured', async () => {
     await using directory = await temporary();
     await plant(directory.path, { a: 'aaa' });

@@ -76,7 +76,7 @@ class Upload implements AsyncDisposable {
     }
     const staged = await stage(submission, reporter, undefined);
     const waiting = (what: string | null) => {
-      if (what !== null) this.onWait(this.waits.push(what));
+      if (what?.includes('trying again')) this.onWait(this.waits.push(what));
     };
     try {
       return await submit(connection, submission, staged, { ...reporter, waiting }).catch(

@@ -24,6 +24,7 @@ export function memoryReporter(): Reporter & {
     notes,
     moves,
     line: async (text) => lines.push(text) > 0,
+    endLog: async () => true,
     note: (text) => notes.push(text),
     waiting: () => {},
     progress: (...move) => moves.push(move),

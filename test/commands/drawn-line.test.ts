@@ -1,0 +1,313 @@
+import { truncate } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { Cli } from '../support/cli.js';
+import { type Fake, fakeService, jobId } from '../support/fake-service.js';
+import { json } from '../support/scripted-server.js';
+import { plant } from '../support/temporary.js';
+import { Terminal, type TerminalOptions } from '../support/terminal.js';
+
+const interrupt = '\u0003';
+const mebi = 2 ** 20;
+const spinner = '[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]';
+
+/** A gate in a log: the stream stands still there until it is opened. */
+function gate() {
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { open, before: (line: string) => () => opened.then(() => line) };
+}
+
+/** Nothing is drawn over anything, and no row is longer than the screen. */
+function expectWhole(terminal: Terminal): void {
+  expect(terminal.screen.wrapped).toEqual([]);
+  for (const row of terminal.rows) expect(row).not.toMatch(new RegExp(`.${spinner}|.Uploading|.Error:|\\^C`));
+}
+
+async function withTerminal(
+  fake: Fake,
+  args: readonly string[],
+  options: TerminalOptions,
+  use: (terminal: Terminal) => Promise<void>,
+): Promise<void> {
+  await using cli = await Cli.create();
+  await plant(cli.directory, { 'ct.nii': 'volume' });
+  await using server = await fakeService(fake);
+  await use(new Terminal(cli, [...args, '--server', server.url], options));
+}
+
+/**
+ * A terminal at which a file of 64 MiB is uploaded to a server that does with the upload what it is told. As long as nothing reads it,
+ * the buffers of the system take a few megabytes, and then no more.
+ */
+async function withUpload(
+  onUpload: (upload: IncomingMessage, response: ServerResponse) => void,
+  options: TerminalOptions,
+  use: (terminal: Terminal) => Promise<void>,
+  size = 64 * mebi,
+): Promise<void> {
+  await using cli = await Cli.create();
+  await plant(cli.directory, { 'ct.nii': '' });
+  await truncate(path.join(cli.directory, 'ct.nii'), size);
+  const override: Fake['override'] = ({ method }, response, raw) => {
+    if (method !== 'POST') return false;
+    raw.on('error', () => {});
+    onUpload(raw, response);
+    return true;
+  };
+  await using server = await fakeService({ override }, true);
+  const args = ['infer', '--app', 'tissue', 'ct.nii', '--server', server.url];
+  await use(new Terminal(cli, args, { ...options, env: { NO_COLOR: '1', ...options.env } }));
+}
+
+const leaveIt = () => {};
+
+describe('an upload', () => {
+  test.each([
+    [120, /^Uploading \[=+-+\] \d+% [\d.]+ [KM]iB\/s [\d.]+ MiB of 64\.0 MiB ETA \d.*$/],
+    [80, /^Uploading \[=+-+\] \d+% [\d.]+ [KM]iB\/s [\d.]+ MiB of 64\.0 MiB ETA \d.*$/],
+    [40, /^Uploading (\[=*-+\] )?\d+% .*ETA \d.*$/],
+  ])('at %d columns is one line, of the bytes of the files, that Ctrl-C takes away', async (columns, bar) => {
+    await withUpload(leaveIt, { columns }, async (terminal) => {
+      await terminal.shows(bar);
+      expect(terminal.rows).toHaveLength(1);
+      terminal.type(interrupt);
+      expect(await terminal.ended()).toBe(130);
+      expect(terminal.rows).toEqual(['Error: Interrupted by SIGINT']);
+      expectWhole(terminal);
+    });
+  });
+
+  test('stays one line on a terminal that becomes narrower, and wider again', async () => {
+    await withUpload(leaveIt, { columns: 100 }, async (terminal) => {
+      await terminal.shows(/ETA/);
+      for (const columns of [60, 30, 110]) {
+        terminal.resize(columns);
+        // The first row of a new width.
+        const before = terminal.written.length;
+        await terminal.shows(columns === 30 ? /^Uploading \d+% ETA .*$/ : /of 64\.0 MiB ETA .*$/);
+        await terminal.sends(before, /Uploading/);
+        expect(terminal.rows).toHaveLength(1);
+      }
+      terminal.type(interrupt);
+      expect(await terminal.ended()).toBe(130);
+      expect(terminal.rows).toEqual(['Error: Interrupted by SIGINT']);
+      expectWhole(terminal);
+    });
+  });
+
+  test('that breaks says so above its bar; keys that are pressed change nothing', async () => {
+    const uploads: IncomingMessage[] = [];
+    await withUpload(
+      (upload) => uploads.push(upload),
+      { columns: 200 },
+      async (terminal) => {
+        await terminal.shows(/ETA/);
+        terminal.type('abc');
+        uploads[0]?.socket.destroy();
+        await terminal.shows(/^http.* takes the upload, which starts over$/);
+        await terminal.shows(/^Uploading/);
+        expect(terminal.rows.at(-1)).toMatch(/^Uploading/);
+        terminal.type(interrupt);
+        expect(await terminal.ended()).toBe(130);
+        expect(terminal.rows).toEqual([
+          expect.stringMatching(/; trying again for another \d+ min$/),
+          expect.stringMatching(/ takes the upload, which starts over$/),
+          'Error: Interrupted by SIGINT',
+        ]);
+        expectWhole(terminal);
+      },
+    );
+  });
+
+  test.each([
+    ['in a pipe', { pipe: '2>&1 | cat' }],
+    ['in CI', { env: { CI: '1' } }],
+  ])('that takes long is, %s, a line every 10 %%', async (_, options: TerminalOptions) => {
+    // From then on a transfer takes long.
+    const readLate = (upload: IncomingMessage, response: ServerResponse) => {
+      setTimeout(() => upload.resume(), 3500);
+      upload.on('end', () => json(response, 500, { detail: 'no' }));
+    };
+    let text = '';
+    await withUpload(readLate, { ...options, columns: 200 }, async (terminal) => {
+      await terminal.ended();
+      text = terminal.written.replaceAll('\r\n', '\n');
+    });
+    expect(text).not.toContain('\r');
+    const lines = text.trimEnd().split('\n');
+    expect(lines.at(-1)).toMatch(/^Error: /);
+    expect(lines.at(-2)).toMatch(/^Uploaded 64\.0 MiB in [345] s \([\d.]+ MiB\/s\)$/);
+    const moved = lines.slice(0, -2);
+    for (const line of moved) {
+      expect(line).toMatch(/^Uploading: \d+ %, [\d.]+ MiB of 64\.0 MiB, [\d.]+ [KM]iB\/s, .+ left$/);
+    }
+    const tens = moved.map((line) => Math.floor(Number(/\d+/.exec(line)) / 10));
+    expect(tens).toEqual([...new Set(tens)]);
+    expect(tens.slice(-3)).toEqual([7, 8, 9]);
+  });
+
+  test('that breaks off for good leaves the error alone', async () => {
+    // Behind its beginning, which a repeated upload sends alone.
+    const breakIt = (upload: IncomingMessage) => {
+      let read = 0;
+      upload.on('data', ({ length }: Buffer) => {
+        read += length;
+        if (read > mebi) upload.socket.destroy();
+      });
+    };
+    const use = async (terminal: Terminal) => {
+      expect(await terminal.ended()).toBe(5);
+      expectWhole(terminal);
+      expect(terminal.rows.at(-1)).toMatch(/^Error: .*broke/);
+      expect(terminal.rows.filter((row) => row.startsWith('Uploading'))).toEqual([]);
+    };
+    // All of it goes into the buffers each time, so that no attempt gets further than the one before.
+    await withUpload(breakIt, { columns: 300 }, use, 2 * mebi);
+  }, 60_000);
+});
+
+describe('a log at a terminal', () => {
+  const first = `[remote-app] Remote job ${jobId} accepted: infer on tissue`;
+
+  test('redraws the app’s bars in place, cut to the width, and goes on below', async () => {
+    const held = gate();
+    const bar = (percent: number) => `${percent}%|${'肝'.repeat(60)}|\r`;
+    const lines = [
+      'loading',
+      '\r',
+      bar(10),
+      bar(20),
+      held.before(bar(99)),
+      '100%|done',
+      'saving 1\r',
+      'saving 2\r',
+      'saved',
+    ];
+    await withTerminal({ lines }, ['logs', jobId], { columns: 40 }, async (terminal) => {
+      await terminal.shows(/^20%\|肝+$/);
+      expect(terminal.rows).toHaveLength(2);
+      held.open();
+      expect(await terminal.ended()).toBe(0);
+      expect(terminal.rows).toEqual(['loading', '100%|done', 'saving 2', 'saved']);
+      expectWhole(terminal);
+    });
+  });
+
+  test('with --all has every state, as a line', async () => {
+    const lines = ['a', '1%\r', '2%\r', 'b'];
+    await withTerminal({ lines }, ['logs', jobId, '--all'], {}, async (terminal) => {
+      await terminal.ended();
+      expect(terminal.rows).toEqual(['a', '1%', '2%', 'b']);
+    });
+  });
+
+  test('shows the place in the queue on one line that changes', async () => {
+    const [second, start] = [gate(), gate()];
+    const place = (position: number) => `[remote-app] Waiting for GPU 0: position ${position} in the queue\r`;
+    const lines = [
+      first,
+      place(2),
+      second.before(place(1)),
+      start.before('[remote-app] Starting infer on GPU 0'),
+      'app',
+    ];
+    await withTerminal({ lines }, ['logs', jobId], {}, async (terminal) => {
+      await terminal.shows(new RegExp(`^${spinner} Waiting for GPU 0: position 2 in the queue$`));
+      second.open();
+      await terminal.shows(new RegExp(`^${spinner} Waiting for GPU 0: position 1 in the queue$`));
+      expect(terminal.rows).toHaveLength(2);
+      start.open();
+      await terminal.ended();
+      expect(terminal.rows).toEqual([first, '[remote-app] Starting infer on GPU 0', 'app']);
+      expectWhole(terminal);
+    });
+  });
+
+  test('is not drawn over when another program writes it to the terminal', async () => {
+    const held = gate();
+    const lines = [
+      first,
+      held.before('[remote-app] Starting infer on the CPU'),
+      '10%\r',
+      '20%\r',
+      'line',
+      'last',
+    ];
+    await withTerminal({ lines }, ['logs', jobId], { pipe: '| cat' }, async (terminal) => {
+      await terminal.shows(new RegExp(`^${spinner} Waiting for job`));
+      held.open();
+      await terminal.ended();
+      expect(terminal.rows).toEqual([first, '[remote-app] Starting infer on the CPU', '20%', 'line', 'last']);
+      expectWhole(terminal);
+    });
+  });
+
+  test('that Ctrl-C ends keeps the last state of a bar; the message is on a line of its own', async () => {
+    const lines = ['a', '10%\r', '20%\r', gate().before('never')];
+    await withTerminal({ lines }, ['logs', jobId], { env: { NO_COLOR: '1' } }, async (terminal) => {
+      await terminal.shows(/^20%$/);
+      terminal.type(interrupt);
+      expect(await terminal.ended()).toBe(130);
+      expect(terminal.rows).toEqual([
+        'a',
+        '20%',
+        `Job ${jobId} goes on; 'remote-app kill ${jobId}' ends it`,
+        'Error: Interrupted by SIGINT',
+      ]);
+      expectWhole(terminal);
+    });
+  });
+
+  test('loses no state of a bar to a connection that breaks, and shows none twice', async () => {
+    const lines = ['a', '10%\r', '20%\r', '30%\r', 'b', '\r', '1/3\r', '2/3\r', '3/3', 'c'];
+    let broken = false;
+    const override: Fake['override'] = ({ url }, response) => {
+      if (!url.includes('/logs') || broken) return false;
+      broken = true;
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const event = (index: number) => `id: ${index + 1}\nevent: redraw\ndata: ${lines[index]?.trim()}\n\n`;
+      response.write(`id: 1\ndata: a\n\n${event(1)}${event(2)}`, () => response.destroy());
+      return true;
+    };
+    await withTerminal({ lines, override }, ['logs', jobId], { env: { NO_COLOR: '1' } }, async (terminal) => {
+      expect(await terminal.ended()).toBe(0);
+      const dropped = expect.stringMatching(/; trying again for another \d+ min$/);
+      expect(terminal.rows).toEqual(['a', dropped, '30%', 'b', '3/3', 'c']);
+    });
+  });
+});
+
+describe('a whole run at a terminal', () => {
+  test('says once that the job is accepted; Ctrl-C while it waits kills it, on lines of their own', async () => {
+    const lines = [`[remote-app] Remote job ${jobId} accepted: infer on tissue`, gate().before('never')];
+    await withTerminal({ lines }, ['infer', 'ct.nii'], { env: { NO_COLOR: '1' } }, async (terminal) => {
+      await terminal.shows(new RegExp(`^${spinner} Waiting for job`));
+      terminal.type(interrupt);
+      expect(await terminal.ended()).toBe(130);
+      expect(terminal.rows).toEqual([
+        `Job ${jobId} is accepted: infer on tissue`,
+        `Interrupted: killing remote job ${jobId}`,
+        `Remote job ${jobId} is killed`,
+        'Error: Interrupted by SIGINT',
+      ]);
+      expectWhole(terminal);
+    });
+  });
+
+  test.each([
+    ['CI', { CI: '1' }],
+    ['a terminal without control sequences', { TERM: 'dumb' }],
+  ])('in %s draws nothing', async (_, env) => {
+    const lines = ['a', '10%\r', '20%\r', '[remote-app] Waiting for GPU 0: position 2 in the queue\r', 'b'];
+    await withTerminal({ lines }, ['logs', jobId], { env }, async (terminal) => {
+      await terminal.ended();
+      expect(terminal.written).toBe(
+        'a\r\n[remote-app] Waiting for GPU 0: position 2 in the queue\r\n20%\r\nb\r\n',
+      );
+    });
+  });
+});
