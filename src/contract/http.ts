@@ -14,6 +14,12 @@ export const mediaTypes = {
 /** Parameters that a request may have in its query or its headers. */
 export const parameters = {
   since: { name: 'since', in: 'query', kind: 'integer', help: 'Lines to skip; adds ids to the events' },
+  tail: {
+    name: 'tail',
+    in: 'query',
+    kind: 'integer',
+    help: "That many last lines, then what comes; adds ids to the events. 'since' wins over it",
+  },
   redraws: {
     name: 'redraws',
     in: 'query',

@@ -130,7 +130,7 @@ export const routes = {
     "A job's log as server-sent events",
     { 200: 'Log' },
     [...jobErrors, 'invalidField', 'streamOpen', 'tooManyStreams'],
-    [parameters.since, parameters.redraws, parameters.lastEventId],
+    [parameters.since, parameters.tail, parameters.redraws, parameters.lastEventId],
   ),
   result: get(
     '/jobs/{id}/result',

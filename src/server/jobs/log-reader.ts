@@ -1,9 +1,6 @@
-import { closeSync, constants, type FSWatcher, read as readCallback, watch } from 'node:fs';
-import { promisify } from 'node:util';
-import { servicePrefix } from '../../contract/log-stream.js';
-import { errorCode } from '../../files/error-code.js';
-import { NotOurFile, openOwnFile } from '../../files/own-file.js';
+import { type FSWatcher, watch } from 'node:fs';
 import type { Job } from './job.js';
+import { openLog } from './log-lines.js';
 
 /** Bytes that are read at once. Each stream has a buffer of this size. */
 const chunkSize = 32 * 1024;
@@ -16,37 +13,6 @@ const pollInterval = 1000;
 const longestLine = 1024 * 1024;
 
 const lineFeed = 0x0a;
-
-const read = promisify(readCallback);
-
-/** The line that is sent instead of a log that a job has removed, or replaced by a link. */
-const missingLog = Buffer.from(
-  `${servicePrefix}The log of this job was removed or replaced: it cannot be shown\n`,
-);
-
-/** An open log. */
-interface OpenLog extends Disposable {
-  /** Reads into a buffer from a position on. Returns the number of bytes. */
-  read(buffer: Buffer, length: number, position: number): Promise<number>;
-}
-
-function openLog(job: Job): OpenLog {
-  let descriptor: number;
-  try {
-    descriptor = openOwnFile(job.directory.logFile, constants.O_RDONLY);
-  } catch (cause) {
-    if (!(cause instanceof NotOurFile) && errorCode(cause) !== 'ENOENT') throw cause;
-    return {
-      read: async (buffer, length, position) =>
-        missingLog.copy(buffer, 0, Math.min(position, missingLog.length), position + length),
-      [Symbol.dispose]: () => {},
-    };
-  }
-  return {
-    read: async (buffer, length, position) => (await read(descriptor, buffer, 0, length, position)).bytesRead,
-    [Symbol.dispose]: () => closeSync(descriptor),
-  };
-}
 
 /** Wakes a reader when the file or the job changes, or after a while. */
 class ChangeSignal {

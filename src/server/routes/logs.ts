@@ -11,6 +11,7 @@ import {
 import { quoteName } from '../../contract/quote.js';
 import { readText } from '../../contract/values.js';
 import type { Job } from '../jobs/job.js';
+import { countLines } from '../jobs/log-lines.js';
 import { readLog } from '../jobs/log-reader.js';
 import type { JobService } from '../jobs/service.js';
 import type { StreamSlots } from '../jobs/stream-slots.js';
@@ -31,20 +32,27 @@ export interface LogDeps {
 interface Wishes {
   /** The number of lines to skip if the events are to be numbered; null for plain events from the first line. */
   readonly since: number | null;
+  /** If that is null: the number of last lines to begin with, numbered as well; null for all of them. */
+  readonly tail: number | null;
   /** Whether events say which lines were redrawn. */
   readonly redraws: boolean;
 }
 
+/** A number of lines in the query; null if it is not there. */
+function numberOfLines(ctx: RouterContext, { name }: { readonly name: string }): number | null {
+  const text = ctx.query[name];
+  if (text === undefined) return null;
+  if (typeof text !== 'string' || !lineNumberPattern.test(text)) {
+    throw new FieldError(name, `must be a number of lines, got ${quoteName(String(text))}`);
+  }
+  return Number(text);
+}
+
 function requestedPosition(ctx: RouterContext): number | null {
-  const since = ctx.query[parameters.since.name];
-  if (since === undefined) {
-    const last = ctx.get(parameters.lastEventId.name).trim();
-    return /^\d+$/.test(last) ? Number(last) : null;
-  }
-  if (typeof since !== 'string' || !lineNumberPattern.test(since)) {
-    throw new FieldError(parameters.since.name, `must be a number of lines, got ${quoteName(String(since))}`);
-  }
-  return Number(since);
+  const since = numberOfLines(ctx, parameters.since);
+  if (since !== null) return since;
+  const last = ctx.get(parameters.lastEventId.name).trim();
+  return /^\d+$/.test(last) ? Number(last) : null;
 }
 
 function requestedRedraws(ctx: RouterContext): boolean {
@@ -53,7 +61,9 @@ function requestedRedraws(ctx: RouterContext): boolean {
 }
 
 /** The stream, in pieces. Each piece is valid until the next one is requested. */
-async function* events(job: Job, { since, redraws }: Wishes, deps: LogDeps, signal: AbortSignal) {
+async function* events(job: Job, wishes: Wishes, deps: LogDeps, signal: AbortSignal) {
+  const { tail, redraws } = wishes;
+  const since = wishes.since ?? (tail === null ? null : Math.max(0, (await countLines(job, signal)) - tail));
   const bytes = new EventBytes(since === null ? null : since + 1, redraws);
   for await (const lines of readLog(job, since ?? 0, deps.keepAlive, signal)) {
     if (lines === null) yield keepAlive;
@@ -108,7 +118,11 @@ function setHeaders(ctx: RouterContext): void {
 /** `GET /jobs/{id}/logs` (spec.md, Events). */
 export const streamLogs = (deps: LogDeps) => async (ctx: RouterContext) => {
   const job = deps.jobs.get(captured(ctx));
-  const wishes = { since: requestedPosition(ctx), redraws: requestedRedraws(ctx) };
+  const wishes = {
+    since: requestedPosition(ctx),
+    tail: numberOfLines(ctx, parameters.tail),
+    redraws: requestedRedraws(ctx),
+  };
   if (ctx.method === 'HEAD') setHeaders(ctx);
   else await send(ctx, job, wishes, deps);
 };

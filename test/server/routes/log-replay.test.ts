@@ -67,6 +67,28 @@ describe('a line that a carriage return ended', () => {
   });
 });
 
+describe('a tail', () => {
+  test('is the last lines of the log, numbered, and what comes after them', async () => {
+    const gate = server.gate();
+    const form = { ...least.infer, ...steps('lines=5000', `wait=${gate.path}`, 'print=late') };
+    const id = await api.running('infer', form, 'line 5000');
+    const whole = await api.follow(id, '?since=0');
+    await whole.until('line 5000');
+    const events = whole.text.split('\n\n').slice(0, -1);
+    await whole[Symbol.asyncDispose]();
+    await using log = await api.follow(id, '?tail=3');
+    await log.until('line 5000');
+    expect(log.text.split('\n\n').slice(0, -1)).toEqual(events.slice(-3));
+    gate.open();
+    const end = await log.end();
+    expect(end).toMatch(/line 5000\n\nid: \d+\ndata: late\n/);
+    expect(await api.log(id, '?tail=9999')).toBe(await api.log(id, '?since=0'));
+    expect(await api.log(id, '?tail=0')).toBe('data: __DONE__\n\n');
+    expect(await api.log(id, '?tail=1&since=2')).toBe(await api.log(id, '?since=2'));
+    expect((await api.fetch(`/jobs/${id}/logs?tail=-1`)).status).toBe(422);
+  });
+});
+
 describe('a position', () => {
   const numbered = (text: string) =>
     text

@@ -1,0 +1,57 @@
+import { closeSync, constants, read as readCallback } from 'node:fs';
+import { promisify } from 'node:util';
+import { servicePrefix } from '../../contract/log-stream.js';
+import { errorCode } from '../../files/error-code.js';
+import { NotOurFile, openOwnFile } from '../../files/own-file.js';
+import type { Job } from './job.js';
+
+/** Bytes that are counted through at once. */
+const chunkSize = 256 * 1024;
+
+const lineFeed = 0x0a;
+
+const read = promisify(readCallback);
+
+/** The line that is sent instead of a log that a job has removed, or replaced by a link. */
+const missingLog = Buffer.from(
+  `${servicePrefix}The log of this job was removed or replaced: it cannot be shown\n`,
+);
+
+/** An open log. */
+export interface OpenLog extends Disposable {
+  /** Reads into a buffer from a position on. Returns the number of bytes. */
+  read(buffer: Buffer, length: number, position: number): Promise<number>;
+}
+
+/** Opens the log of a job for reading. */
+export function openLog(job: Job): OpenLog {
+  let descriptor: number;
+  try {
+    descriptor = openOwnFile(job.directory.logFile, constants.O_RDONLY);
+  } catch (cause) {
+    if (!(cause instanceof NotOurFile) && errorCode(cause) !== 'ENOENT') throw cause;
+    return {
+      read: async (buffer, length, position) =>
+        missingLog.copy(buffer, 0, Math.min(position, missingLog.length), position + length),
+      [Symbol.dispose]: () => {},
+    };
+  }
+  return {
+    read: async (buffer, length, position) => (await read(descriptor, buffer, 0, length, position)).bytesRead,
+    [Symbol.dispose]: () => closeSync(descriptor),
+  };
+}
+
+/** The number of complete lines that a job's log has now; fewer if the signal is aborted meanwhile. */
+export async function countLines(job: Job, signal: AbortSignal): Promise<number> {
+  using file = openLog(job);
+  const buffer = Buffer.allocUnsafeSlow(chunkSize);
+  let lines = 0;
+  for (let position = 0; ; ) {
+    const length = await file.read(buffer, buffer.length, position);
+    if (length === 0 || signal.aborted) return lines;
+    position += length;
+    const bytes = buffer.subarray(0, length);
+    for (let at = bytes.indexOf(lineFeed); at >= 0; at = bytes.indexOf(lineFeed, at + 1)) lines += 1;
+  }
+}
