@@ -12,13 +12,12 @@ import { fileURLToPath } from 'node:url';
 const programs = fileURLToPath(new URL('../test/fixtures/bin', import.meta.url));
 
 /**
- * The arguments of `remote-app`, for a server on a free port.
+ * The arguments of `remote-app`, for a server on a free port, or on the one that the flags name.
  * @param {{ dataDirectory: string, apps: readonly string[], flags?: readonly string[] }} options
  */
 export const serveWords = ({ dataDirectory, apps, flags = [] }) => [
   'serve',
-  '--port',
-  '0',
+  ...(flags.includes('--port') ? [] : ['--port', '0']),
   '--data-dir',
   dataDirectory,
   ...apps.flatMap((source) => ['--apps', source]),

@@ -7,6 +7,7 @@ import { type OutputFlags, readDestination } from './destination.js';
 export interface FetchFlags extends OutputFlags {
   /** Seconds. */
   readonly wait: number;
+  readonly 'no-wait': boolean;
 }
 
 export type ResultSummary = { readonly job_id: string } & (SavedArchive | StreamedArchive);
@@ -21,6 +22,7 @@ export async function fetchJobResult(
 ): Promise<ResultSummary> {
   const destination = await readDestination(flags, json, jobId, reporter);
   const { fetchResult } = await import('../client/result/result.js');
-  const fetched = await fetchResult(connection, jobId, destination, { wait: flags.wait, reporter });
+  const { wait, 'no-wait': isImpatient } = flags;
+  const fetched = await fetchResult(connection, jobId, destination, { wait, isImpatient, reporter });
   return { job_id: jobId, ...fetched };
 }

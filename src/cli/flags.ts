@@ -89,7 +89,8 @@ export const outputFlags = {
 /** How long a result is waited for. */
 export const waitFlag = seconds({
   default: 600,
-  description: 'Longest wait for the result once the log has ended',
+  description:
+    'Longest wait for the result, counted from the end of the job; a job that has not ended is waited for as long as it takes',
 });
 
 /** How long a kill may take. */

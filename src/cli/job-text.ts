@@ -1,5 +1,6 @@
 import type { JobAnswer } from '../client/connection/answer-schemas.js';
 import { type JobState, type KillReply, notRunning } from '../contract/job.js';
+import { excerpt } from '../contract/quote.js';
 import { Colours } from './colours.js';
 import { type Cell, formatPairs, formatTable } from './format.js';
 import { formatDistance, formatDuration, formatLocal, readTime } from './time-text.js';
@@ -73,6 +74,11 @@ export function listJobs(jobs: readonly JobAnswer[], now = Date.now()): string[]
 export function killedLine({ job_id, status: state, message }: KillReply): string {
   const hadEnded = state !== 'killed' || message === notRunning;
   return `${job_id}  ${colours.state(state)(state)}${hadEnded ? ' (had ended)' : ''}`;
+}
+
+/** How a job ended, and why if it has no result. */
+export function endLine({ job_id, status: state, error }: JobAnswer): string {
+  return `${job_id}  ${colours.state(state)(state)}${error === null ? '' : `  ${excerpt(error)}`}`;
 }
 
 /** The words for a list without jobs: `No jobs on http://...`. */

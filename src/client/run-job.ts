@@ -26,7 +26,7 @@ export interface RunOptions {
 export interface FinishOptions extends RunOptions {
   /** Where the result goes. */
   readonly destination: Destination;
-  /** Longest wait for the result once the log has ended, in seconds. */
+  /** Longest wait for the result once the job has ended, in seconds. */
   readonly wait: number;
 }
 

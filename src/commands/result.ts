@@ -1,3 +1,4 @@
+import { Flags } from '@oclif/core';
 import { ClientCommand } from '../cli/client-command.js';
 import { fetchJobResult, type ResultSummary } from '../cli/fetch-result.js';
 import { outputFlags, waitFlag } from '../cli/flags.js';
@@ -6,13 +7,19 @@ import { jobArg } from '../cli/job-arg.js';
 export default class Result extends ClientCommand {
   static override summary = "Download a job's result";
   static override description =
-    'Waits for the result, saves result.zip and extracts it. With -o - the zip goes to stdout.';
+    'Waits for the end of the job, saves result.zip and extracts it. With -o - the zip goes to stdout. Ends with 1 where the job ' +
+    'failed or was killed.';
   static override examples = [
     '<%= config.bin %> result 3f9a0c1b2d4e -o ./Output',
     '<%= config.bin %> result 3f9a0c1b2d4e -o - > result.zip',
+    '<%= config.bin %> result 3f9a0c1b2d4e --no-wait',
   ];
   static override args = { job: jobArg };
-  static override flags = { ...outputFlags, wait: waitFlag };
+  static override flags = {
+    ...outputFlags,
+    wait: waitFlag,
+    'no-wait': Flags.boolean({ description: 'End with 3 at once where the result is not there yet' }),
+  };
 
   async run(): Promise<ResultSummary> {
     const { args, flags } = await this.parse(Result);

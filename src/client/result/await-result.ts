@@ -1,15 +1,21 @@
 import { errorKinds, exitCodes } from '../../contract/errors.js';
+import { finalStates } from '../../contract/job.js';
 import { resultPath } from '../../contract/paths.js';
+import { excerpt } from '../../contract/quote.js';
 import { withoutResult } from '../../contract/routes.js';
+import { job } from '../connection/api.js';
 import { backoff, pause } from '../connection/backoff.js';
 import type { Connection } from '../connection/connection.js';
 import { bodyOf, type Reply, refusal, retryAfter } from '../connection/reply.js';
 import { ClientError, isTransient, JobFailed, leaving } from '../errors.js';
+import { progressOf } from '../job-progress.js';
 import type { Reporter } from '../reporter.js';
 
 export interface AwaitOptions {
-  /** Longest wait for the result, in seconds. */
+  /** Longest wait for the result once the job has ended, in seconds. A job that has not is waited for as long as it takes. */
   readonly wait: number;
+  /** Whether to ask only once. */
+  readonly isImpatient?: boolean | undefined;
   readonly reporter: Reporter;
   /** Whether the job is known to be done: the first request may fail, too, without ending the wait. */
   readonly isDone?: boolean | undefined;
@@ -23,8 +29,32 @@ async function jobFailure(jobId: string, text: string): Promise<JobFailed | null
   return data ? new JobFailed(jobId, data.status, data.error ?? 'no reason given') : null;
 }
 
+/** The state of a job that has not ended, from the answer 202; undefined if the job has ended, or the answer does not say. */
+async function unfinishedState(text: string): Promise<string | undefined> {
+  const data = await bodyOf(text, ({ unfinishedBody }) => unfinishedBody);
+  const isEnded = data === undefined || (finalStates as readonly string[]).includes(data.status);
+  return isEnded ? undefined : excerpt(data.status, 40);
+}
+
+/** What is waited for: a job that waits itself is asked for what it waits for. */
+async function waitText(connection: Connection, jobId: string, state: string | undefined): Promise<string> {
+  if (state === undefined) return `Waiting for the result of job ${jobId}`;
+  const view = state === 'running' ? null : await job(connection, jobId).catch(() => null);
+  return progressOf(view ?? { job_id: jobId, status: state });
+}
+
+/** The error when the wait is over. */
+function notReady(jobId: string, state: string | undefined, waited: number): ClientError {
+  const next = `'remote-app logs ${jobId}' follows it, 'remote-app result ${jobId}' asks for its result again`;
+  const message = state
+    ? `Job ${jobId} is ${state}, and has no result yet: ${next}`
+    : `Job ${jobId} has ended, and its result is not there after ${waited} seconds: ${next}`;
+  return new ClientError(message, exitCodes.timedOut, { job_id: jobId, ...(state ? { status: state } : {}) });
+}
+
 /**
- * Asks for a job's result until it is ready (spec.md, Job control: 202 until then).
+ * Asks for a job's result until it is ready (spec.md, Job control: 202 until then). The time of the wait begins when the job
+ * has ended: what runs is never given up.
  * @param headers of a download that goes on
  * @returns the answer with the result, or with a part of it, or 416
  * @throws JobFailed for a job that ended without one; ClientError (exit 3) when the wait is over; GaveUp with the last error
@@ -37,11 +67,15 @@ export async function awaitResult(
   options: AwaitOptions,
 ): Promise<Reply> {
   const { reporter } = options;
-  const deadline = performance.now() + options.wait * 1000;
+  const afterWait = () => performance.now() + options.wait * 1000;
+  /** Null while the job runs, as far as is known. */
+  let deadline = options.isDone ? afterWait() : null;
+  let isTold = false;
   const patience = connection.patience(reporter);
   let met = connection.isMet || (options.isDone ?? false);
   for (let number = 0; ; number++) {
     let wait = backoff(number, 200, 2000);
+    let state: string | undefined;
     try {
       const reply = await connection.send(resultPath(jobId), { headers });
       met = true;
@@ -57,21 +91,25 @@ export async function awaitResult(
       patience.renew();
       const asked = retryAfter(reply);
       if (asked) wait = Math.min(asked, 30) * 1000;
-      reporter.waiting(`Waiting for the result of job ${jobId}`);
+      state = options.isDone ? undefined : await unfinishedState(text);
+      if (state === undefined) deadline ??= afterWait();
+      else deadline = null;
+      const waited = await waitText(connection, jobId, state);
+      if (state !== undefined && !options.isImpatient && !isTold) reporter.note(waited);
+      isTold = true;
+      reporter.waiting(waited);
     } catch (error) {
       if (!met || !isTransient(error)) throw error;
-      await patience.after(error as Error, deadline - performance.now()).catch((reason: unknown) => {
+      const left = deadline === null ? undefined : deadline - performance.now();
+      await patience.after(error as Error, left).catch((reason: unknown) => {
         throw leaving(jobId, reason, options);
       });
       continue;
     }
-    if (performance.now() + wait > deadline) {
-      throw new ClientError(
-        `Job ${jobId} has no result after ${options.wait} seconds; it goes on: ` +
-          `'remote-app logs ${jobId}' follows it, 'remote-app result ${jobId}' asks for its result again`,
-        exitCodes.timedOut,
-        { job_id: jobId },
-      );
+    const isOver = deadline !== null && performance.now() + wait > deadline;
+    if (isOver || options.isImpatient) {
+      reporter.waiting(null);
+      throw notReady(jobId, state, options.isImpatient ? 0 : options.wait);
     }
     await pause(wait, connection.signal);
   }

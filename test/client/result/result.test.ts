@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import type { AwaitOptions } from '../../../src/client/result/await-result.js';
 import { saveResult } from '../../../src/client/result/result.js';
 import { ArchiveError } from '../../../src/extract/errors.js';
 import { zipOf } from '../../../support/zip.mjs';
@@ -13,10 +14,14 @@ const send =
   (bytes: Buffer): Handler =>
   (_, response) =>
     void response.writeHead(200, { 'content-length': bytes.length, etag: '"a"' }).end(bytes);
-const unfinished: Handler = (_, response) => json(response, 202, { job_id: 'ab', status: 'running' });
+const notYet =
+  (status: string): Handler =>
+  (_, response) =>
+    json(response, 202, { job_id: 'ab', status });
+const unfinished = notYet('running');
 
 /** Fetches a result from a server that answers like this, request by request; the last answer repeats. */
-async function fetchResult(handlers: Handler[], wait = 30) {
+async function fetchResult(handlers: Handler[], wait = 30, more: Partial<AwaitOptions> = {}) {
   let next = 0;
   await using directory = await temporary();
   await using server = await ScriptedServer.start((...request) =>
@@ -29,7 +34,7 @@ async function fetchResult(handlers: Handler[], wait = 30) {
     connection,
     'ab',
     { directory: output, taken: 'number' },
-    { wait, reporter },
+    { wait, reporter, ...more },
   ).catch((error: unknown) => error);
   const names = (await readdir(output, { recursive: true }).catch((): string[] => [])).sort();
   const mask = await readFile(path.join(output, 'Predictions', 'a.nii'), 'utf8').catch(() => null);
@@ -60,10 +65,40 @@ describe('a result', () => {
     expect(notes).toEqual([...told, expect.stringMatching(/^Saved 2 file/)]);
   });
 
-  test('that does not come in time ends with exit code 3', async () => {
-    const { result, names } = await fetchResult([unfinished], 0.5);
-    expect(result).toMatchObject({ exitCode: 3 });
+  test.each([
+    ['the job says that it has ended', [notYet('done')], {}],
+    ['the log has ended', [unfinished], { isDone: true }],
+  ])('that does not come in time once %s ends with exit code 3', async (_, handlers, more) => {
+    const { result, names } = await fetchResult(handlers, 0.5, more);
+    expect(result).toMatchObject({ exitCode: 3, message: expect.stringContaining('has ended') });
     expect(names).toEqual([]);
+  });
+
+  test('of a job that runs is waited for, however short the wait is, and that is said', async () => {
+    const running = Array.from({ length: 3 }, () => unfinished);
+    const { mask, notes } = await fetchResult([...running, notYet('done'), send(zip)], 0.001);
+    expect(mask).toBeNull();
+    expect(notes).toEqual(['Job ab is running; waiting for its end']);
+    expect((await fetchResult([...running, send(zip)], 0.001)).mask).toBe('mask');
+  });
+
+  test('of a job that waits is waited for with what that waits for', async () => {
+    const view = { job_id: 'ab', status: 'waiting', queue_position: 2, waiting_for: 'GPU 0' };
+    const { mask, notes } = await fetchResult([
+      notYet('waiting'),
+      (_, response) => json(response, 200, view),
+      send(zip),
+    ]);
+    expect([mask, notes[0]]).toEqual([
+      'mask',
+      'Job ab is waiting for GPU 0, 2 in the queue; waiting for its end',
+    ]);
+  });
+
+  test('is asked for once where nobody wants to wait', async () => {
+    const { result, requests, notes } = await fetchResult([unfinished], 30, { isImpatient: true });
+    expect(result).toMatchObject({ exitCode: 3, details: { status: 'running' } });
+    expect([requests, notes]).toEqual([1, []]);
   });
 
   test.each([
@@ -79,7 +114,7 @@ describe('a result', () => {
 
   test('that a proxy keeps back until the wait is over ends with what the proxy said, not with a job that goes on', async () => {
     const page: Handler = (_, response) => void response.writeHead(502).end('<h1>Bad Gateway</h1>');
-    const { result } = await fetchResult([unfinished, page], 1.5);
+    const { result } = await fetchResult([notYet('done'), page], 1.5);
     expect(result).toMatchObject({
       exitCode: 5,
       message: expect.stringMatching(

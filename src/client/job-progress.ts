@@ -1,0 +1,16 @@
+import { oneLine } from '../contract/quote.js';
+
+/** What is known of a job that has not ended. */
+export interface UnfinishedView {
+  readonly job_id: string;
+  readonly status: string;
+  readonly queue_position?: number | null;
+  readonly waiting_for?: string | null;
+}
+
+/** What a job that has not ended does, in a sentence: it runs, or waits for something. */
+export function progressOf({ job_id, status, queue_position, waiting_for }: UnfinishedView): string {
+  const place = queue_position ? `, ${queue_position} in the queue` : '';
+  const cause = waiting_for ? ` for ${oneLine(waiting_for)}` : '';
+  return `Job ${job_id} is ${status}${cause}${place}; waiting for its end`;
+}

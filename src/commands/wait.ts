@@ -1,0 +1,29 @@
+import { ClientCommand } from '../cli/client-command.js';
+import { seconds } from '../cli/flags.js';
+import { jobArgs } from '../cli/job-arg.js';
+import type { WaitSummary } from '../cli/waited-jobs.js';
+
+export default class Wait extends ClientCommand {
+  static override summary = 'Wait for the end of jobs';
+  static override description =
+    'Prints one line when a job ends: its id and its state. Ends with the highest exit code of all: 0 done, 1 failed or killed, ' +
+    '2 unknown or expired, 3 still active after --timeout, 5 server not reached. A server that restarts is waited for. An ' +
+    'interruption leaves the jobs alone.';
+  static override examples = [
+    '<%= config.bin %> wait 3f9a0c1b2d4e',
+    '<%= config.bin %> wait 3f9a0c1b2d4e 77aa01bc23de --timeout 3600',
+    '<%= config.bin %> jobs --status queued,waiting,running -q | xargs -r <%= config.bin %> wait',
+  ];
+  static override args = { jobs: jobArgs };
+  static override flags = {
+    timeout: seconds({ description: 'Longest wait for all of them; without it, as long as it takes' }),
+  };
+
+  async run(): Promise<WaitSummary> {
+    const { args, flags } = await this.parse(Wait);
+    const [connection, reporter] = [await this.connect(flags), await this.reporter()];
+    const { waitForJobs } = await import('../cli/wait-jobs.js');
+    const { timeout } = flags;
+    return waitForJobs(connection, { ids: args.jobs, timeout, output: this.jobsOutput(), reporter });
+  }
+}

@@ -1,0 +1,92 @@
+import { once } from 'node:events';
+import { describe, expect, test } from 'vitest';
+import { Cli } from '../support/cli.js';
+import { fakeService, jobId } from '../support/fake-service.js';
+import { least, steps } from '../support/form.js';
+import { TestServer } from '../support/server.js';
+
+describe('wait', () => {
+  test('prints a line when a job ends, across a crash of the server, and ends with the worst exit code', async () => {
+    await using server = await TestServer.start({ flags: ['--cpu-slots', '4'] });
+    await using cli = await Cli.create();
+    const { api } = server;
+    const [first, second, third] = [server.gate(), server.gate(), server.gate()];
+    const start = (...each: string[]) => api.running('infer', { ...least.infer, ...steps(...each) });
+    const done = await start(`wait=${first.path}`);
+    const failing = await start(`wait=${second.path}`, 'exit=3');
+    const late = await start(`wait=${third.path}`);
+    const env = { REMOTE_APP_SERVER: server.url };
+    const running = cli.start(['wait', late, failing, done], env);
+    first.open();
+    expect(String((await once(running.process.stdout, 'data'))[0])).toBe(`${done}  done\n`);
+    const port = new URL(server.url).port;
+    await server.crash();
+    await server.start(['--port', port]);
+    second.open();
+    expect(String((await once(running.process.stdout, 'data'))[0])).toMatch(
+      `${failing}  error  Subprocess failed`,
+    );
+    third.open();
+    const { code, stdout } = await running.ended;
+    expect([code, stdout.split('\n').at(-2)]).toEqual([1, `${late}  done`]);
+    const again = await cli.run(['wait', done, 'nope', late, '--json'], env);
+    expect([again.code, again.stderr]).toEqual([2, '']);
+    expect(JSON.parse(again.stdout).jobs).toEqual([
+      { job_id: done, status: 'done', error: null, exit_code: 0 },
+      { job_id: 'nope', status: null, error: expect.any(String), exit_code: 2 },
+      { job_id: late, status: 'done', error: null, exit_code: 0 },
+    ]);
+  }, 60_000);
+
+  test('of a job that goes on ends with 3 when its time is over', async () => {
+    await using cli = await Cli.create();
+    await using server = await fakeService({ status: 'running' });
+    const { code, stdout, stderr } = await cli.run([
+      'wait',
+      jobId,
+      '--timeout',
+      '0.3',
+      '--server',
+      server.url,
+    ]);
+    expect([code, stdout, stderr]).toEqual([
+      3,
+      '',
+      `Error: ${jobId}: The job is running after 0.3 seconds, and goes on\n`,
+    ]);
+  });
+
+  test('of a job that was killed ends with 1; one that is not reached is told of by its id', async () => {
+    await using cli = await Cli.create();
+    await using server = await fakeService({ status: 'killed', error: 'Killed by user' });
+    const { code, stdout } = await cli.run(['wait', jobId, '--server', server.url]);
+    expect([code, stdout]).toEqual([1, `${jobId}  killed  Killed by user\n`]);
+    const nobody = await cli.run(['wait', jobId, 'other', '--server', 'http://127.0.0.1:1']);
+    expect(nobody.code).toBe(5);
+    expect(nobody.stderr).toMatch(
+      new RegExp(`^Error: ${jobId}: .*\nError: other: .*nothing listens there\n$`),
+    );
+  });
+
+  test('that is interrupted leaves the jobs alone', async () => {
+    await using cli = await Cli.create();
+    let killed = 0;
+    let asked = () => {};
+    const asking = new Promise<void>((resolve) => {
+      asked = resolve;
+    });
+    await using server = await fakeService({
+      status: 'running',
+      onKill: () => killed++,
+      override: () => {
+        asked();
+        return false;
+      },
+    });
+    const running = cli.start(['wait', jobId, '--server', server.url]);
+    await asking;
+    running.process.kill('SIGINT');
+    const { code, stderr } = await running.ended;
+    expect([code, killed, stderr]).toEqual([130, 0, expect.stringContaining('The jobs go on\n')]);
+  });
+});
