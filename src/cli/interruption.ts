@@ -4,12 +4,15 @@ import { isInteractive } from './standard-streams.js';
 
 /**
  * The first SIGINT, SIGTERM or SIGHUP (the terminal was closed) asks everything under way to end; a second SIGINT or
- * SIGTERM exits at once. A command without a terminal ignores SIGHUP, because Node undoes the effect of `nohup`.
+ * SIGTERM exits at once. A command without a terminal ignores SIGHUP, because Node undoes the effect of `nohup`. On Windows
+ * Ctrl-Break, which is SIGBREAK, asks as well.
  */
 export interface Interruption {
   readonly signal: AbortSignal;
   stop(): void;
 }
+
+const everywhere = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** Listens until it is stopped. */
 export function watchInterruption(): Interruption {
@@ -26,7 +29,7 @@ export function watchInterruption(): Interruption {
     if (name === 'SIGINT' && isInteractive()) process.stderr.write('\r\u001b[K\r');
     controller.abort(new Interrupted(name));
   };
-  const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+  const names = [...everywhere, ...(process.platform === 'win32' ? (['SIGBREAK'] as const) : [])];
   for (const name of names) process.on(name, onSignal);
   return {
     signal: controller.signal,

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, open, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { quoteName } from '../contract/quote.js';
 import { errorCode } from '../files/error-code.js';
 import { extractFlags, extractMode, newFlags } from '../files/open-flags.js';
+import { replaceFile } from '../files/replace-file.js';
 import { ArchiveError } from './errors.js';
 import type { Target } from './extract-plan.js';
 import type { MadeDirectories } from './made-directories.js';
@@ -47,7 +48,7 @@ export class OpenedTarget {
   /** Closes the file, which is complete, and gives it its name. */
   async keep(): Promise<void> {
     await this.file.close();
-    if (this.written !== this.place) await rename(this.written, this.place);
+    if (this.written !== this.place) await replaceFile(this.written, this.place);
   }
 
   /** Closes and removes an incomplete file. An older file that it would have replaced stays. Never rejects. */

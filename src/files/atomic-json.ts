@@ -1,8 +1,9 @@
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { errorCode } from './error-code.js';
 import { openDirectory } from './own-file.js';
+import { replaceFile, replaceFileSync } from './replace-file.js';
 import { readSmallFile } from './small-file.js';
 import { syncDirectory } from './sync.js';
 
@@ -26,7 +27,7 @@ export function writeTextFile(file: string, text: string): void {
     } finally {
       closeSync(descriptor);
     }
-    renameSync(partial, target);
+    replaceFileSync(partial, target);
   } catch (cause) {
     rmSync(partial, { force: true });
     throw cause;
@@ -35,6 +36,12 @@ export function writeTextFile(file: string, text: string): void {
 
 /** `writeTextFile` with a value as JSON. */
 export const writeJsonFile = (file: string, value: unknown): void => writeTextFile(file, jsonText(value));
+
+async function writeSynced(file: string, text: string): Promise<void> {
+  await using handle = await open(file, 'wx', 0o600);
+  await handle.writeFile(text);
+  await handle.sync();
+}
 
 /**
  * `writeJsonFile` without blocking the event loop. The file, also a new one, survives a power cut once the promise resolves.
@@ -46,10 +53,8 @@ export async function saveJsonFile(file: string, value: unknown): Promise<void> 
   const partial = `${target}.${process.pid}.partial`;
   rmSync(partial, { recursive: true, force: true });
   try {
-    await using handle = await open(partial, 'wx', 0o600);
-    await handle.writeFile(jsonText(value));
-    await handle.sync();
-    renameSync(partial, target);
+    await writeSynced(partial, jsonText(value));
+    await replaceFile(partial, target);
     syncDirectory(directory.path);
   } catch (cause) {
     rmSync(partial, { force: true });

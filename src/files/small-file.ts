@@ -22,6 +22,12 @@ function readUpTo(descriptor: number, buffer: Buffer): Buffer {
   return buffer.subarray(0, filled);
 }
 
+/** The text, without a byte order mark. What PowerShell 5 writes with `>` is UTF-16. */
+function decoded(bytes: Buffer): string {
+  const isWide = bytes[0] === 0xff && bytes[1] === 0xfe;
+  return bytes.toString(isWide ? 'utf16le' : 'utf8').replace(/^\ufeff/, '');
+}
+
 /**
  * Reads a text file that a person named or wrote. Refuses FIFOs and devices, which could block or never end.
  * @throws NotSmallFile, or the system's error
@@ -33,7 +39,7 @@ export function readSmallFile(file: string): string {
     if (!isHandedOver && !fstatSync(descriptor).isFile()) throw new NotSmallFile('it is not a regular file');
     const bytes = readUpTo(descriptor, Buffer.alloc(longest + 1));
     if (bytes.length > longest) throw new NotSmallFile(`it is longer than ${longest / 1024} KiB`);
-    return bytes.toString();
+    return decoded(bytes);
   } finally {
     closeSync(descriptor);
   }

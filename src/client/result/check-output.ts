@@ -39,7 +39,7 @@ function nearest(target: string): string {
 
 /**
  * Makes the directories that are missing below `existing`, and a file in the last of them, inside a directory of a random
- * name, and removes all of it. Permissions alone do not tell: root has them everywhere, and nothing can be made in `/proc`.
+ * name, and removes all of it. Permissions alone do not tell: root has them everywhere, and nothing can be made in some directories of the kernel.
  */
 function tryToWrite(existing: string, missing: string): void {
   const own = mkdtempSync(path.join(existing, '.remote-app-'));

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, open, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { replaceFile } from '../../files/replace-file.js';
 import { writing } from '../write-error.js';
 import type { Place } from './claim-place.js';
 import { fileSink, type Sink } from './download.js';
@@ -53,7 +54,7 @@ export class IncomingArchive implements Sink {
     await writing(target, this.#next, async () => {
       // A network file system reports failed writes here.
       await file.close();
-      await rename(partial, target);
+      await replaceFile(partial, target);
     });
     return { place, target };
   }

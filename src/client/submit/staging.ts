@@ -31,7 +31,8 @@ interface Packing {
   readonly signal: AbortSignal | undefined;
 }
 
-const noRoomHere = 'run the command again, or set TMPDIR to a directory with more room';
+const variable = process.platform === 'win32' ? 'TEMP' : 'TMPDIR';
+const noRoomHere = `run the command again, or set ${variable} to a directory with more room`;
 
 async function pack(
   source: string,

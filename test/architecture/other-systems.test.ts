@@ -1,0 +1,67 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { importsOf } from './imports.js';
+
+/** What works on Linux alone: rooms, files, and words of a source. Laptops with macOS and Windows are clients. */
+const linuxOnly = {
+  paths: /^(server|runner|cli\/serve)\/|^files\/(sync-tree|reserved-json)\.ts$/,
+  words:
+    /\/proc\b|\/sys\/|\bO_PATH\b|\bnvidia-smi\b|\bflock\b|\bmkfifo\b|\bcgroup|\bprocess\.kill\b|-process\.pid\b/,
+};
+
+const src = fileURLToPath(new URL('../../src/', import.meta.url));
+const sources = new Map(
+  readdirSync(src, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => [file.replaceAll(path.sep, '/'), readFileSync(path.join(src, file), 'utf8')]),
+);
+
+/** The files of the client itself. */
+const isClient = (file: string): boolean =>
+  /^(client|cli|commands)\//.test(file) && !/^(cli\/serve\/|commands\/serve\.ts$)/.test(file);
+
+const targetsOf = (file: string, text: string): string[] =>
+  importsOf(file, text).flatMap(({ specifier }) =>
+    specifier?.startsWith('.')
+      ? [path.posix.join(path.posix.dirname(file), specifier).replace(/\.js$/, '.ts')]
+      : [],
+  );
+
+/** What a client can come to need of Linux, however far away, as `file: why`. */
+function needsOfLinux(texts: ReadonlyMap<string, string>): string[] {
+  const reached = new Set([...texts.keys()].filter(isClient));
+  const found: string[] = [];
+  for (const file of reached) {
+    const text = texts.get(file) ?? '';
+    const word = isClient(file) ? linuxOnly.words.exec(text)?.[0] : undefined;
+    if (word !== undefined) found.push(`${file}: mentions ${word}`);
+    for (const target of targetsOf(file, text)) {
+      if (linuxOnly.paths.test(target)) found.push(`${file}: imports ${target}`);
+      else reached.add(target);
+    }
+  }
+  return found;
+}
+
+test('nothing that the client reaches needs Linux', () => {
+  expect([...sources.keys()].filter(isClient).length).toBeGreaterThan(80);
+  expect(needsOfLinux(sources)).toEqual([]);
+});
+
+test('what needs it is found, also behind other files and in text', () => {
+  const planted = new Map([
+    ['client/a.ts', "import '../files/b.js';"],
+    ['files/b.ts', "const c = () => import('../server/c.js');"],
+    ['cli/d.ts', "readFileSync('/proc/self/status');"],
+    ['cli/e.ts', "import type { X } from './serve/x.js';"],
+    ['cli/serve/x.ts', "readFileSync('/proc/self/status');"],
+    ['commands/serve.ts', "import '../cli/serve/x.js';"],
+  ]);
+  expect(needsOfLinux(planted)).toEqual([
+    'cli/d.ts: mentions /proc',
+    'cli/e.ts: imports cli/serve/x.ts',
+    'files/b.ts: imports server/c.ts',
+  ]);
+});

@@ -1,0 +1,74 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { zip } from '../../support/zip.mjs';
+import { Cli } from '../support/cli.js';
+import { fakeService, jobId } from '../support/fake-service.js';
+import { plant } from '../support/temporary.js';
+
+const hook = fileURLToPath(new URL('../fixtures/programs/imitate-platform.cjs', import.meta.url));
+
+const result = zip(
+  ['T1:mask.nii', 'what?.txt', 'a*b', 'aux.json', 'Mask.nii', 'mask.nii', 'd/e/f.txt', 'dot.'].map(
+    (name) => ({
+      name,
+      content: name,
+    }),
+  ),
+);
+
+/** What each system makes of the names: the file, and which entry it holds. */
+const expected = {
+  win32: {
+    'Mask.nii': 'Mask.nii',
+    'T1_mask.nii': 'T1:mask.nii',
+    '_aux.json': 'aux.json',
+    a_b: 'a*b',
+    'd/e/f.txt': 'd/e/f.txt',
+    dot_: 'dot.',
+    'mask_1.nii': 'mask.nii',
+    'what_.txt': 'what?.txt',
+  },
+  darwin: {
+    'Mask.nii': 'Mask.nii',
+    'T1:mask.nii': 'T1:mask.nii',
+    'a*b': 'a*b',
+    'aux.json': 'aux.json',
+    'd/e/f.txt': 'd/e/f.txt',
+    'dot.': 'dot.',
+    'mask_1.nii': 'mask.nii',
+    'what?.txt': 'what?.txt',
+  },
+} as const;
+
+describe.each(['win32', 'darwin'] as const)('a client that takes this system for %s', (platform) => {
+  test('logs in, runs a job on a file and a directory, and saves its result', {
+    timeout: 30_000,
+  }, async () => {
+    await using cli = await Cli.create();
+    await plant(cli.directory, { 'ct.nii': 'volume', 'series/1.dcm': 'one', 'series/2.dcm': 'two' });
+    await using server = await fakeService({ result, lines: ['working'], token: 'secret' });
+    const env = {
+      NODE_OPTIONS: `--require=${hook}`,
+      IMITATE: platform,
+      LOCALAPPDATA: cli.home,
+      USERPROFILE: cli.home,
+      TEMP: cli.directory,
+    };
+    const login = await cli.run(['login', '--server', server.url], env, 'secret\r\n');
+    expect([login.code, login.stderr]).toEqual([0, '']);
+    const { code, stdout, stderr } = await cli.run(['infer', '-i', 'ct.nii', '-i', 'series'], env);
+    expect([code, stdout], stderr).toEqual([0, 'working\n']);
+    const out = path.join(cli.directory, 'Output');
+    const files = readdirSync(out, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && entry.name !== 'result.zip')
+      .map((entry) => path.join(entry.parentPath, entry.name));
+    const contents = files.map((file) => [path.relative(out, file), readFileSync(file, 'utf8')]);
+    expect(Object.fromEntries(contents)).toEqual(expected[platform]);
+    const [form] = server.to('/apps/').map(({ body }) => body.toString('latin1'));
+    expect(form).toContain('filename="series.konfaidir.zip"');
+    const zipped = await cli.run(['result', jobId, '-o', '-'], env);
+    expect(zipped.bytes.equals(result)).toBe(true);
+  });
+});

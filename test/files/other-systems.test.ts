@@ -1,0 +1,77 @@
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { readJsonFile, writeJsonFile } from '../../src/files/atomic-json.js';
+import { replaceFile, replaceFileSync } from '../../src/files/replace-file.js';
+import { readSmallFile } from '../../src/files/small-file.js';
+import { syncDirectory } from '../../src/files/sync.js';
+import { imitate } from '../support/platform.js';
+import { plant, temporary } from '../support/temporary.js';
+
+const fault = (code: string) => Object.assign(new Error(code), { code, errno: -1 });
+
+describe('a file that something else has open for a moment', () => {
+  test.each(['EPERM', 'EACCES', 'EBUSY'])('is replaced on Windows when it is free (%s)', async (code) => {
+    using _ = imitate('win32');
+    for (const replace of [replaceFile, replaceFileSync]) {
+      let tries = 0;
+      const move = () => {
+        tries += 1;
+        if (tries < 3) throw fault(code);
+      };
+      await replace('from', 'to', move as never);
+      expect(tries).toBe(3);
+    }
+  });
+
+  test('is not waited for without end, nor for another error, nor on another system', async () => {
+    const attempt = async (platform: NodeJS.Platform, code: string) => {
+      using _ = imitate(platform);
+      let tries = 0;
+      const move = async () => {
+        tries += 1;
+        throw fault(code);
+      };
+      await expect(replaceFile('from', 'to', move)).rejects.toMatchObject({ code });
+      return tries;
+    };
+    expect(await attempt('win32', 'EPERM')).toBe(6);
+    expect(await attempt('win32', 'ENOENT')).toBe(1);
+    expect(await attempt('linux', 'EPERM')).toBe(1);
+    expect(await attempt('darwin', 'EACCES')).toBe(1);
+  });
+});
+
+describe('the names in a directory', () => {
+  test('are not synced on Windows, which opens no directory', () => {
+    using _ = imitate('win32');
+    expect(() => syncDirectory('/no/such/directory')).not.toThrow();
+  });
+
+  test.runIf(existsSync('/proc/self/fdinfo'))('stay as they are where a file system syncs none', () => {
+    expect(() => syncDirectory('/proc/self')).not.toThrow();
+    expect(() => syncDirectory('/no/such/directory')).toThrow('ENOENT');
+  });
+
+  test.each(['win32', 'darwin', 'linux'] as const)('get a JSON file on %s', async (platform) => {
+    await using root = await temporary();
+    const file = path.join(root.path, 'profiles.json');
+    using _ = imitate(platform);
+    writeJsonFile(file, { a: 1 });
+    writeJsonFile(file, { a: 2 });
+    expect(readJsonFile(file)).toEqual({ a: 2 });
+    expect(readFileSync(file, 'utf8')).toBe('{\n  "a": 2\n}\n');
+  });
+});
+
+test('a text file may be what PowerShell writes: UTF-16, or UTF-8 with a byte order mark', async () => {
+  await using root = await temporary();
+  await plant(root.path, {
+    wide: Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from('sécret\r\n', 'utf16le')]),
+    marked: '\ufeffsécret\r\n',
+    plain: 'sécret\r\n',
+  });
+  for (const name of ['wide', 'marked', 'plain']) {
+    expect(readSmallFile(path.join(root.path, name))).toBe('sécret\r\n');
+  }
+});
