@@ -1,5 +1,4 @@
 import { type ExitCode, exitCodeOf, exitCodes } from '../contract/errors.js';
-import type { JobState } from '../contract/job.js';
 import { excerpt } from '../contract/quote.js';
 
 /** Facts about a failure that `--json` prints beside the message. */
@@ -73,19 +72,29 @@ export class TransportError extends ClientError {
   }
 }
 
-/** The job ended without a result: it failed, or somebody killed it. */
+/** How a job ended without a result: it failed, its app refused its input, or somebody killed it. */
+export type FailedState = 'error' | 'refused' | 'killed';
+
+const failures: Readonly<Record<FailedState, { readonly verb: string; readonly exitCode: ExitCode }>> = {
+  error: { verb: 'failed', exitCode: exitCodes.failed },
+  refused: { verb: 'was refused by its app', exitCode: exitCodes.usage },
+  killed: { verb: 'was killed', exitCode: exitCodes.failed },
+};
+
+/** The job ended without a result. */
 export class JobFailed extends ClientError {
   override readonly name = 'JobFailed';
 
   constructor(
     readonly jobId: string,
-    readonly state: Extract<JobState, 'error' | 'killed'>,
+    readonly state: FailedState,
     reason: string,
   ) {
-    const verb = state === 'killed' ? 'was killed' : 'failed';
-    super(`Job ${jobId} ${verb}: ${excerpt(reason)}`, exitCodes.failed, {
+    const { verb, exitCode } = failures[state];
+    super(`Job ${jobId} ${verb}: ${excerpt(reason)}`, exitCode, {
       job_id: jobId,
-      status: state,
+      status: state === 'refused' ? 'error' : state,
+      refused: state === 'refused',
       reason,
     });
   }

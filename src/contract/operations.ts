@@ -109,18 +109,26 @@ const uncertainty: Field = {
 const patchSize: Field = {
   name: 'patch_size',
   kind: 'integers',
-  min: 1,
+  min: 0,
   argument: '--patch_size',
   option: true,
-  help: 'Patch size in voxels, for instance 96,96,96',
+  help: 'Patch size in voxels, for instance 96,96,96; 0 leaves an axis whole',
+};
+const maxVoxels: Field = {
+  name: 'max_voxels',
+  kind: 'integer',
+  min: 1,
+  argument: '--max_voxels',
+  option: true,
+  help: 'Most voxels that are run at once',
 };
 const batchSize: Field = {
   name: 'batch_size',
   kind: 'integer',
-  min: 1,
+  min: 0,
   argument: '--batch_size',
   option: true,
-  help: 'How many patches to run at once',
+  help: 'How many patches to run at once; 0 lets the app measure what fits',
 };
 const configOverrides: Field = {
   name: 'config_overrides',
@@ -174,6 +182,7 @@ export const operations = {
       ensembleModels,
       { ...ensemble, unless: 'ensemble_models' },
       patchSize,
+      maxVoxels,
       batchSize,
       configOverrides,
       gpu,
@@ -219,6 +228,7 @@ export const operations = {
       { ...uncertainty, default: true, help: 'Estimate the uncertainty as well' },
       ensembleModels,
       patchSize,
+      maxVoxels,
       batchSize,
       configOverrides,
       gpu,
@@ -277,6 +287,7 @@ export const operations = {
         char: 'd',
         help: 'The data set: a directory, or a zip archive of one',
       },
+      batchSize,
       configOverrides,
       gpu,
       cpu,

@@ -63,6 +63,9 @@ export const withoutResult = {
   killed: 409,
 } as const satisfies Record<Exclude<JobState, 'done'>, number>;
 
+/** The same for a job that failed because its app refused its input. */
+export const refusedResult = 422;
+
 /** The errors of every route that takes a job's id. */
 const jobErrors = ['unknownJob', 'expired', 'unreadableJob'] as const;
 
@@ -141,6 +144,7 @@ export const routes = {
       [withoutResult.running]: 'UnfinishedJob',
       [withoutResult.killed]: 'EndedJob',
       [withoutResult.error]: 'EndedJob',
+      [refusedResult]: 'EndedJob',
     },
     [...jobErrors, 'otherResult', 'noSuchRange'],
   ),

@@ -113,6 +113,7 @@ async function serveFrom(
       packer: new Packer(),
       executor: new LocalExecutor({ gpus, cpuSlots, environment, killGrace, maxLogBytes, report }),
       commandFor: (job, grant) => catalog.commandFor(job.request, job.directory, grant),
+      explainExit: (job, exitCode) => catalog.explainExit(job.request.app, exitCode),
       maxJobs: settings.maxJobs,
       grace: settings.grace,
       maxKeep: settings.maxKeep,

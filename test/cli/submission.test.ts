@@ -69,7 +69,7 @@ describe('a command line', () => {
   test.each([
     ['--tta', '-1', /Flag '--tta' must be at least 0, got -1/],
     ['--tta', 'many', /Flag '--tta' must be an integer/],
-    ['--patch-size', '96,0', /Flag '--patch-size'/],
+    ['--patch-size', '96,-1', /Flag '--patch-size'/],
     ['--batch_size', '1.5', /Flag '--batch-size'/],
     ['--set', 'novalue', /Flag '--set' must be NAME=VALUE/],
     ['--gpu', 'zero', /Flag '--gpu'/],

@@ -82,6 +82,20 @@ describe('a job', () => {
     expect(result).toMatchObject({ exitCode: 1, state: 'killed' });
   });
 
+  test('that its app refused ends as a mistake in the input does', async () => {
+    const { result } = await run({
+      status: 'error',
+      error: 'The volume is empty',
+      marker: '__ERROR__ The volume is empty',
+      resultStatus: 422,
+    });
+    expect(result).toMatchObject({
+      exitCode: 2,
+      state: 'refused',
+      details: { status: 'error', refused: true },
+    });
+  });
+
   test('is killed where the server did not read every option', async () => {
     const { result, killed } = await run(
       {

@@ -59,9 +59,9 @@ specified.pipeline = {
 
 /** The options of interface.md, by hand. */
 const optional: Record<string, string[]> = {
-  infer: ['batch_size', 'config_overrides', 'patch_size'],
-  pipeline: ['batch_size', 'config_overrides', 'patch_size'],
-  fine_tune: ['config_overrides'],
+  infer: ['batch_size', 'config_overrides', 'max_voxels', 'patch_size'],
+  pipeline: ['batch_size', 'config_overrides', 'max_voxels', 'patch_size'],
+  fine_tune: ['batch_size', 'config_overrides'],
   evaluate: [],
   uncertainty: [],
 };

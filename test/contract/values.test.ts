@@ -80,8 +80,8 @@ describe('options', () => {
   });
 
   test('name what is wrong', () => {
-    expect(() => readOptions(operationOf('infer'), '{"batch_size": 0}')).toThrow(
-      "Field 'options.batch_size' must be at least 1, got 0",
+    expect(() => readOptions(operationOf('infer'), '{"batch_size": -1}')).toThrow(
+      "Field 'options.batch_size' must be at least 0, got -1",
     );
     expect(() => readOptions(operationOf('infer'), '{')).toThrow("Field 'options' must be a JSON object");
   });

@@ -15,6 +15,8 @@ export interface Fake {
   readonly marker?: string | null;
   readonly status?: string;
   readonly error?: string | null;
+  /** What the result's route answers for a job without a result. */
+  readonly resultStatus?: number;
   readonly result?: Buffer;
   /** Called when the job is killed. */
   readonly onKill?: () => void;
@@ -68,7 +70,11 @@ export function fakeService(fake: Fake, early = false): Promise<ScriptedServer> 
       if (marker !== null) response.end(`data: ${marker}\n\n`);
     } else if (route === `GET /jobs/${jobId}/result`) {
       if (status !== 'done') {
-        json(response, status === 'killed' ? 409 : 500, { job_id: jobId, status, error });
+        json(response, fake.resultStatus ?? (status === 'killed' ? 409 : 500), {
+          job_id: jobId,
+          status,
+          error,
+        });
         return;
       }
       const body = fake.result ?? Buffer.alloc(0);

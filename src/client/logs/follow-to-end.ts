@@ -1,7 +1,7 @@
 import { killErrors } from '../../contract/job.js';
 import { acceptance, servicePrefix } from '../../contract/log-stream.js';
-import { job } from '../connection/api.js';
 import type { Connection } from '../connection/connection.js';
+import { askFailure } from '../connection/job-end.js';
 import { JobFailed, leaving } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { followLog } from './log-stream.js';
@@ -10,13 +10,14 @@ import { followLog } from './log-stream.js';
 const errorsOfKilled: readonly string[] = Object.values(killErrors);
 
 /**
- * The facts in a failed job's error. Its state is asked from the server; one that was stopped does not answer any more, and
- * the message says enough then.
+ * The facts in a failed job's error. The server is asked; one that was stopped does not answer any more, and the message
+ * says enough then.
  */
 async function failureOf(connection: Connection, jobId: string, message: string): Promise<JobFailed> {
-  const view = await job(connection, jobId).catch(() => null);
-  const isKilled = view ? view.status === 'killed' : errorsOfKilled.includes(message);
-  return new JobFailed(jobId, isKilled ? 'killed' : 'error', view?.error ?? message);
+  const isKilled = errorsOfKilled.includes(message);
+  return (
+    (await askFailure(connection, jobId)) ?? new JobFailed(jobId, isKilled ? 'killed' : 'error', message)
+  );
 }
 
 export interface FollowToEndOptions {

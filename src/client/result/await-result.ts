@@ -6,8 +6,9 @@ import { withoutResult } from '../../contract/routes.js';
 import { job } from '../connection/api.js';
 import { backoff, pause } from '../connection/backoff.js';
 import type { Connection } from '../connection/connection.js';
+import { jobFailure } from '../connection/job-end.js';
 import { bodyOf, type Reply, refusal, retryAfter } from '../connection/reply.js';
-import { ClientError, isTransient, JobFailed, leaving } from '../errors.js';
+import { ClientError, isTransient, leaving } from '../errors.js';
 import { progressOf } from '../job-progress.js';
 import type { Reporter } from '../reporter.js';
 
@@ -21,12 +22,6 @@ export interface AwaitOptions {
   readonly isDone?: boolean | undefined;
   /** The command that fetches the result, where that has more words than usual. */
   readonly again?: string;
-}
-
-/** The error of a job that ended without a result, if the answer says so; null for any other error answer. */
-async function jobFailure(jobId: string, text: string): Promise<JobFailed | null> {
-  const data = await bodyOf(text, ({ endBody }) => endBody);
-  return data ? new JobFailed(jobId, data.status, data.error ?? 'no reason given') : null;
 }
 
 /** The state of a job that has not ended, from the answer 202; undefined if the job has ended, or the answer does not say. */
@@ -85,9 +80,9 @@ export async function awaitResult(
         return reply;
       }
       const text = await connection.words(reply);
-      if (reply.statusCode !== withoutResult.running) {
-        throw (await jobFailure(jobId, text)) ?? (await refusal(reply, text, connection.server));
-      }
+      const failure = await jobFailure(jobId, reply.statusCode, text);
+      if (failure) throw failure;
+      if (reply.statusCode !== withoutResult.running) throw await refusal(reply, text, connection.server);
       patience.renew();
       const asked = retryAfter(reply);
       if (asked) wait = Math.min(asked, 30) * 1000;

@@ -7,6 +7,7 @@ import type { JobRequest } from '../jobs/job-record.js';
 import type { AllowedApp } from './allowlist.js';
 import { ownCommand, viewAppDirectory } from './app-directory.js';
 import { commandLine } from './command-line.js';
+import { engineExits } from './engine-exits.js';
 
 /** The apps of this server, and how each is run. */
 export class AppCatalog {
@@ -44,7 +45,23 @@ export class AppCatalog {
   commandFor(request: JobRequest, directory: JobDirectory, grant: Grant): string[] {
     const app = this.allowed.get(request.app);
     if (!app) throw new Error(`App '${request.app}' is no longer on this server's allowlist`);
-    const program = (app.directory === null ? null : ownCommand(app.directory)) ?? this.engine;
+    const program = this.#ownCommand(app) ?? this.engine;
     return commandLine({ program, app: app.argument, request, output: directory.output, grant });
+  }
+
+  /** What an exit code of this app's program means, in words; null for one that means nothing in particular. */
+  explainExit(id: string, exitCode: number): string | null {
+    const app = this.allowed.get(id);
+    try {
+      return app && this.#ownCommand(app) === null ? (engineExits[exitCode] ?? null) : null;
+    } catch {
+      // The app's files have become unreadable while the job ran.
+      return null;
+    }
+  }
+
+  /** @returns null for an app that the engine runs */
+  #ownCommand({ directory }: AllowedApp): readonly string[] | null {
+    return directory === null ? null : ownCommand(directory);
   }
 }

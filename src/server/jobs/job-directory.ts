@@ -50,6 +50,11 @@ export class JobDirectory {
     return path.join(this.workspace, 'tmp');
   }
 
+  /** Where the app says why it does not accept its input. */
+  get refusal(): string {
+    return path.join(this.workspace, 'refusal.txt');
+  }
+
   get logFile(): string {
     return path.join(this.path, 'log');
   }

@@ -35,6 +35,8 @@ const jobRecord = z.object({
   request: jobRequest,
   state: z.enum(jobStates),
   error: z.string().nullable(),
+  /** The app has refused its input, and the error says why. An earlier version did not note it. */
+  isRefused: z.boolean().default(false),
   createdAt: time,
   startedAt: time.nullable(),
   finishedAt: time.nullable(),
@@ -66,6 +68,7 @@ export const newRecord = (jobId: string, request: JobRequest): JobRecord => ({
   request,
   state: 'queued',
   error: null,
+  isRefused: false,
   createdAt: new Date().toISOString(),
   startedAt: null,
   finishedAt: null,

@@ -112,14 +112,17 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     await this.#become(null, {});
   }
 
-  /** Ends it. Only the first end counts. Never rejects. */
-  async finish(state: FinalState, error: string | null): Promise<void> {
+  /**
+   * Ends it. Only the first end counts. Never rejects.
+   * @param isRefused whether the app refused its input, and `error` is what it said
+   */
+  async finish(state: FinalState, error: string | null, isRefused = false): Promise<void> {
     this.#waiting = null;
     if (this.#last) return;
     const { keep } = this.request;
     const finishedAt = now();
     const expiresAt = keep === null ? null : new Date(Date.parse(finishedAt) + keep * 1000).toISOString();
-    const record = this.#next(state, { error, finishedAt, expiresAt });
+    const record = this.#next(state, { error, isRefused, finishedAt, expiresAt });
     this.#last = record;
     const saved = this.#saveLast(record).then(
       () => true,

@@ -8,12 +8,15 @@ import type { Packer } from '../../pack/packer.js';
 import type { Ended, Executor, Grant, Placed, RunOrder, Waiting } from '../executors/executor.js';
 import { whenThereIsRoom } from '../when-there-is-room.js';
 import type { Job } from './job.js';
+import { readRefusal, refusalVariables } from './refusal.js';
 
 export interface LifecycleDeps {
   readonly executor: Executor;
   readonly packer: Packer;
   /** The command of a job with these devices. */
   readonly commandFor: (job: Job, grant: Grant) => readonly string[];
+  /** What an exit code of the job's program means, in words; null for one that means nothing in particular. */
+  readonly explainExit: (job: Job, exitCode: number) => string | null;
   /** Writes a problem that no client can be told of to the server's log. */
   readonly report: (problem: string, cause: unknown) => void;
 }
@@ -22,10 +25,14 @@ export interface LifecycleDeps {
 const savePatience = 2000;
 
 /** The error sentence of a job whose command ended like this; null for success. */
-function endError({ exitCode, signal, error }: Ended): string | null {
+function endError(
+  { exitCode, signal, error }: Ended,
+  explain: (code: number) => string | null,
+): string | null {
   if (error !== null) return error;
   if (exitCode === 0) return null;
-  return `Subprocess failed (exit code ${exitCode}${signal === null ? '' : `, ${signal}`})`;
+  const meaning = exitCode === null ? null : explain(exitCode);
+  return meaning ?? `Subprocess failed (exit code ${exitCode}${signal === null ? '' : `, ${signal}`})`;
 }
 
 /** The error sentence if the app removed or replaced its output directory; otherwise null. */
@@ -116,7 +123,11 @@ export class Lifecycle {
       timeLimit: null,
       isAccepted: isRestored,
       grant,
-      environment: { PYTHONUNBUFFERED: '1', TMPDIR: directory.temporary },
+      environment: {
+        PYTHONUNBUFFERED: '1',
+        TMPDIR: directory.temporary,
+        ...Object.fromEntries(refusalVariables.map((name) => [name, directory.refusal])),
+      },
       command: () => this.#command,
     };
   }
@@ -160,13 +171,21 @@ export class Lifecycle {
     if (end.fault === 'outOfMemory') {
       job.log('The command was killed, and not by this service: the server may have run out of memory');
     }
-    const error = endError(end) ?? outputFault(job.directory.output);
+    const refusal = this.#refusal(end);
+    const explain = (code: number) => this.deps.explainExit(job, code);
+    const error = refusal ?? endError(end, explain) ?? outputFault(job.directory.output);
     if (error !== null) {
-      await job.finish('error', error);
+      await job.finish('error', error, refusal !== null);
       return;
     }
     const isPacked = await this.#whenThereIsRoom(() => this.#pack());
     await (isPacked ? job.finish('done', null) : this.#finishKilled());
+  }
+
+  /** What the app said if it refused its input. After a signal or a full disk the cause is another one. */
+  #refusal({ exitCode, signal, fault, error }: Ended): string | null {
+    const hasFailedItself = exitCode !== 0 && signal === null && fault === null && error === null;
+    return hasFailedItself ? readRefusal(this.job.directory.refusal) : null;
   }
 
   /**

@@ -6,7 +6,7 @@ import { resultName } from '../../contract/archives.js';
 import { errorKinds, internalError, ServiceError } from '../../contract/errors.js';
 import { mediaTypes } from '../../contract/http.js';
 import { type EndedJob, isFinal, type UnfinishedJob } from '../../contract/job.js';
-import { withoutResult } from '../../contract/routes.js';
+import { refusedResult, withoutResult } from '../../contract/routes.js';
 import { errorCode } from '../../files/error-code.js';
 import { openOwnFile } from '../../files/own-file.js';
 import { sendError } from '../http/error-answer.js';
@@ -111,7 +111,7 @@ export const sendResult = (jobs: JobService, report: Report) => async (ctx: Rout
   const job = jobs.get(captured(ctx));
   if (job.state !== 'done') {
     const { job_id, status, error } = job.view();
-    ctx.status = withoutResult[job.state];
+    ctx.status = job.record.isRefused ? refusedResult : withoutResult[job.state];
     ctx.body = isFinal(status)
       ? ({ job_id, status, error } satisfies EndedJob)
       : ({ job_id, status } satisfies UnfinishedJob);

@@ -102,14 +102,18 @@ describe('a result', () => {
   });
 
   test.each([
-    [500, 'error', 'Subprocess failed (exit code 2)'],
-    [422, 'error', 'The patch is larger than the volume'],
-    [409, 'killed', 'Killed by user'],
-  ])('of a job that ended otherwise, with %i, is its failure', async (status, state, error) => {
+    [500, 'error', 'Subprocess failed (exit code 2)', 'error', 1],
+    [422, 'error', 'The patch is larger than the volume', 'refused', 2],
+    [409, 'killed', 'Killed by user', 'killed', 1],
+    // As KonfAI's server answers for a job that was killed.
+    [202, 'killed', null, 'killed', 1],
+  ] as const)('of a job that ended otherwise, with %i, is its failure', async (...row) => {
+    const [status, state, error, failure, exitCode] = row;
     const { result } = await fetchResult([
       (_, response) => json(response, status, { job_id: 'ab', status: state, error }),
     ]);
-    expect(result).toMatchObject({ exitCode: 1, state, message: expect.stringContaining(error) });
+    const message = expect.stringContaining(error ?? 'no reason given');
+    expect(result).toMatchObject({ exitCode, state: failure, message });
   });
 
   test('that a proxy keeps back until the wait is over ends with what the proxy said, not with a job that goes on', async () => {

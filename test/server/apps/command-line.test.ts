@@ -34,7 +34,12 @@ const everything: Record<string, FormValues> = {
     cpu: '7',
     quiet: 'true',
     keep: '1h',
-    ...options({ patch_size: [96, 80, 64], batch_size: 2, config_overrides: ['a.b=1', 'c=x y'] }),
+    ...options({
+      patch_size: [96, 80, 0],
+      max_voxels: 9000,
+      batch_size: 0,
+      config_overrides: ['a.b=1', 'c=x y'],
+    }),
   },
   evaluate: {
     inputs: [file('a.nii'), file('b.nii')],
@@ -77,7 +82,7 @@ const everything: Record<string, FormValues> = {
     cpu: '2',
     quiet: 'true',
     keep: '1h',
-    ...options({ patch_size: [32], batch_size: 1, config_overrides: ['a=b=c'] }),
+    ...options({ patch_size: [32], max_voxels: 1, batch_size: 1, config_overrides: ['a=b=c'] }),
   },
   fine_tune: {
     dataset,
@@ -91,7 +96,7 @@ const everything: Record<string, FormValues> = {
     cpu: '2',
     quiet: 'true',
     keep: '1h',
-    ...options({ config_overrides: ['a=1'] }),
+    ...options({ batch_size: 3, config_overrides: ['a=1'] }),
   },
 };
 
@@ -100,8 +105,8 @@ describe("an app's command line, every field given", () => {
   const expected: Record<string, string[]> = {
     infer: [
       ...['infer', app, ...words('--tta 4 --mc 5 --prediction_file Fast.yml -uncertainty')],
-      ...words('--ensemble_models CV_0.pt folds/CV_1.pt --patch_size 96 80 64 --batch_size 2'),
-      ...['--set', 'a.b=1', '--set', 'c=x y', ...words('--output Output --gpu 1 0')],
+      ...words('--ensemble_models CV_0.pt folds/CV_1.pt --patch_size 96 80 0 --max_voxels 9000'),
+      ...['--batch_size', '0', '--set', 'a.b=1', '--set', 'c=x y', ...words('--output Output --gpu 1 0')],
       ...words('--inputs Input/inputs/g0/a.nii Input/inputs/g0/b.nii --inputs Input/inputs/g1/c.nii --quiet'),
     ],
     evaluate: [
@@ -117,13 +122,13 @@ describe("an app's command line, every field given", () => {
     pipeline: [
       ...['pipeline', app, ...words('--ensemble 3 --tta 4 --mc 5 --prediction_file P.yml')],
       ...words('--evaluation_file E.yml --uncertainty_file U.yml -uncertainty --ensemble_models CV_0.pt'),
-      ...words('--patch_size 32 --batch_size 1 --set a=b=c --output Output --gpu 0'),
+      ...words('--patch_size 32 --max_voxels 1 --batch_size 1 --set a=b=c --output Output --gpu 0'),
       ...words('--inputs Input/inputs/g0/a.nii Input/inputs/g0/b.nii'),
       ...words('--gt Input/gt/g0/gt.nii --mask Input/mask/g0/m.nii --quiet'),
     ],
     fine_tune: [
       ...['fine-tune', app, 'Run 2', ...words('--config Tune.yml --epochs 20 --it_validation 50')],
-      ...words('--models CV_0.pt CV_1.pt --lr 0.0005 --dataset Input/dataset --set a=1'),
+      ...words('--models CV_0.pt CV_1.pt --lr 0.0005 --dataset Input/dataset --batch_size 3 --set a=1'),
       ...words('--output Output --gpu 0 --quiet'),
     ],
   };

@@ -32,7 +32,13 @@ async function runningJob() {
   const { job, directory } = await makeJob();
   const { executor, state } = endlessExecutor();
   const report = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);
-  const deps = { executor, packer: new Packer(), commandFor: () => ['true'], report };
+  const deps = {
+    executor,
+    packer: new Packer(),
+    commandFor: () => ['true'],
+    explainExit: () => null,
+    report,
+  };
   const lifecycle = new Lifecycle(job, deps);
   const end = lifecycle.run();
   await expect.poll(() => job.state).toBe('running');

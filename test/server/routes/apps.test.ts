@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { unzip } from '../../../support/unzip.mjs';
 import { refusal } from '../../support/api.js';
-import { least } from '../../support/form.js';
+import { least, steps } from '../../support/form.js';
 import { apps, sharedServer } from '../../support/server.js';
 
 const root = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
@@ -134,6 +134,14 @@ describe('an app', () => {
       const job = await api.run('uncertainty', least.uncertainty, { app: id });
       expect((await api.recorded(job.id)).argv.slice(0, 3)).toEqual(['engine', 'uncertainty', argument]);
     }
+  });
+
+  test('that the engine ran out of GPU memory for says so, and one of its own does not', async () => {
+    const form = { ...least.infer, ...steps('exit=75') };
+    const ofEngine = await api.run('infer', form, { app: 'plain' });
+    expect(ofEngine.view.error).toMatch(/GPU ran out of memory .*--patch-size/);
+    const own = await api.run('infer', form);
+    expect(own.view.error).toBe('Subprocess failed (exit code 75)');
   });
 
   test('can make no file outside of its directory its command', async () => {

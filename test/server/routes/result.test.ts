@@ -69,6 +69,29 @@ describe('the result of a job', () => {
     expect([response.status, await response.json()]).toEqual([500, { job_id: id, status: 'error', error }]);
   });
 
+  test('is 422 for a job whose app refused its input, with what the app wrote', async () => {
+    const said = String.raw`Case 3 has 2 channels,\n  the app wants 1\n`;
+    for (const name of ['REMOTE_APP_REFUSAL_FILE', 'KONFAI_APPS_REFUSAL_FILE']) {
+      const refuse = `shell=printf '${said}' > "$${name}"`;
+      const { id, log, view } = await api.run('infer', { ...least.infer, ...steps(refuse, 'exit=1') });
+      const error = 'Case 3 has 2 channels, the app wants 1';
+      const response = await resultOf(id);
+      expect([response.status, await response.json()]).toEqual([422, { job_id: id, status: 'error', error }]);
+      expect([view.status, view.error]).toEqual(['error', error]);
+      expect(log).toContain(`__ERROR__ ${error}`);
+    }
+  });
+
+  test.for([
+    ['that did not fail', 'shell=echo no > "$REMOTE_APP_REFUSAL_FILE"', 200],
+    ['that wrote nothing', 'shell=: > "$REMOTE_APP_REFUSAL_FILE"; exit 3', 500],
+    ['that planted a link', 'shell=ln -s /etc/hostname "$REMOTE_APP_REFUSAL_FILE"; exit 3', 500],
+    ['that wrote without end', 'shell=seq 99999 > "$REMOTE_APP_REFUSAL_FILE"; exit 3', 500],
+  ] as const)('is no refusal for a job %s', async ([, step, status]) => {
+    const { id } = await api.run('infer', { ...least.infer, ...steps(step) });
+    expect((await resultOf(id)).status).toBe(status);
+  });
+
   test('is 409 for a job that was killed', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });

@@ -105,8 +105,9 @@ describe('options', () => {
   });
 
   test.for([
-    ['patch_size', [[], 96, '96,96', [96, '96'], [1.5], [0], [-1], null, {}]],
-    ['batch_size', [0, -1, 1.5, '2', true, null, [1], 2 ** 31]],
+    ['patch_size', [[], 96, '96,96', [96, '96'], [1.5], [-1], null, {}]],
+    ['max_voxels', [0, -1, 1.5, '2', true, null, [1], 2 ** 31]],
+    ['batch_size', [-1, 1.5, '2', true, null, [1], 2 ** 31]],
     ['config_overrides', [[], 'a=1', ['a'], ['=1'], [1], ['-a=1'], ['--gpu=1'], ['a=\n'], null]],
   ] as [string, unknown[]][])('of a bad value are refused: %s', async ([name, values]) => {
     for (const value of values) {
@@ -119,6 +120,7 @@ describe('options', () => {
     ['infer', { surprise: 1 }, 'surprise'],
     ['infer', { tta: 2 }, 'tta'],
     ['fine_tune', { patch_size: [1] }, 'patch_size'],
+    ['fine_tune', { max_voxels: 1 }, 'max_voxels'],
     ['evaluate', { batch_size: 1 }, 'batch_size'],
     ['uncertainty', { config_overrides: ['a=1'] }, 'config_overrides'],
     ['infer', JSON.parse('{"__proto__": 1}'), '__proto__'],

@@ -19,8 +19,9 @@ const FLAGS = {
   '--models': { name: 'models', values: 'many' },
   '--lr': { name: 'learningRate', values: 1, type: 'number' },
   '--dataset': { name: 'dataset', values: 1 },
-  '--patch_size': { name: 'patchSize', values: 'many', type: 'positive' },
-  '--batch_size': { name: 'batchSize', values: 1, type: 'positive' },
+  '--patch_size': { name: 'patchSize', values: 'many', type: 'count' },
+  '--max_voxels': { name: 'maxVoxels', values: 1, type: 'positive' },
+  '--batch_size': { name: 'batchSize', values: 1, type: 'count' },
   '--set': { name: 'overrides', values: 1, repeat: true },
   '--output': { name: 'output', values: 1 },
   '--gpu': { name: 'gpu', values: 'many', type: 'count' },
@@ -32,7 +33,7 @@ const FLAGS = {
 };
 
 const COMMON = ['output', 'gpu', 'cpu', 'quiet'];
-const TUNING = ['patchSize', 'batchSize', 'overrides'];
+const TUNING = ['patchSize', 'maxVoxels', 'batchSize', 'overrides'];
 const INFERENCE = ['tta', 'mc', 'ensemble', 'ensembleModels', 'uncertainty', 'predictionFile', ...TUNING];
 
 /** Which flags an operation takes, and which it cannot do without. */
@@ -45,7 +46,16 @@ export const OPERATIONS = {
     required: ['inputs'],
   },
   'fine-tune': {
-    flags: ['configFile', 'epochs', 'itValidation', 'models', 'learningRate', 'dataset', 'overrides'],
+    flags: [
+      'configFile',
+      'epochs',
+      'itValidation',
+      'models',
+      'learningRate',
+      'dataset',
+      'batchSize',
+      'overrides',
+    ],
     required: ['dataset'],
     named: true,
   },

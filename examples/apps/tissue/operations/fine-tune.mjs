@@ -47,9 +47,11 @@ export async function fineTune({ appDirectory, manifest, name, options, log, out
   await writeFile(path.join(output, 'training.json'), `${JSON.stringify(summary, undefined, 2)}\n`);
 }
 
-async function readConfig(appDirectory, { configFile, overrides, learningRate }) {
+async function readConfig(appDirectory, { configFile, overrides, learningRate, batchSize }) {
   const settings = await readSettings(appDirectory, configFile, overrides);
   if (learningRate !== undefined) settings.learning_rate = learningRate;
+  // 0 leaves the choice to the app.
+  if (batchSize) settings.batch_size = batchSize;
   requireRange(settings, 'learning_rate', 1e-9, 10);
   requireRange(settings, 'weight_decay', 0, 10);
   requireRange(settings, 'seed', 0, 1e6);

@@ -81,9 +81,17 @@ async function inferCase(
   return result;
 }
 
+/** Voxels. */
+const largestBlock = 1e9;
+
 /** The model looks at one voxel at a time, so patch and batch size only set how often progress is shown. */
-function blockSize({ patchSize = [64, 64, 16], batchSize = 1 }) {
-  return Math.min(batchSize * patchSize.reduce((product, side) => product * side, 1), 1e9);
+function blockSize({ patchSize = [64, 64, 16], batchSize = 1, maxVoxels = largestBlock }) {
+  // A side of 0 is the whole axis, a batch of 0 as many patches as fit.
+  const voxels = patchSize.reduce(
+    (product, side) => product * (side || largestBlock),
+    batchSize || largestBlock,
+  );
+  return Math.min(voxels, maxVoxels, largestBlock);
 }
 
 function forward(report) {

@@ -1,0 +1,34 @@
+import { resultPath } from '../../contract/paths.js';
+import { refusedResult } from '../../contract/routes.js';
+import { JobFailed } from '../errors.js';
+import type { Connection } from './connection.js';
+import { bodyOf } from './reply.js';
+
+/**
+ * The error of a job that ended without a result, from the answer of the result's route. The body counts, not the status
+ * alone: KonfAI's server answers 202 for a job that was killed.
+ * @returns null for an answer that says something else
+ */
+export async function jobFailure(jobId: string, status: number, text: string): Promise<JobFailed | null> {
+  const data = await bodyOf(text, ({ endBody }) => endBody);
+  if (!data) return null;
+  const isRefused = status === refusedResult && data.status === 'error';
+  return new JobFailed(jobId, isRefused ? 'refused' : data.status, data.error ?? 'no reason given');
+}
+
+/**
+ * Asks the server why a job ended without a result.
+ * @returns null if it does not say: it may have been stopped, or has forgotten the job
+ */
+export async function askFailure(connection: Connection, jobId: string): Promise<JobFailed | null> {
+  try {
+    const reply = await connection.send(resultPath(jobId), {});
+    if (reply.statusCode !== 200)
+      return await jobFailure(jobId, reply.statusCode, await connection.words(reply));
+    reply.body.destroy();
+    return null;
+  } catch (error) {
+    if (connection.signal?.aborted) throw error;
+    return null;
+  }
+}
