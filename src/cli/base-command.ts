@@ -7,7 +7,7 @@ import { FlagValueError, sentenceOf } from './usage-errors.js';
 
 /** What `--json` prints for a command that failed. */
 export interface ErrorDocument {
-  readonly error: { readonly message: string; readonly exitCode: number };
+  readonly error: { readonly message: string; readonly exit_code: number };
 }
 
 /** What a process ends with after this error. */
@@ -40,7 +40,7 @@ export abstract class BaseCommand extends Command {
 
   override toErrorJson(error: Error): ErrorDocument {
     const details = error instanceof ClientError ? error.details : {};
-    return { error: { message: this.#sentenceOf(error), exitCode: exitCodeFor(error), ...details } };
+    return { error: { message: this.#sentenceOf(error), exit_code: exitCodeFor(error), ...details } };
   }
 
   /** One error handler: the message on stderr, or the document on stdout, and the exit code of the contract. */

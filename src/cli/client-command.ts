@@ -1,5 +1,6 @@
 import type { Interfaces } from '@oclif/core';
 import type { Connection } from '../client/connection/connection.js';
+import { TransportError } from '../client/errors.js';
 import type { Reporter } from '../client/reporter.js';
 import { BaseCommand } from './base-command.js';
 import type { JobsOutput } from './each-job.js';
@@ -8,6 +9,10 @@ import { type Interruption, watchInterruption } from './interruption.js';
 import type { ConnectionChoices, Settings } from './settings.js';
 import { isInteractive, writeOut } from './standard-streams.js';
 import type { TextReporter } from './text-reporter.js';
+
+/** What to do where nothing answers at the default address. */
+const noServerNamed =
+  "no server was named: give --server or REMOTE_APP_SERVER, or run 'remote-app login --server URL' once";
 
 export type ConnectionFlags = Interfaces.InferredFlags<typeof connectionFlags>;
 
@@ -22,6 +27,7 @@ export abstract class ClientCommand extends BaseCommand {
   #interruption: Interruption | null = null;
   #reporter: TextReporter | null = null;
   #typed: ReadonlySet<string> = new Set();
+  #isDefaultServer = false;
 
   override async init(): Promise<void> {
     // The title replaces the arguments in process lists, which may contain a token.
@@ -57,6 +63,7 @@ export abstract class ClientCommand extends BaseCommand {
   /** The connection that these settings describe. Its modules are imported lazily to keep start-up fast. */
   protected async connectTo(settings: Settings, flags: ConnectionFlags): Promise<Connection> {
     const signal = this.interruption;
+    this.#isDefaultServer = settings.isDefault;
     const { Connection } = await import('../client/connection/connection.js');
     const connection = new Connection({
       server: settings.server,
@@ -103,12 +110,21 @@ export abstract class ClientCommand extends BaseCommand {
     };
   }
 
+  /** Adds what to do to the error of a server that is not reached and that nobody named. */
+  #withAdvice(error: Error): Error {
+    const isUnreached = error instanceof TransportError && error.fault === 'unreached';
+    if (!(isUnreached && this.#isDefaultServer)) return error;
+    return new TransportError(error.fault, `${error.message}; ${noServerNamed}`, { cause: error });
+  }
+
   /** After an interruption any error counts as the interruption, which has caused it. */
   protected override async catch(error: Error): Promise<void> {
     // Ends bars and spinners, so that the message is not drawn over one.
     this.#reporter?.close();
     const signal = this.#interruption?.signal;
-    await super.catch(signal?.aborted && signal.reason instanceof Error ? signal.reason : error);
+    await super.catch(
+      signal?.aborted && signal.reason instanceof Error ? signal.reason : this.#withAdvice(error),
+    );
   }
 
   protected override async finally(error: Error | undefined): Promise<void> {

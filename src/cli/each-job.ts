@@ -21,11 +21,11 @@ export function exitWithWorst(exitCode: number): void {
 /** Tells of an error of one job, by its id; the command goes on with the others. */
 export async function tellFailure(id: string, error: Error, output: JobsOutput): Promise<JobFailure> {
   const document = output.explain(error);
-  const { message, exitCode } = document.error;
+  const { message, exit_code } = document.error;
   if (!output.json) {
     const { tellError } = await import('./tell-error.js');
     tellError(message.includes(id) ? message : `${id}: ${message}`, []);
   }
-  exitWithWorst(exitCode);
+  exitWithWorst(exit_code);
   return { job_id: id, ...document };
 }

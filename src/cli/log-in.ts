@@ -44,7 +44,7 @@ export async function logIn(
       `${warning('Warning:')} ${server} is plain HTTP: the token and the volumes travel unencrypted.\n`,
     );
   }
-  const connection = await connect({ server, token, app: undefined });
+  const connection = await connect({ server, isDefault: !flags.server, token, app: undefined });
   const { health } = await import('../client/connection/api.js');
   await health(connection, flags.timeout);
   const name = flags.profile || defaultProfile;

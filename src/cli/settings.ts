@@ -20,6 +20,8 @@ export type TypedFlags = ReadonlySet<string>;
 
 export interface Settings {
   readonly server: string;
+  /** Whether nobody named a server, so that this is the default address. */
+  readonly isDefault: boolean;
   readonly token: string | undefined;
   /** The app to run, where anything names one. */
   readonly app: string | undefined;
@@ -77,6 +79,7 @@ export function resolveSettings(
   const own = profile && sameServer(profile.server, server) ? profile : null;
   return {
     server,
+    isDefault: !(address || profile?.server),
     token: given ?? checkToken(own?.token ?? '', 'the profile'),
     // Unlike a token, an app of the environment harms nobody where the profile names none.
     app: app || own?.app || choices.app || undefined,

@@ -35,6 +35,6 @@ export async function refuseCommand(
     tellError(message, [`See '${bin} --help'.`]);
     return;
   }
-  const document: ErrorDocument = { error: { message, exitCode: exitCodes.usage } };
+  const document: ErrorDocument = { error: { message, exit_code: exitCodes.usage } };
   await writeOut(`${forJson(JSON.stringify(document, null, 2))}\n`);
 }

@@ -52,7 +52,7 @@ export class WaitedJobs {
     this.reporter.waiting(null);
     const failure = (await tellFailure(id, error, this.output)).error;
     const status = this.#views.get(id)?.status ?? null;
-    this.#end({ job_id: id, status, error: failure.message, exit_code: failure.exitCode });
+    this.#end({ job_id: id, status, error: failure.message, exit_code: failure.exit_code });
   }
 
   /** None of the others is waited for any more. */

@@ -50,8 +50,8 @@ export class HttpError extends ClientError {
     readonly isOfProxy = false,
   ) {
     super(message, proxyStatuses[status] ?? exitCodeOf(status), {
-      status,
-      ...(retryAfter === null ? {} : { retryAfter }),
+      http_status: status,
+      ...(retryAfter === null ? {} : { retry_after: retryAfter }),
     });
   }
 }

@@ -86,6 +86,13 @@ export type ErrorCode = keyof typeof errorKinds;
 /** What a server that stops says to a submission: a client may wait for the next server. */
 export const shuttingDownDetail = 'The server is shutting down; submit again later';
 
+/** The sentences of the wire that a client replaces with its own, which names the job and the server. */
+export const wireDetails = {
+  missingToken: 'Missing bearer token',
+  invalidToken: 'Invalid token',
+  unknownJob: 'Unknown job_id',
+} as const satisfies Partial<Record<ErrorCode, string>>;
+
 /** The body of every error. */
 export interface ErrorBody {
   /** One sentence a person can act on. */

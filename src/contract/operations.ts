@@ -29,7 +29,7 @@ const inputs: Field = {
   required: true,
   argument: '--inputs',
   char: 'i',
-  help: 'Input volumes; one group, or one channel, each time it is given; quote a pattern',
+  help: 'One group of input files or directories; give it again for each further group, such as a second channel; quote a pattern',
 };
 const gt: Field = {
   name: 'gt',

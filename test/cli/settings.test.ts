@@ -11,8 +11,13 @@ const lab = { server: 'https://gpu.example.org/', token: 'profile-token', app: '
 
 describe('settings', () => {
   test('come from flags and environment, then from the profile, then from the defaults', () => {
-    expect(resolveSettings({}, null)).toEqual({ server: defaultServer, token: undefined, app: undefined });
-    expect(resolveSettings({}, lab)).toEqual(lab);
+    expect(resolveSettings({}, null)).toEqual({
+      server: defaultServer,
+      isDefault: true,
+      token: undefined,
+      app: undefined,
+    });
+    expect(resolveSettings({}, lab)).toEqual({ ...lab, isDefault: false });
     expect(resolveSettings({ server: 'http://a:1', token: 't' }, lab)).toMatchObject({
       server: 'http://a:1',
       token: 't',
@@ -22,6 +27,7 @@ describe('settings', () => {
   test("a profile's token goes to the profile's server and to no other", () => {
     expect(resolveSettings({ server: 'https://other.example.org' }, lab)).toEqual({
       server: 'https://other.example.org',
+      isDefault: false,
       token: undefined,
       app: undefined,
     });
@@ -31,21 +37,28 @@ describe('settings', () => {
   test('a profile that is typed comes before the server and the token of the environment', () => {
     const environment = { server: 'https://other.example.org', token: 'for-other', app: 'other' };
     const typed = (...names: string[]) => new Set(['profile', ...names]);
-    expect(resolveSettings(environment, lab, typed())).toEqual(lab);
+    expect(resolveSettings(environment, lab, typed())).toEqual({ ...lab, isDefault: false });
     // A server that asks for no token is not sent one that is meant for another.
     const open = { server: 'http://127.0.0.1:8000' };
-    expect(resolveSettings(environment, open, typed())).toEqual({ ...open, token: undefined, app: 'other' });
+    expect(resolveSettings(environment, open, typed())).toEqual({
+      ...open,
+      isDefault: false,
+      token: undefined,
+      app: 'other',
+    });
     expect(resolveSettings(environment, lab, typed('token', 'app'))).toEqual({
       ...environment,
       server: lab.server,
+      isDefault: false,
     });
     expect(resolveSettings(environment, lab, typed('server'))).toEqual({
       server: environment.server,
+      isDefault: false,
       token: undefined,
       app: 'other',
     });
     // A profile that the environment names comes after what the environment says itself.
-    expect(resolveSettings(environment, lab)).toEqual(environment);
+    expect(resolveSettings(environment, lab)).toEqual({ ...environment, isDefault: false });
   });
 
   test('a token file wins over a token, and is read without its line break', async () => {
@@ -82,7 +95,7 @@ describe('settings', () => {
   test('a profile is the one that is named, else the default one', async () => {
     await using directory = await temporary();
     writeProfile(directory.path, 'lab', lab);
-    expect(loadSettings({ profile: 'lab' }, directory.path)).toEqual(lab);
+    expect(loadSettings({ profile: 'lab' }, directory.path)).toEqual({ ...lab, isDefault: false });
     expect(loadSettings({}, directory.path).server).toBe(defaultServer);
     expect(() => loadSettings({ profile: 'home' }, directory.path)).toThrow(/home/);
   });

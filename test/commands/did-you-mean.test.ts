@@ -30,7 +30,7 @@ describe('a word that is no command', () => {
     const { code, stdout, stderr } = await cli.run(['jbos', '--json']);
     expect([code, stderr]).toEqual([2, '']);
     expect(JSON.parse(stdout)).toEqual({
-      error: { message: "There is no command 'jbos'; did you mean 'jobs'?", exitCode: 2 },
+      error: { message: "There is no command 'jbos'; did you mean 'jobs'?", exit_code: 2 },
     });
   });
 });

@@ -48,7 +48,7 @@ describe('rm', () => {
     expect([all.code, all.stdout, all.stderr]).toEqual([
       2,
       `${first}  removed\n${second}  removed\n`,
-      `Error: ${unknown}: Unknown job_id\n` +
+      `Error: No job '${unknown}' on ${server.url}; 'remote-app jobs' lists them\n` +
         `Error: Job ${active} is running; kill it first, or wait for its end\n`,
     ]);
     for (const id of [first, second]) expect((await api.fetch(`/jobs/${id}`)).status).toBe(410);
@@ -64,7 +64,10 @@ describe('rm', () => {
       2,
       {
         jobs: [
-          { job_id: unknown, error: { message: 'Unknown job_id', exitCode: 2, status: 404 } },
+          {
+            job_id: unknown,
+            error: { message: expect.stringMatching(/^No job/), exit_code: 2, http_status: 404 },
+          },
           { job_id: second, status: 'removed' },
         ],
       },

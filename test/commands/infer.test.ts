@@ -88,7 +88,7 @@ describe('infer', () => {
     const asked = await cli.run(['infer', 'scans', '--json'], env);
     expect(asked.code).toBe(1);
     expect(JSON.parse(asked.stdout)).toMatchObject({
-      error: { exitCode: 1, job_id: jobId, status: 'error', message: expect.stringContaining(error) },
+      error: { exit_code: 1, job_id: jobId, status: 'error', message: expect.stringContaining(error) },
     });
   });
 
@@ -170,7 +170,7 @@ describe('infer', () => {
   });
 
   test.each([
-    [401, { detail: 'Invalid token' }, 4],
+    [401, { detail: 'This account is closed' }, 4],
     [404, { detail: "Unknown app 'x'" }, 2],
     [422, { detail: "Field 'tta' must be at most 4" }, 2],
     [429, { detail: 'Server busy: 32 jobs' }, 6],

@@ -96,12 +96,15 @@ describe('result', () => {
   test('-o - and --json cannot both have stdout', async () => {
     const { code, stdout } = await run({ result }, 'result', jobId, '-o', '-', '--json');
     expect(code).toBe(2);
-    expect(JSON.parse(stdout).error.exitCode).toBe(2);
+    expect(JSON.parse(stdout).error.exit_code).toBe(2);
   });
 
   test('of a job that failed ends with 1, of one that is unknown with 2', async () => {
     expect((await run({ status: 'killed', error: 'Killed by user' }, 'result', jobId)).code).toBe(1);
-    expect((await run({}, 'result', 'ffffffffffff')).code).toBe(2);
+    for (const command of ['result', 'logs', 'status']) {
+      const { code, stderr } = await run({}, command, 'nope');
+      expect([code, stderr]).toEqual([2, expect.stringMatching(/^Error: No job 'nope' on http:/)]);
+    }
   });
 });
 
@@ -113,7 +116,7 @@ describe('kill', () => {
     expect([one.code, one.stdout]).toEqual([0, `${jobId}  killed\n`]);
     const two = await run(fake, 'kill', 'ffffffffffff', jobId);
     expect([two.code, killed]).toEqual([2, 2]);
-    expect(two.stderr).toContain('Unknown job_id');
+    expect(two.stderr).toMatch(/^Error: No job 'ffffffffffff' on http:\S+; 'remote-app jobs' lists them\n$/);
   });
 });
 

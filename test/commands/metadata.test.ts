@@ -38,6 +38,6 @@ test('every command answers --json with one document, also when it is used wrong
   for (const name of names) {
     const { code, stdout, stderr } = await cli.run([name, '--json', '--nope']);
     expect([name, code, stderr]).toEqual([name, 2, '']);
-    expect(JSON.parse(stdout)).toEqual({ error: { message: 'Nonexistent flag: --nope', exitCode: 2 } });
+    expect(JSON.parse(stdout)).toEqual({ error: { message: 'Nonexistent flag: --nope', exit_code: 2 } });
   }
 }, 30_000);

@@ -63,7 +63,7 @@ describe('a follower whose server is gone for good', () => {
   test('--json has the id of the job', async () => {
     await using cli = await cliWithScan();
     const { stdout } = await (await follow(cli, ['infer', 'ct.nii', '--patience', '1', '--json'])).ended;
-    expect(JSON.parse(stdout)).toMatchObject({ error: { exitCode: 5, job_id: jobId } });
+    expect(JSON.parse(stdout)).toMatchObject({ error: { exit_code: 5, job_id: jobId } });
   });
 
   test('a download names the job, which is done', async () => {

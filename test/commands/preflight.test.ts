@@ -194,7 +194,7 @@ describe('what a server does not say is not checked', () => {
   test('but a token that it refuses ends the command', async () => {
     const fake = answering({ '/limits': [401, { detail: 'Invalid token' }] });
     const { code, stderr, sent } = await run(fake, 'infer', 'a.nii');
-    expect([code, stderr, sent]).toEqual([4, expect.stringContaining('Invalid token'), 0]);
+    expect([code, stderr, sent]).toEqual([4, expect.stringContaining('does not accept this token'), 0]);
   });
 });
 

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -32,12 +32,34 @@ describe('health', () => {
     const good = await cli.run(['health'], { ...env, SERVICE_API_TOKEN: token });
     expect([good.code, good.stdout]).toEqual([0, `${server.url} is ok\n`]);
     const bad = await cli.run(['health', '--token', 'another-secret'], env);
-    expect([bad.code, bad.stderr]).toEqual([4, 'Error: Invalid token\n']);
+    expect([bad.code, bad.stderr]).toEqual([
+      4,
+      `Error: ${server.url} does not accept this token: run 'remote-app login --server ${server.url}' with another one\n`,
+    ]);
+    const none = await cli.run(['health'], env);
+    expect([none.code, none.stderr]).toEqual([
+      4,
+      `Error: ${server.url} needs a token: run 'remote-app login --server ${server.url}'\n`,
+    ]);
     await server[Symbol.asyncDispose]();
     const gone = await cli.run(['health', '--json'], env);
     expect(gone.code).toBe(5);
-    expect(JSON.parse(gone.stdout)).toMatchObject({ error: { exitCode: 5 } });
+    expect(JSON.parse(gone.stdout)).toMatchObject({ error: { exit_code: 5, fault: 'unreached' } });
+    expect(gone.stdout).not.toContain('no server was named');
     expect(good.stderr + bad.stderr + gone.stderr).not.toContain('secret');
+  });
+
+  test('says that no server was named, where that is why nothing answers', async (context) => {
+    await using cli = await Cli.create();
+    // A network without anything in it: somebody may listen on the default port of this one.
+    const alone = ['unshare', '--user', '--map-root-user', '--net'];
+    const [program = '', ...options] = alone;
+    if (spawnSync(program, [...options, 'true']).status !== 0) context.skip('no namespaces here');
+    const { code, stderr } = await cli.run(['health'], {}, '', alone);
+    expect(code, stderr).toBe(5);
+    expect(stderr).toContain(
+      "no server was named: give --server or REMOTE_APP_SERVER, or run 'remote-app login",
+    );
   });
 
   test('ends with 3 where the server is silent', async () => {
@@ -98,7 +120,7 @@ describe('login', () => {
     await writeFile(tokenFile, 'wrong');
     const login = await cli.run(['login', '--server', server.url, '--token-file', tokenFile, '--json']);
     expect(login.code).toBe(4);
-    expect(JSON.parse(login.stdout).error.message).toBe('Invalid token');
+    expect(JSON.parse(login.stdout).error.message).toContain('does not accept this token');
     await expect(stat(path.join(cli.home, 'remote-app', 'profiles.json'))).rejects.toThrow();
   });
 

@@ -158,6 +158,9 @@ describe('in a pipe', () => {
     await using cli = await Cli.create();
     const name = `a\n[remote-app] forged${esc}[2J`;
     const { code, stderr } = await cli.run(['infer', '--app', 'x', name]);
-    expect([code, stderr]).toEqual([2, `Error: 'a\\x0a[remote-app] forged\\x1b[2J' does not exist\n`]);
+    expect([code, stderr]).toEqual([
+      2,
+      `Error: No such file or directory: 'a\\x0a[remote-app] forged\\x1b[2J'\n`,
+    ]);
   });
 });

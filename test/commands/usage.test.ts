@@ -11,9 +11,16 @@ test.each([
   [['logs', id, 'more\nwords'], 'Unexpected argument: more\\x0awords'],
   [['serve', '--port', '70000'], "--port takes a whole number from 0 to 65535, got '70000'"],
   [['serve', '--auth', 'x'], 'Expected --auth=x to be one of: bearer, off'],
-  [['serve', '--max-file-size', 'x'], "--max-file-size takes a size such as 2GiB or 500MB, got 'x'"],
+  [
+    ['serve', '--max-file-size', 'x'],
+    "--max-file-size takes a size such as 2GiB, 2G (the same) or 500MB, got 'x'",
+  ],
   [['health', '--timeout', '0'], "--timeout takes a number of seconds above 0 and up to 2000000, got '0'"],
   [['health', '--timeout', '1', '--timeout', '2'], 'Flag --timeout can only be specified once'],
+  [
+    ['serve', '--max-file-size', '2Q'],
+    "--max-file-size takes a size such as 2GiB, 2G (the same) or 500MB, got '2Q'",
+  ],
   [['infer', '--nope', '--foo'], 'Nonexistent flags: --nope, --foo'],
 ])('%j says what is wrong, and where help is', async (args, sentence) => {
   await using cli = await Cli.create();
@@ -29,7 +36,7 @@ test('--json has the same sentence, without the hint', async () => {
   await using cli = await Cli.create();
   const { stdout, stderr } = await cli.run(['logs', id, '--since', 'x', '--json']);
   expect(JSON.parse(stdout)).toEqual({
-    error: { message: "--since takes a whole number, got 'x'", exitCode: 2 },
+    error: { message: "--since takes a whole number, got 'x'", exit_code: 2 },
   });
   expect(stderr).toBe('');
 });

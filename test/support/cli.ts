@@ -35,8 +35,10 @@ export class Cli {
     return new Cli(path.join(root.path, 'home'), directory, () => root[Symbol.asyncDispose]());
   }
 
-  start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
-    const child = spawn(process.execPath, [bin, ...args], {
+  /** @param wrapper a program with its arguments that runs the command */
+  start(args: readonly string[], env: NodeJS.ProcessEnv = {}, wrapper: readonly string[] = []): Running {
+    const [program = process.execPath, ...more] = [...wrapper, process.execPath, bin, ...args];
+    const child = spawn(program, more, {
       cwd: this.directory,
       env: { PATH: process.env.PATH, HOME: this.home, XDG_CONFIG_HOME: this.home, ...env },
     });
@@ -55,8 +57,13 @@ export class Cli {
   }
 
   /** Runs to the end, with this on stdin. */
-  async run(args: readonly string[], env: NodeJS.ProcessEnv = {}, stdin = ''): Promise<Ended> {
-    const running = this.start(args, env);
+  async run(
+    args: readonly string[],
+    env: NodeJS.ProcessEnv = {},
+    stdin = '',
+    wrapper: readonly string[] = [],
+  ): Promise<Ended> {
+    const running = this.start(args, env, wrapper);
     running.process.stdin.on('error', () => {}).end(stdin);
     return running.ended;
   }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { wireDetails } from '../../src/contract/errors.js';
 import { type Handler, json, ScriptedServer } from './scripted-server.js';
 
 export const jobId = '0123456789ab';
@@ -35,7 +36,8 @@ export function fakeService(fake: Fake, early = false): Promise<ScriptedServer> 
     const { pathname, searchParams } = new URL(request.url, 'http://any');
     const route = `${request.method} ${pathname}`;
     if (fake.token && request.headers.authorization !== `Bearer ${fake.token}`) {
-      json(response, 401, { detail: 'Invalid token' });
+      const isGiven = request.headers.authorization !== undefined;
+      json(response, 401, { detail: isGiven ? wireDetails.invalidToken : wireDetails.missingToken });
     } else if (route === 'GET /health') {
       json(response, 200, { status: 'ok' });
     } else if (route === 'GET /repo_apps_list') {

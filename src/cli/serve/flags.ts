@@ -37,9 +37,13 @@ export const serveFlags = {
   'max-file-size': Flags.string({
     default: '2GiB',
     helpValue: 'SIZE',
-    summary: 'Largest file of an upload',
+    summary: 'Largest file of an upload: 2G and 2GiB are 2 x 1024^3 bytes, 2GB is 2 x 1000^3',
   }),
-  'max-upload-size': Flags.string({ default: '6GiB', helpValue: 'SIZE', summary: 'Largest upload' }),
+  'max-upload-size': Flags.string({
+    default: '6GiB',
+    helpValue: 'SIZE',
+    summary: 'Largest upload, in the same units',
+  }),
   grace: wholeNumber({
     default: 120,
     min: 0,

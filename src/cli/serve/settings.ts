@@ -11,7 +11,7 @@ import { parseSize } from './sizes.js';
 function size(flag: string, text: string): number {
   const bytes = parseSize(text);
   if (bytes === undefined || bytes < 1) {
-    throw new FlagValueError(flag, 'a size such as 2GiB or 500MB', text);
+    throw new FlagValueError(flag, 'a size such as 2GiB, 2G (the same) or 500MB', text);
   }
   return bytes;
 }

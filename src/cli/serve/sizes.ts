@@ -1,6 +1,11 @@
+/** A letter alone counts in powers of 1024, as in `du -h`, nginx and Docker; only `KB` and its like are powers of 1000. */
 const units: Readonly<Record<string, number>> = {
   '': 1,
   B: 1,
+  K: 2 ** 10,
+  M: 2 ** 20,
+  G: 2 ** 30,
+  T: 2 ** 40,
   KB: 1e3,
   MB: 1e6,
   GB: 1e9,
@@ -11,7 +16,7 @@ const units: Readonly<Record<string, number>> = {
   TIB: 2 ** 40,
 };
 
-/** Bytes of a size such as `2GiB`, `500MB` or `1048576`; undefined for any other text. */
+/** Bytes of a size such as `2GiB`, `2G`, `500MB` or `1048576`; undefined for any other text. */
 export function parseSize(text: string): number | undefined {
   const [, digits = '', unit = ''] = /^(\d+(?:\.\d+)?)\s*([a-z]*)$/i.exec(text.trim()) ?? [];
   const factor = digits === '' ? undefined : units[unit.toUpperCase()];

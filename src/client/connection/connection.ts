@@ -139,9 +139,16 @@ export class Connection {
     return (await this.#body(reply, longestWords, signal)) ?? '';
   }
 
-  /** The error for a request that got this answer. */
-  async refused(reply: Reply, signal: AbortSignal | undefined = this.signal): Promise<HttpError> {
-    return refusal(reply, await this.words(reply, signal), this.server);
+  /**
+   * The error for a request that got this answer.
+   * @param path that was asked for
+   */
+  async refused(
+    reply: Reply,
+    path: string,
+    signal: AbortSignal | undefined = this.signal,
+  ): Promise<HttpError> {
+    return refusal(reply, await this.words(reply, signal), { server: this.server, path });
   }
 
   /**
@@ -155,7 +162,7 @@ export class Connection {
     answer: Answer<T>,
     signal: AbortSignal | undefined = this.signal,
   ): Promise<T> {
-    if (reply.statusCode >= 300) throw await this.refused(reply, signal);
+    if (reply.statusCode >= 300) throw await this.refused(reply, path, signal);
     const text = await this.#body(reply, answer.longest, signal);
     if (text === null) throw tooLong(this.server, path, answer.longest);
     return readAnswer(this.server, path, text, answer);

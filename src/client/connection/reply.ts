@@ -1,4 +1,6 @@
 import type { Dispatcher } from 'undici';
+import { errorKinds, wireDetails } from '../../contract/errors.js';
+import { jobIdOf } from '../../contract/paths.js';
 import { excerpt, quoteName } from '../../contract/quote.js';
 import { HttpError } from '../errors.js';
 
@@ -51,11 +53,34 @@ async function detailOf(text: string): Promise<string | null> {
   return lines.join('; ') || null;
 }
 
+/** What a request was for: the server's address and the path. */
+export interface Asked {
+  readonly server: string;
+  readonly path: string;
+}
+
+/** The client's sentence for a refusal of which it knows more than the server says: which job, which server. */
+function ownSentence(status: number, detail: string, { server, path }: Asked): string {
+  const again = `run 'remote-app login --server ${server}'`;
+  if (status === errorKinds.missingToken.status && detail === wireDetails.missingToken) {
+    return `${server} needs a token: ${again}`;
+  }
+  if (status === errorKinds.invalidToken.status && detail === wireDetails.invalidToken) {
+    return `${server} does not accept this token: ${again} with another one`;
+  }
+  const job = jobIdOf(path);
+  if (status === errorKinds.unknownJob.status && detail === wireDetails.unknownJob && job !== undefined) {
+    return `No job ${quoteName(job)} on ${server}; 'remote-app jobs' lists them`;
+  }
+  return excerpt(detail);
+}
+
 /**
  * Turns an error answer into an HttpError.
  * @param text the body of the answer, or the part that was read
  */
-export async function refusal(reply: Reply, text: string, server: string): Promise<HttpError> {
+export async function refusal(reply: Reply, text: string, asked: Asked): Promise<HttpError> {
+  const { server } = asked;
   const { statusCode } = reply;
   const location = header(reply, 'location');
   if (statusCode >= 300 && statusCode < 400 && location) {
@@ -65,7 +90,7 @@ export async function refusal(reply: Reply, text: string, server: string): Promi
   const detail = await detailOf(text);
   return new HttpError(
     statusCode,
-    detail === null ? `${server} answered with HTTP ${statusCode}` : excerpt(detail),
+    detail === null ? `${server} answered with HTTP ${statusCode}` : ownSentence(statusCode, detail, asked),
     retryAfter(reply),
     detail === null,
   );

@@ -76,19 +76,17 @@ async function* readOnce(
   since: number,
   { onOpen, onSign }: { onOpen: () => void; onSign: () => void },
 ): AsyncGenerator<LogEvent> {
-  const reply = await connection.send(logsPath(jobId), {
+  const path = logsPath(jobId);
+  const reply = await connection.send(path, {
     query: `?${parameters.since.name}=${since}&${parameters.redraws.name}=1`,
     headers: { accept: mediaTypes.events },
     bodyTimeout: silence,
   });
-  if (reply.statusCode !== 200) throw await connection.refused(reply);
+  if (reply.statusCode !== 200) throw await connection.refused(reply, path);
   const type = header(reply, 'content-type') ?? '';
   if (/html|json|zip/i.test(type)) {
     await reply.body.dump().catch(() => null);
-    throw new AnswerError(
-      connection.server,
-      `answered ${logsPath(jobId)} with ${quoteName(type)}, not with a log`,
-    );
+    throw new AnswerError(connection.server, `answered ${path} with ${quoteName(type)}, not with a log`);
   }
   onOpen();
   const parser = new LogStreamParser();

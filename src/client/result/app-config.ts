@@ -13,10 +13,11 @@ export function saveAppConfig(
   directory: string,
   reporter: Reporter,
 ): Promise<SavedArchive> {
+  const asked = appConfigPath(app);
   const request = async (headers: Readonly<Record<string, string>>) => {
-    const reply = await connection.send(appConfigPath(app), { headers });
+    const reply = await connection.send(asked, { headers });
     if (reply.statusCode < 300 || reply.statusCode === errorKinds.noSuchRange.status) return reply;
-    throw await connection.refused(reply);
+    throw await connection.refused(reply, asked);
   };
   return saveArchive(connection, request, {
     reporter,

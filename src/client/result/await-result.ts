@@ -62,6 +62,7 @@ export async function awaitResult(
   options: AwaitOptions,
 ): Promise<Reply> {
   const { reporter } = options;
+  const path = resultPath(jobId);
   const afterWait = () => performance.now() + options.wait * 1000;
   /** Null while the job runs, as far as is known. */
   let deadline = options.isDone ? afterWait() : null;
@@ -72,7 +73,7 @@ export async function awaitResult(
     let wait = backoff(number, 200, 2000);
     let state: string | undefined;
     try {
-      const reply = await connection.send(resultPath(jobId), { headers });
+      const reply = await connection.send(path, { headers });
       met = true;
       if ([200, 206, errorKinds.noSuchRange.status].includes(reply.statusCode)) {
         patience.renew();
@@ -82,7 +83,8 @@ export async function awaitResult(
       const text = await connection.words(reply);
       const failure = await jobFailure(jobId, reply.statusCode, text);
       if (failure) throw failure;
-      if (reply.statusCode !== withoutResult.running) throw await refusal(reply, text, connection.server);
+      if (reply.statusCode !== withoutResult.running)
+        throw await refusal(reply, text, { server: connection.server, path });
       patience.renew();
       const asked = retryAfter(reply);
       if (asked) wait = Math.min(asked, 30) * 1000;

@@ -33,10 +33,14 @@ async function fileFault(archive: string): Promise<string | null> {
  */
 export async function findDataSet(path: string, obstacles: Obstacles): Promise<DataSet | null> {
   const look = lookAt(path);
-  if (look?.stats?.isDirectory()) {
+  if (look === null) {
+    obstacles.addMissing(path);
+    return null;
+  }
+  if (look.stats?.isDirectory()) {
     return { path, files: await listTree(path, { include: travels, isVolume: isVolumeName, obstacles }) };
   }
-  const fault = look === null ? 'does not exist' : (look.fault ?? (await fileFault(path)));
+  const fault = look.fault ?? (await fileFault(path));
   if (fault !== null) obstacles.add(path, fault);
-  return fault === null && look?.stats ? { path, files: null, size: look.stats.size } : null;
+  return fault === null && look.stats ? { path, files: null, size: look.stats.size } : null;
 }

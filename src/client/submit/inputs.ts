@@ -53,7 +53,7 @@ class Collector {
     const targets = lookAt(given) ? [given] : await matchesOf(given);
     if (targets.length === 0) {
       const why = given.includes(replacement) ? '; a file whose name is not UTF-8 must be renamed first' : '';
-      obstacles.add(given, `does not exist${why}`);
+      obstacles.addMissing(given, why);
       return;
     }
     for (const target of targets) {

@@ -16,7 +16,16 @@ export class Obstacles {
 
   /** @param why words that follow the path in a sentence */
   add(target: string, why: string): void {
-    this.#first ??= `${quotePath(target)} ${why}`;
+    this.#note(`${quotePath(target)} ${why}`);
+  }
+
+  /** Adds a path that names nothing. @param why more words, for the end of the sentence */
+  addMissing(target: string, why = ''): void {
+    this.#note(`No such file or directory: ${quotePath(target)}${why}`);
+  }
+
+  #note(sentence: string): void {
+    this.#first ??= sentence;
     this.#count += 1;
   }
 

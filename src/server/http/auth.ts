@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Middleware } from 'koa';
-import { ServiceError } from '../../contract/errors.js';
+import { ServiceError, wireDetails } from '../../contract/errors.js';
 import { authScheme } from '../../contract/http.js';
 
 /** Tokens are compared as hashes: these have one length, so that the comparison takes constant time. */
@@ -14,8 +14,9 @@ export function requireToken(token: string | null): Middleware {
   const expected = digest(token);
   return (ctx, next) => {
     const given = credentials.exec(ctx.get('Authorization').trim())?.[1];
-    if (given === undefined) throw new ServiceError('missingToken', 'Missing bearer token');
-    if (!timingSafeEqual(digest(given), expected)) throw new ServiceError('invalidToken', 'Invalid token');
+    if (given === undefined) throw new ServiceError('missingToken', wireDetails.missingToken);
+    if (!timingSafeEqual(digest(given), expected))
+      throw new ServiceError('invalidToken', wireDetails.invalidToken);
     return next();
   };
 }

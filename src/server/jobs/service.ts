@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ServiceError, shuttingDownDetail } from '../../contract/errors.js';
+import { ServiceError, shuttingDownDetail, wireDetails } from '../../contract/errors.js';
 import type { FieldValue } from '../../contract/fields.js';
 import { type KillCause, type KillReply, notRunning } from '../../contract/job.js';
 import { acceptance } from '../../contract/log-stream.js';
@@ -173,7 +173,7 @@ export class JobService {
       const what = isAsked ? `was removed at ${time}` : `expired at ${time}: it and its result are removed`;
       throw new ServiceError('expired', `Job ${id} ${what}; submit it again`);
     }
-    throw new ServiceError('unknownJob', 'Unknown job_id');
+    throw new ServiceError('unknownJob', wireDetails.unknownJob);
   }
 
   /** Number of jobs that have not ended. */

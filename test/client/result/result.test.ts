@@ -131,7 +131,7 @@ describe('a result', () => {
     const { result } = await fetchResult([
       (_, response) => json(response, 404, { detail: 'Unknown job_id' }),
     ]);
-    expect(result).toMatchObject({ exitCode: 2, message: 'Unknown job_id' });
+    expect(result).toMatchObject({ exitCode: 2, message: expect.stringMatching(/^No job '\w+' on http:/) });
   });
 
   test('that is no archive stays as it came, and nothing is extracted', async () => {

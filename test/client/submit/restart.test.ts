@@ -168,7 +168,7 @@ describe('an upload whose server goes away', () => {
   test.each([
     [503, 'The server has no GPU'],
     [429, 'Server busy'],
-    [401, 'Invalid token'],
+    [401, 'This account is closed'],
   ])('does not repeat what the next server refuses with %i', async (status, detail) => {
     await using upload = await Upload.start((__, response) => json(response, status, { detail }));
     expect(await upload.send()).toMatchObject({ status, message: detail });
