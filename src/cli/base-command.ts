@@ -1,5 +1,5 @@
 import { Command, Errors } from '@oclif/core';
-import { ClientError, HttpError } from '../client/errors.js';
+import { ClientError, HttpError, JobFailed } from '../client/errors.js';
 import { type ExitCode, exitCodes, ServiceError } from '../contract/errors.js';
 import { tolerateClosedPipes, writeErr, writeOut } from './standard-streams.js';
 import { forJson } from './terminal-text.js';
@@ -71,6 +71,7 @@ export abstract class BaseCommand extends Command {
       ...(error instanceof HttpError && error.retryAfter
         ? [`Try again in ${error.retryAfter} seconds.`]
         : []),
+      ...(error instanceof JobFailed ? (await import('./kept.js')).hintsOfFailed(error) : []),
     ]);
     if (process.env.DEBUG && error.stack) writeErr(`${error.stack}\n`);
   }

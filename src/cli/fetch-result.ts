@@ -3,6 +3,7 @@ import type { Reporter } from '../client/reporter.js';
 import type { StreamedArchive } from '../client/result/result.js';
 import type { SavedArchive } from '../client/result/save-archive.js';
 import { type OutputFlags, readDestination } from './destination.js';
+import type { Kept } from './kept.js';
 
 export interface FetchFlags extends OutputFlags {
   /** Seconds. */
@@ -10,7 +11,7 @@ export interface FetchFlags extends OutputFlags {
   readonly 'no-wait': boolean;
 }
 
-export type ResultSummary = { readonly job_id: string } & (SavedArchive | StreamedArchive);
+export type ResultSummary = { readonly job_id: string } & (SavedArchive | StreamedArchive) & Kept;
 
 /** Saves a job's result in a directory and extracts it, or writes the zip to stdout. */
 export async function fetchJobResult(
@@ -24,5 +25,6 @@ export async function fetchJobResult(
   const { fetchResult } = await import('../client/result/result.js');
   const { wait, 'no-wait': isImpatient } = flags;
   const fetched = await fetchResult(connection, jobId, destination, { wait, isImpatient, reporter });
-  return { job_id: jobId, ...fetched };
+  const { tellKept } = await import('./kept.js');
+  return { job_id: jobId, ...fetched, ...(await tellKept(connection, jobId, reporter, false)) };
 }

@@ -1,19 +1,13 @@
 import type { JobAnswer } from '../client/connection/answer-schemas.js';
-import { type JobState, type KillReply, notRunning } from '../contract/job.js';
+import { isFinal, type JobState, type KillReply, notRunning } from '../contract/job.js';
 import { excerpt } from '../contract/quote.js';
 import { Colours } from './colours.js';
 import { type Cell, formatPairs, formatTable } from './format.js';
-import { formatDistance, formatDuration, formatLocal, readTime } from './time-text.js';
+import { formatDistance, formatDuration, formatTime, readTime } from './time-text.js';
 
 const colours = new Colours(process.stdout);
 
 const status = (text: string): Cell => ({ text, paint: colours.state(text) });
-
-/** A time in this time zone, with what else is known of it in brackets. What is not a time is shown as it came. */
-function time(iso: string | null, besides: (time: number) => string): string | null {
-  const at = readTime(iso);
-  return at === null ? iso : `${formatLocal(at)} (${besides(at)})`;
-}
 
 /** How long a job ran, or runs; null if it has not started. */
 function running({ started_at, finished_at }: JobAnswer, now: number): string | null {
@@ -32,6 +26,10 @@ const gpus = (job: JobAnswer): string | null => job.assigned_gpus?.join(',') || 
 const queue = (job: JobAnswer): string | null =>
   job.queue_position ? `${job.queue_position} in the queue` : null;
 
+/** How long a job is kept that has not ended; null if the server does not say. */
+export const keptAfterEnd = ({ status: state, keep }: JobAnswer): string | null =>
+  isFinal(state) || keep === null ? null : `for ${formatDuration(keep)} after it ends`;
+
 /** One job, one fact a line. A server may leave some of them out. */
 export function describeJob(job: JobAnswer, now = Date.now()): string[] {
   const distance = (at: number) => formatDistance(at, now);
@@ -46,10 +44,11 @@ export function describeJob(job: JobAnswer, now = Date.now()): string[] {
     ['Position', queue(job)],
     ['Waiting for', job.waiting_for],
     ['GPUs', gpus(job)],
-    ['Created', time(job.created_at, distance)],
-    ['Started', time(job.started_at, distance)],
-    ['Finished', time(job.finished_at, finished)],
-    ['Kept until', time(job.expires_at, distance)],
+    ['Created', formatTime(job.created_at, distance)],
+    ['Started', formatTime(job.started_at, distance)],
+    ['Finished', formatTime(job.finished_at, finished)],
+    ['Kept', keptAfterEnd(job)],
+    ['Kept until', formatTime(job.expires_at, distance)],
   ]);
 }
 

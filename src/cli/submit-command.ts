@@ -3,6 +3,7 @@ import type { FinishedJob, StartedJob } from '../client/run-job.js';
 import type { OperationName } from '../contract/operations.js';
 import { ClientCommand, type ConnectionFlags } from './client-command.js';
 import { appFlag, killTimeoutFlag, outputFlags, waitFlag } from './flags.js';
+import type { Kept } from './kept.js';
 import { operationFlags } from './operation-flags.js';
 import type { Word } from './path-order.js';
 
@@ -15,7 +16,9 @@ export const runFlags = {
   'all-files': Flags.boolean({
     description: 'Send the files beside volumes as well: .json, .bval, .tsv, .txt, README and the like',
   }),
-  detach: Flags.boolean({ description: "Print the job's id alone and return at once" }),
+  detach: Flags.boolean({
+    description: "Print the job's id alone and return at once; asks for '--keep max' unless --keep is given",
+  }),
 };
 
 type RunFlags = Interfaces.InferredFlags<typeof runFlags>;
@@ -50,9 +53,12 @@ export const datasetArgs = {
   }),
 };
 
+/** What a submission ends with: a job that is done, or with `--detach` one that is accepted. */
+export type Submitted = (FinishedJob | StartedJob) & Kept;
+
 /** A command that runs one operation: from the command line to the result on this machine. */
 export abstract class SubmitCommand extends ClientCommand {
-  protected async submit(name: OperationName, parsed: ParsedSubmit): Promise<FinishedJob | StartedJob> {
+  protected async submit(name: OperationName, parsed: ParsedSubmit): Promise<Submitted> {
     const { flags, args, raw } = parsed;
     const settings = await this.settings(flags);
     const connection = await this.connectTo(settings, flags);
@@ -60,11 +66,13 @@ export abstract class SubmitCommand extends ClientCommand {
       { readSubmission },
       { isToStdout, outputDirectory, readDestination },
       { chooseApp, naming },
+      { keptForLong, tellKept },
       client,
     ] = await Promise.all([
       import('./submission.js'),
       import('./destination.js'),
       import('./app-choice.js'),
+      import('./kept.js'),
       import('../client/run-job.js'),
     ]);
     const reporter = await this.reporter({
@@ -80,14 +88,16 @@ export abstract class SubmitCommand extends ClientCommand {
     const { directory: output } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
     const options = { reporter, killTimeout: flags['kill-timeout'], output };
     if (destination) {
-      return naming(connection, app, () =>
+      const finished = await naming(connection, app, () =>
         client.runJob(connection, { ...submission, app }, { ...options, destination, wait: flags.wait }),
       );
+      const isAsked = flags.keep !== undefined;
+      return { ...finished, ...(await tellKept(connection, finished.job_id, reporter, isAsked)) };
     }
     const envelope = await naming(connection, app, () =>
-      client.startJob(connection, { ...submission, app }, options),
+      client.startJob(connection, { ...keptForLong(submission), app }, options),
     );
     await this.print([envelope.job_id]);
-    return envelope;
+    return { ...envelope, ...(await tellKept(connection, envelope.job_id, reporter, true)) };
   }
 }

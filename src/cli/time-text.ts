@@ -54,6 +54,12 @@ export function formatLocal(time: number): string {
   return `${date.getFullYear()}-${month}-${dayOfMonth} ${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
+/** A time that a server sent, in this time zone, with what else is known of it in brackets. What is no time stays as it is. */
+export function formatTime(iso: string | null, besides: (time: number) => string): string | null {
+  const at = readTime(iso);
+  return at === null ? iso : `${formatLocal(at)} (${besides(at)})`;
+}
+
 /** The time of a text that a server sent, in milliseconds; null without one, or for a text that is no time. */
 export function readTime(iso: string | null): number | null {
   const time = iso === null ? Number.NaN : Date.parse(iso);

@@ -81,6 +81,14 @@ const failures: Readonly<Record<FailedState, { readonly verb: string; readonly e
   killed: { verb: 'was killed', exitCode: exitCodes.failed },
 };
 
+/** What else a server says of a job that failed. */
+export interface FailedFacts {
+  /** Until when it is kept, ISO 8601; null if the server does not say. */
+  readonly expiresAt: string | null;
+}
+
+const nothingKnown: FailedFacts = { expiresAt: null };
+
 /** The job ended without a result. */
 export class JobFailed extends ClientError {
   override readonly name = 'JobFailed';
@@ -89,6 +97,7 @@ export class JobFailed extends ClientError {
     readonly jobId: string,
     readonly state: FailedState,
     reason: string,
+    readonly facts = nothingKnown,
   ) {
     const { verb, exitCode } = failures[state];
     super(`Job ${jobId} ${verb}: ${excerpt(reason)}`, exitCode, {
@@ -96,6 +105,7 @@ export class JobFailed extends ClientError {
       status: state === 'refused' ? 'error' : state,
       refused: state === 'refused',
       reason,
+      expires_at: facts.expiresAt,
     });
   }
 }

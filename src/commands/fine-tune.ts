@@ -1,5 +1,4 @@
-import { datasetArgs, SubmitCommand, submitFlags } from '../cli/submit-command.js';
-import type { FinishedJob, StartedJob } from '../client/run-job.js';
+import { datasetArgs, SubmitCommand, type Submitted, submitFlags } from '../cli/submit-command.js';
 import { operations } from '../contract/operations.js';
 
 export default class FineTune extends SubmitCommand {
@@ -12,7 +11,7 @@ export default class FineTune extends SubmitCommand {
   static override args = datasetArgs;
   static override flags = submitFlags('fine_tune');
 
-  async run(): Promise<FinishedJob | StartedJob> {
+  async run(): Promise<Submitted> {
     return this.submit('fine_tune', await this.parse(FineTune));
   }
 }

@@ -1,5 +1,4 @@
-import { SubmitCommand, submitFlags, volumeArgs } from '../cli/submit-command.js';
-import type { FinishedJob, StartedJob } from '../client/run-job.js';
+import { SubmitCommand, type Submitted, submitFlags, volumeArgs } from '../cli/submit-command.js';
 import { operations } from '../contract/operations.js';
 
 export default class Infer extends SubmitCommand {
@@ -13,7 +12,7 @@ export default class Infer extends SubmitCommand {
   static override args = volumeArgs;
   static override flags = submitFlags('infer');
 
-  async run(): Promise<FinishedJob | StartedJob> {
+  async run(): Promise<Submitted> {
     return this.submit('infer', await this.parse(Infer));
   }
 }

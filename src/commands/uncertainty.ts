@@ -1,5 +1,4 @@
-import { SubmitCommand, submitFlags, volumeArgs } from '../cli/submit-command.js';
-import type { FinishedJob, StartedJob } from '../client/run-job.js';
+import { SubmitCommand, type Submitted, submitFlags, volumeArgs } from '../cli/submit-command.js';
 import { operations } from '../contract/operations.js';
 
 export default class Uncertainty extends SubmitCommand {
@@ -9,7 +8,7 @@ export default class Uncertainty extends SubmitCommand {
   static override args = volumeArgs;
   static override flags = submitFlags('uncertainty');
 
-  async run(): Promise<FinishedJob | StartedJob> {
+  async run(): Promise<Submitted> {
     return this.submit('uncertainty', await this.parse(Uncertainty));
   }
 }

@@ -18,7 +18,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'A process begins with the list of commands; these know the rest.',
   },
   commands: {
-    imports: ['cli/serve', 'cli/completion', 'cli', 'client/run-job.ts', 'client/connection', 'contract'],
+    imports: ['cli/serve', 'cli/completion', 'cli', 'client/connection', 'contract'],
     reason: 'A command is metadata, a parse and one call.',
   },
   'cli/serve': {

@@ -19,6 +19,8 @@ export interface Fake {
   /** What the result's route answers for a job without a result. */
   readonly resultStatus?: number;
   readonly result?: Buffer;
+  /** What `GET /jobs/{id}` has besides, as our own server does. */
+  readonly view?: Readonly<Record<string, unknown>>;
   /** Called when the job is killed. */
   readonly onKill?: () => void;
   /** Answers instead of the rest; false passes the request on. */
@@ -58,7 +60,7 @@ export function fakeService(fake: Fake, early = false): Promise<ScriptedServer> 
     } else if (route === `GET /jobs`) {
       json(response, 200, { jobs: [{ job_id: jobId, status, error, app: 'tissue', operation: 'infer' }] });
     } else if (route === `GET /jobs/${jobId}`) {
-      json(response, 200, { job_id: jobId, status, error, app: 'tissue', operation: 'infer' });
+      json(response, 200, { job_id: jobId, status, error, app: 'tissue', operation: 'infer', ...fake.view });
     } else if (route === `GET /jobs/${jobId}/logs`) {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.flushHeaders();

@@ -31,6 +31,8 @@ const listOf = <T extends z.ZodMiniType>(schema: T, longest = longestList) =>
 const jobId = text.check(z.regex(pathJobId, 'which is no id of a job'));
 const appId = text.check(z.regex(appIdPattern, 'which is no identifier of an app'));
 
+const figure = z.number().check(z.minimum(0));
+
 const jobFields = {
   status: z.enum(jobStates),
   error: textOrNull,
@@ -40,6 +42,7 @@ const jobFields = {
   started_at: textOrNull,
   finished_at: textOrNull,
   expires_at: textOrNull,
+  keep: orNull(figure),
   assigned_gpus: z._default(z.nullable(z.array(z.int())), []),
   queue_position: orNull(z.int()),
   waiting_for: textOrNull,
@@ -61,7 +64,6 @@ export const devicesAnswer = answer(
   }),
 );
 
-const figure = z.number().check(z.minimum(0));
 export const memoryAnswer = answer('a use of memory', z.object({ used_gb: figure, total_gb: figure }));
 
 const limits = z.object({

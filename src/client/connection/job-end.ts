@@ -1,19 +1,35 @@
 import { resultPath } from '../../contract/paths.js';
 import { refusedResult } from '../../contract/routes.js';
-import { JobFailed } from '../errors.js';
+import { type FailedFacts, JobFailed } from '../errors.js';
+import { job } from './api.js';
 import type { Connection } from './connection.js';
 import { bodyOf } from './reply.js';
+
+/** Seconds to wait for what else the server says of a job that failed. */
+const longestWait = 10;
+
+async function factsOf(connection: Connection, jobId: string): Promise<FailedFacts> {
+  const view = await job(connection, jobId, longestWait).catch(() => null);
+  return { expiresAt: view?.expires_at ?? null };
+}
 
 /**
  * The error of a job that ended without a result, from the answer of the result's route. The body counts, not the status
  * alone: KonfAI's server answers 202 for a job that was killed.
  * @returns null for an answer that says something else
  */
-export async function jobFailure(jobId: string, status: number, text: string): Promise<JobFailed | null> {
+export async function jobFailure(
+  connection: Connection,
+  jobId: string,
+  status: number,
+  text: string,
+): Promise<JobFailed | null> {
   const data = await bodyOf(text, ({ endBody }) => endBody);
   if (!data) return null;
   const isRefused = status === refusedResult && data.status === 'error';
-  return new JobFailed(jobId, isRefused ? 'refused' : data.status, data.error ?? 'no reason given');
+  const reason = data.error ?? 'no reason given';
+  const facts = await factsOf(connection, jobId);
+  return new JobFailed(jobId, isRefused ? 'refused' : data.status, reason, facts);
 }
 
 /**
@@ -24,7 +40,7 @@ export async function askFailure(connection: Connection, jobId: string): Promise
   try {
     const reply = await connection.send(resultPath(jobId), {});
     if (reply.statusCode !== 200)
-      return await jobFailure(jobId, reply.statusCode, await connection.words(reply));
+      return await jobFailure(connection, jobId, reply.statusCode, await connection.words(reply));
     reply.body.destroy();
     return null;
   } catch (error) {

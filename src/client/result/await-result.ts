@@ -81,7 +81,7 @@ export async function awaitResult(
         return reply;
       }
       const text = await connection.words(reply);
-      const failure = await jobFailure(jobId, reply.statusCode, text);
+      const failure = await jobFailure(connection, jobId, reply.statusCode, text);
       if (failure) throw failure;
       if (reply.statusCode !== withoutResult.running)
         throw await refusal(reply, text, { server: connection.server, path });

@@ -1,0 +1,67 @@
+import type { JobAnswer } from '../client/connection/answer-schemas.js';
+import { job } from '../client/connection/api.js';
+import type { Connection } from '../client/connection/connection.js';
+import type { JobFailed } from '../client/errors.js';
+import type { Reporter } from '../client/reporter.js';
+import type { Submission } from '../client/submit/submission.js';
+import { mostTime } from '../contract/fields.js';
+import { fieldWithRole } from '../contract/operations.js';
+import { keptAfterEnd } from './job-text.js';
+import { formatDistance, formatTime } from './time-text.js';
+
+/** Seconds to wait for the server's word. The command has done what it was asked to, so a longer wait is not worth it. */
+const longestWait = 10;
+
+/** How long a server keeps a job, as `--json` prints it. */
+export interface Kept {
+  /** Seconds from its end on; null if the server does not say. */
+  readonly keep: number | null;
+  /** ISO 8601, once it has ended. */
+  readonly expires_at: string | null;
+}
+
+/** A submission that nobody waits for asks to be kept for as long as the server allows, unless it says for how long. */
+export function keptForLong<T extends Pick<Submission, 'operation' | 'fields'>>(submission: T): T {
+  const { name } = fieldWithRole(submission.operation, 'keep');
+  return { ...submission, fields: { [name]: mostTime, ...submission.fields } };
+}
+
+/** Until when a job is kept, in words; null if the server does not say. */
+function keptUntil(expiresAt: string | null): string | null {
+  const now = Date.now();
+  return formatTime(expiresAt, (time) => formatDistance(time, now));
+}
+
+/** How long a job is kept, in words; null if the server does not say. */
+function keptWords(view: JobAnswer): string | null {
+  const until = keptUntil(view.expires_at);
+  return until === null ? keptAfterEnd(view) : `until ${until}`;
+}
+
+/**
+ * Tells a person how long the server keeps a job, by what the server says of it: one that does not know the field does not
+ * keep to it. Never throws.
+ * @param isAsked whether a time was asked for, so that a server that says none is worth a word
+ */
+export async function tellKept(
+  connection: Connection,
+  jobId: string,
+  reporter: Reporter,
+  isAsked: boolean,
+): Promise<Kept> {
+  const view = await job(connection, jobId, longestWait).catch(() => null);
+  const words = view && keptWords(view);
+  if (words) reporter.note(`Job ${jobId} is kept ${words}`);
+  else if (view && isAsked) {
+    reporter.note(
+      `${connection.server} does not say how long it keeps job ${jobId}; fetch its result soon after it ends`,
+    );
+  }
+  return { keep: view?.keep ?? null, expires_at: view?.expires_at ?? null };
+}
+
+/** What a person can still do about a job that failed, below its error. */
+export function hintsOfFailed({ jobId, facts }: JobFailed): string[] {
+  const until = keptUntil(facts.expiresAt);
+  return until === null ? [] : [`Its log is kept until ${until}: 'remote-app logs ${jobId}'`];
+}

@@ -1,0 +1,115 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { zipOf } from '../../support/zip.mjs';
+import { Cli } from '../support/cli.js';
+import { type Fake, fakeService, jobId } from '../support/fake-service.js';
+import { formOf } from '../support/scripted-server.js';
+import { sharedServer } from '../support/server.js';
+import { plant } from '../support/temporary.js';
+
+let cli: Cli;
+
+beforeAll(async () => {
+  cli = await Cli.create();
+  await plant(cli.directory, { 'ct.nii': 'voxels' });
+});
+afterAll(() => cli[Symbol.asyncDispose]());
+
+/** A time as a person reads it: of this time zone, to the minute, and how far off. */
+const localTime = String.raw`\d{4}-\d\d-\d\d \d\d:\d\d`;
+
+describe('how long a job is kept', () => {
+  const server = sharedServer();
+  const run = (...args: string[]) => cli.run(args, { REMOTE_APP_SERVER: server.url });
+
+  test('is said by a submission at its end, by its result and by its status', async () => {
+    const submitted = await run('infer', 'ct.nii', '--keep', '12h');
+    const id = /Job (\w+) is accepted/.exec(submitted.stderr)?.[1] ?? '';
+    const until = new RegExp(`Job ${id} is kept until ${localTime} \\(in (11|12) h\\)\n$`);
+    expect([submitted.code, submitted.stderr]).toEqual([0, expect.stringMatching(until)]);
+    expect((await run('result', id)).stderr).toMatch(until);
+    expect((await run('status', id)).stdout).toMatch(
+      new RegExp(`Kept until +${localTime} \\(in (11|12) h\\)`),
+    );
+    const { stdout } = await run('result', id, '--json');
+    expect(JSON.parse(stdout)).toMatchObject({
+      keep: 12 * 3600,
+      expires_at: (await server.api.job(id)).expires_at,
+    });
+  });
+
+  test('is the grace for a job that asks for nothing: that is said as well', async () => {
+    const { stderr } = await run('infer', 'ct.nii');
+    expect(stderr).toMatch(new RegExp(`is kept until ${localTime} \\(in (1|2) min\\)`));
+  });
+
+  test('is said by one that failed', async () => {
+    const { code, stderr } = await run('infer', 'ct.nii', '--set', 'exit=3', '--keep', '7d');
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/kept until .* \((in 6 days|in 7 days)\)/)]);
+  });
+
+  test('is as long as the server allows for a job that nobody waits for', async () => {
+    const gate = server.gate();
+    const { code, stdout, stderr } = await run('infer', 'ct.nii', '--detach', '--set', `wait=${gate.path}`);
+    const id = stdout.trim();
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringContaining(`Job ${id} is kept for 7 days after it ends\n`),
+    ]);
+    expect((await run('status', id)).stdout).toMatch(/Kept +for 7 days after it ends\n/);
+    gate.open();
+    expect((await server.api.ended(id)).view.keep).toBe(7 * 86_400);
+  });
+
+  test('or as long as it asks for itself', async () => {
+    const { stdout, stderr } = await run('infer', 'ct.nii', '--detach', '--keep', '30m', '--json');
+    const { job_id, keep } = JSON.parse(stdout);
+    expect([keep, stderr]).toEqual([1800, expect.stringContaining(`Job ${job_id} is kept `)]);
+  });
+
+  test('cannot be more than that', async () => {
+    const { code, stderr } = await run('infer', 'ct.nii', '--detach', '--keep', '8d');
+    expect([code, stderr]).toEqual([2, "Error: Field 'keep' is at most 7d on this server, got 8d\n"]);
+  });
+
+  test('is a time: anything else is refused before anything is sent', async () => {
+    const { code, stderr } = await run('infer', 'ct.nii', '--keep', 'soon', '--server', 'http://127.0.0.1:1');
+    expect(code).toBe(2);
+    expect(stderr).toContain(
+      "Flag '--keep' must be a time such as 90s, 15m, 12h or 7d, or 'max', got 'soon'",
+    );
+  });
+});
+
+describe('with a server that does not know the field', () => {
+  const result = zipOf({ 'mask.nii': 'mask' });
+
+  async function run(fake: Fake, ...args: string[]) {
+    await using server = await fakeService(fake);
+    const ended = await cli.run(args, { REMOTE_APP_SERVER: server.url });
+    const [submission] = server.to('/apps/tissue/infer');
+    return { ...ended, keep: submission && (await formOf(submission)).get('keep') };
+  }
+
+  test('nothing is claimed, and what was asked for in vain is said', async () => {
+    const silent = await run({ result }, 'infer', 'ct.nii', '-o', 'plain');
+    expect([silent.code, silent.keep]).toEqual([0, null]);
+    expect(silent.stderr).not.toMatch(/kept|keeps/);
+    const asked = await run({ result }, 'infer', 'ct.nii', '-o', 'asked', '--keep', '7d');
+    expect([asked.code, asked.keep]).toEqual([0, '604800']);
+    expect(asked.stderr).toMatch(/does not say how long it keeps job 0123456789ab/);
+    const detached = await run({}, 'infer', 'ct.nii', '--detach');
+    expect([detached.code, detached.stdout, detached.keep]).toEqual([0, `${jobId}\n`, 'max']);
+    expect(detached.stderr).toMatch(/does not say how long it keeps job 0123456789ab/);
+  });
+
+  test('a job that is not known any more is still submitted', async () => {
+    const override: Fake['override'] = ({ url }, response) => {
+      if (url !== `/jobs/${jobId}`) return false;
+      response.destroy();
+      return true;
+    };
+    const { code, stdout, stderr } = await run({ override }, 'infer', 'ct.nii', '--detach');
+    expect([code, stdout]).toEqual([0, `${jobId}\n`]);
+    expect(stderr).not.toContain('kept');
+  });
+});
