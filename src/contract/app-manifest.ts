@@ -11,7 +11,7 @@ const volumes = z.record(z.string(), volume);
 
 /** `app.json` of an app directory (interface.md, An app). Unknown keys are left alone. */
 export const appManifestSchema = z.object({
-  display_name: z.string().min(1),
+  display_name: z.string(),
   description: z.string(),
   short_description: z.string(),
   /** Greatest number of TTA passes. */
@@ -26,7 +26,7 @@ export const appManifestSchema = z.object({
   /** Checkpoints by file name. */
   models: z.array(z.string()).optional(),
   /** Voxels along each axis. */
-  patch_size: z.array(z.number().int().min(1)).nullable().default(null),
+  patch_size: z.array(z.number().int().min(0)).nullable().default(null),
   /** Program and arguments; an element that names a file of the app's directory is made absolute. */
   command: z.array(z.string().min(1)).min(1).optional(),
 });

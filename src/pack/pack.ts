@@ -14,6 +14,8 @@ export interface PackOptions {
   readonly include?: (name: string) => boolean;
   /** Which files a link inside the directory may lead to, by the target's relative path; by default all. */
   readonly includeTarget?: (name: string) => boolean;
+  /** The name under which a file is packed a second time, by its name; null for once. */
+  readonly alsoAs?: (name: string) => string | null;
   readonly signal?: AbortSignal;
   /** Called with the bytes of the files read so far. */
   readonly onProgress?: (bytes: number) => void;
@@ -56,6 +58,18 @@ async function packAll(
   return { files: entries.files, bytes: entries.bytes, notes: notes.list() };
 }
 
+/** Each file, and again under its second name where it has one. */
+async function* withSecondNames(
+  files: AsyncIterable<OpenedFile>,
+  alsoAs: (name: string) => string | null,
+): AsyncGenerator<OpenedFile> {
+  for await (const file of files) {
+    yield file;
+    const name = alsoAs(file.name);
+    if (name !== null) yield { ...file, name };
+  }
+}
+
 /**
  * Writes the files under `source` into a zip archive on `sink`. Files that would not shrink are stored, the others are
  * deflated; sizes past 4 GiB use zip64; links that leave the directory, and files that cannot be read, are left out.
@@ -63,10 +77,10 @@ async function packAll(
  * @throws the system's error if `source` is not a directory, or `sink` fails
  */
 export async function packTo(sink: Writable, source: string, options: PackOptions = {}): Promise<Packed> {
-  const { include = () => true, includeTarget = () => true, openUp = false, signal } = options;
+  const { include = () => true, includeTarget = () => true, openUp = false, alsoAs, signal } = options;
   const notes = new Notes();
   const files = walkFiles(source, { include, includeTarget, openUp, notes, signal });
-  return packAll(sink, files, notes, false, options);
+  return packAll(sink, alsoAs ? withSecondNames(files, alsoAs) : files, notes, false, options);
 }
 
 /**

@@ -27,6 +27,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   koa: { rooms: ['server/app.ts', 'server/http', 'server/uploads'], reason: koa },
   '@koa/router': { rooms: ['server/routes'], reason: koa },
   'koa-body': { rooms: ['server/uploads'], reason: parser },
+  yaml: { rooms: ['server/apps'], reason: parser },
   formidable: { rooms: ['server/uploads'], reason: parser },
   send: { rooms: ['server/routes'], reason: 'Only a route answers with a file.' },
   execa: { rooms: ['server/jobs'], reason: 'Only the trash runs a program to remove what it cannot.' },

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import { type AppManifest, type AppView, appManifestSchema } from '../../contract/app-manifest.js';
 import { faultWithoutPath } from '../../files/error-code.js';
+import { coerceManifest } from './coerce-manifest.js';
 
 /** Files that hold model weights (interface.md, Apps). */
 const weights = /\.(pt|pth|ckpt|onnx|safetensors|bin|h5)$/i;
@@ -13,9 +14,12 @@ export const isAppDirectory = (directory: string): boolean => existsSync(path.jo
 
 /**
  * Reads the `app.json` of an app directory.
+ * @returns what it says, and under `more` the keys that we do not know, such as `task`
  * @throws Error that says which key of which file is wrong
  */
-export function readManifest(directory: string): AppManifest {
+export function readManifest(
+  directory: string,
+): AppManifest & { readonly more: Readonly<Record<string, unknown>> } {
   const file = path.join(directory, 'app.json');
   let json: unknown;
   try {
@@ -23,11 +27,15 @@ export function readManifest(directory: string): AppManifest {
   } catch (cause) {
     throw new Error(`app.json of this app cannot be read: ${faultWithoutPath(cause)}`, { cause });
   }
-  const parsed = appManifestSchema.safeParse(json);
+  const coerced = coerceManifest(json);
+  const parsed = appManifestSchema.safeParse(coerced);
   if (!parsed.success) {
     throw new Error(`app.json of this app is not valid: ${z.prettifyError(parsed.error)}`);
   }
-  return parsed.data;
+  const others = Object.entries(Object(coerced)).filter(
+    ([key]) => !Object.hasOwn(appManifestSchema.shape, key),
+  );
+  return { ...parsed.data, more: Object.fromEntries(others) };
 }
 
 /** A file of an app, by its name and the directory that it is in. */
@@ -49,7 +57,7 @@ function filesOf(directory: string): AppFile[] {
  * there.
  */
 function addedCheckpoints(directory: string, listed: readonly string[], files: readonly AppFile[]): string[] {
-  const names = new Set(listed.map((each) => path.basename(each)));
+  const names = new Set(listed.flatMap((each) => [path.basename(each), `${path.basename(each)}.pt`]));
   const placeOf = ({ name, parentPath }: AppFile) => path.join(parentPath, `*${path.extname(name)}`);
   const places = new Set(files.filter(({ name }) => names.has(name)).map(placeOf));
   return files
@@ -59,9 +67,13 @@ function addedCheckpoints(directory: string, listed: readonly string[], files: r
     .sort();
 }
 
+/** Imported lazily to keep start-up fast: most servers are never asked. */
+const patchSizeOf = async (directory: string): Promise<number[] | null> =>
+  (await import('./prediction-patch.js')).readPatchSize(directory);
+
 /** The answer of `GET /repo_apps/{id}` for an app directory. Files are read each time, so that new checkpoints appear. */
-export function viewAppDirectory(app: string, directory: string): AppView {
-  let manifest: AppManifest;
+export async function viewAppDirectory(app: string, directory: string): Promise<AppView> {
+  let manifest: ReturnType<typeof readManifest>;
   let files: AppFile[];
   try {
     manifest = readManifest(directory);
@@ -70,15 +82,19 @@ export function viewAppDirectory(app: string, directory: string): AppView {
     return { app, available: false, reason: faultWithoutPath(cause) };
   }
   const names = new Set(files.map(({ name }) => name));
-  const { tta, models, command: _, terminology, ...shown } = manifest;
+  const { tta, models, command: _, terminology, more, ...shown } = manifest;
   const checkpoints = models ?? [...names].filter(isWeights).sort();
   return {
+    ...more,
     app,
     available: true,
     ...shown,
+    patch_size: shown.patch_size ?? (await patchSizeOf(directory)),
     checkpoints_name: checkpoints,
     checkpoints_name_available: [
-      ...checkpoints.filter((name) => names.has(path.basename(name))),
+      ...checkpoints.filter(
+        (name) => names.has(path.basename(name)) || names.has(`${path.basename(name)}.pt`),
+      ),
       ...addedCheckpoints(directory, checkpoints, files),
     ],
     maximum_tta: tta,

@@ -28,7 +28,7 @@ export class AppCatalog {
     return app;
   }
 
-  view(id: string): AppView {
+  async view(id: string): Promise<AppView> {
     const { directory } = this.get(id);
     if (directory !== null) return viewAppDirectory(id, directory);
     return {

@@ -1,4 +1,5 @@
 import { realpath } from 'node:fs/promises';
+import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import type { RouterContext } from '@koa/router';
 import type { AppList } from '../../contract/app-manifest.js';
@@ -15,8 +16,8 @@ export const listApps = (catalog: AppCatalog) => (ctx: RouterContext) => {
   ctx.body = { apps: catalog.ids() } satisfies AppList;
 };
 
-export const showApp = (catalog: AppCatalog) => (ctx: RouterContext) => {
-  ctx.body = catalog.view(captured(ctx));
+export const showApp = (catalog: AppCatalog) => async (ctx: RouterContext) => {
+  ctx.body = await catalog.view(captured(ctx));
 };
 
 /**
@@ -25,6 +26,20 @@ export const showApp = (catalog: AppCatalog) => (ctx: RouterContext) => {
  */
 const isConfig = (name: string): boolean =>
   !isWeights(name) && !name.split('/').some((part) => part.startsWith('.') || part === 'node_modules');
+
+/**
+ * The name that a file of a directory below also has at the top of the archive, unless another one has it: KonfAI's clients
+ * look only there.
+ */
+function atTheTop(): (name: string) => string | null {
+  const taken = new Set<string>();
+  return (name) => {
+    const base = path.posix.basename(name);
+    const isFree = !name.endsWith('/') && !taken.has(base);
+    taken.add(base);
+    return isFree && base !== name ? base : null;
+  };
+}
 
 export const sendAppConfig = (catalog: AppCatalog, report: Report) => async (ctx: RouterContext) => {
   const app = catalog.get(captured(ctx));
@@ -40,7 +55,7 @@ export const sendAppConfig = (catalog: AppCatalog, report: Report) => async (ctx
   const body = new PassThrough();
   ctx.body = body;
   const signal = goneSignal(ctx);
-  const chosen = { include: isConfig, includeTarget: isConfig, signal };
+  const chosen = { include: isConfig, includeTarget: isConfig, alsoAs: atTheTop(), signal };
   packTo(body, await realpath(app.directory), chosen).catch((cause) => {
     // A client that has left is not an error.
     if (!signal.aborted) report(`The configuration of ${app.id} could not be sent`, cause);

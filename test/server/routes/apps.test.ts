@@ -41,13 +41,52 @@ const tuned = app('tuned', {
   'checkpoints/notes.txt': 't',
   'elsewhere/Other.json': {},
 });
+/** As apps of the KonfAI ecosystem are written: with other types than ours, and keys that we do not know. */
+const loose = app('loose', {
+  'app.json': {
+    display_name: 7,
+    description: null,
+    short_description: '',
+    tta: ' 4 ',
+    mc_dropout: true,
+    inputs: { CT: { display_name: 1, volume_type: 'VOLUME', required: 1 } },
+    outputs: null,
+    models: ['CV_0', 'folds/CV_1', 'CV_2'],
+    patch_size: 'None',
+    command: null,
+    task: 'segmentation',
+    vram_plan: { '96': 4.5 },
+    app: 'another',
+  },
+  'Prediction.yml':
+    'Predictor:\n  Model:\n    classpath: UNet\n  Dataset:\n    Patch:\n      patch_size: [1, 0, "64"]\n',
+  'CV_0.pt': 'w',
+  'folds/CV_1.pt': 'w',
+  'deep/Prediction.yml': 'nested: 1\n',
+  'deep/extra.yml': 'nested: 2\n',
+});
+const broken = (key: string, value: unknown) =>
+  app(`broken-${key}`, { 'app.json': { ...plain, [key]: value } });
+const brokenTta = broken('tta', 'many');
+const brokenInputs = broken('inputs', { CT: { volume_type: 'VOLUME' } });
 const stealer = app('stealer', {
   'app.json': { ...plain, command: ['node', '../probe-copy/main.mjs'] },
 });
 cpSync(apps.probe, path.join(root, 'probe-copy'), { recursive: true });
 
 const server = sharedServer({
-  apps: [apps.probe, apps.broken, noJson, noUncertainty, tuned, stealer, 'VBoussot/ImpactSynth:MR'],
+  apps: [
+    apps.probe,
+    apps.broken,
+    noJson,
+    noUncertainty,
+    loose,
+    brokenTta,
+    brokenInputs,
+    tuned,
+    stealer,
+    'VBoussot/ImpactSynth:MR',
+  ],
   flags: ['--engine', `node ${apps.probe}/main.mjs engine`],
 });
 const { api } = server;
@@ -55,7 +94,18 @@ const { api } = server;
 describe('the list of apps', () => {
   test('has their identifiers', async () => {
     expect(await api.json('/repo_apps_list')).toEqual({
-      apps: ['probe', 'broken', 'no-json', 'plain', 'tuned', 'stealer', 'VBoussot/ImpactSynth:MR'],
+      apps: [
+        'probe',
+        'broken',
+        'no-json',
+        'plain',
+        'loose',
+        'broken-tta',
+        'broken-inputs',
+        'tuned',
+        'stealer',
+        'VBoussot/ImpactSynth:MR',
+      ],
     });
   });
 });
@@ -88,6 +138,41 @@ describe('an app', () => {
     expect(await api.json('/repo_apps/tuned')).toMatchObject({
       checkpoints_name: ['CV_0.json', 'CV_1.json', 'CV_2.pt'],
       checkpoints_name_available: ['CV_0.json', 'CV_2.pt', 'CV_3.pt', 'Tuned.json'],
+    });
+  });
+
+  test('is read as the KonfAI ecosystem writes it', async () => {
+    expect(await api.json('/repo_apps/loose')).toEqual({
+      app: 'loose',
+      available: true,
+      display_name: '7',
+      description: '',
+      short_description: '',
+      checkpoints_name: ['CV_0', 'folds/CV_1', 'CV_2'],
+      checkpoints_name_available: ['CV_0', 'folds/CV_1'],
+      maximum_tta: 4,
+      mc_dropout: 1,
+      patch_size: [1, 0, 64],
+      has_capabilities: [true, false, false],
+      finetunable: false,
+      inputs: { CT: { display_name: '1', volume_type: 'VOLUME', required: true, default: null } },
+      outputs: {},
+      inputs_evaluations: {},
+      task: 'segmentation',
+      vram_plan: { '96': 4.5 },
+    });
+    const job = await api.run('infer', least.infer, { app: 'loose' });
+    expect((await api.recorded(job.id)).argv.slice(0, 3)).toEqual(['engine', 'infer', loose]);
+  });
+
+  test.for([
+    ['broken-tta', /tta/],
+    ['broken-inputs', /inputs\.CT\.display_name/],
+  ] as const)('that is broken says in which field: %s', async ([id, field]) => {
+    expect(await api.json(`/repo_apps/${id}`)).toEqual({
+      app: id,
+      available: false,
+      reason: expect.stringMatching(field),
     });
   });
 
@@ -163,9 +248,24 @@ describe("an app's configuration", () => {
       'Uncertainty.yml',
       'app.json',
       'configs/extra.yml',
+      'extra.yml',
       'main.mjs',
     ]);
     expect(String(files.get('configs/extra.yml'))).toBe('depth: 3\n');
+  });
+
+  test('has files of directories at its top as well, where KonfAI looks for them', async () => {
+    const response = await api.fetch('/repo_apps_config/loose');
+    const files = await unzip(Buffer.from(await response.arrayBuffer()));
+    expect([...files.keys()].sort()).toEqual([
+      'Prediction.yml',
+      'app.json',
+      'deep/Prediction.yml',
+      'deep/extra.yml',
+      'extra.yml',
+    ]);
+    expect(String(files.get('Prediction.yml'))).toContain('Patch');
+    expect(String(files.get('extra.yml'))).toBe('nested: 2\n');
   });
 
   test('leaves weights out wherever they lie', async () => {
