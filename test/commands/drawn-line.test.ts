@@ -85,8 +85,11 @@ describe('an upload', () => {
     await withUpload(leaveIt, { columns: 100 }, async (terminal) => {
       await terminal.shows(/ETA/);
       for (const columns of [60, 30, 110]) {
+        // Frames of the old width come after the screen has changed, as the system tells the program late.
+        terminal.screen.resize(columns);
+        const unaware = terminal.written.length;
+        await terminal.sends(unaware, /Uploading.*Uploading/s);
         terminal.resize(columns);
-        // The first row of a new width.
         const before = terminal.written.length;
         await terminal.shows(columns === 30 ? /^Uploading \d+% ETA .*$/ : /of 64\.0 MiB ETA .*$/);
         await terminal.sends(before, /Uploading/);

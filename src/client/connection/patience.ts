@@ -39,9 +39,10 @@ export class Patience {
     this.#since ??= now;
     const left = Math.min(this.seconds * 1000 - (now - this.#since), limit);
     if (left <= 0) throw error;
-    const plan = `${error.message}; trying again for another ${remaining(left)}`;
-    if (isNew) this.watcher?.note(plan);
-    this.watcher?.waiting(plan);
+    const plan = `again for another ${remaining(left)}`;
+    if (isNew) this.watcher?.note(`${error.message}; trying ${plan}`);
+    // The time comes first: a narrow terminal cuts the end.
+    this.watcher?.waiting(`Trying ${plan}: ${error.message}`);
     // The last attempt comes when the time is up, and not before.
     await pause(Math.min(backoff(this.#failures), left), this.signal);
     this.#failures += 1;

@@ -76,7 +76,7 @@ class Upload implements AsyncDisposable {
     }
     const staged = await stage(submission, reporter, undefined);
     const waiting = (what: string | null) => {
-      if (what?.includes('trying again')) this.onWait(this.waits.push(what));
+      if (what?.startsWith('Trying again')) this.onWait(this.waits.push(what));
     };
     try {
       return await submit(connection, submission, staged, { ...reporter, waiting }).catch(
@@ -103,7 +103,7 @@ describe('an upload whose server goes away', () => {
     expect(upload.keys).toHaveLength(2);
     expect(new Set(upload.keys).size).toBe(1);
     expect(upload.waits.at(-1)).toMatch(
-      / cannot be reached: nothing listens there; trying again for another \d+ s$/,
+      /^Trying again for another \d+ s: .* cannot be reached: nothing listens there$/,
     );
     expect(upload.reporter.notes).toEqual([
       expect.stringMatching(/^The connection to http:\S+ broke: .*; trying again for another 60 s$/),
