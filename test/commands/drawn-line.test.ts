@@ -231,33 +231,32 @@ describe('a log at a terminal', () => {
   });
 
   test('is not drawn over when another program writes it to the terminal', async () => {
-    const held = gate();
-    const lines = [
-      first,
-      held.before('[remote-app] Starting infer on the CPU'),
-      '10%\r',
-      '20%\r',
-      'line',
-      'last',
-    ];
+    const [held, more] = [gate(), gate()];
+    const lines = [first, held.before('[remote-app] Go'), more.before('10%\r'), '20%\r', 'line', 'last'];
     await withTerminal({ lines }, ['logs', jobId], { pipe: '| cat' }, async (terminal) => {
       await terminal.shows(new RegExp(`^${spinner} Waiting for job`));
+      // Shorter than what is drawn: the rest of that would stay.
       held.open();
+      await terminal.shows(/^\[remote-app\] Go/);
+      more.open();
       await terminal.ended();
-      expect(terminal.rows).toEqual([first, '[remote-app] Starting infer on the CPU', '20%', 'line', 'last']);
+      expect(terminal.rows).toEqual([first, '[remote-app] Go', '20%', 'line', 'last']);
       expectWhole(terminal);
     });
   });
 
-  test('that Ctrl-C ends keeps the last state of a bar; the message is on a line of its own', async () => {
-    const lines = ['a', '10%\r', '20%\r', gate().before('never')];
+  test.each([
+    ['with a bar keeps its last state', ['10%\r', '20%\r'], /^20%$/, ['20%']],
+    ['without anything drawn is whole', ['b'], /^b$/, ['b']],
+  ])('that Ctrl-C ends %s; the message is on a line of its own', async (_, more, shown, rows) => {
+    const lines = ['a', ...more, gate().before('never')];
     await withTerminal({ lines }, ['logs', jobId], { env: { NO_COLOR: '1' } }, async (terminal) => {
-      await terminal.shows(/^20%$/);
+      await terminal.shows(shown);
       terminal.type(interrupt);
       expect(await terminal.ended()).toBe(130);
       expect(terminal.rows).toEqual([
         'a',
-        '20%',
+        ...rows,
         `Job ${jobId} goes on; 'remote-app kill ${jobId}' ends it`,
         'Error: Interrupted by SIGINT',
       ]);
