@@ -87,13 +87,19 @@ const groups = [
   {
     // What every command needs that asks the server something.
     name: 'connection',
-    test: /\/undici\/|stand-in-undici|\/dist\/client\/connection\/(check-answer|api|backoff|patience|read-body|connection|health-answer|reply|time-limit|transport-error)\./,
+    test: /\/undici\/|stand-in-undici|\/dist\/cli\/way\.|\/dist\/client\/connection\/(check-answer|api|backoff|connector|patience|read-body|connection|health-answer|reply|time-limit|transport-error)\./,
     priority: 2,
   },
   {
     // What reads every answer but that of a health check.
     name: 'answers',
     test: /\/dist\/client\/connection\/answer-schemas\.|\/zod\/(v4\/(core|mini)|mini)\//,
+    priority: 2,
+  },
+  {
+    // What a command needs whose server is reached through a proxy or ssh, or that fails at the way to it.
+    name: 'reach',
+    test: /\/dist\/client\/(ssh\/|connection\/(certificates|proxy-|tls-error|speaks-tls))/,
     priority: 2,
   },
   {

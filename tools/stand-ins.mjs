@@ -23,6 +23,9 @@ export const standIns = [
     of: 'undici',
     code: `const Dispatcher = require('undici/lib/dispatcher/dispatcher.js');
       Dispatcher.prototype.request = require('undici/lib/api/api-request.js');
+      Dispatcher.prototype.connect = function (...rest) {
+        return require('undici/lib/api/api-connect.js').apply(this, rest);
+      };
       exports.Agent = require('undici/lib/dispatcher/agent.js');
       exports.buildConnector = require('undici/lib/core/connect.js');`,
   },

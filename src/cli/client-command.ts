@@ -65,7 +65,9 @@ export abstract class ClientCommand extends BaseCommand {
     const signal = this.interruption;
     this.#isDefaultServer = settings.isDefault;
     const { Connection } = await import('../client/connection/connection.js');
+    const { wayTo } = await import('./way.js');
     const connection = new Connection({
+      ...(await wayTo(settings, flags['connect-timeout'])),
       server: settings.server,
       token: settings.token,
       connectTimeout: flags['connect-timeout'],

@@ -47,6 +47,12 @@ export const connectionFlags = {
     description:
       "Profile that 'remote-app login' wrote; typed, it takes the place of the environment's server and token",
   }),
+  ca: Flags.string({
+    helpGroup: 'SERVER',
+    helpValue: 'FILE',
+    env: 'REMOTE_APP_CA',
+    description: 'Certificates in PEM form that are trusted beside those that Node knows',
+  }),
   'connect-timeout': seconds({
     helpGroup: 'SERVER',
     default: 60,

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import type { Connection } from '../client/connection/connection.js';
 import { defaultProfile, writeProfile } from '../client/connection/profiles.js';
 import { readServerUrl, showServerUrl } from '../client/connection/server-url.js';
@@ -44,10 +45,16 @@ export async function logIn(
       `${warning('Warning:')} ${server} is plain HTTP: the token and the volumes travel unencrypted.\n`,
     );
   }
-  const connection = await connect({ server, isDefault: !flags.server, token, app: undefined });
+  const ca = flags.ca ? path.resolve(flags.ca) : undefined;
+  const connection = await connect({ server, isDefault: !flags.server, token, app: undefined, ca });
   const { health } = await import('../client/connection/api.js');
   await health(connection, flags.timeout);
   const name = flags.profile || defaultProfile;
-  const profile = { server, ...(token ? { token } : {}), ...(flags.app ? { app: flags.app } : {}) };
+  const profile = {
+    server,
+    ...(token ? { token } : {}),
+    ...(flags.app ? { app: flags.app } : {}),
+    ...(ca ? { ca } : {}),
+  };
   return { profile: name, server, file: writeProfile(configDir, name, profile) };
 }

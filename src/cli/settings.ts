@@ -13,6 +13,7 @@ export interface ConnectionChoices {
   readonly 'token-file'?: string | undefined;
   readonly profile?: string | undefined;
   readonly app?: string | undefined;
+  readonly ca?: string | undefined;
 }
 
 /** Names of the flags that were typed. The value of any other one comes from the environment. */
@@ -25,6 +26,8 @@ export interface Settings {
   readonly token: string | undefined;
   /** The app to run, where anything names one. */
   readonly app: string | undefined;
+  /** File of certificates that are trusted as well. */
+  readonly ca: string | undefined;
 }
 
 /**
@@ -71,7 +74,7 @@ export function resolveSettings(
   profile: Profile | null,
   typed: TypedFlags = new Set(),
 ): Settings {
-  const { server: address, token, 'token-file': file, app } = counted(choices, typed);
+  const { server: address, token, 'token-file': file, app, ca } = counted(choices, typed);
   const server = address || profile?.server || defaultServer;
   const given = file
     ? tokenOfFile(file)
@@ -83,6 +86,8 @@ export function resolveSettings(
     token: given ?? checkToken(own?.token ?? '', 'the profile'),
     // Unlike a token, an app of the environment harms nobody where the profile names none.
     app: app || own?.app || choices.app || undefined,
+    // Nor do certificates, which are trusted beside the others.
+    ca: ca || own?.ca || choices.ca || undefined,
   };
 }
 

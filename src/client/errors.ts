@@ -27,13 +27,22 @@ export class UsageError extends ClientError {
   }
 }
 
+/** What a proxy says when it wants to know who asks. */
+export const proxyLoginStatus = 407;
+
 /** Statuses that proxies answer with and that are not in the service's own error table. */
 const proxyStatuses: Readonly<Record<number, ExitCode>> = {
   403: exitCodes.notAuthorised,
-  407: exitCodes.notAuthorised,
+  [proxyLoginStatus]: exitCodes.notAuthorised,
   502: exitCodes.notReached,
   504: exitCodes.notReached,
 };
+
+function exitCodeFor(status: number, isOfProxy: boolean): ExitCode {
+  // The service itself answers 503 when it is busy.
+  if (isOfProxy && isGatewayError(status)) return exitCodes.notReached;
+  return proxyStatuses[status] ?? exitCodeOf(status);
+}
 
 /** The server answered with an error status. */
 export class HttpError extends ClientError {
@@ -49,15 +58,18 @@ export class HttpError extends ClientError {
     readonly retryAfter: number | null,
     readonly isOfProxy = false,
   ) {
-    super(message, proxyStatuses[status] ?? exitCodeOf(status), {
+    super(message, exitCodeFor(status, isOfProxy), {
       http_status: status,
       ...(retryAfter === null ? {} : { retry_after: retryAfter }),
     });
   }
 }
 
-/** How a connection failed: refused, cut, or silent for too long. */
-export type TransportFault = 'unreached' | 'broken' | 'timeout';
+/**
+ * How a connection failed: refused, cut, silent for too long; or made to something that cannot be used as it is, such as a
+ * certificate that is not trusted.
+ */
+export type TransportFault = 'unreached' | 'broken' | 'timeout' | 'unusable';
 
 /** The connection failed before the answer was complete. */
 export class TransportError extends ClientError {
@@ -124,7 +136,7 @@ export const isGatewayError = (status: number): boolean => [502, 503, 504].inclu
 
 /** Whether the same request may succeed if it is sent again. */
 export function isTransient(error: unknown): boolean {
-  if (error instanceof TransportError) return true;
+  if (error instanceof TransportError) return error.fault !== 'unusable';
   return error instanceof HttpError && (error.status === 429 || isGatewayError(error.status));
 }
 
@@ -149,9 +161,13 @@ export class GaveUp extends ClientError {
   }
 }
 
+/** Whether an error says only that the way to the server is lost. */
+const isLost = (error: unknown): error is ClientError =>
+  isTransient(error) || error instanceof TransportError;
+
 /**
- * The error with which a command ends that followed a job: one that a later attempt may not meet names the job and how to go on.
+ * The error with which a command ends that followed a job: one that says nothing of the job names the job and how to go on.
  */
 export function leaving(jobId: string, error: unknown, left: Left = {}): unknown {
-  return error instanceof ClientError && isTransient(error) ? new GaveUp(jobId, error, left) : error;
+  return isLost(error) ? new GaveUp(jobId, error, left) : error;
 }

@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 
-/** Most bytes of a small file: far more than a token or a list of profiles needs. */
-const longest = 64 * 1024;
+/** Most bytes of a small file, where nothing else is said: far more than a token or a list of profiles needs. */
+const usual = 64 * 1024;
 
 /** The path does not lead to a small file. The message says what it is, without the path. */
 export class NotSmallFile extends Error {
@@ -30,9 +30,10 @@ function decoded(bytes: Buffer): string {
 
 /**
  * Reads a text file that a person named or wrote. Refuses FIFOs and devices, which could block or never end.
+ * @param longest most bytes
  * @throws NotSmallFile, or the system's error
  */
-export function readSmallFile(file: string): string {
+export function readSmallFile(file: string, longest = usual): string {
   const isHandedOver = handedOver.test(file);
   const descriptor = openSync(file, constants.O_RDONLY | (isHandedOver ? 0 : constants.O_NONBLOCK));
   try {

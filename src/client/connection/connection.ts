@@ -1,17 +1,18 @@
-import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
-import { Agent, buildConnector } from 'undici';
+import { Agent } from 'undici';
 import { authScheme } from '../../contract/http.js';
 import type { Route } from '../../contract/routes.js';
 import { ClientError, type HttpError, isGatewayError, TransportError } from '../errors.js';
 import { backoff, pause } from './backoff.js';
 import { type Answer, readAnswer, tooLong } from './check-answer.js';
+import { Connector } from './connector.js';
 import { Patience, type Watcher } from './patience.js';
 import { readBody } from './read-body.js';
 import { type Reply, refusal } from './reply.js';
 import { readServerUrl, showServerUrl } from './server-url.js';
 import { TimeLimit } from './time-limit.js';
-import { explainTransport } from './transport-error.js';
+import { explainTransport, mayBeTls } from './transport-error.js';
+import type { Trust, Way } from './way.js';
 
 /** Where the service is and how long to wait for it. Times are in seconds. */
 export interface ConnectionOptions {
@@ -22,6 +23,9 @@ export interface ConnectionOptions {
   readonly readTimeout: number;
   /** How long a server that has answered before, and cannot be reached now, is tried again. */
   readonly patience: number;
+  /** How the server is reached, if not directly. */
+  readonly way?: Way | undefined;
+  readonly trust?: Trust | undefined;
   /** Ends every request that brings no signal of its own. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -60,19 +64,20 @@ function orAborted<T>(wait: Promise<T>, signal: AbortSignal | undefined): Promis
 
 /** The only way to the service: base address, token, timeouts, and errors in words. */
 export class Connection {
-  readonly #base: URL;
+  readonly #address: URL;
   readonly #agent: Agent;
+  readonly #connector: Connector;
   readonly #options: ConnectionOptions;
-  /** Sockets on which no request can be sent yet. */
-  readonly #connecting = new Set<Socket>();
   #isMet = false;
 
   /** @throws UsageError for an invalid address */
   constructor(options: ConnectionOptions) {
-    this.#base = readServerUrl(options.server);
+    this.#address = readServerUrl(options.server);
     this.#options = options;
+    const { way, trust, connectTimeout: timeout } = options;
+    this.#connector = new Connector({ server: this.server, timeout, way, trust });
     this.#agent = new Agent({
-      connect: this.#connector(options.connectTimeout),
+      connect: this.#connector.connect,
       headersTimeout: options.readTimeout * 1000,
       bodyTimeout: options.readTimeout * 1000,
     });
@@ -80,7 +85,7 @@ export class Connection {
 
   /** The address, without a slash at the end. */
   get server(): string {
-    return showServerUrl(this.#base);
+    return showServerUrl(this.#address);
   }
 
   /** Seconds. */
@@ -107,15 +112,22 @@ export class Connection {
    * @throws TransportError, or the reason of the signal that ended it
    */
   async send(path: string, call: Call = {}): Promise<Reply> {
-    const { token } = this.#options;
+    const { token, way } = this.#options;
+    const base = way?.base ?? this.#address;
+    const target = `${base.pathname === '/' ? '' : base.pathname}${path}${call.query ?? ''}`;
+    const { forward } = way ?? {};
     const signal = call.signal ?? this.signal;
     signal?.throwIfAborted();
     try {
       const answered = this.#agent.request({
-        origin: this.#base.origin,
-        path: `${this.#base.pathname === '/' ? '' : this.#base.pathname}${path}${call.query ?? ''}`,
+        origin: forward?.origin ?? base.origin,
+        path: forward ? `${base.origin}${target}` : target,
         method: call.method ?? 'GET',
-        headers: { ...call.headers, ...(token ? { authorization: `${authScheme} ${token}` } : {}) },
+        headers: {
+          ...call.headers,
+          ...(token ? { authorization: `${authScheme} ${token}` } : {}),
+          ...(forward ? { host: base.host, ...forward.headers } : {}),
+        },
         // undici accepts any iterable, although its types do not say so; a stream would read ahead.
         body: (call.body ?? null) as Readable | null,
         ...(call.headTimeout === undefined ? {} : { headersTimeout: call.headTimeout * 1000 }),
@@ -126,8 +138,18 @@ export class Connection {
       if (!isGatewayError(reply.statusCode)) this.#isMet = true;
       return reply;
     } catch (error) {
-      throw this.explain(error, signal);
+      throw (await this.#causeOnTheWay(error)) ?? this.explain(error, signal);
     }
+  }
+
+  /** A cause that has to be looked for; null if there is none. Imported lazily to keep start-up fast. */
+  async #causeOnTheWay(error: unknown): Promise<Error | null> {
+    const { way } = this.#options;
+    if (way) return (await way.explain?.(error)) ?? null;
+    const url = this.#address;
+    if (this.isMet || url.protocol !== 'http:' || !mayBeTls(error)) return null;
+    const { speaksTls } = await import('./speaks-tls.js');
+    return (await speaksTls(url)) ? (await import('./tls-error.js')).needsTls(this.server) : null;
   }
 
   /**
@@ -148,7 +170,12 @@ export class Connection {
     path: string,
     signal: AbortSignal | undefined = this.signal,
   ): Promise<HttpError> {
-    return refusal(reply, await this.words(reply, signal), { server: this.server, path });
+    return this.refusal(reply, path, await this.words(reply, signal));
+  }
+
+  /** The same, where the body has been read already. */
+  refusal(reply: Reply, path: string, text: string): Promise<HttpError> {
+    return refusal(reply, text, { server: this.server, path, way: this.#options.way });
   }
 
   /**
@@ -190,19 +217,6 @@ export class Connection {
     }
   }
 
-  /** undici's connector, which also keeps track of the sockets that are not connected yet. */
-  #connector(timeout: number): buildConnector.connector {
-    const connect = buildConnector({ timeout: timeout * 1000 });
-    return (options, callback) => {
-      // It returns the socket, although its types do not say so.
-      const socket = connect(options, (...result) => {
-        this.#connecting.delete(socket);
-        callback(...result);
-      }) as unknown as Socket;
-      this.#connecting.add(socket);
-    };
-  }
-
   async #body(reply: Reply, longest: number, signal: AbortSignal | undefined): Promise<string | null> {
     try {
       return await readBody(reply, longest);
@@ -213,13 +227,13 @@ export class Connection {
 
   /** Explains a failure below HTTP. */
   explain(error: unknown, signal: AbortSignal | undefined = this.signal): Error {
-    return explainTransport(error, this.server, signal);
+    const { way } = this.#options;
+    return explainTransport(error, this.server, signal, way?.forward ? way.name : undefined);
   }
 
   /** Closes all sockets at once. */
   async close(): Promise<void> {
-    // undici does not close these, and they would keep the process alive until their timeout.
-    for (const socket of this.#connecting) socket.destroy(new Error('no longer wanted'));
-    await this.#agent.destroy();
+    this.#connector.close();
+    await Promise.all([this.#agent.destroy(), this.#options.way?.close()]);
   }
 }

@@ -13,6 +13,8 @@ export interface Profile {
   readonly server: string;
   readonly token?: string | undefined;
   readonly app?: string | undefined;
+  /** Absolute path of certificates that are trusted for it. */
+  readonly ca?: string | undefined;
 }
 
 export const defaultProfile = 'default';
@@ -23,8 +25,9 @@ const isText = (value: unknown): value is string => typeof value === 'string' &&
 
 function isProfile(value: unknown): value is Profile {
   if (typeof value !== 'object' || value === null) return false;
-  const { server, token, app } = value as Partial<Record<keyof Profile, unknown>>;
-  return isText(server) && (token === undefined || isText(token)) && (app === undefined || isText(app));
+  const { server, ...rest } = value as Partial<Record<keyof Profile, unknown>>;
+  const isTextOrAbsent = (each: unknown): boolean => each === undefined || isText(each);
+  return isText(server) && [rest.token, rest.app, rest.ca].every(isTextOrAbsent);
 }
 
 function readAll(directory: string): Record<string, unknown> {

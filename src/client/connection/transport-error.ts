@@ -12,6 +12,9 @@ const unreached: Readonly<Record<string, string>> = {
   UND_ERR_CONNECT_TIMEOUT: 'the connection timed out',
 };
 
+/** Why no connection was made; undefined for another kind of failure. */
+export const unreachedReason = (error: unknown): string | undefined => unreached[codeOf(error)];
+
 const silent = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT']);
 
 function codeOf(error: unknown): string {
@@ -31,11 +34,22 @@ function isNoHttp(error: unknown): boolean {
   return error instanceof Error && error.name === 'HTTPParserError' && 'data' in error && error.data !== '';
 }
 
+/** Whether a port closed a plain connection as one that speaks TLS may do: without a word, or with an alert. */
+export const mayBeTls = (error: unknown): boolean =>
+  ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'].includes(codeOf(error)) ||
+  (isNoHttp(error) && String((error as { data?: unknown }).data).startsWith('\u0015\u0003'));
+
 /**
  * Explains a failure below HTTP to the person at the keyboard. The reason of an aborted signal comes first; an error that
  * is explained already stays as it is.
+ * @param through the proxy that connections are made to, as a sentence begins
  */
-export function explainTransport(error: unknown, server: string, signal?: AbortSignal): Error {
+export function explainTransport(
+  error: unknown,
+  server: string,
+  signal?: AbortSignal,
+  through: string | undefined = undefined,
+): Error {
   if (signal?.aborted) {
     const reason: unknown = signal.reason;
     if (reason instanceof ClientError) return reason;
@@ -45,9 +59,11 @@ export function explainTransport(error: unknown, server: string, signal?: AbortS
   }
   if (error instanceof ClientError) return error;
   const code = codeOf(error);
-  const why = unreached[code];
+  const why = unreachedReason(error);
   if (why !== undefined) {
-    return new TransportError('unreached', `${server} cannot be reached: ${why}`, { cause: error });
+    return new TransportError('unreached', `${through ?? server} cannot be reached: ${why}`, {
+      cause: error,
+    });
   }
   if (silent.has(code)) {
     return new TransportError('timeout', `${server} has been silent for too long`, { cause: error });
@@ -57,7 +73,7 @@ export function explainTransport(error: unknown, server: string, signal?: AbortS
     return new AnswerError(server, `answered with something that is not HTTP: ${text}`, { cause: error });
   }
   if (/CERT|SELF_SIGNED|UNABLE_TO_|ERR_TLS|ERR_SSL/.test(code)) {
-    return new TransportError('unreached', `${server} cannot be trusted: ${text}`, { cause: error });
+    return new TransportError('unusable', `TLS with ${server} fails: ${text}`, { cause: error });
   }
   return new TransportError('broken', `The connection to ${server} broke: ${text}`, { cause: error });
 }

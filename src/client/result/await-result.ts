@@ -7,7 +7,7 @@ import { job } from '../connection/api.js';
 import { backoff, pause } from '../connection/backoff.js';
 import type { Connection } from '../connection/connection.js';
 import { jobFailure } from '../connection/job-end.js';
-import { bodyOf, type Reply, refusal, retryAfter } from '../connection/reply.js';
+import { bodyOf, type Reply, retryAfter } from '../connection/reply.js';
 import { ClientError, isTransient, leaving } from '../errors.js';
 import { progressOf } from '../job-progress.js';
 import type { Reporter } from '../reporter.js';
@@ -83,8 +83,7 @@ export async function awaitResult(
       const text = await connection.words(reply);
       const failure = await jobFailure(connection, jobId, reply.statusCode, text);
       if (failure) throw failure;
-      if (reply.statusCode !== withoutResult.running)
-        throw await refusal(reply, text, { server: connection.server, path });
+      if (reply.statusCode !== withoutResult.running) throw await connection.refusal(reply, path, text);
       patience.renew();
       const asked = retryAfter(reply);
       if (asked) wait = Math.min(asked, 30) * 1000;

@@ -122,7 +122,7 @@ describe('a result', () => {
     expect(result).toMatchObject({
       exitCode: 5,
       message: expect.stringMatching(
-        /^http:.* answered with HTTP 502; job ab may go on: .*'remote-app result ab'/,
+        /^A proxy answers at http:.* \(HTTP 502\); .*; job ab may go on: .*'remote-app result ab'/,
       ),
     });
   });
