@@ -1,7 +1,8 @@
-/** Writes what is derived from the code: the command manifest, the reference page, the manual page and the OpenAPI document. */
+/** Writes what is derived from the code: the manifest of the commands, the pages, the schema of app.json and the OpenAPI document. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { appSchema } from './app-schema.mjs';
 import { manPage } from './man-page.mjs';
 import { openApi } from './openapi.mjs';
 import { referencePage } from './reference-page.mjs';
@@ -17,4 +18,5 @@ execFileSync(process.execPath, ['node_modules/oclif/bin/run.js', 'manifest'], {
 const read = (file) => JSON.parse(readFileSync(`${root}${file}`, 'utf8'));
 writeFileSync(`${root}docs/remote-app.1`, manPage(read('oclif.manifest.json'), read('package.json')));
 writeFileSync(`${root}docs/reference.md`, referencePage());
+writeFileSync(`${root}docs/app.schema.json`, `${JSON.stringify(appSchema(), null, 2)}\n`);
 writeFileSync(`${root}docs/openapi.json`, `${JSON.stringify(openApi(), null, 2)}\n`);

@@ -1,34 +1,66 @@
 import { z } from 'zod';
 
-/** One volume that an app takes or gives. */
+/**
+ * `app.json` of an app directory (interface.md, An app). Unknown keys are left alone. The descriptions are those of
+ * docs/app.schema.json, which editors show.
+ */
+
 const volume = z.object({
-  display_name: z.string(),
-  volume_type: z.string(),
-  required: z.boolean().default(true),
-  default: z.string().nullable().default(null),
+  display_name: z.string().describe('What the volume is, for a person'),
+  volume_type: z.string().describe('VOLUME for an image, SEGMENTATION for labels; clients show it'),
+  required: z.boolean().default(true).describe('false: the app runs without it'),
+  default: z.string().nullable().default(null).describe('Left empty; for clients that know a default volume'),
 });
 const volumes = z.record(z.string(), volume);
 
-/** `app.json` of an app directory (interface.md, An app). Unknown keys are left alone. */
 export const appManifestSchema = z.object({
-  display_name: z.string(),
-  description: z.string(),
-  short_description: z.string(),
-  /** Greatest number of TTA passes. */
-  tta: z.number().int().min(0),
-  /** Greatest number of MC dropout passes. */
-  mc_dropout: z.number().int().min(0),
-  inputs: volumes.default({}),
-  outputs: volumes.default({}),
-  /** By display name, then by evaluation file. */
-  inputs_evaluations: z.record(z.string(), z.record(z.string(), volumes)).default({}),
-  terminology: z.record(z.string(), z.object({ name: z.string(), color: z.string() })).optional(),
-  /** Checkpoints by file name. */
-  models: z.array(z.string()).optional(),
-  /** Voxels along each axis. */
-  patch_size: z.array(z.number().int().min(0)).nullable().default(null),
-  /** Program and arguments; an element that names a file of the app's directory is made absolute. */
-  command: z.array(z.string().min(1)).min(1).optional(),
+  display_name: z.string().describe("The app's name, for a person"),
+  description: z.string().describe('What it does, with what limits, in a paragraph'),
+  short_description: z.string().describe('What it does, in one line'),
+  tta: z.number().int().min(0).describe('Most passes of test-time augmentation (--tta); 0: it has none'),
+  mc_dropout: z.number().int().min(0).describe('Most passes of MC dropout (--mc); 0: it has none'),
+  inputs: volumes
+    .default({})
+    .describe(
+      'By any key, what one case consists of: one group of --inputs each. Without an entry the app has no inference',
+    ),
+  outputs: volumes.default({}).describe('By any key, what it writes for a case'),
+  inputs_evaluations: z
+    .record(z.string(), z.record(z.string(), volumes))
+    .default({})
+    .describe(
+      'By name of an evaluation, then by its file (Evaluation.yml), what it reads. Without an entry the app has no evaluation',
+    ),
+  terminology: z
+    .record(
+      z.string(),
+      z.object({
+        name: z.string().describe('What the label means'),
+        color: z.string().describe('As in HTML: #e0b088'),
+      }),
+    )
+    .optional()
+    .describe('By value of a label, its name and its colour'),
+  models: z
+    .array(z.string())
+    .optional()
+    .describe(
+      'Checkpoints by file name, the first one first; without it, all files with weights in the directory',
+    ),
+  patch_size: z
+    .array(z.number().int().min(0))
+    .nullable()
+    .default(null)
+    .describe(
+      'Usual patch size, in voxels along each axis, 0 for an axis that stays whole; null: it has none',
+    ),
+  command: z
+    .array(z.string().min(1))
+    .min(1)
+    .optional()
+    .describe(
+      'Program and first arguments, run without a shell. An element that names a file of this directory is made absolute. Without it, the engine of the server runs the app',
+    ),
 });
 export type AppManifest = z.infer<typeof appManifestSchema>;
 

@@ -6,6 +6,7 @@ import FineTune from '../commands/fine-tune.js';
 import Gpus from '../commands/gpus.js';
 import Health from '../commands/health.js';
 import Infer from '../commands/infer.js';
+import Init from '../commands/init.js';
 import Jobs from '../commands/jobs.js';
 import Kill from '../commands/kill.js';
 import Login from '../commands/login.js';
@@ -28,6 +29,7 @@ export const commands = {
   gpus: Gpus,
   health: Health,
   infer: Infer,
+  init: Init,
   jobs: Jobs,
   kill: Kill,
   login: Login,

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -27,6 +27,7 @@ test('the package installs globally and runs', { timeout: 120_000 }, async () =>
         'docs',
         'oclif.manifest.json',
         'package.json',
+        'templates',
       ].sort(),
     );
     const install = ['install', '--global', '--prefix', place, '--no-audit', '--no-fund', '--prefer-offline'];
@@ -37,6 +38,13 @@ test('the package installs globally and runs', { timeout: 120_000 }, async () =>
     expect((await run(remoteApp, ['--version'])).stdout).toContain(`remote-app/${version} `);
     expect((await run(remoteApp, ['--help'])).stdout).toContain('fine-tune');
     expect(await readFile(path.join(place, 'share/man/man1/remote-app.1'), 'utf8')).toContain('.SH COMMANDS');
+    // What `init` writes comes from files of the package, and runs.
+    await run(remoteApp, ['init', path.join(place, 'new app'), '--language', 'javascript']);
+    const [volume, output] = [path.join(place, 'a scan.nii'), path.join(place, 'Output')];
+    await writeFile(volume, 'volume');
+    const words = ['infer', 'APP', '--output', output, '--inputs', volume];
+    await run(process.execPath, [path.join(place, 'new app', 'main.mjs'), ...words]);
+    expect(await readFile(path.join(output, 'a scan.nii'), 'utf8')).toBe('volume');
     const refused = await run(remoteApp, ['health', '--server', 'http://127.0.0.1:1']).catch(
       (cause) => cause,
     );

@@ -1,0 +1,51 @@
+import { Args, Flags } from '@oclif/core';
+import { type Language, languageNames } from '../cli/app-languages.js';
+import { BaseCommand } from '../cli/base-command.js';
+import type { NewApp } from '../cli/new-app.js';
+import { writeOut } from '../cli/standard-streams.js';
+
+export default class Init extends BaseCommand {
+  static override summary = 'Write a new app that runs as it is';
+  static override description =
+    'Makes a directory with an app.json, a program and a README. The program copies what it is given, until your model takes ' +
+    'the place of the copy. Needs no server.';
+  static override examples = [
+    '<%= config.bin %> init my-app',
+    "<%= config.bin %> init my-app --language shell --name 'My model'",
+  ];
+  static override args = {
+    directory: Args.string({
+      required: true,
+      ignoreStdin: true,
+      description: 'Directory of the app, new or empty',
+    }),
+  };
+  static override flags = {
+    language: Flags.option({
+      options: languageNames,
+      default: 'python' as Language,
+      description: 'What its program is written in',
+    })(),
+    name: Flags.string({
+      helpValue: 'NAME',
+      description: "The app's name for a person; by default that of the directory",
+    }),
+  };
+
+  async run(): Promise<NewApp> {
+    const { args, flags } = await this.parse(Init);
+    const { firstSteps, writeNewApp } = await import('../cli/new-app.js');
+    const app = await writeNewApp(args.directory, flags.language, flags.name, this.config.root);
+    if (this.jsonEnabled()) return app;
+    const { alone, serve, infer } = firstSteps(app, this.config.bin);
+    const lines = [
+      `Wrote ${app.files.join(', ')} in ${app.directory}`,
+      `Your model goes into 'predict' of ${app.files[1]}. Until then the app copies what it is given:`,
+      `  ${alone}`,
+      `  ${serve}          # then, in another terminal:`,
+      `  ${infer}`,
+    ];
+    await writeOut(`${lines.join('\n')}\n`);
+    return app;
+  }
+}

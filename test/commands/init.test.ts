@@ -1,0 +1,97 @@
+import { execFile } from 'node:child_process';
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { type Language, languageNames, languages } from '../../src/cli/app-languages.js';
+import { Cli } from '../support/cli.js';
+import { TestServer } from '../support/server.js';
+import { plant } from '../support/temporary.js';
+
+const run = promisify(execFile);
+
+describe.each(languageNames)('a new app in %s', (language: Language) => {
+  test('runs at once, with a server and without one, for names with spaces and quotes', async () => {
+    await using cli = await Cli.create();
+    const [program, file] = languages[language];
+    const name = `it's 1.nii`;
+    await plant(cli.directory, { [`in/${name}`]: 'one', 'in/b $HOME.nii': 'two', 'in/s.zarr/.zgroup': '{}' });
+    const made = await cli.run(['init', 'my app', '--language', language, '--name', 'My model']);
+    expect([made.code, made.stderr]).toEqual([0, '']);
+    expect(made.stdout).toContain(`${program} 'my app/${file}' infer 'my app' --output Output`);
+
+    await using server = await TestServer.start({ apps: [path.join(cli.directory, 'my app')] });
+    const env = { REMOTE_APP_SERVER: server.url };
+    const shown = JSON.parse((await cli.run(['apps', 'my app', '--json'], env)).stdout);
+    expect(shown).toMatchObject({ available: true, display_name: 'My model' });
+    expect(shown.has_capabilities).toEqual([true, false, false]);
+
+    const { code, stderr, stdout } = await cli.run(
+      ['infer', './in', '--gpu=', '--set', 'a=b', '--uncertainty'],
+      env,
+    );
+    expect(code, stderr + stdout).toBe(0);
+    const output = path.join(cli.directory, 'Output');
+    expect((await readdir(output)).sort()).toEqual(['b $HOME.nii', name, 'result.zip', 's.zarr']);
+    expect(await readFile(path.join(output, name), 'utf8')).toBe('one');
+    expect(await readFile(path.join(output, 's.zarr/.zgroup'), 'utf8')).toBe('{}');
+    expect(stdout).toContain(name);
+
+    const volume = path.join(cli.directory, 'in', name);
+    const alone = [`my app/${file}`, 'infer', 'my app', '--output', 'Alone', '--inputs', volume];
+    await run(program, alone, { cwd: cli.directory });
+    expect(await readFile(path.join(cli.directory, 'Alone', name), 'utf8')).toBe('one');
+  });
+
+  test('says what it does not take, to the person who sent it', async () => {
+    await using cli = await Cli.create();
+    await plant(cli.directory, { 'a.nii': 'a', 'b.nii': 'b', 'c.nii': 'c' });
+    await cli.run(['init', 'app', '--language', language]);
+    await using server = await TestServer.start({ apps: [path.join(cli.directory, 'app')] });
+    const env = { REMOTE_APP_SERVER: server.url };
+    const { code, stderr } = await cli.run(['infer', 'a.nii', '-i', 'b.nii,c.nii'], env);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringMatching(/different numbers of volumes|one group of inputs/),
+    ]);
+  });
+
+  test('has an app.json that its schema describes', async () => {
+    await using cli = await Cli.create();
+    await cli.run(['init', 'app', '--language', language]);
+    const read = async (file: string) =>
+      JSON.parse(await readFile(path.join(cli.directory, 'app', file), 'utf8'));
+    const manifest = await read('app.json');
+    const schema = await read(manifest.$schema);
+    z.fromJSONSchema(schema).parse(manifest);
+    expect(Object.keys(schema.properties)).toEqual(expect.arrayContaining(Object.keys(manifest)));
+    expect(() => z.fromJSONSchema(schema).parse({ ...manifest, tta: 'x' })).toThrow();
+  });
+});
+
+describe('init', () => {
+  test('takes an empty directory, and no other', async () => {
+    await using cli = await Cli.create();
+    await plant(cli.directory, { 'full/mine': 'mine', 'empty/': '', file: '' });
+    expect((await cli.run(['init', 'empty'])).code).toBe(0);
+    for (const [name, why] of [
+      ['full', 'is not empty'],
+      ['empty', 'is not empty'],
+      ['file', 'cannot hold an app: not a directory'],
+    ]) {
+      const { code, stderr } = await cli.run(['init', name ?? '']);
+      expect([code, stderr]).toEqual([2, expect.stringContaining(`${name}' ${why}`)]);
+    }
+    expect(await readdir(path.join(cli.directory, 'full'))).toEqual(['mine']);
+  });
+
+  test('of the working directory calls the app by its name; --json says what was written', async () => {
+    await using cli = await Cli.create();
+    const { code, stdout } = await cli.run(['init', '.', '--json']);
+    const { directory, language, name, files } = JSON.parse(stdout);
+    expect([code, language, name]).toEqual([0, 'python', path.basename(cli.directory)]);
+    expect(files.toSorted()).toEqual((await readdir(cli.directory)).sort());
+    expect(directory).toBe(cli.directory);
+  });
+});
