@@ -2,13 +2,23 @@ import { stripVTControlCharacters } from 'node:util';
 
 const isBlank = (text: string): boolean => stripVTControlCharacters(text).trim() === '';
 
+/** What a bar says without its figures and its drawing. */
+const wordsOf = (text: string): string =>
+  stripVTControlCharacters(text)
+    .replaceAll(/\P{L}+/gu, ' ')
+    .trim();
+
+const isSameBar = (state: string | null, text: string): boolean =>
+  state !== null && wordsOf(state) === wordsOf(text);
+
 /**
  * Makes the rows that a person sees of the lines of a log. A redraw, which is a line that a carriage return ended, is the
  * state of a row until the next one comes; only the last state stays.
  *
  * Programs draw bars in two ways. Some begin each state with the carriage return (tqdm): the line feed at the end belongs to
  * the last state, so that line replaces the one before it. Others end each state with it: what comes next is a line of
- * its own. The former are known by the empty redraw that they begin with.
+ * its own, unless it is the bar's last state with a line feed. The former are known by the empty redraw that they begin with,
+ * a last state by its words, which are those of the state before.
  */
 export class LogRows {
   #style: 'none' | 'returnsFirst' | 'returnsLast' = 'none';
@@ -25,7 +35,8 @@ export class LogRows {
       this.#redraw(text);
       return [];
     }
-    const kept = this.#style === 'returnsFirst' && text !== '' ? null : this.#state;
+    const isLast = text !== '' && (this.#style === 'returnsFirst' || isSameBar(this.#state, text));
+    const kept = isLast ? null : this.#state;
     this.#clear();
     if (kept === null) return [text];
     // A line feed alone ends the row.

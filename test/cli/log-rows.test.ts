@@ -16,6 +16,8 @@ test.each([
   ['lines', 'a\n\nb\r\nc', ['a', '', 'b', 'c']],
   ['a bar whose states begin with a return (tqdm)', 'a\n\r 0%\r50%\r100%\nb\n', ['a', '100%', 'b']],
   ['a bar whose states end with one', 'a\n0%\r50%\r100%\rb\n', ['a', '100%', 'b']],
+  ['a bar whose states end with one, but for the last', 'a\nCase 1/2\rCase 2/2\nb\n', ['a', 'Case 2/2', 'b']],
+  ['a bar whose last state ends with both', '[=-] 1%\r[==] 99%\r\nb\n', ['[==] 99%', 'b']],
   ['a bar whose states begin and end with one', '\r50%\r\r100%\rb\n', ['100%', 'b']],
   ['a bar that is overwritten with blanks at its end', '\r50%\r100%\r    \rb\n', ['b']],
   [
