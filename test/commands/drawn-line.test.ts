@@ -234,7 +234,8 @@ describe('a log at a terminal', () => {
     const [held, more] = [gate(), gate()];
     const lines = [first, held.before('[remote-app] Go'), more.before('10%\r'), '20%\r', 'line', 'last'];
     await withTerminal({ lines }, ['logs', jobId], { pipe: '| cat' }, async (terminal) => {
-      await terminal.shows(new RegExp(`^${spinner} Waiting for job`));
+      await terminal.shows(/ accepted: infer on tissue$/);
+      await terminal.sends(terminal.written.length, /Waiting for job/);
       // Shorter than what is drawn: the rest of that would stay.
       held.open();
       await terminal.shows(/^\[remote-app\] Go/);
