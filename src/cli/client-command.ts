@@ -97,6 +97,13 @@ export abstract class ClientCommand extends BaseCommand {
     return this.#reporter;
   }
 
+  /** The same for a command whose output is a log: with `--json` each line is a document. */
+  protected async logReporter(all: boolean): Promise<Reporter> {
+    if (!this.jsonEnabled()) return this.reporter({ all });
+    const { JsonLogReporter } = await import('./json-log-reporter.js');
+    return new JsonLogReporter();
+  }
+
   /** Prints the command's output; with `--json` the returned value is printed instead. */
   protected async print(lines: readonly string[]): Promise<void> {
     if (this.jsonEnabled() || lines.length === 0) return;

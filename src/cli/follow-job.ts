@@ -11,12 +11,12 @@ export interface LogSummary {
 export async function followJob(
   connection: Connection,
   jobId: string,
-  since: number,
+  from: { readonly since: number | undefined; readonly tail: number | undefined },
   reporter: Reporter,
 ): Promise<LogSummary> {
   const { followToEnd } = await import('../client/logs/follow-to-end.js');
   try {
-    const lines = await followToEnd(connection, jobId, { reporter, since });
+    const lines = await followToEnd(connection, jobId, { reporter, ...from });
     return { job_id: jobId, status: lines === null ? 'unread' : 'done', lines: lines ?? 0 };
   } catch (error) {
     if (connection.signal?.aborted) reporter.note(`Job ${jobId} goes on; 'remote-app kill ${jobId}' ends it`);

@@ -6,8 +6,9 @@ export interface Reporter {
   /**
    * One line of the job's log. False once the reader has closed the output.
    * @param isRedraw the app meant the next line to be drawn over it, as progress bars do
+   * @param number of the line in the log, counted from 1
    */
-  line(text: string, isRedraw: boolean): Promise<boolean>;
+  line(text: string, isRedraw: boolean, number: number): Promise<boolean>;
   /** The log has ended, or is not read any further: shows what was kept because it might have been redrawn. */
   endLog(): Promise<boolean>;
   /** A hint for a person. */

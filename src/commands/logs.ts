@@ -1,4 +1,5 @@
 import { Flags } from '@oclif/core';
+import type { ErrorDocument } from '../cli/base-command.js';
 import { ClientCommand } from '../cli/client-command.js';
 import { followJob, type LogSummary } from '../cli/follow-job.js';
 import { jobArg } from '../cli/job-arg.js';
@@ -8,24 +9,38 @@ export default class Logs extends ClientCommand {
   static override summary = "Follow a job's log to its end";
   static override description =
     'Prints the log from its first line, then follows it. Ends with 1 where the job failed. Of a progress bar, which is \
-redrawn in place on a terminal, the last state is printed.';
+redrawn in place on a terminal, the last state is printed. With --json each line is a document, {"line": 1, "text": "..."}, as \
+it comes ("redraw": true for a state of a progress bar that another one follows), and the last one has the status of the \
+job, or an error.';
   static override examples = [
     '<%= config.bin %> logs 3f9a0c1b2d4e',
+    '<%= config.bin %> logs 3f9a0c1b2d4e --tail 20',
     '<%= config.bin %> logs 3f9a0c1b2d4e --since 1000 | grep loss',
+    "<%= config.bin %> logs 3f9a0c1b2d4e --json | jq -r 'select(.text) | .text'",
   ];
   static override args = { job: jobArg };
   static override flags = {
-    since: wholeNumber({ min: 0, default: 0, helpValue: 'N', description: 'Lines to skip' }),
+    since: wholeNumber({ min: 0, helpValue: 'N', exclusive: ['tail'], description: 'Lines to skip' }),
+    tail: wholeNumber({
+      min: 0,
+      helpValue: 'N',
+      description: 'Begin with the last N lines; each state of a progress bar is one of them',
+    }),
     all: Flags.boolean({ description: 'Print every state of a progress bar, each as a line' }),
   };
+  protected override jsonLines = true;
+
+  /** The last document has the state of the job at its top, however the job ended. */
+  override toErrorJson(error: Error): ErrorDocument & { job_id?: unknown; status?: unknown } {
+    const document = super.toErrorJson(error);
+    const { job_id, status }: Record<string, unknown> = { ...document.error };
+    return typeof status === 'string' ? { job_id, status, ...document } : document;
+  }
 
   async run(): Promise<LogSummary> {
     const { args, flags } = await this.parse(Logs);
-    return followJob(
-      await this.connect(flags),
-      args.job,
-      flags.since,
-      await this.reporter({ all: flags.all }),
-    );
+    const { since, tail, all } = flags;
+    const [connection, reporter] = [await this.connect(flags), await this.logReporter(all)];
+    return followJob(connection, args.job, { since, tail }, reporter);
   }
 }

@@ -50,7 +50,7 @@ test('with --json each command prints one document', async () => {
   const script = `
     check() { "${process.execPath}" -e 'JSON.parse(require("fs").readFileSync(0, "utf8"))'; }
     JOB=$(remote-app infer --detach --json ./scans | sed -n 's/.*"job_id": "\\([0-9a-f]*\\)".*/\\1/p')
-    remote-app logs "$JOB" --json 2>/dev/null | check
+    remote-app logs "$JOB" --json | while read -r line; do echo "$line" | check; done
     remote-app result "$JOB" --json | check
     remote-app kill "$JOB" --json | check
     remote-app status "$JOB" --json | check

@@ -5,6 +5,7 @@ import { askFailure } from '../connection/job-end.js';
 import { JobFailed, leaving } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { followLog } from './log-stream.js';
+import { lastLines } from './tail.js';
 
 /** The errors of jobs that somebody killed. */
 const errorsOfKilled: readonly string[] = Object.values(killErrors);
@@ -24,6 +25,8 @@ export interface FollowToEndOptions {
   readonly reporter: Reporter;
   /** Lines to skip. */
   readonly since?: number | undefined;
+  /** Instead of that: the number of last lines to begin with. */
+  readonly tail?: number | undefined;
   /** Whether to keep trying where the first connection fails: the job is known to exist. */
   readonly persistent?: boolean;
   /** Whether to read on when the reader of the output has left. */
@@ -58,21 +61,20 @@ export async function followToEnd(
   });
   waitFor(forJob);
   try {
-    const events = followLog(connection, jobId, {
-      since: options.since,
-      persistent: options.persistent,
-      patience,
-    });
-    for await (const event of events) {
+    const { since, tail, persistent } = options;
+    const events = followLog(connection, jobId, { since, tail, persistent, patience });
+    let number = since ?? 0;
+    for await (const event of tail === undefined ? events : lastLines(events, tail)) {
       if (event.kind === 'error') throw await failureOf(connection, jobId, event.message);
       if (event.kind === 'done') break;
       lines += 1;
+      number = event.id ?? number + 1;
       if (announced !== null && event.line.startsWith(announced)) continue;
       // The service's own lines are about the queue: those that are redrawn tell the place in it, and the wait is over with
       // the app's first line.
       if (!event.line.startsWith(servicePrefix)) waitFor(null);
       else waitFor(event.isRedraw ? event.line.slice(servicePrefix.length) : forJob);
-      if (!(await reporter.line(event.line, event.isRedraw)) && !options.readOn) return null;
+      if (!(await reporter.line(event.line, event.isRedraw, number)) && !options.readOn) return null;
     }
     return lines;
   } catch (error) {

@@ -20,6 +20,8 @@ const silence = 4 * keepAliveInterval;
 export interface FollowOptions {
   /** Lines to skip. */
   readonly since?: number | undefined;
+  /** Instead of that: the number of last lines to begin with. A server that does not know it begins with the first line. */
+  readonly tail?: number | undefined;
   /** Keeps trying even where the first connection fails: the job is known to exist. */
   readonly persistent?: boolean | undefined;
   /**
@@ -73,12 +75,12 @@ class Progress {
 async function* readOnce(
   connection: Connection,
   jobId: string,
-  since: number,
+  from: string,
   { onOpen, onSign }: { onOpen: () => void; onSign: () => void },
 ): AsyncGenerator<LogEvent> {
   const path = logsPath(jobId);
   const reply = await connection.send(path, {
-    query: `?${parameters.since.name}=${since}&${parameters.redraws.name}=1`,
+    query: `?${from}&${parameters.redraws.name}=1`,
     headers: { accept: mediaTypes.events },
     bodyTimeout: silence,
   });
@@ -128,11 +130,16 @@ export async function* followLog(
     },
     onSign: () => progress.lives(),
   };
+  /** Where the next stream begins, as its query says it. */
+  const from = (): string =>
+    options.tail === undefined || progress.isNumbered
+      ? `${parameters.since.name}=${progress.position}`
+      : `${parameters.tail.name}=${options.tail}`;
   for (;;) {
     let drop: Error;
     progress.opens();
     try {
-      for await (const event of readOnce(connection, jobId, progress.position, signs)) {
+      for await (const event of readOnce(connection, jobId, from(), signs)) {
         if (event.kind === 'line' && !progress.isNew(event.id)) continue;
         yield event;
         if (event.kind !== 'line') return;
