@@ -1,6 +1,6 @@
 /** What the bodies of answers are, as OpenAPI says it. */
 import { mediaTypes } from '../dist/contract/http.js';
-import { jobIdPattern, jobStates } from '../dist/contract/job.js';
+import { jobIdPattern, jobStates, mostCounted } from '../dist/contract/job.js';
 import { operationNames } from '../dist/contract/operations.js';
 import { healthy } from '../dist/contract/system.js';
 import {
@@ -72,6 +72,10 @@ export const schemas = {
     finished_at: time,
     expires_at: time,
     keep: { ...integerOrNull, description: 'Seconds that it is kept after its end' },
+    left_files: {
+      ...integerOrNull,
+      description: `Files that a failed or killed job left in its output, counted up to ${mostCounted}`,
+    },
     assigned_gpus: array(integer),
     queue_position: integerOrNull,
     waiting_for: textOrNull,

@@ -48,6 +48,7 @@ export const errorKinds = {
   notFound: { status: 404, exit: exitCodes.usage, means: 'There is no such path or file' },
   unknownApp: { status: 404, exit: exitCodes.usage, means: 'There is no such app' },
   unknownJob: { status: 404, exit: exitCodes.usage, means: 'There is no such job' },
+  nothingLeft: { status: 404, exit: exitCodes.usage, means: 'The job left no file in its output' },
   methodNotAllowed: { status: 405, exit: exitCodes.usage, means: 'The path does not allow this method' },
   uploadStalled: { status: 408, exit: exitCodes.timedOut, means: 'The upload stalled' },
   jobActive: { status: 409, exit: exitCodes.failed, means: 'The job has not ended' },

@@ -26,6 +26,12 @@ export const parameters = {
     kind: 'boolean',
     help: "Adds 'event: redraw' to lines that a carriage return ended, as progress bars print them",
   },
+  partial: {
+    name: 'partial',
+    in: 'query',
+    kind: 'boolean',
+    help: 'Of a job that failed or was killed: what it left in its output',
+  },
   lastEventId: {
     name: 'Last-Event-ID',
     in: 'header',

@@ -31,6 +31,9 @@ export interface JobEnvelope {
   readonly accepted_options: readonly string[];
 }
 
+/** Files of a job's output that are counted at most: then there may be more. */
+export const mostCounted = 1000;
+
 /** What `GET /jobs/{id}` answers with. Times are ISO 8601 or null. */
 export interface JobView {
   readonly job_id: string;
@@ -44,6 +47,8 @@ export interface JobView {
   readonly expires_at: string | null;
   /** Seconds that it is kept after its end; null for a job of an earlier version. */
   readonly keep: number | null;
+  /** Files that a failed or killed job left in its output, at most `mostCounted`; null for others, or if not known. */
+  readonly left_files: number | null;
   readonly assigned_gpus: readonly number[];
   /** 1 is next; null once the job waits no more. */
   readonly queue_position: number | null;

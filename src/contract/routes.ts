@@ -146,7 +146,8 @@ export const routes = {
       [withoutResult.error]: 'EndedJob',
       [refusedResult]: 'EndedJob',
     },
-    [...jobErrors, 'otherResult', 'noSuchRange'],
+    [...jobErrors, 'invalidField', 'nothingLeft', 'otherResult', 'noSuchRange'],
+    [parameters.partial],
   ),
   kill: {
     method: 'POST',

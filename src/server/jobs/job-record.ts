@@ -40,6 +40,8 @@ const jobRecord = z.object({
   createdAt: time,
   startedAt: time.nullable(),
   finishedAt: time.nullable(),
+  /** Files that it left in its output if it failed, as far as they were counted. An earlier version did not. */
+  leftFiles: id.nullable().default(null),
   /** Until when it is kept, as it was told at its end: a later server keeps that promise. */
   expiresAt: time.nullable(),
   gpus: z.array(id),
@@ -72,6 +74,7 @@ export const newRecord = (jobId: string, request: JobRequest): JobRecord => ({
   createdAt: new Date().toISOString(),
   startedAt: null,
   finishedAt: null,
+  leftFiles: null,
   expiresAt: null,
   gpus: [],
   gpuUuids: [],

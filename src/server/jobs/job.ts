@@ -24,6 +24,9 @@ const transitions: Readonly<Record<JobState, readonly JobState[]>> = {
   killed: [],
 };
 
+/** What is noted of an end besides its error: whether the app refused its input, and what it left. */
+export type EndFacts = Partial<Pick<JobRecord, 'isRefused' | 'leftFiles'>>;
+
 /**
  * One job: a state machine over its record. Each transition is saved before it is shown. If the disk fails, an end is
  * shown all the same, and saved when that is possible.
@@ -114,15 +117,15 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
 
   /**
    * Ends it. Only the first end counts. Never rejects.
-   * @param isRefused whether the app refused its input, and `error` is what it said
+   * @param facts what else is noted of the end
    */
-  async finish(state: FinalState, error: string | null, isRefused = false): Promise<void> {
+  async finish(state: FinalState, error: string | null, facts: EndFacts = {}): Promise<void> {
     this.#waiting = null;
     if (this.#last) return;
     const { keep } = this.request;
     const finishedAt = now();
     const expiresAt = keep === null ? null : new Date(Date.parse(finishedAt) + keep * 1000).toISOString();
-    const record = this.#next(state, { error, isRefused, finishedAt, expiresAt });
+    const record = this.#next(state, { error, ...facts, finishedAt, expiresAt });
     this.#last = record;
     const saved = this.#saveLast(record).then(
       () => true,
@@ -167,6 +170,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       finished_at: record.finishedAt,
       expires_at: this.expiry?.date.toISOString() ?? record.expiresAt,
       keep: record.request.keep,
+      left_files: record.leftFiles,
       assigned_gpus: record.gpus,
       queue_position: waiting?.position ?? null,
       waiting_for: waiting?.for ?? null,

@@ -8,6 +8,7 @@ import type { Packer } from '../../pack/packer.js';
 import type { Ended, Executor, Grant, Placed, RunOrder, Waiting } from '../executors/executor.js';
 import { whenThereIsRoom } from '../when-there-is-room.js';
 import type { Job } from './job.js';
+import { countLeftFiles } from './left-files.js';
 import { readRefusal, refusalVariables } from './refusal.js';
 
 export interface LifecycleDeps {
@@ -67,7 +68,7 @@ export class Lifecycle {
         await this.#finishKilled();
       } else {
         this.deps.report(`Job ${job.id} failed`, cause);
-        await job.finish('error', faultWithoutPath(cause));
+        await this.#fail('error', faultWithoutPath(cause));
       }
     }
   }
@@ -89,7 +90,13 @@ export class Lifecycle {
     const error = killErrors[job.killCause ?? 'user'];
     // The reader of the log did not ask for the stop, and the log is where an admin looks later.
     if (job.killCause === 'stop') job.log(error);
-    await job.finish('killed', error);
+    await this.#fail('killed', error);
+  }
+
+  /** Ends the job without a result, and notes how many files it left. */
+  async #fail(state: 'error' | 'killed', error: string, isRefused = false): Promise<void> {
+    const leftFiles = await countLeftFiles(this.job.directory.output);
+    await this.job.finish(state, error, { isRefused, leftFiles });
   }
 
   #stop(): void {
@@ -175,7 +182,7 @@ export class Lifecycle {
     const explain = (code: number) => this.deps.explainExit(job, code);
     const error = refusal ?? endError(end, explain) ?? outputFault(job.directory.output);
     if (error !== null) {
-      await job.finish('error', error, refusal !== null);
+      await this.#fail('error', error, refusal !== null);
       return;
     }
     const isPacked = await this.#whenThereIsRoom(() => this.#pack());

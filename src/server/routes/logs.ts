@@ -9,12 +9,12 @@ import {
   lineNumberPattern,
 } from '../../contract/log-stream.js';
 import { quoteName } from '../../contract/quote.js';
-import { readText } from '../../contract/values.js';
 import type { Job } from '../jobs/job.js';
 import { countLines } from '../jobs/log-lines.js';
 import { readLog } from '../jobs/log-reader.js';
 import type { JobService } from '../jobs/service.js';
 import type { StreamSlots } from '../jobs/stream-slots.js';
+import { isAskedFor } from './boolean-parameter.js';
 import { whenGone } from './client-gone.js';
 import { EventBytes } from './event-bytes.js';
 import { captured } from './path-parameters.js';
@@ -53,11 +53,6 @@ function requestedPosition(ctx: RouterContext): number | null {
   if (since !== null) return since;
   const last = ctx.get(parameters.lastEventId.name).trim();
   return /^\d+$/.test(last) ? Number(last) : null;
-}
-
-function requestedRedraws(ctx: RouterContext): boolean {
-  const { name, kind, help } = parameters.redraws;
-  return readText({ name, kind, help }, [ctx.query[name] ?? ''].flat().join()) === true;
 }
 
 /** The stream, in pieces. Each piece is valid until the next one is requested. */
@@ -121,7 +116,7 @@ export const streamLogs = (deps: LogDeps) => async (ctx: RouterContext) => {
   const wishes = {
     since: requestedPosition(ctx),
     tail: numberOfLines(ctx, parameters.tail),
-    redraws: requestedRedraws(ctx),
+    redraws: isAskedFor(ctx, parameters.redraws),
   };
   if (ctx.method === 'HEAD') setHeaders(ctx);
   else await send(ctx, job, wishes, deps);

@@ -1,10 +1,9 @@
-import { closeSync, constants, existsSync, fstatSync, lstatSync, type ReadStream } from 'node:fs';
+import { closeSync, constants, existsSync, fstatSync, type ReadStream } from 'node:fs';
 import path from 'node:path';
 import type { RouterContext } from '@koa/router';
 import send from 'send';
-import { resultName } from '../../contract/archives.js';
 import { errorKinds, internalError, ServiceError } from '../../contract/errors.js';
-import { mediaTypes } from '../../contract/http.js';
+import { parameters } from '../../contract/http.js';
 import { type EndedJob, isFinal, type UnfinishedJob } from '../../contract/job.js';
 import { refusedResult, withoutResult } from '../../contract/routes.js';
 import { errorCode } from '../../files/error-code.js';
@@ -13,7 +12,10 @@ import { sendError } from '../http/error-answer.js';
 import type { Job } from '../jobs/job.js';
 import type { JobService } from '../jobs/service.js';
 import type { Report } from '../report.js';
-import { goneSignal, whenGone } from './client-gone.js';
+import { setArchiveHeaders } from './archive-headers.js';
+import { isAskedFor } from './boolean-parameter.js';
+import { whenGone } from './client-gone.js';
+import { sendLeft, sendUnpacked } from './packed-while-sent.js';
 import { captured } from './path-parameters.js';
 
 /** Bytes of a result that are read at once. */
@@ -51,7 +53,7 @@ function sendArchive(ctx: RouterContext, job: Job, report: Report): boolean {
   if (file === null) return false;
   whenGone(ctx, () => closeSync(file));
   const { size } = fstatSync(file);
-  setHeaders(ctx);
+  setArchiveHeaders(ctx);
   ctx.res.setHeader('ETag', `"${job.id}-${size}"`);
   const options = { dotfiles: 'allow', cacheControl: false, highWaterMark: chunkSize } as send.SendOptions;
   // By its descriptor if the system has paths for these: the name may be replaced after the file was checked.
@@ -76,40 +78,15 @@ function openResult(job: Job): number | null {
   }
 }
 
-/** Packs a result, for which the disk had no room, while it is sent. Its length is not known, so ranges are not served. */
-async function sendUnpacked(ctx: RouterContext, job: Job, report: Report): Promise<void> {
-  const { output } = job.directory;
-  if (!lstatSync(output, { throwIfNoEntry: false })?.isDirectory()) {
-    throw new ServiceError('expired', `The result of job ${job.id} is removed; submit it again`);
-  }
-  setHeaders(ctx);
-  ctx.res.setHeader('Accept-Ranges', 'none');
-  if (ctx.method === 'HEAD') {
-    ctx.res.end();
-    return;
-  }
-  // Imported lazily to keep start-up fast.
-  const { packTo } = await import('../../pack/pack.js');
-  const signal = goneSignal(ctx);
-  await packTo(ctx.res, output, { openUp: true, signal }).catch((cause) => {
-    // A normal end would look like the end of the archive.
-    ctx.res.destroy();
-    if (!ctx.req.socket.destroyed) report(`The result of job ${job.id} could not be sent`, cause);
-  });
-}
-
-function setHeaders(ctx: RouterContext): void {
-  ctx.respond = false;
-  ctx.res.statusCode = 200;
-  ctx.res.setHeader('Content-Type', mediaTypes.zip);
-  ctx.res.setHeader('Content-Disposition', `attachment; filename="${resultName}"`);
-  ctx.res.setHeader('Cache-Control', 'no-store');
-}
-
-/** `GET /jobs/{id}/result`: the archive, whole or by ranges; HEAD, Range and ETag as HTTP means them. */
+/**
+ * `GET /jobs/{id}/result`: the archive, whole or by ranges; HEAD, Range and ETag as HTTP means them. With `?partial=1` also
+ * what a job that failed or was killed left.
+ */
 export const sendResult = (jobs: JobService, report: Report) => async (ctx: RouterContext) => {
   const job = jobs.get(captured(ctx));
-  if (job.state !== 'done') {
+  const isAsked = isAskedFor(ctx, parameters.partial);
+  const isLeft = isAsked && job.isFinal && job.state !== 'done';
+  if (job.state !== 'done' && !isLeft) {
     const { job_id, status, error } = job.view();
     ctx.status = job.record.isRefused ? refusedResult : withoutResult[job.state];
     ctx.body = isFinal(status)
@@ -122,5 +99,6 @@ export const sendResult = (jobs: JobService, report: Report) => async (ctx: Rout
     return;
   }
   whenGone(ctx, jobs.holdResult(job));
-  if (!sendArchive(ctx, job, report)) await sendUnpacked(ctx, job, report);
+  if (isLeft) await sendLeft(ctx, job, report);
+  else if (!sendArchive(ctx, job, report)) await sendUnpacked(ctx, job, report);
 };

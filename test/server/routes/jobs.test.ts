@@ -44,6 +44,7 @@ describe('a job', () => {
       finished_at: null,
       expires_at: null,
       keep: 120,
+      left_files: null,
       assigned_gpus: [],
       queue_position: 1,
       waiting_for: 'a CPU slot',

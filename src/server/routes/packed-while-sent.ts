@@ -1,0 +1,47 @@
+import { lstatSync } from 'node:fs';
+import type { RouterContext } from '@koa/router';
+import { ServiceError } from '../../contract/errors.js';
+import type { Job } from '../jobs/job.js';
+import type { Report } from '../report.js';
+import { setArchiveHeaders } from './archive-headers.js';
+import { goneSignal } from './client-gone.js';
+
+/** Packs a job's output while it is sent. Its length is not known, so ranges are not served. */
+async function sendOutput(ctx: RouterContext, { id, directory }: Job, report: Report): Promise<void> {
+  setArchiveHeaders(ctx);
+  ctx.res.setHeader('Accept-Ranges', 'none');
+  if (ctx.method === 'HEAD') {
+    ctx.res.end();
+    return;
+  }
+  // Imported lazily to keep start-up fast.
+  const { packTo } = await import('../../pack/pack.js');
+  const signal = goneSignal(ctx);
+  await packTo(ctx.res, directory.output, { openUp: true, signal }).catch((cause) => {
+    // A normal end would look like the end of the archive.
+    ctx.res.destroy();
+    if (!ctx.req.socket.destroyed) report(`The output of job ${id} could not be sent`, cause);
+  });
+}
+
+/** Whether the output directory is there, and not replaced by a link or a file. */
+const hasOutput = ({ directory }: Job): boolean =>
+  lstatSync(directory.output, { throwIfNoEntry: false })?.isDirectory() ?? false;
+
+/** Sends a result for which the disk had no room. @throws ServiceError `expired` if it is not there any more */
+export async function sendUnpacked(ctx: RouterContext, job: Job, report: Report): Promise<void> {
+  if (!hasOutput(job)) {
+    throw new ServiceError('expired', `The result of job ${job.id} is removed; submit it again`);
+  }
+  await sendOutput(ctx, job, report);
+}
+
+/** Sends what a job that has failed left in its output. @throws ServiceError `nothingLeft` */
+export async function sendLeft(ctx: RouterContext, job: Job, report: Report): Promise<void> {
+  // Imported lazily to keep start-up fast.
+  const { countFiles } = await import('../../pack/count-files.js');
+  if (!hasOutput(job) || (await countFiles(job.directory.output, 1)) === 0) {
+    throw new ServiceError('nothingLeft', `Job ${job.id} left no file in its output`);
+  }
+  await sendOutput(ctx, job, report);
+}
