@@ -1,5 +1,5 @@
 import type { JobAnswer } from '../client/connection/answer-schemas.js';
-import { isFinal, type JobState, type KillReply, notRunning } from '../contract/job.js';
+import { isFinal, type JobState, type KillReply, mostCounted, notRunning } from '../contract/job.js';
 import { excerpt } from '../contract/quote.js';
 import { Colours } from './colours.js';
 import { type Cell, formatPairs, formatTable } from './format.js';
@@ -30,6 +30,17 @@ const queue = (job: JobAnswer): string | null =>
 export const keptAfterEnd = ({ status: state, keep }: JobAnswer): string | null =>
   isFinal(state) || keep === null ? null : `for ${formatDuration(keep)} after it ends`;
 
+/** How many files a job left, of a count that ends somewhere: `3 file(s)`. */
+export const leftText = (count: number): string =>
+  `${count < mostCounted ? '' : 'at least '}${count} file(s)`;
+
+/** The command that fetches what a job left, in a sentence. */
+export const fetchLeft = (jobId: string): string => `'remote-app result ${jobId} --partial'`;
+
+/** What a failed job left, and how to get it; null if it is nothing, or the server does not say. */
+const leftBehind = ({ job_id, left_files: left }: JobAnswer): string | null =>
+  left ? `${leftText(left)}: ${fetchLeft(job_id)}` : null;
+
 /** One job, one fact a line. A server may leave some of them out. */
 export function describeJob(job: JobAnswer, now = Date.now()): string[] {
   const distance = (at: number) => formatDistance(at, now);
@@ -47,6 +58,7 @@ export function describeJob(job: JobAnswer, now = Date.now()): string[] {
     ['Created', formatTime(job.created_at, distance)],
     ['Started', formatTime(job.started_at, distance)],
     ['Finished', formatTime(job.finished_at, finished)],
+    ['Left', leftBehind(job)],
     ['Kept', keptAfterEnd(job)],
     ['Kept until', formatTime(job.expires_at, distance)],
   ]);

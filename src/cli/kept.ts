@@ -6,7 +6,7 @@ import type { Reporter } from '../client/reporter.js';
 import type { Submission } from '../client/submit/submission.js';
 import { mostTime } from '../contract/fields.js';
 import { fieldWithRole } from '../contract/operations.js';
-import { keptAfterEnd } from './job-text.js';
+import { fetchLeft, keptAfterEnd, leftText } from './job-text.js';
 import { formatDistance, formatTime } from './time-text.js';
 
 /** Seconds to wait for the server's word. The command has done what it was asked to, so a longer wait is not worth it. */
@@ -42,13 +42,14 @@ function keptWords(view: JobAnswer): string | null {
  * Tells a person how long the server keeps a job, by what the server says of it: one that does not know the field does not
  * keep to it. Never throws.
  * @param isAsked whether a time was asked for, so that a server that says none is worth a word
+ * @returns what the server says of the job; null if it does not answer
  */
 export async function tellKept(
   connection: Connection,
   jobId: string,
   reporter: Reporter,
   isAsked: boolean,
-): Promise<Kept> {
+): Promise<JobAnswer | null> {
   const view = await job(connection, jobId, longestWait).catch(() => null);
   const words = view && keptWords(view);
   if (words) reporter.note(`Job ${jobId} is kept ${words}`);
@@ -57,11 +58,21 @@ export async function tellKept(
       `${connection.server} does not say how long it keeps job ${jobId}; fetch its result soon after it ends`,
     );
   }
-  return { keep: view?.keep ?? null, expires_at: view?.expires_at ?? null };
+  return view;
 }
+
+/** The part of an answer that `--json` prints. */
+export const keptOf = (view: JobAnswer | null): Kept => ({
+  keep: view?.keep ?? null,
+  expires_at: view?.expires_at ?? null,
+});
 
 /** What a person can still do about a job that failed, below its error. */
 export function hintsOfFailed({ jobId, facts }: JobFailed): string[] {
-  const until = keptUntil(facts.expiresAt);
-  return until === null ? [] : [`Its log is kept until ${until}: 'remote-app logs ${jobId}'`];
+  const { expiresAt, leftFiles } = facts;
+  const until = keptUntil(expiresAt);
+  return [
+    ...(leftFiles ? [`Job ${jobId} left ${leftText(leftFiles)}; ${fetchLeft(jobId)} fetches them`] : []),
+    ...(until === null ? [] : [`Job ${jobId} is kept until ${until}`]),
+  ];
 }

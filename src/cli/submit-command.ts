@@ -66,7 +66,7 @@ export abstract class SubmitCommand extends ClientCommand {
       { readSubmission },
       { isToStdout, outputDirectory, readDestination },
       { chooseApp, naming },
-      { keptForLong, tellKept },
+      { keptForLong, keptOf, tellKept },
       client,
     ] = await Promise.all([
       import('./submission.js'),
@@ -92,12 +92,12 @@ export abstract class SubmitCommand extends ClientCommand {
         client.runJob(connection, { ...submission, app }, { ...options, destination, wait: flags.wait }),
       );
       const isAsked = flags.keep !== undefined;
-      return { ...finished, ...(await tellKept(connection, finished.job_id, reporter, isAsked)) };
+      return { ...finished, ...keptOf(await tellKept(connection, finished.job_id, reporter, isAsked)) };
     }
     const envelope = await naming(connection, app, () =>
       client.startJob(connection, { ...keptForLong(submission), app }, options),
     );
     await this.print([envelope.job_id]);
-    return { ...envelope, ...(await tellKept(connection, envelope.job_id, reporter, true)) };
+    return { ...envelope, ...keptOf(await tellKept(connection, envelope.job_id, reporter, true)) };
   }
 }

@@ -97,9 +97,11 @@ const failures: Readonly<Record<FailedState, { readonly verb: string; readonly e
 export interface FailedFacts {
   /** Until when it is kept, ISO 8601; null if the server does not say. */
   readonly expiresAt: string | null;
+  /** Files that it left in its output, as far as they are counted; null if the server does not say. */
+  readonly leftFiles: number | null;
 }
 
-const nothingKnown: FailedFacts = { expiresAt: null };
+const nothingKnown: FailedFacts = { expiresAt: null, leftFiles: null };
 
 /** The job ended without a result. */
 export class JobFailed extends ClientError {
@@ -118,6 +120,7 @@ export class JobFailed extends ClientError {
       refused: state === 'refused',
       reason,
       expires_at: facts.expiresAt,
+      left_files: facts.leftFiles,
     });
   }
 }

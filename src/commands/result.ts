@@ -13,11 +13,15 @@ export default class Result extends ClientCommand {
     '<%= config.bin %> result 3f9a0c1b2d4e -o ./Output',
     '<%= config.bin %> result 3f9a0c1b2d4e -o - > result.zip',
     '<%= config.bin %> result 3f9a0c1b2d4e --no-wait',
+    '<%= config.bin %> result 3f9a0c1b2d4e --partial',
   ];
   static override args = { job: jobArg };
   static override flags = {
     ...outputFlags,
     wait: waitFlag,
+    partial: Flags.boolean({
+      description: 'Also of a job that failed or was killed: what it left in its output',
+    }),
     'no-wait': Flags.boolean({ description: 'End with 3 at once where the result is not there yet' }),
   };
 

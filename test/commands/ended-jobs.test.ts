@@ -1,8 +1,12 @@
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { unzip } from '../../support/unzip.mjs';
 import { Cli } from '../support/cli.js';
+import { fakeService, jobId } from '../support/fake-service.js';
 import { least, steps } from '../support/form.js';
-import { TestServer } from '../support/server.js';
+import { sharedServer, TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 
 let cli: Cli;
@@ -71,6 +75,63 @@ describe('rm', () => {
           { job_id: second, status: 'removed' },
         ],
       },
+    ]);
+  });
+});
+
+describe('what a failed job left', () => {
+  const server = sharedServer();
+  const run = (...args: string[]) => cli.run(args, { REMOTE_APP_SERVER: server.url });
+
+  test('is named when the job fails, and fetched with --partial', async () => {
+    const failed = await run(...infer('write=half.txt:half', 'exit=3'));
+    const id = /Job (\w+) is accepted/.exec(failed.stderr)?.[1] ?? '';
+    const told = new RegExp(
+      `Error: Job ${id} failed: Subprocess failed \\(exit code 3\\)\n` +
+        `Job ${id} left 2 file\\(s\\); 'remote-app result ${id} --partial' fetches them\n` +
+        `Job ${id} is kept until [^\n]+\n$`,
+    );
+    expect([failed.code, failed.stderr]).toEqual([1, expect.stringMatching(told)]);
+    const refused = await run('result', id);
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(told)]);
+    expect((await run('status', id)).stdout).toMatch(
+      new RegExp(`Left +2 file\\(s\\): 'remote-app result ${id} --partial'\n`),
+    );
+
+    const fetched = await run('result', id, '--partial', '-o', 'left');
+    expect([fetched.code, fetched.stdout]).toEqual([0, '']);
+    expect(fetched.stderr).toContain(
+      `Job ${id} did not get to its end (error): what it left may be incomplete`,
+    );
+    expect(await readFile(path.join(cli.directory, 'left', 'half.txt'), 'utf8')).toBe('half');
+    const { bytes } = await run('result', id, '--partial', '-o', '-');
+    expect([...(await unzip(bytes)).keys()].sort()).toEqual(['half.txt', 'probe.json']);
+    const { stdout } = await run(...infer('exit=3'), '--json');
+    expect(JSON.parse(stdout).error).toMatchObject({ left_files: 1, expires_at: expect.any(String) });
+  });
+
+  test('is not spoken of where it is nothing', async () => {
+    const { code, stderr } = await run(...infer('shell=rm probe.json', 'exit=3'));
+    const id = /Job (\w+) is accepted/.exec(stderr)?.[1] ?? '';
+    expect(code).toBe(1);
+    expect(stderr).not.toMatch(/left|partial/);
+    const { stderr: sentence, code: exit } = await run('result', id, '--partial');
+    expect([exit, sentence]).toEqual([2, `Error: Job ${id} left no file in its output\n`]);
+  });
+
+  test('is the result, for a job that is done', async () => {
+    const { id } = await server.api.run('infer', { ...least.infer, ...steps('write=whole.txt:whole') });
+    const { code, stderr } = await run('result', id, '--partial', '-o', 'whole');
+    expect([code, stderr]).toEqual([0, expect.not.stringContaining('incomplete')]);
+    expect(await readFile(path.join(cli.directory, 'whole', 'whole.txt'), 'utf8')).toBe('whole');
+  });
+
+  test('stays where a server does not hand it out', async () => {
+    await using other = await fakeService({ status: 'error', error: 'sad' });
+    const { code, stderr } = await cli.run(['result', jobId, '--partial'], { REMOTE_APP_SERVER: other.url });
+    expect([code, stderr]).toEqual([
+      1,
+      `Error: Job ${jobId} failed: sad; ${other.url} does not hand out what it left\n`,
     ]);
   });
 });

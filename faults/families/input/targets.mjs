@@ -12,6 +12,7 @@ export const routes = [
   '/jobs/0123456789ab',
   '/jobs/0123456789ab/logs?since=3',
   '/jobs/0123456789ab/result',
+  '/jobs/0123456789ab/result?partial=1',
   '/jobs/0123456789ab/kill',
   ...operations.map((each) => `/apps/witness/${each}`),
 ];
@@ -28,6 +29,7 @@ export const fields = [
   'gpu',
   'cpu',
   'quiet',
+  'keep',
   'inputs_groups',
   'gt_groups',
   'mask_groups',

@@ -43,6 +43,7 @@ const jobFields = {
   finished_at: textOrNull,
   expires_at: textOrNull,
   keep: orNull(figure),
+  left_files: orNull(figure),
   assigned_gpus: z._default(z.nullable(z.array(z.int())), []),
   queue_position: orNull(z.int()),
   waiting_for: textOrNull,

@@ -10,7 +10,7 @@ const longestWait = 10;
 
 async function factsOf(connection: Connection, jobId: string): Promise<FailedFacts> {
   const view = await job(connection, jobId, longestWait).catch(() => null);
-  return { expiresAt: view?.expires_at ?? null };
+  return { expiresAt: view?.expires_at ?? null, leftFiles: view?.left_files ?? null };
 }
 
 /**

@@ -1,4 +1,5 @@
 import { errorKinds, exitCodes } from '../../contract/errors.js';
+import { parameters } from '../../contract/http.js';
 import { finalStates } from '../../contract/job.js';
 import { resultPath } from '../../contract/paths.js';
 import { excerpt } from '../../contract/quote.js';
@@ -8,7 +9,7 @@ import { backoff, pause } from '../connection/backoff.js';
 import type { Connection } from '../connection/connection.js';
 import { jobFailure } from '../connection/job-end.js';
 import { bodyOf, type Reply, retryAfter } from '../connection/reply.js';
-import { ClientError, isTransient, leaving } from '../errors.js';
+import { ClientError, isTransient, type JobFailed, leaving } from '../errors.js';
 import { progressOf } from '../job-progress.js';
 import type { Reporter } from '../reporter.js';
 
@@ -20,6 +21,8 @@ export interface AwaitOptions {
   readonly reporter: Reporter;
   /** Whether the job is known to be done: the first request may fail, too, without ending the wait. */
   readonly isDone?: boolean | undefined;
+  /** Whether what a failed job left is wanted as well. */
+  readonly isPartial?: boolean | undefined;
   /** The command that fetches the result, where that has more words than usual. */
   readonly again?: string;
 }
@@ -37,6 +40,10 @@ async function waitText(connection: Connection, jobId: string, state: string | u
   const view = state === 'running' ? null : await job(connection, jobId).catch(() => null);
   return progressOf(view ?? { job_id: jobId, status: state });
 }
+
+/** The error of a job that failed, on a server that keeps what such a job left to itself. */
+const notHandedOut = (server: string, { message, exitCode, details }: JobFailed): ClientError =>
+  new ClientError(`${message}; ${server} does not hand out what it left`, exitCode, details);
 
 /** The error when the wait is over. */
 function notReady(jobId: string, state: string | undefined, waited: number): ClientError {
@@ -63,6 +70,7 @@ export async function awaitResult(
 ): Promise<Reply> {
   const { reporter } = options;
   const path = resultPath(jobId);
+  const query = options.isPartial ? `?${parameters.partial.name}=1` : '';
   const afterWait = () => performance.now() + options.wait * 1000;
   /** Null while the job runs, as far as is known. */
   let deadline = options.isDone ? afterWait() : null;
@@ -73,7 +81,7 @@ export async function awaitResult(
     let wait = backoff(number, 200, 2000);
     let state: string | undefined;
     try {
-      const reply = await connection.send(path, { headers });
+      const reply = await connection.send(path, { headers, query });
       met = true;
       if ([200, 206, errorKinds.noSuchRange.status].includes(reply.statusCode)) {
         patience.renew();
@@ -82,7 +90,7 @@ export async function awaitResult(
       }
       const text = await connection.words(reply);
       const failure = await jobFailure(connection, jobId, reply.statusCode, text);
-      if (failure) throw failure;
+      if (failure) throw options.isPartial ? notHandedOut(connection.server, failure) : failure;
       if (reply.statusCode !== withoutResult.running) throw await connection.refusal(reply, path, text);
       patience.renew();
       const asked = retryAfter(reply);

@@ -21,9 +21,14 @@ export interface StreamedArchive {
 const isPlain = (text: string): boolean => /^[\w@%+=:,./-]+$/.test(text) && !text.startsWith('-');
 
 /** The command that fetches a result again, into the same place. */
-function fetchAgain(jobId: string, { directory, taken }: OutputDirectory): string {
+function fetchAgain(
+  jobId: string,
+  { directory, taken }: OutputDirectory,
+  { isPartial = false }: AwaitOptions,
+): string {
   const place = taken === 'number' ? '' : ` -o ${isPlain(directory) ? directory : 'DIR'}`;
-  return `remote-app result ${jobId}${place}${taken === 'replace' ? ' --force' : ''}`;
+  const flags = `${taken === 'replace' ? ' --force' : ''}${isPartial ? ' --partial' : ''}`;
+  return `remote-app result ${jobId}${place}${flags}`;
 }
 
 /** Asks for the result with these headers more. */
@@ -68,7 +73,7 @@ export async function saveResult(
   options: AwaitOptions,
 ): Promise<SavedArchive> {
   const { reporter } = options;
-  const again = fetchAgain(jobId, destination);
+  const again = fetchAgain(jobId, destination, options);
   const saved = await fetching(connection, jobId, again, options, (request) =>
     saveArchive(connection, request, {
       reporter,
@@ -94,7 +99,7 @@ async function streamResult(
   stream: Writable,
   options: AwaitOptions,
 ): Promise<StreamedArchive> {
-  const again = `remote-app result ${jobId} -o -`;
+  const again = `remote-app result ${jobId} -o -${options.isPartial ? ' --partial' : ''}`;
   const bytes = await fetching(connection, jobId, again, options, (request) =>
     download(connection, request, streamSink(stream, 'stdout', `run '${again}'`), {
       onProgress: (done, total) => options.reporter.progress('Downloading', done, total),
