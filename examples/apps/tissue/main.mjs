@@ -37,10 +37,19 @@ function describeDevice({ gpu, cpu }) {
   return `the CPU, though GPU ${gpu.join(', ')} was given (CUDA_VISIBLE_DEVICES=${visible}): this app needs none`;
 }
 
+function sentenceFor(error) {
+  if (error instanceof AppError) return `Error: ${error.message}`;
+  const [, missing] = /^Cannot find package '([^']+)'/.exec(error.message ?? '') ?? [];
+  // A copy of this directory has the program, and not the packages.
+  if (missing)
+    return `Error: the package ${missing} is missing: run 'npm install' in the directory of this app`;
+  // Anything else is a fault of this program: then the stack is what helps.
+  return error.stack ?? error;
+}
+
 try {
   await main(process.argv.slice(2));
 } catch (error) {
-  // Anything but an AppError is a fault of this program: then the stack is what helps.
-  process.stderr.write(`${error instanceof AppError ? `Error: ${error.message}` : (error.stack ?? error)}\n`);
+  process.stderr.write(`${sentenceFor(error)}\n`);
   process.exitCode = error instanceof AppError ? error.exitCode : 1;
 }

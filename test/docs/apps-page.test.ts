@@ -1,0 +1,53 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { appManifestSchema } from '../../src/contract/app-manifest.js';
+import { operationNames, operationOf, outputArgument } from '../../src/contract/operations.js';
+import { jobMarker } from '../../src/runner/protocol.js';
+import { gpuEnvironment } from '../../src/server/executors/local/environment.js';
+import { refusalVariables } from '../../src/server/jobs/refusal.js';
+
+const read = (file: string): string =>
+  readFileSync(fileURLToPath(new URL(`../../${file}`, import.meta.url)), 'utf8');
+const page = read('docs/apps.md');
+const schema = JSON.parse(read('docs/app.schema.json'));
+
+const block = (language: string): string =>
+  new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'ms').exec(page)?.[1] ?? '';
+
+test('the example in Python is the program that `init` writes', () => {
+  expect(block('python')).toBe(read('templates/python/main.py'));
+});
+
+test('its app.json, and that of the example app, are what the schema asks for', () => {
+  for (const text of [block('json'), read('examples/apps/tissue/app.json')]) {
+    const manifest = JSON.parse(text);
+    z.fromJSONSchema(schema).parse(manifest);
+    expect(Object.keys(schema.properties)).toEqual(expect.arrayContaining(Object.keys(manifest)));
+  }
+});
+
+test('every field of app.json has a row, and the schema describes each', () => {
+  const fields = Object.keys(appManifestSchema.shape);
+  expect(Object.keys(schema.properties)).toEqual(['$schema', ...fields]);
+  for (const field of ['$schema', ...fields]) {
+    expect(page).toMatch(new RegExp(`^\\| \`${field.replace('$', '\\$')}\` \\|`, 'm'));
+    expect(schema.properties[field].description).toBeTruthy();
+  }
+});
+
+test('every operation and every flag of the command line is there', () => {
+  for (const operation of operationNames.map(operationOf)) {
+    expect(page).toMatch(new RegExp(`^\\| \`${operation.verb}\` \\|`, 'm'));
+    for (const { argument = outputArgument } of operation.fields)
+      expect(page).toMatch(new RegExp(`\`${argument}\\b`));
+  }
+});
+
+test('every variable of a job is there', () => {
+  const gpus = Object.keys(gpuEnvironment({ gpus: [0] }));
+  for (const name of [...gpus, ...refusalVariables, jobMarker, 'TMPDIR', 'PYTHONUNBUFFERED']) {
+    expect(page).toMatch(new RegExp(`^\\| \`${name}\` \\|`, 'm'));
+  }
+});
