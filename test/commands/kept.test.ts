@@ -66,9 +66,10 @@ describe('how long a job is kept', () => {
     expect([keep, stderr]).toEqual([1800, expect.stringContaining(`Job ${job_id} is kept `)]);
   });
 
-  test('cannot be more than that', async () => {
+  test('cannot be more than that: it is refused before anything is packed or sent', async () => {
     const { code, stderr } = await run('infer', 'ct.nii', '--detach', '--keep', '8d');
-    expect([code, stderr]).toEqual([2, "Error: Field 'keep' is at most 7d on this server, got 8d\n"]);
+    const sentence = `--keep 8d is too long: ${server.url} keeps a job for at most 7d`;
+    expect([code, stderr]).toEqual([2, `Error: ${sentence}\n`]);
   });
 
   test('is a time: anything else is refused before anything is sent', async () => {

@@ -71,6 +71,7 @@ const limits = z.object({
   max_file_size: orNull(figure),
   max_upload_size: orNull(figure),
   grace: orNull(figure),
+  max_keep: orNull(figure),
 });
 export type LimitsAnswer = z.infer<typeof limits>;
 export const limitsAnswer: Answer<LimitsAnswer> = answer('the limits of a server', limits);

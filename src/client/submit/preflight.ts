@@ -2,6 +2,7 @@ import { limits } from '../connection/api.js';
 import type { Connection } from '../connection/connection.js';
 import { checkApp } from './check-app.js';
 import { checkGpus } from './check-gpus.js';
+import { checkKeep } from './check-keep.js';
 import { checkSizes, type SizeCheck } from './check-sizes.js';
 import { ifItCanSay, patience } from './if-it-can-say.js';
 import type { Submission } from './submission.js';
@@ -18,5 +19,6 @@ export async function preflight(connection: Connection, submission: Submission):
     checkApp(connection, submission),
     checkGpus(connection, submission),
   ]);
+  if (known) checkKeep(submission, known, connection.server);
   return known ? (files) => checkSizes(files, known, connection.server) : () => {};
 }
