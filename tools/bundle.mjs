@@ -81,7 +81,7 @@ const groups = [
   {
     // What every command needs.
     name: 'base',
-    test: /rolldown\/runtime|\/@oclif\/|\/dist\/(commands|contract)\/(?!app-manifest)|\/dist\/files\/(error-code|small-file)|\/dist\/client\/(errors|nearest|write-error)\.|\/dist\/client\/connection\/(identifiers|server-url|profiles)\.|\/dist\/cli\/settings\./,
+    test: /rolldown\/runtime|\/@oclif\/|\/dist\/(commands|contract)\/(?!app-manifest)|\/dist\/files\/(error-code|small-file)|\/dist\/client\/(errors|nearest|write-error)\.|\/dist\/client\/connection\/(identifiers|server-url|ssh-address|profiles)\.|\/dist\/cli\/settings\./,
     priority: 3,
   },
   {

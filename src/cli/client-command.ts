@@ -67,7 +67,7 @@ export abstract class ClientCommand extends BaseCommand {
     const { Connection } = await import('../client/connection/connection.js');
     const { wayTo } = await import('./way.js');
     const connection = new Connection({
-      ...(await wayTo(settings, flags['connect-timeout'])),
+      ...(await wayTo(settings, { timeout: flags['connect-timeout'], signal })),
       server: settings.server,
       token: settings.token,
       connectTimeout: flags['connect-timeout'],

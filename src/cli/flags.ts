@@ -27,7 +27,7 @@ export const connectionFlags = {
     helpGroup: 'SERVER',
     helpValue: 'URL',
     env: 'REMOTE_APP_SERVER',
-    description: `Address of the server; ${defaultServer} where nothing says otherwise`,
+    description: `Address of the server: http://, https://, or ssh://[USER@]HOST[:PORT][/[HOST:]PORT] for a tunnel; ${defaultServer} where nothing says otherwise`,
   }),
   token: Flags.string({
     helpGroup: 'SERVER',

@@ -45,6 +45,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'client/submit',
       'client/logs',
       'client/result',
+      'client/ssh',
       'client/connection',
       'client',
       'files',
@@ -67,6 +68,10 @@ export const rooms: Readonly<Record<string, Room>> = {
   'client/result': {
     imports: ['client/connection', 'client', 'extract/extract.ts', 'extract', 'files', 'contract'],
     reason: 'A result knows the connection, not what was sent or logged before it.',
+  },
+  'client/ssh': {
+    imports: ['client/connection', 'client', 'contract'],
+    reason: 'A tunnel carries bytes to a server, and knows no request.',
   },
   'client/connection': {
     imports: ['client', 'files', 'contract'],

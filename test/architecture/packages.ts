@@ -45,6 +45,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   'node:child_process': {
     rooms: [
       'cli/serve',
+      'client/ssh',
       'server/executors/local',
       'server/devices',
       'server/data-directory',

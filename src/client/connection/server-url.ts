@@ -1,8 +1,9 @@
 import { defaultServer } from '../../contract/defaults.js';
 import { UsageError } from '../errors.js';
+import { readSshAddress } from './ssh-address.js';
 
 /**
- * Parses a server's address: http or https, with an optional path prefix and nothing else.
+ * Parses a server's address: http or https, with an optional path prefix and nothing else; or one over ssh.
  * @throws UsageError saying what is wrong with it
  */
 export function readServerUrl(text: string): URL {
@@ -14,8 +15,12 @@ export function readServerUrl(text: string): URL {
       cause,
     });
   }
+  if (url.protocol === 'ssh:') {
+    readSshAddress(url);
+    return url;
+  }
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-    throw new UsageError(`A server URL begins with http:// or https://, got '${text}'`);
+    throw new UsageError(`A server URL begins with http://, https:// or ssh://, got '${text}'`);
   }
   if (url.username !== '' || url.password !== '') {
     throw new UsageError('The address of a server must hold no credentials; give a token instead');

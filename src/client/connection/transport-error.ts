@@ -34,9 +34,13 @@ function isNoHttp(error: unknown): boolean {
   return error instanceof Error && error.name === 'HTTPParserError' && 'data' in error && error.data !== '';
 }
 
+/** Whether the other side closed a connection that a request was on. */
+export const wasClosed = (error: unknown): boolean =>
+  ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'].includes(codeOf(error));
+
 /** Whether a port closed a plain connection as one that speaks TLS may do: without a word, or with an alert. */
 export const mayBeTls = (error: unknown): boolean =>
-  ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'].includes(codeOf(error)) ||
+  wasClosed(error) ||
   (isNoHttp(error) && String((error as { data?: unknown }).data).startsWith('\u0015\u0003'));
 
 /**

@@ -1,0 +1,67 @@
+import { defaultHost, defaultPort } from '../../contract/defaults.js';
+import { quoteName } from '../../contract/quote.js';
+import { UsageError } from '../errors.js';
+
+/** A server behind ssh: `ssh://[USER@]HOST[:PORT][/[HOST:]PORT]`. */
+export interface SshAddress {
+  /** As a person gave it. */
+  readonly text: string;
+  /** For the ssh program: a name of its configuration, a host name or an IP address without brackets. */
+  readonly host: string;
+  readonly user: string | null;
+  readonly port: number | null;
+  /** Where the service listens, as the host behind ssh sees it. An IPv6 address is in brackets. */
+  readonly target: { readonly host: string; readonly port: number };
+}
+
+// These reach ssh's command line, and what its configuration makes of them a shell. None begins like a flag.
+const hostPattern = /^(?:[A-Za-z0-9_][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])$/;
+const userPattern = /^[A-Za-z0-9_][A-Za-z0-9._@+-]*\$?$/;
+
+const readPort = (text: string): number | null => {
+  const port = Number(text);
+  return /^\d{1,5}$/.test(text) && port >= 1 && port <= 65_535 ? port : null;
+};
+
+/**
+ * Reads the address of a server behind ssh.
+ * @throws UsageError saying what is wrong with it
+ */
+export function readSshAddress(url: URL): SshAddress {
+  const text = url.href.replace(/\/$/, '');
+  const wrong = (what: string) =>
+    new UsageError(
+      `${quoteName(text)} ${what}; an address over ssh is ssh://[USER@]HOST[:PORT][/[HOST:]PORT], as in ` +
+        `ssh://ana@gpu.example.org or ssh://login.example.org/gpu03:${defaultPort}`,
+    );
+  if (url.password !== '') {
+    throw new UsageError('The address of a server must hold no password; ssh asks for it');
+  }
+  if (!hostPattern.test(url.hostname)) throw wrong('names no host');
+  let user: string;
+  try {
+    user = decodeURIComponent(url.username);
+  } catch {
+    throw wrong('names no user');
+  }
+  if (user !== '' && !userPattern.test(user)) throw wrong('names no user');
+  const port = url.port === '' ? null : readPort(url.port);
+  if (url.port !== '' && port === null) throw wrong('names no port');
+  const [, host, targetPort] = /^\/(?:(.*):)?([^:/]*)$/.exec(url.pathname || '/') ?? [];
+  const isPlace = targetPort !== undefined && (host === undefined || hostPattern.test(host));
+  const place = targetPort === '' && host === undefined ? defaultPort : readPort(targetPort ?? '');
+  if (!isPlace || place === null || url.search !== '' || url.hash !== '') {
+    throw wrong('does not say where the service listens');
+  }
+  return {
+    text,
+    host: url.hostname.replace(/^\[|\]$/g, ''),
+    user: user || null,
+    port,
+    target: { host: host ?? defaultHost, port: place },
+  };
+}
+
+/** The same login as a person types it. */
+export const sshCommand = ({ host, user, port }: SshAddress): string =>
+  `ssh${port === null ? '' : ` -p ${port}`} ${user === null ? '' : `${user}@`}${host}`;

@@ -1,0 +1,168 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { Readable, Writable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import { tokenVariable } from '../../contract/defaults.js';
+import type { SshAddress } from '../connection/ssh-address.js';
+import { keeper } from './keeper.js';
+import { explainSsh } from './ssh-error.js';
+
+export interface SshOptions {
+  /** Of a connection to the ssh server, in seconds. */
+  readonly timeout: number;
+  /** A reconnect: nobody is asked for anything. */
+  readonly isAgain: boolean;
+  /** Is told what ssh says while it waits for a person, such as where to log in. */
+  readonly onWords: (line: string) => void;
+}
+
+/** Most characters that are kept of what ssh says. */
+const longest = 16_384;
+/** When ssh has said something and gets no further for this long, in milliseconds, it waits for a person. */
+const thinking = 500;
+/** How often the socket is looked for, in milliseconds. */
+const interval = 20;
+/** Longest wait for the end of ssh once it was asked to end, in milliseconds. */
+const ending = 3000;
+
+/** Longest name of a socket's directory: the system allows 104 bytes for the whole path. */
+const longestDirectory = 80;
+
+/** A new directory for a socket, which nobody else can enter, with a path that ssh takes as it stands. */
+function makeDirectory(): string {
+  const usual = tmpdir();
+  const isPlain = /^[\w./-]+$/.test(usual) && usual.length <= longestDirectory;
+  return mkdtempSync(path.join(isPlain ? usual : '/tmp', 'remote-app-ssh-'));
+}
+
+/** The arguments of ssh. What the user's configuration says of the host counts, but what would change the tunnel itself. */
+function sshArguments(socket: string, address: SshAddress, { timeout, isAgain }: SshOptions): string[] {
+  const { host, user, port, target } = address;
+  const options = [
+    // A shared connection would keep the tunnel open after this command.
+    'ControlPath=none',
+    'ClearAllForwardings=no',
+    // Tunnels of the configuration may be open in another ssh; ours is seen by its socket.
+    'ExitOnForwardFailure=no',
+    `ConnectTimeout=${Math.ceil(timeout)}`,
+    // A connection that has died without a word ends within a minute.
+    'ServerAliveInterval=15',
+    'ServerAliveCountMax=3',
+    ...(isAgain ? ['BatchMode=yes'] : []),
+  ];
+  return [
+    '-N',
+    '-T',
+    ...options.flatMap((option) => ['-o', option]),
+    ...['-L', `${socket}:${target.host}:${target.port}`],
+    ...(port === null ? [] : ['-p', String(port)]),
+    ...(user === null ? [] : ['-l', user]),
+    // What follows is no flag, whatever it begins with.
+    '--',
+    host,
+  ];
+}
+
+/** One run of ssh, with the socket that its tunnel begins at. */
+export class SshProcess {
+  readonly socket: string;
+  /** Resolves with its exit code when it has ended. */
+  readonly ended: Promise<number | null>;
+  readonly #child: ChildProcess;
+  #hasEnded = false;
+  #stderr = '';
+  #unread = '';
+  #isReady = false;
+
+  constructor(
+    private readonly address: SshAddress,
+    private readonly options: SshOptions,
+  ) {
+    const directory = makeDirectory();
+    this.socket = path.join(directory, 'socket');
+    const words = ['ssh', ...sshArguments(this.socket, address, options)];
+    const { [tokenVariable]: _, ...env } = process.env;
+    this.#child = spawn('/bin/sh', ['-c', keeper, 'sh', directory, ...words], {
+      env,
+      stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
+    });
+    this.ended = new Promise((resolve) => {
+      const end = (code: number | null) => {
+        this.#hasEnded = true;
+        // The script has removed it, unless it was killed or never ran.
+        rmSync(directory, { recursive: true, force: true });
+        resolve(code);
+      };
+      this.#child.once('error', (error) => {
+        this.#stderr += error.message;
+        end(null);
+      });
+      this.#child.once('close', end);
+    });
+    const lifeline = this.#child.stdio[3] as Writable | null;
+    lifeline?.on('error', () => {});
+    // Nobody reads it, so that it would not notice the end of the script.
+    this.#child.once('exit', () => lifeline?.destroy());
+    this.#listen();
+    // A command that ends without closing the tunnel ends all the same, and the tunnel with it.
+    this.#child.unref();
+    for (const pipe of this.#child.stdio) (pipe as { unref?: () => void } | null)?.unref?.();
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
+  /** Waits until the tunnel is there. @throws ClientError that says why it is not */
+  async ready(): Promise<void> {
+    while (!existsSync(this.socket)) {
+      if (this.#hasEnded) throw this.explain(await this.ended);
+      await delay(interval);
+    }
+    this.#isReady = true;
+  }
+
+  /** Why it ended. */
+  explain(code: number | null): Error {
+    return explainSsh(this.address, { code, stderr: this.#stderr, isAgain: this.options.isAgain });
+  }
+
+  /** The words with which it last said that a connection through the tunnel failed; null if it has not, since the last call. */
+  takeRefusal(): string | null {
+    const found = [...this.#unread.matchAll(/^channel \d+: open failed: (.*)$/gm)].at(-1);
+    if (!found) return null;
+    this.#unread = '';
+    return (found[1] ?? '').trim();
+  }
+
+  #listen(): void {
+    const stderr = this.#child.stderr as Readable;
+    let shown = 0;
+    let timer: NodeJS.Timeout | undefined;
+    const show = () => {
+      if (this.#isReady || this.#hasEnded) return;
+      const lines = this.#stderr.slice(shown).split('\n');
+      shown = this.#stderr.length;
+      for (const line of lines) if (line.trim() !== '') this.options.onWords(line.trimEnd());
+    };
+    stderr.setEncoding('utf8').on('data', (piece: string) => {
+      if (this.#stderr.length < longest) this.#stderr += piece;
+      this.#unread = `${this.#unread}${piece}`.slice(-longest);
+      clearTimeout(timer);
+      timer = setTimeout(show, thinking).unref();
+    });
+    stderr.on('error', () => {});
+    void this.ended.then(() => clearTimeout(timer));
+  }
+
+  /** Ends it, and waits for the end. */
+  async close(): Promise<void> {
+    (this.#child.stdio[3] as Writable | null)?.destroy();
+    if (this.#hasEnded) return;
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), ending);
+    await this.ended;
+    clearTimeout(timer);
+  }
+}
