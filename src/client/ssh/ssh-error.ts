@@ -42,6 +42,7 @@ const meanings: readonly {
 
 /**
  * Why ssh ended before there was a tunnel, or without one being closed.
+ * @param code of its end; null if it could not be run, as on Windows, which has no shell of this kind
  * @param isAgain whether it was a reconnect, at which nobody is asked for a password
  */
 export function explainSsh(
@@ -49,6 +50,14 @@ export function explainSsh(
   { code, stderr, isAgain }: { code: number | null; stderr: string; isAgain: boolean },
 ): ClientError {
   const words = lastWords(stderr);
+  if (code === null) {
+    const { port } = address.target;
+    const byHand = `${sshCommand(address)} -N -L ${port}:${address.target.host}:${port}`;
+    return new TransportError(
+      'unusable',
+      `ssh cannot be run for ${address.text}${words}; run '${byHand}' yourself and use http://127.0.0.1:${port}`,
+    );
+  }
   if (code === noProgram) {
     const problem = `${address.text} cannot be reached: the program ssh is not there; install OpenSSH's client`;
     return new TransportError('unusable', `${problem}${words}`);
@@ -61,7 +70,7 @@ export function explainSsh(
       : new ClientError(message, exitCodes.notAuthorised);
   }
   const found = meanings.find((each) => each.words.test(stderr));
-  const why = found?.means(address) ?? `ssh ended with exit code ${code ?? 'none'}`;
+  const why = found?.means(address) ?? `ssh ended with exit code ${code}`;
   return new TransportError(found?.fault ?? 'unreached', `${address.text} cannot be reached: ${why}${words}`);
 }
 

@@ -68,7 +68,7 @@ function sshArguments(socket: string, address: SshAddress, { timeout, isAgain }:
 /** One run of ssh, with the socket that its tunnel begins at. */
 export class SshProcess {
   readonly socket: string;
-  /** Resolves with its exit code when it has ended. */
+  /** Resolves with its exit code when it has ended; with null if it could not be run. */
   readonly ended: Promise<number | null>;
   readonly #child: ChildProcess;
   #hasEnded = false;
@@ -99,7 +99,8 @@ export class SshProcess {
         this.#stderr += error.message;
         end(null);
       });
-      this.#child.once('close', end);
+      // A signal has no code; the shell would have told it as 128 and its number.
+      this.#child.once('close', (code) => end(code ?? 128));
     });
     const lifeline = this.#child.stdio[3] as Writable | null;
     lifeline?.on('error', () => {});
