@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { appSchema } from './app-schema.mjs';
+import { cliPage } from './cli-page.mjs';
 import { manPage } from './man-page.mjs';
 import { openApi } from './openapi.mjs';
 import { referencePage } from './reference-page.mjs';
@@ -16,7 +17,9 @@ execFileSync(process.execPath, ['node_modules/oclif/bin/run.js', 'manifest'], {
   env: { ...process.env, OCLIF_SKIP_NEW_VERSION_CHECK: '1', OCLIF_NEW_VERSION_CHECK: 'false' },
 });
 const read = (file) => JSON.parse(readFileSync(`${root}${file}`, 'utf8'));
-writeFileSync(`${root}docs/remote-app.1`, manPage(read('oclif.manifest.json'), read('package.json')));
+const [commands, description] = [read('oclif.manifest.json'), read('package.json')];
+writeFileSync(`${root}docs/remote-app.1`, manPage(commands, description));
+writeFileSync(`${root}docs/cli.md`, cliPage(commands, description));
 writeFileSync(`${root}docs/reference.md`, referencePage());
 writeFileSync(`${root}docs/app.schema.json`, `${JSON.stringify(appSchema(), null, 2)}\n`);
 writeFileSync(`${root}docs/openapi.json`, `${JSON.stringify(openApi(), null, 2)}\n`);

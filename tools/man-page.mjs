@@ -1,5 +1,6 @@
 /** The manual page, from the manifest of the commands and the table of exit codes. */
 import { exitCodeMeanings, exitCodes } from '../dist/contract/errors.js';
+import { commandsOf, filled, ownFlags, sharedFlags, spellings, variablesOf } from './commands.mjs';
 
 /** Text as roff prints it: hyphens that can be copied, and no line that looks like a request. */
 const plain = (text) =>
@@ -17,8 +18,7 @@ const italic = (text) => `\\fI${plain(text)}\\fR`;
 const item = (head, text) => ['.TP', head, plain(text)].join('\n');
 const section = (name, ...parts) => [`.SH ${name}`, ...parts].join('\n');
 
-const names = ({ name, char, allowNo }) =>
-  [...(char ? [`-${char}`] : []), `--${allowNo ? '[no-]' : ''}${name}`].map(bold).join(', ');
+const names = (flag) => spellings(flag).map(bold).join(', ');
 
 function flagItem(flag) {
   const value = flag.type === 'option' ? ` ${italic(flag.helpValue ?? 'VALUE')}` : '';
@@ -35,13 +35,9 @@ function argument([name, { required, multiple }]) {
   return required ? word : `[${word}]`;
 }
 
-const isShared = ({ helpGroup }) => helpGroup === 'SERVER' || helpGroup === 'GLOBAL';
-const shown = (flags) => Object.values(flags).filter(({ hidden }) => !hidden);
-
 function commandPart(bin, command) {
-  const { id, aliases, args, summary, description, examples = [], flags } = command;
-  const fill = (text) => text.replaceAll('<%= config.bin %>', bin).replaceAll('<%= command.id %>', id);
-  const own = shown(flags).filter((flag) => !isShared(flag));
+  const { id, aliases, args, summary, description, examples = [] } = command;
+  const fill = (text) => filled(text, bin, command);
   const sentences = [
     summary ? `${summary}.` : '',
     description ?? '',
@@ -50,7 +46,7 @@ function commandPart(bin, command) {
   return [
     `.SS ${[bold(id), ...Object.entries(args).map(argument)].join(' ')}`,
     plain(fill(sentences.filter(Boolean).join(' '))),
-    ...own.map(flagItem),
+    ...ownFlags(command).map(flagItem),
     ...(examples.length
       ? ['.PP', 'Examples:', '.PP', '.nf', ...examples.map((each) => plain(fill(each))), '.fi']
       : []),
@@ -63,12 +59,7 @@ function commandPart(bin, command) {
  * @param description what package.json says
  */
 export function manPage(manifest, { name, version, description }) {
-  const commands = Object.values(manifest.commands).filter(({ hidden, id }) => !hidden && id !== 'help');
-  const flags = commands.flatMap((command) => shown(command.flags));
-  const shared = new Map(flags.filter(isShared).map((flag) => [flag.name, flag]));
-  const variables = new Map(
-    flags.filter(({ env }) => env).map(({ env, name: flag }) => [env, `The value of --${flag}.`]),
-  );
+  const commands = commandsOf(manifest);
   const [first = '', ...rest] = description.split(': ');
   return `${[
     `.\\" Made from the commands by 'npm run generate'; do not edit.`,
@@ -96,7 +87,7 @@ export function manPage(manifest, { name, version, description }) {
     section('COMMANDS', ...commands.map((command) => commandPart(name, command))),
     section(
       'FLAGS OF SEVERAL COMMANDS',
-      ...[...shared.values()].map(flagItem),
+      ...sharedFlags(commands).map(flagItem),
       item(`${bold('-h')}, ${bold('--help')}`, 'Show the help of the command.'),
     ),
     section(
@@ -105,7 +96,7 @@ export function manPage(manifest, { name, version, description }) {
     ),
     section(
       'ENVIRONMENT',
-      ...[...variables].map(([variable, text]) => item(bold(variable), text)),
+      ...variablesOf(commands).map(([variable, flag]) => item(bold(variable), `The value of --${flag}.`)),
       item(bold('NO_COLOR'), 'Where it is set, nothing is written in colour.'),
     ),
     section(

@@ -1,9 +1,8 @@
 /** The reference page, from the operations table: each field as a form, our command line and the app's spell it. */
-import { claimName } from '../dist/client/earlier-results.js';
-import { defaultOutput, resultName } from '../dist/contract/archives.js';
-import { errorKinds, exitCodeMeanings, exitCodes } from '../dist/contract/errors.js';
+import { errorKinds } from '../dist/contract/errors.js';
 import { carriesFiles, flagName, groupsField } from '../dist/contract/fields.js';
 import { operations } from '../dist/contract/operations.js';
+import { code, table } from './markdown.mjs';
 
 const kinds = {
   files: 'files',
@@ -19,10 +18,6 @@ const kinds = {
   overrides: 'non-empty list of `NAME=VALUE`',
   duration: 'seconds, or a time such as `90s`, `15m`, `12h`, `7d`, or `max`',
 };
-
-const row = (cells) => `| ${cells.join(' | ')} |`;
-const table = (heading, rows) => [row(heading), row(heading.map(() => '---')), ...rows.map(row)].join('\n');
-const code = (text) => `\`${text}\``;
 
 function range(field) {
   if (field.min !== undefined) return `, at least ${field.min}`;
@@ -72,24 +67,15 @@ export function referencePage() {
     exit,
     means,
   ]);
-  const exits = Object.entries(exitCodes).map(([name, value]) => [value, exitCodeMeanings[name]]);
   return `${[
     '# Reference',
-    'Made from the operations table (`src/contract/operations.ts`) by `npm run generate`; do not edit. ' +
-      'Every route, with its answers, is in [openapi.json](openapi.json).',
+    'Made from the operations table (`src/contract/operations.ts`) by `npm run generate`; do not edit. The fields of each ' +
+      "operation, as a form, our command line and the app's command line spell them, and the errors of the service. " +
+      'The commands are in [cli.md](cli.md), every route with its answers in [openapi.json](openapi.json).',
     '## Operations',
     ...Object.values(operations).map(operationSection),
-    '## Where results go',
-    `A result is saved as \`${resultName}\` and extracted beside it. Without \`--output\` that is \`${defaultOutput}\` or, if it has ` +
-      `files, the first of \`${defaultOutput}-2\`, \`${defaultOutput}-3\` and so on that has none. A directory that \`--output\` ` +
-      'names must be empty or new: this is checked before anything is sent, and `--force` writes into it all the same. If it ' +
-      'has got files by the time the result comes, a numbered directory beside it is taken. Two commands never fill one ' +
-      `directory: while one is being filled, \`${claimName}\` in it names the job, and \`result JOB\` takes up there what was ` +
-      'broken off. `--output -` writes the zip to stdout, and the log to stderr.',
     '## Errors',
     'Every error body is `{"detail": "<one sentence>"}`. 429 and 503 carry `Retry-After`.',
     table(['error', 'status', 'exit code of a client', 'what it means'], errors),
-    '## Exit codes',
-    table(['code', 'meaning'], exits),
   ].join('\n\n')}\n`;
 }

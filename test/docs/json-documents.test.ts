@@ -1,0 +1,147 @@
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { commands } from '../../src/start/commands.js';
+import { errorDocument, jsonDocuments } from '../../tools/json-documents.mjs';
+import { Cli } from '../support/cli.js';
+import { least, printBytes, steps } from '../support/form.js';
+import { apps, sharedServer } from '../support/server.js';
+import { plant } from '../support/temporary.js';
+
+const tissue = fileURLToPath(new URL('../../examples/apps/tissue', import.meta.url));
+const server = sharedServer({ apps: [apps.probe, apps.broken, tissue], gpus: 1 });
+
+let cli: Cli;
+beforeAll(async () => {
+  cli = await Cli.create();
+  await plant(cli.directory, {
+    'ct.nii': 'ct',
+    'gt/ct.nii': 'gt',
+    'set/a.nii': 'a',
+    'in/b.nii': 'b',
+    'in/b.json': '{}',
+  });
+});
+afterAll(() => cli[Symbol.asyncDispose]());
+
+interface Variant {
+  readonly when: string | null;
+  readonly schema: z.ZodObject;
+}
+const variants: Readonly<Record<string, readonly Variant[]>> = jsonDocuments;
+
+/** The JSON documents that a command prints. */
+async function run(...words: string[]): Promise<unknown[]> {
+  const env = { REMOTE_APP_SERVER: server.url, REMOTE_APP_APP: 'probe' };
+  const { stdout } = await cli.run([...words, '--json'], env);
+  const isLines = words[0] === 'logs';
+  return isLines
+    ? stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line))
+    : [JSON.parse(stdout)];
+}
+
+/** Fails unless each document is one of the command's, and each of these is among the documents. */
+function expectAll(command: string, documents: readonly unknown[]): void {
+  const described = variants[command] ?? [];
+  const seen = new Map(described.map(({ when }) => [when, new Set<string>()]));
+  for (const document of documents) {
+    const fitting = described.filter(({ schema }) => schema.safeParse(document).success);
+    const problems = described.map(({ schema }) => schema.safeParse(document).error?.issues);
+    expect(fitting.length, `${JSON.stringify(document)}: ${JSON.stringify(problems)}`).toBeGreaterThan(0);
+    for (const { when } of fitting)
+      for (const name of Object.keys(document as object)) seen.get(when)?.add(name);
+  }
+  for (const { when, schema } of described) {
+    // Also what may be missing is there once: nothing is described that no longer comes.
+    expect([when, [...(seen.get(when) ?? [])].sort()]).toEqual([when, Object.keys(schema.shape).sort()]);
+  }
+}
+
+const submissions: Readonly<Record<string, readonly string[]>> = {
+  infer: ['in'],
+  evaluate: ['ct.nii', '--gt', 'gt'],
+  uncertainty: ['ct.nii'],
+  pipeline: ['ct.nii', '--gt', 'gt'],
+  'fine-tune': ['set'],
+};
+
+/** The id of a job that has ended and took these steps of the probe. */
+const id = async (step = 'print=hello'): Promise<string> =>
+  (await server.api.run('infer', { ...least.infer, ...steps(step) })).id;
+const nobody = 'ffffffffffff';
+
+/** By command, the command lines that bring forth all its documents. */
+const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
+  ...Object.fromEntries(
+    Object.entries(submissions).map(([command, words]) => [
+      command,
+      async () => [await run(command, ...words), await run(command, ...words, '--detach')],
+    ]),
+  ),
+  apps: async () => [
+    await run('apps'),
+    await run('apps', 'tissue'),
+    await run('apps', 'broken'),
+    await run('apps', 'probe', '--config', 'config'),
+  ],
+  completion: async () => [await run('completion', 'bash')],
+  gpus: async () => [await run('gpus')],
+  health: async () => [await run('health')],
+  init: async () => [await run('init', 'new-app')],
+  jobs: async () => [await run('jobs')],
+  kill: async () => [await run('kill', await id(), nobody)],
+  login: async () => [await run('login', '--server', server.url, '--token', 'any', '--profile', 'other')],
+  logs: async () => [
+    // Two states of a bar.
+    await run('logs', await id(printBytes('1 %\r2 %\rdone\n'))),
+    await run('logs', await id('exit=3')),
+  ],
+  result: async () => [await run('result', await id(), '-o', 'one')],
+  rm: async () => [await run('rm', await id(), nobody)],
+  status: async () => [await run('status', await id())],
+  wait: async () => [await run('wait', await id(), nobody)],
+};
+
+describe('--json', () => {
+  test('is described for every command that has it', () => {
+    const having = Object.entries(commands).filter(([, { enableJsonFlag }]) => enableJsonFlag);
+    const names = having.map(([name]) => name).sort();
+    expect(Object.keys(jsonDocuments).sort()).toEqual(names);
+    expect(Object.keys(cases).sort()).toEqual(names);
+  });
+
+  test.each(Object.keys(cases))(
+    'of %s prints what is described, and all of it',
+    async (command) => {
+      const documents = (await cases[command]?.()) ?? [];
+      expectAll(command, documents.flat());
+    },
+    30_000,
+  );
+
+  test('of an error prints what is described', async () => {
+    const failed = await run('infer', 'ct.nii', '--set', 'exit=3', '-o', 'failed');
+    const wrong = [await run('status', nobody), await run('status'), await run('infer', 'gone.nii')];
+    const unreached = await run('health', '--server', 'http://127.0.0.1:1');
+    for (const document of [failed, ...wrong, unreached].flat()) errorDocument.parse(document);
+    expect(failed).toMatchObject([{ error: { exit_code: 1, status: 'error', left_files: 1 } }]);
+  });
+
+  test('has one spelling of names', () => {
+    const names = (schema: unknown): string[] => {
+      if (typeof schema !== 'object' || schema === null) return [];
+      const own = 'properties' in schema ? Object.keys(schema.properties as object) : [];
+      return [...own, ...Object.values(schema).flatMap(names)];
+    };
+    const all = [
+      errorDocument,
+      ...Object.values(variants).flatMap((each) => each.map(({ schema }) => schema)),
+    ];
+    for (const name of all.flatMap((schema) => names(z.toJSONSchema(schema)))) {
+      expect(name).toMatch(/^[a-z]+(_[a-z]+)*$/);
+    }
+  });
+});

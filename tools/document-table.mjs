@@ -1,0 +1,39 @@
+/** A JSON document as a table: a row for each name in it, from the schema that it is held to. */
+import { z } from 'zod';
+import { code, table } from './markdown.mjs';
+
+/** What a value is, in words. */
+function kindOf(schema) {
+  if (schema.const !== undefined) return code(JSON.stringify(schema.const));
+  if (schema.enum) return schema.enum.map((each) => code(JSON.stringify(each))).join(', ');
+  if (schema.anyOf) return [...new Set(schema.anyOf.map(kindOf))].join(' or ');
+  if (schema.type === 'array')
+    return schema.items.type === 'object' ? 'list' : `list of ${kindOf(schema.items)}`;
+  if (Array.isArray(schema.type)) return schema.type.map((type) => kindOf({ type })).join(' or ');
+  if (schema.format === 'date-time') return 'time (ISO 8601)';
+  if (schema.type === 'object') return 'object';
+  return schema.type === 'string' ? 'text' : schema.type;
+}
+
+/** The rows of a schema's properties. */
+function rowsOf({ properties = {}, required = [] }, prefix) {
+  return Object.entries(properties).flatMap(([name, property]) => {
+    const place = prefix + name;
+    const kind = kindOf(property) + (required.includes(name) ? '' : ', may be missing');
+    return [[code(place), kind, property.description ?? ''], ...rowsBelow(property, place)];
+  });
+}
+
+/** The rows of what lies in a value: in an object, in the entries of a list or of a map, in each form of it. */
+function rowsBelow(schema, place) {
+  if (schema.properties) return rowsOf(schema, `${place}.`);
+  if (schema.items) return rowsBelow(schema.items, `${place}[]`);
+  if (typeof schema.additionalProperties === 'object')
+    return rowsBelow(schema.additionalProperties, `${place}.*`);
+  const forms = (schema.anyOf ?? []).flatMap((form) => rowsBelow(form, place));
+  // The same name in two forms is one row.
+  return [...new Map(forms.map((each) => [each[0], each])).values()];
+}
+
+export const documentTable = (schema) =>
+  table(['name', 'value', 'meaning'], rowsOf(z.toJSONSchema(schema), ''));

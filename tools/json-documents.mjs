@@ -1,0 +1,252 @@
+/**
+ * What `--json` prints, by command: the tables of docs/cli.md, and what test/docs/json-documents.test.ts holds the real output
+ * to. Objects are strict, so that a name that is not described here fails the test, as one that no longer comes does.
+ */
+import { z } from 'zod';
+import { jobStates } from '../dist/contract/job.js';
+import { operationNames, operationOf } from '../dist/contract/operations.js';
+
+const object = z.strictObject;
+const id = z.string().describe("The job's id");
+const state = z.enum(jobStates);
+const time = z.iso.datetime().nullable();
+const path = (what) => z.string().describe(`Absolute path of ${what}`);
+
+/** What an error prints, for every command, in place of its document. */
+const errorFields = {
+  message: z.string().describe('What happened, and what to do'),
+  exit_code: z.number().int().describe('What the process ends with'),
+  http_status: z.number().int().optional().describe('The status of the answer, where the server refused'),
+  retry_after: z.number().optional().describe('Seconds after which the server may be asked again'),
+  fault: z
+    .enum(['unreached', 'broken', 'timeout', 'unusable'])
+    .optional()
+    .describe('How the connection failed'),
+  code: z
+    .string()
+    .optional()
+    .describe("The system's code of a file that could not be written, such as `ENOSPC`"),
+  job_id: id.optional().describe('The job that the error is about'),
+  status: state.optional().describe('Its state'),
+  reason: z.string().optional().describe('Why the job failed, in the words of the server or of its app'),
+  refused: z.boolean().optional().describe('Whether its app did not accept the input'),
+  expires_at: time.optional().describe('Until when the job is kept'),
+  left_files: z.number().int().nullable().optional().describe('How many files it left in its output'),
+  ignored_options: z.array(z.string()).optional().describe('Options that the server did not read'),
+};
+const error = object(errorFields).describe('Why it failed');
+export const errorDocument = object({ error });
+
+const failure = object({
+  job_id: id,
+  error: error.describe('Why it failed for this job, as for every error'),
+});
+
+const sending = {
+  sent: z
+    .record(z.string(), z.array(z.array(object({ path: z.string(), name: z.string() }))))
+    .describe('By field, then for each group: the files that were sent, and what they were called'),
+  skipped: z.array(z.string()).describe('Files beside volumes that were not sent'),
+};
+const kept = {
+  keep: z.number().nullable().describe('Seconds that the server keeps the job after its end'),
+  expires_at: time.describe('Until when it is kept, once it has ended'),
+};
+const saved = {
+  archive: path('the zip'),
+  output: path('the directory that it was extracted into'),
+  files: z.number().int().describe('How many files it had'),
+  bytes: z.number().int().describe('Bytes of these files'),
+  notes: z.array(z.string()).describe('A sentence for each file that was renamed or left out'),
+};
+
+const job = object({
+  job_id: id,
+  status: state.describe('Its state'),
+  error: z.string().nullable().describe('Why it failed'),
+  app: z.string().nullable(),
+  operation: z.string().nullable(),
+  created_at: time,
+  started_at: time,
+  finished_at: time,
+  expires_at: time.describe('Until when it is kept, once it has ended'),
+  keep: z.number().nullable().describe('Seconds that it is kept after its end'),
+  left_files: z
+    .number()
+    .int()
+    .nullable()
+    .describe('How many files it left in its output, if it has no result'),
+  assigned_gpus: z.array(z.number().int()).describe('Ids of the GPUs that it has or had'),
+  queue_position: z.number().int().nullable().describe('1 is next; null once it does not wait'),
+  waiting_for: z.string().nullable().describe('What it waits for, in words'),
+});
+
+const memory = { used_gb: z.number().describe('In GB of 1024^3 bytes'), total_gb: z.number() };
+const machine = object({
+  gpus: z.array(object({ id: z.number().int(), name: z.string(), ...memory })),
+  ram: object(memory),
+});
+
+const volumes = z.record(
+  z.string(),
+  object({
+    display_name: z.string(),
+    volume_type: z.string(),
+    required: z.boolean().nullable(),
+    default: z.union([z.string(), z.number(), z.boolean()]).nullable(),
+  }),
+);
+const names = z.array(z.string());
+const count = z.number().int().nullable();
+const app = object({
+  app: z.string().describe('Its identifier'),
+  available: z.literal(true),
+  display_name: z.string(),
+  description: z.string(),
+  short_description: z.string(),
+  checkpoints_name: names.describe('Checkpoints that it lists'),
+  checkpoints_name_available: names.describe('Checkpoints that are there'),
+  maximum_tta: count.describe('Most passes of test-time augmentation'),
+  mc_dropout: count.describe('Most passes of MC dropout'),
+  patch_size: z.array(z.number().int()).nullable(),
+  has_capabilities: z.array(z.boolean()).describe('Inference, evaluation, uncertainty'),
+  finetunable: z.boolean(),
+  inputs: volumes.describe('By key, what one case consists of'),
+  outputs: volumes.describe('By key, what it writes for a case'),
+  inputs_evaluations: z
+    .record(z.string(), z.record(z.string(), volumes))
+    .describe('By evaluation, then by its file, what it reads'),
+  terminology: z
+    .record(z.string(), object({ name: z.string(), color: z.string() }))
+    .optional()
+    .describe('By label, what it means'),
+});
+
+const submitted = (segment) => [
+  {
+    when: 'the job is done',
+    schema: object({
+      job_id: id,
+      status: z.literal('done'),
+      app: z.string().describe('The app that ran'),
+      operation: z.literal(segment),
+      ...saved,
+      ...sending,
+      ...kept,
+    }),
+  },
+  {
+    when: 'with `--detach`',
+    schema: object({
+      job_id: id,
+      status_url: z.string().describe('Path of its state on the server, and the like'),
+      logs_url: z.string(),
+      result_url: z.string(),
+      accepted_options: names.describe('Options that the server read'),
+      ...sending,
+      ...kept,
+    }),
+  },
+];
+
+const eachJob = (entry, more) => [
+  { when: null, schema: object({ jobs: z.array(z.union([entry, ...more])) }) },
+];
+
+/** By command, its documents: each with when it is printed, and its schema. */
+export const jsonDocuments = {
+  ...Object.fromEntries(
+    operationNames.map(operationOf).map(({ command, segment }) => [command, submitted(segment)]),
+  ),
+  apps: [
+    { when: 'without an app', schema: object({ apps: names.describe('Identifiers') }) },
+    { when: 'with an app', schema: app },
+    {
+      when: 'with an app whose files cannot be read',
+      schema: object({ app: z.string(), available: z.literal(false), reason: z.string().nullable() }),
+    },
+    {
+      when: 'with `--config`',
+      schema: object({ app: z.string(), config: path('the directory'), files: z.number().int() }),
+    },
+  ],
+  completion: [{ when: null, schema: object({ script: z.string() }) }],
+  gpus: [{ when: null, schema: machine, isLine: 'with `--watch`, one on a line for each change' }],
+  health: [
+    { when: null, schema: object({ status: z.literal('ok'), server: z.string().describe('Its address') }) },
+  ],
+  init: [
+    {
+      when: null,
+      schema: object({
+        directory: path('the app'),
+        language: z.string(),
+        name: z.string(),
+        files: names.describe('What was written, relative to the directory'),
+      }),
+    },
+  ],
+  jobs: [
+    {
+      when: null,
+      schema: object({ jobs: z.array(job) }),
+      isLine: 'with `--watch`, one on a line for each change',
+    },
+  ],
+  kill: eachJob(
+    object({ job_id: id, status: state.describe('Its state'), message: z.string().describe('In words') }),
+    [failure],
+  ),
+  login: [
+    {
+      when: null,
+      schema: object({
+        profile: z.string().describe('The name of the profile'),
+        server: z.string().describe('Its address'),
+        file: path('the file that the profile is in'),
+      }),
+    },
+  ],
+  logs: [
+    {
+      when: 'on a line of its own, for each line of the log',
+      schema: object({
+        line: z.number().int().describe('Its number in the log, from 1 on'),
+        text: z.string(),
+        redraw: z
+          .literal(true)
+          .optional()
+          .describe('Whether it is the state of a progress bar that another one follows'),
+      }),
+    },
+    {
+      when: 'on the last line, if the job is done',
+      schema: object({
+        job_id: id,
+        status: z.literal('done'),
+        lines: z.number().int().describe('How many lines were printed'),
+      }),
+    },
+    {
+      when: 'on the last line, if the job failed or was killed',
+      schema: object({ job_id: id, status: state.describe('Its state'), error }),
+    },
+  ],
+  result: [
+    {
+      when: null,
+      schema: object({ job_id: id, status: state.nullable().describe('Its state'), ...saved, ...kept }),
+    },
+  ],
+  rm: eachJob(object({ job_id: id, status: z.literal('removed') }), [failure]),
+  status: [{ when: null, schema: job }],
+  wait: eachJob(
+    object({
+      job_id: id,
+      status: state.nullable().describe('Its state, if it is known'),
+      error: z.string().nullable().describe('Why there is no result, or why the wait ended before the job'),
+      exit_code: z.number().int().describe('What the command would end with for this job alone'),
+    }),
+    [],
+  ),
+};
