@@ -8,6 +8,7 @@ import { checkArchive, checkDirectories, checkGpus, checkProcesses, checkWitness
 import { isFinal, job, request, steps, submit } from '../support/api.mjs';
 import { Connection } from '../support/connection.mjs';
 import { Ledger, unlessCut } from '../support/ledger.mjs';
+import { letTimePass } from '../support/pass-time.mjs';
 import { Server } from '../support/server.mjs';
 import { stateAtDeath } from '../support/state-at-death.mjs';
 import { until } from '../support/until.mjs';
@@ -121,6 +122,7 @@ async function calm(context, server, ledger, witness) {
   await checkDevicesAreFree(context, server);
   for (let deaths = 0; deaths < 2; deaths += 1) {
     await die(context, server);
+    letTimePass(server);
     await restart(context, server, 1);
     await delay(context.random.integer(980, 1060));
   }

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { file } from '../../../support/form.mjs';
 import { ended, kill, request, steps, submit } from '../../support/api.mjs';
 import { Connection } from '../../support/connection.mjs';
+import { letTimePass } from '../../support/pass-time.mjs';
 import { until } from '../../support/until.mjs';
 
 const get = (target) => `GET ${target} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
@@ -42,6 +43,7 @@ export async function pipelined(context, server) {
   // With a grace of nothing it is removed at once, unless somebody is thought to be downloading it still.
   await context.attempt('The result of a job that was asked for behind a stream', async () => {
     await server.kill();
+    letTimePass(server);
     await server.start(['--grace', '2']);
     const again = await Connection.open(server.url);
     const waiting = await submit(server, 'witness', 'infer', form);
