@@ -41,7 +41,8 @@ function terminalScreen<T>(watched: Watched<T>, every: number): Screen<T> {
       block.draw([...lines, usual]);
       return true;
     },
-    away: (error) => block.draw([...lines, warning(`${error.message}; trying again`)]),
+    // The terminal cuts a long line: what is done comes first.
+    away: (error) => block.draw([...lines, warning(`Trying again: ${error.message}`)]),
   };
 }
 
