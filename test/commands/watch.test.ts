@@ -32,7 +32,7 @@ describe('jobs --watch', () => {
     await using cli = await Cli.create();
     const { world, server } = await jobsWith(['running', 'waiting']);
     await using _ = server;
-    const terminal = new Terminal(cli, ['jobs', ...quick, '--server', server.url]);
+    await using terminal = new Terminal(cli, ['jobs', ...quick, '--server', server.url]);
     await terminal.shows(/^job0 +running/);
     await askedAgain(server);
     const { length } = terminal.written;
@@ -43,7 +43,7 @@ describe('jobs --watch', () => {
     // Rows that are the same are not written again.
     expect(terminal.written.slice(length)).not.toContain('job1');
     world.states = null;
-    await terminal.shows(/HTTP 502; trying again$/);
+    await terminal.shows(/^Trying again: .*http:/);
     world.states = ['done'];
     await terminal.shows(/Ctrl-C ends$/);
     terminal.type('\u0003');
@@ -59,7 +59,7 @@ describe('jobs --watch', () => {
     await using cli = await Cli.create();
     const { server } = await jobsWith(Array.from({ length: 40 }, () => 'done'));
     await using _ = server;
-    const terminal = new Terminal(cli, ['jobs', ...quick, '--server', server.url], {
+    await using terminal = new Terminal(cli, ['jobs', ...quick, '--server', server.url], {
       rows: 10,
     });
     await terminal.shows(/^\.\.\. and 34 lines more$/);

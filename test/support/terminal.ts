@@ -20,7 +20,7 @@ export interface TerminalOptions {
 let terminals = 0;
 
 /** A command at a pseudo-terminal of its own: what it writes, what the terminal shows, and the keyboard. */
-export class Terminal {
+export class Terminal implements AsyncDisposable {
   readonly screen: Screen;
   /** All that the terminal was sent. */
   written = '';
@@ -90,5 +90,11 @@ export class Terminal {
   /** The exit code of the command. */
   ended(): Promise<number | null> {
     return this.#ended;
+  }
+
+  /** Closes the terminal: a command that a failed test left in it ends. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.kill('SIGTERM');
+    await this.#ended;
   }
 }
