@@ -134,7 +134,7 @@ test('gpus --watch prints the machine when a figure that is shown changes', asyn
   let used = 1.501;
   await using server = await fakeService({
     override: ({ url }, response) => {
-      if (!/ram/.test(url)) return false;
+      if (url !== '/ram') return false;
       json(response, 200, { used_gb: used, total_gb: 64 });
       return true;
     },
