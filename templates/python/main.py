@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -13,10 +12,11 @@ def predict(volumes: list[Path], target: Path, options: argparse.Namespace) -> N
     This one copies the first volume. A volume is a file, or the directory of a DICOM series or of a Zarr store.
     """
     source = volumes[0]
-    if source.is_dir():
-        shutil.copytree(source, target)
-    else:
-        shutil.copyfile(source, target)
+    files = [file for file in source.rglob("*") if file.is_file()] if source.is_dir() else [source]
+    for file in files:
+        copy = target / file.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(file.read_bytes())
 
 
 def refuse(sentence: str) -> None:
