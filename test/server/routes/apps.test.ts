@@ -1,4 +1,5 @@
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -74,6 +75,21 @@ const stealer = app('stealer', {
 });
 cpSync(apps.probe, path.join(root, 'probe-copy'), { recursive: true });
 
+/** Apps whose files would stop a server that reads or parses them without a bound. */
+const deep = '{"a":'.repeat(5000) + 1 + '}'.repeat(5000);
+const deepApp = app('deep', { 'app.json': `${JSON.stringify(plain).slice(0, -1)},"more":${deep}}` });
+const hugeApp = app('huge', { 'app.json': { ...plain, description: 'x'.repeat(2 ** 20) } });
+const yamlBomb = (name: string, yaml: string) => app(name, { 'app.json': plain, 'Prediction.yml': yaml });
+const bracesApp = yamlBomb('braces', '{'.repeat(65_536));
+const dashesApp = yamlBomb('dashes', `${'- '.repeat(32_000)}x`);
+const longYamlApp = yamlBomb('long-yaml', 'a: b\n'.repeat(1_000_000));
+const pipeApp = app('pipe', { 'notes.txt': '' });
+execFileSync('mkfifo', [path.join(pipeApp, 'app.json')]);
+const linkApp = app('link', { 'notes.txt': '' });
+symlinkSync('/etc/passwd', path.join(linkApp, 'app.json'));
+const pipeYamlApp = app('pipe-yaml', { 'app.json': plain });
+execFileSync('mkfifo', [path.join(pipeYamlApp, 'Prediction.yml')]);
+
 const server = sharedServer({
   apps: [
     apps.probe,
@@ -107,6 +123,28 @@ describe('the list of apps', () => {
         'VBoussot/ImpactSynth:MR',
       ],
     });
+  });
+});
+
+describe('an app whose files nobody could read whole', () => {
+  const strange = sharedServer({
+    apps: [deepApp, hugeApp, bracesApp, dashesApp, longYamlApp, pipeApp, linkApp, pipeYamlApp],
+  });
+  const cannotBeRead = 'app.json of this app cannot be read: ';
+
+  test.for([
+    ['deep', 'app.json of this app is not valid: it has more than 64 levels of objects and lists'],
+    ['huge', `${cannotBeRead}it is longer than 1024 KiB`],
+    ['link', `${cannotBeRead}it is a link to a file that is not JSON`],
+    ['pipe', `${cannotBeRead}it is not a regular file`],
+  ] as const)('%s says why, and runs no job', async ([name, reason]) => {
+    expect(await strange.api.json(`/repo_apps/${name}`)).toEqual({ app: name, available: false, reason });
+    const { view } = await strange.api.run('infer', least.infer, { app: name });
+    expect(view).toMatchObject({ status: 'error', error: expect.stringContaining(reason) });
+  });
+
+  test.for(['braces', 'dashes', 'long-yaml', 'pipe-yaml'])('%s has no patch size', async (name) => {
+    expect(await strange.api.json(`/repo_apps/${name}`)).toMatchObject({ available: true, patch_size: null });
   });
 });
 
