@@ -57,10 +57,12 @@ export function openOwnFile(file: string, flags: number, mode = 0o600): number {
 /**
  * Reads a small file of such a directory.
  * @param maxBytes a longer file is not one of ours
+ * @param isOnlyName whether a file that has another name elsewhere is refused: a job can give its own name to any file of
+ *   the server's user. Where nobody is shown what is read, such a file may also be one of ours that somebody backed up by links
  * @returns undefined if there is no file
  * @throws NotOurFile, or the system's error
  */
-export function readOwnFile(file: string, maxBytes: number): string | undefined {
+export function readOwnFile(file: string, maxBytes: number, isOnlyName = false): string | undefined {
   let descriptor: number;
   try {
     descriptor = openOwnFile(file, constants.O_RDONLY);
@@ -69,7 +71,9 @@ export function readOwnFile(file: string, maxBytes: number): string | undefined 
     throw cause;
   }
   try {
-    if (fstatSync(descriptor).size > maxBytes) {
+    const { size, nlink } = fstatSync(descriptor);
+    if (isOnlyName && nlink > 1) throw new NotOurFile(`'${path.basename(file)}' has another name elsewhere`);
+    if (size > maxBytes) {
       throw new NotOurFile(`'${path.basename(file)}' is longer than ${maxBytes} bytes`);
     }
     return readFileSync(descriptor, 'utf8');

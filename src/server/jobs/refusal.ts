@@ -9,11 +9,11 @@ const longest = 64 * 1024;
 
 /**
  * What an app that failed has written into its refusal file: why it does not accept its input, for a person to mend.
- * @returns null if it has refused nothing; also for a file that cannot be read, such as a link that the job planted
+ * @returns null if it has refused nothing; also for a file that cannot be read, such as a link, of either kind, that the job planted
  */
 export function readRefusal(file: string): string | null {
   try {
-    const text = readOwnFile(file, longest)?.trim().replaceAll(/\s+/g, ' ');
+    const text = readOwnFile(file, longest, true)?.trim().replaceAll(/\s+/g, ' ');
     return text ? excerpt(text) : null;
   } catch {
     return null;

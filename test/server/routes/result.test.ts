@@ -86,6 +86,7 @@ describe('the result of a job', () => {
     ['that did not fail', 'shell=echo no > "$REMOTE_APP_REFUSAL_FILE"', 200],
     ['that wrote nothing', 'shell=: > "$REMOTE_APP_REFUSAL_FILE"; exit 3', 500],
     ['that planted a link', 'shell=ln -s /etc/hostname "$REMOTE_APP_REFUSAL_FILE"; exit 3', 500],
+    ['that planted another name of a file', 'shell=ln ../job.json "$REMOTE_APP_REFUSAL_FILE"; exit 3', 500],
     ['that wrote without end', 'shell=seq 99999 > "$REMOTE_APP_REFUSAL_FILE"; exit 3', 500],
   ] as const)('is no refusal for a job %s', async ([, step, status]) => {
     const { id } = await api.run('infer', { ...least.infer, ...steps(step) });
