@@ -3,13 +3,13 @@ const units = { d: 86_400, h: 3600, m: 60, s: 1 } as const;
 type Unit = keyof typeof units;
 
 /** Longest time, in seconds, that is read: 68 years. */
-const longest = 2 ** 31 - 1;
+export const longestDuration = 2 ** 31 - 1;
 
 /** Seconds of a text such as `90`, `90s`, `12h` or `7d`; undefined for any other text. */
 export function readDuration(text: string): number | undefined {
   const [, digits = '', unit = 's'] = /^(\d+)\s*([smhd])?$/i.exec(text.trim()) ?? [];
   const seconds = Number(digits) * units[unit.toLowerCase() as Unit];
-  return digits === '' || seconds > longest ? undefined : seconds;
+  return digits === '' || seconds > longestDuration ? undefined : seconds;
 }
 
 /** A number of seconds as `readDuration` reads it, in the largest unit that it is a multiple of: `7d`, `36h`, `90s`. */

@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { thisBoot } from '../files/boot-clock.js';
 import { errorCode } from '../files/error-code.js';
 
 /** Identifies a process, also against a later one with the same id. */
@@ -69,15 +70,6 @@ export const identify = (pid: number): ProcessIdentity => ({
   startTime: readStatus(pid)?.startTime ?? 0,
   boot: thisBoot(),
 });
-
-/** Id of this boot of the machine; empty if the system does not tell. */
-export function thisBoot(): string {
-  try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
-  } catch {
-    return '';
-  }
-}
 
 /**
  * Whether that very process still runs.

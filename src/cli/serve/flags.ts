@@ -1,5 +1,6 @@
 import { Flags, type Interfaces } from '@oclif/core';
 import { defaultHost, defaultPort, keepAliveInterval, tokenVariable } from '../../contract/defaults.js';
+import { longestDuration } from '../../contract/duration.js';
 import { wholeNumber } from '../usage-errors.js';
 
 /** The flags of `serve` (interface.md, Command line). */
@@ -47,6 +48,7 @@ export const serveFlags = {
   grace: wholeNumber({
     default: 120,
     min: 0,
+    max: longestDuration,
     summary: 'Seconds that a job is kept once it has ended, if it asks for nothing else',
   }),
   'max-keep': Flags.string({
@@ -57,6 +59,7 @@ export const serveFlags = {
   keepalive: wholeNumber({
     default: keepAliveInterval,
     min: 1,
+    max: 24 * 3600,
     summary: 'Seconds of silence between keep-alives of a log',
   }),
   'cpu-slots': wholeNumber({

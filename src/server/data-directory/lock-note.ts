@@ -1,7 +1,7 @@
 import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { oneLine } from '../../contract/quote.js';
-import { thisBoot } from '../../runner/process-table.js';
+import { thisBoot } from '../../files/boot-clock.js';
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { longestDuration } from '../../contract/duration.js';
 import { jobStates, type KillCause, killErrors } from '../../contract/job.js';
 import { type OperationName, operationNames } from '../../contract/operations.js';
 
@@ -26,7 +27,7 @@ const jobRequest = z.object({
   acceptedOptions: z.array(z.string()),
   idempotencyKey: z.string().nullable(),
   /** Seconds that it is kept after its end. An earlier version did not note it. */
-  keep: z.number().min(0).nullable().default(null),
+  keep: z.number().min(0).max(longestDuration).nullable().default(null),
 });
 
 const jobRecord = z.object({
@@ -44,6 +45,8 @@ const jobRecord = z.object({
   leftFiles: id.nullable().default(null),
   /** Until when it is kept, as it was told at its end: a later server keeps that promise. */
   expiresAt: time.nullable(),
+  /** The same by a clock that nobody sets. An earlier version did not note it. */
+  expiresAtBootTime: z.object({ boot: z.string(), seconds: z.number() }).nullable().default(null),
   gpus: z.array(id),
   /** An earlier version did not note them. */
   gpuUuids: z.array(z.string()).default([]),
@@ -76,6 +79,7 @@ export const newRecord = (jobId: string, request: JobRequest): JobRecord => ({
   finishedAt: null,
   leftFiles: null,
   expiresAt: null,
+  expiresAtBootTime: null,
   gpus: [],
   gpuUuids: [],
   cpuSlots: 0,

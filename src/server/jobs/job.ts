@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type FinalState, isFinal, type JobState, type JobView, type KillCause } from '../../contract/job.js';
+import { bootTimeIn } from '../../files/boot-clock.js';
 import type { Grant, Waiting } from '../executors/executor.js';
 import type { Report } from '../report.js';
 import type { Deadline } from './deadline.js';
@@ -125,7 +126,9 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     const { keep } = this.request;
     const finishedAt = now();
     const expiresAt = keep === null ? null : new Date(Date.parse(finishedAt) + keep * 1000).toISOString();
-    const record = this.#next(state, { error, ...facts, finishedAt, expiresAt });
+    const expiresAtBootTime = keep === null ? null : bootTimeIn(keep);
+    const end = { finishedAt, expiresAt, expiresAtBootTime };
+    const record = this.#next(state, { error, ...facts, ...end });
     this.#last = record;
     const saved = this.#saveLast(record).then(
       () => true,

@@ -1,6 +1,7 @@
 import { spellDuration } from '../../contract/duration.js';
 import { FieldError } from '../../contract/errors.js';
 import { type FieldValue, mostTime } from '../../contract/fields.js';
+import { secondsUntil } from '../../files/boot-clock.js';
 import type { Report } from '../report.js';
 import { Deadline } from './deadline.js';
 import type { ExpiredJobs } from './expired-jobs.js';
@@ -57,13 +58,16 @@ export class Retention {
 
   /**
    * Starts the time of a job that ended under an earlier server: as long as it was told at its end, and at least a grace
-   * period, since nobody could fetch a result while there was no server. A restart leaves only the wall clock to count by;
-   * one that was set back does not keep a job for longer than it asked for.
+   * period, since nobody could fetch a result while there was no server. After a boot of the machine only the wall clock is
+   * left to count by. One that was set forward meanwhile shortens nothing within a boot, and one that was set back does not
+   * keep a job for longer than it asked for.
    */
   restore(job: Job): void {
-    const { expiresAt } = job.record;
-    const promised = expiresAt === null ? 0 : Date.parse(expiresAt) - Date.now();
-    this.#keep(job, Math.max(this.deps.grace, Math.min(promised, this.#lengthOf(job))));
+    const { expiresAt, expiresAtBootTime } = job.record;
+    const byWall = expiresAt === null ? 0 : Date.parse(expiresAt) - Date.now();
+    const byBoot = 1000 * ((expiresAtBootTime && secondsUntil(expiresAtBootTime)) ?? 0);
+    const promised = Math.min(Math.max(byWall, byBoot), this.#lengthOf(job));
+    this.#keep(job, Math.max(this.deps.grace, promised));
   }
 
   /**

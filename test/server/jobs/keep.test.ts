@@ -100,19 +100,54 @@ describe('a restart', () => {
     expect(kept((await api.ended(later)).view)).toBeGreaterThanOrEqual(hour);
   });
 
-  test('that comes after the promised time leaves a grace to fetch the result', async () => {
-    await using server = await TestServer.start();
+  test.for([null, { boot: 'another', seconds: 1e9 }])(
+    'that comes after the promised time leaves a grace to fetch the result',
+    async (before) => {
+      await using server = await TestServer.start();
+      const { api } = server;
+      const { id } = await api.run('infer', { ...least.infer, keep: '1h' });
+      await server.crash();
+      const past = new Date(Date.now() - 1000).toISOString();
+      rewrite(server, id, (record) => {
+        record.expiresAt = past;
+        // That was in an earlier boot of the machine, or an earlier version wrote it.
+        record.expiresAtBootTime = before;
+      });
+      await server.start();
+      const left = Date.parse((await api.job(id)).expires_at ?? '') - Date.now();
+      expect(left).toBeGreaterThan(100_000);
+      expect(left).toBeLessThanOrEqual(120_000);
+    },
+  );
+
+  test.runIf(process.platform === 'linux')('with a clock that was set forward shortens nothing', async () => {
+    await using server = await TestServer.start({ flags: ['--grace', '1'] });
     const { api } = server;
     const { id } = await api.run('infer', { ...least.infer, keep: '1h' });
     await server.crash();
-    const past = new Date(Date.now() - 1000).toISOString();
+    // As a clock that is 3 days ahead sees it.
+    const past = new Date(Date.now() - 3 * 24 * hour * 1000).toISOString();
     rewrite(server, id, (record) => {
       record.expiresAt = past;
     });
     await server.start();
     const left = Date.parse((await api.job(id)).expires_at ?? '') - Date.now();
-    expect(left).toBeGreaterThan(100_000);
-    expect(left).toBeLessThanOrEqual(120_000);
+    expect(left).toBeGreaterThan(hour * 1000 - 20_000);
+    expect(left).toBeLessThanOrEqual(hour * 1000);
+  });
+
+  test('sets a record aside that asks for longer than there are dates', async () => {
+    await using server = await TestServer.start();
+    const { api } = server;
+    const gate = server.gate();
+    const id = await api.running('infer', { ...least.infer, keep: '1h', ...steps(`wait=${gate.path}`) });
+    await server.crash();
+    rewrite(server, id, (record) => {
+      (record.request as Record<string, unknown>).keep = 1e300;
+    });
+    await server.start();
+    gate.open();
+    expect(await api.json('/jobs')).toEqual({ jobs: [] });
   });
 
   test('with a clock that was set back keeps a job no longer than it asked for', async () => {
