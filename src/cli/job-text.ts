@@ -1,9 +1,9 @@
 import type { JobAnswer } from '../client/connection/answer-schemas.js';
 import { isFinal, type JobState, type KillReply, mostCounted, notRunning } from '../contract/job.js';
 import { excerpt } from '../contract/quote.js';
-import { Colours } from './terminal/colours.js';
-import { type Cell, formatPairs, formatTable } from './terminal/format.js';
-import { formatDistance, formatDuration, formatTime, readTime } from './terminal/time-text.js';
+import { Colours } from './colours.js';
+import { type Cell, formatPairs, formatTable } from './format.js';
+import { formatDistance, formatDuration, formatTime, readTime } from './time-text.js';
 
 const colours = new Colours(process.stdout);
 

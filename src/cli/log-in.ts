@@ -3,10 +3,10 @@ import type { Connection } from '../client/connection/connection.js';
 import { defaultProfile, writeProfile } from '../client/connection/profiles.js';
 import { readServerUrl, showServerUrl } from '../client/connection/server-url.js';
 import { defaultServer } from '../contract/defaults.js';
+import { Colours } from './colours.js';
+import { readSecret } from './prompt.js';
 import { type ConnectionChoices, checkToken, resolveSettings, type Settings } from './settings.js';
-import { Colours } from './terminal/colours.js';
-import { readSecret } from './terminal/prompt.js';
-import { writeErr } from './terminal/standard-streams.js';
+import { writeErr } from './standard-streams.js';
 
 export interface LoginFlags extends ConnectionChoices {
   readonly app?: string | undefined;

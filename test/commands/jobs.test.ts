@@ -143,6 +143,16 @@ describe('status and jobs', () => {
     expect(JSON.parse((await run({ override }, 'jobs', '--json')).stdout)).toEqual({ jobs: [] });
   });
 
+  test('jobs says of a server without a list that it has none', async () => {
+    const override: Fake['override'] = ({ url }, response) => {
+      if (url !== '/jobs') return false;
+      json(response, 404, { detail: 'Not Found' });
+      return true;
+    };
+    const { code, stderr } = await run({ override }, 'jobs');
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/http:\/\/\S+ has no list of jobs/)]);
+  });
+
   test('jobs can be chosen by state, and shown as ids alone', async () => {
     const states = ['waiting', 'running', 'done'];
     const override: Fake['override'] = ({ url }, response) => {

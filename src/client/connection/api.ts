@@ -1,8 +1,10 @@
+import { errorKinds } from '../../contract/errors.js';
 import { parameters } from '../../contract/http.js';
 import type { KillReply, RemovedJob } from '../../contract/job.js';
 import { appPath, jobPath, killPath } from '../../contract/paths.js';
 import { routes } from '../../contract/routes.js';
 import type { DeviceList, MemoryUse } from '../../contract/system.js';
+import { HttpError } from '../errors.js';
 import type { AppAnswer, JobAnswer, LimitsAnswer } from './answer-schemas.js';
 import type { Connection } from './connection.js';
 import { healthAnswer } from './health-answer.js';
@@ -62,9 +64,16 @@ export const app = async (connection: Connection, id: string, limit?: number): P
 export const job = async (connection: Connection, id: string, limit?: number): Promise<JobAnswer> =>
   connection.json(jobPath(id), (await answers()).jobAnswer(id), { limit });
 
-/** `GET /jobs`, newest first. */
-export const jobs = async (connection: Connection): Promise<readonly JobAnswer[]> =>
-  (await connection.json(routes.jobs.path, (await answers()).jobsAnswer)).jobs;
+/** `GET /jobs`, newest first: a route of ours. @throws HttpError that says so for a server without it */
+export async function jobs(connection: Connection): Promise<readonly JobAnswer[]> {
+  try {
+    return (await connection.json(routes.jobs.path, (await answers()).jobsAnswer)).jobs;
+  } catch (error) {
+    if (!(error instanceof HttpError && error.status === errorKinds.notFound.status)) throw error;
+    const message = `${connection.server} has no list of jobs, as KonfAI's server has none: ask for each by its id`;
+    throw new HttpError(error.status, message, null);
+  }
+}
 
 /**
  * `POST /jobs/{id}/kill`; the answer comes when the job's processes are gone. The signal that ends the connection's other

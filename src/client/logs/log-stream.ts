@@ -141,7 +141,9 @@ export async function* followLog(
     try {
       for await (const event of readOnce(connection, jobId, from(), signs)) {
         if (event.kind === 'line' && !progress.isNew(event.id)) continue;
-        yield event;
+        // A second stream of KonfAI's server has nothing but the end that the first one left, whatever became of the job.
+        const isDoubtful = event.kind === 'done' && !progress.isNumbered;
+        yield (isDoubtful ? await endByState(connection, jobId).catch(() => null) : null) ?? event;
         if (event.kind !== 'line') return;
       }
       const end = progress.isNumbered ? null : await endByState(connection, jobId);

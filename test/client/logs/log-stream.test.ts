@@ -114,6 +114,14 @@ describe('following a log', () => {
     expect((await follow(openings, { state: 'error' })).events).toEqual(['one', 'error sad']);
   });
 
+  test('asks what became of a job where a server without line numbers says only that the log has ended', async () => {
+    const openings: Opening[] = [{ send: 'data: __DONE__\n\n' }];
+    expect((await follow(openings, { state: 'error' })).events).toEqual(['error sad']);
+    expect((await follow(openings, { state: 'done' })).events).toEqual(['done']);
+    const numbered: Opening[] = [{ send: `${lines(1, 1)}data: __DONE__\n\n` }];
+    expect((await follow(numbered, { state: 'error' })).events).toEqual(['line 1', 'done']);
+  });
+
   test('of a job that is not there fails at once', async () => {
     const { failure, asked } = await follow([{ refuse: 404 }]);
     expect(failure).toMatchObject({ exitCode: 2 });
