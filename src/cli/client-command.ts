@@ -1,6 +1,6 @@
 import type { Interfaces } from '@oclif/core';
 import type { Connection } from '../client/connection/connection.js';
-import { TransportError } from '../client/errors.js';
+import { Interrupted, TransportError } from '../client/errors.js';
 import type { Reporter } from '../client/reporter.js';
 import { BaseCommand } from './base-command.js';
 import type { JobsOutput } from './each-job.js';
@@ -131,9 +131,8 @@ export abstract class ClientCommand extends BaseCommand {
     // Ends bars and spinners, so that the message is not drawn over one.
     this.#reporter?.close();
     const signal = this.#interruption?.signal;
-    await super.catch(
-      signal?.aborted && signal.reason instanceof Error ? signal.reason : this.#withAdvice(error),
-    );
+    const isCause = signal?.aborted && signal.reason instanceof Error && !(error instanceof Interrupted);
+    await super.catch(isCause ? signal.reason : this.#withAdvice(error));
   }
 
   protected override async finally(error: Error | undefined): Promise<void> {

@@ -129,8 +129,22 @@ export class JobFailed extends ClientError {
 export class Interrupted extends ClientError {
   override readonly name = 'Interrupted';
 
-  constructor(readonly signalName: string) {
-    super(`Interrupted by ${signalName}`, exitCodes.interrupted);
+  /**
+   * @param outcome what this means for a job, as a sentence goes on
+   * @param details of that job
+   */
+  constructor(
+    readonly signalName: string,
+    outcome?: string,
+    details: ErrorDetails = {},
+  ) {
+    const by = signalName === 'SIGINT' ? 'Interrupted' : `Interrupted by ${signalName}`;
+    super(outcome ? `${by}; ${outcome}` : by, exitCodes.interrupted, details);
+  }
+
+  /** The same interruption, with what it means for a job. */
+  with(outcome: string, details: ErrorDetails = {}): Interrupted {
+    return new Interrupted(this.signalName, outcome, details);
   }
 }
 

@@ -3,7 +3,7 @@ import type { JobEnvelope } from '../contract/job.js';
 import type { Operation } from '../contract/operations.js';
 import { kill } from './connection/api.js';
 import type { Connection } from './connection/connection.js';
-import { ClientError } from './errors.js';
+import { ClientError, type ErrorDetails, Interrupted } from './errors.js';
 import { followToEnd } from './logs/follow-to-end.js';
 import type { Reporter } from './reporter.js';
 import type { Destination } from './result/destination.js';
@@ -42,20 +42,21 @@ export type FinishedJob = {
 } & Sending &
   (SavedArchive | StreamedArchive);
 
-/** Kills a job that nobody waits for any more, and reports the outcome. Never throws. */
-async function killAndTell(
+/** Kills a job that nobody waits for any more. Never throws: returns what became of it, in words and as details. */
+async function killAndSay(
   connection: Connection,
   jobId: string,
   why: string,
   options: RunOptions,
-): Promise<void> {
+): Promise<{ readonly outcome: string; readonly details: ErrorDetails }> {
   const { reporter, killTimeout } = options;
   reporter.note(`${why}: killing remote job ${jobId}`);
   try {
     const { status } = await kill(connection, jobId, killTimeout);
-    reporter.note(`Remote job ${jobId} is ${status}`);
+    return { outcome: `remote job ${jobId} is ${status}`, details: { job_id: jobId, status } };
   } catch (error) {
-    reporter.note(`Remote job ${jobId} may still run: ${(error as Error).message}`);
+    const outcome = `remote job ${jobId} may still run: ${(error as Error).message}`;
+    return { outcome, details: { job_id: jobId } };
   }
 }
 
@@ -70,8 +71,10 @@ async function killedOnInterrupt<T>(
     connection.signal?.throwIfAborted();
     return await wait();
   } catch (error) {
-    if (connection.signal?.aborted) await killAndTell(connection, jobId, 'Interrupted', options);
-    throw error;
+    if (!connection.signal?.aborted) throw error;
+    const { outcome, details } = await killAndSay(connection, jobId, 'Interrupted', options);
+    const { reason } = connection.signal;
+    throw reason instanceof Interrupted ? reason.with(outcome, details) : reason;
   }
 }
 
@@ -104,8 +107,10 @@ export async function startJob(
   return killedOnInterrupt(connection, envelope.job_id, options, async () => {
     const ignored = unacknowledged(submission, envelope);
     if (ignored.length === 0) return { ...envelope, ...staged.sending };
-    await killAndTell(connection, envelope.job_id, 'The server did not read every option', options);
-    throw new ClientError(`The server did not acknowledge: ${ignored.join(', ')}`, exitCodes.failed, {
+    const why = 'The server did not read every option';
+    const { outcome } = await killAndSay(connection, envelope.job_id, why, options);
+    const unread = `The server did not acknowledge: ${ignored.join(', ')}`;
+    throw new ClientError(`${unread}; ${outcome}`, exitCodes.failed, {
       job_id: envelope.job_id,
       ignored_options: ignored,
     });

@@ -123,7 +123,11 @@ describe('a job', () => {
     );
     expect(result).toBeInstanceOf(Interrupted);
     expect(killed).toEqual([jobId]);
-    expect(reporter.notes.join('\n')).toMatch(/killing remote job 0123456789ab[\s\S]*is killed/);
+    expect(reporter.notes.at(-1)).toBe(`Interrupted: killing remote job ${jobId}`);
+    expect(result).toMatchObject({
+      message: `Interrupted; remote job ${jobId} is killed`,
+      details: { job_id: jobId, status: 'killed' },
+    });
   });
 
   test.each([['Downloading'], ['Extracting']] as const)(

@@ -76,7 +76,7 @@ describe('an upload', () => {
       expect(terminal.rows).toHaveLength(1);
       terminal.type(interrupt);
       expect(await terminal.ended()).toBe(130);
-      expect(terminal.rows).toEqual(['Error: Interrupted by SIGINT']);
+      expect(terminal.rows).toEqual(['Error: Interrupted']);
       expectWhole(terminal);
     });
   });
@@ -97,7 +97,7 @@ describe('an upload', () => {
       }
       terminal.type(interrupt);
       expect(await terminal.ended()).toBe(130);
-      expect(terminal.rows).toEqual(['Error: Interrupted by SIGINT']);
+      expect(terminal.rows).toEqual(['Error: Interrupted']);
       expectWhole(terminal);
     });
   });
@@ -119,7 +119,7 @@ describe('an upload', () => {
         expect(terminal.rows).toEqual([
           expect.stringMatching(/; trying again for another \d+ min$/),
           expect.stringMatching(/ takes the upload, which starts over$/),
-          'Error: Interrupted by SIGINT',
+          'Error: Interrupted',
         ]);
         expectWhole(terminal);
       },
@@ -259,7 +259,7 @@ describe('a log at a terminal', () => {
         'a',
         ...rows,
         `Job ${jobId} goes on; 'remote-app kill ${jobId}' ends it`,
-        'Error: Interrupted by SIGINT',
+        'Error: Interrupted',
       ]);
       expectWhole(terminal);
     });
@@ -294,8 +294,7 @@ describe('a whole run at a terminal', () => {
       expect(terminal.rows).toEqual([
         `Job ${jobId} is accepted: infer on tissue`,
         `Interrupted: killing remote job ${jobId}`,
-        `Remote job ${jobId} is killed`,
-        'Error: Interrupted by SIGINT',
+        `Error: Interrupted; remote job ${jobId} is killed`,
       ]);
       expectWhole(terminal);
     });

@@ -124,7 +124,7 @@ describe('against the service itself', () => {
     while (!log.includes('app started')) log += String((await once(running.process.stdout, 'data'))[0]);
     running.process.kill('SIGINT');
     const { code, stderr } = await running.ended;
-    expect([code, stderr]).toEqual([130, expect.stringMatching(/Remote job \w+ is killed/)]);
+    expect([code, stderr]).toEqual([130, expect.stringMatching(/remote job \w+ is killed/)]);
     const listed = spawn('ps', ['-eo', 'args']);
     const [out] = await once(listed.stdout, 'data');
     expect(String(out)).not.toContain(path.join(cli.directory, 'echo', 'main.mjs'));

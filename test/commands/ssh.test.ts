@@ -78,7 +78,7 @@ describe('a server behind ssh', () => {
         process.kill(-(child.pid ?? 0), 'SIGINT'),
       ),
     ]);
-    expect(stderr).toContain(`Remote job ${jobId} is killed`);
+    expect(stderr).toContain(`remote job ${jobId} is killed`);
     expect(killed).toBe(1);
     await nothingLeft(sshd);
   });

@@ -6,7 +6,7 @@ import type { JobEnvelope } from '../../contract/job.js';
 import { submitPath } from '../../contract/paths.js';
 import { pause } from '../connection/backoff.js';
 import type { Connection } from '../connection/connection.js';
-import { HttpError, isGatewayError, TransportError } from '../errors.js';
+import { HttpError, Interrupted, isGatewayError, TransportError } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { Multipart } from './multipart.js';
 import type { Staged } from './staging.js';
@@ -30,13 +30,16 @@ interface Attempt {
   readonly isFirst: boolean;
   /** Called with the bytes that have been handed out, and with how many of them are of files. */
   readonly onBytes: (sent: number, ofFiles: number) => void;
+  /** Called when an interruption comes while only the answer is missing. */
+  readonly onLastWord: () => void;
 }
 
 async function send(
   connection: Connection,
-  { path, body, key, isFirst, onBytes }: Attempt,
+  { path, body, key, isFirst, onBytes, onLastWord }: Attempt,
 ): Promise<JobEnvelope> {
-  const upload = new UploadWatch(body.length, connection.readTimeout, connection.signal, connection.server);
+  const { readTimeout, signal, server } = connection;
+  const upload = new UploadWatch(body.length, readTimeout, signal, server, onLastWord);
   const onPiece = (sent: number, ofFiles: number) => {
     // The body may hand out one more piece after the request has ended.
     if (upload.isDone) return;
@@ -78,8 +81,10 @@ function mayPass(error: unknown, isReached: boolean): error is Error {
 
 /** The error with which an upload is given up. A server that had all of it may have made a job whose id nobody has been told. */
 function unanswered(error: unknown, isSent: boolean): unknown {
-  if (!isSent || !(error instanceof TransportError)) return error;
+  if (!isSent) return error;
   const next = "the server may have accepted the job: 'remote-app jobs' lists it then";
+  if (error instanceof Interrupted) return error.with(next);
+  if (!(error instanceof TransportError)) return error;
   return new TransportError(error.fault, `${error.message}; ${next}`, { cause: error });
 }
 
@@ -113,11 +118,18 @@ export async function submit(
       // What was sent last is still on its way, and the server looks through all of it before it answers.
       if (sent === body.length) reporter.waiting('Waiting for the server to accept the job');
     };
+    const onLastWord = () => reporter.waiting('Interrupted: waiting for the id of the job, to kill it');
     try {
-      return await send(connection, { path, body, key, isFirst: number === 0, onBytes }).finally(() =>
-        reporter.waiting(null),
-      );
+      return await send(connection, {
+        path,
+        body,
+        key,
+        isFirst: number === 0,
+        onBytes,
+        onLastWord,
+      }).finally(() => reporter.waiting(null));
     } catch (error) {
+      if (error instanceof Interrupted) throw unanswered(error, Math.max(sent, farthest) === body.length);
       if (!mayPass(error, connection.isMet || number > 0)) throw error;
       const isCut = error instanceof TransportError && error.fault === 'broken';
       if (isCut && (sent > 0 || !connection.isMet) && sent <= farthest) fruitless += 1;

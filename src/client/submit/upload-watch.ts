@@ -19,6 +19,8 @@ export class UploadWatch {
     readonly idle: number,
     readonly outer: AbortSignal | undefined,
     readonly server: string,
+    /** Called when an interrupted command begins to wait for the answer. */
+    readonly onLastWord: () => void,
   ) {
     outer?.addEventListener('abort', this.#onAbort, { once: true });
     this.moved(0);
@@ -52,7 +54,11 @@ export class UploadWatch {
   #interrupted(): void {
     clearTimeout(this.#timer);
     const stop = () => this.#controller.abort(this.outer?.reason);
-    if (this.#sent < this.length) stop();
-    else this.#timer = setTimeout(stop, lastWord);
+    if (this.#sent < this.length) {
+      stop();
+      return;
+    }
+    this.onLastWord();
+    this.#timer = setTimeout(stop, lastWord);
   }
 }

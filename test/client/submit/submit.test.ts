@@ -134,6 +134,19 @@ describe('a submission', () => {
     expect(result).toEqual(envelope);
   });
 
+  test('that is interrupted then, and gets no answer, says that there may be a job', async () => {
+    const controller = new AbortController();
+    const handler: Handler = (_, response) => {
+      controller.abort(new Interrupted('SIGINT'));
+      response.destroy();
+    };
+    const { result } = await send(handler, { signal: controller.signal });
+    expect(result).toMatchObject({
+      exitCode: 130,
+      message: "Interrupted; the server may have accepted the job: 'remote-app jobs' lists it then",
+    });
+  });
+
   test('with an answer that names no job is an error', async () => {
     const { result } = await send((_, response) => json(response, 200, { ok: true }));
     expect(result).toMatchObject({ exitCode: 1, message: expect.stringMatching(/job_id is missing/) });
