@@ -6,7 +6,7 @@ import { BaseCommand } from './base-command.js';
 import type { JobsOutput } from './each-job.js';
 import { connectionFlags } from './flags.js';
 import { type Interruption, watchInterruption } from './interruption.js';
-import type { ConnectionChoices, Settings } from './settings.js';
+import type { ConnectionChoices, Settings, TypedFlags } from './settings.js';
 import { isInteractive, writeOut } from './standard-streams.js';
 import type { TextReporter } from './text-reporter.js';
 
@@ -26,7 +26,8 @@ export abstract class ClientCommand extends BaseCommand {
   readonly #closers: (() => void | Promise<void>)[] = [];
   #interruption: Interruption | null = null;
   #reporter: TextReporter | null = null;
-  #typed: ReadonlySet<string> = new Set();
+  /** Names of the flags that were typed. */
+  protected typed: TypedFlags = new Set();
   #isDefaultServer = false;
 
   override async init(): Promise<void> {
@@ -50,14 +51,14 @@ export abstract class ClientCommand extends BaseCommand {
     argv?: string[],
   ): Promise<Interfaces.ParserOutput<F, B, A>> {
     const parsed = await super.parse(options, argv);
-    this.#typed = new Set(parsed.raw.flatMap((token) => (token.type === 'flag' ? [token.flag] : [])));
+    this.typed = new Set(parsed.raw.flatMap((token) => (token.type === 'flag' ? [token.flag] : [])));
     return parsed;
   }
 
   /** Flags, environment and profile as one. */
   protected async settings(flags: ConnectionFlags & Pick<ConnectionChoices, 'app'>): Promise<Settings> {
     const { loadSettings } = await import('./settings.js');
-    return loadSettings(flags, this.config.configDir, this.#typed);
+    return loadSettings(flags, this.config.configDir, this.typed);
   }
 
   /** The connection that these settings describe. Its modules are imported lazily to keep start-up fast. */

@@ -1,9 +1,6 @@
-import path from 'node:path';
 import { UsageError } from '../client/errors.js';
-import type { Reporter } from '../client/reporter.js';
 import type { Destination, OutputDirectory } from '../client/result/destination.js';
 import { defaultOutput } from '../contract/archives.js';
-import { quotePath } from '../contract/quote.js';
 
 /** The flags that say where a result goes. */
 export interface OutputFlags {
@@ -25,8 +22,7 @@ export function outputDirectory({ output, force }: OutputFlags): OutputDirectory
 }
 
 /**
- * Where a result goes. Checked before anything is sent, so that no job is run for a result that has no place; a person is
- * told if it is not the directory that they would expect.
+ * Where a result goes. Checked before anything is sent, so that no job is run for a result that has no place.
  * @param jobId of the job, if there is one already
  * @throws UsageError if stdout would have to be a zip and a JSON document at once, or is a terminal; or for a directory that
  * has other files or cannot be written
@@ -35,7 +31,6 @@ export async function readDestination(
   flags: OutputFlags,
   json: boolean,
   jobId: string | null,
-  reporter: Reporter,
 ): Promise<Destination> {
   if (isToStdout(flags)) {
     if (json) throw new UsageError('-o - and --json both want stdout; choose one');
@@ -52,8 +47,5 @@ export async function readDestination(
   if (output.taken !== 'number') checkOutput(output.directory);
   const place = foreseePlace(output, jobId);
   if (output.taken === 'number') checkOutput(place);
-  if (place !== path.resolve(output.directory)) {
-    reporter.note(`${quotePath(output.directory)} has other files; the result goes to ${quotePath(place)}`);
-  }
   return output;
 }

@@ -28,7 +28,7 @@ export async function fetchJobResult(
   json: boolean,
   reporter: Reporter,
 ): Promise<ResultSummary> {
-  const destination = await readDestination(flags, json, jobId, reporter);
+  const destination = await readDestination(flags, json, jobId);
   const { fetchResult } = await import('../client/result/result.js');
   const { wait, 'no-wait': isImpatient, partial: isPartial } = flags;
   const options = { wait, isImpatient, isPartial, reporter };

@@ -1,4 +1,5 @@
 import type { JobAnswer } from '../client/connection/answer-schemas.js';
+import { counted } from '../contract/counted.js';
 import { isFinal, type JobState, type KillReply, mostCounted, notRunning } from '../contract/job.js';
 import { excerpt } from '../contract/quote.js';
 import { Colours } from './colours.js';
@@ -30,9 +31,9 @@ const queue = (job: JobAnswer): string | null =>
 export const keptAfterEnd = ({ status: state, keep }: JobAnswer): string | null =>
   isFinal(state) || keep === null ? null : `for ${formatDuration(keep)} after it ends`;
 
-/** How many files a job left, of a count that ends somewhere: `3 file(s)`. */
+/** How many files a job left, of a count that ends somewhere: `3 files`. */
 export const leftText = (count: number): string =>
-  `${count < mostCounted ? '' : 'at least '}${count} file(s)`;
+  `${count < mostCounted ? '' : 'at least '}${counted(count, 'file')}`;
 
 /** The command that fetches what a job left, in a sentence. */
 export const fetchLeft = (jobId: string): string => `'remote-app result ${jobId} --partial'`;

@@ -5,7 +5,13 @@ import { readServerUrl, showServerUrl } from '../client/connection/server-url.js
 import { defaultServer } from '../contract/defaults.js';
 import { Colours } from './colours.js';
 import { readSecret } from './prompt.js';
-import { type ConnectionChoices, checkToken, resolveSettings, type Settings } from './settings.js';
+import {
+  type ConnectionChoices,
+  checkToken,
+  resolveSettings,
+  type Settings,
+  type TypedFlags,
+} from './settings.js';
 import { writeErr } from './standard-streams.js';
 
 export interface LoginFlags extends ConnectionChoices {
@@ -35,9 +41,10 @@ export async function logIn(
   flags: LoginFlags,
   configDir: string,
   connect: (settings: Settings) => Promise<Connection>,
+  typed: TypedFlags,
 ): Promise<Login> {
   const server = showServerUrl(readServerUrl(flags.server || defaultServer));
-  const given = resolveSettings(flags, null).token;
+  const given = resolveSettings(flags, null, new Set(typed.has('token') ? ['token'] : [])).token;
   const token = given ?? checkToken(await readSecret(`Token for ${server}: `), 'stdin');
   if (token && isOpenToTheNetwork(server)) {
     const { warning } = new Colours(process.stderr);

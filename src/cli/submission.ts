@@ -59,8 +59,10 @@ function groupsOf(field: Field, parsed: ParsedFlags): PathGroups {
   const flags = Array.isArray(given) ? given.map((text) => splitPaths(String(text))) : [];
   const groups = [positional(field, parsed), ...flags].filter((group) => group.length > 0);
   if (field.required && groups.length === 0) {
-    const other = field.role === 'paths' ? 'name files or directories, or ' : '';
-    throw new UsageError(`No ${field.name} given: ${other}use ${named(field)} (${field.help})`);
+    if (field.role === 'paths') {
+      throw new UsageError(`No ${field.name} given: name files or directories, or use ${named(field)}`);
+    }
+    throw new UsageError(`No ${field.name} given: use ${named(field)} (${field.help})`);
   }
   return { field, groups };
 }

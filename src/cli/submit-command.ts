@@ -81,9 +81,7 @@ export abstract class SubmitCommand extends ClientCommand {
     // Checked first: finding a mistake in a flag needs no server.
     const read = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
     const submission = { ...read, allFiles: flags['all-files'] };
-    const destination = flags.detach
-      ? null
-      : await readDestination(flags, this.jsonEnabled(), null, reporter);
+    const destination = flags.detach ? null : await readDestination(flags, this.jsonEnabled(), null);
     const app = await chooseApp(connection, settings.app);
     const { directory: output } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
     const options = { reporter, killTimeout: flags['kill-timeout'], output };

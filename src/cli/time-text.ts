@@ -34,8 +34,10 @@ export function formatDuration(seconds: number, fine = false): string {
 
 /** A number of seconds in its largest unit alone. */
 function roughly(seconds: number): string {
-  const [size, unit] = units.find(([size]) => seconds >= size) ?? [1, 's'];
-  return amount(Math.floor(seconds / size), unit);
+  // A time that was 7 days a moment ago is not 6 days.
+  const rounded = (size: number) => Math.floor(seconds / size + 0.02);
+  const [size, unit] = units.find(([size]) => rounded(size) >= 1) ?? [1, 's'];
+  return amount(rounded(size), unit);
 }
 
 /** How far a time is from now: `2 min ago`, `in 6 days`. Clocks of two machines differ a little: that is `just now`. */

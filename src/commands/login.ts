@@ -1,6 +1,7 @@
 import { ClientCommand } from '../cli/client-command.js';
 import { appFlag } from '../cli/flags.js';
 import type { Login as LoginSummary } from '../cli/log-in.js';
+import type { Settings } from '../cli/settings.js';
 import { wholeNumber } from '../cli/usage-errors.js';
 
 export default class Login extends ClientCommand {
@@ -24,7 +25,8 @@ export default class Login extends ClientCommand {
   async run(): Promise<LoginSummary> {
     const { flags } = await this.parse(Login);
     const { logIn } = await import('../cli/log-in.js');
-    const login = await logIn(flags, this.config.configDir, (settings) => this.connectTo(settings, flags));
+    const connect = (settings: Settings) => this.connectTo(settings, flags);
+    const login = await logIn(flags, this.config.configDir, connect, this.typed);
     await this.print([`Logged in to ${login.server}; the profile '${login.profile}' is in ${login.file}`]);
     return login;
   }

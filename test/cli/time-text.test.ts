@@ -46,6 +46,9 @@ test.each([
   [-2 * minute - 30 * second, '2 min ago'],
   [-25 * hour, '1 day ago'],
   [6 * day + 23 * hour, 'in 6 days'],
+  [7 * day - 5 * second, 'in 7 days'],
+  [day - 5 * second, 'in 1 day'],
+  [119 * second, 'in 2 min'],
   [90 * minute, 'in 1 h'],
 ])('%d ms from now is %s', (distance, words) => {
   expect(formatDistance(1e12 + distance, 1e12)).toBe(words);
@@ -74,7 +77,7 @@ test('the times of a job are local, and say how long ago and how long it took', 
     'Created     2026-03-01 17:30 (6 min ago)',
     'Started     2026-03-01 17:31 (5 min ago)',
     'Finished    2026-03-01 17:34 (2 min ago, took 3 min)',
-    'Kept until  2026-03-08 17:34 (in 6 days)',
+    'Kept until  2026-03-08 17:34 (in 7 days)',
   ]);
   expect(listJobs([done], now)[1]).toMatch(/ {2}6 min ago {2}3 min$/);
 });

@@ -124,6 +124,15 @@ describe('login', () => {
     await expect(stat(path.join(cli.home, 'remote-app', 'profiles.json'))).rejects.toThrow();
   });
 
+  test('says where a token came from that cannot be one', async () => {
+    await using cli = await Cli.create();
+    const typed = await cli.run(['login', '--server', 'http://127.0.0.1:1', '--token', 'a b']);
+    expect([typed.code, typed.stderr]).toEqual([2, expect.stringContaining('The token of --token contains')]);
+    const environment = { SERVICE_API_TOKEN: 'a b' };
+    const given = await cli.run(['login', '--server', 'http://127.0.0.1:1'], environment);
+    expect([given.code, given.stderr]).toEqual([2, expect.stringContaining('of SERVICE_API_TOKEN contains')]);
+  });
+
   test('keeps several servers apart', async () => {
     await using cli = await Cli.create();
     await using one = await fakeService({ apps: ['one'] });

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import type { Writable } from 'node:stream';
 import { resultName } from '../../contract/archives.js';
+import { counted } from '../../contract/counted.js';
 import { quotePath } from '../../contract/quote.js';
 import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
@@ -83,12 +84,9 @@ export async function saveResult(
       again,
     }),
   );
-  if (destination.taken === 'refuse' && saved.output !== path.resolve(destination.directory)) {
-    reporter.note(
-      `${quotePath(destination.directory)} has got other files meanwhile, which stay as they are`,
-    );
-  }
-  reporter.note(`Saved ${saved.files} file(s) in ${saved.output}`);
+  const isElsewhere = saved.output !== path.resolve(destination.directory);
+  const why = isElsewhere ? `, because ${quotePath(destination.directory)} has other files` : '';
+  reporter.note(`Saved ${counted(saved.files, 'file')} in ${saved.output}${why}`);
   return saved;
 }
 

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { counted } from '../../contract/counted.js';
 import { type AppBound, type Field, flagName } from '../../contract/fields.js';
 import { excerpt, quoteName } from '../../contract/quote.js';
 import type { AvailableAppAnswer } from '../connection/answer-schemas.js';
@@ -8,8 +9,6 @@ import type { Submission } from './submission.js';
 
 /** What is wrong with a field by the description of the app, as the end of a sentence; null if nothing is known to be. */
 type Check = (submission: Submission, field: Field, app: AvailableAppAnswer) => string | null;
-
-const plural = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
 
 const atMost =
   (bound: 'maximum_tta' | 'mc_dropout'): Check =>
@@ -37,7 +36,7 @@ const checks: Readonly<Record<AppBound, Check>> = {
     // An app is not given the number where the names are given.
     const isUnused = field.unless !== undefined && fields[field.unless] !== undefined;
     if (isUnused || names.length === 0 || Number(fields[field.name] ?? 0) <= names.length) return null;
-    return `has ${plural(names.length, 'checkpoint')}: ${listed(names)}`;
+    return `has ${counted(names.length, 'checkpoint')}: ${listed(names)}`;
   },
 
   checkpointNames: ({ fields }, field, app) => {
@@ -55,7 +54,7 @@ const checks: Readonly<Record<AppBound, Check>> = {
     const names = needed.map(([key, { display_name }]) => display_name || key);
     const flag = field.char ? `-${field.char}` : `--${flagName(field)}`;
     return (
-      `needs ${plural(needed.length, 'group')} of inputs, in this order: ${listed(names)}; ` +
+      `needs ${counted(needed.length, 'group')} of inputs, in this order: ${listed(names)}; ` +
       `got ${given}. The paths without a flag are the first group, and each ${flag} adds one`
     );
   },

@@ -62,7 +62,7 @@ async function readTrimmed(files, log) {
       if (excess[index] === 0) continue;
       const { size } = await stat(file);
       await truncate(copies[index], size - excess[index]);
-      log?.line(`  ${file}: ${excess[index]} bytes after the pixel data are ignored`);
+      log?.line(`  ${path.basename(file)}: ${excess[index]} bytes after the pixel data are ignored`);
     }
     return await tryRead(copies);
   } finally {

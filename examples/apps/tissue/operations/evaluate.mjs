@@ -35,7 +35,7 @@ export async function evaluate({ appDirectory, manifest, options, log, output })
   await mkdir(output, { recursive: true });
   await writeFile(file, `${JSON.stringify({ settings, cases, aggregate }, undefined, 2)}\n`);
   log.line(
-    `Wrote ${file}: mean Dice ${aggregate.all.dice?.mean.toFixed(4) ?? 'undefined, as there is no label'}`,
+    `Wrote ${path.basename(file)}: mean Dice ${aggregate.all.dice?.mean.toFixed(4) ?? 'undefined, as there is no label'}`,
   );
 }
 

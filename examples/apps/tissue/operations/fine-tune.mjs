@@ -32,7 +32,7 @@ export async function fineTune({ appDirectory, manifest, name, options, log, out
     });
     await saveCheckpoint(file, model);
     log.line(
-      `Wrote ${file}: validation Dice ${show(reports.at(-1).before)} before, ${show(reports.at(-1).after)} after`,
+      `Wrote ${path.basename(file)}: validation Dice ${show(reports.at(-1).before)} before, ${show(reports.at(-1).after)} after`,
     );
   }
   const names = (cases) => cases.map((one) => one.name);

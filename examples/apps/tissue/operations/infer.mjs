@@ -77,7 +77,8 @@ async function inferCase(
     await writeVolume(result.stack, volume, prediction.stack, { ...settings, components: members.length });
   }
   log.line(`  ${describeVolumes(prediction.labels, classes, volume, manifest)}`);
-  log.line(`  Wrote ${[result.file, result.stack].filter(Boolean).join(' and ')} in ${secondsSince(start)}`);
+  const written = [result.file, result.stack].filter(Boolean).map((each) => path.basename(each));
+  log.line(`  Wrote ${written.join(' and ')} in ${secondsSince(start)}`);
   return result;
 }
 

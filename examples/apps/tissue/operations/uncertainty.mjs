@@ -39,7 +39,7 @@ export async function uncertainty({ appDirectory, options, log, output, allowSin
   const file = path.join(output, 'Uncertainty.json');
   await mkdir(output, { recursive: true });
   await writeFile(file, `${JSON.stringify({ settings, cases }, undefined, 2)}\n`);
-  log.line(`Wrote ${file}`);
+  log.line(`Wrote ${path.basename(file)}`);
 }
 
 function summarise(map, threshold) {
