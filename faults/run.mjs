@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Context } from './context.mjs';
+import * as strangeApps from './families/apps.mjs';
 import * as browser from './families/browser.mjs';
 import * as descriptors from './families/descriptors.mjs';
 import * as disk from './families/disk.mjs';
@@ -55,6 +56,7 @@ const lanes = [
     grace,
     removal,
     requests,
+    apps: strangeApps,
     browser,
     leaks,
     terminal,

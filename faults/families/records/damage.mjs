@@ -43,6 +43,12 @@ export const damages = {
   'that is a number': put('7'),
   'of version 999': (file) =>
     writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), version: 999 })),
+  // In a record of a job alone; another file stays as it is.
+  'that asks to be kept for longer than there are dates': (file, random) => {
+    const record = JSON.parse(readFileSync(file, 'utf8'));
+    if (record.request !== undefined) record.request.keep = 10 ** random.integer(13, 300);
+    writeFileSync(file, JSON.stringify(record));
+  },
   'that is missing': (file) => rmSync(file),
   'that is a directory': (file) => replace(file, () => mkdirSync(file)),
   'that is a link to a copy': (file, _random, outside) => {
