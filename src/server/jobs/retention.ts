@@ -11,6 +11,9 @@ import type { Trash } from './trash.js';
 /** Longest delay of a timer, in milliseconds. */
 const longestTimer = 2 ** 31 - 1;
 
+/** Milliseconds by which the time of a job is prolonged at least while it is downloaded. */
+const shortestProlonging = 1000;
+
 export interface RetentionDeps {
   readonly expired: ExpiredJobs;
   readonly trash: Trash;
@@ -129,9 +132,13 @@ export class Retention {
   }
 
   #expire(job: Job): void {
-    if (this.#downloads.has(job.id) || !this.#timers.delete(job.id)) return;
-    this.#forget(job, false);
-    void this.deps.trash.throwAway(job.directory.path);
+    // A download keeps it for a grace after its last byte, which is still to come: the job's time is not over, and says so.
+    if (this.#downloads.has(job.id)) {
+      this.#keep(job, Math.max(this.deps.grace, shortestProlonging));
+    } else if (this.#timers.delete(job.id)) {
+      this.#forget(job, false);
+      void this.deps.trash.throwAway(job.directory.path);
+    }
   }
 
   /** From here on the job is gone for all who ask. Noted before its files go: the next start finishes a removal. */

@@ -87,6 +87,9 @@ describe('a download that is slower than the grace', () => {
     slow.socket.pause();
     const expires = Date.parse(view.expires_at ?? '');
     await until('the grace is well over', () => Date.now() > expires + 300);
+    await until('the job says that it is kept for longer', async () => {
+      return Date.parse((await api.job(id)).expires_at ?? '') > expires;
+    });
     // Another one may even begin.
     expect((await api.fetch(`/jobs/${id}/result`, { method: 'HEAD' })).status).toBe(200);
     slow.socket.resume();
