@@ -14,6 +14,9 @@ import type { TextReporter } from './text-reporter.js';
 const noServerNamed =
   "no server was named: give --server or REMOTE_APP_SERVER, or run 'remote-app login --server URL' once";
 
+/** The flags that say which server is meant and how it is asked. A token is not repeated: it would be on a screen. */
+const waysToServer = ['server', 'profile', 'token-file', 'ca'] as const;
+
 export type ConnectionFlags = Interfaces.InferredFlags<typeof connectionFlags>;
 
 /** Parsed flags or arguments, by name. */
@@ -65,6 +68,13 @@ export abstract class ClientCommand extends BaseCommand {
   protected async connectTo(settings: Settings, flags: ConnectionFlags): Promise<Connection> {
     const signal = this.interruption;
     this.#isDefaultServer = settings.isDefault;
+    const { reachedBy } = await import('../client/next-command.js');
+    reachedBy(
+      waysToServer.flatMap((name) => {
+        const value = this.typed.has(name) ? flags[name] : undefined;
+        return value ? [[name, value] as const] : [];
+      }),
+    );
     const { Connection } = await import('../client/connection/connection.js');
     const { wayTo } = await import('./way.js');
     const connection = new Connection({

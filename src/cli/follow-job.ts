@@ -1,4 +1,5 @@
 import type { Connection } from '../client/connection/connection.js';
+import { nextCommand } from '../client/next-command.js';
 import type { Reporter } from '../client/reporter.js';
 
 export interface LogSummary {
@@ -19,7 +20,8 @@ export async function followJob(
     const lines = await followToEnd(connection, jobId, { reporter, ...from });
     return { job_id: jobId, status: lines === null ? 'unread' : 'done', lines: lines ?? 0 };
   } catch (error) {
-    if (connection.signal?.aborted) reporter.note(`Job ${jobId} goes on; 'remote-app kill ${jobId}' ends it`);
+    if (connection.signal?.aborted)
+      reporter.note(`Job ${jobId} goes on; '${nextCommand(`kill ${jobId}`)}' ends it`);
     throw error;
   }
 }

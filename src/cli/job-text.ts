@@ -1,4 +1,5 @@
 import type { JobAnswer } from '../client/connection/answer-schemas.js';
+import { nextCommand } from '../client/next-command.js';
 import { counted } from '../contract/counted.js';
 import { isFinal, type JobState, type KillReply, mostCounted, notRunning } from '../contract/job.js';
 import { excerpt } from '../contract/quote.js';
@@ -36,7 +37,7 @@ export const leftText = (count: number): string =>
   `${count < mostCounted ? '' : 'at least '}${counted(count, 'file')}`;
 
 /** The command that fetches what a job left, in a sentence. */
-export const fetchLeft = (jobId: string): string => `'remote-app result ${jobId} --partial'`;
+export const fetchLeft = (jobId: string): string => `'${nextCommand(`result ${jobId} --partial`)}'`;
 
 /** What a failed job left, and how to get it; null if it is nothing, or the server does not say. */
 const leftBehind = ({ job_id, left_files: left }: JobAnswer): string | null =>

@@ -1,6 +1,7 @@
 import type { Connection } from '../client/connection/connection.js';
 import { ClientError, UsageError } from '../client/errors.js';
 import type { Reporter } from '../client/reporter.js';
+import { counted } from '../contract/counted.js';
 import { exitCodes } from '../contract/errors.js';
 import { isFinal, type KillReply } from '../contract/job.js';
 import { type JobFailure, type JobsOutput, tellFailure } from './each-job.js';
@@ -67,6 +68,8 @@ export async function jobsToKill(
   const { jobs } = await import('../client/connection/api.js');
   const ids = (await jobs(connection)).filter(({ status }) => !isFinal(status)).map((job) => job.job_id);
   const { length } = ids;
-  reporter.note(length === 0 ? `No active jobs on ${connection.server}` : `Killing ${length} job(s)`);
+  reporter.note(
+    length === 0 ? `No active jobs on ${connection.server}` : `Killing ${counted(length, 'job')}`,
+  );
   return ids;
 }

@@ -1,5 +1,6 @@
 import { type ExitCode, exitCodeOf, exitCodes } from '../contract/errors.js';
 import { excerpt } from '../contract/quote.js';
+import { nextCommand } from './next-command.js';
 
 /** Facts about a failure that `--json` prints beside the message. */
 export type ErrorDetails = Readonly<Record<string, unknown>>;
@@ -170,10 +171,10 @@ export class GaveUp extends ClientError {
   override readonly name = 'GaveUp';
 
   constructor(jobId: string, cause: ClientError, { isDone = false, again }: Left) {
-    const fetch = `'${again ?? `remote-app result ${jobId}`}' fetches its result`;
+    const fetch = `'${again ?? nextCommand(`result ${jobId}`)}' fetches its result`;
     const next = isDone
       ? `job ${jobId} is done: ${fetch}`
-      : `job ${jobId} may go on: 'remote-app logs ${jobId}' follows it, ${fetch}`;
+      : `job ${jobId} may go on: '${nextCommand(`logs ${jobId}`)}' follows it, ${fetch}`;
     super(`${cause.message}; ${next}`, cause.exitCode, { ...cause.details, job_id: jobId }, { cause });
   }
 }

@@ -36,7 +36,8 @@ async function withTerminal(
   await using cli = await Cli.create();
   await plant(cli.directory, { 'ct.nii': 'volume' });
   await using server = await fakeService(fake);
-  await use(new Terminal(cli, [...args, '--server', server.url], options));
+  const env = { REMOTE_APP_SERVER: server.url, ...options.env };
+  await use(new Terminal(cli, args, { ...options, env }));
 }
 
 /**

@@ -88,7 +88,7 @@ describe('what a failed job left', () => {
     const id = /Job (\w+) is accepted/.exec(failed.stderr)?.[1] ?? '';
     const told = new RegExp(
       `Error: Job ${id} failed: Subprocess failed \\(exit code 3\\)\n` +
-        `Job ${id} left 2 file\\(s\\); 'remote-app result ${id} --partial' fetches them\n` +
+        `Job ${id} left 2 files; 'remote-app result ${id} --partial' fetches them\n` +
         `Job ${id} is kept until [^\n]+\n$`,
     );
     expect([failed.code, failed.stderr]).toEqual([1, expect.stringMatching(told)]);

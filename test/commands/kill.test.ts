@@ -37,7 +37,7 @@ describe('kill', () => {
     const form = { inputs: file('ct.nii'), options };
     const ids = [await server.api.running('infer', form), await server.api.running('infer', form)];
     const { code, stdout, stderr } = await cli.run(['kill', '--all'], env);
-    expect([code, stderr]).toEqual([0, 'Killing 2 job(s)\n']);
+    expect([code, stderr]).toEqual([0, 'Killing 2 jobs\n']);
     expect(stdout.split('\n').sort()).toEqual(['', ...ids.map((id) => `${id}  killed`)].sort());
     const none = await cli.run(['kill', '--all'], env);
     expect([none.code, none.stdout, none.stderr]).toEqual([0, '', `No active jobs on ${server.url}\n`]);

@@ -6,8 +6,8 @@ import { Cli } from '../support/cli.js';
 import { fakeService, jobId } from '../support/fake-service.js';
 import { plant } from '../support/temporary.js';
 
-const logs = `'remote-app logs ${jobId}'`;
-const result = `'remote-app result ${jobId}'`;
+const logs = `'remote-app logs ${jobId} --server http://[\\d.:]+'`;
+const result = `'remote-app result ${jobId} --server http://[\\d.:]+'`;
 const zip = zipOf({ 'mask.nii': 'mask' });
 
 async function cliWithScan(): Promise<Cli> {
@@ -57,7 +57,9 @@ describe('a follower whose server is gone for good', () => {
     expect(stderr.split('trying again for another 1 s'), stderr).toHaveLength(2);
     const [error] = stderr.match(/^Error: .*\n/m) ?? [];
     expect(error).toContain('nothing listens there');
-    expect(error).toContain(`job ${jobId} may go on: ${logs} follows it, ${result} fetches its result`);
+    expect(error).toMatch(
+      new RegExp(`job ${jobId} may go on: ${logs} follows it, ${result} fetches its result`),
+    );
   });
 
   test('--json has the id of the job', async () => {
@@ -125,7 +127,7 @@ describe('Ctrl-C during a download', () => {
     running.process.kill('SIGINT');
     const { code, stderr } = await running.ended;
     expect([code, killed]).toEqual([130, 0]);
-    const again = `remote-app result ${jobId} -o ${path.join(cli.directory, 'out')}`;
+    const again = `remote-app result ${jobId} -o ${path.join(cli.directory, 'out')} --server ${server.url}`;
     expect(stderr).toContain(`Job ${jobId} is done; '${again}' fetches its result\n`);
     expect(stderr).not.toMatch(/kill/);
   });

@@ -1,5 +1,6 @@
 import { quotePath } from '../../contract/quote.js';
 import { UsageError } from '../errors.js';
+import { nextCommand } from '../next-command.js';
 
 /**
  * Identifiers become one part of a request's path. `.` and `..` would be resolved on the way, and the request, with its
@@ -15,11 +16,11 @@ export const appIdPattern = /^(?!\.{1,2}$)\P{Cs}{1,4096}$/su;
 /** @throws UsageError for a text that cannot be a job's id */
 export function checkJobId(id: string): string {
   if (pathJobId.test(id)) return id;
-  throw new UsageError(`${quotePath(id)} is no id of a job; 'remote-app jobs' lists them`);
+  throw new UsageError(`${quotePath(id)} is no id of a job; '${nextCommand('jobs')}' lists them`);
 }
 
 /** @throws UsageError for a text that cannot be an app's identifier */
 export function checkAppId(id: string): string {
   if (appIdPattern.test(id)) return id;
-  throw new UsageError(`${quotePath(id)} is no identifier of an app; 'remote-app apps' lists them`);
+  throw new UsageError(`${quotePath(id)} is no identifier of an app; '${nextCommand('apps')}' lists them`);
 }

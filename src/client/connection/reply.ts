@@ -3,6 +3,7 @@ import { errorKinds, wireDetails } from '../../contract/errors.js';
 import { jobIdOf } from '../../contract/paths.js';
 import { excerpt, quoteName } from '../../contract/quote.js';
 import { HttpError, proxyLoginStatus } from '../errors.js';
+import { nextCommand } from '../next-command.js';
 import type { Way } from './way.js';
 
 /** An answer whose body has not been read yet. */
@@ -73,7 +74,10 @@ function ownSentence(status: number, detail: string, { server, path }: Asked): s
   }
   const job = jobIdOf(path);
   if (status === errorKinds.unknownJob.status && detail === wireDetails.unknownJob && job !== undefined) {
-    return `No job ${quoteName(job)} on ${server}; 'remote-app jobs' lists them`;
+    return `No job ${quoteName(job)} on ${server}; '${nextCommand('jobs')}' lists them`;
+  }
+  if (status === errorKinds.notFound.status && /^(There is no [A-Z]+ \/|Not Found$)/.test(detail)) {
+    return `${server} has no ${excerpt(path)}: is that the address of the service?`;
   }
   return excerpt(detail);
 }

@@ -79,5 +79,7 @@ export function explainTransport(
   if (/CERT|SELF_SIGNED|UNABLE_TO_|ERR_TLS|ERR_SSL/.test(code)) {
     return new TransportError('unusable', `TLS with ${server} fails: ${text}`, { cause: error });
   }
-  return new TransportError('broken', `The connection to ${server} broke: ${text}`, { cause: error });
+  // The words of undici for it are no sentence.
+  const how = text === 'other side closed' ? 'it was closed on the other side' : text;
+  return new TransportError('broken', `The connection to ${server} broke: ${how}`, { cause: error });
 }

@@ -11,6 +11,7 @@ import { jobFailure } from '../connection/job-end.js';
 import { bodyOf, type Reply, retryAfter } from '../connection/reply.js';
 import { ClientError, isTransient, type JobFailed, leaving } from '../errors.js';
 import { progressOf } from '../job-progress.js';
+import { nextCommand } from '../next-command.js';
 import type { Reporter } from '../reporter.js';
 
 export interface AwaitOptions {
@@ -47,7 +48,8 @@ const notHandedOut = (server: string, { message, exitCode, details }: JobFailed)
 
 /** The error when the wait is over. */
 function notReady(jobId: string, state: string | undefined, waited: number): ClientError {
-  const next = `'remote-app logs ${jobId}' follows it, 'remote-app result ${jobId}' asks for its result again`;
+  const [logs, result] = [nextCommand(`logs ${jobId}`), nextCommand(`result ${jobId}`)];
+  const next = `'${logs}' follows it, '${result}' asks for its result again`;
   const message = state
     ? `Job ${jobId} is ${state}, and has no result yet: ${next}`
     : `Job ${jobId} has ended, and its result is not there after ${waited} seconds: ${next}`;

@@ -7,6 +7,7 @@ import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
 import type { Reply } from '../connection/reply.js';
 import { leaving } from '../errors.js';
+import { nextCommand } from '../next-command.js';
 import { type AwaitOptions, awaitResult } from './await-result.js';
 import { claimPlace } from './claim-place.js';
 import type { Destination, OutputDirectory } from './destination.js';
@@ -29,7 +30,7 @@ function fetchAgain(
 ): string {
   const place = taken === 'number' ? '' : ` -o ${isPlain(directory) ? directory : 'DIR'}`;
   const flags = `${taken === 'replace' ? ' --force' : ''}${isPartial ? ' --partial' : ''}`;
-  return `remote-app result ${jobId}${place}${flags}`;
+  return nextCommand(`result ${jobId}${place}${flags}`);
 }
 
 /** Asks for the result with these headers more. */
@@ -97,7 +98,7 @@ async function streamResult(
   stream: Writable,
   options: AwaitOptions,
 ): Promise<StreamedArchive> {
-  const again = `remote-app result ${jobId} -o -${options.isPartial ? ' --partial' : ''}`;
+  const again = nextCommand(`result ${jobId} -o -${options.isPartial ? ' --partial' : ''}`);
   const bytes = await fetching(connection, jobId, again, options, (request) =>
     download(connection, request, streamSink(stream, 'stdout', `run '${again}'`), {
       onProgress: (done, total) => options.reporter.progress('Downloading', done, total),

@@ -7,6 +7,7 @@ import { submitPath } from '../../contract/paths.js';
 import { pause } from '../connection/backoff.js';
 import type { Connection } from '../connection/connection.js';
 import { HttpError, Interrupted, isGatewayError, TransportError } from '../errors.js';
+import { nextCommand } from '../next-command.js';
 import type { Reporter } from '../reporter.js';
 import { Multipart } from './multipart.js';
 import type { Staged } from './staging.js';
@@ -82,7 +83,7 @@ function mayPass(error: unknown, isReached: boolean): error is Error {
 /** The error with which an upload is given up. A server that had all of it may have made a job whose id nobody has been told. */
 function unanswered(error: unknown, isSent: boolean): unknown {
   if (!isSent) return error;
-  const next = "the server may have accepted the job: 'remote-app jobs' lists it then";
+  const next = `the server may have accepted the job: '${nextCommand('jobs')}' lists it then`;
   if (error instanceof Interrupted) return error.with(next);
   if (!(error instanceof TransportError)) return error;
   return new TransportError(error.fault, `${error.message}; ${next}`, { cause: error });

@@ -1,0 +1,19 @@
+import { oneLine } from '../contract/quote.js';
+
+let wayTyped = '';
+
+/** A word as a shell takes it. */
+const typed = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${oneLine(word).replaceAll("'", "'\\''")}'`;
+
+/**
+ * Sets by which flags this process was told its server. A person who copies a command that a message names has to give them
+ * again, or would ask another server.
+ * @param flags name and value of each
+ */
+export function reachedBy(flags: readonly (readonly [string, string])[]): void {
+  wayTyped = flags.map(([name, value]) => ` --${name} ${typed(value)}`).join('');
+}
+
+/** A command that a message tells a person to run next, with the flags by which it reaches the same server. */
+export const nextCommand = (words: string): string => `remote-app ${words}${wayTyped}`;
