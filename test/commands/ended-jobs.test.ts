@@ -95,7 +95,7 @@ describe('what a failed job left', () => {
     const refused = await run('result', id);
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(told)]);
     expect((await run('status', id)).stdout).toMatch(
-      new RegExp(`Left +2 file\\(s\\): 'remote-app result ${id} --partial'\n`),
+      new RegExp(`Left +2 files: 'remote-app result ${id} --partial'\n`),
     );
 
     const fetched = await run('result', id, '--partial', '-o', 'left');
