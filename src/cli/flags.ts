@@ -32,6 +32,7 @@ export const connectionFlags = {
   token: Flags.string({
     helpGroup: 'SERVER',
     env: tokenVariable,
+    helpValue: 'TOKEN',
     noCacheDefault: true,
     description: 'Token; a file or the environment keeps it out of the process list',
   }),

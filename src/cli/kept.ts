@@ -72,7 +72,11 @@ export function hintsOfFailed({ jobId, facts }: JobFailed): string[] {
   const { expiresAt, leftFiles } = facts;
   const until = keptUntil(expiresAt);
   return [
-    ...(leftFiles ? [`Job ${jobId} left ${leftText(leftFiles)}; ${fetchLeft(jobId)} fetches them`] : []),
+    ...(leftFiles
+      ? [
+          `Job ${jobId} left ${leftText(leftFiles)}; ${fetchLeft(jobId)} fetches ${leftFiles === 1 ? 'it' : 'them'}`,
+        ]
+      : []),
     ...(until === null ? [] : [`Job ${jobId} is kept until ${until}`]),
   ];
 }

@@ -6,7 +6,13 @@ import { wholeNumber } from '../usage-errors.js';
 /** The flags of `serve` (interface.md, Command line). */
 export const serveFlags = {
   host: Flags.string({ default: defaultHost, helpValue: 'ADDRESS', summary: 'Address to listen on' }),
-  port: wholeNumber({ default: defaultPort, min: 0, max: 65535, summary: 'Port; 0 takes any free one' }),
+  port: wholeNumber({
+    helpValue: 'N',
+    default: defaultPort,
+    min: 0,
+    max: 65535,
+    summary: 'Port; 0 takes any free one',
+  }),
   auth: Flags.option({
     options: ['bearer', 'off'] as const,
     default: 'bearer',
@@ -34,7 +40,7 @@ export const serveFlags = {
     helpValue: 'DIR',
     summary: "Where the jobs are kept; by default in the user's data directory",
   }),
-  'max-jobs': wholeNumber({ default: 32, min: 1, summary: 'Most jobs active at once' }),
+  'max-jobs': wholeNumber({ helpValue: 'N', default: 32, min: 1, summary: 'Most jobs active at once' }),
   'max-file-size': Flags.string({
     default: '2GiB',
     helpValue: 'SIZE',
@@ -46,6 +52,7 @@ export const serveFlags = {
     summary: 'Largest upload, in the same units',
   }),
   grace: wholeNumber({
+    helpValue: 'SECONDS',
     default: 120,
     min: 0,
     max: longestDuration,
@@ -57,12 +64,14 @@ export const serveFlags = {
     summary: 'How long a job may ask to be kept once it has ended, such as 90s, 12h or 7d',
   }),
   keepalive: wholeNumber({
+    helpValue: 'SECONDS',
     default: keepAliveInterval,
     min: 1,
     max: 24 * 3600,
     summary: 'Seconds of silence between keep-alives of a log',
   }),
   'cpu-slots': wholeNumber({
+    helpValue: 'N',
     min: 1,
     summary: 'CPU workers shared by the CPU jobs; by default all cores',
   }),
