@@ -10,6 +10,9 @@ export function letTimePass(server) {
     const file = path.join(server.jobDirectory(id), 'job.json');
     const record = JSON.parse(readFileSync(file, 'utf8'));
     if (record.expiresAt === null) continue;
-    writeFileSync(file, JSON.stringify({ ...record, expiresAt: new Date().toISOString() }));
+    writeFileSync(
+      file,
+      JSON.stringify({ ...record, expiresAt: new Date().toISOString(), expiresAtBootTime: null }),
+    );
   }
 }
