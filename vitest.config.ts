@@ -4,8 +4,8 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     pool: 'forks',
-    // Each test file starts real servers, and these real jobs.
-    maxWorkers: 2,
+    // Each test file starts real servers, and these real jobs. Much of the time is spent waiting for them.
+    maxWorkers: 3,
     testTimeout: 60_000,
     hookTimeout: 20_000,
   },

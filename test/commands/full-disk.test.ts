@@ -37,7 +37,7 @@ describe.skipIf(process.platform !== 'linux')('where there is no room', () => {
     const { stderr, code, saved, asked } = await inShell({ result: stored }, limited, 'result', jobId);
     expect(stderr).toMatch(
       new RegExp(
-        `^Error: Cannot write '/.*/Output/result.zip': .*\\(EFBIG\\); .*, then run 'remote-app result ${jobId}'\n$`,
+        `^Error: Cannot write '/.*/Output/result.zip': .*\\(EFBIG\\); .*, then run 'remote-app result ${jobId} --server http://127.0.0.1:\\d+'\n$`,
       ),
     );
     expect([code, saved, asked]).toEqual([1, [], 1]);

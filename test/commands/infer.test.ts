@@ -119,7 +119,8 @@ describe('infer', () => {
     running.process.kill('SIGINT');
     const { code, stderr } = await running.ended;
     expect([code, killed]).toEqual([130, 1]);
-    expect(stderr).toContain('SIGINT');
+    expect(stderr).toContain(`Interrupted; remote job ${jobId} is killed`);
+    // Had the first signal counted, the second would have ended the command without a word.
     expect(stderr).not.toContain('SIGHUP');
   });
 
