@@ -1,8 +1,8 @@
 import { Command, Errors } from '@oclif/core';
 import { ClientError, HttpError, JobFailed } from '../client/errors.js';
 import { type ExitCode, exitCodes, ServiceError } from '../contract/errors.js';
-import { tolerateClosedPipes, writeErr, writeOut } from './standard-streams.js';
-import { forJson } from './terminal-text.js';
+import { tolerateClosedPipes, writeErr, writeOut } from './terminal/standard-streams.js';
+import { forJson } from './terminal/terminal-text.js';
 import { FlagValueError, sentenceOf } from './usage-errors.js';
 
 /** What `--json` prints for a command that failed. */
@@ -62,7 +62,7 @@ export abstract class BaseCommand extends Command {
     const exitCode = exitCodeFor(error);
     process.exitCode = exitCode;
     // Imported lazily to keep start-up fast.
-    const { tellError } = await import('./tell-error.js');
+    const { tellError } = await import('./terminal/tell-error.js');
     const isOfTheParser = error instanceof Errors.CLIError || error instanceof FlagValueError;
     tellError(this.#sentenceOf(error), [
       ...(exitCode === exitCodes.usage && isOfTheParser

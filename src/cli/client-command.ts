@@ -7,8 +7,8 @@ import type { JobsOutput } from './each-job.js';
 import { connectionFlags } from './flags.js';
 import { type Interruption, watchInterruption } from './interruption.js';
 import type { ConnectionChoices, Settings, TypedFlags } from './settings.js';
-import { isInteractive, writeOut } from './standard-streams.js';
-import type { TextReporter } from './text-reporter.js';
+import { isInteractive, writeOut } from './terminal/standard-streams.js';
+import type { TextReporter } from './terminal/text-reporter.js';
 
 /** What to do where nothing answers at the default address. */
 const noServerNamed =
@@ -76,9 +76,9 @@ export abstract class ClientCommand extends BaseCommand {
       }),
     );
     const { Connection } = await import('../client/connection/connection.js');
-    const { wayTo } = await import('./way.js');
+    const { transportTo } = await import('./open-transport.js');
     const connection = new Connection({
-      ...(await wayTo(settings, { timeout: flags['connect-timeout'], signal })),
+      ...(await transportTo(settings, { timeout: flags['connect-timeout'], signal })),
       server: settings.server,
       token: settings.token,
       connectTimeout: flags['connect-timeout'],
@@ -101,9 +101,9 @@ export abstract class ClientCommand extends BaseCommand {
    */
   protected async reporter({ stdoutIsTaken = this.jsonEnabled(), all = false } = {}): Promise<Reporter> {
     const options = { stdoutIsTaken, all };
-    const { TextReporter } = await import('./text-reporter.js');
+    const { TextReporter } = await import('./terminal/text-reporter.js');
     if (!isInteractive()) return new TextReporter(options);
-    const { TerminalReporter } = await import('./terminal-reporter.js');
+    const { TerminalReporter } = await import('./terminal/terminal-reporter.js');
     this.#reporter = new TerminalReporter(options);
     return this.#reporter;
   }
@@ -111,7 +111,7 @@ export abstract class ClientCommand extends BaseCommand {
   /** The same for a command whose output is a log: with `--json` each line is a document. */
   protected async logReporter(all: boolean): Promise<Reporter> {
     if (!this.jsonEnabled()) return this.reporter({ all });
-    const { JsonLogReporter } = await import('./json-log-reporter.js');
+    const { JsonLogReporter } = await import('./terminal/json-log-reporter.js');
     return new JsonLogReporter();
   }
 

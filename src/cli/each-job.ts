@@ -23,7 +23,7 @@ export async function tellFailure(id: string, error: Error, output: JobsOutput):
   const document = output.explain(error);
   const { message, exit_code } = document.error;
   if (!output.json) {
-    const { tellError } = await import('./tell-error.js');
+    const { tellError } = await import('./terminal/tell-error.js');
     tellError(message.includes(id) ? message : `${id}: ${message}`, []);
   }
   exitWithWorst(exit_code);

@@ -1,6 +1,6 @@
 import { Interrupted } from '../client/errors.js';
 import { exitCodes } from '../contract/errors.js';
-import { isInteractive } from './standard-streams.js';
+import { isInteractive } from './terminal/standard-streams.js';
 
 /**
  * The first SIGINT, SIGTERM or SIGHUP (the terminal was closed) asks everything under way to end; a second SIGINT or

@@ -3,9 +3,9 @@ import { nextCommand } from '../client/next-command.js';
 import { counted } from '../contract/counted.js';
 import { isFinal, type JobState, type KillReply, mostCounted, notRunning } from '../contract/job.js';
 import { excerpt } from '../contract/quote.js';
-import { Colours } from './colours.js';
-import { type Cell, formatPairs, formatTable } from './format.js';
-import { formatDistance, formatDuration, formatTime, readTime } from './time-text.js';
+import { Colours } from './terminal/colours.js';
+import { type Cell, formatPairs, formatTable } from './terminal/format.js';
+import { formatDistance, formatDuration, formatTime, readTime } from './terminal/time-text.js';
 
 const colours = new Colours(process.stdout);
 

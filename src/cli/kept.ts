@@ -7,7 +7,7 @@ import type { Submission } from '../client/submit/submission.js';
 import { mostTime } from '../contract/fields.js';
 import { fieldWithRole } from '../contract/operations.js';
 import { fetchLeft, keptAfterEnd, leftText } from './job-text.js';
-import { formatDistance, formatTime } from './time-text.js';
+import { formatDistance, formatTime } from './terminal/time-text.js';
 
 /** Seconds to wait for the server's word. The command has done what it was asked to, so a longer wait is not worth it. */
 const longestWait = 10;

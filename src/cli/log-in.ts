@@ -3,8 +3,6 @@ import type { Connection } from '../client/connection/connection.js';
 import { defaultProfile, writeProfile } from '../client/connection/profiles.js';
 import { readServerUrl, showServerUrl } from '../client/connection/server-url.js';
 import { defaultServer } from '../contract/defaults.js';
-import { Colours } from './colours.js';
-import { readSecret } from './prompt.js';
 import {
   type ConnectionChoices,
   checkToken,
@@ -12,7 +10,9 @@ import {
   type Settings,
   type TypedFlags,
 } from './settings.js';
-import { writeErr } from './standard-streams.js';
+import { Colours } from './terminal/colours.js';
+import { readSecret } from './terminal/prompt.js';
+import { writeErr } from './terminal/standard-streams.js';
 
 export interface LoginFlags extends ConnectionChoices {
   readonly app?: string | undefined;

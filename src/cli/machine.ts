@@ -1,5 +1,5 @@
 import type { Machine } from '../client/connection/machine.js';
-import { formatMemory, formatTable } from './format.js';
+import { formatMemory, formatTable } from './terminal/format.js';
 
 export type { Machine };
 

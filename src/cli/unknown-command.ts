@@ -2,9 +2,9 @@ import { nearest } from '../client/nearest.js';
 import { exitCodes } from '../contract/errors.js';
 import { quoteName } from '../contract/quote.js';
 import type { ErrorDocument } from './base-command.js';
-import { writeOut } from './standard-streams.js';
-import { tellError } from './tell-error.js';
-import { forJson } from './terminal-text.js';
+import { writeOut } from './terminal/standard-streams.js';
+import { tellError } from './terminal/tell-error.js';
+import { forJson } from './terminal/terminal-text.js';
 
 const topFlags = ['--help', '--version'];
 

@@ -9,7 +9,7 @@ import type { Reporter } from './reporter.js';
 import type { Destination } from './result/destination.js';
 import { fetchResult, type StreamedArchive } from './result/result.js';
 import type { SavedArchive } from './result/save-archive.js';
-import { preflight } from './submit/preflight.js';
+import { preflight } from './submit/checks/preflight.js';
 import type { Sending } from './submit/sending.js';
 import { stage } from './submit/staging.js';
 import type { Submission } from './submit/submission.js';

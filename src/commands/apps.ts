@@ -1,6 +1,6 @@
 import { Args, Flags } from '@oclif/core';
+import type { AppsSummary } from '../cli/apps/show-apps.js';
 import { ClientCommand } from '../cli/client-command.js';
-import type { AppsSummary } from '../cli/show-apps.js';
 
 export default class Apps extends ClientCommand {
   static override summary = 'List the apps of the server, or describe one';
@@ -21,7 +21,7 @@ export default class Apps extends ClientCommand {
 
   async run(): Promise<AppsSummary> {
     const { args, flags } = await this.parse(Apps);
-    const { showApps } = await import('../cli/show-apps.js');
+    const { showApps } = await import('../cli/apps/show-apps.js');
     const shown = await showApps(await this.connect(flags), args.app, flags.config, await this.reporter());
     await this.print(shown.lines);
     return shown.summary;

@@ -1,6 +1,6 @@
 import { ClientCommand } from '../cli/client-command.js';
+import { defaultInterval, watchFlags } from '../cli/jobs/watch-flags.js';
 import type { Machine } from '../cli/machine.js';
-import { defaultInterval, watchFlags } from '../cli/watch-flags.js';
 
 export default class Gpus extends ClientCommand {
   static override summary = 'Show the GPUs and the memory of the server';
@@ -21,7 +21,7 @@ export default class Gpus extends ClientCommand {
       import('../cli/machine.js'),
     ]);
     if (flags.watch) {
-      const { watch } = await import('../cli/watch.js');
+      const { watch } = await import('../cli/jobs/watch.js');
       const read = () => readMachine(connection);
       // To the decimal that is shown: exact figures change all the time.
       const change = (machine: Machine) => describeMachine(machine).join('\n');

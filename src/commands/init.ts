@@ -1,8 +1,8 @@
 import { Args, Flags } from '@oclif/core';
-import { type Language, languageNames } from '../cli/app-languages.js';
+import { type Language, languageNames } from '../cli/apps/app-languages.js';
+import type { NewApp } from '../cli/apps/new-app.js';
 import { BaseCommand } from '../cli/base-command.js';
-import type { NewApp } from '../cli/new-app.js';
-import { writeOut } from '../cli/standard-streams.js';
+import { writeOut } from '../cli/terminal/standard-streams.js';
 
 export default class Init extends BaseCommand {
   static override summary = 'Write a new app that runs as it is';
@@ -34,7 +34,7 @@ export default class Init extends BaseCommand {
 
   async run(): Promise<NewApp> {
     const { args, flags } = await this.parse(Init);
-    const { firstSteps, writeNewApp } = await import('../cli/new-app.js');
+    const { firstSteps, writeNewApp } = await import('../cli/apps/new-app.js');
     const app = await writeNewApp(args.directory, flags.language, flags.name, this.config.root);
     if (this.jsonEnabled()) return app;
     const { alone, serve, infer } = firstSteps(app, this.config.bin);

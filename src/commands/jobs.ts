@@ -1,8 +1,8 @@
 import { Flags } from '@oclif/core';
 import { ClientCommand } from '../cli/client-command.js';
-import type { JobsDocument } from '../cli/show-jobs.js';
+import type { JobsDocument } from '../cli/jobs/show-jobs.js';
+import { defaultInterval, watchFlags } from '../cli/jobs/watch-flags.js';
 import { FlagValueError } from '../cli/usage-errors.js';
-import { defaultInterval, watchFlags } from '../cli/watch-flags.js';
 import { type JobState, jobStates } from '../contract/job.js';
 
 const isState = (name: string): name is JobState => (jobStates as readonly string[]).includes(name);
@@ -35,10 +35,10 @@ export default class Jobs extends ClientCommand {
     const { flags } = await this.parse(Jobs);
     this.jsonLines = flags.watch;
     const connection = await this.connect(flags);
-    const { selectedJobs } = await import('../cli/show-jobs.js');
+    const { selectedJobs } = await import('../cli/jobs/show-jobs.js');
     const selected = selectedJobs(connection, { states: flags.status, quiet: flags.quiet });
     if (flags.watch) {
-      const { watch } = await import('../cli/watch.js');
+      const { watch } = await import('../cli/jobs/watch.js');
       await watch(connection, selected, { every: flags.every ?? defaultInterval, json: this.jsonEnabled() });
       return undefined;
     }

@@ -1,8 +1,8 @@
 import { Flags } from '@oclif/core';
 import { ClientCommand } from '../cli/client-command.js';
 import { killTimeoutFlag } from '../cli/flags.js';
-import { optionalJobArgs } from '../cli/job-arg.js';
-import type { KillSummary } from '../cli/kill-jobs.js';
+import { optionalJobArgs } from '../cli/jobs/job-arg.js';
+import type { KillSummary } from '../cli/jobs/kill-jobs.js';
 
 export default class Kill extends ClientCommand {
   static override summary = 'Kill jobs';
@@ -22,7 +22,7 @@ export default class Kill extends ClientCommand {
 
   async run(): Promise<KillSummary> {
     const { args, flags } = await this.parse(Kill);
-    const { jobsToKill, killJobs } = await import('../cli/kill-jobs.js');
+    const { jobsToKill, killJobs } = await import('../cli/jobs/kill-jobs.js');
     const connection = await this.connect(flags);
     const reporter = await this.reporter();
     const ids = await jobsToKill(connection, args.jobs ?? [], Boolean(flags.all), reporter);

@@ -1,8 +1,8 @@
 import { Flags } from '@oclif/core';
 import { ClientCommand } from '../cli/client-command.js';
-import { fetchJobResult, type ResultSummary } from '../cli/fetch-result.js';
 import { outputFlags, waitFlag } from '../cli/flags.js';
-import { jobArg } from '../cli/job-arg.js';
+import { fetchJobResult, type ResultSummary } from '../cli/jobs/fetch-result.js';
+import { jobArg } from '../cli/jobs/job-arg.js';
 
 export default class Result extends ClientCommand {
   static override summary = "Download a job's result";

@@ -1,6 +1,6 @@
 import { ClientCommand } from '../cli/client-command.js';
-import { jobArgs } from '../cli/job-arg.js';
-import { type RemovalSummary, removeJobs } from '../cli/remove-jobs.js';
+import { jobArgs } from '../cli/jobs/job-arg.js';
+import { type RemovalSummary, removeJobs } from '../cli/jobs/remove-jobs.js';
 
 export default class Rm extends ClientCommand {
   static override summary = 'Remove jobs that have ended, and their results';

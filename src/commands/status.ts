@@ -1,5 +1,5 @@
 import { ClientCommand } from '../cli/client-command.js';
-import { jobArg } from '../cli/job-arg.js';
+import { jobArg } from '../cli/jobs/job-arg.js';
 import type { JobAnswer } from '../client/connection/answer-schemas.js';
 
 export default class Status extends ClientCommand {

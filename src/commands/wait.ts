@@ -1,7 +1,7 @@
 import { ClientCommand } from '../cli/client-command.js';
 import { seconds } from '../cli/flags.js';
-import { jobArgs } from '../cli/job-arg.js';
-import type { WaitSummary } from '../cli/waited-jobs.js';
+import { jobArgs } from '../cli/jobs/job-arg.js';
+import type { WaitSummary } from '../cli/jobs/waited-jobs.js';
 
 export default class Wait extends ClientCommand {
   static override summary = 'Wait for the end of jobs';
@@ -22,7 +22,7 @@ export default class Wait extends ClientCommand {
   async run(): Promise<WaitSummary> {
     const { args, flags } = await this.parse(Wait);
     const [connection, reporter] = [await this.connect(flags), await this.reporter()];
-    const { waitForJobs } = await import('../cli/wait-jobs.js');
+    const { waitForJobs } = await import('../cli/jobs/wait-jobs.js');
     const { timeout } = flags;
     return waitForJobs(connection, { ids: args.jobs, timeout, output: this.jobsOutput(), reporter });
   }

@@ -2,7 +2,7 @@ import { userInfo } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { execute } from '@oclif/core/execute';
 import type { PJSON } from '@oclif/core/interfaces';
-import { tolerateClosedPipes } from '../cli/standard-streams.js';
+import { tolerateClosedPipes } from '../cli/terminal/standard-streams.js';
 import { commands } from './commands.js';
 
 /** oclif asks the file that it is bundled with for the commands: others would be built on another oclif. */

@@ -14,16 +14,27 @@ const bothSides = 'Both sides stand on this room: it imports neither.';
 /** From the top to the bottom. */
 export const rooms: Readonly<Record<string, Room>> = {
   start: {
-    imports: ['commands', 'cli', 'files'],
+    imports: ['commands', 'cli', 'cli/terminal', 'files'],
     reason: 'A process begins with the list of commands; these know the rest.',
   },
   commands: {
-    imports: ['cli/serve', 'cli/completion', 'cli', 'client/connection', 'contract'],
+    imports: [
+      'cli/serve',
+      'cli/completion',
+      'cli/submit',
+      'cli/jobs',
+      'cli/apps',
+      'cli',
+      'cli/terminal',
+      'client/connection',
+      'contract',
+    ],
     reason: 'A command is metadata, a parse and one call.',
   },
   'cli/serve': {
     imports: [
       'cli',
+      'cli/terminal',
       'client',
       'server/serve.ts',
       'server/settings.ts',
@@ -39,13 +50,41 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason:
       'Completion knows the commands as oclif describes them, and asks the server for values; it parses nothing.',
   },
-  cli: {
+  'cli/submit': {
     imports: [
+      'cli/jobs',
+      'cli/apps',
+      'cli',
       'client/run-job.ts',
-      'client/submit',
+      'client/submit/submission.ts',
+      'client/submit/inputs',
+      'client',
+      'contract',
+    ],
+    reason: 'A submission is read from the command line here; how it is sent is the business of the client.',
+  },
+  'cli/jobs': {
+    imports: [
+      'cli',
+      'cli/terminal',
       'client/logs',
       'client/result',
+      'client/connection',
+      'client',
+      'contract',
+    ],
+    reason: 'What commands do with jobs knows no submission and no server.',
+  },
+  'cli/apps': {
+    imports: ['cli/terminal', 'client/result', 'client/connection', 'client', 'files', 'contract'],
+    reason: 'Apps are shown and written, not run.',
+  },
+  cli: {
+    imports: [
+      'cli/terminal',
+      'client/submit/submission.ts',
       'client/ssh',
+      'client/connection/transport',
       'client/connection',
       'client',
       'files',
@@ -53,13 +92,47 @@ export const rooms: Readonly<Record<string, Room>> = {
     ],
     reason: 'Only `serve` knows the server, and what the commands share knows no command.',
   },
+  'cli/terminal': {
+    imports: ['client', 'files', 'contract'],
+    reason: 'What is written for a person is told by others.',
+  },
   'client/run-job.ts': {
-    imports: ['client/submit', 'client/logs', 'client/result', 'client/connection', 'client', 'contract'],
+    imports: [
+      'client/submit/checks',
+      'client/submit/submission.ts',
+      'client/submit',
+      'client/logs',
+      'client/result',
+      'client/connection',
+      'client',
+      'contract',
+    ],
     reason: 'The client knows the contract, not the server, and no flags.',
   },
   'client/submit': {
-    imports: ['client/connection', 'client', 'pack', 'extract', 'files', 'contract'],
+    imports: [
+      'client/submit/checks',
+      'client/submit/inputs',
+      'client/submit/submission.ts',
+      'client/connection',
+      'client',
+      'pack',
+      'files',
+      'contract',
+    ],
     reason: 'What is sent knows the connection, not what the server does with it.',
+  },
+  'client/submit/checks': {
+    imports: ['client/submit/submission.ts', 'client/connection', 'client', 'contract'],
+    reason: 'A check asks the server, and sends nothing.',
+  },
+  'client/submit/inputs': {
+    imports: ['client/submit/submission.ts', 'client', 'pack', 'extract', 'files', 'contract'],
+    reason: 'Files are found without a server.',
+  },
+  'client/submit/submission.ts': {
+    imports: ['contract'],
+    reason: 'A submission is a value.',
   },
   'client/logs': {
     imports: ['client/connection', 'client', 'contract'],
@@ -70,12 +143,16 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'A result knows the connection, not what was sent or logged before it.',
   },
   'client/ssh': {
-    imports: ['client/connection', 'client', 'contract'],
+    imports: ['client/connection/transport', 'client/connection', 'client', 'contract'],
     reason: 'A tunnel carries bytes to a server, and knows no request.',
   },
   'client/connection': {
-    imports: ['client', 'files', 'contract'],
+    imports: ['client/connection/transport', 'client', 'files', 'contract'],
     reason: 'A connection carries requests and answers, and does not know what they are for.',
+  },
+  'client/connection/transport': {
+    imports: ['client', 'files', 'contract'],
+    reason: 'How the server is reached knows no request.',
   },
   client: {
     imports: ['files', 'contract'],

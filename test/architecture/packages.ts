@@ -6,12 +6,12 @@ export interface PackageRule {
   readonly reason: string;
 }
 
-const cli = ['commands', 'cli/serve', 'cli/completion', 'cli'];
+const cli = ['commands', 'cli/serve', 'cli/completion', 'cli/submit', 'cli/jobs', 'cli'];
 const extract = ['extract/extract.ts', 'extract/small', 'extract'];
 
 const koa = 'Only the HTTP side of the server knows Koa: jobs and the client do not.';
 const commandLine = 'Only the command line knows oclif.';
-const terminal = 'Only what the commands share writes to a terminal.';
+const terminal = 'Only one room of the command line writes to a terminal.';
 const parser = 'Only an upload reads forms.';
 const archives = 'Archives are written in one room and read in another; nobody else knows their packages.';
 
@@ -19,15 +19,18 @@ const archives = 'Archives are written in one room and read in another; nobody e
 export const packages: Readonly<Record<string, PackageRule>> = {
   '@oclif/core': { rooms: ['start', ...cli], reason: commandLine },
   '@oclif/plugin-help': { rooms: ['start'], reason: commandLine },
-  ora: { rooms: ['cli'], reason: terminal },
-  chalk: { rooms: ['cli'], reason: terminal },
-  'string-width': { rooms: ['cli'], reason: terminal },
-  undici: { rooms: ['client/connection'], reason: 'One room of the client makes requests.' },
-  tinyglobby: { rooms: ['client/submit'], reason: 'Only what is sent is searched for.' },
+  ora: { rooms: ['cli/terminal'], reason: terminal },
+  chalk: { rooms: ['cli/terminal'], reason: terminal },
+  'string-width': { rooms: ['cli/terminal'], reason: terminal },
+  undici: {
+    rooms: ['client/connection', 'client/connection/transport'],
+    reason: 'One room of the client makes requests.',
+  },
+  tinyglobby: { rooms: ['client/submit/inputs'], reason: 'Only what is sent is searched for.' },
   koa: { rooms: ['server/app.ts', 'server/http', 'server/uploads'], reason: koa },
   '@koa/router': { rooms: ['server/routes'], reason: koa },
   'koa-body': { rooms: ['server/uploads'], reason: parser },
-  yaml: { rooms: ['server/apps'], reason: parser },
+  yaml: { rooms: ['server/apps'], reason: 'Only the configuration of an app is YAML.' },
   formidable: { rooms: ['server/uploads'], reason: parser },
   send: { rooms: ['server/routes'], reason: 'Only a route answers with a file.' },
   execa: { rooms: ['server/jobs'], reason: 'Only the trash runs a program to remove what it cannot.' },

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { type Language, languageNames, languages } from '../../src/cli/app-languages.js';
+import { type Language, languageNames, languages } from '../../src/cli/apps/app-languages.js';
 import { Cli } from '../support/cli.js';
 import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';

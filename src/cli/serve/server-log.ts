@@ -1,5 +1,5 @@
 import { oneLine } from '../../contract/quote.js';
-import { Colours } from '../colours.js';
+import { Colours } from '../terminal/colours.js';
 import { DirectOutput, replaceStream } from './direct-output.js';
 
 /** Milliseconds between two tries to write how many lines were lost. */

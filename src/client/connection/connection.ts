@@ -5,14 +5,14 @@ import type { Route } from '../../contract/routes.js';
 import { ClientError, type HttpError, isGatewayError, TransportError } from '../errors.js';
 import { backoff, pause } from './backoff.js';
 import { type Answer, readAnswer, tooLong } from './check-answer.js';
-import { Connector } from './connector.js';
 import { Patience, type Watcher } from './patience.js';
 import { readBody } from './read-body.js';
 import { type Reply, refusal } from './reply.js';
 import { readServerUrl, showServerUrl } from './server-url.js';
 import { TimeLimit } from './time-limit.js';
+import { Connector } from './transport/connector.js';
+import type { Transport, Trust } from './transport/transport.js';
 import { explainTransport, mayBeTls } from './transport-error.js';
-import type { Trust, Way } from './way.js';
 
 /** Where the service is and how long to wait for it. Times are in seconds. */
 export interface ConnectionOptions {
@@ -24,7 +24,7 @@ export interface ConnectionOptions {
   /** How long a server that has answered before, and cannot be reached now, is tried again. */
   readonly patience: number;
   /** How the server is reached, if not directly. */
-  readonly way?: Way | undefined;
+  readonly transport?: Transport | undefined;
   readonly trust?: Trust | undefined;
   /** Ends every request that brings no signal of its own. */
   readonly signal?: AbortSignal | undefined;
@@ -74,8 +74,8 @@ export class Connection {
   constructor(options: ConnectionOptions) {
     this.#address = readServerUrl(options.server);
     this.#options = options;
-    const { way, trust, connectTimeout: timeout } = options;
-    this.#connector = new Connector({ server: this.server, timeout, way, trust });
+    const { transport, trust, connectTimeout: timeout } = options;
+    this.#connector = new Connector({ server: this.server, timeout, transport, trust });
     this.#agent = new Agent({
       connect: this.#connector.connect,
       headersTimeout: options.readTimeout * 1000,
@@ -112,10 +112,10 @@ export class Connection {
    * @throws TransportError, or the reason of the signal that ended it
    */
   async send(path: string, call: Call = {}): Promise<Reply> {
-    const { token, way } = this.#options;
-    const base = way?.base ?? this.#address;
+    const { token, transport } = this.#options;
+    const base = transport?.base ?? this.#address;
     const target = `${base.pathname === '/' ? '' : base.pathname}${path}${call.query ?? ''}`;
-    const { forward } = way ?? {};
+    const { forward } = transport ?? {};
     const signal = call.signal ?? this.signal;
     signal?.throwIfAborted();
     try {
@@ -144,12 +144,12 @@ export class Connection {
 
   /** A cause that has to be looked for; null if there is none. Imported lazily to keep start-up fast. */
   async #causeOnTheWay(error: unknown): Promise<Error | null> {
-    const { way } = this.#options;
-    if (way) return (await way.explain?.(error)) ?? null;
+    const { transport } = this.#options;
+    if (transport) return (await transport.explain?.(error)) ?? null;
     const url = this.#address;
     if (this.isMet || url.protocol !== 'http:' || !mayBeTls(error)) return null;
-    const { speaksTls } = await import('./speaks-tls.js');
-    return (await speaksTls(url)) ? (await import('./tls-error.js')).needsTls(this.server) : null;
+    const { speaksTls } = await import('./transport/speaks-tls.js');
+    return (await speaksTls(url)) ? (await import('./transport/tls-error.js')).needsTls(this.server) : null;
   }
 
   /**
@@ -175,7 +175,7 @@ export class Connection {
 
   /** The same, where the body has been read already. */
   refusal(reply: Reply, path: string, text: string): Promise<HttpError> {
-    return refusal(reply, text, { server: this.server, path, way: this.#options.way });
+    return refusal(reply, text, { server: this.server, path, transport: this.#options.transport });
   }
 
   /**
@@ -227,13 +227,13 @@ export class Connection {
 
   /** Explains a failure below HTTP. */
   explain(error: unknown, signal: AbortSignal | undefined = this.signal): Error {
-    const { way } = this.#options;
-    return explainTransport(error, this.server, signal, way?.forward ? way.name : undefined);
+    const { transport } = this.#options;
+    return explainTransport(error, this.server, signal, transport?.forward ? transport.name : undefined);
   }
 
   /** Closes all sockets at once. */
   async close(): Promise<void> {
     this.#connector.close();
-    await Promise.all([this.#agent.destroy(), this.#options.way?.close()]);
+    await Promise.all([this.#agent.destroy(), this.#options.transport?.close()]);
   }
 }

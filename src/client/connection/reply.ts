@@ -4,7 +4,7 @@ import { jobIdOf } from '../../contract/paths.js';
 import { excerpt, quoteName } from '../../contract/quote.js';
 import { HttpError, proxyLoginStatus } from '../errors.js';
 import { nextCommand } from '../next-command.js';
-import type { Way } from './way.js';
+import type { Transport } from './transport/transport.js';
 
 /** An answer whose body has not been read yet. */
 export type Reply = Dispatcher.ResponseData;
@@ -60,7 +60,7 @@ export interface Asked {
   readonly server: string;
   readonly path: string;
   /** How the server is reached, if not directly. */
-  readonly way?: Way | undefined;
+  readonly transport?: Transport | undefined;
 }
 
 /** The client's sentence for a refusal of which it knows more than the server says: which job, which server. */
@@ -87,21 +87,21 @@ function ownSentence(status: number, detail: string, { server, path }: Asked): s
  * @param text the body of the answer, or the part that was read
  */
 export async function refusal(reply: Reply, text: string, asked: Asked): Promise<HttpError> {
-  const { server, way } = asked;
+  const { server, transport } = asked;
   const { statusCode } = reply;
   const location = header(reply, 'location');
   if (statusCode >= 300 && statusCode < 400 && location) {
     const place = quoteName(location, 500);
     return new HttpError(statusCode, `${server} moved; give its new address instead: ${place}`, null);
   }
-  if (statusCode === proxyLoginStatus && way?.loginRefused) {
-    return way.loginRefused([reply.headers['proxy-authenticate'] ?? []].flat().join(', '));
+  if (statusCode === proxyLoginStatus && transport?.loginRefused) {
+    return transport.loginRefused([reply.headers['proxy-authenticate'] ?? []].flat().join(', '));
   }
   const detail = await detailOf(text);
   if (detail !== null)
     return new HttpError(statusCode, ownSentence(statusCode, detail, asked), retryAfter(reply));
   // Imported lazily to keep start-up fast.
-  const { pageSentence } = await import('./proxy-page.js');
-  const sentence = pageSentence(statusCode, text, server, way);
+  const { pageSentence } = await import('./transport/proxy-page.js');
+  const sentence = pageSentence(statusCode, text, server, transport);
   return new HttpError(statusCode, sentence, retryAfter(reply), true);
 }

@@ -1,29 +1,9 @@
 import { excerpt } from '../../contract/quote.js';
 import { ClientError, TransportError } from '../errors.js';
 import { AnswerError } from './check-answer.js';
-
-/** Error codes of Node and undici which mean that no connection was made. */
-const unreached: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'nothing listens there',
-  ENOTFOUND: 'no such host',
-  EAI_AGAIN: 'the host name could not be looked up',
-  EHOSTUNREACH: 'no route to the host',
-  ENETUNREACH: 'no route to the network',
-  UND_ERR_CONNECT_TIMEOUT: 'the connection timed out',
-};
-
-/** Why no connection was made; undefined for another kind of failure. */
-export const unreachedReason = (error: unknown): string | undefined => unreached[codeOf(error)];
+import { codeOf, unreachedReason, wasClosed } from './transport/socket-faults.js';
 
 const silent = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT']);
-
-function codeOf(error: unknown): string {
-  for (let each = error; each instanceof Error; each = each.cause) {
-    const { code } = each as NodeJS.ErrnoException;
-    if (typeof code === 'string') return code;
-  }
-  return '';
-}
 
 /**
  * Whether the other side does not speak HTTP, or sends headers without end, so that a retry would not help. The parser's
@@ -33,10 +13,6 @@ function isNoHttp(error: unknown): boolean {
   if (codeOf(error) === 'UND_ERR_HEADERS_OVERFLOW') return true;
   return error instanceof Error && error.name === 'HTTPParserError' && 'data' in error && error.data !== '';
 }
-
-/** Whether the other side closed a connection that a request was on. */
-export const wasClosed = (error: unknown): boolean =>
-  ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'].includes(codeOf(error));
 
 /** Whether a port closed a plain connection as one that speaks TLS may do: without a word, or with an alert. */
 export const mayBeTls = (error: unknown): boolean =>

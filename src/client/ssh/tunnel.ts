@@ -1,8 +1,8 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SshAddress } from '../connection/ssh-address.js';
-import { wasClosed } from '../connection/transport-error.js';
-import type { Way } from '../connection/way.js';
+import { wasClosed } from '../connection/transport/socket-faults.js';
+import type { Transport } from '../connection/transport/transport.js';
 import { TransportError } from '../errors.js';
 import { explainRefusal } from './ssh-error.js';
 import { SshProcess } from './ssh-process.js';
@@ -15,7 +15,7 @@ const explaining = 300;
  * the service as the other host sees it. It begins with `start` and ends with `close`. A tunnel that breaks meanwhile is
  * opened again by the next connection, if ssh can do that without asking a person.
  */
-export class SshTunnel implements Way {
+export class SshTunnel implements Transport {
   readonly name: string;
   readonly base: URL;
   #process: SshProcess | null = null;

@@ -1,6 +1,6 @@
 import type { Reporter } from '../reporter.js';
-import type { FoundFiles } from './find-files.js';
-import { plainName } from './names.js';
+import type { FoundFiles } from './inputs/find-files.js';
+import { plainName } from './inputs/names.js';
 
 /** A file, or a directory that travels whole, that is sent. */
 export interface SentFile {

@@ -1,6 +1,6 @@
 import { Parser } from '@oclif/core';
-import { readSubmission } from '../../../src/cli/submission.js';
-import { type ParsedSubmit, submitFlags, volumeArgs } from '../../../src/cli/submit-command.js';
+import { readSubmission } from '../../../src/cli/submit/submission.js';
+import { type ParsedSubmit, submitFlags, volumeArgs } from '../../../src/cli/submit/submit-command.js';
 import type { Submission } from '../../../src/client/submit/submission.js';
 import type { OperationName } from '../../../src/contract/operations.js';
 

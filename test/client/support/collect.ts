@@ -1,5 +1,9 @@
-import { type Collected, type CollectOptions, collectUnits } from '../../../src/client/submit/inputs.js';
-import { Obstacles } from '../../../src/client/submit/obstacles.js';
+import {
+  type Collected,
+  type CollectOptions,
+  collectUnits,
+} from '../../../src/client/submit/inputs/inputs.js';
+import { Obstacles } from '../../../src/client/submit/inputs/obstacles.js';
 
 /** What paths come to as one group; what cannot be sent is thrown. */
 export async function collect(

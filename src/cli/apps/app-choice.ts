@@ -1,0 +1,41 @@
+import { apps } from '../../client/connection/api.js';
+import type { Connection } from '../../client/connection/connection.js';
+import { checkAppId } from '../../client/connection/identifiers.js';
+import { HttpError, UsageError } from '../../client/errors.js';
+import { nearest } from '../../client/nearest.js';
+import { excerpt, quoteName } from '../../contract/quote.js';
+
+/**
+ * The app to run: the one that was named, else the only one that the server has (interface.md, Clients).
+ * @throws UsageError listing them where there is a choice, and for a name that no app can have
+ */
+export async function chooseApp(connection: Connection, named: string | undefined): Promise<string> {
+  if (named) return checkAppId(named);
+  const list = await apps(connection);
+  const [only] = list;
+  if (only !== undefined && list.length === 1) return only;
+  if (list.length === 0) throw new UsageError(`${connection.server} has no app`);
+  throw new UsageError(`Name an app with --app; ${connection.server} has: ${excerpt(list.join(', '))}`);
+}
+
+/** What to do about an app that is not in the list, as the end of a sentence. */
+function remedy(app: string, list: readonly string[]): string {
+  const near = nearest(app, list);
+  if (near !== null) return `did you mean ${quoteName(near)}?`;
+  return list.length === 0 ? 'the server has no app' : `the server has: ${excerpt(list.join(', '))}`;
+}
+
+/**
+ * Runs what asks for an app. A server that does not know the app is asked for its list, and the error says which one may
+ * have been meant.
+ */
+export async function naming<T>(connection: Connection, app: string, run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    if (!(error instanceof HttpError && error.status === 404) || connection.signal?.aborted) throw error;
+    const list = await apps(connection).catch(() => [app]);
+    if (list.includes(app)) throw error;
+    throw new HttpError(error.status, `${error.message}; ${remedy(app, list)}`, null);
+  }
+}

@@ -1,0 +1,44 @@
+import type { AppAnswer } from '../../client/connection/answer-schemas.js';
+import type { Connection } from '../../client/connection/connection.js';
+import { checkAppId } from '../../client/connection/identifiers.js';
+import { UsageError } from '../../client/errors.js';
+import type { Reporter } from '../../client/reporter.js';
+import type { AppList } from '../../contract/app-manifest.js';
+import { oneLine } from '../../contract/quote.js';
+import { naming } from './app-choice.js';
+import { describeApp } from './app-text.js';
+
+export type AppsSummary =
+  | AppList
+  | AppAnswer
+  | { readonly app: string; readonly config: string; readonly files: number };
+
+export interface ShownApps {
+  readonly lines: readonly string[];
+  readonly summary: AppsSummary;
+}
+
+/** Lists the apps, describes one, or downloads the configuration of one to a directory. */
+export async function showApps(
+  connection: Connection,
+  id: string | undefined,
+  configDirectory: string | undefined,
+  reporter: Reporter,
+): Promise<ShownApps> {
+  if (id) checkAppId(id);
+  const { app, apps } = await import('../../client/connection/api.js');
+  if (configDirectory !== undefined) {
+    if (!id) throw new UsageError('Name the app whose configuration you want');
+    const { saveAppConfig } = await import('../../client/result/app-config.js');
+    const { output, files } = await naming(connection, id, () =>
+      saveAppConfig(connection, id, configDirectory, reporter),
+    );
+    return { lines: [output], summary: { app: id, config: output, files } };
+  }
+  if (id) {
+    const view = await naming(connection, id, () => app(connection, id));
+    return { lines: describeApp(view), summary: view };
+  }
+  const list = await apps(connection);
+  return { lines: list.map(oneLine), summary: { apps: list } };
+}

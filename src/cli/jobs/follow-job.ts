@@ -1,0 +1,27 @@
+import type { Connection } from '../../client/connection/connection.js';
+import { nextCommand } from '../../client/next-command.js';
+import type { Reporter } from '../../client/reporter.js';
+
+export interface LogSummary {
+  readonly job_id: string;
+  readonly status: 'done' | 'unread';
+  readonly lines: number;
+}
+
+/** Prints a job's log to its end. A reader that leaves (`| head`) ends it without an error; an interruption does not kill the job. */
+export async function followJob(
+  connection: Connection,
+  jobId: string,
+  from: { readonly since: number | undefined; readonly tail: number | undefined },
+  reporter: Reporter,
+): Promise<LogSummary> {
+  const { followToEnd } = await import('../../client/logs/follow-to-end.js');
+  try {
+    const lines = await followToEnd(connection, jobId, { reporter, ...from });
+    return { job_id: jobId, status: lines === null ? 'unread' : 'done', lines: lines ?? 0 };
+  } catch (error) {
+    if (connection.signal?.aborted)
+      reporter.note(`Job ${jobId} goes on; '${nextCommand(`kill ${jobId}`)}' ends it`);
+    throw error;
+  }
+}

@@ -1,0 +1,75 @@
+import type { Connection } from '../../client/connection/connection.js';
+import { ClientError, UsageError } from '../../client/errors.js';
+import type { Reporter } from '../../client/reporter.js';
+import { counted } from '../../contract/counted.js';
+import { exitCodes } from '../../contract/errors.js';
+import { isFinal, type KillReply } from '../../contract/job.js';
+import { type JobFailure, type JobsOutput, tellFailure } from '../each-job.js';
+import { killedLine } from '../job-text.js';
+
+export interface KillSummary {
+  /** One entry for each job, in the order in which they were named. */
+  readonly jobs: readonly (KillReply | JobFailure)[];
+}
+
+/** Kills one job. */
+async function killOne(connection: Connection, id: string, timeout: number): Promise<KillReply> {
+  const { kill } = await import('../../client/connection/api.js');
+  const reply = await kill(connection, id, timeout);
+  if (isFinal(reply.status)) return reply;
+  // The server has tried for as long as it does.
+  throw new ClientError(`${id} is still ${reply.status}: ${reply.message}`, exitCodes.timedOut, {
+    status: reply.status,
+  });
+}
+
+/**
+ * Kills these jobs, all at once. One that cannot be killed is told of, and the others still are. The command then exits with
+ * the highest of their exit codes.
+ * @param timeout seconds for each
+ */
+export async function killJobs(
+  connection: Connection,
+  ids: readonly string[],
+  timeout: number,
+  output: JobsOutput,
+): Promise<KillSummary> {
+  const kills = [...new Set(ids)].map((id) => ({
+    id,
+    end: killOne(connection, id, timeout).catch((error: Error) => error),
+  }));
+  const jobs: (KillReply | JobFailure)[] = [];
+  for (const { id, end } of kills) {
+    const reply = await end;
+    if (reply instanceof Error) {
+      jobs.push(await tellFailure(id, reply, output));
+    } else {
+      await output.print(killedLine(reply));
+      jobs.push(reply);
+    }
+  }
+  return { jobs };
+}
+
+/**
+ * The jobs that a command line means: those that it names, or all that this token sees and that have not ended.
+ * @throws UsageError for both, and for neither
+ */
+export async function jobsToKill(
+  connection: Connection,
+  named: readonly string[],
+  all: boolean,
+  reporter: Reporter,
+): Promise<readonly string[]> {
+  if (all === named.length > 0) {
+    throw new UsageError(all ? 'Name jobs or give --all, not both' : 'Name the jobs, or give --all');
+  }
+  if (!all) return named;
+  const { jobs } = await import('../../client/connection/api.js');
+  const ids = (await jobs(connection)).filter(({ status }) => !isFinal(status)).map((job) => job.job_id);
+  const { length } = ids;
+  reporter.note(
+    length === 0 ? `No active jobs on ${connection.server}` : `Killing ${counted(length, 'job')}`,
+  );
+  return ids;
+}

@@ -1,0 +1,37 @@
+import type { JobAnswer } from '../../client/connection/answer-schemas.js';
+import { jobs } from '../../client/connection/api.js';
+import type { Connection } from '../../client/connection/connection.js';
+import type { JobState } from '../../contract/job.js';
+import { listJobs, noJobs } from '../job-text.js';
+import type { Watched } from './watch.js';
+
+export interface JobSelection {
+  /** The states that count; all of them if there are none. */
+  readonly states: readonly JobState[] | undefined;
+  /** Whether only ids are shown. */
+  readonly quiet: boolean;
+}
+
+export interface JobsDocument {
+  readonly jobs: readonly JobAnswer[];
+}
+
+/** The jobs of a server that a person asked for: how they are read, and how they are shown. */
+export function selectedJobs(
+  connection: Connection,
+  { states, quiet }: JobSelection,
+): Watched<JobsDocument> & { readonly none: string } {
+  const none = noJobs(connection.server, states);
+  return {
+    none,
+    read: async () => {
+      const list = await jobs(connection);
+      return { jobs: states ? list.filter(({ status }) => states.includes(status)) : list };
+    },
+    lines: (document) => {
+      if (quiet) return document.jobs.map(({ job_id }) => job_id);
+      return document.jobs.length > 0 ? listJobs(document.jobs) : [none];
+    },
+    change: (document) => JSON.stringify(document),
+  };
+}

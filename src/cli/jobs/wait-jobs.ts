@@ -1,0 +1,78 @@
+import { backoff, pause } from '../../client/connection/backoff.js';
+import type { Connection } from '../../client/connection/connection.js';
+import { ClientError, isTransient } from '../../client/errors.js';
+import type { Reporter } from '../../client/reporter.js';
+import { exitCodes } from '../../contract/errors.js';
+import type { JobsOutput } from '../each-job.js';
+import { WaitedJobs, type WaitSummary } from './waited-jobs.js';
+
+export interface WaitForJobs {
+  readonly ids: readonly string[];
+  /** Longest wait for all of them, in seconds; undefined for as long as it takes. */
+  readonly timeout: number | undefined;
+  readonly output: JobsOutput;
+  readonly reporter: Reporter;
+}
+
+/** Longest and shortest pause between two rounds of questions, in milliseconds. */
+const [longestPause, shortestPause] = [2000, 200];
+
+/**
+ * Waits until these jobs have ended, and prints the line of each when it does. Asks for one after the other, so that the
+ * server has little to do. The command then exits with the highest of their exit codes.
+ * @throws the reason of an interruption, which leaves the jobs alone
+ */
+export async function waitForJobs(
+  connection: Connection,
+  { ids, timeout, output, reporter }: WaitForJobs,
+): Promise<WaitSummary> {
+  const { job } = await import('../../client/connection/api.js');
+  const jobs = new WaitedJobs([...new Set(ids)], output, reporter);
+  const deadline = performance.now() + (timeout === undefined ? Number.POSITIVE_INFINITY : timeout * 1000);
+  const left = () => deadline - performance.now();
+  const patience = connection.patience(reporter);
+
+  /** What to do about a question that failed. */
+  const onError = async (id: string, error: Error) => {
+    connection.signal?.throwIfAborted();
+    // Without a first answer there is no server to wait for.
+    if (!connection.isMet) return jobs.lostAll(() => error);
+    if (!isTransient(error)) return jobs.lost(id, error);
+    if (left() > 0) {
+      await patience.after(error, left()).catch((reason: Error) => {
+        connection.signal?.throwIfAborted();
+        return jobs.lost(id, reason);
+      });
+    }
+  };
+
+  try {
+    for (let round = 0; ; round += 1) {
+      for (const id of jobs.pending) {
+        // The last question comes when the time is over, and has to be answered quickly.
+        const limit = timeout === undefined ? undefined : Math.max(1, left() / 1000);
+        const answer = await job(connection, id, limit).catch((error: Error) => error);
+        if (answer instanceof Error) {
+          await onError(id, answer);
+        } else {
+          patience.renew();
+          await jobs.saw(answer);
+        }
+      }
+      if (jobs.pending.size > 0 && left() <= 0) {
+        await jobs.lostAll((state) => stillActive(state, timeout ?? 0));
+      }
+      if (jobs.pending.size === 0) return jobs.summary;
+      reporter.waiting(jobs.progress);
+      await pause(Math.min(backoff(round, shortestPause, longestPause), left()), connection.signal);
+    }
+  } catch (error) {
+    if (connection.signal?.aborted) reporter.note('The jobs go on');
+    throw error;
+  } finally {
+    reporter.waiting(null);
+  }
+}
+
+const stillActive = (state: string, timeout: number): ClientError =>
+  new ClientError(`The job is ${state} after ${timeout} seconds, and goes on`, exitCodes.timedOut);

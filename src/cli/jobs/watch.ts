@@ -1,0 +1,99 @@
+import { pause } from '../../client/connection/backoff.js';
+import type { Connection } from '../../client/connection/connection.js';
+import { Interrupted, isTransient } from '../../client/errors.js';
+import { Colours } from '../terminal/colours.js';
+import { LiveBlock } from '../terminal/live-block.js';
+import { isInteractive, writeErr, writeOut } from '../terminal/standard-streams.js';
+import { forJson } from '../terminal/terminal-text.js';
+
+/** Something on the server that changes. */
+export interface Watched<T> {
+  readonly read: () => Promise<T>;
+  /** The lines that a person reads. */
+  readonly lines: (value: T) => readonly string[];
+  /** A text that is another one whenever there is something new. */
+  readonly change: (value: T) => string;
+}
+
+export interface WatchOptions {
+  /** Seconds between two questions. */
+  readonly every: number;
+  readonly json: boolean;
+}
+
+/** Where the values of a watch go. */
+interface Screen<T> {
+  /** False once the reader has left. */
+  show(value: T): Promise<boolean>;
+  /** The server is away for now. */
+  away(error: Error): void;
+}
+
+/** A terminal: one block, redrawn in its place. */
+function terminalScreen<T>(watched: Watched<T>, every: number): Screen<T> {
+  const { hint, warning } = new Colours(process.stdout);
+  const block = new LiveBlock(process.stdout);
+  const usual = hint(`Every ${every} s; Ctrl-C ends`);
+  let lines: readonly string[] = [];
+  return {
+    async show(value) {
+      lines = watched.lines(value);
+      block.draw([...lines, usual]);
+      return true;
+    },
+    // The terminal cuts a long line: what is done comes first.
+    away: (error) => block.draw([...lines, warning(`Trying again: ${error.message}`)]),
+  };
+}
+
+/** A pipe or a file: a block, or a JSON document on one line, for each change. */
+function plainScreen<T>(watched: Watched<T>, json: boolean): Screen<T> {
+  let last: string | null = null;
+  let isAway = false;
+  return {
+    async show(value) {
+      isAway = false;
+      const change = watched.change(value);
+      if (change === last) return true;
+      const block = json
+        ? forJson(JSON.stringify(value))
+        : [...(last === null ? [] : ['']), ...watched.lines(value)].join('\n');
+      last = change;
+      return writeOut(`${block}\n`);
+    },
+    away(error) {
+      if (!isAway) writeErr(`${error.message}; trying again\n`);
+      isAway = true;
+    },
+  };
+}
+
+/**
+ * Shows something on the server until Ctrl-C, or until the reader of the output leaves; both are the ordinary end. A server
+ * that goes away after its first answer is asked again for as long as it takes.
+ */
+export async function watch<T>(
+  connection: Connection,
+  watched: Watched<T>,
+  { every, json }: WatchOptions,
+): Promise<void> {
+  const screen =
+    !json && isInteractive(process.stdout) ? terminalScreen(watched, every) : plainScreen<T>(watched, json);
+  let isMet = false;
+  try {
+    for (;;) {
+      try {
+        const value = await watched.read();
+        isMet = true;
+        if (!(await screen.show(value))) return;
+      } catch (error) {
+        if (connection.signal?.aborted || !isMet || !isTransient(error)) throw error;
+        screen.away(error as Error);
+      }
+      await pause(every * 1000, connection.signal);
+    }
+  } catch (error) {
+    const reason: unknown = connection.signal?.aborted ? connection.signal.reason : error;
+    if (!(reason instanceof Interrupted && reason.signalName === 'SIGINT')) throw reason;
+  }
+}

@@ -1,0 +1,59 @@
+import { Flags, type Interfaces } from '@oclif/core';
+import { carriesFiles, type Field, type FieldKind, flagName } from '../../contract/fields.js';
+import { type OperationName, operationOf } from '../../contract/operations.js';
+
+/** The placeholder of a value in help texts, by the field's kind. */
+const placeholders: Readonly<Record<FieldKind, string>> = {
+  files: 'PATH[,PATH]',
+  archive: 'PATH',
+  integer: 'N',
+  number: 'X',
+  boolean: '',
+  name: 'NAME',
+  path: 'FILE',
+  paths: 'NAME[,NAME]',
+  gpus: 'ID[,ID]',
+  integers: 'N[,N]',
+  overrides: 'NAME=VALUE',
+  duration: 'TIME',
+};
+
+/** The section of a help text that a field's flag stands in; the flags of the command itself have none. */
+function helpGroup(field: Field): { helpGroup?: string } {
+  if (field.role === 'keep') return {};
+  return { helpGroup: carriesFiles(field) ? 'FILES' : 'APP' };
+}
+
+/** The other spelling of a flag: the form's, with underscores. */
+function aliases(field: Field): string[] {
+  const name = flagName(field);
+  return field.name === name ? [] : [field.name];
+}
+
+/**
+ * The flag of one field. Its value stays text here: contract/values.ts parses it, as on the server. A repeatable flag takes
+ * one value each time, so that it never takes a path that follows it.
+ */
+function fieldFlag(field: Field): Interfaces.Flag<unknown> {
+  const known = field.default === undefined ? '' : ` [default: ${field.default}]`;
+  const shared = {
+    aliases: aliases(field),
+    description: field.help + known,
+    ...helpGroup(field),
+    ...(field.char ? { char: field.char as Interfaces.AlphabetLowercase } : {}),
+  };
+  if (field.kind === 'boolean')
+    return Flags.boolean({ ...shared, allowNo: true }) as Interfaces.Flag<unknown>;
+  const helpValue = placeholders[field.kind];
+  const repeats = field.kind === 'files' || field.kind === 'overrides';
+  return (
+    repeats
+      ? Flags.string({ ...shared, helpValue, multiple: true, multipleNonGreedy: true })
+      : Flags.string({ ...shared, helpValue })
+  ) as Interfaces.Flag<unknown>;
+}
+
+/** The flags of an operation: one for each of its fields in the operations table, and no other. */
+export function operationFlags(name: OperationName): Record<string, Interfaces.Flag<unknown>> {
+  return Object.fromEntries(operationOf(name).fields.map((field) => [flagName(field), fieldFlag(field)]));
+}

@@ -1,0 +1,107 @@
+import { UsageError } from '../../client/errors.js';
+import { exists } from '../../client/submit/inputs/look.js';
+import type { PathGroups, Submission } from '../../client/submit/submission.js';
+import { FieldError } from '../../contract/errors.js';
+import { type Field, type FieldValue, flagName } from '../../contract/fields.js';
+import { type OperationName, operationOf } from '../../contract/operations.js';
+import { readText } from '../../contract/values.js';
+import { checkPathOrder, type Word } from './path-order.js';
+
+/** A command line as oclif has parsed it. */
+export interface ParsedFlags {
+  readonly flags: Readonly<Record<string, unknown>>;
+  /** Positional arguments, in their order. */
+  readonly paths: readonly string[];
+  /** Flags and paths, in their order. */
+  readonly words: readonly Word[];
+}
+
+const named = (field: Field): string => `--${flagName(field)}`;
+
+/** The positional paths, if they belong to this field. */
+const positional = (field: Field, { paths }: ParsedFlags): readonly string[] =>
+  field.role === 'paths' ? paths : [];
+
+/** Parses a flag's text as the server does, so that a bad value is refused before anything is sent. */
+function read(field: Field, text: string): FieldValue | undefined {
+  try {
+    return readText({ ...field, name: named(field) }, text);
+  } catch (error) {
+    if (error instanceof FieldError) throw new UsageError(error.detail.replace(/^Field/, 'Flag'));
+    throw error;
+  }
+}
+
+/** A field's value; undefined if its flag was not given or is empty. */
+function fieldValue(field: Field, given: unknown): FieldValue | undefined {
+  if (typeof given === 'boolean') return given;
+  if (typeof given === 'string') return read(field, given);
+  if (!Array.isArray(given)) return undefined;
+  const items = given.flatMap((text) => (read(field, String(text)) ?? []) as string[]);
+  return items.length > 0 ? items : undefined;
+}
+
+/** The text of a value in a form. */
+const wire = (value: FieldValue): string => (Array.isArray(value) ? value.join(',') : String(value));
+
+/** `A,B` means two paths, unless a file of exactly that name exists. */
+function splitPaths(text: string): string[] {
+  if (!text.includes(',') || exists(text)) return [text];
+  return text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+}
+
+/** The groups of a `files` field: the positional paths are the first group, and each flag is another one. */
+function groupsOf(field: Field, parsed: ParsedFlags): PathGroups {
+  const given = parsed.flags[flagName(field)];
+  const flags = Array.isArray(given) ? given.map((text) => splitPaths(String(text))) : [];
+  const groups = [positional(field, parsed), ...flags].filter((group) => group.length > 0);
+  if (field.required && groups.length === 0) {
+    if (field.role === 'paths') {
+      throw new UsageError(`No ${field.name} given: name files or directories, or use ${named(field)}`);
+    }
+    throw new UsageError(`No ${field.name} given: use ${named(field)} (${field.help})`);
+  }
+  return { field, groups };
+}
+
+function archiveOf(field: Field, parsed: ParsedFlags): Submission['archive'] {
+  const flag = parsed.flags[flagName(field)];
+  const given = [...positional(field, parsed), ...(typeof flag === 'string' && flag !== '' ? [flag] : [])];
+  if (given.length > 1) throw new UsageError(`One data set is enough, got: ${given.join(', ')}`);
+  const [path] = given;
+  if (path === undefined) throw new UsageError(`The data set is missing: name it, or give ${named(field)}`);
+  return { field, path };
+}
+
+/**
+ * Turns a command line into a submission. Values that were not given are not sent: the server has the defaults.
+ * @throws UsageError naming the flag
+ */
+export async function readSubmission(
+  name: OperationName,
+  parsed: ParsedFlags,
+): Promise<Omit<Submission, 'app'>> {
+  const operation = operationOf(name);
+  checkPathOrder(operation.fields, parsed.words);
+  const fields: Record<string, string> = {};
+  const options: Record<string, FieldValue> = {};
+  const files: PathGroups[] = [];
+  let archive: Submission['archive'] = null;
+  for (const field of operation.fields) {
+    if (field.kind === 'files') {
+      const groups = groupsOf(field, parsed);
+      if (groups.groups.length > 0) files.push(groups);
+    } else if (field.kind === 'archive') {
+      archive = archiveOf(field, parsed);
+    } else {
+      const value = fieldValue(field, parsed.flags[flagName(field)]);
+      if (value === undefined) continue;
+      if (field.option) options[field.name] = value;
+      else fields[field.name] = wire(value);
+    }
+  }
+  return { operation, fields, options, files, archive };
+}

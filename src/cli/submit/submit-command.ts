@@ -1,0 +1,101 @@
+import { Args, Flags, type Interfaces } from '@oclif/core';
+import type { FinishedJob, StartedJob } from '../../client/run-job.js';
+import type { OperationName } from '../../contract/operations.js';
+import { ClientCommand, type ConnectionFlags } from '../client-command.js';
+import { appFlag, killTimeoutFlag, outputFlags, waitFlag } from '../flags.js';
+import type { Kept } from '../kept.js';
+import { operationFlags } from './operation-flags.js';
+import type { Word } from './path-order.js';
+
+/** What every submission takes besides the fields of its operation. */
+export const runFlags = {
+  app: appFlag,
+  ...outputFlags,
+  wait: waitFlag,
+  'kill-timeout': killTimeoutFlag,
+  'all-files': Flags.boolean({
+    description: 'Send the files beside volumes as well: .json, .bval, .tsv, .txt, README and the like',
+  }),
+  detach: Flags.boolean({
+    description: "Print the job's id alone and return at once; asks for '--keep max' unless --keep is given",
+  }),
+};
+
+type RunFlags = Interfaces.InferredFlags<typeof runFlags>;
+
+/** The parsed command line of an operation. */
+export interface ParsedSubmit {
+  readonly flags: ConnectionFlags & RunFlags & Readonly<Record<string, unknown>>;
+  readonly args: { readonly paths?: readonly string[] | undefined };
+  /** Flags and arguments, in their order. */
+  readonly raw: readonly Word[];
+}
+
+/** All flags of an operation's command: those of its fields, and those that all operations share. */
+export const submitFlags = (name: OperationName) => ({ ...operationFlags(name), ...runFlags });
+
+/** The volumes: all arguments that are not flags. */
+export const volumeArgs = {
+  paths: Args.string({
+    multiple: true,
+    ignoreStdin: true,
+    description:
+      'Files, globs or directories, before any flag that names files; a DICOM series or a .zarr store travels whole',
+  }),
+};
+
+/** The data set of a fine-tuning. */
+export const datasetArgs = {
+  paths: Args.string({
+    multiple: true,
+    ignoreStdin: true,
+    description: 'The data set: a directory, or a zip archive of one',
+  }),
+};
+
+/** What a submission ends with: a job that is done, or with `--detach` one that is accepted. */
+export type Submitted = (FinishedJob | StartedJob) & Kept;
+
+/** A command that runs one operation: from the command line to the result on this machine. */
+export abstract class SubmitCommand extends ClientCommand {
+  protected async submit(name: OperationName, parsed: ParsedSubmit): Promise<Submitted> {
+    const { flags, args, raw } = parsed;
+    const settings = await this.settings(flags);
+    const connection = await this.connectTo(settings, flags);
+    const [
+      { readSubmission },
+      { isToStdout, outputDirectory, readDestination },
+      { chooseApp, naming },
+      { keptForLong, keptOf, tellKept },
+      client,
+    ] = await Promise.all([
+      import('./submission.js'),
+      import('../jobs/destination.js'),
+      import('../apps/app-choice.js'),
+      import('../kept.js'),
+      import('../../client/run-job.js'),
+    ]);
+    const reporter = await this.reporter({
+      stdoutIsTaken: this.jsonEnabled() || (isToStdout(flags) && !flags.detach),
+    });
+    // Checked first: finding a mistake in a flag needs no server.
+    const read = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
+    const submission = { ...read, allFiles: flags['all-files'] };
+    const destination = flags.detach ? null : await readDestination(flags, this.jsonEnabled(), null);
+    const app = await chooseApp(connection, settings.app);
+    const { directory: output } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
+    const options = { reporter, killTimeout: flags['kill-timeout'], output };
+    if (destination) {
+      const finished = await naming(connection, app, () =>
+        client.runJob(connection, { ...submission, app }, { ...options, destination, wait: flags.wait }),
+      );
+      const isAsked = flags.keep !== undefined;
+      return { ...finished, ...keptOf(await tellKept(connection, finished.job_id, reporter, isAsked)) };
+    }
+    const envelope = await naming(connection, app, () =>
+      client.startJob(connection, { ...keptForLong(submission), app }, options),
+    );
+    await this.print([envelope.job_id]);
+    return { ...envelope, ...keptOf(await tellKept(connection, envelope.job_id, reporter, true)) };
+  }
+}

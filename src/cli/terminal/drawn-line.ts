@@ -1,0 +1,117 @@
+import ora from 'ora';
+import stringWidth from 'string-width';
+
+/** What is drawn: a text on one line, without control sequences but colours, of at most so many columns. */
+export type Drawing = (room: number) => string;
+
+/** Columns that are left free: two blanks that ora puts in front, and the last one, where a terminal may wrap. */
+const margin = 3;
+
+/**
+ * A text that stays in its row: a terminal that was made narrower a moment ago may not have told us its width yet (tmux takes
+ * its time).
+ */
+const withoutWrap = (text: string): string => `\u001b[?7l${text}\u001b[?7h`;
+
+const graphemes = new Intl.Segmenter();
+
+/** As much of a text without colours as so many columns of a terminal show: some characters take two of them. */
+export function cutToWidth(text: string, columns: number): string {
+  if (stringWidth(text) <= columns) return text;
+  let cut = '';
+  let width = 0;
+  for (const { segment } of graphemes.segment(text)) {
+    width += stringWidth(segment);
+    if (width > columns) break;
+    cut += segment;
+  }
+  return cut;
+}
+
+/**
+ * The one line of stderr that is redrawn in place. While there is one, ora sees every write to stdout and stderr: it takes the
+ * line away, lets the text pass, and draws the line again below it.
+ *
+ * The cursor stays at the beginning of the line: what the terminal itself writes there (`^C`) is drawn over by the next frame,
+ * and a terminal that has become narrower, and has broken the line, still has the cursor in its first row.
+ */
+export class DrawnLine {
+  readonly #stream = process.stderr;
+  readonly #ora = ora({
+    stream: this.#stream,
+    isEnabled: true,
+    // The command handles Ctrl-C itself, and a cursor that is hidden stays so if the process is killed.
+    discardStdin: false,
+    hideCursor: false,
+    color: false,
+    suffixText: () => this.#frame(),
+  });
+  readonly #glyphs = this.#ora.spinner.frames;
+  readonly #interval = this.#ora.interval;
+  #drawing: Drawing | null = null;
+  #pause: NodeJS.Timeout | undefined;
+  /** A late report must not draw below the command's last line, nor start a timer that keeps the process alive. */
+  #isClosed = false;
+  readonly #onResize = () => this.#redrawAll();
+  readonly #onExit = () => this.close();
+
+  constructor() {
+    // The whole line is a suffix, which is made anew for each frame.
+    this.#ora.spinner = { interval: this.#interval, frames: [''] };
+    this.#stream.on('resize', this.#onResize);
+    process.on('exit', this.#onExit);
+  }
+
+  /** A character that turns with time: something goes on. */
+  get glyph(): string {
+    return this.#glyphs[Math.floor(performance.now() / this.#interval) % this.#glyphs.length] ?? '';
+  }
+
+  /** Shows this from now on, in place of what was there. */
+  draw(drawing: Drawing): void {
+    if (this.#isClosed) return;
+    this.#drawing = drawing;
+    if (!this.#ora.isSpinning && !this.#pause) this.#ora.start();
+  }
+
+  clear(): void {
+    this.#drawing = null;
+    this.#hide();
+  }
+
+  /**
+   * Takes the line away for some milliseconds, while the terminal gets text by another path: a pipe to a program that
+   * writes to it.
+   */
+  pause(milliseconds: number): void {
+    this.#hide();
+    clearTimeout(this.#pause);
+    this.#pause = setTimeout(() => {
+      this.#pause = undefined;
+      if (this.#drawing) this.#ora.start();
+    }, milliseconds).unref();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.clear();
+    clearTimeout(this.#pause);
+    this.#stream.off('resize', this.#onResize);
+    process.off('exit', this.#onExit);
+  }
+
+  #hide(): void {
+    // It would write to the terminal in any case.
+    if (this.#ora.isSpinning) this.#ora.stop();
+  }
+
+  #frame(): string {
+    const room = Math.max(this.#stream.columns - margin, 0);
+    return `\r${withoutWrap(this.#drawing?.(room) ?? '')}\r`;
+  }
+
+  /** Deletes also the rows that a narrower terminal has broken the line into. */
+  #redrawAll(): void {
+    if (this.#ora.isSpinning) this.#stream.write('\r\u001b[J\r');
+  }
+}

@@ -1,0 +1,50 @@
+import stringWidth from 'string-width';
+import { excerpt } from '../../contract/quote.js';
+
+/** Used and total memory, in GB as the service counts them. */
+export const formatMemory = (use: { used_gb: number; total_gb: number }): string =>
+  `${use.used_gb.toFixed(1)} of ${use.total_gb.toFixed(1)} GB`;
+
+/** Longest value beside a name, in characters. */
+const longestValue = 4000;
+
+/** Widest cell of a table, in characters: one long name would widen every row. */
+const widest = 80;
+
+/** A text, or one with its colour: what a text from outside has of its own is not shown. */
+export type Cell = string | { readonly text: string; readonly paint: (text: string) => string };
+
+/** A cell on one line, cut and painted. */
+function shown(cell: Cell, longest: number): string {
+  return typeof cell === 'string' ? excerpt(cell, longest) : cell.paint(excerpt(cell.text, longest));
+}
+
+/** Filled up to so many columns of a terminal: some characters take two of them, colours none. */
+const padded = (text: string, width: number): string => text + ' '.repeat(width - stringWidth(text));
+
+/**
+ * Rows under a heading, columns aligned. Cells may come from outside: each is put on one line, and cut.
+ * @returns lines without trailing blanks
+ */
+export function formatTable(heading: readonly string[], rows: readonly (readonly Cell[])[]): string[] {
+  const all = [heading, ...rows].map((row) => row.map((cell) => shown(cell, widest)));
+  const widths = heading.map((_, column) =>
+    all.reduce((width, row) => Math.max(width, stringWidth(row[column] ?? '')), 0),
+  );
+  return all.map((row) =>
+    row
+      .map((cell, column) => padded(cell, widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+/**
+ * Names and values, one pair a line, values aligned. Pairs without a value are left out. Values may come from outside: each
+ * is put on one line.
+ */
+export function formatPairs(pairs: readonly (readonly [string, Cell | null])[]): string[] {
+  const known = pairs.filter((pair): pair is readonly [string, Cell] => pair[1] !== null && pair[1] !== '');
+  const width = Math.max(0, ...known.map(([name]) => name.length));
+  return known.map(([name, value]) => `${name.padEnd(width)}  ${shown(value, longestValue)}`);
+}

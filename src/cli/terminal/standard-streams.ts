@@ -1,0 +1,98 @@
+import { fstatSync, writeFileSync } from 'node:fs';
+import { ClientError } from '../../client/errors.js';
+import { exitCodes } from '../../contract/errors.js';
+import { errorCode, faultWithoutPath } from '../../files/error-code.js';
+import { forTerminal } from './terminal-text.js';
+
+/**
+ * Writing to stdout and stderr. All output of a command goes through here. A terminal gets no control sequences except
+ * colours; a pipe or a file gets the text as it is. A reader that leaves is not an error (interface.md, Clients).
+ */
+
+let outClosed = false;
+
+const isClosed = (error: unknown): boolean => ['EPIPE', 'ERR_STREAM_DESTROYED'].includes(errorCode(error));
+
+/** The error for a stdout that cannot be written to, usually a full disk behind a redirection. */
+const outFailure = (cause: unknown): ClientError =>
+  new ClientError(
+    `Cannot write to stdout: ${faultWithoutPath(cause)}; what was printed is not complete`,
+    exitCodes.failed,
+    {},
+    { cause },
+  );
+
+/**
+ * Writes to a stream that is a file or a device. Node's own writing throws instead of passing the error on, and loses the
+ * rest of a write that a full disk took in part.
+ */
+function mendFileStream(stream: NodeJS.WriteStream & { readonly fd: number }): void {
+  const stats = fstatSync(stream.fd);
+  if (!(stats.isFile() || (stats.isCharacterDevice() && !stream.isTTY))) return;
+  stream._write = (chunk: Buffer | string, encoding, done) => {
+    try {
+      // Writes everything or throws; a single write to a nearly full disk may be partial.
+      writeFileSync(stream.fd, typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk);
+    } catch (error) {
+      done(error as Error);
+      return;
+    }
+    done();
+  };
+}
+
+/** Keeps a write error of stdout or stderr from ending the process with a stack trace. */
+export function tolerateClosedPipes(): void {
+  for (const [stream, onError] of [
+    [process.stdout, onOutError],
+    [process.stderr, onErrError],
+  ] as const) {
+    if (stream.listeners('error').includes(onError)) continue;
+    // oclif's listener throws every error but a closed pipe, which would end the process before the error is shown.
+    stream.removeAllListeners('error').on('error', onError);
+    mendFileStream(stream);
+  }
+}
+
+/** The caller that waits for a write reports its error; without one (help texts) only the exit code shows it. */
+function onOutError(error: Error): void {
+  if (!isClosed(error)) process.exitCode ||= exitCodes.failed;
+}
+
+/** An error of stderr cannot be reported anywhere. */
+function onErrError(): void {}
+
+/** The text, cleaned of control sequences if the stream is a terminal. */
+const textFor = (stream: NodeJS.WriteStream, text: string): string =>
+  stream.isTTY ? forTerminal(text) : text;
+
+/**
+ * Writes to stdout and waits until it takes more.
+ * @returns false if the reader has left
+ * @throws ClientError if stdout cannot be written
+ */
+export function writeOut(text: string): Promise<boolean> {
+  if (outClosed) return Promise.resolve(false);
+  return new Promise((resolve, reject) => {
+    process.stdout.write(textFor(process.stdout, text), (error) => {
+      outClosed = Boolean(error);
+      if (error && !isClosed(error)) reject(outFailure(error));
+      else resolve(!outClosed);
+    });
+  });
+}
+
+/** Writes to stderr. */
+export function writeErr(text: string): void {
+  process.stderr.write(textFor(process.stderr, text));
+}
+
+/** Whether a stream is a terminal that a person watches, and bars can be drawn. */
+export function isInteractive(
+  stream: NodeJS.WriteStream = process.stderr,
+  env: NodeJS.ProcessEnv = process.env,
+): boolean {
+  const { isTTY, columns } = stream;
+  // A line cannot be redrawn on a terminal without a width (from `docker run -t`): counting its rows would never end.
+  return Boolean(isTTY) && columns > 0 && !env.CI && env.TERM !== 'dumb';
+}

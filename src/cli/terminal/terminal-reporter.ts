@@ -1,0 +1,79 @@
+import type { Stage } from '../../client/reporter.js';
+import { formatBytes } from '../../contract/bytes.js';
+import { servicePrefix } from '../../contract/log-stream.js';
+import { Colours } from './colours.js';
+import { cutToWidth, DrawnLine } from './drawn-line.js';
+import { caption } from './terminal-text.js';
+import { type ReporterOptions, TextReporter } from './text-reporter.js';
+import type { Transfer } from './transfer.js';
+
+/** Milliseconds that a program behind a pipe has to write a line to the terminal. */
+const pipeTime = 150;
+
+/** Reports to a person at a terminal: a bar for bytes, a spinner for waits, and the app's own bars, on one drawn line. */
+export class TerminalReporter extends TextReporter {
+  readonly #drawn = new DrawnLine();
+  readonly #running = new Colours(process.stderr).state('running');
+  /** What the drawn line shows. */
+  #shows: 'wait' | 'transfer' | 'row' | null = null;
+  readonly #logIsHere: boolean;
+
+  constructor(options: ReporterOptions) {
+    super(options);
+    this.#logIsHere = options.stdoutIsTaken || Boolean(process.stdout.isTTY);
+  }
+
+  override async line(text: string, isRedraw: boolean): Promise<boolean> {
+    // A job's place in the queue is on the drawn line already.
+    if (isRedraw && this.#logIsHere && !this.options.all && text.startsWith(servicePrefix)) return true;
+    const printed = super.line(text, isRedraw);
+    if (this.rows.state !== null)
+      this.#draw('row', (room) => cutToWidth(caption(this.rows.state ?? ''), room));
+    else this.#clear('row');
+    return printed;
+  }
+
+  override async endLog(): Promise<boolean> {
+    this.#clear('row');
+    return super.endLog();
+  }
+
+  override waiting(what: string | null): void {
+    if (what === null) {
+      this.#clear('wait');
+      return;
+    }
+    const text = caption(what);
+    this.#draw('wait', (room) => `${this.#running(this.#drawn.glyph)} ${cutToWidth(text, room - 2)}`);
+  }
+
+  override progress(stage: Stage, done: number, total: number): void {
+    if (total === 0) this.waiting(`${stage} ${formatBytes(done)}`);
+    super.progress(stage, done, total);
+    if (this.transfer === null) this.#clear('transfer');
+  }
+
+  override close(): void {
+    this.#drawn.close();
+  }
+
+  protected override moved(transfer: Transfer): void {
+    this.#draw('transfer', (room) => transfer.bar(room, performance.now()));
+  }
+
+  protected override async print(rows: readonly string[]): Promise<boolean> {
+    if (!this.#logIsHere && rows.length > 0) this.#drawn.pause(pipeTime);
+    return super.print(rows);
+  }
+
+  #draw(what: 'wait' | 'transfer' | 'row', drawing: (room: number) => string): void {
+    this.#shows = what;
+    this.#drawn.draw(drawing);
+  }
+
+  #clear(what: 'wait' | 'transfer' | 'row'): void {
+    if (this.#shows !== what) return;
+    this.#shows = null;
+    this.#drawn.clear();
+  }
+}

@@ -1,0 +1,83 @@
+import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import { buildConnector } from 'undici';
+import type { Transport, Trust } from './transport.js';
+
+export interface ConnectorOptions {
+  /** The server, for error messages. */
+  readonly server: string;
+  /** Seconds. */
+  readonly timeout: number;
+  readonly transport?: Transport | undefined;
+  readonly trust?: Trust | undefined;
+}
+
+type Options = buildConnector.Options;
+type Callback = buildConnector.Callback;
+
+/** undici's connector, on the way to the server, which also keeps track of the sockets that are not connected yet. */
+export class Connector {
+  /** Sockets on which no request can be sent yet. */
+  readonly #connecting = new Set<Socket>();
+  readonly #connect: buildConnector.connector;
+
+  constructor(private readonly options: ConnectorOptions) {
+    const { timeout, trust } = options;
+    this.#connect = buildConnector({
+      timeout: timeout * 1000,
+      ...(trust ? { secureContext: trust.context } : {}),
+    });
+  }
+
+  /** For undici. */
+  readonly connect: buildConnector.connector = (options, callback) => {
+    const { transport } = this.options;
+    if (!transport?.open) {
+      this.#make(options, callback);
+      return;
+    }
+    transport.open().then(
+      (socket) => {
+        if (options.protocol === 'https:') this.#make({ ...options, httpSocket: socket }, callback);
+        else callback(null, socket);
+      },
+      (error: Error) => callback(error, null),
+    );
+  };
+
+  #make(options: Options, callback: Callback): void {
+    let certificate: Buffer | undefined;
+    // It returns the socket, although its types do not say so.
+    const socket = this.#connect(options, (error, made) => {
+      this.#connecting.delete(socket);
+      if (error && options.protocol === 'https:') void this.#explain(error, options, certificate, callback);
+      else if (error) callback(error, null);
+      else callback(null, made as Socket);
+    }) as unknown as Socket;
+    this.#connecting.add(socket);
+    if (options.protocol === 'https:') {
+      // Comes before the certificate is judged: a refused one cannot be asked for any more. Nor can it be asked for by
+      // `getPeerX509Certificate`: Node 20 would then judge an empty one.
+      socket.prependOnceListener('secure', () => {
+        certificate = (socket as TLSSocket).getPeerCertificate().raw;
+      });
+    }
+  }
+
+  /** Failures of TLS in words. Imported lazily to keep start-up fast. */
+  async #explain(
+    error: Error,
+    { hostname }: Options,
+    certificate: Buffer | undefined,
+    callback: Callback,
+  ): Promise<void> {
+    const { explainTls } = await import('./tls-error.js');
+    const { server, trust } = this.options;
+    callback(explainTls(error, { server, hostname, certificate, trust }), null);
+  }
+
+  /** Closes the sockets that undici does not close: they would keep the process alive until their timeout. */
+  close(): void {
+    for (const socket of this.#connecting) socket.destroy(new Error('no longer wanted'));
+  }
+}

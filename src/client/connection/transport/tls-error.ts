@@ -1,0 +1,104 @@
+import { X509Certificate } from 'node:crypto';
+import { excerpt, quoteName, quotePath } from '../../../contract/quote.js';
+import { errorCode } from '../../../files/error-code.js';
+import { TransportError } from '../../errors.js';
+import type { Trust } from './transport.js';
+
+interface TlsPeer {
+  readonly server: string;
+  /** The name in the address. */
+  readonly hostname: string;
+  /** What it showed, if it got that far. */
+  readonly certificate: X509Certificate | undefined;
+  readonly trust: Trust | undefined;
+}
+
+/** The same, as the connector knows it: the certificate as its bytes. */
+export interface RawTlsPeer extends Omit<TlsPeer, 'certificate'> {
+  readonly certificate: Buffer | undefined;
+}
+
+/** A certificate from the network; undefined for bytes that are none. */
+function parse(raw: Buffer | undefined): X509Certificate | undefined {
+  try {
+    return raw && new X509Certificate(raw);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The last part of a distinguished name, which is the one that says most: `CN=gpu.example.org`. */
+const shortName = (distinguished: string): string =>
+  quoteName(/^CN=(.*)$/m.exec(distinguished)?.[1] ?? distinguished.replaceAll('\n', ', '));
+
+/** The names that a certificate is for, without the words of OpenSSL. */
+const namesOf = ({ subjectAltName, subject }: X509Certificate): string =>
+  subjectAltName ? excerpt(subjectAltName.replaceAll(/(DNS|IP Address):/g, ''), 300) : shortName(subject);
+
+const shown = (certificate: X509Certificate | undefined): string =>
+  certificate ? ` ${shortName(certificate.subject)}` : '';
+
+/** What the certificates that were given have to do with it. */
+const notVouched = (trust: Trust | undefined): string =>
+  trust ? `, and the certificates in ${quotePath(trust.file)} do not vouch for it` : '';
+
+/** The address under another scheme. */
+const under = (scheme: string, server: string): string => server.replace(/^https?:/, `${scheme}:`);
+
+const unknownIssuer = ({ server, certificate, trust }: TlsPeer): string => {
+  const issuer = certificate ? `, issued by ${shortName(certificate.issuer)}` : '';
+  return (
+    `${server} shows the certificate${shown(certificate)}${issuer}, which this machine does not know${notVouched(trust)}; ` +
+    "get the issuer's certificate from the server's admin and give it with --ca FILE"
+  );
+};
+
+/** A sentence for each fault of a certificate, by the code of OpenSSL or Node. */
+const certificateFaults: Readonly<Record<string, (peer: TlsPeer) => string>> = {
+  DEPTH_ZERO_SELF_SIGNED_CERT: ({ server, certificate, trust }) =>
+    `${server} shows a certificate${shown(certificate)} that it has signed itself${notVouched(trust)}; ` +
+    "get it from the server's admin and give it with --ca FILE" +
+    (certificate ? ` (its SHA-256 is ${certificate.fingerprint256})` : ''),
+  SELF_SIGNED_CERT_IN_CHAIN: unknownIssuer,
+  UNABLE_TO_GET_ISSUER_CERT: unknownIssuer,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: unknownIssuer,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: unknownIssuer,
+  CERT_HAS_EXPIRED: ({ server, certificate }) =>
+    `The certificate${shown(certificate)} of ${server} has expired` +
+    `${certificate ? ` (${certificate.validTo})` : ''}; the server's admin must renew it, or the clock of this machine is wrong`,
+  CERT_NOT_YET_VALID: ({ server, certificate }) =>
+    `The certificate${shown(certificate)} of ${server} is not valid yet` +
+    `${certificate ? ` (from ${certificate.validFrom})` : ''}; check the clock of this machine`,
+  ERR_TLS_CERT_ALTNAME_INVALID: ({ server, certificate, hostname }) =>
+    `The certificate of ${server} is for ${certificate ? namesOf(certificate) : 'another name'}, not for ${quoteName(hostname)}; ` +
+    'use a name that it is for, or ask the admin of the server for a certificate with this one',
+};
+
+/** What OpenSSL says of bytes that are not TLS. */
+const noTls = /^(ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG|EPROTO)$/;
+
+/**
+ * Explains why TLS with a server failed. Nothing of it passes by itself, so it is not tried again.
+ * @returns the error as it is, if it is not one of TLS
+ */
+export function explainTls(error: Error, raw: RawTlsPeer): Error {
+  const peer = { ...raw, certificate: parse(raw.certificate) };
+  const code = errorCode(error);
+  const unusable = (message: string) => new TransportError('unusable', message, { cause: error });
+  const explain = certificateFaults[code];
+  if (explain) return unusable(explain(peer));
+  if (noTls.test(code)) {
+    const plain = under('http', peer.server);
+    return unusable(
+      `${peer.server} does not speak TLS; use ${plain}, which is not encrypted, or the port on which it does`,
+    );
+  }
+  if (/CERT|UNABLE_TO_|ERR_TLS|ERR_SSL/.test(code)) {
+    return unusable(`TLS with ${peer.server} fails: ${excerpt(error.message.trim(), 300)}`);
+  }
+  return error;
+}
+
+/** The error for a plain request to a port that speaks TLS. */
+export const needsTls = (server: string): TransportError =>
+  new TransportError('unusable', `${server} speaks TLS; use ${under('https', server)}`);

@@ -1,0 +1,27 @@
+import type { Socket } from 'node:net';
+import type { SecureContext } from 'node:tls';
+import type { HttpError } from '../../errors.js';
+
+/** How the server is reached where connections are not made to it directly: through a proxy, or through ssh. */
+export interface Transport {
+  /** Who stands in between, as a sentence begins: `The proxy http://proxy.example.org:3128 (HTTPS_PROXY)`. */
+  readonly name: string;
+  /** Opens a connection whose bytes arrive at the server. Without it, requests are sent to `forward`. */
+  readonly open?: () => Promise<Socket>;
+  /** The proxy that reads each request and passes it on, and what it wants to be told. */
+  readonly forward?: { readonly origin: string; readonly headers: Readonly<Record<string, string>> };
+  /** Where requests seem to go, if that is not the address that a person gave. */
+  readonly base?: URL;
+  /** The error for a 407 of the proxy, which asked for a login in these words. */
+  loginRefused?(asked: string): HttpError;
+  /** A failure of a connection whose cause lies on the way; null if it lies elsewhere. */
+  explain?(error: unknown): Promise<Error | null>;
+  close(): Promise<void>;
+}
+
+/** Certificates that count beside those that Node knows. */
+export interface Trust {
+  /** Where they come from, for error messages. */
+  readonly file: string;
+  readonly context: SecureContext;
+}

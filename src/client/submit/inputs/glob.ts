@@ -1,0 +1,79 @@
+import { type Dirent, readdir as readdirWithCallback, realpathSync } from 'node:fs';
+import path from 'node:path';
+import { quotePath } from '../../../contract/quote.js';
+import { UsageError } from '../../errors.js';
+import { byName, misnamed } from './entries.js';
+import { exists, lookAt } from './look.js';
+
+const globCharacters = /[*?[\]{}!]/;
+
+/** The character that Node decodes invalid UTF-8 to. */
+export const replacement = '\ufffd';
+
+type Listed = (error: NodeJS.ErrnoException | null, entries?: Dirent[]) => void;
+
+/** The places of a directory and of all above it, links resolved. */
+function placesAbove(directory: string): Set<string> {
+  const places = new Set<string>();
+  for (let at = path.resolve(directory); ; at = path.dirname(at)) {
+    places.add(realpathSync(at));
+    if (at === path.dirname(at)) return places;
+  }
+}
+
+/**
+ * An entry as tinyglobby finds it, which forgets FIFOs and links to a directory or to nothing. What cannot be sent counts as
+ * a file, so that it is found and named. Null for a link to a directory that it lies in.
+ */
+function resolved(directory: string, entry: Dirent): Dirent | null {
+  if (entry.isFile() || entry.isDirectory()) return entry;
+  const target = path.join(directory, entry.name);
+  const isDirectory = lookAt(target)?.stats?.isDirectory() ?? false;
+  if (isDirectory && placesAbove(directory).has(realpathSync(target))) return null;
+  const is = { isSymbolicLink: () => false, isDirectory: () => isDirectory, isFile: () => !isDirectory };
+  return Object.assign(Object.create(entry), is);
+}
+
+/** Leaves out what lies in a directory that is matched as well. */
+const outermost = (found: readonly string[]): string[] => {
+  const kept = new Set(found);
+  const isInside = (each: string): boolean => {
+    for (let at = path.dirname(each); at !== path.dirname(at); at = path.dirname(at)) {
+      if (kept.has(at)) return true;
+    }
+    return false;
+  };
+  return found.filter((each) => !isInside(each));
+};
+
+/**
+ * The paths that a pattern matches, sorted by name. Hidden files are matched only by a pattern that begins with a dot.
+ * @throws UsageError where a name is not UTF-8
+ */
+export async function matchesOf(pattern: string): Promise<string[]> {
+  if (!globCharacters.test(pattern)) return [];
+  const { glob } = await import('tinyglobby');
+  const posix = process.platform === 'win32' ? pattern.replaceAll('\\', '/') : pattern;
+  const entered: string[] = [];
+  const list = (directory: string, options: { withFileTypes: true }, done: Listed) => {
+    entered.push(path.relative('', directory));
+    readdirWithCallback(directory, options, (error, entries) =>
+      done(
+        error,
+        entries?.flatMap((entry) => resolved(directory, entry) ?? []),
+      ),
+    );
+  };
+  const found = await glob(posix, {
+    onlyFiles: false,
+    expandDirectories: false,
+    dot: false,
+    fs: { readdir: list as typeof readdirWithCallback },
+  });
+  // No file has a name with this character, so the bytes of the name are not UTF-8.
+  const lost = [...entered, ...found].find((each) => each.includes(replacement) && !exists(each));
+  if (lost !== undefined) throw new UsageError(`${quotePath(lost)} ${misnamed}`);
+  // As it was typed: tinyglobby makes all paths relative.
+  const shown = (each: string) => (path.isAbsolute(pattern) ? path.resolve(each) : each.replace(/\/$/, ''));
+  return outermost(found.map(shown)).sort(byName);
+}

@@ -1,0 +1,135 @@
+import type { Stats } from 'node:fs';
+import { realpath } from 'node:fs/promises';
+import path from 'node:path';
+import { resultName } from '../../../contract/archives.js';
+import type { ListedFile } from '../../../pack/listed-files.js';
+import { isPlaceOfResults } from '../../earlier-results.js';
+import { entriesOf } from './entries.js';
+import { matchesOf, replacement } from './glob.js';
+import { lookAt } from './look.js';
+import type { Obstacles } from './obstacles.js';
+import { isSidecar } from './sidecars.js';
+import { emptyFile, listTree, nothingToSend } from './tree.js';
+import { isDicomSeries, isHidden, isZarrStore, travels } from './volumes.js';
+
+/** One volume to send: a file, or a directory that travels whole (a DICOM series, a Zarr store). */
+export type Unit =
+  | { readonly kind: 'file'; readonly path: string; readonly size: number }
+  | { readonly kind: 'series' | 'store'; readonly path: string; readonly files: readonly ListedFile[] };
+
+export interface CollectOptions {
+  /** Where results go: not entered, nor a numbered directory of results beside it, unless a path names it. */
+  readonly output?: string | null;
+  /** Whether to send sidecars beside volumes as well. */
+  readonly allFiles?: boolean;
+  readonly obstacles: Obstacles;
+}
+
+/** Why nothing is sent of directories without a volume. */
+const noVolume = (count: number): string =>
+  count === 1
+    ? 'is no volume, and there is none beside it; --all-files sends it'
+    : `is no volume, nor are ${count - 1} more, and there is none beside them; --all-files sends them`;
+
+/** What the paths of one group come to. */
+export interface Collected {
+  readonly units: readonly Unit[];
+  /** Files that are not sent, since they go with volumes and are none. */
+  readonly skipped: readonly string[];
+}
+
+/** Finds the volumes of paths, one after the other. */
+class Collector {
+  readonly units: Unit[] = [];
+  readonly skipped: string[] = [];
+  /** Sidecars that a path names. They may be what was meant, or be there because a shell expanded a pattern. */
+  readonly named: string[] = [];
+
+  constructor(private readonly options: CollectOptions) {}
+
+  async addPath(given: string): Promise<void> {
+    const { obstacles } = this.options;
+    const before = this.#found;
+    const targets = lookAt(given) ? [given] : await matchesOf(given);
+    if (targets.length === 0) {
+      const why = given.includes(replacement) ? '; a file whose name is not UTF-8 must be renamed first' : '';
+      obstacles.addMissing(given, why);
+      return;
+    }
+    for (const target of targets) {
+      if (this.#isLeftOut(target)) this.named.push(target);
+      else await this.addTarget(target);
+    }
+    if (this.#found === before) obstacles.add(given, nothingToSend);
+  }
+
+  async addTarget(target: string): Promise<void> {
+    const look = lookAt(target);
+    // A file may be removed between two looks.
+    if (look?.fault) this.options.obstacles.add(target, look.fault);
+    else if (look?.stats) await this.#add(target, look.stats, []);
+  }
+
+  get #found(): number {
+    const { units, skipped, named } = this;
+    return units.length + skipped.length + named.length + this.options.obstacles.count;
+  }
+
+  #isLeftOut(target: string): boolean {
+    return !this.options.allFiles && isSidecar(target) && !lookAt(target)?.stats?.isDirectory();
+  }
+
+  async #add(target: string, stats: Stats, ancestors: readonly string[]): Promise<void> {
+    const { obstacles, allFiles } = this.options;
+    if (!stats.isDirectory()) {
+      if (stats.size === 0 && !(allFiles && isSidecar(target))) obstacles.add(target, emptyFile);
+      else this.units.push({ kind: 'file', path: target, size: stats.size });
+      return;
+    }
+    const real = await realpath(target);
+    if (ancestors.includes(real)) return;
+    if ((await isZarrStore(target)) || (await isZarrStore(real))) return this.#addTree('store', target);
+    if (await isDicomSeries(target)) return this.#addTree('series', target);
+    for (const child of await entriesOf(target, (name, at) => this.#isWanted(name, at), obstacles)) {
+      await this.#add(child.path, child.stats, [...ancestors, real]);
+    }
+  }
+
+  #isWanted(name: string, child: string): boolean {
+    const output = this.options.output && path.resolve(this.options.output);
+    // The result of an earlier run is not an input, unless it is named itself.
+    if (isHidden(name) || name === resultName || (output && isPlaceOfResults(child, output))) return false;
+    if (!this.#isLeftOut(child)) return true;
+    this.skipped.push(child);
+    return false;
+  }
+
+  async #addTree(kind: 'series' | 'store', target: string): Promise<void> {
+    const files = await listTree(target, {
+      // Inside a store every file counts, hidden or not.
+      include: kind === 'store' ? () => true : travels,
+      isVolume: kind === 'store' ? () => false : (name) => !isSidecar(name),
+      obstacles: this.options.obstacles,
+    });
+    this.units.push({ kind, path: target, files });
+  }
+}
+
+/**
+ * The volumes that the paths of one group name (interface.md, Clients): files as they are, globs sorted by name, directories
+ * walked in the order of names without hidden files, links followed. A DICOM series and a `.zarr` store count as one volume.
+ * Sidecars are left out, unless paths name them and the group has nothing else: an app may be one for text.
+ */
+export async function collectUnits(paths: readonly string[], options: CollectOptions): Promise<Collected> {
+  const { obstacles } = options;
+  const before = obstacles.count;
+  const collector = new Collector(options);
+  for (const given of paths) await collector.addPath(given);
+  const { units, named, skipped } = collector;
+  if (units.length === 0 && obstacles.count === before) {
+    for (const target of named) await collector.addTarget(target);
+    if (named.length === 0 && skipped[0] !== undefined) obstacles.add(skipped[0], noVolume(skipped.length));
+    return { units, skipped };
+  }
+  return { units, skipped: [...named, ...skipped] };
+}

@@ -1,0 +1,96 @@
+import path from 'node:path';
+import { volumeSuffix } from '../../../contract/archives.js';
+import { foldedName } from '../../../extract/folds-case.js';
+import { freeName } from '../../../files/free-name.js';
+
+/** A name up to its first dot: `vol` of `vol.hdr`, `vol.img` and `vol.nii.gz`. */
+const stemOf = (name: string): string => name.slice(0, Math.max(0, name.indexOf('.', 1)) || name.length);
+
+/** The name of a path without the suffix that makes an archive a volume. */
+export function plainName(target: string): string {
+  const name = path.basename(path.resolve(target));
+  return name.endsWith(volumeSuffix) ? name.slice(0, -volumeSuffix.length) : name;
+}
+
+/** A directory's name as the beginning of a file's: without dots, since apps cut a name at its first dot. */
+const asPrefix = (part: string): string =>
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
+  part.replace(/[.<>:"|?*\\\u0000-\u001f\u007f]+/g, '-').replace(/^-+/, '');
+
+/** How many elements all lists have in common from their start. */
+function commonLength(lists: readonly (readonly string[])[]): number {
+  const [first = [], ...others] = lists;
+  const differs = first.findIndex((part, at) => others.some((list) => list[at] !== part));
+  return differs < 0 ? first.length : differs;
+}
+
+/** What tells directories apart: `sub-01` and `sub-02` of `/data/sub-01/anat` and `/data/sub-02/anat`. */
+function differences(directories: ReadonlySet<string>): Map<string, string> {
+  const lists = [...directories].map((each) => each.split(path.sep));
+  const shortest = Math.min(...lists.map((list) => list.length));
+  // None is left without a part: one that kept its name could be taken for what another's header names inside.
+  const start = Math.min(commonLength(lists), shortest - 1);
+  const rests = lists.map((list) => list.slice(start));
+  const end = Math.min(
+    commonLength(rests.map((rest) => rest.toReversed())),
+    ...rests.map((rest) => rest.length - 1),
+  );
+  const labels = rests.map((rest) =>
+    rest
+      .slice(0, rest.length - end)
+      .map(asPrefix)
+      .filter(Boolean)
+      .join('_'),
+  );
+  return new Map([...directories].map((each, index) => [each, labels[index] ?? '']));
+}
+
+/** The wanted names of files with one stem. Where two share a name, all of them get what tells their directories apart. */
+function apart(paths: readonly string[]): string[] {
+  const names = paths.map(plainName);
+  if (new Set(names.map(foldedName)).size === names.length) return names;
+  const directories = paths.map((each) => path.dirname(path.resolve(each)));
+  const distinct = new Set(directories);
+  if (distinct.size === 1) return names;
+  const labels = differences(distinct);
+  return names.map((name, index) => [labels.get(directories[index] ?? ''), name].filter(Boolean).join('_'));
+}
+
+/**
+ * The names by which an app gets the files of one group. A name that is the only one of its kind stays. Files that share a
+ * name, also where only the case differs, get the parts of their paths that differ: `sub-01_T1w.nii.gz` and
+ * `sub-02_T1w.nii.gz`, not `T1w.nii.gz` and `T1w_1.nii.gz`. Files that belong together (`.hdr` and `.img`) are named alike.
+ */
+export function namesOf(paths: readonly string[]): string[] {
+  const byStem = new Map<string, number[]>();
+  for (const [index, each] of paths.entries()) {
+    const stem = foldedName(stemOf(plainName(each)));
+    const indexes = byStem.get(stem);
+    if (indexes) indexes.push(index);
+    else byStem.set(stem, [index]);
+  }
+  const wanted: string[] = [];
+  for (const indexes of byStem.values()) {
+    const names = apart(indexes.map((index) => paths[index] ?? ''));
+    for (const [at, index] of indexes.entries()) wanted[index] = names[at] ?? '';
+  }
+  const isKept = (index: number) => wanted[index] === plainName(paths[index] ?? '');
+  // Two files of one directory may differ in case alone: they keep their names.
+  const exact = new Set<string>();
+  const taken = new Set<string>();
+  const given: string[] = [];
+  for (const [index, name] of wanted.entries()) {
+    if (!isKept(index) || exact.has(name)) continue;
+    exact.add(name);
+    taken.add(foldedName(name));
+    given[index] = name;
+  }
+  const counts = new Map<string, number>();
+  return wanted.map((name, index) => {
+    const kept = given[index];
+    if (kept !== undefined) return kept;
+    const free = freeName(name, counts, (each) => taken.has(foldedName(each)));
+    taken.add(foldedName(free));
+    return free;
+  });
+}

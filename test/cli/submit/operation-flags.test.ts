@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'vitest';
+import { operationFlags } from '../../../src/cli/submit/operation-flags.js';
+import { runFlags, submitFlags } from '../../../src/cli/submit/submit-command.js';
+import { type Field, type FieldKind, flagName } from '../../../src/contract/fields.js';
+import { operationNames, operationOf } from '../../../src/contract/operations.js';
+import { request } from '../support/parse.js';
+
+/** A value that each kind of field takes, and how the form or the options carry it. */
+const samples: Readonly<Record<FieldKind, { argv: string[]; field: string; option: unknown }>> = {
+  integer: { argv: ['7'], field: '7', option: 7 },
+  number: { argv: ['0.5'], field: '0.5', option: 0.5 },
+  boolean: { argv: [], field: 'true', option: true },
+  name: { argv: ['Run'], field: 'Run', option: 'Run' },
+  path: { argv: ['sub/Other.yml'], field: 'sub/Other.yml', option: 'sub/Other.yml' },
+  paths: { argv: ['a.pt,b.pt'], field: 'a.pt,b.pt', option: ['a.pt', 'b.pt'] },
+  gpus: { argv: ['0,1'], field: '0,1', option: [0, 1] },
+  integers: { argv: ['96,96'], field: '96,96', option: [96, 96] },
+  duration: { argv: ['7d'], field: '604800', option: 604_800 },
+  overrides: { argv: ['a.b=1'], field: 'a.b=1', option: ['a.b=1'] },
+  files: { argv: ['x.nii'], field: '', option: null },
+  archive: { argv: ['set'], field: '', option: null },
+};
+
+/** What an operation needs besides the flag under test. */
+function required(fields: readonly Field[], besides: Field): string[] {
+  const missing = fields.filter((field) => field.required && field !== besides);
+  return missing.flatMap((field) => [`--${flagName(field)}`, 'other.nii']);
+}
+
+describe.each(operationNames)('%s', (name) => {
+  const { fields } = operationOf(name);
+
+  test('has one flag for each field of the table, and no other', () => {
+    expect(Object.keys(operationFlags(name)).sort()).toEqual(fields.map(flagName).sort());
+  });
+
+  test('lets no field take the place of a flag of its own, nor a letter of another', () => {
+    const all = submitFlags(name) as Record<string, { char?: string }>;
+    const shared = Object.keys(runFlags);
+    expect(Object.keys(operationFlags(name)).filter((flag) => shared.includes(flag))).toEqual([]);
+    const letters = Object.values(all).flatMap((flag) => flag.char ?? []);
+    expect(new Set(letters).size).toBe(letters.length);
+  });
+
+  test.each(fields.map((field) => [flagName(field), field] as const))(
+    '--%s reaches the request',
+    async (flag, field) => {
+      const { argv, field: text, option } = samples[field.kind];
+      const sent = await request(name, `--${flag}`, ...argv, ...required(fields, field));
+      if (field.kind === 'files') {
+        expect(sent.files.find((each) => each.field === field)?.groups).toEqual([argv]);
+      } else if (field.kind === 'archive') {
+        expect(sent.archive).toEqual({ field, path: argv[0] });
+      } else if (field.option) {
+        expect(sent.options).toEqual({ [field.name]: option });
+        expect(sent.fields).toEqual({});
+      } else {
+        expect(sent.fields).toEqual({ [field.name]: text });
+        expect(sent.options).toEqual({});
+      }
+    },
+  );
+
+  test.each(fields.map((field) => [field.name, field] as const))(
+    '--%s, as the form spells it, is the same',
+    async (alias, field) => {
+      const { argv } = samples[field.kind];
+      const rest = required(fields, field);
+      const [dashed, underscored] = await Promise.all([
+        request(name, `--${flagName(field)}`, ...argv, ...rest),
+        request(name, `--${alias}`, ...argv, ...rest),
+      ]);
+      expect(underscored).toEqual(dashed);
+    },
+  );
+
+  test.each(
+    fields.filter((field) => field.kind === 'boolean').map((field) => [flagName(field), field] as const),
+  )('--no-%s says no', async (flag, field) => {
+    const sent = await request(name, `--no-${flag}`, ...required(fields, field));
+    expect(sent.fields).toEqual({ [field.name]: 'false' });
+  });
+});

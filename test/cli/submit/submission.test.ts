@@ -1,0 +1,120 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { plant, temporary } from '../../support/temporary.js';
+import { parse, request } from '../support/parse.js';
+
+describe('a command line', () => {
+  test('as typed: a flag never swallows the path that follows it', async () => {
+    const sent = await request('infer', '--gpu', '0', './scans');
+    expect(sent.fields).toEqual({ gpu: '0' });
+    expect(sent.files.map(({ groups }) => groups)).toEqual([[['./scans']]]);
+    const words = ['./scans', '--set', 'x=1', 'more.nii', '--quiet', 'last.nii', '-i', 'a.nii'];
+    const groups = await request('infer', ...words);
+    expect(groups.files[0]?.groups).toEqual([['./scans', 'more.nii', 'last.nii'], ['a.nii']]);
+  });
+
+  test('sends nothing that was not given: the server has the defaults', async () => {
+    const sent = await request('pipeline', 'a.nii', '--gt', 'b.nii');
+    expect(sent.fields).toEqual({});
+    expect(sent.options).toEqual({});
+    expect(sent.files.map(({ field }) => field.name)).toEqual(['inputs', 'gt']);
+  });
+
+  test('makes a group of all positional paths and one more of each flag', async () => {
+    const sent = await request(
+      'evaluate',
+      'a',
+      'b',
+      '-i',
+      'c,d',
+      '--inputs',
+      'e',
+      '--gt',
+      'f',
+      '--gt',
+      'g,h',
+      '--mask',
+      'm',
+    );
+    expect(sent.files.map(({ field, groups }) => [field.name, groups])).toEqual([
+      ['inputs', [['a', 'b'], ['c', 'd'], ['e']]],
+      ['gt', [['f'], ['g', 'h']]],
+      ['mask', [['m']]],
+    ]);
+  });
+
+  test('asks for the CPU with --cpu, and for both with both', async () => {
+    expect((await request('infer', 'a', '--cpu', '4')).fields).toEqual({ cpu: '4' });
+    expect((await request('infer', 'a', '--cpu', '4', '--gpu', '1,0')).fields).toEqual({
+      cpu: '4',
+      gpu: '1,0',
+    });
+  });
+
+  test('gathers what is repeated', async () => {
+    const sent = await request('infer', 'a', '--set', 'x=1,2', '--set', 'y=3');
+    expect(sent.options).toEqual({ config_overrides: ['x=1,2', 'y=3'] });
+  });
+
+  test('takes an empty value as an absent one', async () => {
+    expect((await request('infer', 'a', '--gpu', '', '--tta', '')).fields).toEqual({});
+  });
+
+  test('takes the data set by place or by flag, but once', async () => {
+    expect((await request('fine_tune', './set')).archive?.path).toBe('./set');
+    expect((await request('fine_tune', '-d', 'set.zip')).archive?.path).toBe('set.zip');
+    await expect(request('fine_tune', './set', '-d', 'set.zip')).rejects.toThrow(/One data set/);
+    await expect(request('fine_tune')).rejects.toThrow(/--dataset/);
+  });
+
+  test.each([
+    ['--tta', '-1', /Flag '--tta' must be at least 0, got -1/],
+    ['--tta', 'many', /Flag '--tta' must be an integer/],
+    ['--patch-size', '96,-1', /Flag '--patch-size'/],
+    ['--batch_size', '1.5', /Flag '--batch-size'/],
+    ['--set', 'novalue', /Flag '--set' must be NAME=VALUE/],
+    ['--gpu', 'zero', /Flag '--gpu'/],
+    ['--prediction-file', '../secret', /Flag '--prediction-file'/],
+    ['--ensemble-models', 'a,-b', /Flag '--ensemble-models'/],
+  ])('with %s %s is refused before anything is sent, naming the flag', async (flag, value, message) => {
+    await expect(request('infer', 'a', flag, value)).rejects.toThrow(message);
+    await expect(request('infer', 'a', flag, value)).rejects.toMatchObject({ exitCode: 2 });
+  });
+
+  test.each([
+    ['infer', '--inputs'],
+    ['evaluate', '--inputs'],
+    ['uncertainty', '--inputs'],
+  ] as const)('of %s without volumes says how to name them', async (name, flag) => {
+    await expect(request(name, '--cpu', '1')).rejects.toThrow(flag);
+  });
+
+  test('of an evaluation without ground truth says so', async () => {
+    await expect(request('evaluate', 'a')).rejects.toThrow(/--gt/);
+  });
+
+  test.each([['--tta', '1', '--tta', '2'], ['--nope'], ['--gpu']])(
+    'oclif refuses %s %s %s %s',
+    async (...argv) => {
+      await expect(parse('infer', argv)).rejects.toThrow();
+    },
+  );
+});
+
+describe('a value with a comma', () => {
+  let directory: Awaited<ReturnType<typeof temporary>>;
+  const back = process.cwd();
+  beforeAll(async () => {
+    directory = await temporary();
+    await plant(directory.path, { 'a,b.nii': '' });
+    process.chdir(directory.path);
+  });
+  afterAll(async () => {
+    process.chdir(back);
+    await directory[Symbol.asyncDispose]();
+  });
+
+  test('is one path where a file of that name is there', async () => {
+    const sent = await request('infer', '-i', 'a,b.nii', '-i', 'c,d.nii');
+    expect(sent.files[0]?.groups).toEqual([['a,b.nii'], ['c', 'd.nii']]);
+  });
+});

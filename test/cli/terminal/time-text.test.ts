@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { describeJob, listJobs } from '../../../src/cli/job-text.js';
+import {
+  formatDistance,
+  formatDuration,
+  formatLocal,
+  readTime,
+} from '../../../src/cli/terminal/time-text.js';
+import { jobAnswer } from '../../../src/client/connection/answer-schemas.js';
+
+const zone = process.env.TZ;
+const second = 1000;
+const minute = 60 * second;
+const hour = 60 * minute;
+const day = 24 * hour;
+
+beforeAll(() => {
+  process.env.TZ = 'Asia/Kolkata';
+});
+afterAll(() => {
+  if (zone === undefined) delete process.env.TZ;
+  else process.env.TZ = zone;
+});
+
+test.each([
+  [0, '0 s', '0 s'],
+  [-3, '0 s', '0 s'],
+  [59.4, '59 s', '59 s'],
+  [59.6, '1 min', '1 min'],
+  [185, '3 min', '3 min 5 s'],
+  [359.9, '6 min', '6 min'],
+  [3599.6, '1 h', '1 h'],
+  [7500, '2 h 5 min', '2 h 5 min'],
+  [86_399, '1 day', '1 day'],
+  [100_800, '1 day 4 h', '1 day 4 h'],
+  [7 * 86_400, '7 days', '7 days'],
+])('%d seconds are %s, as a countdown %s', (seconds, coarse, fine) => {
+  expect([formatDuration(seconds), formatDuration(seconds, true)]).toEqual([coarse, fine]);
+});
+
+test('no duration has a 60th second or minute', () => {
+  for (let seconds = 0; seconds < 100_000; seconds += 0.7) {
+    expect(formatDuration(seconds) + formatDuration(seconds, true)).not.toMatch(/\b60/);
+  }
+});
+
+test.each([
+  [0, 'just now'],
+  [4 * second, 'just now'],
+  [-40 * second, '40 s ago'],
+  [-2 * minute - 30 * second, '2 min ago'],
+  [-25 * hour, '1 day ago'],
+  [6 * day + 23 * hour, 'in 6 days'],
+  [7 * day - 5 * second, 'in 7 days'],
+  [day - 5 * second, 'in 1 day'],
+  [119 * second, 'in 2 min'],
+  [90 * minute, 'in 1 h'],
+])('%d ms from now is %s', (distance, words) => {
+  expect(formatDistance(1e12 + distance, 1e12)).toBe(words);
+});
+
+test('times are those of the time zone that the person is in', () => {
+  expect(formatLocal(Date.parse('2026-02-28T20:35:59.999Z'))).toBe('2026-03-01 02:05');
+  expect([readTime(null), readTime('soon')]).toEqual([null, null]);
+});
+
+function job(fields: object) {
+  const checked = jobAnswer('ab').check({ status: 'done', ...fields });
+  if (!checked.success) throw new Error('it is not taken for a job');
+  return checked.data;
+}
+
+test('the times of a job are local, and say how long ago and how long it took', () => {
+  const done = job({
+    created_at: '2026-03-01T12:00:00Z',
+    started_at: '2026-03-01T12:01:00.500Z',
+    finished_at: '2026-03-01T12:04:02Z',
+    expires_at: '2026-03-08T12:04:02Z',
+  });
+  const now = Date.parse('2026-03-01T12:06:02Z');
+  expect(describeJob(done, now).slice(2)).toEqual([
+    'Created     2026-03-01 17:30 (6 min ago)',
+    'Started     2026-03-01 17:31 (5 min ago)',
+    'Finished    2026-03-01 17:34 (2 min ago, took 3 min)',
+    'Kept until  2026-03-08 17:34 (in 7 days)',
+  ]);
+  expect(listJobs([done], now)[1]).toMatch(/ {2}6 min ago {2}3 min$/);
+});
+
+test('a job that runs says how long it has run; what is not a time is shown as it came', () => {
+  const now = Date.parse('2026-03-01T12:06:02Z');
+  const running = job({ created_at: 'yesterday', started_at: '2026-03-01T12:00:00Z' });
+  expect(listJobs([running], now)[1]).toMatch(/yesterday {2}6 min$/);
+  expect(describeJob(running, now)).toContain('Created  yesterday');
+});

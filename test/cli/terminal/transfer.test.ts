@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest';
+import { cutToWidth } from '../../../src/cli/terminal/drawn-line.js';
+import { Transfer } from '../../../src/cli/terminal/transfer.js';
+
+const mebi = 2 ** 20;
+
+/** A transfer at one rate, after so many seconds. */
+function after(seconds: number, total: number, rate: number): Transfer {
+  const transfer = new Transfer('Uploading', total, 0);
+  const steps = Math.ceil(seconds * 10);
+  for (let at = 1; at <= steps; at += 1) {
+    const time = (seconds * at) / steps;
+    transfer.moved(Math.round(rate * time), time * 1000);
+  }
+  return transfer;
+}
+
+const slow = () => after(360, 999 * mebi, 1.2 * mebi);
+
+test.each([
+  [120, 'Uploading [==========--------------] 43% 1.2 MiB/s 432.0 MiB of 999.0 MiB ETA 7 min 53 s'],
+  [80, 'Uploading [======----------] 43% 1.2 MiB/s 432.0 MiB of 999.0 MiB ETA 7 min 53 s'],
+  [60, 'Uploading 43% 432.0 MiB of 999.0 MiB ETA 7 min 53 s'],
+  [40, 'Uploading [===------] 43% ETA 7 min 53 s'],
+  [20, 'Uploading 43%'],
+])('a bar fits in %d columns, without what is missed least', (columns, bar) => {
+  expect(slow().bar(columns, 360_000)).toBe(bar);
+});
+
+test('no bar is longer than its room, nor in units of another', () => {
+  for (let room = 14; room < 130; room += 1) {
+    for (const seconds of [0, 0.3, 59, 359.99, 361]) {
+      const bar = after(seconds, 999 * mebi, 1.2 * mebi).bar(room, seconds * 1000);
+      expect(bar.length).toBeLessThanOrEqual(room);
+      expect(bar).not.toMatch(/\b60 (s|min)\b|NaN|Infinity/);
+    }
+  }
+});
+
+test('the rate is that of the last seconds, and falls when nothing moves', () => {
+  const transfer = new Transfer('Uploading', 1000 * mebi, 0);
+  // What the buffers of the system take at once.
+  transfer.moved(100 * mebi, 1);
+  for (let at = 1; at <= 30; at += 1) transfer.moved((100 + at) * mebi, at * 1000);
+  expect(transfer.rate(30_000) / mebi).toBeCloseTo(1, 1);
+  expect(transfer.rate(60_000) / mebi).toBeLessThan(0.4);
+});
+
+test('a line of a log, and the end, say the same', () => {
+  expect(slow().words(360_000)).toBe('Uploading: 43 %, 432.0 MiB of 999.0 MiB, 1.2 MiB/s, 7 min 53 s left');
+  expect(slow().summary(360_000)).toBe('Uploaded 432.0 MiB in 6 min (1.2 MiB/s)');
+});
+
+test('text is cut by the columns that a terminal shows', () => {
+  expect(
+    ['abc', 'abcdef', '肝臓腫瘍', 'e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301'].map((text) =>
+      cutToWidth(text, 5),
+    ),
+  ).toEqual(['abc', 'abcde', '肝臓', 'e\u0301e\u0301e\u0301e\u0301e\u0301']);
+});

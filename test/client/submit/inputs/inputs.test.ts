@@ -1,0 +1,154 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { UsageError } from '../../../../src/client/errors.js';
+
+import { travels } from '../../../../src/client/submit/inputs/volumes.js';
+import { dicom, plant, temporary } from '../../../support/temporary.js';
+import { collect } from '../../support/collect.js';
+
+/** Kinds and names relative to the root. */
+async function units(root: string, ...paths: string[]): Promise<string[]> {
+  const { units: found } = await collect(paths.map((each) => path.join(root, each)));
+  return found.map((unit) => `${unit.kind} ${path.relative(root, unit.path).replaceAll(path.sep, '/')}`);
+}
+
+describe('the volumes that paths name', () => {
+  test('a file is one, and its size is known', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'a.nii': 'abc' });
+    const file = path.join(directory.path, 'a.nii');
+    expect((await collect([file])).units).toEqual([{ kind: 'file', path: file, size: 3 }]);
+  });
+
+  test('a directory is walked in name order, without its hidden files', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, {
+      'b.nii': 'x',
+      'a/z.nii': 'x',
+      'a/.DS_Store': 'x',
+      '.git/config': 'x',
+      'c.nii': 'x',
+    });
+    expect(await units(directory.path, '')).toEqual(['file a/z.nii', 'file b.nii', 'file c.nii']);
+  });
+
+  test('a glob matches in name order', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { '2.nii': 'x', '1.nii': 'x', 'notes.txt': 'x' });
+    expect(await units(directory.path, '*.nii')).toEqual(['file 1.nii', 'file 2.nii']);
+  });
+
+  test('a name with the characters of a glob is taken as it is where it exists', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'scan[1].nii': 'x', 'scan1.nii': 'x' });
+    expect(await units(directory.path, 'scan[1].nii')).toEqual(['file scan[1].nii']);
+  });
+
+  test('a DICOM series is one, by name endings and by magic bytes', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, {
+      'study/ct/1.dcm': 'old files have no magic',
+      'study/ct/2.dcm': 'x',
+      'study/mr/IM0001': dicom,
+      'study/mr/IM0002': dicom,
+    });
+    expect(await units(directory.path, 'study')).toEqual(['series study/ct', 'series study/mr']);
+  });
+
+  test('a folder of volumes is no series because of one slice in it, and DICOMDIR is no slice', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, {
+      'mixed/1.dcm': dicom,
+      'mixed/a.nii.gz': 'x',
+      'disc/DICOMDIR': dicom,
+      'disc/s/1': dicom,
+    });
+    expect(await units(directory.path, 'mixed', 'disc')).toEqual([
+      'file mixed/1.dcm',
+      'file mixed/a.nii.gz',
+      'file disc/DICOMDIR',
+      'series disc/s',
+    ]);
+  });
+
+  test('a Zarr store is one, by its name and by its metadata', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, {
+      'a.ome.zarr/.zattrs': '{}',
+      'a.ome.zarr/0/0': 'x',
+      'b/.zgroup': '{}',
+      'b/0/0': 'x',
+    });
+    expect(await units(directory.path, '')).toEqual(['store a.ome.zarr', 'store b']);
+  });
+
+  test('what an earlier run wrote is passed over, unless it is named itself', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'ct.nii': 'x', 'Output/mask.nii': 'x', 'Output/result.zip': 'x' });
+    const output = path.join(directory.path, 'Output');
+    const names = async (target: string) =>
+      (await collect([target], { output })).units.map((unit) => path.basename(unit.path));
+    expect(await names(directory.path)).toEqual(['ct.nii']);
+    expect(await names(output)).toEqual(['mask.nii']);
+    expect(await names(path.join(output, 'result.zip'))).toEqual(['result.zip']);
+  });
+
+  test.each([[''], ['*.nii'], ['study*']])(
+    'a name that is not UTF-8 is refused, not left out, where %j finds it',
+    async (given) => {
+      await using directory = await temporary();
+      await plant(directory.path, { 'study/ok.nii': 'x', 'ok.nii': 'x' });
+      for (const below of ['', 'study/']) {
+        const name = Buffer.from('\xe9tude.nii', 'latin1');
+        await writeFile(Buffer.concat([Buffer.from(`${directory.path}/${below}`), name]), 'x');
+      }
+      const found = units(directory.path, given);
+      await expect(found).rejects.toThrow(UsageError);
+      await expect(found).rejects.toThrow(/tude\.nii' has a name that is not UTF-8; rename it/);
+    },
+  );
+
+  test('so is one of a directory that a glob goes through', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'a/ct.nii': 'x' });
+    const misnamed = Buffer.from(`${directory.path}/ren\xe9`, 'latin1');
+    await mkdir(misnamed);
+    await writeFile(Buffer.concat([misnamed, Buffer.from('/ct.nii')]), 'x');
+    await expect(units(directory.path, '*/ct.nii')).rejects.toThrow(
+      /ren\ufffd' has a name that is not UTF-8/,
+    );
+    expect(await units(directory.path, 'a/*.nii')).toEqual(['file a/ct.nii']);
+  });
+
+  test('a hidden file is passed over whatever its name', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'ok.nii': 'x' });
+    await writeFile(Buffer.from(`${directory.path}/.\xe9`, 'latin1'), 'x');
+    expect(await units(directory.path, '')).toEqual(['file ok.nii']);
+  });
+
+  test('of a directory that a pattern matches are sent once, also where it matches them as well', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { 's/a.nii': 'x', 's/below/b.nii': 'x' });
+    expect(await units(directory.path, 's/**')).toEqual(['file s/a.nii', 'file s/below/b.nii']);
+  });
+
+  test.each([
+    ['missing.nii', /^No such file or directory: '.*missing\.nii'$/],
+    ['*.nii', /^No such file or directory: '.*\*\.nii'$/],
+    ['empty', /empty' contains no file to send$/],
+  ])('%s names nothing to send, and that is said', async (name, sentence) => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'empty/': 'x' });
+    await expect(units(directory.path, name)).rejects.toThrow(UsageError);
+    await expect(units(directory.path, name)).rejects.toThrow(sentence);
+  });
+});
+
+test('hidden files travel inside a Zarr store only', () => {
+  expect(travels('case/ct.nii')).toBe(true);
+  expect(travels('case/.DS_Store')).toBe(false);
+  expect(travels('.git/config')).toBe(false);
+  expect(travels('case/ct.zarr/.zattrs')).toBe(true);
+});
