@@ -1,10 +1,7 @@
 import { oneLine } from '../contract/quote.js';
+import { shellWord } from '../contract/shell-word.js';
 
 let wayTyped = '';
-
-/** A word as a shell takes it. */
-const typed = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${oneLine(word).replaceAll("'", "'\\''")}'`;
 
 /**
  * Sets by which flags this process was told its server. A person who copies a command that a message names has to give them
@@ -12,7 +9,7 @@ const typed = (word: string): string =>
  * @param flags name and value of each
  */
 export function reachedBy(flags: readonly (readonly [string, string])[]): void {
-  wayTyped = flags.map(([name, value]) => ` --${name} ${typed(value)}`).join('');
+  wayTyped = flags.map(([name, value]) => ` --${name} ${shellWord(oneLine(value))}`).join('');
 }
 
 /** A command that a message tells a person to run next, with the flags by which it reaches the same server. */

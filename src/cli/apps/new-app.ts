@@ -1,9 +1,11 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
 import { writing } from '../../client/write-error.js';
 import { quotePath } from '../../contract/quote.js';
+import { shellWord } from '../../contract/shell-word.js';
 import { errorCode, faultWithoutPath } from '../../files/error-code.js';
+import { makeDirectory } from '../../files/make-directory.js';
 import { type Language, languages } from './app-languages.js';
 
 export interface NewApp {
@@ -29,10 +31,6 @@ const manifestOf = (name: string, language: Language) => ({
   inputs: { Volume_0: { display_name: 'Volume', volume_type: 'VOLUME', required: true } },
   outputs: { Result: { display_name: 'Result', volume_type: 'VOLUME', required: true } },
 });
-
-/** A word as a POSIX shell reads it. */
-const shellWord = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
 /** How a new app is tried, in words that can be typed. */
 export function firstSteps({ directory, language }: NewApp, bin: string) {
@@ -92,7 +90,7 @@ export async function writeNewApp(
   const app: NewApp = { directory, language, name: name || path.basename(directory) || 'app', files };
   const place = (file: string) => path.join(directory, file);
   await writing(directory, 'run the command again', async () => {
-    mkdirSync(directory, { recursive: true });
+    makeDirectory(directory);
     // Not copied as files: the package may be read-only.
     writeFileSync(place(schemaName), readFileSync(path.join(root, 'docs', schemaName)));
     writeFileSync(place(program), readFileSync(path.join(root, 'templates', language, program)));

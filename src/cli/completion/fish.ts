@@ -1,5 +1,5 @@
 import type { CompletedCommand, CompletedFlag, Values } from './command-list.js';
-import { quotedForFish as quoted } from './quote.js';
+import { quotedForFish as quoted } from './quoted-for-fish.js';
 
 /** The options of `complete` for what a place can hold. */
 function holds(values: Values): string {

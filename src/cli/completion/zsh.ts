@@ -1,5 +1,5 @@
+import { shellQuoted as quoted } from '../../contract/shell-word.js';
 import type { CompletedCommand, CompletedFlag, Values } from './command-list.js';
-import { quoted } from './quote.js';
 
 /** A text inside a specification of `_arguments`. */
 const plain = (text: string): string => text.replace(/[\\:[\]]/g, '\\$&');

@@ -2,6 +2,7 @@ import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
 import { type Field, flagName } from '../../contract/fields.js';
 import { oneLine, quotePath } from '../../contract/quote.js';
+import { shellWord } from '../../contract/shell-word.js';
 
 /** A word of the command line as oclif has read it: a flag's value, or a path without a flag. */
 export interface Word {
@@ -22,8 +23,7 @@ const mostShown = 3;
 const flagOf = ({ char, ...field }: Field): string => (char ? `-${char}` : `--${flagName(field)}`);
 
 /** A word as a person types it in a shell. */
-const typed = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${oneLine(word).replaceAll("'", "'\\''")}'`;
+const typed = (word: string): string => shellWord(oneLine(word));
 
 /** A pattern that a shell may have expanded to these paths. */
 function patternOf(paths: readonly string[]): string {

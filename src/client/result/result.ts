@@ -3,6 +3,7 @@ import type { Writable } from 'node:stream';
 import { resultName } from '../../contract/archives.js';
 import { counted } from '../../contract/counted.js';
 import { quotePath } from '../../contract/quote.js';
+import { isPlainWord } from '../../contract/shell-word.js';
 import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
 import type { Reply } from '../connection/reply.js';
@@ -19,8 +20,8 @@ export interface StreamedArchive {
   readonly bytes: number;
 }
 
-/** A path that a shell takes as it stands. */
-const isPlain = (text: string): boolean => /^[\w@%+=:,./-]+$/.test(text) && !text.startsWith('-');
+/** A path that can be typed behind a flag as it stands. */
+const isPlain = (text: string): boolean => isPlainWord(text) && !text.startsWith('-');
 
 /** The command that fetches a result again, into the same place. */
 function fetchAgain(
