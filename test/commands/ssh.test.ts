@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
@@ -120,13 +120,21 @@ describe('a server behind ssh', () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     const result = zipOf({ 'mask.nii': Buffer.alloc(300_000, 'mask') });
+    const output = path.join(cli.directory, 'Output');
+    /** Bytes that the client has on its disk. */
+    const saved = () =>
+      existsSync(output)
+        ? readdirSync(output).reduce((sum, name) => sum + statSync(path.join(output, name)).size, 0)
+        : 0;
     let begun = 0;
     await using server = await fakeService({
       result,
       override: ({ url }, response) => {
         if (!url.endsWith('/result') || begun++ > 0) return false;
         response.writeHead(200, { 'content-type': 'application/zip', 'content-length': result.length });
-        response.write(result.subarray(0, 1000), () => {
+        response.write(result.subarray(0, 1000));
+        // A tunnel that broke before the first answer would not be opened again.
+        void until('the first bytes are through', () => saved() >= 1000).then(() => {
           for (const pid of sshProcesses(sshd)) process.kill(pid, 'SIGKILL');
         });
         return true;
@@ -134,7 +142,7 @@ describe('a server behind ssh', () => {
     });
     const { code } = await cli.run(['result', jobId, '--server', behind(server.url)], sshd.environment);
     expect(code).toBe(0);
-    expect(readdirSync(path.join(cli.directory, 'Output')).sort()).toEqual(['mask.nii', 'result.zip']);
+    expect(readdirSync(output).sort()).toEqual(['mask.nii', 'result.zip']);
     await nothingLeft(sshd);
   });
 });
