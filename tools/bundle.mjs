@@ -6,6 +6,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'rolldown';
+import { checkGroups, splittingGroups } from './bundle-groups.mjs';
 import { standIns } from './stand-ins.mjs';
 
 const root = path.resolve(process.argv[2] ?? fileURLToPath(new URL('..', import.meta.url)));
@@ -76,40 +77,6 @@ async function bundle(programs, { entryFileNames = '[name].js', groups, define =
   return output;
 }
 
-/** Files that are loaded together lie in one: every file more is half a millisecond. */
-const groups = [
-  {
-    // What every command needs.
-    name: 'base',
-    test: /rolldown\/runtime|\/@oclif\/|\/dist\/(commands|contract)\/(?!app-manifest)|\/dist\/files\/(error-code|small-file)|\/dist\/client\/(errors|nearest|write-error)\.|\/dist\/client\/connection\/(identifiers|server-url|ssh-address|profiles)\.|\/dist\/cli\/settings\./,
-    priority: 3,
-  },
-  {
-    // What every command needs that asks the server something.
-    name: 'connection',
-    test: /\/undici\/|stand-in-undici|\/dist\/cli\/way\.|\/dist\/client\/connection\/(check-answer|api|backoff|connector|patience|read-body|connection|health-answer|reply|time-limit|transport-error)\./,
-    priority: 2,
-  },
-  {
-    // What reads every answer but that of a health check.
-    name: 'answers',
-    test: /\/dist\/client\/connection\/answer-schemas\.|\/zod\/(v4\/(core|mini)|mini)\//,
-    priority: 2,
-  },
-  {
-    // What a command needs whose server is reached through a proxy or ssh, or that fails at the way to it.
-    name: 'reach',
-    test: /\/dist\/client\/(ssh\/|connection\/(certificates|proxy-|tls-error|speaks-tls))/,
-    priority: 2,
-  },
-  {
-    // What every command needs that sends volumes or fetches a result.
-    name: 'transfer',
-    test: /\/dist\/client\/|\/dist\/cli\/(app-choice|submission|text-reporter)\./,
-    priority: 1,
-  },
-];
-
 /** The directories of the packages that these modules are of. */
 const packagesOf = (modules) =>
   new Set(modules.map((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(id)?.[0]).filter(Boolean));
@@ -147,7 +114,14 @@ function licences(modules) {
 }
 
 rmSync(out, { recursive: true, force: true });
-const [main, ...chunks] = await bundle(['start/main'], { entryFileNames: '[name]-[hash].js', groups });
+const [main, ...chunks] = await bundle(['start/main'], {
+  entryFileNames: '[name]-[hash].js',
+  groups: splittingGroups(modules),
+});
+checkGroups(
+  modules,
+  [main, ...chunks].flatMap(({ moduleIds }) => moduleIds),
+);
 checkStart(main, chunks);
 const define = { MAIN_FILE: JSON.stringify(main.fileName) };
 const files = [

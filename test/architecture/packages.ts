@@ -21,7 +21,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   '@oclif/plugin-help': { rooms: ['start'], reason: commandLine },
   ora: { rooms: ['cli/terminal'], reason: terminal },
   chalk: { rooms: ['cli/terminal'], reason: terminal },
-  'string-width': { rooms: ['cli/terminal'], reason: terminal },
+  'fast-string-width': { rooms: ['cli/terminal'], reason: terminal },
   undici: {
     rooms: ['client/connection', 'client/connection/transport'],
     reason: 'One room of the client makes requests.',

@@ -1,5 +1,5 @@
+import stringWidth from 'fast-string-width';
 import ora from 'ora';
-import stringWidth from 'string-width';
 
 /** What is drawn: a text on one line, without control sequences but colours, of at most so many columns. */
 export type Drawing = (room: number) => string;

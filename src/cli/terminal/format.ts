@@ -1,4 +1,4 @@
-import stringWidth from 'string-width';
+import stringWidth from 'fast-string-width';
 import { excerpt } from '../../contract/quote.js';
 
 /** Used and total memory, in GB as the service counts them. */

@@ -1,4 +1,4 @@
-import stringWidth from 'string-width';
+import stringWidth from 'fast-string-width';
 import { forTerminal } from './terminal-text.js';
 
 const esc = '\u001b[';

@@ -1,0 +1,109 @@
+import path from 'node:path';
+
+/**
+ * Which files and packages share a file of the bundle, because they are loaded together: every file more is half a
+ * millisecond. `ours` are paths below src/; one that ends with a slash is a directory. The first of two groups that name a
+ * file has it.
+ */
+const groups = [
+  {
+    // What every command needs.
+    name: 'base',
+    packages: ['@oclif'],
+    ours: [
+      'commands/',
+      'contract/',
+      'files/error-code',
+      'files/small-file',
+      'client/errors',
+      'client/nearest',
+      'client/write-error',
+      'client/connection/identifiers',
+      'client/connection/server-url',
+      'client/connection/ssh-address',
+      'client/connection/profiles',
+      'cli/settings',
+    ],
+    but: ['contract/app-manifest'],
+  },
+  {
+    // What every command needs that asks the server something.
+    name: 'connection',
+    packages: ['undici'],
+    ours: [
+      'cli/open-transport',
+      'client/connection/api',
+      'client/connection/backoff',
+      'client/connection/check-answer',
+      'client/connection/connection',
+      'client/connection/health-answer',
+      'client/connection/patience',
+      'client/connection/read-body',
+      'client/connection/reply',
+      'client/connection/time-limit',
+      'client/connection/transport-error',
+      'client/connection/transport/connector',
+      'client/connection/transport/socket-faults',
+    ],
+  },
+  {
+    // What reads every answer but that of a health check.
+    name: 'answers',
+    packages: ['zod/v4/core', 'zod/v4/mini'],
+    ours: ['client/connection/answer-schemas'],
+  },
+  {
+    // What a command needs whose server is reached through a proxy or ssh, or that fails at the way to it.
+    name: 'reach',
+    ours: ['client/ssh/', 'client/connection/transport/'],
+  },
+  {
+    // What every command says that shows a job.
+    name: 'words',
+    packages: ['chalk', 'fast-string-width', 'fast-string-truncated-width'],
+    ours: [
+      'cli/job-text',
+      'cli/kept',
+      'cli/terminal/colours',
+      'cli/terminal/format',
+      'cli/terminal/log-rows',
+      'cli/terminal/text-reporter',
+      'cli/terminal/time-text',
+      'cli/terminal/transfer',
+    ],
+  },
+  {
+    // What every command needs that sends volumes or fetches a result.
+    name: 'transfer',
+    ours: ['client/', 'cli/apps/app-choice', 'cli/submit/'],
+  },
+];
+
+/** Whether a module is the file, or in the directory, of this name. */
+const isAt = (modules, name, id) =>
+  id.startsWith(path.join(modules, name.endsWith('/') ? name : `${name}.js`));
+
+/**
+ * The groups as the bundler takes them.
+ * @param modules directory of the compiled sources
+ */
+export const splittingGroups = (modules) =>
+  groups.map(({ name, packages = [], ours, but = [] }, index) => ({
+    name,
+    test: (id) =>
+      (ours.some((each) => isAt(modules, each, id)) && !but.some((each) => isAt(modules, each, id))) ||
+      packages.some((each) => id.includes(`/node_modules/${each}/`)),
+    priority: groups.length - index,
+  }));
+
+/** Checks that every name in the groups is that of a module: a file that was moved would leave its group unnoticed. */
+export function checkGroups(modules, ids) {
+  for (const { name, packages = [], ours, but = [] } of groups) {
+    const gone = [
+      ...[...ours, ...but].filter((each) => !ids.some((id) => isAt(modules, each, id))),
+      ...packages.filter((each) => !ids.some((id) => id.includes(`/node_modules/${each}/`))),
+    ];
+    if (gone.length > 0)
+      throw new Error(`The group ${name} of the bundle names ${gone.join(', ')}: not there`);
+  }
+}
