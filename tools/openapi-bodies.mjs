@@ -50,7 +50,17 @@ export const schemas = {
   Health: object({ status: { const: healthy.status } }),
   DeviceList: object({ devices_index: array(integer), devices_name: array(string) }),
   MemoryUse: object({ used_gb: number, total_gb: number }),
-  Limits: object({ max_file_size: integer, max_upload_size: integer, grace: number, max_keep: number }),
+  Limits: object({
+    max_file_size: integer,
+    max_upload_size: integer,
+    max_dataset_size: {
+      type: ['integer', 'null'],
+      description:
+        'Bytes of the archive of a data set, and of what it extracts to; null where the other limits count for it',
+    },
+    grace: number,
+    max_keep: number,
+  }),
   AppList: object({ apps: array(string) }),
   AppView: { oneOf: [available, unavailable] },
   JobEnvelope: object({

@@ -17,6 +17,8 @@ export interface Limits {
   readonly max_file_size: number;
   /** Bytes of all files of a submission together. */
   readonly max_upload_size: number;
+  /** Bytes of the archive of a data set, and of what it extracts to; null where the other limits count for it. */
+  readonly max_dataset_size: number | null;
   /** Seconds that a job and its result are kept after its end. */
   readonly grace: number;
   /** Seconds that a job may ask for instead, with its field `keep`. */

@@ -6,6 +6,8 @@ export interface ListedFile {
   /** The name in the archive, with forward slashes. A directory's name ends with a slash. */
   readonly name: string;
   readonly path: string;
+  /** Bytes, where whoever listed it has looked. */
+  readonly size?: number;
 }
 
 /** A file that is being packed. */

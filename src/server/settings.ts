@@ -1,7 +1,7 @@
-import type { UploadLimits } from './uploads/quota.js';
+import type { UploadSettings } from './uploads/quota.js';
 
 /** The settings of a server: `serve`'s flags in base units. */
-export interface ServerSettings extends UploadLimits {
+export interface ServerSettings extends UploadSettings {
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;

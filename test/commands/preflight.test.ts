@@ -53,8 +53,10 @@ async function run(fake: Fake, ...args: string[]) {
       Buffer.from(Array.from({ length: 1200 }, () => Math.random() * 256)),
     ]),
     'large.nii': '',
+    'zeros/large.nii': '',
   });
-  truncateSync(path.join(cli.directory, 'large.nii'), 3 * 2 ** 30);
+  for (const name of ['large.nii', 'zeros/large.nii'])
+    truncateSync(path.join(cli.directory, name), 3 * 2 ** 30);
   await using server = await fakeService(fake);
   const ended = await cli.run([...args, '--detach', '--server', server.url]);
   const sent = server.received.filter(({ method }) => method === 'POST').length;
@@ -143,6 +145,22 @@ describe('before a byte is sent', () => {
     );
     const small = answering({ '/limits': [200, { ...limits, max_file_size: 5000, max_upload_size: 5000 }] });
     expect(await run(small, 'infer', 'a.nii', '-i', 'series')).toMatchObject({ code: 0, sent: 1 });
+  });
+
+  test('a data set counts by the limit of data sets, before it is packed and as it is sent', async () => {
+    const bounded = (most: number) =>
+      answering({
+        '/limits': [200, { ...limits, max_dataset_size: most }],
+        '/repo_apps/tissue': [200, described],
+      });
+    // 3 GiB that would be packed to 3 MB.
+    const { code, stderr, sent, url } = await run(bounded(2 ** 31), 'fine-tune', 'zeros');
+    expect([code, sent]).toEqual([2, 0]);
+    expect(stderr).toBe(
+      `Error: The data set 'zeros' has 3.0 GiB, and ${url} takes data sets of at most 2.0 GiB\n`,
+    );
+    // The other limits do not count for it.
+    expect(await run(bounded(5000), 'fine-tune', 'series')).toMatchObject({ code: 0, sent: 1 });
   });
 
   test('an app that the server does not have is refused', async () => {

@@ -51,6 +51,12 @@ export const serveFlags = {
     helpValue: 'SIZE',
     summary: 'Largest upload, in the same units',
   }),
+  'max-dataset-size': Flags.string({
+    helpValue: 'SIZE',
+    summary:
+      'Largest data set of a fine-tuning: its archive, and what that extracts to; by default the limits of any ' +
+      'other archive, which may extract to ten times --max-upload-size',
+  }),
   grace: wholeNumber({
     helpValue: 'SECONDS',
     default: 120,

@@ -36,6 +36,7 @@ export function serverSettings(
   defaultDirectory: string,
   environment: NodeJS.ProcessEnv,
 ): ServerSettings {
+  const dataset = flags['max-dataset-size'];
   const token = flags.auth === 'off' ? '' : (environment[flags['token-env']] ?? '');
   return {
     host: flags.host,
@@ -48,6 +49,7 @@ export function serverSettings(
     maxJobs: flags['max-jobs'],
     maxFileSize: size('max-file-size', flags['max-file-size']),
     maxUploadSize: size('max-upload-size', flags['max-upload-size']),
+    maxDatasetSize: dataset === undefined ? null : size('max-dataset-size', dataset),
     grace: flags.grace * 1000,
     maxKeep: duration('max-keep', flags['max-keep']),
     keepAlive: flags.keepalive * 1000,

@@ -70,6 +70,7 @@ export const memoryAnswer = answer('a use of memory', z.object({ used_gb: figure
 const limits = z.object({
   max_file_size: orNull(figure),
   max_upload_size: orNull(figure),
+  max_dataset_size: orNull(figure),
   grace: orNull(figure),
   max_keep: orNull(figure),
 });

@@ -77,6 +77,12 @@ const sizedSource = (each: NamedUnit | NamedDataSet): SizedSource => ({
   size: 'size' in each ? each.size : 0,
 });
 
+/** The same of a data set, with what its files take before they are packed. */
+const sizedSet = (set: NamedDataSet): SizedSource => ({
+  ...sizedSource(set),
+  extracted: (set.files ?? []).reduce((sum, { size = 0 }) => sum + size, 0),
+});
+
 /**
  * Finds the files of a submission and, if all can be sent, packs its directories into a private temporary directory, so that
  * the length of the request is known before it is sent.
@@ -96,7 +102,7 @@ export async function stage(
   const { volumes, dataSet } = found;
   const checkSizes = await ready();
   const units = volumes.flatMap(({ groups }) => groups.flat());
-  const sources = [...units, ...(dataSet ? [dataSet.set] : [])].map(sizedSource);
+  const sources = [...units.map(sizedSource), ...(dataSet ? [sizedSet(dataSet.set)] : [])];
   checkSizes(sources);
   tellSending(found, reporter);
   const directory = await writing(tmpdir(), noRoomHere, () => TemporaryDirectory.create());

@@ -12,7 +12,7 @@ import type { JobFiles } from '../jobs/job-record.js';
 import type { JobService } from '../jobs/service.js';
 import { EarlyChecks } from '../uploads/early-checks.js';
 import { placeFiles } from '../uploads/place-files.js';
-import { checkRoom, type UploadLimits } from '../uploads/quota.js';
+import { checkRoom, limitsOf, type UploadSettings } from '../uploads/quota.js';
 import type { FormFields } from '../uploads/read-fields.js';
 import { readSubmission } from '../uploads/read-submission.js';
 import { receiveForm } from '../uploads/receive.js';
@@ -21,7 +21,7 @@ import { captured } from './path-parameters.js';
 export interface SubmitDeps {
   readonly catalog: AppCatalog;
   readonly jobs: JobService;
-  readonly limits: UploadLimits;
+  readonly limits: UploadSettings;
 }
 
 function contentLength(ctx: RouterContext): number | undefined {
@@ -69,7 +69,9 @@ async function receive(
 ): Promise<Job> {
   await using slot = deps.jobs.reserve();
   const { directory } = slot;
-  await checkRoom(contentLength(ctx), directory.path, deps.limits);
+  const spec = operationOf(operation);
+  const limits = limitsOf(deps.limits, spec);
+  await checkRoom(contentLength(ctx), directory.path, limits);
   if (!ctx.is(mediaTypes.form)) {
     throw new ServiceError('notMultipart', `The body must be ${mediaTypes.form}`);
   }
@@ -78,15 +80,14 @@ async function receive(
 
   const incoming = path.join(directory.path, 'Incoming');
   await mkdir(incoming, { mode: 0o700 });
-  const spec = operationOf(operation);
   const checks = new EarlyChecks(spec, (fields) => {
     devicesOf(spec, fields, deps.jobs);
     keepOf(spec, fields, deps.jobs);
   });
-  const form = readSubmission(spec, await receiveForm(ctx, incoming, deps.limits, checks));
+  const form = readSubmission(spec, await receiveForm(ctx, incoming, limits, checks));
   const device = devicesOf(spec, form, deps.jobs);
   const keep = keepOf(spec, form, deps.jobs);
-  const placed = await placeFiles(form.groups, directory.input, deps.limits);
+  const placed = await placeFiles(form.groups, directory.input, limits);
   await rm(incoming, { recursive: true });
   directory.create();
   return await slot.accept(

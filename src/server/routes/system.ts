@@ -7,7 +7,7 @@ import type { Gpu, GpuInventory } from '../devices/gpu-inventory.js';
 import { NoGpuAnswer } from '../devices/nvidia-smi.js';
 import { gigabyte, readRam } from '../devices/ram.js';
 import { refuseUnknown } from '../devices/unknown-gpus.js';
-import type { UploadLimits } from '../uploads/quota.js';
+import type { UploadSettings } from '../uploads/quota.js';
 
 export function health(ctx: RouterContext): void {
   ctx.body = healthy;
@@ -71,7 +71,7 @@ export const vram = (inventory: GpuInventory) => async (ctx: RouterContext) => {
 };
 
 /** The limits that clients can ask for. */
-export interface ShownLimits extends UploadLimits {
+export interface ShownLimits extends UploadSettings {
   /** Milliseconds that a job is kept once it has ended. */
   readonly grace: number;
   /** Milliseconds that a job may ask for instead. */
@@ -82,6 +82,7 @@ export const limits = (shown: ShownLimits) => (ctx: RouterContext) => {
   ctx.body = {
     max_file_size: shown.maxFileSize,
     max_upload_size: shown.maxUploadSize,
+    max_dataset_size: shown.maxDatasetSize,
     grace: shown.grace / 1000,
     max_keep: Math.max(shown.grace, shown.maxKeep) / 1000,
   } satisfies Limits;

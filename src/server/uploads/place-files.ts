@@ -9,7 +9,7 @@ import { isSafeName } from '../../files/safe-name.js';
 import { type Release, Turns } from '../../files/turns.js';
 import type { JobFiles } from '../jobs/job-record.js';
 import { DiskWatch, diskRoom, noRoom } from './disk-room.js';
-import { extractionLimits, type UploadLimits } from './quota.js';
+import { extractionLimits, type SubmissionLimits } from './quota.js';
 import type { ReceivedFile } from './received-form.js';
 
 /** The last part of a file's name, with the separators of any system. */
@@ -50,10 +50,10 @@ class UniqueNames {
 type Room = ReturnType<typeof extractionLimits>;
 
 /** Turns an ArchiveError into a ServiceError. */
-function archiveFault(cause: ArchiveError, file: ReceivedFile): ServiceError {
+function archiveFault(cause: ArchiveError, file: ReceivedFile, advice: string): ServiceError {
   const code = cause.fault === 'tooLarge' || cause.fault === 'tooMany' ? 'uploadTooLarge' : 'badRequest';
   const detail = `Archive ${quoteName(file.name)} cannot be extracted: ${oneLine(cause.message)}`;
-  return new ServiceError(code, detail, { cause });
+  return new ServiceError(code, cause.fault === 'tooLarge' ? detail + advice : detail, { cause });
 }
 
 /** An archive with more entries than this counts as large: each entry takes 3 KB of memory. */
@@ -110,7 +110,7 @@ async function extract(file: ReceivedFile, destination: string, room: Room): Pro
     if (!(cause instanceof ArchiveError)) throw cause;
     if (cause.fault === 'tooLarge' && disk.bytes < room.maxBytes) throw noRoom(disk, what);
     if (cause.fault === 'tooMany' && disk.files < room.maxEntries) throw noRoom(disk, what);
-    throw archiveFault(cause, file);
+    throw archiveFault(cause, file, room.advice);
   } finally {
     release();
   }
@@ -142,7 +142,7 @@ async function placeGroup(group: readonly ReceivedFile[], directory: string, roo
 export async function placeFiles(
   groups: ReadonlyMap<Field, readonly (readonly ReceivedFile[])[]>,
   input: string,
-  limits: UploadLimits,
+  limits: SubmissionLimits,
 ): Promise<JobFiles> {
   const room = extractionLimits(limits);
   const placed: Record<string, string[][]> = {};

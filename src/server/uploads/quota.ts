@@ -1,6 +1,7 @@
 import { maxEntries } from '../../contract/archives.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { ServiceError } from '../../contract/errors.js';
+import type { Operation } from '../../contract/operations.js';
 import { quoteName } from '../../contract/quote.js';
 import { diskRoom, noRoom } from './disk-room.js';
 import { framingAllowance, framingOfUpload } from './form-limits.js';
@@ -11,33 +12,64 @@ export interface UploadLimits {
   readonly maxUploadSize: number;
 }
 
+/** The limits that an admin sets. */
+export interface UploadSettings extends UploadLimits {
+  /** Bytes of the archive of a data set, and of what it extracts to; null: those of any other archive. */
+  readonly maxDatasetSize: number | null;
+}
+
+/** The limits of one submission. */
+export interface SubmissionLimits extends UploadLimits {
+  /** Bytes that all its archives together may extract to. */
+  readonly maxExtractedSize: number;
+  /** What a sentence about a limit ends with: what an admin can do. */
+  readonly advice: string;
+}
+
+const dataSetAdvice = "; an admin sets it with 'serve --max-dataset-size'";
+
 /** Archives that are uploaded may extract to this many times the largest upload. */
 const extractionFactor = 10;
 
-/** Bounds of what an uploaded archive extracts to. */
-export const extractionLimits = (limits: UploadLimits) => ({
-  maxBytes: limits.maxUploadSize * extractionFactor,
+/** The limits of an operation: a data set may have one of its own. */
+export function limitsOf(
+  { maxFileSize, maxUploadSize, maxDatasetSize }: UploadSettings,
+  { fields }: Operation,
+): SubmissionLimits {
+  const advice = fields.some(({ kind }) => kind === 'archive') ? dataSetAdvice : '';
+  if (maxDatasetSize === null || advice === '') {
+    return { maxFileSize, maxUploadSize, maxExtractedSize: maxUploadSize * extractionFactor, advice };
+  }
+  // Such a submission has no other file.
+  const most = maxDatasetSize;
+  return { maxFileSize: most, maxUploadSize: most, maxExtractedSize: most, advice };
+}
+
+/** Bounds of what uploaded archives extract to. */
+export const extractionLimits = ({ maxExtractedSize, advice }: SubmissionLimits) => ({
+  maxBytes: maxExtractedSize,
   maxEntries,
+  advice,
 });
 
-const tooLarge = (limits: UploadLimits) =>
+const tooLarge = ({ maxUploadSize, advice }: SubmissionLimits) =>
   new ServiceError(
     'uploadTooLarge',
-    `The upload is larger than the limit of ${formatBytes(limits.maxUploadSize)}`,
+    `The upload is larger than the limit of ${formatBytes(maxUploadSize)}${advice}`,
   );
 
 /** Counts the bytes of one upload while they arrive: of each file, of all files, and of the whole request. */
 export class UploadQuota {
   #total = 0;
 
-  constructor(private readonly limits: UploadLimits) {}
+  constructor(private readonly limits: SubmissionLimits) {}
 
   /** @throws ServiceError 413 for a file or an upload that has grown too large */
   takeFile(bytes: number, fileSize: number, label: string): void {
     this.#total += bytes;
-    const { maxFileSize, maxUploadSize } = this.limits;
+    const { maxFileSize, maxUploadSize, advice } = this.limits;
     if (fileSize > maxFileSize) {
-      const detail = `File ${quoteName(label)} is larger than the limit of ${formatBytes(maxFileSize)}`;
+      const detail = `File ${quoteName(label)} is larger than the limit of ${formatBytes(maxFileSize)}${advice}`;
       throw new ServiceError('fileTooLarge', detail);
     }
     if (this.#total > maxUploadSize) throw tooLarge(this.limits);
@@ -60,7 +92,7 @@ export class UploadQuota {
 export async function checkRoom(
   contentLength: number | undefined,
   directory: string,
-  limits: UploadLimits,
+  limits: SubmissionLimits,
 ): Promise<void> {
   const stated = contentLength ?? 0;
   if (stated > limits.maxUploadSize + framingOfUpload(limits.maxUploadSize)) throw tooLarge(limits);

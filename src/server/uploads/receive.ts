@@ -4,7 +4,7 @@ import { isDiskFull } from '../../files/error-code.js';
 import { DiskWatch } from './disk-room.js';
 import type { EarlyChecks } from './early-checks.js';
 import { FormReceiver } from './form-receiver.js';
-import { type UploadLimits, UploadQuota } from './quota.js';
+import { type SubmissionLimits, UploadQuota } from './quota.js';
 import type { ReceivedForm } from './received-form.js';
 import { RequestFlow } from './request-flow.js';
 
@@ -88,7 +88,7 @@ function checkCodings(ctx: Context): void {
 export async function receiveForm(
   ctx: Context,
   directory: string,
-  limits: UploadLimits,
+  limits: SubmissionLimits,
   checks: EarlyChecks,
 ): Promise<ReceivedForm> {
   checkCodings(ctx);

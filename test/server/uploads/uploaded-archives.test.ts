@@ -59,6 +59,41 @@ describe('a data set', () => {
   });
 });
 
+describe('a data set on a server that has a limit for data sets', () => {
+  const most = 3 * 2 ** 20;
+  const flags = ['--max-upload-size', '1MiB', '--max-file-size', '1MiB', '--max-dataset-size', String(most)];
+  const roomy = sharedServer({ flags });
+  /** An archive that is as large as what is in it, which is a few bytes of zip more than its content. */
+  const stored = (size: number) => zip([{ name: 'noise', content: Buffer.alloc(size) }]);
+  const advice = expect.stringContaining('--max-dataset-size');
+
+  test('may be larger than any other file, in its archive and extracted', async () => {
+    const { job_id } = await roomy.api.accepted('fine_tune', { dataset: file('data.zip', stored(2 ** 21)) });
+    expect((await roomy.api.ended(job_id)).view.status).toBe('done');
+  });
+
+  test('is refused where its archive or what it extracts to is larger than that', async () => {
+    const dataset = file('data.zip', stored(most));
+    expect(await roomy.api.refused('fine_tune', { dataset })).toEqual([413, advice]);
+    const bomb = zip([{ name: 'zeros', content: Buffer.alloc(most + 1), deflated: true }]);
+    expect(bomb.length).toBeLessThan(2 ** 20);
+    expect(await roomy.api.refused('fine_tune', { dataset: file('data.zip', bomb) })).toEqual([413, advice]);
+  });
+
+  test('leaves the limits of other operations as they are', async () => {
+    const inputs = file('scan.konfaidir.zip', stored(2 ** 21));
+    expect((await roomy.api.refused('infer', { inputs }))[0]).toBe(413);
+    const volume = zip([{ name: 'zeros', content: Buffer.alloc(most + 1), deflated: true }]);
+    const { job_id } = await roomy.api.accepted('infer', { inputs: file('scan.konfaidir.zip', volume) });
+    expect((await roomy.api.ended(job_id)).view.status).toBe('done');
+  });
+
+  test('is told by the limits of the server', async () => {
+    expect(await roomy.api.json('/limits')).toMatchObject({ max_dataset_size: most });
+    expect(await api.json('/limits')).toMatchObject({ max_dataset_size: null });
+  });
+});
+
 describe('an archive', () => {
   const noise = (size: number, entry: Partial<Entry> = {}): Entry => ({
     name: 'zeros',

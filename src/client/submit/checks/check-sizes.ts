@@ -9,6 +9,8 @@ export interface SizedSource {
   readonly source: string;
   /** Bytes as they are sent: of the archive for a directory; 0 while it is not packed yet. */
   size: number;
+  /** Bytes that a data set has before it is packed, as far as they are known; absent for any other file. */
+  readonly extracted?: number;
 }
 
 /** Checks the sizes of the files of a submission, as far as they are known. */
@@ -20,12 +22,28 @@ function inWords(size: number, most: number): [string, string] {
   return words[0] === words[1] ? [`${size} bytes`, `${most} bytes`] : words;
 }
 
+/** Checks a data set against the limit that a server has for data sets. */
+function checkDataSet({ source, size, extracted = 0 }: SizedSource, most: number, server: string): void {
+  const largest = Math.max(size, extracted);
+  if (largest <= most) return;
+  const [found, allowed] = inWords(largest, most);
+  throw new UsageError(
+    `The data set ${quotePath(source)} has ${found}, and ${server} takes data sets of at most ${allowed}`,
+  );
+}
+
 /**
  * Checks files against the limits of a server.
  * @throws UsageError naming the file, or for all of them together
  */
 export function checkSizes(files: readonly SizedSource[], limits: LimitsAnswer, server: string): void {
-  const { max_file_size: mostOfFile, max_upload_size: mostOfAll } = limits;
+  const { max_file_size: mostOfFile, max_upload_size: mostOfAll, max_dataset_size: mostOfSet } = limits;
+  const dataSet = files.find(({ extracted }) => extracted !== undefined);
+  if (dataSet && mostOfSet !== null) {
+    // A data set is sent alone.
+    checkDataSet(dataSet, mostOfSet, server);
+    return;
+  }
   const large = mostOfFile === null ? undefined : files.find(({ size }) => size > mostOfFile);
   if (large && mostOfFile !== null) {
     const [size, most] = inWords(large.size, mostOfFile);

@@ -35,7 +35,7 @@ async function listBelow(
     const { name, path, stats } = entry;
     if (stats.isDirectory()) directories.push(entry);
     else if (stats.size === 0 && isVolume(name)) obstacles.add(path, emptyFile);
-    else listed.push({ name: prefix + name, path });
+    else listed.push({ name: prefix + name, path, size: stats.size });
   }
   for (const { name, path } of directories) {
     await listBelow(path, `${prefix}${name}/`, [...ancestors, real], options, listed);
