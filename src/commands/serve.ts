@@ -21,6 +21,7 @@ export default class Serve extends BaseCommand {
     const { flags } = await this.parse(Serve);
     const { serveUntilStopped } = await import('../cli/serve/serve-until-stopped.js');
     const settings = serverSettings(flags, path.join(this.config.dataDir, 'serve'), process.env);
-    await serveUntilStopped(settings, flags.auth === 'off');
+    const logged = { format: flags['log-format'], level: flags['log-level'] };
+    await serveUntilStopped(settings, { isOpenAsked: flags.auth === 'off', logged });
   }
 }

@@ -1,4 +1,5 @@
 import Koa from 'koa';
+import type { ServerEvents } from './events.js';
 import { requireToken } from './http/auth.js';
 import { handleErrors } from './http/error-handler.js';
 import { underLastNet } from './http/last-net.js';
@@ -11,6 +12,8 @@ export interface AppDeps extends RouteDeps {
   readonly token: string | null;
   /** The address that the server listens on, which decides what hosts are accepted without a token. */
   readonly host: string;
+  /** Told of requests that are refused. */
+  readonly events: ServerEvents;
 }
 
 /** The service as a Koa application. It never listens. */
@@ -25,7 +28,7 @@ export function createApp(deps: AppDeps): Koa {
   });
   const router = createRouter(deps);
   app.use(underLastNet);
-  app.use(handleErrors(deps.report));
+  app.use(handleErrors(deps.report, deps.events));
   app.use(refuseOtherSites(deps.token, deps.host));
   app.use(requireToken(deps.token));
   app.use(router.routes());

@@ -13,6 +13,7 @@ import { AppCatalog } from './apps/catalog.js';
 import { checkFileSystem } from './data-directory/file-system-check.js';
 import { lockDataDirectory } from './data-directory/lock.js';
 import { GpuInventory } from './devices/gpu-inventory.js';
+import { ServerEvents } from './events.js';
 import { LocalExecutor } from './executors/local/local-executor.js';
 import { httpServer } from './http/http-server.js';
 import { LastNet } from './http/last-net.js';
@@ -76,15 +77,20 @@ async function listen(server: Server, { host, port }: ServerSettings): Promise<v
 
 /**
  * Boots the service: recovers the jobs of its data directory, then listens.
+ * @param events told of what happens
  * @throws SetupError
  */
-export async function serve(settings: ServerSettings, report: Report): Promise<RunningServer> {
+export async function serve(
+  settings: ServerSettings,
+  report: Report,
+  events = new ServerEvents(report),
+): Promise<RunningServer> {
   const catalog = new AppCatalog(readAllowlist(settings.apps), settings.engine);
   // The umask must not take permissions from the owner; those of others stay as the admin has set them.
   process.umask(process.umask() & 0o077);
   const dataDirectory = prepareDataDirectory(settings.dataDirectory);
   try {
-    return await serveFrom(catalog, { ...settings, dataDirectory }, report);
+    return await serveFrom(catalog, { ...settings, dataDirectory }, report, events);
   } catch (cause) {
     // A system error here comes from the disk of the data directory.
     throw isSystemError(cause) ? unwritable(settings.dataDirectory, cause) : cause;
@@ -95,6 +101,7 @@ async function serveFrom(
   catalog: AppCatalog,
   settings: ServerSettings,
   report: Report,
+  events: ServerEvents,
 ): Promise<RunningServer> {
   const unlock = lockDataDirectory(settings.dataDirectory);
   const gpus = new GpuInventory(process.env.CUDA_VISIBLE_DEVICES);
@@ -117,6 +124,7 @@ async function serveFrom(
       maxJobs: settings.maxJobs,
       grace: settings.grace,
       maxKeep: settings.maxKeep,
+      events,
       report,
     });
     const closing = new AbortController();
@@ -130,6 +138,7 @@ async function serveFrom(
       limits: settings,
       keepAlive: settings.keepAlive,
       closing: closing.signal,
+      events,
       report,
     });
     const server = httpServer(app.callback());

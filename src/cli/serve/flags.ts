@@ -2,6 +2,7 @@ import { Flags, type Interfaces } from '@oclif/core';
 import { defaultHost, defaultPort, keepAliveInterval, tokenVariable } from '../../contract/defaults.js';
 import { longestDuration } from '../../contract/duration.js';
 import { wholeNumber } from '../usage-errors.js';
+import { logFormats, logLevels } from './log-flags.js';
 
 /** The flags of `serve` (interface.md, Command line). */
 export const serveFlags = {
@@ -81,6 +82,16 @@ export const serveFlags = {
     min: 1,
     summary: 'CPU workers shared by the CPU jobs; by default all cores',
   }),
+  'log-format': Flags.option({
+    options: logFormats,
+    default: 'text',
+    summary: 'How a line on stderr is written: for people, or one JSON object a line',
+  })(),
+  'log-level': Flags.option({
+    options: logLevels,
+    default: 'info',
+    summary: 'What is written to stderr: info has a line for each step of a job and each refusal',
+  })(),
   'on-exit': Flags.option({
     options: ['kill', 'keep'] as const,
     default: 'kill',

@@ -1,10 +1,13 @@
 import { UsageError } from '../../client/errors.js';
 import { exitCodes } from '../../contract/errors.js';
 import type { GpuInventory } from '../../server/devices/gpu-inventory.js';
+import { ServerEvents } from '../../server/events.js';
 import { type RunningServer, serve } from '../../server/serve.js';
 import type { ServerSettings } from '../../server/settings.js';
 import { SetupError } from '../../server/setup-error.js';
 import { DirectOutput, replaceStream } from './direct-output.js';
+import { logEvents } from './log-events.js';
+import type { LogSettings } from './log-flags.js';
 import { ServerLog } from './server-log.js';
 import { StopSignals } from './stop-signals.js';
 
@@ -70,15 +73,26 @@ function endSoon(): void {
   setTimeout(() => process.exit(process.exitCode ?? exitCodes.failed), failedStartLimit).unref();
 }
 
+export interface ServeOptions {
+  /** Authentication was turned off by a flag. */
+  readonly isOpenAsked: boolean;
+  readonly logged: LogSettings;
+}
+
 /** Boots the service and resolves when SIGINT or SIGTERM has stopped it. */
-export async function serveUntilStopped(settings: ServerSettings, isOpenAsked: boolean): Promise<void> {
-  const log = new ServerLog();
+export async function serveUntilStopped(
+  settings: ServerSettings,
+  { isOpenAsked, logged }: ServeOptions,
+): Promise<void> {
+  const log = new ServerLog(2, logged);
   const report = (problem: string, cause: unknown) => log.report(problem, cause);
   // Node would write warnings to stderr itself, which may block.
   process.removeAllListeners('warning').on('warning', (warning) => report('Warning', warning));
   const signals = new StopSignals((line) => log.say(line));
   warnOfOpenness(settings, isOpenAsked, log);
-  const server = await serve(settings, report).catch((cause) => {
+  const events = new ServerEvents(report);
+  logEvents(events, log);
+  const server = await serve(settings, report, events).catch((cause) => {
     endSoon();
     throw cause instanceof SetupError ? new UsageError(cause.message, { cause }) : cause;
   });

@@ -2,6 +2,7 @@ import type { Context, Middleware } from 'koa';
 import { internalError, ServiceError } from '../../contract/errors.js';
 import { oneLine } from '../../contract/quote.js';
 import { errorCode, isDiskFull, isShortage } from '../../files/error-code.js';
+import type { ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
 import { errorAnswer } from './error-answer.js';
 
@@ -47,7 +48,7 @@ function drain(ctx: Context): void {
 }
 
 /** Turns whatever is thrown below it into the error's answer (interface.md, Errors). */
-export function handleErrors(report: Report): Middleware {
+export function handleErrors(report: Report, events: ServerEvents): Middleware {
   return async (ctx, next) => {
     try {
       await next();
@@ -59,11 +60,15 @@ export function handleErrors(report: Report): Middleware {
         throw new ServiceError('methodNotAllowed', `${shown(ctx.path)} does not take ${ctx.method}`);
       }
     } catch (cause) {
-      const { status, headers, contentType, body } = errorAnswer(toServiceError(cause, ctx, report));
+      const error = toServiceError(cause, ctx, report);
+      const { status, headers, contentType, body } = errorAnswer(error);
       ctx.status = status;
       ctx.set({ ...headers, 'Content-Type': contentType });
       ctx.body = body;
       drain(ctx);
+      const { method, ip: from } = ctx;
+      const { code, detail } = error;
+      events.tell('refused', { method, path: shown(ctx.path), status, error: code, detail, from });
     }
   };
 }

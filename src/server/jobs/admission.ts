@@ -5,14 +5,22 @@ import type { JobRequest } from './job-record.js';
 import type { JobStore } from './store.js';
 import type { Trash } from './trash.js';
 
+/** What is known of an upload besides its request. */
+export interface Told {
+  /** Lines for the job's log. */
+  readonly notes: readonly string[];
+  /** Bytes of the request's body. */
+  readonly bytes: number;
+}
+
 /** A place among the active jobs, reserved before the upload begins, and the directory of the upload. */
 export interface Slot {
   /** Where the upload goes. */
   readonly directory: JobDirectory;
   /** The directory of the job after it is accepted. */
   readonly place: JobDirectory;
-  /** Turns the upload into a job that survives a power cut. The notes are written to its log. */
-  accept(request: JobRequest, notes: readonly string[]): Promise<Job>;
+  /** Turns the upload into a job that survives a power cut. */
+  accept(request: JobRequest, told: Told): Promise<Job>;
   /** Releases the place and removes the upload, unless it has become a job. */
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -23,7 +31,7 @@ export interface AdmissionDeps {
   /** Most jobs that may be active at once. */
   readonly maxJobs: number;
   readonly activeJobs: () => number;
-  readonly start: (upload: JobDirectory, request: JobRequest, notes: readonly string[]) => Promise<Job>;
+  readonly start: (upload: JobDirectory, request: JobRequest, told: Told) => Promise<Job>;
 }
 
 /**
@@ -51,8 +59,8 @@ export class Admission {
     return {
       directory,
       place: store.placeOf(directory),
-      accept: async (request, notes) => {
-        const job = await start(directory, request, notes);
+      accept: async (request, told) => {
+        const job = await start(directory, request, told);
         isAccepted = true;
         return job;
       },

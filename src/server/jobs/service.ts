@@ -4,9 +4,11 @@ import type { FieldValue } from '../../contract/fields.js';
 import { type KillCause, type KillReply, notRunning } from '../../contract/job.js';
 import { acceptance } from '../../contract/log-stream.js';
 import { setAside } from '../data-directory/set-aside.js';
+import type { ServerEvents } from '../events.js';
 import type { AskedDevices, DeviceRequest } from '../executors/executor.js';
-import { Admission, type Slot } from './admission.js';
+import { Admission, type Slot, type Told } from './admission.js';
 import type { ExpiredJobs } from './expired-jobs.js';
+import { factsOf, followJob } from './follow-job.js';
 import { Job } from './job.js';
 import type { JobDirectory } from './job-directory.js';
 import { type JobRequest, newRecord } from './job-record.js';
@@ -26,6 +28,8 @@ export interface JobServiceDeps extends LifecycleDeps {
   readonly grace: number;
   /** Milliseconds that a job may ask for. */
   readonly maxKeep: number;
+  /** Told of what happens to jobs. */
+  readonly events: ServerEvents;
 }
 
 /** Milliseconds after which a kill is answered even if the job has not ended. */
@@ -52,7 +56,7 @@ export class JobService {
       trash,
       maxJobs,
       activeJobs: () => this.active,
-      start: (upload, request, notes) => this.#accept(upload, request, notes),
+      start: (upload, request, told) => this.#accept(upload, request, told),
     });
     this.#unreadable = new UnreadableJobs({
       store,
@@ -232,7 +236,7 @@ export class JobService {
     await Promise.all([this.#unreadable.stop(), ...killed]);
   }
 
-  async #accept(upload: JobDirectory, request: JobRequest, notes: readonly string[]): Promise<Job> {
+  async #accept(upload: JobDirectory, request: JobRequest, { notes, bytes }: Told): Promise<Job> {
     this.#refuseWhileClosing();
     const { store, report } = this.deps;
     upload.log(`${acceptance(upload.id)}: ${request.operation} on ${request.app}`);
@@ -240,11 +244,13 @@ export class JobService {
     const record = newRecord(upload.id, request);
     const job = new Job(await store.accept(upload, record), record, false, report);
     this.#jobs.set(job.id, job);
+    this.deps.events.tell('accepted', { ...factsOf(job), bytes });
     this.#live(job);
     return job;
   }
 
   #live(job: Job): void {
+    followJob(job, this.deps.events);
     const lifecycle = new Lifecycle(job, this.deps);
     const end = lifecycle.run().finally(() => {
       this.#lives.delete(job.id);
@@ -256,5 +262,6 @@ export class JobService {
   #forget(job: Job): void {
     this.#jobs.delete(job.id);
     this.#admission.forget(job);
+    this.deps.events.tell('removed', factsOf(job));
   }
 }

@@ -84,7 +84,8 @@ async function receive(
     devicesOf(spec, fields, deps.jobs);
     keepOf(spec, fields, deps.jobs);
   });
-  const form = readSubmission(spec, await receiveForm(ctx, incoming, limits, checks));
+  const received = await receiveForm(ctx, incoming, limits, checks);
+  const form = readSubmission(spec, received);
   const device = devicesOf(spec, form, deps.jobs);
   const keep = keepOf(spec, form, deps.jobs);
   const placed = await placeFiles(form.groups, directory.input, limits);
@@ -101,7 +102,10 @@ async function receive(
       idempotencyKey,
       keep,
     },
-    form.ignored.map((name) => `Ignored field ${quoteName(name)}: no operation has it`),
+    {
+      notes: form.ignored.map((name) => `Ignored field ${quoteName(name)}: no operation has it`),
+      bytes: received.bytes,
+    },
   );
 }
 

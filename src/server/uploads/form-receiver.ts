@@ -37,6 +37,7 @@ const tooMany = (what: string, most: number, advice: string) =>
 export class FormReceiver implements PartReceiver, ReceivedForm {
   readonly fields: ReceivedField[] = [];
   readonly files: ReceivedFile[] = [];
+  bytes = 0;
   /** Rejects with the first error; never resolves. */
   readonly failed: Promise<never>;
   #reject: (cause: unknown) => void = () => {};
@@ -86,6 +87,7 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
   }
 
   onProgress(received: number, parts: number): void {
+    this.bytes = received;
     this.#guarded(() => this.quota.checkRequest(received, parts));
   }
 

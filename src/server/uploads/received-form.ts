@@ -16,4 +16,6 @@ export interface ReceivedFile {
 export interface ReceivedForm {
   readonly fields: readonly ReceivedField[];
   readonly files: readonly ReceivedFile[];
+  /** Bytes of the whole body. */
+  readonly bytes: number;
 }

@@ -1,0 +1,69 @@
+import { formatBytes } from '../../contract/bytes.js';
+import { errorKinds } from '../../contract/errors.js';
+import type { EndedJob, JobFacts, ServerEvents, StartedJob } from '../../server/events.js';
+import { formatDuration } from '../terminal/time-text.js';
+import { FloodGate } from './flood-gate.js';
+import type { LogLevel } from './log-flags.js';
+import type { ServerLog } from './server-log.js';
+
+/** Lines about refused requests in ten seconds: a client that asks again and again must not fill the disk of the log. */
+const refusals = { most: 20, interval: 10_000 };
+
+const of = (owner: string | null): string => (owner === null ? '' : ` of ${owner}`);
+
+function placeOf({ gpus }: Pick<StartedJob, 'gpus'>): string {
+  return gpus.length === 0 ? 'the CPU' : `GPU ${gpus.join(', ')}`;
+}
+
+function describeEnd({ state, error, isRefused, seconds, bytes }: EndedJob): string {
+  const when = seconds === null ? 'before it ran' : `after ${formatDuration(seconds, true)}`;
+  if (state === 'done') return `done ${when}${bytes === null ? '' : `, result ${formatBytes(bytes)}`}`;
+  // In its words an app may name files, and these the people that they are of.
+  const why = isRefused ? 'its app did not accept the input' : error;
+  return `${state === 'killed' ? 'killed' : 'failed'} ${when}: ${why}`;
+}
+
+/** Writes a line for each step of a job's way and for each refused request to the server's log. */
+export function logEvents(events: ServerEvents, log: ServerLog): void {
+  const about = (level: LogLevel, event: string, job: JobFacts, line: string, more: object = {}) => {
+    const { id, app, operation, owner } = job;
+    const fields = { event, job_id: id, app, operation, owner, ...more };
+    log.note(level, `Job ${id}${of(owner)}: ${line}`, fields);
+  };
+  events.on('accepted', (job) => {
+    const { app, operation, bytes } = job;
+    about('info', 'accepted', job, `accepted, ${operation} on ${app}, ${formatBytes(bytes)}`, { bytes });
+  });
+  events.on('waiting', (job) => {
+    const { for: what, position } = job;
+    const line = `waits for ${what}, position ${position} in the queue`;
+    about('info', 'waiting', job, line, { waiting_for: what, queue_position: position });
+  });
+  events.on('started', (job) => {
+    const { gpus, waited } = job;
+    const line = `starts on ${placeOf(job)}, ${formatDuration(waited, true)} after it came`;
+    about('info', 'started', job, line, { gpus, waited_seconds: waited });
+  });
+  events.on('ended', (job) => {
+    const { state: status, isRefused, seconds, gpus, bytes } = job;
+    const error = isRefused ? null : job.error;
+    const more = { status, error, refused: isRefused, gpus, seconds, bytes };
+    about('info', 'ended', job, describeEnd(job), more);
+  });
+  events.on('removed', (job) => about('debug', 'removed', job, 'removed with its files'));
+
+  const gate = new FloodGate(refusals, (count) =>
+    log.note('warn', `${count} more requests were refused in ${refusals.interval / 1000} s`, {
+      event: 'refused',
+      count,
+    }),
+  );
+  events.on('refused', ({ detail, ...refused }) => {
+    const { method, path, status, error, from } = refused;
+    const line = `Refused ${method} ${path} from ${from}: ${status}, ${errorKinds[error].means}`;
+    const fields = { event: 'refused', ...refused };
+    if (gate.admits()) log.note('info', line, fields);
+    // What a client is told may name its files: only who asks for it has it in the log.
+    log.note('debug', `The client was told: ${detail}`, { ...fields, detail });
+  });
+}

@@ -1,0 +1,92 @@
+import { EventEmitter } from 'node:events';
+import type { ErrorCode } from '../contract/errors.js';
+import type { Report } from './report.js';
+
+/** A job, as it is named in what the server tells of it. */
+export interface JobFacts {
+  readonly id: string;
+  readonly app: string;
+  readonly operation: string;
+  /** Name of the token that submitted it; null on a server without named tokens. */
+  readonly owner: string | null;
+}
+
+export interface AcceptedJob extends JobFacts {
+  /** Bytes of the upload. */
+  readonly bytes: number;
+}
+
+export interface WaitingJob extends JobFacts {
+  /** For what, in words. */
+  readonly for: string | null;
+  readonly position: number | null;
+}
+
+export interface StartedJob extends JobFacts {
+  /** Empty for a job on the CPU. */
+  readonly gpus: readonly number[];
+  /** Seconds since it was accepted. */
+  readonly waited: number;
+}
+
+export interface EndedJob extends JobFacts {
+  readonly state: 'done' | 'error' | 'killed';
+  readonly error: string | null;
+  /** The app did not accept the input: the error is in its words, which may name files. */
+  readonly isRefused: boolean;
+  readonly gpus: readonly number[];
+  /** Seconds that it ran; null for a job that never did. */
+  readonly seconds: number | null;
+  /** Bytes of the packed result; null if there is none. */
+  readonly bytes: number | null;
+}
+
+/** A request that was answered with an error. */
+export interface RefusedRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly status: number;
+  /** The name of the error, from the table of errors. */
+  readonly error: ErrorCode;
+  /** What the client was told, which may name files. */
+  readonly detail: string;
+  /** Address of the other end of the connection. */
+  readonly from: string;
+}
+
+/** What happens in a server, by name. */
+export interface ServerHappenings {
+  accepted: AcceptedJob;
+  waiting: WaitingJob;
+  started: StartedJob;
+  ended: EndedJob;
+  removed: JobFacts;
+  refused: RefusedRequest;
+}
+
+type Listeners = { [Name in keyof ServerHappenings]: [ServerHappenings[Name]] };
+
+/**
+ * What happens in the server, for those who note it: the log, the metrics. Those who tell of it know none of these, and an
+ * error of a listener is reported and never reaches the job or the request that it was told of.
+ */
+export class ServerEvents {
+  readonly #emitter = new EventEmitter<Listeners>();
+
+  constructor(private readonly report: Report) {}
+
+  tell<Name extends keyof ServerHappenings>(name: Name, happening: ServerHappenings[Name]): void {
+    try {
+      (this.#emitter as EventEmitter).emit(name, happening);
+    } catch (cause) {
+      this.report(`What happened could not be noted (${name})`, cause);
+    }
+  }
+
+  on<Name extends keyof ServerHappenings>(
+    name: Name,
+    listener: (happening: ServerHappenings[Name]) => void,
+  ): void {
+    (this.#emitter as EventEmitter).on(name, listener);
+  }
+}

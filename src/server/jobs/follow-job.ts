@@ -1,0 +1,51 @@
+import { lstatSync } from 'node:fs';
+import type { EndedJob, JobFacts, ServerEvents } from '../events.js';
+import type { Job } from './job.js';
+
+/** A job, as it is named in what the server tells of it. */
+export const factsOf = (job: Job): JobFacts => ({
+  id: job.id,
+  app: job.request.app,
+  operation: job.request.operation,
+  owner: null,
+});
+
+const secondsBetween = (start: string, end: string): number =>
+  Math.max(0, (Date.parse(end) - Date.parse(start)) / 1000);
+
+/** Bytes of the packed result; null if there is none, or if the disk does not tell. */
+function resultSize(job: Job): number | null {
+  try {
+    return job.state === 'done' ? lstatSync(job.directory.result).size : null;
+  } catch {
+    return null;
+  }
+}
+
+function endOf(job: Job, state: EndedJob['state']): EndedJob {
+  const { startedAt, finishedAt, error, isRefused, gpus } = job.record;
+  const hasRun = startedAt !== null && finishedAt !== null;
+  const seconds = hasRun ? secondsBetween(startedAt, finishedAt) : null;
+  return { ...factsOf(job), state, error, isRefused, gpus, seconds, bytes: resultSize(job) };
+}
+
+/** Tells of the transitions of a job from now on, each once. */
+export function followJob(job: Job, events: ServerEvents): void {
+  let last = job.state;
+  const onChange = () => {
+    const { state, record } = job;
+    if (state === last) return;
+    last = state;
+    if (state === 'waiting') {
+      const { waiting_for, queue_position } = job.view();
+      events.tell('waiting', { ...factsOf(job), for: waiting_for, position: queue_position });
+    } else if (state === 'running') {
+      const waited = secondsBetween(record.createdAt, record.startedAt ?? record.createdAt);
+      events.tell('started', { ...factsOf(job), gpus: record.gpus, waited });
+    } else if (state !== 'queued') {
+      job.off('change', onChange);
+      events.tell('ended', endOf(job, state));
+    }
+  };
+  job.on('change', onChange);
+}

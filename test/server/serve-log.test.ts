@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest';
+import { file } from '../../support/form.mjs';
+import { until } from '../../support/until.mjs';
+import { least, steps } from '../support/form.js';
+import { TestServer } from '../support/server.js';
+
+/** A time, and what a line says behind it. */
+const timed = (words: string): RegExp => new RegExp(`^\\d{4}-[\\d:T.-]+Z ${words}$`, 'm');
+
+/** The lines of a log of JSON. */
+const documents = (text: string): Record<string, unknown>[] =>
+  text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+
+test("serve says each step of a job's way", async () => {
+  await using server = await TestServer.start({ gpus: 1 });
+  const gate = server.gate();
+  const first = await server.api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
+  const { job_id: second } = await server.api.accepted('infer', { ...least.infer, ...steps('exit=3') });
+  await until('it waits', () => server.stderr.includes(`${second}: waits`));
+  gate.open();
+  await server.api.ended(first);
+  await server.api.ended(second);
+  await until('the end is said', () => server.stderr.includes(`${second}: failed`));
+  expect(server.stderr).toMatch(timed(`Job ${first}: accepted, infer on probe, \\d+ B`));
+  expect(server.stderr).toMatch(timed(`Job ${first}: starts on GPU 0, \\d+ s after it came`));
+  expect(server.stderr).toMatch(timed(`Job ${first}: done after \\d+ s, result [\\d.]+ K?i?B`));
+  expect(server.stderr).toMatch(timed(`Job ${second}: waits for a free GPU, position 1 in the queue`));
+  expect(server.stderr).toMatch(
+    timed(`Job ${second}: failed after \\d+ s: Subprocess failed \\(exit code 3\\)`),
+  );
+});
+
+test('serve says each refusal, and no name of a file', async () => {
+  await using server = await TestServer.start({ token: 'right', flags: ['--max-file-size', '10'] });
+  await fetch(`${server.url}/jobs`, { headers: { Authorization: 'Bearer wrong' } });
+  const form = { inputs: file('anna-smith.nii', 'x'.repeat(1000)) };
+  const [status, detail] = await server.api.refused('infer', form);
+  expect([status, detail]).toEqual([413, expect.stringContaining('anna-smith.nii')]);
+  await until('both are said', () => server.stderr.includes('too large'));
+  expect(server.stderr).toMatch(timed('Refused GET /jobs from \\S+: 401, The token is wrong'));
+  expect(server.stderr).toMatch(timed('Refused POST /apps/probe/infer from \\S+: 413, A file is too large'));
+  expect(server.stderr).not.toMatch(/anna|right|wrong$/);
+});
+
+test('serve says no more than twenty refusals in ten seconds', async () => {
+  await using server = await TestServer.start();
+  for (let time = 0; time < 30; time += 1) await server.api.fetch('/nowhere');
+  await until('they are said', () => server.stderr.split('Refused').length > 20);
+  expect(await server.stop()).toBe(0);
+  expect(server.stderr.split('Refused')).toHaveLength(21);
+});
+
+test('with --log-format json each line is an object', async () => {
+  await using server = await TestServer.start({ flags: ['--log-format', 'json'] });
+  const { id } = await server.api.run('infer', least.infer);
+  server.signal('SIGUSR2');
+  await until('the signal is said', () => server.stderr.includes('SIGUSR2'));
+  expect(await server.stop()).toBe(0);
+  const lines = documents(server.stderr);
+  for (const line of lines) {
+    expect(line).toMatchObject({
+      time: expect.stringMatching(/^\d{4}-.*Z$/),
+      level: expect.stringMatching(/^(info|warn)$/),
+      message: expect.any(String),
+    });
+  }
+  const steps = lines.filter(({ job_id, event }) => job_id === id && event !== 'waiting');
+  expect(steps.map(({ event }) => event)).toEqual(['accepted', 'started', 'ended']);
+  expect(steps[0]).toMatchObject({
+    app: 'probe',
+    operation: 'infer',
+    owner: null,
+    bytes: expect.any(Number),
+  });
+  expect(steps.at(-1)).toMatchObject({ status: 'done', error: null, seconds: expect.any(Number) });
+});
+
+test('--log-level error leaves only what is wrong; debug has what clients were told', async () => {
+  await using quiet = await TestServer.start({ flags: ['--log-level', 'error'] });
+  await quiet.api.run('infer', least.infer);
+  await quiet.api.fetch('/nowhere');
+  expect(await quiet.stop()).toBe(0);
+  expect(quiet.stderr).toBe('');
+  await using chatty = await TestServer.start({ flags: ['--log-level', 'debug'] });
+  await chatty.api.fetch('/nowhere');
+  await until('it is said', () => chatty.stderr.includes('There is no GET /nowhere'));
+});
