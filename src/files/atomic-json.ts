@@ -12,8 +12,9 @@ const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\
 /**
  * Replaces a text file atomically: a reader, a crash or a power cut finds the old text or the new one, never a part of it.
  * A file that is new survives a power cut only after `syncDirectory`.
+ * @param isKept false for a file that nobody reads after a power cut; then it may be empty
  */
-export function writeTextFile(file: string, text: string): void {
+export function writeTextFile(file: string, text: string, isKept = true): void {
   using directory = openDirectory(path.dirname(file));
   const target = path.join(directory.path, path.basename(file));
   const partial = `${target}.${process.pid}.partial`;
@@ -23,7 +24,7 @@ export function writeTextFile(file: string, text: string): void {
     const descriptor = openSync(partial, 'wx', 0o600);
     try {
       writeFileSync(descriptor, text);
-      fsyncSync(descriptor);
+      if (isKept) fsyncSync(descriptor);
     } finally {
       closeSync(descriptor);
     }
@@ -35,7 +36,8 @@ export function writeTextFile(file: string, text: string): void {
 }
 
 /** `writeTextFile` with a value as JSON. */
-export const writeJsonFile = (file: string, value: unknown): void => writeTextFile(file, jsonText(value));
+export const writeJsonFile = (file: string, value: unknown, isKept = true): void =>
+  writeTextFile(file, jsonText(value), isKept);
 
 async function writeSynced(file: string, text: string): Promise<void> {
   await using handle = await open(file, 'wx', 0o600);
@@ -55,7 +57,7 @@ export async function saveJsonFile(file: string, value: unknown): Promise<void> 
   try {
     await writeSynced(partial, jsonText(value));
     await replaceFile(partial, target);
-    syncDirectory(directory.path);
+    await syncDirectory(directory.path);
   } catch (cause) {
     rmSync(partial, { force: true });
     throw cause;

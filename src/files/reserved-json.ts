@@ -1,7 +1,7 @@
 import { closeSync, constants, fsyncSync, ftruncateSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { openDirectory, openOwnFile } from './own-file.js';
-import { syncDirectory } from './sync.js';
+import { syncDirectorySync } from './sync.js';
 
 /** The name of the file that reserves the room. */
 const reserveOf = (file: string): string => `${file}.reserved`;
@@ -39,7 +39,7 @@ export function writeReservedJson(file: string, value: unknown): void {
   using directory = openDirectory(path.dirname(file));
   const target = path.join(directory.path, path.basename(file));
   renameSync(reserveOf(target), target);
-  syncDirectory(directory.path);
+  syncDirectorySync(directory.path);
 }
 
 /** Gives the room back. */

@@ -95,7 +95,7 @@ async function intoArchive(archive: string, pack: (sink: Writable) => Promise<Pa
     const file = await open(partial, newFlags, partialMode);
     const packed = await pack(file.createWriteStream({ flush: true }));
     await rename(partial, archive);
-    syncDirectory(path.dirname(archive));
+    await syncDirectory(path.dirname(archive));
     return packed;
   } catch (cause) {
     await clearPartial(partial);

@@ -39,7 +39,8 @@ async function run(directory: string): Promise<void> {
   const request = JSON.parse(text) as RunRequest;
   const runner = identify(process.pid);
   const note = (command: ProcessIdentity | null) =>
-    writeJsonFile(files.record, { runner, command } satisfies RunnerRecord);
+    // After a power cut neither is there.
+    writeJsonFile(files.record, { runner, command } satisfies RunnerRecord, false);
   asFarAsPossible(() => note(null));
   asFarAsPossible(() => reserveJsonFile(files.end, maxEndBytes));
   const end = await runCommand(request, files.log, stop.signal, note).catch(

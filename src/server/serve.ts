@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { isSystemError } from '../files/error-code.js';
 import { makeDirectory } from '../files/make-directory.js';
-import { syncDirectory } from '../files/sync.js';
+import { syncDirectorySync } from '../files/sync.js';
 import { Packer } from '../pack/packer.js';
 import { createApp } from './app.js';
 import { readAllowlist } from './apps/allowlist.js';
@@ -53,7 +53,7 @@ function prepareDataDirectory(given: string): string {
     directory = realpathSync(given);
     chmodSync(directory, 0o700);
     accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
-    syncDirectory(path.dirname(directory));
+    syncDirectorySync(path.dirname(directory));
     return directory;
   } catch (cause) {
     throw unwritable(directory, cause);

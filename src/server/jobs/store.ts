@@ -3,7 +3,7 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync } from 'node:
 import path from 'node:path';
 import { jobIdBytes, jobIdPattern } from '../../contract/job.js';
 import { errorCode, faultWithoutPath } from '../../files/error-code.js';
-import { syncDirectory } from '../../files/sync.js';
+import { syncDirectory, syncDirectorySync } from '../../files/sync.js';
 import { syncTree } from '../../files/sync-tree.js';
 import { ownDirectory } from '../data-directory/own-directory.js';
 import type { Report } from '../report.js';
@@ -42,7 +42,7 @@ export class JobStore {
   ) {
     this.#jobs = ownDirectory(dataDirectory, 'jobs', report);
     this.#incoming = ownDirectory(dataDirectory, 'incoming', report);
-    syncDirectory(dataDirectory);
+    syncDirectorySync(dataDirectory);
   }
 
   get jobsDirectory(): string {
@@ -77,7 +77,7 @@ export class JobStore {
     await syncTree(upload.path);
     const directory = this.placeOf(upload);
     renameSync(upload.path, directory.path);
-    syncDirectory(this.#jobs);
+    await syncDirectory(this.#jobs);
     return directory;
   }
 

@@ -73,7 +73,8 @@ export class Runners {
     if (await lacksRoom(directory)) {
       throw Object.assign(new Error('The disk has no room for a runner'), { code: 'ENOSPC' });
     }
-    writeJsonFile(runFiles(directory).request, request);
+    // After a power cut there is no runner to read it.
+    writeJsonFile(runFiles(directory).request, request, false);
     const { environment, program = runnerProgram } = this.settings;
     const child = spawn(process.execPath, [program, directory], {
       cwd: directory,
