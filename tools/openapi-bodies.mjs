@@ -96,11 +96,12 @@ export const schemas = {
   RemovedJob: object({ job_id: jobId, status: { const: 'removed' } }),
   Archive: binary,
   Log: string,
+  Metrics: string,
 };
 
 /** The media types of what is no JSON. */
 export const typeOf = (body) =>
-  ({ Archive: mediaTypes.zip, Log: mediaTypes.events })[body] ?? mediaTypes.json;
+  ({ Archive: mediaTypes.zip, Log: mediaTypes.events, Metrics: mediaTypes.metrics })[body] ?? mediaTypes.json;
 
 /** What an answer with this body says. */
 export const descriptions = {
@@ -119,4 +120,5 @@ export const descriptions = {
   RemovedJob: 'It is removed',
   Archive: 'A zip archive',
   Log: 'The log',
+  Metrics: 'One metric and its value on a line',
 };

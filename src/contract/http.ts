@@ -9,7 +9,12 @@ export const mediaTypes = {
   form: 'multipart/form-data',
   events: 'text/event-stream',
   zip: 'application/zip',
+  /** Prometheus' text format. */
+  metrics: 'text/plain',
 } as const;
+
+/** The header `Content-Type` of Prometheus' text format. */
+export const metricsType = `${mediaTypes.metrics}; version=0.0.4; charset=utf-8`;
 
 /** Parameters that a request may have in its query or its headers. */
 export const parameters = {

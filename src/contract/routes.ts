@@ -19,7 +19,8 @@ export type AnswerBody =
   | 'KillReply'
   | 'RemovedJob'
   | 'Archive'
-  | 'Log';
+  | 'Log'
+  | 'Metrics';
 
 export interface Route {
   readonly method: 'GET' | 'POST' | 'DELETE';
@@ -119,6 +120,9 @@ export const routes = {
     [parameters.devices],
   ),
   limits: get('/limits', 'What a submission may have at most', { 200: 'Limits' }),
+  metrics: get('/metrics', "What there is and what has happened, in Prometheus' text format", {
+    200: 'Metrics',
+  }),
   apps: get('/repo_apps_list', 'The apps', { 200: 'AppList' }),
   app: get('/repo_apps/{app}', 'What an app is', { 200: 'AppView' }, ['unknownApp']),
   appConfig: get('/repo_apps_config/{app}', "An app's files without its weights", { 200: 'Archive' }, [

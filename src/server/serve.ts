@@ -1,7 +1,5 @@
 import { once } from 'node:events';
 import { accessSync, chmodSync, constants, realpathSync } from 'node:fs';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { isSystemError } from '../files/error-code.js';
 import { makeDirectory } from '../files/make-directory.js';
@@ -17,6 +15,9 @@ import { ServerEvents } from './events.js';
 import { LocalExecutor } from './executors/local/local-executor.js';
 import { httpServer } from './http/http-server.js';
 import { LastNet } from './http/last-net.js';
+import { listen } from './http/listen.js';
+import { metricsServer } from './http/metrics-server.js';
+import { Traffic } from './http/traffic.js';
 import { ExpiredJobs } from './jobs/expired-jobs.js';
 import { JobService } from './jobs/service.js';
 import { JobStore } from './jobs/store.js';
@@ -32,6 +33,8 @@ const farewell = 1000;
 export interface RunningServer {
   /** `http://host:port`. */
   readonly url: string;
+  /** The same of the server for metrics; null if there is none. */
+  readonly metricsUrl: string | null;
   readonly gpus: GpuInventory;
   readonly recovered: { readonly ended: number; readonly active: number };
   /** Number of jobs that have not ended. */
@@ -63,16 +66,6 @@ function prepareDataDirectory(given: string): string {
 /** The environment of the jobs: the server's own, without the variables that hold a token. */
 function jobEnvironment(tokenVariables: readonly string[]): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !tokenVariables.includes(name)));
-}
-
-async function listen(server: Server, { host, port }: ServerSettings): Promise<void> {
-  server.listen(port, host);
-  try {
-    await once(server, 'listening');
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new SetupError(`Cannot listen on ${host}, port ${port}: ${reason}`, { cause });
-  }
 }
 
 /**
@@ -110,6 +103,8 @@ async function serveFrom(
   const starting = setInterval(() => {}, 60_000);
   try {
     checkFileSystem(settings.dataDirectory);
+    // Loaded while nvidia-smi is asked.
+    const metricsModule = import('./metrics/metrics.js');
     await gpus.start();
     const environment = jobEnvironment(settings.tokenVariables);
     const { cpuSlots } = settings;
@@ -128,13 +123,24 @@ async function serveFrom(
       report,
     });
     const closing = new AbortController();
+    const slots = new StreamSlots(maxStreams);
+    let traffic: Traffic | null = null;
+    const metrics = new (await metricsModule).Metrics({
+      events,
+      jobs: () => jobs.list().map(({ state, record }) => ({ state, gpus: record.gpus })),
+      gpus: () => gpus.current?.map(({ id }) => id) ?? null,
+      openStreams: () => slots.open,
+      transferred: () => traffic?.transferred ?? { received: 0, sent: 0 },
+      dataDirectory: settings.dataDirectory,
+    });
     const app = createApp({
       token: settings.token,
       host: settings.host,
       catalog,
       jobs,
       gpus,
-      slots: new StreamSlots(maxStreams),
+      slots,
+      metrics,
       limits: settings,
       keepAlive: settings.keepAlive,
       closing: closing.signal,
@@ -142,15 +148,19 @@ async function serveFrom(
       report,
     });
     const server = httpServer(app.callback());
+    traffic = new Traffic(server);
     net.install();
     const recovered = await jobs.load();
-    await listen(server, settings);
+    const { metricsAt } = settings;
+    const ofMetrics = metricsAt && metricsServer(() => metrics.text(), report).unref();
+    const metricsUrl = ofMetrics && (await listen(ofMetrics, metricsAt.host, metricsAt.port));
+    const url = await listen(server, settings.host, settings.port);
     // Only after listening: a server that cannot listen must leave the jobs alone. No request is handled in between.
     jobs.resume();
     clearInterval(starting);
-    const { address, port, family } = server.address() as AddressInfo;
     return {
-      url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`,
+      url,
+      metricsUrl,
       gpus,
       recovered,
       activeJobs: () => jobs.active,
@@ -158,6 +168,8 @@ async function serveFrom(
         // The connections may be closed before the last job has ended.
         const quiet = once(server, 'close');
         server.close();
+        ofMetrics?.close();
+        ofMetrics?.closeAllConnections();
         gpus.close();
         await jobs.close(settings.onExit);
         closing.abort();

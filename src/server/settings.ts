@@ -5,6 +5,8 @@ export interface ServerSettings extends UploadSettings {
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
+  /** Where the metrics are served without a token; null: only behind it, beside the other routes. */
+  readonly metricsAt: { readonly host: string; readonly port: number } | null;
   /** What clients must present; null leaves every endpoint open. */
   readonly token: string | null;
   /** Environment variables that may hold a token: no job may see them. */

@@ -168,6 +168,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'server/executors/local',
       'server/devices',
       'server/data-directory',
+      'server/metrics',
       'server',
       'pack',
       'files',
@@ -227,6 +228,10 @@ export const rooms: Readonly<Record<string, Room>> = {
   'server/data-directory': {
     imports: ['server', 'runner', 'files', 'contract'],
     reason: 'The data directory is locked and made before there is a job.',
+  },
+  'server/metrics': {
+    imports: ['server', 'contract'],
+    reason: 'Metrics listen to events and ask what they are handed; they know no room of the server.',
   },
   server: {
     imports: ['files', 'contract'],

@@ -31,6 +31,10 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   '@koa/router': { rooms: ['server/routes'], reason: koa },
   'koa-body': { rooms: ['server/uploads'], reason: parser },
   yaml: { rooms: ['server/apps'], reason: 'Only the configuration of an app is YAML.' },
+  'prom-client': {
+    rooms: ['server/metrics'],
+    reason: 'Who tells of what happens does not know what it is counted with.',
+  },
   formidable: { rooms: ['server/uploads'], reason: parser },
   send: { rooms: ['server/routes'], reason: 'Only a route answers with a file.' },
   execa: { rooms: ['server/jobs'], reason: 'Only the trash runs a program to remove what it cannot.' },
@@ -42,7 +46,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     reason: 'What comes from outside is parsed at the door, and has types from there on.',
   },
   'node:http': {
-    rooms: ['server/serve.ts', 'server/http', 'server/uploads'],
+    rooms: ['server/http', 'server/uploads'],
     reason: "The client makes its requests with undici, and HTTP ends at the server's doors.",
   },
   'node:child_process': {

@@ -1,24 +1,15 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { userInfo } from 'node:os';
 import path from 'node:path';
 import { hasEnded } from '../../support/serve.mjs';
 import { until } from '../../support/until.mjs';
+import { freePort } from './free-port.js';
 import { temporary } from './temporary.js';
 
 const program = '/usr/sbin/sshd';
-
-/** A port that was free a moment ago: sshd cannot choose one itself. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 const answers = (port: number): Promise<boolean> =>
   new Promise((resolve) => {

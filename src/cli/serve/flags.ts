@@ -82,6 +82,17 @@ export const serveFlags = {
     min: 1,
     summary: 'CPU workers shared by the CPU jobs; by default all cores',
   }),
+  'metrics-port': wholeNumber({
+    helpValue: 'N',
+    min: 0,
+    max: 65535,
+    summary: 'Also serve GET /metrics on a port of its own, without a token; 0 takes any free one',
+  }),
+  'metrics-host': Flags.string({
+    default: defaultHost,
+    helpValue: 'ADDRESS',
+    summary: 'Address for --metrics-port',
+  }),
   'log-format': Flags.option({
     options: logFormats,
     default: 'text',

@@ -1,5 +1,6 @@
 import { UsageError } from '../../client/errors.js';
 import { exitCodes } from '../../contract/errors.js';
+import { routes } from '../../contract/routes.js';
 import type { GpuInventory } from '../../server/devices/gpu-inventory.js';
 import { ServerEvents } from '../../server/events.js';
 import { type RunningServer, serve } from '../../server/serve.js';
@@ -57,6 +58,7 @@ function introduce(server: RunningServer, settings: ServerSettings, log: ServerL
   sayGpus(server.gpus, log);
   const { ended, active } = server.recovered;
   if (ended + active > 0) log.say(`Recovered ${active} active and ${ended} finished jobs.`);
+  if (server.metricsUrl) log.say(`Metrics at ${server.metricsUrl}${routes.metrics.path}`);
   const line = `Listening on ${server.url}`;
   replaceStream(process.stdout);
   if (!new DirectOutput(1).write(`${line}\n`)) log.say(`${line} (stdout could not be written to)`);

@@ -41,6 +41,10 @@ export function serverSettings(
   return {
     host: flags.host,
     port: flags.port,
+    metricsAt:
+      flags['metrics-port'] === undefined
+        ? null
+        : { host: flags['metrics-host'], port: flags['metrics-port'] },
     token: token === '' ? null : token,
     tokenVariables: [...new Set([tokenVariable, flags['token-env']])],
     apps: flags.apps,

@@ -14,6 +14,11 @@ export class StreamSlots {
 
   constructor(private readonly limit: number) {}
 
+  /** How many are open. */
+  get open(): number {
+    return this.#held.size;
+  }
+
   /**
    * Takes the slot of a job.
    * @returns a function that releases it, which may be called more than once

@@ -8,12 +8,22 @@ import { killJob, listJobs, removeJob, showJob } from './jobs.js';
 import { type LogDeps, streamLogs } from './logs.js';
 import { sendResult } from './result.js';
 import { type SubmitDeps, submit } from './submit.js';
-import { devices, health, limits, ram, type ShownLimits, vram } from './system.js';
+import {
+  devices,
+  health,
+  limits,
+  metrics,
+  ram,
+  type ShownLimits,
+  type ShownMetrics,
+  vram,
+} from './system.js';
 
 /** What the routes need; they make none of it. */
 export interface RouteDeps extends SubmitDeps, LogDeps {
   readonly gpus: GpuInventory;
   readonly limits: ShownLimits;
+  readonly metrics: ShownMetrics;
   readonly report: Report;
 }
 
@@ -38,6 +48,7 @@ export function createRouter(deps: RouteDeps): Router {
     ram,
     vram: vram(gpus),
     limits: limits(deps.limits),
+    metrics: metrics(deps.metrics),
     apps: listApps(catalog),
     app: showApp(catalog),
     appConfig: sendAppConfig(catalog, report),

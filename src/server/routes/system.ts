@@ -1,6 +1,6 @@
 import type { RouterContext } from '@koa/router';
 import { FieldError, ServiceError } from '../../contract/errors.js';
-import { parameters } from '../../contract/http.js';
+import { metricsType, parameters } from '../../contract/http.js';
 import { quoteName } from '../../contract/quote.js';
 import { type DeviceList, healthy, type Limits, type MemoryUse } from '../../contract/system.js';
 import type { Gpu, GpuInventory } from '../devices/gpu-inventory.js';
@@ -68,6 +68,16 @@ export const vram = (inventory: GpuInventory) => async (ctx: RouterContext) => {
     used_gb: uses.reduce((sum, { used }) => sum + used, 0) / gigabyte,
     total_gb: uses.reduce((sum, { total }) => sum + total, 0) / gigabyte,
   } satisfies MemoryUse;
+};
+
+/** What is measured of the server, as text. */
+export interface ShownMetrics {
+  text(): Promise<string>;
+}
+
+export const metrics = (shown: ShownMetrics) => async (ctx: RouterContext) => {
+  ctx.set('Content-Type', metricsType);
+  ctx.body = await shown.text();
 };
 
 /** The limits that clients can ask for. */

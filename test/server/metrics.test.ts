@@ -1,0 +1,153 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { until } from '../../support/until.mjs';
+import { least, steps } from '../support/form.js';
+import { freePort } from '../support/free-port.js';
+import { TestServer } from '../support/server.js';
+
+/** The value of a metric with these labels in the text of `/metrics`. */
+function metric(text: string, name: string, labels: Readonly<Record<string, string>> = {}): number | null {
+  const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
+  const line = text
+    .split('\n')
+    .find(
+      (each) =>
+        /^[^#]/.test(each) &&
+        each.split(/[{ ]/, 1)[0] === name &&
+        wanted.every((part) => each.includes(part)),
+    );
+  return line === undefined ? null : Number(line.split(' ').at(-1));
+}
+
+const read = async (url: string): Promise<string> => (await fetch(url)).text();
+
+describe('GET /metrics', () => {
+  test('counts jobs by state, their times, refusals, bytes, streams and GPUs', async () => {
+    await using server = await TestServer.start({ gpus: 2 });
+    const gate = server.gate();
+    await server.api.run('infer', least.infer);
+    await server.api.run('infer', { ...least.infer, ...steps('exit=1') });
+    await server.api.fetch('/nowhere');
+    const id = await server.api.running(
+      'infer',
+      { ...least.infer, ...steps('print=x', `wait=${gate.path}`), gpu: '1' },
+      'x',
+    );
+    await using log = await server.api.follow(id);
+    expect(log.response.status).toBe(200);
+    const response = await server.api.fetch('/metrics');
+    expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+    const text = await response.text();
+    const of = { app: 'probe', operation: 'infer' };
+    const values = {
+      accepted: metric(text, 'remote_app_jobs_accepted_total', of),
+      done: metric(text, 'remote_app_jobs_ended_total', { ...of, state: 'done' }),
+      failed: metric(text, 'remote_app_jobs_ended_total', { ...of, state: 'error' }),
+      running: metric(text, 'remote_app_jobs', { state: 'running' }),
+      kept: metric(text, 'remote_app_jobs', { state: 'done' }),
+      queued: metric(text, 'remote_app_jobs', { state: 'queued' }),
+      waited: metric(text, 'remote_app_queue_wait_seconds_count', { device: 'gpu' }),
+      ran: metric(text, 'remote_app_run_seconds_count', of),
+      refused: metric(text, 'remote_app_refusals_total', { status: '404', error: 'notFound' }),
+      busy: [0, 1].map((gpu) => metric(text, 'remote_app_gpu_busy', { gpu: String(gpu) })),
+      streams: metric(text, 'remote_app_log_streams'),
+    };
+    expect(values).toEqual({
+      accepted: 3,
+      done: 1,
+      failed: 1,
+      running: 1,
+      kept: 1,
+      queued: 0,
+      waited: 3,
+      ran: 2,
+      refused: 1,
+      busy: [0, 1],
+      streams: 1,
+    });
+    expect(metric(text, 'remote_app_received_bytes_total')).toBeGreaterThan(500);
+    expect(metric(text, 'remote_app_sent_bytes_total')).toBeGreaterThan(500);
+    expect(metric(text, 'remote_app_disk_free_bytes')).toBeGreaterThan(0);
+    gate.open();
+    await log.until(/__DONE__/);
+    await until(
+      'the GPU is free',
+      async () => metric(await read(`${server.url}/metrics`), 'remote_app_gpu_busy', { gpu: '1' }) === 0,
+    );
+  });
+
+  test('needs the token, but not on a port of its own, which has nothing else', async () => {
+    await using server = await TestServer.start({ token: 'secret', flags: ['--metrics-port', '0'] });
+    expect((await fetch(`${server.url}/metrics`)).status).toBe(401);
+    expect((await server.api.fetch('/metrics')).status).toBe(200);
+    const [, own = ''] = /^Metrics at (http:\/\/127\.0\.0\.1:\d+)\/metrics$/m.exec(server.stderr) ?? [];
+    expect((await fetch(`${own}/metrics`)).status).toBe(200);
+    expect((await fetch(`${own}/jobs`)).status).toBe(404);
+    expect((await fetch(`${own}/metrics`, { method: 'POST' })).status).toBe(404);
+    expect(await server.stop()).toBe(0);
+  });
+});
+
+describe("Debian's prometheus", () => {
+  const isThere = spawnSync('promtool', ['--version']).status === 0;
+
+  test('finds nothing to criticise', async (context) => {
+    if (!isThere) context.skip('promtool (Debian: prometheus) is not installed');
+    await using server = await TestServer.start({ gpus: 1 });
+    await server.api.run('infer', least.infer);
+    await server.api.fetch('/nowhere');
+    const text = await read(`${server.url}/metrics`);
+    const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
+      input: text,
+      encoding: 'utf8',
+    });
+    expect([status, stdout + stderr]).toEqual([0, '']);
+  });
+
+  test('scrapes it with the token', async (context) => {
+    if (!isThere) context.skip('prometheus (Debian: prometheus) is not installed');
+    await using server = await TestServer.start({ token: 'secret' });
+    await server.api.run('infer', least.infer);
+    const port = await freePort();
+    const config = path.join(server.scratch, 'prometheus.yml');
+    const { host } = new URL(server.url);
+    writeFileSync(
+      config,
+      `scrape_configs:\n  - job_name: remote-app\n    scrape_interval: 1s\n    authorization: { credentials: secret }\n    static_configs: [{ targets: ['${host}'] }]\n`,
+    );
+    const child = spawn(
+      'prometheus',
+      [
+        `--config.file=${config}`,
+        `--storage.tsdb.path=${server.scratch}/prometheus`,
+        `--web.listen-address=127.0.0.1:${port}`,
+      ],
+      { stdio: 'ignore' },
+    );
+    onTestFinished(() => end(child));
+    const query = encodeURIComponent('remote_app_jobs_ended_total{app="probe",state="done"}');
+    const result = await until(
+      'prometheus has scraped it',
+      async () => {
+        const answer = await fetch(`http://127.0.0.1:${port}/api/v1/query?query=${query}`).catch(() => null);
+        if (!answer?.ok) return null;
+        const { data } = (await answer.json()) as { data: { result: { value: [number, string] }[] } };
+        return data.result[0]?.value[1] ?? null;
+      },
+      20_000,
+    );
+    expect(result).toBe('1');
+    await end(child);
+  }, 30_000);
+});
+
+/** Ends a program, and waits for it. */
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exit = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exit;
+}
