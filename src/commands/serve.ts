@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { BaseCommand } from '../cli/base-command.js';
-import { serveFlags } from '../cli/serve/flags.js';
+import { type ServeFlags, serveFlags } from '../cli/serve/flags.js';
 import { serverSettings } from '../cli/serve/settings.js';
 import { tokenVariable } from '../contract/defaults.js';
 
@@ -11,16 +11,35 @@ export default class Serve extends BaseCommand {
     'Traffic is plain HTTP: put a reverse proxy with TLS in front before other machines reach it.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> --apps ./examples/apps/tissue',
+    '<%= config.bin %> <%= command.id %> --config /etc/remote-app/serve.yaml --check',
     `${tokenVariable}=$(cat token) <%= config.bin %> <%= command.id %> --host 0.0.0.0 --apps ./apps --data-dir /srv/jobs`,
   ];
   static override enableJsonFlag = false;
 
   static override flags = serveFlags;
 
+  /** What was typed, and what the configuration file says of the rest. */
+  async #flags(): Promise<ServeFlags> {
+    // Each parse sets it anew.
+    const typed = this.argv;
+    const { flags, raw } = await this.parse(Serve);
+    if (flags.config === undefined) return flags;
+    const { configuredArguments } = await import('../cli/serve/configured-arguments.js');
+    const names = new Set(raw.flatMap((token) => (token.type === 'flag' ? [token.flag] : [])));
+    const parse = (argv: string[]) => this.parse(Serve, argv);
+    const configured = await configuredArguments(flags.config, Serve.flags, names, parse);
+    return (await this.parse(Serve, [...configured, ...typed])).flags;
+  }
+
   async run(): Promise<void> {
-    const { flags } = await this.parse(Serve);
-    const { serveUntilStopped } = await import('../cli/serve/serve-until-stopped.js');
+    const flags = await this.#flags();
     const settings = serverSettings(flags, path.join(this.config.dataDir, 'serve'), process.env);
+    if (flags.check) {
+      const { showCheck } = await import('../cli/serve/show-check.js');
+      await showCheck(settings);
+      return;
+    }
+    const { serveUntilStopped } = await import('../cli/serve/serve-until-stopped.js');
     const logged = { format: flags['log-format'], level: flags['log-level'] };
     await serveUntilStopped(settings, { isOpenAsked: flags.auth === 'off', logged });
   }

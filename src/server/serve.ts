@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { accessSync, chmodSync, constants, realpathSync } from 'node:fs';
 import path from 'node:path';
+import { quoteName } from '../contract/quote.js';
 import { isSystemError } from '../files/error-code.js';
 import { makeDirectory } from '../files/make-directory.js';
 import { syncDirectorySync } from '../files/sync.js';
@@ -36,6 +37,8 @@ export interface RunningServer {
   /** The same of the server for metrics; null if there is none. */
   readonly metricsUrl: string | null;
   readonly gpus: GpuInventory;
+  /** What the apps and the engine lack, in sentences. */
+  readonly appProblems: readonly string[];
   readonly recovered: { readonly ended: number; readonly active: number };
   /** Number of jobs that have not ended. */
   activeJobs(): number;
@@ -154,6 +157,13 @@ async function serveFrom(
     const { metricsAt } = settings;
     const ofMetrics = metricsAt && metricsServer(() => metrics.text(), report).unref();
     const metricsUrl = ofMetrics && (await listen(ofMetrics, metricsAt.host, metricsAt.port));
+    const { apps, engineProblem } = await catalog.findings();
+    const appProblems = [
+      ...apps.flatMap(({ id, problems }) =>
+        problems.map((each) => `app ${quoteName(id)} cannot be run: ${each}`),
+      ),
+      ...(engineProblem === null ? [] : [engineProblem]),
+    ];
     const url = await listen(server, settings.host, settings.port);
     // Only after listening: a server that cannot listen must leave the jobs alone. No request is handled in between.
     jobs.resume();
@@ -162,6 +172,7 @@ async function serveFrom(
       url,
       metricsUrl,
       gpus,
+      appProblems,
       recovered,
       activeJobs: () => jobs.active,
       close: async () => {

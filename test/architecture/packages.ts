@@ -30,7 +30,10 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   koa: { rooms: ['server/app.ts', 'server/http', 'server/uploads'], reason: koa },
   '@koa/router': { rooms: ['server/routes'], reason: koa },
   'koa-body': { rooms: ['server/uploads'], reason: parser },
-  yaml: { rooms: ['server/apps'], reason: 'Only the configuration of an app is YAML.' },
+  yaml: {
+    rooms: ['cli/serve', 'server/apps'],
+    reason: 'Only the configurations of a server and of an app are YAML.',
+  },
   'prom-client': {
     rooms: ['server/metrics'],
     reason: 'Who tells of what happens does not know what it is counted with.',
@@ -46,7 +49,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     reason: 'What comes from outside is parsed at the door, and has types from there on.',
   },
   'node:http': {
-    rooms: ['server/http', 'server/uploads'],
+    rooms: ['server/check.ts', 'server/http', 'server/uploads'],
     reason: "The client makes its requests with undici, and HTTP ends at the server's doors.",
   },
   'node:child_process': {

@@ -6,6 +6,14 @@ import { logFormats, logLevels } from './log-flags.js';
 
 /** The flags of `serve` (interface.md, Command line). */
 export const serveFlags = {
+  config: Flags.string({
+    helpValue: 'FILE',
+    summary: 'YAML file with any of these flags, such as "port: 8000"; a flag that is typed wins',
+  }),
+  check: Flags.boolean({
+    summary:
+      'Look at everything that the server needs (apps, engine, data directory, address, token, GPUs), say what is wrong, and exit',
+  }),
   host: Flags.string({ default: defaultHost, helpValue: 'ADDRESS', summary: 'Address to listen on' }),
   port: wholeNumber({
     helpValue: 'N',
@@ -15,14 +23,19 @@ export const serveFlags = {
     summary: 'Port; 0 takes any free one',
   }),
   auth: Flags.option({
-    options: ['bearer', 'off'] as const,
+    options: ['bearer', 'required', 'off'] as const,
     default: 'bearer',
-    summary: 'Who may come in',
+    summary:
+      'Who may come in: with a token, or everybody where there is none (bearer); only with a token (required); everybody (off)',
   })(),
   'token-env': Flags.string({
     default: tokenVariable,
     helpValue: 'NAME',
     summary: 'Environment variable that holds the token',
+  }),
+  'token-file': Flags.string({
+    helpValue: 'FILE',
+    summary: 'File that holds the token, which only its owner may read; it wins over the environment',
   }),
   apps: Flags.string({
     multiple: true,

@@ -55,6 +55,7 @@ function sayGpus(gpus: GpuInventory, log: ServerLog): void {
 function introduce(server: RunningServer, settings: ServerSettings, log: ServerLog): void {
   // A server without `--apps` can do nothing.
   if (settings.apps.length === 0) log.say('No app is allowed: name at least one with --apps.');
+  for (const problem of server.appProblems) log.warn(problem);
   sayGpus(server.gpus, log);
   const { ended, active } = server.recovered;
   if (ended + active > 0) log.say(`Recovered ${active} active and ${ended} finished jobs.`);

@@ -6,6 +6,7 @@ import { readDuration } from '../../contract/duration.js';
 import type { ServerSettings } from '../../server/settings.js';
 import { FlagValueError } from '../usage-errors.js';
 import type { ServeFlags } from './flags.js';
+import { requireSomeToken, serverToken } from './server-token.js';
 import { parseSize } from './sizes.js';
 
 function size(flag: string, text: string): number {
@@ -23,8 +24,14 @@ function duration(flag: string, text: string): number {
   return seconds * 1000;
 }
 
-/** A program with its arguments, by spaces; a path that exists is taken whole. */
-const words = (command: string): string[] => (existsSync(command) ? [command] : command.trim().split(/\s+/));
+/**
+ * A program with its arguments, by spaces; a path that exists is taken whole. A path becomes absolute, since a job has a
+ * working directory of its own.
+ */
+function words(command: string): string[] {
+  const [program = '', ...more] = existsSync(command) ? [command] : command.trim().split(/\s+/);
+  return [program.includes('/') ? path.resolve(program) : program, ...more];
+}
 
 /**
  * Turns the flags of `serve` into settings in base units.
@@ -37,7 +44,8 @@ export function serverSettings(
   environment: NodeJS.ProcessEnv,
 ): ServerSettings {
   const dataset = flags['max-dataset-size'];
-  const token = flags.auth === 'off' ? '' : (environment[flags['token-env']] ?? '');
+  const token = serverToken(flags, environment);
+  requireSomeToken(flags, token !== null);
   return {
     host: flags.host,
     port: flags.port,
@@ -45,7 +53,7 @@ export function serverSettings(
       flags['metrics-port'] === undefined
         ? null
         : { host: flags['metrics-host'], port: flags['metrics-port'] },
-    token: token === '' ? null : token,
+    token,
     tokenVariables: [...new Set([tokenVariable, flags['token-env']])],
     apps: flags.apps,
     engine: words(flags.engine),

@@ -1,68 +1,15 @@
-import { existsSync, lstatSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { z } from 'zod';
-import { type AppManifest, type AppView, appManifestSchema } from '../../contract/app-manifest.js';
+import type { AppView } from '../../contract/app-manifest.js';
 import { faultWithoutPath } from '../../files/error-code.js';
-import { readSmallFile } from '../../files/small-file.js';
-import { coerceManifest } from './coerce-manifest.js';
+import { manifestFile, readManifest } from './manifest.js';
 
 /** Files that hold model weights (interface.md, Apps). */
 const weights = /\.(pt|pth|ckpt|onnx|safetensors|bin|h5)$/i;
 
 export const isWeights = (name: string): boolean => weights.test(name);
 
-export const isAppDirectory = (directory: string): boolean => existsSync(path.join(directory, 'app.json'));
-
-/** Most bytes of an `app.json`, which is read in one go for each question and each job: hundreds of labels take 50 KB. */
-const longestManifest = 1024 * 1024;
-
-/** Most levels of objects and lists in it. The schema needs 5; a far deeper one could not be written as an answer. */
-const deepest = 64;
-
-/** Whether a value has more levels of objects and lists than that. Not recursive: the call stack would not hold them. */
-function isTooDeep(json: unknown): boolean {
-  let level = [json];
-  for (let depth = 0; depth <= deepest && level.length > 0; depth += 1) {
-    level = level.flatMap((value) =>
-      typeof value === 'object' && value !== null ? Object.values(value) : [],
-    );
-  }
-  return level.length > 0;
-}
-
-/**
- * Reads the `app.json` of an app directory.
- * @returns what it says, and under `more` the keys that we do not know, such as `task`
- * @throws Error that says which key of which file is wrong
- */
-export function readManifest(
-  directory: string,
-): AppManifest & { readonly more: Readonly<Record<string, unknown>> } {
-  const file = path.join(directory, 'app.json');
-  let json: unknown;
-  try {
-    json = JSON.parse(readSmallFile(file, longestManifest));
-  } catch (cause) {
-    // The sentence of a syntax error quotes the file, which may be another one than the app's if it is a link.
-    const isQuoted = cause instanceof SyntaxError && lstatSync(file).isSymbolicLink();
-    const why = isQuoted ? 'it is a link to a file that is not JSON' : faultWithoutPath(cause);
-    throw new Error(`app.json of this app cannot be read: ${why}`, { cause });
-  }
-  if (isTooDeep(json)) {
-    throw new Error(
-      `app.json of this app is not valid: it has more than ${deepest} levels of objects and lists`,
-    );
-  }
-  const coerced = coerceManifest(json);
-  const parsed = appManifestSchema.safeParse(coerced);
-  if (!parsed.success) {
-    throw new Error(`app.json of this app is not valid: ${z.prettifyError(parsed.error)}`);
-  }
-  const others = Object.entries(Object(coerced)).filter(
-    ([key]) => !Object.hasOwn(appManifestSchema.shape, key),
-  );
-  return { ...parsed.data, more: Object.fromEntries(others) };
-}
+export const isAppDirectory = (directory: string): boolean => existsSync(manifestFile(directory));
 
 /** A file of an app, by its name and the directory that it is in. */
 interface AppFile {

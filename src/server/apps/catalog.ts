@@ -6,6 +6,7 @@ import type { JobDirectory } from '../jobs/job-directory.js';
 import type { JobRequest } from '../jobs/job-record.js';
 import type { AllowedApp } from './allowlist.js';
 import { ownCommand, viewAppDirectory } from './app-directory.js';
+import { type AllFindings, lookAtApps } from './app-problems.js';
 import { commandLine } from './command-line.js';
 import { engineExits } from './engine-exits.js';
 
@@ -16,6 +17,11 @@ export class AppCatalog {
     /** The program for apps without a command of their own: `serve --engine`. */
     private readonly engine: readonly string[],
   ) {}
+
+  /** What the apps lack, for the admin. */
+  findings(): Promise<AllFindings> {
+    return lookAtApps(this.allowed.values(), this.engine, process.env.PATH);
+  }
 
   ids(): string[] {
     return [...this.allowed.keys()];

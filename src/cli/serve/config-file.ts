@@ -1,0 +1,85 @@
+import type { Interfaces } from '@oclif/core';
+import { isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from 'yaml';
+import { UsageError } from '../../client/errors.js';
+import { nearest } from '../../client/nearest.js';
+import { quoteName, quotePath } from '../../contract/quote.js';
+import { faultWithoutPath } from '../../files/error-code.js';
+import { readSmallFile } from '../../files/small-file.js';
+
+/** Flags that are for one start alone. */
+const notInFiles = ['config', 'check', 'help'];
+
+/** One flag of a configuration file. */
+export interface ConfiguredFlag {
+  readonly name: string;
+  /** As it would be typed. */
+  readonly argv: readonly string[];
+  /** Where the file says it, for a message. */
+  readonly where: string;
+}
+
+/** Text of a value as it stands in the file: `0800` and `1e3` are not read as numbers. */
+function textOf(node: unknown, where: string): string {
+  if (!isScalar(node) || node.value === null) throw new UsageError(`${where} has no value`);
+  return typeof node.value === 'string' ? node.value : (node.source ?? String(node.value));
+}
+
+/** What would be typed for a flag. @throws UsageError for a value of another kind than the flag takes */
+function typed(name: string, flag: Interfaces.Flag<unknown>, node: unknown, where: string): string[] {
+  if (flag.type === 'boolean') {
+    const value = isScalar(node) ? node.value : undefined;
+    if (value === true) return [`--${name}`];
+    if (value === false) return flag.allowNo ? [`--no-${name}`] : [];
+    throw new UsageError(`${where} takes true or false`);
+  }
+  if (!isSeq(node)) return [`--${name}=${textOf(node, where)}`];
+  if (!flag.multiple) throw new UsageError(`${where} takes one value, not a list`);
+  return node.items.map((item) => `--${name}=${textOf(item, where)}`);
+}
+
+function read(file: string): string {
+  try {
+    return readSmallFile(file);
+  } catch (cause) {
+    throw new UsageError(`The configuration ${quotePath(file)} cannot be read: ${faultWithoutPath(cause)}`, {
+      cause,
+    });
+  }
+}
+
+/**
+ * Reads a configuration file: YAML, whose keys are the names of flags without their dashes.
+ * @param flags of the command
+ * @throws UsageError that names the file, the line and the key
+ */
+export function readConfig(file: string, flags: Interfaces.FlagInput): readonly ConfiguredFlag[] {
+  const lineCounter = new LineCounter();
+  const document = parseDocument(read(file), { lineCounter });
+  const lineOf = (offset: number | undefined) => `${file}, line ${lineCounter.linePos(offset ?? 0).line}`;
+  const [error] = document.errors;
+  if (error) {
+    throw new UsageError(
+      `${lineOf(error.pos[0])}: it is not YAML: ${error.message.split(/ at line|\n/, 1)[0]}`,
+    );
+  }
+  const { contents } = document;
+  if (contents === null || (isScalar(contents) && contents.value === null)) return [];
+  if (!isMap(contents)) throw new UsageError(`${file}: it must have one flag a line, such as 'port: 8000'`);
+  const names = Object.keys(flags).filter((name) => !notInFiles.includes(name));
+  return contents.items.map((pair) => {
+    const { key, value } = pair as Pair<Node, Node | null>;
+    const name = String(isScalar(key) ? key.value : key);
+    const place = lineOf(key.range?.[0]);
+    const flag = names.includes(name) ? flags[name] : undefined;
+    if (!flag) throw new UsageError(unknownKey(place, name, names));
+    const where = `${place}: ${quoteName(name)}`;
+    return { name, argv: typed(name, flag, value, where), where: place };
+  });
+}
+
+function unknownKey(place: string, name: string, names: readonly string[]): string {
+  if (notInFiles.includes(name)) return `${place}: ${quoteName(name)} can only be typed`;
+  const near = nearest(name.replaceAll('_', '-').replace(/^-+/, ''), names);
+  const end = near === null ? '; the keys are the flags that serve --help lists' : `; did you mean ${near}?`;
+  return `${place}: there is no flag ${quoteName(name)}${end}`;
+}

@@ -1,0 +1,111 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { oneLine } from '../../contract/quote.js';
+import { faultWithoutPath } from '../../files/error-code.js';
+import type { AllowedApp } from './allowlist.js';
+import { ownCommand, viewAppDirectory } from './app-directory.js';
+import { findProgram } from './find-program.js';
+import { ManifestError, type ManifestFault, manifestFile, readManifest } from './manifest.js';
+import { onLines } from './manifest-lines.js';
+
+/** What is found about the apps of a server, in sentences for its admin. */
+export interface AllFindings {
+  readonly apps: readonly AppFindings[];
+  /** Apps that the engine runs. */
+  readonly forEngine: readonly string[];
+  /** What is wrong with the engine; null if nothing is, or if no app needs it. */
+  readonly engineProblem: string | null;
+}
+
+/** Faults in sentences that name the file, the line and the field. */
+async function describe(directory: string, faults: readonly ManifestFault[]): Promise<string[]> {
+  if (faults.length === 0) return [];
+  const file = manifestFile(directory);
+  const found = await onLines(file, faults);
+  return found.map(({ path: keys, problem, line }) => {
+    const place = line === null ? file : `${file}, line ${line}`;
+    const field = keys.length === 0 ? '' : `${oneLine(keys.map(String).join('.'))}: `;
+    return `${place}: ${field}${oneLine(problem)}`;
+  });
+}
+
+/** What is found about one app. */
+export interface AppFindings {
+  readonly id: string;
+  /** Why it cannot be run. */
+  readonly problems: readonly string[];
+  /** Files that it names and that are not there, without which a part of it can be run. */
+  readonly missing: readonly string[];
+}
+
+/** The files that an app names and does not have. */
+async function missingFiles(id: string, directory: string): Promise<ManifestFault[]> {
+  const { models = [], inputs_evaluations } = readManifest(directory);
+  const view = await viewAppDirectory(id, directory);
+  const there = view.available ? view.checkpoints_name_available : [];
+  const named = [
+    ...models
+      .map((name, index) => ({ path: ['models', index], name }))
+      .filter(({ name }) => !there.includes(name)),
+    ...Object.entries(inputs_evaluations)
+      .flatMap(([key, files]) =>
+        Object.keys(files).map((name) => ({ path: ['inputs_evaluations', key, name], name })),
+      )
+      .filter(({ name }) => !existsSync(path.join(directory, name))),
+  ];
+  return named.map(({ path: keys, name }) => ({ path: keys, problem: `the file ${name} is not there` }));
+}
+
+/** The program of an app's own command if it cannot be run. */
+function lostProgram(directory: string, searched: string | undefined): ManifestFault[] {
+  const [program] = ownCommand(directory) ?? [];
+  if (program === undefined || findProgram(program, searched) !== null) return [];
+  return [{ path: ['command', 0], problem: `there is no program '${program}' that can be run` }];
+}
+
+async function findingsOf({ id, directory }: AllowedApp, searched: string | undefined): Promise<AppFindings> {
+  if (directory === null) return { id, problems: [], missing: [] };
+  try {
+    return {
+      id,
+      problems: await describe(directory, lostProgram(directory, searched)),
+      missing: await describe(directory, await missingFiles(id, directory)),
+    };
+  } catch (cause) {
+    const faults =
+      cause instanceof ManifestError ? cause.faults : [{ path: [], problem: faultWithoutPath(cause) }];
+    return { id, problems: await describe(directory, faults), missing: [] };
+  }
+}
+
+/** Whether the engine runs an app; false if that cannot be told. */
+function needsEngine({ directory }: AllowedApp): boolean {
+  try {
+    return directory === null || ownCommand(directory) === null;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Looks at all that the apps need.
+ * @param engine program and first arguments for the apps without a command of their own
+ * @param searched where programs are searched, as in PATH
+ */
+export async function lookAtApps(
+  apps: Iterable<AllowedApp>,
+  engine: readonly string[],
+  searched: string | undefined,
+): Promise<AllFindings> {
+  const all = [...apps];
+  const forEngine = all.filter(needsEngine).map(({ id }) => id);
+  const [program = ''] = engine;
+  const isMissing = forEngine.length > 0 && findProgram(program, searched) === null;
+  return {
+    apps: await Promise.all(all.map((app) => findingsOf(app, searched))),
+    forEngine,
+    engineProblem: isMissing
+      ? `There is no program '${oneLine(program)}', the engine that runs ${forEngine.join(', ')}: install it, or name it with --engine`
+      : null,
+  };
+}

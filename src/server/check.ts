@@ -1,0 +1,124 @@
+import { accessSync, constants, existsSync } from 'node:fs';
+import { createServer } from 'node:http';
+import path from 'node:path';
+import { errorCode } from '../files/error-code.js';
+import { readAllowlist } from './apps/allowlist.js';
+import { lookAtApps } from './apps/app-problems.js';
+import { checkFileSystem } from './data-directory/file-system-check.js';
+import { lockDataDirectory } from './data-directory/lock.js';
+import { GpuInventory } from './devices/gpu-inventory.js';
+import { listen } from './http/listen.js';
+import type { ServerSettings } from './settings.js';
+import { SetupError } from './setup-error.js';
+
+/** What a check found about one thing that a server needs. */
+export interface Finding {
+  /** `note`: the server can start, and somebody may want to know. */
+  readonly kind: 'ok' | 'note' | 'problem';
+  readonly about: string;
+  readonly says: string;
+}
+
+const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));
+
+async function* checkApps({ apps: sources, engine }: ServerSettings): AsyncGenerator<Finding> {
+  const allowed = [...readAllowlist(sources).values()];
+  if (allowed.length === 0)
+    yield { kind: 'note', about: 'apps', says: 'none is allowed: name one with --apps' };
+  const { apps, forEngine, engineProblem } = await lookAtApps(allowed, engine, process.env.PATH);
+  for (const { id, problems, missing } of apps) {
+    const about = `app ${id}`;
+    const argument = allowed.find((each) => each.id === id)?.argument ?? '';
+    if (problems.length + missing.length === 0) yield { kind: 'ok', about, says: argument };
+    for (const says of problems) yield { kind: 'problem', about, says };
+    for (const says of missing) yield { kind: 'note', about, says };
+  }
+  if (engineProblem !== null) yield { kind: 'problem', about: 'engine', says: engineProblem };
+  else if (forEngine.length > 0) yield { kind: 'ok', about: 'engine', says: engine.join(' ') };
+}
+
+/** The directory, or the nearest one above it that is there. */
+function nearestDirectory(directory: string): string {
+  return existsSync(directory) ? directory : nearestDirectory(path.dirname(directory));
+}
+
+/** Changes nothing: a directory that is not there is not made. */
+async function* checkDataDirectory({ dataDirectory }: ServerSettings): AsyncGenerator<Finding> {
+  const about = 'data directory';
+  const there = nearestDirectory(dataDirectory);
+  try {
+    accessSync(there, constants.R_OK | constants.W_OK | constants.X_OK);
+    checkFileSystem(there);
+  } catch (cause) {
+    if (cause instanceof SetupError) throw cause;
+    throw new SetupError(`${there} cannot be written to: ${messageOf(cause)}`);
+  }
+  if (there !== dataDirectory) {
+    yield { kind: 'ok', about, says: `${dataDirectory}, which the start makes` };
+    return;
+  }
+  try {
+    lockDataDirectory(dataDirectory)();
+    yield { kind: 'ok', about, says: dataDirectory };
+  } catch (cause) {
+    yield { kind: 'note', about, says: messageOf(cause) };
+  }
+}
+
+async function* checkAddress({ host, port, metricsAt }: ServerSettings): AsyncGenerator<Finding> {
+  for (const place of [{ host, port }, ...(metricsAt ? [metricsAt] : [])]) {
+    const about = 'address';
+    const server = createServer();
+    try {
+      const url = await listen(server, place.host, place.port);
+      yield { kind: 'ok', about, says: place.port === 0 ? `${place.host}, any free port` : url };
+    } catch (cause) {
+      // It may be the server that is checked, which runs.
+      const isTaken = cause instanceof SetupError && errorCode(cause.cause) === 'EADDRINUSE';
+      yield { kind: isTaken ? 'note' : 'problem', about, says: messageOf(cause) };
+    } finally {
+      server.close();
+    }
+  }
+}
+
+async function* checkToken({ token, host }: ServerSettings): AsyncGenerator<Finding> {
+  const about = 'token';
+  if (token !== null) yield { kind: 'ok', about, says: 'there is one' };
+  else
+    yield { kind: 'note', about, says: `there is none: every endpoint is open to whoever reaches ${host}` };
+}
+
+async function* checkGpus(): AsyncGenerator<Finding> {
+  const about = 'GPUs';
+  const gpus = new GpuInventory(process.env.CUDA_VISIBLE_DEVICES);
+  try {
+    await gpus.start();
+    const names = gpus.current?.map(({ id, name }) => `${id} (${name})`);
+    if (names === undefined) yield { kind: 'problem', about, says: gpus.problem };
+    else yield { kind: 'ok', about, says: names.join(', ') || 'none: jobs run on the CPU' };
+  } finally {
+    gpus.close();
+  }
+}
+
+/** All checks, in the order in which their findings are shown. A new one is a line here. */
+const checks = [
+  ['apps', checkApps],
+  ['data directory', checkDataDirectory],
+  ['address', checkAddress],
+  ['token', checkToken],
+  ['GPUs', checkGpus],
+] as const;
+
+/** Looks at everything that a server with these settings needs. Starts no server, and changes nothing. */
+export async function* checkServer(settings: ServerSettings): AsyncGenerator<Finding> {
+  for (const [about, check] of checks) {
+    try {
+      yield* check(settings);
+    } catch (cause) {
+      if (!(cause instanceof SetupError)) throw cause;
+      yield { kind: 'problem', about, says: cause.message };
+    }
+  }
+}

@@ -1,0 +1,107 @@
+import { chmodSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { readConfig } from '../../src/cli/serve/config-file.js';
+import { serveFlags } from '../../src/cli/serve/flags.js';
+import { Cli } from '../support/cli.js';
+import { apps, TestServer } from '../support/server.js';
+
+/** How `serve` ends with a configuration of this text. */
+async function refusedWith(text: string, flags: readonly string[] = []): Promise<[number | null, string]> {
+  await using cli = await Cli.create();
+  writeFileSync(path.join(cli.directory, 'serve.yaml'), text);
+  const { code, stderr } = await cli.run(['serve', '--config', 'serve.yaml', '--data-dir', 'data', ...flags]);
+  return [code, stderr];
+}
+
+describe('serve --config', () => {
+  test('takes flags from a file, and those that are typed win', async () => {
+    await using cli = await Cli.create();
+    const file = path.join(cli.directory, 'serve.yaml');
+    const text = `# a comment\nauth: off\ngrace: 77\nmax-keep: 3d\napps:\n  - ${apps.shell}\n  - ${apps.probe}\nmax-file-size: 5MB\n`;
+    writeFileSync(file, text);
+    await using server = await TestServer.start({ apps: [], flags: ['--config', file, '--max-keep', '2d'] });
+    expect((await server.api.json('/repo_apps_list')).apps).toEqual(['shell', 'probe']);
+    const limits = { grace: 77, max_keep: 2 * 86_400, max_file_size: 5_000_000 };
+    expect(await server.api.json('/limits')).toMatchObject(limits);
+    expect(server.stderr).toContain('authentication is off (--auth off)');
+    await server.stop();
+    await server.start(['--apps', apps.probe]);
+    expect((await server.api.json('/repo_apps_list')).apps).toEqual(['probe']);
+  });
+
+  test.for(Object.keys(serveFlags).filter((name) => !['config', 'check'].includes(name)))(
+    'takes %s',
+    async (name) => {
+      await using cli = await Cli.create();
+      const file = path.join(cli.directory, 'serve.yaml');
+      const isBoolean = Object(serveFlags)[name].type === 'boolean';
+      writeFileSync(file, `${name}: ${isBoolean ? 'true' : '7'}\n`);
+      const argv = isBoolean ? [`--${name}`] : [`--${name}=7`];
+      expect(readConfig(file, serveFlags)).toEqual([{ name, argv, where: `${file}, line 1` }]);
+    },
+  );
+
+  test.for([
+    ['port: 8000\n\nprot: 1\n', "line 3: there is no flag 'prot'; did you mean port?"],
+    ['max_jobs: 3\n', "line 1: there is no flag 'max_jobs'; did you mean max-jobs?"],
+    ['port: many\n', "line 1: --port takes a whole number, got 'many'"],
+    ['auth: maybe\n', 'line 1: Expected --auth=maybe to be one of: bearer, required, off'],
+    ['host: [a, b]\n', "line 1: 'host' takes one value, not a list"],
+    ['apps:\n', "line 1: 'apps' has no value"],
+    ['config: other.yaml\n', "line 1: 'config' can only be typed"],
+    ['port: 1\nport: 2\n', 'line 2: it is not YAML: Map keys must be unique'],
+    ['- port\n', "serve.yaml: it must have one flag a line, such as 'port: 8000'"],
+  ] as const)('refuses %j, and says where', async ([text, sentence]) => {
+    const [code, stderr] = await refusedWith(text);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
+    expect(stderr).toContain('serve.yaml');
+  });
+
+  test('says that the file is not there', async () => {
+    await using cli = await Cli.create();
+    const { code, stderr } = await cli.run(['serve', '--config', 'nowhere.yaml']);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining("The configuration 'nowhere.yaml' cannot be read"),
+    ]);
+  });
+});
+
+describe('the token of serve', () => {
+  test('comes from a file that only its owner can read', async () => {
+    await using cli = await Cli.create();
+    const file = path.join(cli.directory, 'token');
+    writeFileSync(file, 'from-a-file\n', { mode: 0o600 });
+    await using server = await TestServer.start({
+      token: 'from-the-environment',
+      flags: ['--auth', 'required', '--token-file', file],
+    });
+    const statusWith = async (token: string) =>
+      (await fetch(`${server.url}/health`, { headers: { Authorization: `Bearer ${token}` } })).status;
+    expect([await statusWith('from-a-file'), await statusWith('from-the-environment')]).toEqual([200, 401]);
+  });
+
+  test.for([
+    [0o644, 'secret', 'Others than its owner can read the token file'],
+    [0o602, 'secret', 'Others than its owner can read the token file'],
+    [0o660, 'secret', 'Others than its owner can read the token file'],
+    [0o600, '\n', 'is empty'],
+    [0o600, 'two words', 'contains characters that are not allowed'],
+  ] as const)('is refused in a file of mode %o with %j', async ([mode, text, sentence]) => {
+    await using cli = await Cli.create();
+    const file = path.join(cli.directory, 'token');
+    writeFileSync(file, text);
+    chmodSync(file, mode);
+    const { code, stderr } = await cli.run(['serve', '--data-dir', 'data', '--token-file', file]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
+    expect(stderr).not.toContain('secret');
+  });
+
+  test('must be there with --auth required', async () => {
+    await using cli = await Cli.create();
+    const words = ['serve', '--data-dir', 'data', '--auth', 'required'];
+    const { code, stderr } = await cli.run(words, { SERVICE_API_TOKEN: '' });
+    expect([code, stderr]).toEqual([2, expect.stringContaining('--auth required, and there is no token')]);
+  });
+});
