@@ -4,11 +4,11 @@
  */
 import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { Workshop } from '../support/workshop.mjs';
 import { growth } from './growth.mjs';
 import { rows } from './rows/index.mjs';
 import { measureRow } from './support/measure-row.mjs';
 import { formatTable } from './support/report.mjs';
-import { Workshop } from './support/workshop.mjs';
 
 const { values: flags, positionals: words } = parseArgs({
   allowPositionals: true,
@@ -36,7 +36,7 @@ if (!existsSync(new URL('../dist/server/serve.js', import.meta.url))) usage('Bui
 const isGrowth = words[0] === 'growth';
 const chosen = selected(isGrowth ? words.slice(1) : words);
 
-const workshop = await Workshop.open();
+const workshop = await Workshop.open('bench', process.env.REMOTE_APP_BENCH_DIR);
 const interruption = new AbortController();
 const bench = { workshop, rounds, signal: interruption.signal };
 

@@ -20,12 +20,15 @@ export const showApp = (catalog: AppCatalog) => async (ctx: RouterContext) => {
   ctx.body = await catalog.view(captured(ctx));
 };
 
+/** Directories of packages and of what Python compiled, which hold nothing that a person wrote. */
+const madeDirectories: ReadonlySet<string> = new Set(['node_modules', '__pycache__']);
+
 /**
- * Whether a file of an app belongs to its configuration. Model weights, packages, and hidden files and directories do not:
- * these may hold secrets (`.env`) or histories (`.git`).
+ * Whether a file of an app belongs to its configuration. Model weights, packages, what Python compiled, and hidden files and
+ * directories do not: these may hold secrets (`.env`) or histories (`.git`).
  */
 const isConfig = (name: string): boolean =>
-  !isWeights(name) && !name.split('/').some((part) => part.startsWith('.') || part === 'node_modules');
+  !isWeights(name) && !name.split('/').some((part) => part.startsWith('.') || madeDirectories.has(part));
 
 /**
  * The name that a file of a directory below also has at the top of the archive, unless another one has it: KonfAI's clients

@@ -65,6 +65,7 @@ const loose = app('loose', {
   'folds/CV_1.pt': 'w',
   'deep/Prediction.yml': 'nested: 1\n',
   'deep/extra.yml': 'nested: 2\n',
+  'deep/__pycache__/model.cpython-311.pyc': 'compiled',
 });
 const broken = (key: string, value: unknown) =>
   app(`broken-${key}`, { 'app.json': { ...plain, [key]: value } });

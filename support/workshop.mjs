@@ -9,8 +9,8 @@ import path from 'node:path';
 const patience = 12_000;
 
 /**
- * Where a run works: a temporary directory and the processes it started. Both are gone after `close`, whatever
- * happened before. `REMOTE_APP_BENCH_DIR` puts it on another disk than the system's temporary one.
+ * Where a run of the bench or of the KonfAI tests works: a temporary directory and the processes it started. Both are
+ * gone after `close`, whatever happened before.
  */
 export class Workshop {
   #children = new Set();
@@ -20,9 +20,12 @@ export class Workshop {
     this.root = root;
   }
 
-  static async open() {
-    const parent = process.env.REMOTE_APP_BENCH_DIR ?? tmpdir();
-    const workshop = new Workshop(await mkdtemp(path.join(parent, 'remote-app-bench-')));
+  /**
+   * @param {string} name what works there
+   * @param {string} [parent] where the directory is made: another disk than that of the system's temporary directory
+   */
+  static async open(name, parent = tmpdir()) {
+    const workshop = new Workshop(await mkdtemp(path.join(parent, `remote-app-${name}-`)));
     await workshop.#spread();
     return workshop;
   }

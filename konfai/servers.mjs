@@ -1,0 +1,115 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { addressIn, hasEnded, serveWords } from '../support/serve.mjs';
+import { until } from '../support/until.mjs';
+import { programOf, withPrograms } from './environment.mjs';
+
+export const bin = fileURLToPath(new URL('../bin/run.js', import.meta.url));
+
+/**
+ * What both sides are told alike: KonfAI's programs, no GPU, no look at a model hub, and to compile nothing into the app's
+ * directory, which a fine-tuning copies into its result.
+ */
+export const environment = {
+  PATH: withPrograms,
+  CUDA_VISIBLE_DEVICES: '',
+  HF_HUB_OFFLINE: '1',
+  PYTHONDONTWRITEBYTECODE: '1',
+};
+
+/** A server of either side. */
+class Server {
+  #workshop;
+  #child;
+  #printed = '';
+
+  /** @param side 'our server' or 'their server', as the matrix names it */
+  constructor(workshop, side, token) {
+    this.#workshop = workshop;
+    this.side = side;
+    this.token = token;
+  }
+
+  async listen(words, env, addressOf) {
+    const [program, ...rest] = words;
+    const child = this.#workshop.start(program, rest, {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...environment, ...env },
+    });
+    this.#child = child;
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (chunk) => {
+        this.#printed = (this.#printed + chunk).slice(-100_000);
+      });
+    }
+    this.url = await until(
+      `${this.side} listens`,
+      () => {
+        if (hasEnded(child)) throw new Error(`${this.side} did not start: ${this.#printed}`);
+        return addressOf(this.#printed);
+      },
+      120_000,
+    );
+    return this;
+  }
+
+  get pid() {
+    return this.#child.pid;
+  }
+
+  get port() {
+    return new URL(this.url).port;
+  }
+
+  /** A request with the server's token. */
+  fetch(where, options = {}) {
+    const authorization = this.token ? { Authorization: `Bearer ${this.token}` } : {};
+    return fetch(`${this.url}${where}`, { ...options, headers: { ...authorization, ...options.headers } });
+  }
+
+  stop() {
+    return this.#workshop.end(this.#child);
+  }
+}
+
+/** Both servers read the same list of apps: a JSON file whose entries are the identifiers of the apps. */
+async function listOf(workshop, apps) {
+  const file = path.join(await workshop.directory('apps'), 'apps.json');
+  await writeFile(file, JSON.stringify({ apps }));
+  return file;
+}
+
+/** `remote-app serve`, with KonfAI's engine. */
+export async function startOurs(workshop, { apps, token = '', flags = [], env = {} }) {
+  const words = serveWords({
+    dataDirectory: await workshop.directory('data'),
+    apps: [await listOf(workshop, apps)],
+    flags: [...(token ? [] : ['--auth', 'off']), ...flags],
+  });
+  const server = new Server(workshop, 'our server', token);
+  const secret = token ? { SERVICE_API_TOKEN: token } : {};
+  return server.listen([process.execPath, bin, ...words], { ...secret, ...env }, addressIn);
+}
+
+/** `konfai-apps-server`. */
+export async function startTheirs(workshop, { apps, token = '', flags = [], env = {} }) {
+  const list = await listOf(workshop, apps);
+  const words = [
+    '--host',
+    '127.0.0.1',
+    '--port',
+    '0',
+    '--apps',
+    list,
+    ...(token ? [] : ['--auth', 'off']),
+    ...flags,
+  ];
+  const server = new Server(workshop, 'their server', token);
+  const secret = token ? { KONFAI_API_TOKEN: token } : {};
+  return server.listen(
+    [programOf('konfai-apps-server'), ...words],
+    { ...secret, ...env },
+    (printed) => /Uvicorn running on (http:\S+)/.exec(printed)?.[1],
+  );
+}
