@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -31,6 +31,24 @@ const pip = (...words) =>
     maxBuffer: 1 << 26,
   });
 
+/**
+ * Removes an environment that is not whole, and nothing else: the directory is one that Python made as a virtual
+ * environment, or is empty, or not there.
+ * @throws where it holds something else, since a variable names it
+ */
+function clear() {
+  const isOurs = !existsSync(directory) || existsSync(path.join(directory, 'pyvenv.cfg'));
+  if (!isOurs && readdirSync(directory).length > 0) {
+    throw new Error(
+      `${directory} holds other files: name a new or empty directory in REMOTE_APP_KONFAI_VENV`,
+    );
+  }
+  rmSync(directory, { recursive: true, force: true });
+}
+
+/** What pip says of an index that it does not reach; of one without the package it says only that. */
+const unreached = /Retrying|connection (error|broken)|could not fetch url|timed out|name resolution/i;
+
 /** Asks for one small package without the others, to tell a package index out of reach from a failed installation. */
 async function needsIndex() {
   const one = requirements
@@ -42,7 +60,10 @@ async function needsIndex() {
   try {
     await pip('download', '--retries', '1', '--timeout', '15', '--no-deps', '--dest', target, one);
   } catch (cause) {
-    throw new Skipped(`pip cannot fetch ${one}: ${lastLine(cause.stderr ?? cause.message)}`);
+    const why = cause.stderr ?? cause.message;
+    clear();
+    if (!unreached.test(why)) throw new Error(`pip does not install ${one}: ${why}`);
+    throw new Skipped(`pip reaches no package index that has ${one}: ${lastLine(why)}`);
   }
 }
 
@@ -52,12 +73,12 @@ async function needsIndex() {
  */
 export async function prepareEnvironment(say) {
   if (existsSync(mark) && readFileSync(mark, 'utf8') === requirements) return;
-  rmSync(directory, { recursive: true, force: true });
+  clear();
   mkdirSync(directory, { recursive: true });
   try {
     await execute('python3', ['-m', 'venv', directory]);
   } catch (cause) {
-    rmSync(directory, { recursive: true, force: true });
+    clear();
     throw new Skipped(`python3 makes no virtual environment: ${lastLine(cause.stderr || cause.message)}`);
   }
   await needsIndex();
