@@ -111,12 +111,13 @@ async function serveFrom(
     await gpus.start();
     const environment = jobEnvironment(settings.tokenVariables);
     const { cpuSlots } = settings;
+    const executor = new LocalExecutor({ gpus, cpuSlots, environment, killGrace, maxLogBytes, report });
     const jobs = new JobService({
       store: new JobStore(settings.dataDirectory, report),
       expired: new ExpiredJobs(settings.dataDirectory, report),
       trash: new Trash(settings.dataDirectory, report),
       packer: new Packer(),
-      executor: new LocalExecutor({ gpus, cpuSlots, environment, killGrace, maxLogBytes, report }),
+      executor,
       commandFor: (job, grant) => catalog.commandFor(job.request, job.directory, grant),
       explainExit: (job, exitCode) => catalog.explainExit(job.request.app, exitCode),
       maxJobs: settings.maxJobs,
@@ -141,7 +142,7 @@ async function serveFrom(
       host: settings.host,
       catalog,
       jobs,
-      gpus,
+      executor,
       slots,
       metrics,
       limits: settings,

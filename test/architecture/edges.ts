@@ -203,7 +203,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'server/uploads',
       'server/apps',
       'server/jobs',
-      'server/devices',
+      'server/executors',
       'server',
       'pack',
       'files',
@@ -249,7 +249,8 @@ export const rooms: Readonly<Record<string, Room>> = {
   },
   server: {
     imports: ['files', 'contract'],
-    reason: "The server's error, its events, its reports and its waits stand below all its rooms.",
+    reason:
+      "The server's error, its events, its reports, its memory and its waits stand below all its rooms.",
   },
   runner: {
     imports: ['files', 'contract'],

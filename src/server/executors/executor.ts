@@ -13,6 +13,20 @@ export interface AskedDevices {
   readonly workers: number;
 }
 
+/** A device that jobs ask for by its id. */
+export interface Device {
+  readonly id: number;
+  readonly name: string;
+  /** Whether no job holds it. */
+  readonly isFree: boolean;
+}
+
+/** Memory of devices, in bytes. */
+export interface DeviceMemory {
+  readonly used: number;
+  readonly total: number;
+}
+
 /** The devices that a job was given. */
 export interface Grant {
   /** Ids at the time of the grant. */
@@ -89,6 +103,16 @@ export type RunEvent = Waiting | Placed | Ended;
 
 /** Where jobs run. Nothing else in the server knows how jobs are placed, started, ended or found to be alive. */
 export interface Executor {
+  /**
+   * The devices that jobs can ask for by id, as they are now.
+   * @throws ServiceError `gpusUnknown` while they are not known
+   */
+  devices(): readonly Device[];
+  /**
+   * The memory of these devices together.
+   * @throws ServiceError `unknownGpu`, or `gpusUnknown` if it cannot be told
+   */
+  memory(ids: readonly number[]): Promise<DeviceMemory>;
   /**
    * The devices that a new job asks for.
    * @throws ServiceError if they are known not to exist

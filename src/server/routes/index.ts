@@ -1,7 +1,7 @@
 import Router, { type RouterMiddleware } from '@koa/router';
 import { eachOperation } from '../../contract/operations.js';
 import { type RouteName, routeNames, routes } from '../../contract/routes.js';
-import type { GpuInventory } from '../devices/gpu-inventory.js';
+import type { Executor } from '../executors/executor.js';
 import type { Report } from '../report.js';
 import { listApps, sendAppConfig, showApp } from './apps.js';
 import { killJob, listJobs, removeJob, showJob } from './jobs.js';
@@ -21,7 +21,7 @@ import {
 
 /** What the routes need; they make none of it. */
 export interface RouteDeps extends SubmitDeps, LogDeps {
-  readonly gpus: GpuInventory;
+  readonly executor: Executor;
   readonly limits: ShownLimits;
   readonly metrics: ShownMetrics;
   readonly report: Report;
@@ -41,12 +41,12 @@ const verbs = { GET: 'get', POST: 'post', DELETE: 'delete' } as const;
 
 /** The API: what each route of the table does. */
 export function createRouter(deps: RouteDeps): Router {
-  const { catalog, gpus, jobs, report } = deps;
+  const { catalog, executor, jobs, report } = deps;
   const handlers: Readonly<Record<RouteName, RouterMiddleware>> = {
     health,
-    devices: devices(gpus),
+    devices: devices(executor),
     ram,
-    vram: vram(gpus),
+    vram: vram(executor),
     limits: limits(deps.limits),
     metrics: metrics(deps.metrics),
     apps: listApps(catalog),

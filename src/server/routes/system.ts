@@ -1,30 +1,21 @@
 import type { RouterContext } from '@koa/router';
-import { FieldError, ServiceError } from '../../contract/errors.js';
+import { FieldError } from '../../contract/errors.js';
 import { metricsType, parameters } from '../../contract/http.js';
 import { quoteName } from '../../contract/quote.js';
 import { type DeviceList, healthy, type Limits, type MemoryUse } from '../../contract/system.js';
-import type { Gpu, GpuInventory } from '../devices/gpu-inventory.js';
-import { NoGpuAnswer } from '../devices/nvidia-smi.js';
-import { gigabyte, readRam } from '../devices/ram.js';
-import { refuseUnknown } from '../devices/unknown-gpus.js';
+import type { Executor } from '../executors/executor.js';
+import { gigabyte, readRam } from '../ram.js';
 import type { UploadSettings } from '../uploads/quota.js';
 
 export function health(ctx: RouterContext): void {
   ctx.body = healthy;
 }
 
-/** The GPUs. @throws ServiceError `gpusUnknown` */
-function known(inventory: GpuInventory): readonly Gpu[] {
-  const { current, problem } = inventory;
-  if (current) return current;
-  throw new ServiceError('gpusUnknown', `The GPUs of this server are not known: ${problem}; try again later`);
-}
-
-export const devices = (inventory: GpuInventory) => (ctx: RouterContext) => {
-  const gpus = known(inventory);
+export const devices = (executor: Executor) => (ctx: RouterContext) => {
+  const all = executor.devices();
   ctx.body = {
-    devices_index: gpus.map(({ id }) => id),
-    devices_name: gpus.map(({ name }) => name),
+    devices_index: all.map(({ id }) => id),
+    devices_name: all.map(({ name }) => name),
   } satisfies DeviceList;
 };
 
@@ -44,30 +35,9 @@ function requestedIds(ctx: RouterContext): number[] {
   });
 }
 
-/** The memory of these GPUs. @throws ServiceError `gpusUnknown` */
-async function readVram(inventory: GpuInventory, gpus: readonly Gpu[]) {
-  try {
-    return await inventory.vram(gpus);
-  } catch (cause) {
-    if (!(cause instanceof NoGpuAnswer)) throw cause;
-    throw new ServiceError('gpusUnknown', `The GPU memory is not known: ${cause.message}; try again later`, {
-      cause,
-    });
-  }
-}
-
-export const vram = (inventory: GpuInventory) => async (ctx: RouterContext) => {
-  const ids = [...new Set(requestedIds(ctx))];
-  const gpus = known(inventory);
-  refuseUnknown(ids, gpus);
-  const uses = await readVram(
-    inventory,
-    gpus.filter(({ id }) => ids.includes(id)),
-  );
-  ctx.body = {
-    used_gb: uses.reduce((sum, { used }) => sum + used, 0) / gigabyte,
-    total_gb: uses.reduce((sum, { total }) => sum + total, 0) / gigabyte,
-  } satisfies MemoryUse;
+export const vram = (executor: Executor) => async (ctx: RouterContext) => {
+  const { used, total } = await executor.memory([...new Set(requestedIds(ctx))]);
+  ctx.body = { used_gb: used / gigabyte, total_gb: total / gigabyte } satisfies MemoryUse;
 };
 
 /** What is measured of the server, as text. */

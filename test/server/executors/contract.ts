@@ -277,6 +277,55 @@ export function executorContract(name: string, subject: Subject): void {
     });
   });
 
+  describe(`${name} tells its devices`, () => {
+    const devices = (...free: boolean[]) =>
+      free.map((isFree, id) => ({ id, name: expect.stringMatching(/./), isFree }));
+
+    test('and their memory, together', async () => {
+      await using bench = await Bench.open(subject);
+      const executor = await bench.executor(2);
+      expect(executor.devices()).toEqual(devices(true, true));
+      const [first, second] = [await executor.memory([0]), await executor.memory([1])];
+      expect(first.total).toBeGreaterThan(first.used);
+      expect(await executor.memory([1, 0])).toEqual({
+        used: first.used + second.used,
+        total: first.total + second.total,
+      });
+      await expect(executor.memory([0, 7])).rejects.toMatchObject({ code: 'unknownGpu' });
+    });
+
+    test('and which of them a job holds, of this server or of an earlier one', async () => {
+      await using bench = await Bench.open(subject);
+      const executor = await bench.executor(2);
+      const job = bench.job();
+      const order = (more = {}) => job.order(endless, { devices: { kind: 'gpus', ids: [1] }, ...more });
+      const run = new Followed(executor.run(order()));
+      await job.prints('ready');
+      expect(executor.devices()).toEqual(devices(true, false));
+      const [event] = run.events;
+      const again = await bench.executor(2);
+      new Followed(again.run(order({ isAccepted: true, grant: event?.kind === 'placed' && event.grant })));
+      expect(again.devices()).toEqual(devices(true, false));
+      await executor.stop(job);
+      expect(executor.devices()).toEqual(devices(true, true));
+      await again.stop(job);
+    });
+
+    test('if there are none', async () => {
+      await using bench = await Bench.open(subject);
+      const executor = await bench.executor();
+      expect(executor.devices()).toEqual([]);
+      await expect(executor.memory([0])).rejects.toMatchObject({ code: 'unknownGpu' });
+    });
+
+    test('not while they are unknown: it says why', async () => {
+      await using bench = await Bench.open(subject);
+      const executor = await bench.executor(null);
+      expect(() => executor.devices()).toThrow(/GPUs of this server are not known: .+; try again later/);
+      await expect(executor.memory([0])).rejects.toMatchObject({ code: 'gpusUnknown' });
+    });
+  });
+
   describe(`${name} tells`, () => {
     test('that a job was lost, ends what is left of it, and frees its devices', async () => {
       await using bench = await Bench.open(subject);

@@ -1,17 +1,41 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
+import { afterEach, expect, onTestFinished, test } from 'vitest';
 import { GpuInventory } from '../../../src/server/devices/gpu-inventory.js';
 import { LocalExecutor } from '../../../src/server/executors/local/local-executor.js';
+import { FakeNvidiaSmi } from '../../support/nvidia-smi.js';
 import { executorContract } from './contract.js';
 import { fullDiskContract } from './full-disk-contract.js';
 import { Bench, Followed, type Subject } from './support.js';
 
+const bin = fileURLToPath(new URL('../../fixtures/bin', import.meta.url));
+const environment = { ...process.env };
+const inventories: GpuInventory[] = [];
+
+afterEach(() => {
+  for (const inventory of inventories.splice(0)) inventory.close();
+  process.env = { ...environment };
+});
+
+/** The inventory of a machine with so many GPUs; null for one whose nvidia-smi fails. */
+async function inventoryOf(count: number | null): Promise<GpuInventory> {
+  process.env.PATH = `${bin}:${environment.PATH}`;
+  process.env.FAKE_GPUS = String(count);
+  if (count === null) {
+    const smi = new FakeNvidiaSmi('fail');
+    onTestFinished(() => smi[Symbol.dispose]());
+    Object.assign(process.env, smi.environment);
+  }
+  const inventory = new GpuInventory(undefined);
+  inventories.push(inventory);
+  await inventory.start();
+  return inventory;
+}
+
 const local: Subject = {
-  make: async () => {
-    const gpus = new GpuInventory('');
-    await gpus.start();
+  make: async (count = 0) => {
+    const gpus = await inventoryOf(count);
     return new LocalExecutor({
       gpus,
       cpuSlots: 1,

@@ -7,9 +7,10 @@ import { until } from '../../../support/until.mjs';
 import { processesNaming, processesOfJob } from '../../support/processes.js';
 import { temporary } from '../../support/temporary.js';
 
-/** An executor of one CPU slot, and what is done to it. */
+/** How an executor of one CPU slot is made, and how it is disturbed. */
 export interface Subject {
-  make(): Promise<Executor>;
+  /** @param gpus how many it has, by default none; null where it cannot find out */
+  make(gpus?: number | null): Promise<Executor>;
   /** Loses a job that runs, as when its machine fails. */
   lose(directory: string): void;
 }
@@ -88,8 +89,8 @@ export class Bench implements AsyncDisposable {
   }
 
   /** An executor; a second one is that of a server which was started again. */
-  async executor(): Promise<Executor> {
-    const executor = await this.subject.make();
+  async executor(gpus?: number | null): Promise<Executor> {
+    const executor = await this.subject.make(gpus);
     this.#executors.push(executor);
     return executor;
   }

@@ -5,6 +5,8 @@ import type { Report } from '../../report.js';
 import { whenThereIsRoom } from '../../when-there-is-room.js';
 import type {
   AskedDevices,
+  Device,
+  DeviceMemory,
   DeviceRequest,
   Ended,
   Executor,
@@ -20,6 +22,7 @@ import { gpuEnvironment } from './environment.js';
 import { untold } from './run-end.js';
 import { type RunnerSettings, Runners } from './runners.js';
 import { Scheduler, type Ticket, TicketCancelled } from './scheduler.js';
+import { knownGpus, memoryOf } from './show-gpus.js';
 
 export interface LocalSettings extends RunnerSettings {
   readonly gpus: GpuInventory;
@@ -53,6 +56,18 @@ export class LocalExecutor implements Executor {
     gpus.askWhile(() => scheduler.waitsForUnseen);
     this.#scheduler = scheduler;
     this.#runners = new Runners(settings);
+  }
+
+  devices(): readonly Device[] {
+    return knownGpus(this.settings.gpus).map((gpu) => ({
+      id: gpu.id,
+      name: gpu.name,
+      isFree: this.#scheduler.isFree(gpu),
+    }));
+  }
+
+  memory(ids: readonly number[]): Promise<DeviceMemory> {
+    return memoryOf(this.settings.gpus, ids);
   }
 
   check(asked: AskedDevices): DeviceRequest {

@@ -103,6 +103,11 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return `This server has no GPU ${this.#unseen(request).join(', ')}; it has: ${known}`;
   }
 
+  /** Whether no job holds this GPU. */
+  isFree({ id, uuid }: KnownGpu): boolean {
+    return !this.#holders.has(id) && !this.#holders.has(uuid);
+  }
+
   /** Whether a job waits for a GPU that is missing at the moment. */
   get waitsForUnseen(): boolean {
     return this.#queue.some(({ request }) => this.#isUnseen(request));
@@ -216,9 +221,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
 
   #tryGrant(request: DeviceRequest, wantedAhead: Set<number>, cpuBlocked: boolean): Grant | null {
     if (request.kind !== 'cpu') {
-      const open = (this.#gpus ?? []).filter(
-        ({ id, uuid }) => !this.#holders.has(id) && !this.#holders.has(uuid) && !wantedAhead.has(id),
-      );
+      const open = (this.#gpus ?? []).filter((gpu) => this.isFree(gpu) && !wantedAhead.has(gpu.id));
       const ids = request.kind === 'gpus' ? request.ids : open.slice(0, 1).map(({ id }) => id);
       const gpus = ids.flatMap((each) => open.find(({ id }) => id === each) ?? []);
       return gpus.length > 0 && gpus.length === ids.length ? gpuGrant(gpus) : null;
