@@ -120,6 +120,15 @@ const app = object({
     .record(z.string(), object({ name: z.string(), color: z.string() }))
     .optional()
     .describe('By label, what it means'),
+  repository: object({
+    name: z.string(),
+    revision: z.string(),
+    commit: z.string().describe('The commit whose files are shown'),
+    checked_at: time.describe('When the hub last answered'),
+    problem: z.string().nullable().describe('Why it was not asked since, or what is wrong'),
+  })
+    .optional()
+    .describe('Where an app of a repository comes from'),
 });
 
 const submitted = (segment) => [
@@ -164,6 +173,21 @@ export const jsonDocuments = {
     {
       when: 'with an app whose files cannot be read',
       schema: object({ app: z.string(), available: z.literal(false), reason: z.string().nullable() }),
+    },
+    {
+      when: 'with `--refresh` and without an app',
+      schema: object({
+        refreshing: z.boolean().describe('Whether the server still looks'),
+        apps: z.array(
+          object({
+            app: z.string(),
+            available: z.boolean(),
+            commit: z.string().nullable().describe('The commit that the server has'),
+            checked_at: time.describe('When the hub last answered'),
+            problem: z.string().nullable().describe('Why it is not available, or not up to date'),
+          }),
+        ),
+      }),
     },
     {
       when: 'with `--config`',

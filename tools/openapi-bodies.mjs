@@ -41,7 +41,12 @@ const described = object({
   inputs_evaluations: { ...map(map(volumes)), description: 'By display name, then by evaluation file' },
 });
 const terminology = map(object({ name: string, color: string }));
-const available = { ...described, properties: { ...described.properties, terminology } };
+const problem = { ...textOrNull, description: 'Null if nothing is wrong' };
+const repository = {
+  ...object({ name: string, revision: string, commit: string, checked_at: time, problem }),
+  description: 'Where an app of a repository comes from',
+};
+const available = { ...described, properties: { ...described.properties, terminology, repository } };
 const unavailable = object({ app: string, available: { const: false }, reason: string });
 
 /** The bodies of answers by their names in the table of routes; the errors' is one more. */
@@ -63,6 +68,10 @@ export const schemas = {
   }),
   AppList: object({ apps: array(string) }),
   AppView: { oneOf: [available, unavailable] },
+  RefreshView: object({
+    refreshing: boolean,
+    apps: array(object({ app: string, available: boolean, commit: textOrNull, checked_at: time, problem })),
+  }),
   JobEnvelope: object({
     job_id: jobId,
     status_url: string,

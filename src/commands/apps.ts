@@ -10,6 +10,7 @@ export default class Apps extends ClientCommand {
     '<%= config.bin %> apps',
     '<%= config.bin %> apps VBoussot/ImpactSynth:MR',
     '<%= config.bin %> apps tissue --config ./tissue-config',
+    '<%= config.bin %> apps --refresh',
   ];
   static override args = { app: Args.string({ ignoreStdin: true, description: 'Identifier of an app' }) };
   static override flags = {
@@ -17,12 +18,26 @@ export default class Apps extends ClientCommand {
       helpValue: 'DIR',
       description: "Download the app's configuration files to this directory",
     }),
+    refresh: Flags.boolean({
+      default: false,
+      description: 'Have the server look for new commits of the repositories that its apps come from',
+    }),
   };
 
   async run(): Promise<AppsSummary> {
     const { args, flags } = await this.parse(Apps);
     const { showApps } = await import('../cli/apps/show-apps.js');
-    const shown = await showApps(await this.connect(flags), args.app, flags.config, await this.reporter());
+    const connection = await this.connect(flags);
+    const reporter = await this.reporter();
+    if (flags.refresh) {
+      const { refreshApps } = await import('../cli/apps/refresh-apps.js');
+      const refreshed = await refreshApps(connection, reporter);
+      if (!args.app) {
+        await this.print(refreshed.lines);
+        return refreshed.summary;
+      }
+    }
+    const shown = await showApps(connection, args.app, flags.config, reporter);
     await this.print(shown.lines);
     return shown.summary;
   }

@@ -74,6 +74,21 @@ export interface AvailableApp extends Omit<AppManifest, 'tta' | 'models' | 'comm
   readonly has_capabilities: readonly [inference: boolean, evaluation: boolean, uncertainty: boolean];
   readonly finetunable: boolean;
   readonly terminology?: NonNullable<AppManifest['terminology']>;
+  /** Where the app comes from, for an app of a repository. */
+  readonly repository?: AppOrigin;
+}
+
+/** A repository that an app comes from. */
+export interface AppOrigin {
+  /** `owner/name`. */
+  readonly name: string;
+  readonly revision: string;
+  /** The commit whose files are shown, and run. */
+  readonly commit: string;
+  /** When the hub was last asked, in ISO 8601; null for not since the server's start. */
+  readonly checked_at: string | null;
+  /** Why the hub cannot be asked now, or what is wrong with what it answers; null if nothing is. */
+  readonly problem: string | null;
 }
 
 /** The same for an app whose files are broken. */
@@ -84,6 +99,25 @@ export interface UnavailableApp {
 }
 
 export type AppView = AvailableApp | UnavailableApp;
+
+/** One app of a repository, after its repository was looked at. */
+export interface RepositoryState {
+  readonly app: string;
+  readonly available: boolean;
+  /** The commit in the cache; null for none. */
+  readonly commit: string | null;
+  readonly checked_at: string | null;
+  /** Why it is not available, or was not brought up to date; null if nothing is wrong. */
+  readonly problem: string | null;
+}
+
+/** What the routes of `/repo_apps_refresh` answer with. */
+export interface RefreshView {
+  /** Whether repositories are being looked at. */
+  readonly refreshing: boolean;
+  /** The apps that come from repositories. */
+  readonly apps: readonly RepositoryState[];
+}
 
 /** What `GET /repo_apps_list` answers with. */
 export interface AppList {

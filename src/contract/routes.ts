@@ -11,6 +11,7 @@ export type AnswerBody =
   | 'Limits'
   | 'AppList'
   | 'AppView'
+  | 'RefreshView'
   | 'JobEnvelope'
   | 'JobList'
   | 'JobView'
@@ -129,6 +130,16 @@ export const routes = {
     'unknownApp',
     'notFound',
   ]),
+  refresh: {
+    method: 'POST',
+    path: '/repo_apps_refresh',
+    summary: 'Looks for new commits of the repositories that apps come from; answers at once',
+    answers: { 200: 'RefreshView' },
+    errors: [],
+  },
+  refreshed: get('/repo_apps_refresh', 'What is known of the apps that come from repositories', {
+    200: 'RefreshView',
+  }),
   ...eachOperation(submission),
   jobs: get('/jobs', 'The jobs, newest first', { 200: 'JobList' }),
   job: get('/jobs/{id}', 'One job', { 200: 'JobView' }, jobErrors),

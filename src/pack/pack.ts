@@ -84,6 +84,16 @@ export async function packTo(sink: Writable, source: string, options: PackOption
 }
 
 /**
+ * Writes these files, links followed, into a zip archive on `sink`.
+ * @throws if a file cannot be opened, or `sink` fails
+ */
+export const packListedTo = (
+  sink: Writable,
+  files: Iterable<ListedFile>,
+  { alsoAs = () => null, ...course }: Pick<PackOptions, 'alsoAs'> & Course,
+): Promise<Packed> => packAll(sink, withSecondNames(openListed(files), alsoAs), new Notes(), false, course);
+
+/**
  * Makes the zip archive `archive`. It gets its name when it is complete and synced to the disk; before that, and after a
  * failure, no file has that name.
  */

@@ -19,6 +19,8 @@ import { LastNet } from './http/last-net.js';
 import { listen } from './http/listen.js';
 import { metricsServer } from './http/metrics-server.js';
 import { Traffic } from './http/traffic.js';
+import { hubSettings } from './hub/hub-settings.js';
+import { Repositories } from './hub/repositories.js';
 import { ExpiredJobs } from './jobs/expired-jobs.js';
 import { JobService } from './jobs/service.js';
 import { JobStore } from './jobs/store.js';
@@ -71,22 +73,40 @@ function jobEnvironment(tokenVariables: readonly string[]): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !tokenVariables.includes(name)));
 }
 
+/** What a server tells, and by what its start is cut short. */
+export interface ServeContext {
+  readonly report: Report;
+  /** Told of what happens. */
+  readonly events?: ServerEvents;
+  /** Writes a line for the admin. */
+  readonly say: (line: string) => void;
+  /** Ends what is fetched before the server listens. */
+  readonly hurry: AbortSignal;
+}
+
+/** The apps that are allowed, and the repositories that some of them come from. @throws SetupError */
+function readApps(settings: ServerSettings, say: ServeContext['say']) {
+  const allowed = readAllowlist(settings.apps);
+  const isUsed = [...allowed.values()].some(({ repository }) => repository !== null);
+  const { download } = settings;
+  const repositories = isUsed
+    ? new Repositories({ settings: hubSettings(process.env), download, say })
+    : null;
+  return { catalog: new AppCatalog(allowed, settings.engine, repositories), repositories };
+}
+type Apps = ReturnType<typeof readApps>;
+
 /**
  * Boots the service: recovers the jobs of its data directory, then listens.
- * @param events told of what happens
  * @throws SetupError
  */
-export async function serve(
-  settings: ServerSettings,
-  report: Report,
-  events = new ServerEvents(report),
-): Promise<RunningServer> {
-  const catalog = new AppCatalog(readAllowlist(settings.apps), settings.engine);
+export async function serve(settings: ServerSettings, context: ServeContext): Promise<RunningServer> {
+  const apps = readApps(settings, context.say);
   // The umask must not take permissions from the owner; those of others stay as the admin has set them.
   process.umask(process.umask() & 0o077);
   const dataDirectory = prepareDataDirectory(settings.dataDirectory);
   try {
-    return await serveFrom(catalog, { ...settings, dataDirectory }, report, events);
+    return await serveFrom(apps, { ...settings, dataDirectory }, context);
   } catch (cause) {
     // A system error here comes from the disk of the data directory.
     throw isSystemError(cause) ? unwritable(settings.dataDirectory, cause) : cause;
@@ -94,10 +114,9 @@ export async function serve(
 }
 
 async function serveFrom(
-  catalog: AppCatalog,
+  { catalog, repositories }: Apps,
   settings: ServerSettings,
-  report: Report,
-  events: ServerEvents,
+  { report, hurry, events = new ServerEvents(report) }: ServeContext,
 ): Promise<RunningServer> {
   const unlock = lockDataDirectory(settings.dataDirectory);
   const gpus = new GpuInventory(process.env.CUDA_VISIBLE_DEVICES);
@@ -109,6 +128,7 @@ async function serveFrom(
     // Loaded while nvidia-smi is asked.
     const metricsModule = import('./metrics/metrics.js');
     await gpus.start();
+    if (settings.download) await repositories?.fetchAll(hurry);
     const environment = jobEnvironment(settings.tokenVariables);
     const { cpuSlots } = settings;
     const executor = new LocalExecutor({ gpus, cpuSlots, environment, killGrace, maxLogBytes, report });
@@ -168,6 +188,7 @@ async function serveFrom(
     const url = await listen(server, settings.host, settings.port);
     // Only after listening: a server that cannot listen must leave the jobs alone. No request is handled in between.
     jobs.resume();
+    repositories?.start();
     clearInterval(starting);
     return {
       url,
@@ -183,7 +204,9 @@ async function serveFrom(
         ofMetrics?.close();
         ofMetrics?.closeAllConnections();
         gpus.close();
+        const left = repositories?.close();
         await jobs.close(settings.onExit);
+        await left;
         closing.abort();
         server.closeIdleConnections();
         const timer = setTimeout(() => server.closeAllConnections(), farewell);
@@ -196,6 +219,7 @@ async function serveFrom(
   } catch (cause) {
     clearInterval(starting);
     gpus.close();
+    await repositories?.close();
     net.remove();
     unlock();
     throw cause;

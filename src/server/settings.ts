@@ -13,6 +13,8 @@ export interface ServerSettings extends UploadSettings {
   readonly tokenVariables: readonly string[];
   readonly apps: readonly string[];
   readonly engine: readonly string[];
+  /** Whether everything of the apps of repositories is fetched before the server listens. */
+  readonly download: boolean;
   readonly dataDirectory: string;
   readonly maxJobs: number;
   /** Milliseconds. */

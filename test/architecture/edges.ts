@@ -165,6 +165,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'server/app.ts',
       'server/http',
       'server/apps',
+      'server/hub',
       'server/jobs',
       'server/executors/local',
       'server/devices',
@@ -220,8 +221,12 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'An upload ends with the files of a job, and starts none.',
   },
   'server/apps': {
-    imports: ['server/jobs', 'server/executors', 'server', 'files', 'contract'],
+    imports: ['server/hub', 'server/jobs', 'server/executors', 'server', 'files', 'contract'],
     reason: 'An app knows what its job is asked to do, not how it came or is run.',
+  },
+  'server/hub': {
+    imports: ['server', 'files', 'contract'],
+    reason: 'Repositories are fetched and kept without knowing what an app does with them.',
   },
   'server/jobs': {
     imports: ['server/executors', 'server/data-directory', 'server', 'pack', 'files', 'contract'],

@@ -30,6 +30,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   koa: { rooms: ['server/app.ts', 'server/http', 'server/uploads'], reason: koa },
   '@koa/router': { rooms: ['server/routes'], reason: koa },
   'koa-body': { rooms: ['server/uploads'], reason: parser },
+  '@huggingface/hub': { rooms: ['server/hub'], reason: 'One room of the server asks the hub.' },
   yaml: {
     rooms: ['cli/serve', 'server/apps'],
     reason: 'Only the configurations of a server and of an app are YAML.',
@@ -45,7 +46,14 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   archiver: { rooms: ['pack'], reason: archives },
   unzipper: { rooms: extract, reason: archives },
   zod: {
-    rooms: ['client/connection', 'server/apps', 'server/jobs', 'server/executors/local', 'contract'],
+    rooms: [
+      'client/connection',
+      'server/apps',
+      'server/hub',
+      'server/jobs',
+      'server/executors/local',
+      'contract',
+    ],
     reason: 'What comes from outside is parsed at the door, and has types from there on.',
   },
   'node:http': {

@@ -39,6 +39,8 @@ describe('the table of routes', () => {
       'GET /repo_apps_list',
       'GET /repo_apps/{app}',
       'GET /repo_apps_config/{app}',
+      'POST /repo_apps_refresh',
+      'GET /repo_apps_refresh',
       'POST /apps/{app}/infer',
       'POST /apps/{app}/evaluate',
       'POST /apps/{app}/uncertainty',

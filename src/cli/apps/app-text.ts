@@ -22,6 +22,12 @@ function volumes(volumes: AvailableAppAnswer['inputs']): string {
 
 const atMost = (count: number | null): string | null => (count === null ? null : String(count));
 
+/** Where an app of a repository comes from. */
+const origin = ({ repository }: AvailableAppAnswer): string | null =>
+  repository
+    ? `${repository.name}, ${repository.revision}, at commit ${repository.commit.slice(0, 12)}`
+    : null;
+
 /** One app, one fact a line. */
 export function describeApp(app: AppAnswer): string[] {
   if (!app.available) {
@@ -38,5 +44,7 @@ export function describeApp(app: AppAnswer): string[] {
     ['TTA at most', atMost(app.maximum_tta)],
     ['MC dropout at most', atMost(app.mc_dropout)],
     ['Patch size', app.patch_size?.join(' x ') ?? null],
+    ['Repository', origin(app)],
+    ['Not updated', app.repository?.problem ?? null],
   ]);
 }

@@ -1,4 +1,4 @@
-import type { AppAnswer } from '../../client/connection/answer-schemas.js';
+import type { AppAnswer, RefreshAnswer } from '../../client/connection/answer-schemas.js';
 import type { Connection } from '../../client/connection/connection.js';
 import { checkAppId } from '../../client/connection/identifiers.js';
 import { UsageError } from '../../client/errors.js';
@@ -11,6 +11,7 @@ import { describeApp } from './app-text.js';
 export type AppsSummary =
   | AppList
   | AppAnswer
+  | RefreshAnswer
   | { readonly app: string; readonly config: string; readonly files: number };
 
 export interface ShownApps {

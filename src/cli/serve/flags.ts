@@ -43,12 +43,16 @@ export const serveFlags = {
     default: [],
     helpValue: 'SOURCE',
     summary:
-      'An app directory, a directory of them, a JSON file {"apps": [...]}, or a repository id; repeatable',
+      'An app directory, a directory of them, a JSON file {"apps": [...]}, or an app of a Hugging Face repository, owner/name[@revision]:app; repeatable',
   }),
   engine: Flags.string({
     default: 'konfai-apps',
     helpValue: 'COMMAND',
     summary: 'Runs the apps that bring no command of their own',
+  }),
+  download: Flags.boolean({
+    default: false,
+    summary: 'Fetch the apps of repositories whole, weights included, before the server listens',
   }),
   'data-dir': Flags.string({
     helpValue: 'DIR',

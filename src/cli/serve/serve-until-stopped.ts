@@ -95,7 +95,10 @@ export async function serveUntilStopped(
   warnOfOpenness(settings, isOpenAsked, log);
   const events = new ServerEvents(report);
   logEvents(events, log);
-  const server = await serve(settings, report, events).catch((cause) => {
+  const hurry = new AbortController();
+  void signals.asked.then(() => hurry.abort());
+  const say = (line: string) => log.say(line);
+  const server = await serve(settings, { report, events, say, hurry: hurry.signal }).catch((cause) => {
     endSoon();
     throw cause instanceof SetupError ? new UsageError(cause.message, { cause }) : cause;
   });

@@ -57,6 +57,7 @@ export function serverSettings(
     tokenVariables: [...new Set([tokenVariable, flags['token-env']])],
     apps: flags.apps,
     engine: words(flags.engine),
+    download: flags.download,
     dataDirectory: path.resolve(flags['data-dir'] ?? defaultDirectory),
     maxJobs: flags['max-jobs'],
     maxFileSize: size('max-file-size', flags['max-file-size']),

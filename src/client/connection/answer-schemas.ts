@@ -119,6 +119,33 @@ const volumes = z.record(
 const names = z._default(z.nullable(z.array(text)), []);
 const count = orNull(z.number());
 
+const problem = textOrNull;
+const origin = z.object({
+  name: text,
+  revision: text,
+  commit: text,
+  checked_at: textOrNull,
+  problem,
+});
+const repositoryApps = z.object({
+  refreshing: z.boolean(),
+  apps: listOf(
+    z.object({
+      app: appId,
+      available: z.boolean(),
+      commit: textOrNull,
+      checked_at: textOrNull,
+      problem,
+    }),
+  ),
+});
+export type RefreshAnswer = z.infer<typeof repositoryApps>;
+export const refreshAnswer: Answer<RefreshAnswer> = answer(
+  'what is known of the repositories',
+  repositoryApps,
+  16 * mebibyte,
+);
+
 const availableApp = z.object({
   app: appId,
   available: z._default(z.literal(true), true),
@@ -136,6 +163,7 @@ const availableApp = z.object({
   outputs: z._default(volumes, {}),
   inputs_evaluations: z._default(z.record(z.string(), z.record(z.string(), volumes)), {}),
   terminology: z.optional(z.record(z.string(), z.object({ name: text, color: text }))),
+  repository: z.catch(z.optional(origin), undefined),
 });
 const unavailableApp = z.object({ app: appId, available: z.literal(false), reason: textOrNull });
 export type AvailableAppAnswer = z.infer<typeof availableApp>;

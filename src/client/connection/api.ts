@@ -5,7 +5,7 @@ import { appPath, jobPath, killPath } from '../../contract/paths.js';
 import { routes } from '../../contract/routes.js';
 import type { DeviceList, MemoryUse } from '../../contract/system.js';
 import { HttpError } from '../errors.js';
-import type { AppAnswer, JobAnswer, LimitsAnswer } from './answer-schemas.js';
+import type { AppAnswer, JobAnswer, LimitsAnswer, RefreshAnswer } from './answer-schemas.js';
 import type { Connection } from './connection.js';
 import { healthAnswer } from './health-answer.js';
 
@@ -56,6 +56,14 @@ export const apps = async (connection: Connection, limit?: number): Promise<read
  */
 export const app = async (connection: Connection, id: string, limit?: number): Promise<AppAnswer> =>
   connection.json(appPath(id), (await answers()).appAnswer, { limit });
+
+/** Asks the server to look for new commits of its repositories: a route of ours, which KonfAI's server lacks. */
+export const refresh = async (connection: Connection): Promise<RefreshAnswer> =>
+  connection.json(routes.refresh.path, (await answers()).refreshAnswer, { method: routes.refresh.method });
+
+/** What the server knows of its repositories. */
+export const refreshed = async (connection: Connection): Promise<RefreshAnswer> =>
+  connection.json(routes.refreshed.path, (await answers()).refreshAnswer);
 
 /**
  * `GET /jobs/{id}`.

@@ -1,6 +1,8 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
+import { expandHome } from '../../files/home-path.js';
+import { type RepositoryName, readRepositoryName } from '../hub/repository-name.js';
 import { SetupError } from '../setup-error.js';
 import { isAppDirectory } from './app-directory.js';
 
@@ -10,6 +12,8 @@ export interface AllowedApp {
   readonly id: string;
   /** A directory of this machine, absolute; null for a repository. */
   readonly directory: string | null;
+  /** Which repository it is in; null for a directory. */
+  readonly repository: RepositoryName | null;
   /** The app on the app's command line: the directory, or the repository's id. */
   readonly argument: string;
 }
@@ -20,24 +24,25 @@ const listSchema = z.object({
   ),
 });
 
-/** `owner/name` or `owner/name:variant`, as repositories are named. */
-const repositoryId = /^[\w.-]+\/[\w.-]+(:[\w.-]+)?$/;
-
 function isDirectory(source: string): boolean {
   return statSync(source, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
 /** The app of a source: a directory on this machine, otherwise a repository. */
 function appOf(id: string, source: string, base: string): AllowedApp {
-  const directory = path.resolve(base, source);
-  if (isDirectory(directory)) return { id, directory, argument: directory };
-  if (source.startsWith('/') || source.startsWith('.')) {
-    throw new SetupError(`App '${id}': there is no directory ${directory}`);
+  const directory = path.resolve(base, expandHome(source));
+  if (isDirectory(directory)) return { id, directory, repository: null, argument: directory };
+  if (/^[/.~]/.test(source)) {
+    const advice = /^~[^/]/.test(source) ? "; only '~/' stands for a home directory here" : '';
+    throw new SetupError(`App '${id}': there is no directory ${directory}${advice}`);
   }
-  if (!repositoryId.test(source)) {
-    throw new SetupError(`App '${id}': '${source}' is neither a directory nor a repository id (owner/name)`);
+  const repository = readRepositoryName(source);
+  if (repository === null) {
+    throw new SetupError(
+      `App '${id}': '${source}' is neither a directory nor an app of a repository (owner/name:app or owner/name@revision:app)`,
+    );
   }
-  return { id, directory: null, argument: source };
+  return { id, directory: null, repository, argument: source };
 }
 
 function readList(file: string): AllowedApp[] {
@@ -57,11 +62,17 @@ function readList(file: string): AllowedApp[] {
 }
 
 function readSource(source: string): AllowedApp[] {
-  const stats = statSync(source, { throwIfNoEntry: false });
-  if (stats?.isFile()) return readList(path.resolve(source));
+  const place = expandHome(source);
+  const stats = statSync(place, { throwIfNoEntry: false });
+  if (stats?.isFile()) return readList(path.resolve(place));
   if (!stats?.isDirectory()) return [appOf(source, source, process.cwd())];
-  const directory = path.resolve(source);
-  const named = (each: string) => ({ id: path.basename(each), directory: each, argument: each });
+  const directory = path.resolve(place);
+  const named = (each: string) => ({
+    id: path.basename(each),
+    directory: each,
+    repository: null,
+    argument: each,
+  });
   if (isAppDirectory(directory)) return [named(directory)];
   const apps = readdirSync(directory)
     .sort()

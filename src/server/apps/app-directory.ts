@@ -1,13 +1,9 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import type { AppView } from '../../contract/app-manifest.js';
+import type { AppView, AvailableApp } from '../../contract/app-manifest.js';
+import { isWeights } from '../../contract/weights.js';
 import { faultWithoutPath } from '../../files/error-code.js';
-import { manifestFile, readManifest } from './manifest.js';
-
-/** Files that hold model weights (interface.md, Apps). */
-const weights = /\.(pt|pth|ckpt|onnx|safetensors|bin|h5)$/i;
-
-export const isWeights = (name: string): boolean => weights.test(name);
+import { manifestFile, type ReadManifest, readManifest } from './manifest.js';
 
 export const isAppDirectory = (directory: string): boolean => existsSync(manifestFile(directory));
 
@@ -44,17 +40,36 @@ function addedCheckpoints(directory: string, listed: readonly string[], files: r
 const patchSizeOf = async (directory: string): Promise<number[] | null> =>
   (await import('./prediction-patch.js')).readPatchSize(directory);
 
+/** What an app is described from, beside its manifest. */
+export interface AppParts {
+  readonly directory: string;
+  /** The names of its files, without their directories. */
+  readonly names: ReadonlySet<string>;
+  /** Those of its files that are on this machine. */
+  readonly present: ReadonlySet<string>;
+  /** Checkpoints that are there although the app does not list them. */
+  readonly added: (listed: readonly string[]) => readonly string[];
+}
+
 /** The answer of `GET /repo_apps/{id}` for an app directory. Files are read each time, so that new checkpoints appear. */
 export async function viewAppDirectory(app: string, directory: string): Promise<AppView> {
-  let manifest: ReturnType<typeof readManifest>;
-  let files: AppFile[];
   try {
-    manifest = readManifest(directory);
-    files = filesOf(directory);
+    const manifest = readManifest(directory);
+    const files = filesOf(directory);
+    const names = new Set(files.map(({ name }) => name));
+    const added = (listed: readonly string[]) => addedCheckpoints(directory, listed, files);
+    return await describeApp(app, manifest, { directory, names, present: names, added });
   } catch (cause) {
     return { app, available: false, reason: faultWithoutPath(cause) };
   }
-  const names = new Set(files.map(({ name }) => name));
+}
+
+/** The same from what was read of an app, wherever its files are. */
+export async function describeApp(
+  app: string,
+  manifest: ReadManifest,
+  { directory, names, present, added }: AppParts,
+): Promise<AvailableApp> {
   const { tta, models, command: _, terminology, more, ...shown } = manifest;
   const checkpoints = models ?? [...names].filter(isWeights).sort();
   return {
@@ -66,9 +81,9 @@ export async function viewAppDirectory(app: string, directory: string): Promise<
     checkpoints_name: checkpoints,
     checkpoints_name_available: [
       ...checkpoints.filter(
-        (name) => names.has(path.basename(name)) || names.has(`${path.basename(name)}.pt`),
+        (name) => present.has(path.basename(name)) || present.has(`${path.basename(name)}.pt`),
       ),
-      ...addedCheckpoints(directory, checkpoints, files),
+      ...added(checkpoints),
     ],
     maximum_tta: tta,
     has_capabilities: [

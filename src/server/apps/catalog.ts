@@ -1,7 +1,9 @@
-import type { AppView } from '../../contract/app-manifest.js';
+import type { AppView, RefreshView } from '../../contract/app-manifest.js';
 import { ServiceError } from '../../contract/errors.js';
 import { quoteName } from '../../contract/quote.js';
 import type { Grant } from '../executors/executor.js';
+import type { Repositories } from '../hub/repositories.js';
+import type { CachedFile } from '../hub/repository-cache.js';
 import type { JobDirectory } from '../jobs/job-directory.js';
 import type { JobRequest } from '../jobs/job-record.js';
 import type { AllowedApp } from './allowlist.js';
@@ -9,14 +11,30 @@ import { ownCommand, viewAppDirectory } from './app-directory.js';
 import { type AllFindings, lookAtApps } from './app-problems.js';
 import { commandLine } from './command-line.js';
 import { engineExits } from './engine-exits.js';
+import type { RepositoryApp } from './repository-app.js';
+
+/** What an app of a repository is read from. Imported lazily to keep start-up fast. */
+const reading = () => import('./repository-app.js');
 
 /** The apps of this server, and how each is run. */
 export class AppCatalog {
+  readonly #ofRepositories: ReadonlyMap<string, RepositoryApp>;
+
   constructor(
     private readonly allowed: ReadonlyMap<string, AllowedApp>,
     /** The program for apps without a command of their own: `serve --engine`. */
     private readonly engine: readonly string[],
-  ) {}
+    /** Null where no app comes from a repository. */
+    private readonly repositories: Repositories | null = null,
+  ) {
+    this.#ofRepositories = new Map(
+      [...allowed.values()].flatMap(({ id, repository }) =>
+        repository === null || repositories === null
+          ? []
+          : [[id, { tracked: repositories.track(repository), folder: repository.folder }]],
+      ),
+    );
+  }
 
   /** What the apps lack, for the admin. */
   findings(): Promise<AllFindings> {
@@ -35,13 +53,32 @@ export class AppCatalog {
   }
 
   async view(id: string): Promise<AppView> {
-    const { directory } = this.get(id);
-    if (directory !== null) return viewAppDirectory(id, directory);
-    return {
-      app: id,
-      available: false,
-      reason: `The description of repository '${id}' is not on this server; its engine can still run it`,
-    };
+    const { argument } = this.get(id);
+    const ofRepository = this.#ofRepositories.get(id);
+    if (!ofRepository) return viewAppDirectory(id, argument);
+    return (await reading()).viewRepositoryApp(id, ofRepository);
+  }
+
+  /** The files of an app of a repository that are on this machine. @throws ServiceError that says why there are none */
+  async repositoryFiles({ id }: AllowedApp): Promise<readonly CachedFile[]> {
+    const app = this.#ofRepositories.get(id);
+    if (!app) return [];
+    try {
+      return (await (await reading()).filesOfRepositoryApp(app)).present;
+    } catch (cause) {
+      throw new ServiceError('notFound', cause instanceof Error ? cause.message : String(cause), { cause });
+    }
+  }
+
+  /** Looks for new commits of the repositories, behind the answers. */
+  refresh(): void {
+    this.repositories?.ask();
+  }
+
+  async refreshView(): Promise<RefreshView> {
+    const { repositoryState } = await reading();
+    const apps = [...this.#ofRepositories].map(([id, app]) => repositoryState(id, app));
+    return { refreshing: this.repositories?.isUnderWay ?? false, apps: await Promise.all(apps) };
   }
 
   /**
@@ -66,7 +103,7 @@ export class AppCatalog {
     }
   }
 
-  /** @returns null for an app that the engine runs */
+  /** @returns null for an app that the engine runs: an app of a repository brings no command of its own */
   #ownCommand({ directory }: AllowedApp): readonly string[] | null {
     return directory === null ? null : ownCommand(directory);
   }

@@ -56,21 +56,27 @@ function syntaxFault({ message }: SyntaxError): ManifestFault {
   return { path: [], problem: `it is not JSON: ${why}`, isSyntax: true };
 }
 
+/** What `app.json` says, and under `more` the keys that we do not know. */
+export type ReadManifest = AppManifest & { readonly more: Readonly<Record<string, unknown>> };
+
+/** Without its command, whatever that is: nobody has read it who may say what runs on this machine. */
+const withoutCommand = (json: unknown): unknown =>
+  typeof json === 'object' && json !== null && !Array.isArray(json) ? { ...json, command: undefined } : json;
+
 /**
  * Reads the `app.json` of an app directory.
+ * @param from whose it is: the command of an app that came from a repository does not count
  * @returns what it says, and under `more` the keys that we do not know, such as `task`
  * @throws ManifestError that says which key of which file is wrong
  */
-export function readManifest(
-  directory: string,
-): AppManifest & { readonly more: Readonly<Record<string, unknown>> } {
+export function readManifest(directory: string, from: 'admin' | 'repository' = 'admin'): ReadManifest {
   const file = manifestFile(directory);
   let json: unknown;
   try {
     json = JSON.parse(readSmallFile(file, longestManifest));
   } catch (cause) {
     // The sentence of a syntax error quotes the file, which may be another one than the app's if it is a link.
-    const isQuoted = cause instanceof SyntaxError && lstatSync(file).isSymbolicLink();
+    const isQuoted = cause instanceof SyntaxError && from === 'admin' && lstatSync(file).isSymbolicLink();
     const why = isQuoted ? 'it is a link to a file that is not JSON' : faultWithoutPath(cause);
     const unread = { path: [], problem: `it cannot be read: ${why}` };
     const fault = cause instanceof SyntaxError && !isQuoted ? syntaxFault(cause) : unread;
@@ -80,7 +86,7 @@ export function readManifest(
     const problem = `it has more than ${deepest} levels of objects and lists`;
     throw new ManifestError(`app.json of this app is not valid: ${problem}`, [{ path: [], problem }]);
   }
-  const coerced = coerceManifest(json);
+  const coerced = coerceManifest(from === 'admin' ? json : withoutCommand(json));
   const parsed = appManifestSchema.safeParse(coerced);
   if (!parsed.success) {
     const faults = parsed.error.issues.map(({ path, message }) => ({ path, problem: inWords(message) }));

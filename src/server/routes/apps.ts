@@ -4,9 +4,8 @@ import { PassThrough } from 'node:stream';
 import type { RouterContext } from '@koa/router';
 import type { AppList } from '../../contract/app-manifest.js';
 import { configName } from '../../contract/archives.js';
-import { ServiceError } from '../../contract/errors.js';
 import { mediaTypes } from '../../contract/http.js';
-import { isWeights } from '../apps/app-directory.js';
+import { isWeights } from '../../contract/weights.js';
 import type { AppCatalog } from '../apps/catalog.js';
 import type { Report } from '../report.js';
 import { goneSignal } from './client-gone.js';
@@ -44,22 +43,42 @@ function atTheTop(): (name: string) => string | null {
   };
 }
 
+export const showRefresh = (catalog: AppCatalog) => async (ctx: RouterContext) => {
+  ctx.body = await catalog.refreshView();
+};
+
+export const askForRefresh = (catalog: AppCatalog) => async (ctx: RouterContext) => {
+  catalog.refresh();
+  ctx.body = await catalog.refreshView();
+};
+
 export const sendAppConfig = (catalog: AppCatalog, report: Report) => async (ctx: RouterContext) => {
   const app = catalog.get(captured(ctx));
-  if (app.directory === null) {
-    throw new ServiceError('notFound', `The files of repository '${app.id}' are not on this server`);
-  }
+  const listed = app.repository === null ? null : await catalog.repositoryFiles(app);
   ctx.status = 200;
   ctx.type = mediaTypes.zip;
   ctx.attachment(configName);
   if (ctx.method === 'HEAD') return;
   // Imported lazily to keep start-up fast.
-  const { packTo } = await import('../../pack/pack.js');
+  const { packListedTo, packTo } = await import('../../pack/pack.js');
   const body = new PassThrough();
   ctx.body = body;
   const signal = goneSignal(ctx);
-  const chosen = { include: isConfig, includeTarget: isConfig, alsoAs: atTheTop(), signal };
-  packTo(body, await realpath(app.directory), chosen).catch((cause) => {
+  const alsoAs = atTheTop();
+  const packed =
+    listed === null
+      ? packTo(body, await realpath(app.argument), {
+          include: isConfig,
+          includeTarget: isConfig,
+          alsoAs,
+          signal,
+        })
+      : packListedTo(
+          body,
+          listed.filter(({ name }) => isConfig(name)),
+          { alsoAs, signal },
+        );
+  packed.catch((cause) => {
     // A client that has left is not an error.
     if (!signal.aborted) report(`The configuration of ${app.id} could not be sent`, cause);
     body.destroy();

@@ -3,7 +3,7 @@ import { eachOperation } from '../../contract/operations.js';
 import { type RouteName, routeNames, routes } from '../../contract/routes.js';
 import type { Executor } from '../executors/executor.js';
 import type { Report } from '../report.js';
-import { listApps, sendAppConfig, showApp } from './apps.js';
+import { askForRefresh, listApps, sendAppConfig, showApp, showRefresh } from './apps.js';
 import { killJob, listJobs, removeJob, showJob } from './jobs.js';
 import { type LogDeps, streamLogs } from './logs.js';
 import { sendResult } from './result.js';
@@ -52,6 +52,8 @@ export function createRouter(deps: RouteDeps): Router {
     apps: listApps(catalog),
     app: showApp(catalog),
     appConfig: sendAppConfig(catalog, report),
+    refresh: askForRefresh(catalog),
+    refreshed: showRefresh(catalog),
     ...eachOperation((operation) => submit(operation, deps)),
     jobs: listJobs(jobs),
     job: showJob(jobs),

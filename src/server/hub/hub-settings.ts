@@ -1,0 +1,72 @@
+import { homedir } from 'node:os';
+import path from 'node:path';
+import { expandHome } from '../../files/home-path.js';
+import { readSmallFile } from '../../files/small-file.js';
+import { SetupError } from '../setup-error.js';
+
+/** Where repositories come from and are kept: what Python's `huggingface_hub` reads from the environment. */
+export interface HubSettings {
+  /** Address of the hub, without a slash at the end. */
+  readonly endpoint: string;
+  /** The cache directory, which has a directory for each repository. */
+  readonly cache: string;
+  /** Whether the hub is never asked. */
+  readonly isOffline: boolean;
+  /** Whether the snapshots of the cache are made of links; otherwise of copies. */
+  readonly hasLinks: boolean;
+  /** The token to ask with, read each time: somebody may have logged in since. */
+  readonly token: () => string | null;
+}
+
+const isTrue = (value: string | undefined): boolean => /^(1|on|yes|true)$/i.test(value ?? '');
+
+/** A path in which `~` and `$NAME` are replaced, as Python does. */
+function expanded(given: string, environment: NodeJS.ProcessEnv): string {
+  const home = expandHome(given, environment.HOME ?? homedir());
+  return path.resolve(
+    home.replace(/\$(?:(\w+)|\{(\w+)\})/g, (text, bare, braced) => environment[bare ?? braced] ?? text),
+  );
+}
+
+function readToken(file: string): string | null {
+  try {
+    return (
+      readSmallFile(file)
+        .replaceAll(/[\r\n]/g, '')
+        .trim() || null
+    );
+  } catch {
+    // Nobody has logged in.
+    return null;
+  }
+}
+
+function endpointOf(given: string): string {
+  const url = URL.canParse(given) ? new URL(given) : null;
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw new SetupError(`HF_ENDPOINT is '${given}', which is no address such as https://huggingface.co`);
+  }
+  return given.replace(/\/+$/, '');
+}
+
+/**
+ * The settings of an environment.
+ * @throws SetupError for an address that is none
+ */
+export function hubSettings(environment: NodeJS.ProcessEnv): HubSettings {
+  const of = (name: string): string | null => environment[name] || null;
+  const home = expanded(
+    of('HF_HOME') ?? path.join(of('XDG_CACHE_HOME') ?? '~/.cache', 'huggingface'),
+    environment,
+  );
+  const cache = of('HF_HUB_CACHE') ?? of('HUGGINGFACE_HUB_CACHE') ?? path.join(home, 'hub');
+  const tokenFile = expanded(of('HF_TOKEN_PATH') ?? path.join(home, 'token'), environment);
+  const given = (of('HF_TOKEN') ?? of('HUGGING_FACE_HUB_TOKEN'))?.trim() || null;
+  return {
+    endpoint: endpointOf(of('HF_ENDPOINT') ?? 'https://huggingface.co'),
+    cache: expanded(cache, environment),
+    isOffline: isTrue(of('HF_HUB_OFFLINE') ?? environment.TRANSFORMERS_OFFLINE),
+    hasLinks: !isTrue(environment.HF_HUB_DISABLE_SYMLINKS),
+    token: () => (isTrue(environment.HF_HUB_DISABLE_IMPLICIT_TOKEN) ? null : (given ?? readToken(tokenFile))),
+  };
+}

@@ -1,0 +1,157 @@
+import type { HubSettings } from './hub-settings.js';
+import type { RepositoryName } from './repository-name.js';
+import { TrackedRepository } from './tracked-repository.js';
+
+/** Milliseconds. */
+export interface LookTimes {
+  /** From a look that succeeded to the next one. */
+  readonly between: number;
+  /** From the first look that failed to the next one; doubles with each failure. */
+  readonly retry: number;
+  readonly longestRetry: number;
+  /** Between two looks that clients ask for, at least. */
+  readonly asked: number;
+}
+
+const usualTimes: LookTimes = { between: 3600_000, retry: 30_000, longestRetry: 1800_000, asked: 5000 };
+
+/** Milliseconds between two lines about one download. */
+const progressInterval = 5000;
+
+const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
+
+export interface RepositoriesOptions {
+  readonly settings: HubSettings;
+  /** Whether everything of an app is fetched, and not only what describes it: `serve --download`. */
+  readonly download: boolean;
+  /** Tells the admin. */
+  readonly say: (line: string) => void;
+  readonly times?: LookTimes;
+}
+
+/**
+ * The repositories of the allowlist. They are looked at one after the other, never two at once, behind the answers: what is
+ * in the cache is what is known.
+ */
+export class Repositories {
+  readonly #tracked = new Map<string, TrackedRepository>();
+  readonly #times: LookTimes;
+  readonly #closing = new AbortController();
+  readonly #told = new Map<TrackedRepository, string | null>();
+  #timer: NodeJS.Timeout | null = null;
+  #round: Promise<void> | null = null;
+
+  constructor(private readonly options: RepositoriesOptions) {
+    this.#times = options.times ?? usualTimes;
+  }
+
+  /** The repository of an app, which is looked at from `start` on. */
+  track(name: RepositoryName): TrackedRepository {
+    const key = `${name.repository}@${name.revision}`;
+    const found = this.#tracked.get(key) ?? new TrackedRepository(name, this.options.settings);
+    this.#tracked.set(key, found);
+    found.add(name.folder);
+    return found;
+  }
+
+  /** Fetches everything that is missing, and tells how far it is. A repository that cannot be had is tried again later. */
+  async fetchAll(signal: AbortSignal): Promise<void> {
+    for (const each of this.#tracked.values()) {
+      if (each.due > performance.now() || signal.aborted) continue;
+      this.options.say(`${each.label}: looking for it at ${this.options.settings.endpoint}`);
+      await this.#look(each, AbortSignal.any([signal, this.#closing.signal]));
+    }
+  }
+
+  /** Begins to look at them, each when it is due. */
+  start(): void {
+    this.#schedule();
+  }
+
+  /** Looks at all of them again: soon, but not more often than `LookTimes.asked`, and once however often it is asked for. */
+  ask(): void {
+    for (const each of this.#tracked.values()) {
+      if (this.options.settings.isOffline) continue;
+      const soon = Math.max(performance.now(), each.begun + this.#times.asked, each.notBefore);
+      each.due = Math.min(each.due, soon);
+      each.isUnderWay = true;
+    }
+    this.#schedule();
+  }
+
+  /** Whether any is being looked at, or will be because somebody has asked. */
+  get isUnderWay(): boolean {
+    return [...this.#tracked.values()].some((each) => each.isUnderWay);
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    if (this.#timer) clearTimeout(this.#timer);
+    await this.#round;
+  }
+
+  #schedule(): void {
+    if (this.#timer) clearTimeout(this.#timer);
+    if (this.#closing.signal.aborted || this.#round !== null) return;
+    const next = Math.min(...[...this.#tracked.values()].map(({ due }) => due));
+    if (!Number.isFinite(next)) return;
+    this.#timer = setTimeout(
+      () => {
+        this.#round = this.#lookAtDue().finally(() => {
+          this.#round = null;
+          this.#schedule();
+        });
+      },
+      Math.max(0, next - performance.now()),
+    ).unref();
+  }
+
+  async #lookAtDue(): Promise<void> {
+    for (const each of this.#tracked.values()) {
+      if (each.due <= performance.now() && !this.#closing.signal.aborted) {
+        await this.#look(each, this.#closing.signal);
+      }
+    }
+  }
+
+  async #look(each: TrackedRepository, signal: AbortSignal): Promise<void> {
+    const { between, retry, longestRetry } = this.#times;
+    each.isUnderWay = true;
+    each.begun = performance.now();
+    each.due = Number.POSITIVE_INFINITY;
+    const extent = this.options.download ? 'everything' : 'description';
+    const wanted = await each.update(extent, signal, this.#teller(each));
+    const { problem } = each.look;
+    const wait = problem === null ? between : Math.min(retry * 2 ** (each.failures - 1), longestRetry);
+    each.notBefore = performance.now() + wanted * 1000;
+    // Somebody may have asked meanwhile.
+    const isAskedAgain = Number.isFinite(each.due);
+    each.due = Math.max(isAskedAgain ? each.due : performance.now() + wait, each.notBefore);
+    each.isUnderWay = isAskedAgain;
+    this.#tell(each);
+  }
+
+  /** Says how far a download is, not too often. */
+  #teller(each: TrackedRepository) {
+    let last = Number.NEGATIVE_INFINITY;
+    return ({ bytes, total }: { readonly bytes: number; readonly total: number }) => {
+      const now = performance.now();
+      if (now - last < progressInterval) return;
+      last = now;
+      const percent = Math.floor((100 * bytes) / Math.max(total, 1));
+      this.options.say(`${each.label}: ${megabytes(bytes)} of ${megabytes(total)} (${percent}%)`);
+    };
+  }
+
+  /** Tells the admin what has changed since the last look. */
+  #tell(each: TrackedRepository): void {
+    if (this.#closing.signal.aborted) return;
+    const { problem, checkedAt } = each.look;
+    const line =
+      problem ??
+      (checkedAt ? `at commit ${each.cache.commitOf(each.revision)?.slice(0, 12)} in the cache` : null);
+    if (line === null || this.#told.get(each) === line) return;
+    this.#told.set(each, line);
+    this.options.say(`${each.label}: ${line}`);
+  }
+}

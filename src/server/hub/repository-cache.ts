@@ -1,0 +1,135 @@
+import { lstatSync } from 'node:fs';
+import { readdir, readlink, realpath, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { readSmallFile } from '../../files/small-file.js';
+import { blobName, checkNames, parseTree, type TreeFile } from './tree.js';
+
+/** A file of a snapshot. */
+export interface CachedFile {
+  /** Its path in the app, with slashes. */
+  readonly name: string;
+  /** Where its content is, without links. */
+  readonly path: string;
+}
+
+const commitHash = /^[0-9a-f]{40}$/;
+
+/** Whether a revision is a commit, which never changes. */
+export const isCommit = (revision: string): boolean => commitHash.test(revision);
+
+/** Most bytes of a list of files: 20,000 files have about 6 MB. */
+const longestTree = 32 * 1024 * 1024;
+
+/** Most files of an app that are looked at. */
+const mostFiles = 20_000;
+
+/** A repository in the cache directory of `huggingface_hub`, in its layout: `refs`, `blobs`, `snapshots` and `trees`. */
+export class RepositoryCache {
+  readonly directory: string;
+
+  constructor(
+    private readonly cache: string,
+    readonly repository: string,
+  ) {
+    this.directory = path.join(cache, `models--${repository.replace('/', '--')}`);
+  }
+
+  refFile(revision: string): string {
+    return path.join(this.directory, 'refs', revision);
+  }
+
+  treeFile(commit: string): string {
+    return path.join(this.directory, 'trees', `${commit}.json`);
+  }
+
+  blobFile(file: TreeFile): string {
+    return path.join(this.directory, 'blobs', blobName(file));
+  }
+
+  snapshot(commit: string): string {
+    return path.join(this.directory, 'snapshots', commit);
+  }
+
+  /** The commit that a revision was at when it was last downloaded; null where that is not known. */
+  commitOf(revision: string): string | null {
+    if (isCommit(revision)) return revision;
+    try {
+      const text = readSmallFile(this.refFile(revision)).trim();
+      return isCommit(text) ? text : null;
+    } catch {
+      return null;
+    }
+  }
+
+  /** The list of files of a commit; null where it is not there, or cannot be used. */
+  tree(commit: string): readonly TreeFile[] | null {
+    try {
+      return checkNames(parseTree(readSmallFile(this.treeFile(commit), longestTree)), this.repository);
+    } catch {
+      return null;
+    }
+  }
+
+  /** Whether the snapshot has this file, whole. */
+  async has(commit: string, file: TreeFile): Promise<boolean> {
+    const found = await stat(path.join(this.snapshot(commit), file.path)).catch(() => null);
+    return found?.isFile() === true && found.size === file.size;
+  }
+
+  /** Whether the content of this file is there, perhaps for another commit. */
+  async hasBlob(file: TreeFile): Promise<boolean> {
+    const found = await stat(this.blobFile(file)).catch(() => null);
+    return found?.isFile() === true && found.size === file.size;
+  }
+
+  /**
+   * The files of an app in a snapshot. What leads out of the cache of this repository is left out: jobs can write there.
+   * @param folder of the app; null for the whole repository
+   */
+  async files(commit: string, folder: string | null): Promise<CachedFile[]> {
+    const root = path.join(this.snapshot(commit), folder ?? '');
+    const homes = await this.#homes();
+    const found: CachedFile[] = [];
+    const pending = [''];
+    for (let below = pending.pop(); below !== undefined; below = pending.pop()) {
+      const entries = await readdir(path.join(root, below), { withFileTypes: true }).catch(() => []);
+      for (const entry of entries) {
+        const name = path.posix.join(below, entry.name);
+        if (entry.isDirectory()) pending.push(name);
+        else if (found.length < mostFiles) {
+          const content = await this.#contentOf(path.join(root, name), homes);
+          if (content !== null) found.push({ name, path: content });
+        }
+      }
+    }
+    return found.sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** The directories that the content of a snapshot may lie in: the repository's, and the one that repositories share. */
+  async #homes(): Promise<string[]> {
+    const shared = path.join(this.cache, 'blobs');
+    const found = await Promise.all([this.directory, shared].map((each) => realpath(each).catch(() => null)));
+    return found.filter((each) => each !== null);
+  }
+
+  async #contentOf(file: string, homes: readonly string[]): Promise<string | null> {
+    try {
+      const content = await realpath(file);
+      const isInside = homes.some((home) => content.startsWith(home + path.sep));
+      return isInside && lstatSync(content).isFile() ? content : null;
+    } catch {
+      // A link whose content is gone.
+      return null;
+    }
+  }
+}
+
+/** Whether a link leads to this file already. */
+export async function leadsTo(link: string, file: string): Promise<boolean> {
+  try {
+    await readlink(link);
+    return (await realpath(link)) === (await realpath(file));
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,156 @@
+import path from 'node:path';
+import { excerpt } from '../../contract/quote.js';
+import { faultWithoutPath, isSystemError } from '../../files/error-code.js';
+import { HubError } from './hub-error.js';
+import type { HubSettings } from './hub-settings.js';
+import { type CachedFile, RepositoryCache } from './repository-cache.js';
+import { defaultRevision, type RepositoryName } from './repository-name.js';
+import { filesOfApp } from './tree.js';
+import type { Extent, Progress } from './update.js';
+
+/** Files of an app of a repository, as far as they are known. */
+export interface RepositoryFiles {
+  readonly commit: string;
+  /** The app's directory in the snapshot; what it holds may be links. */
+  readonly directory: string;
+  /** The files that are here. */
+  readonly present: readonly CachedFile[];
+  /** The names of all its files, here or not. */
+  readonly listed: readonly string[];
+}
+
+/** What became of the last look at the hub. */
+export interface Look {
+  /** Whether the hub is being asked now, or will be in a moment. */
+  readonly isUnderWay: boolean;
+  /** When the hub last answered; null for never. */
+  readonly checkedAt: Date | null;
+  /** Why it did not answer since, or what is wrong with the repository; null if nothing is. */
+  readonly problem: string | null;
+}
+
+/** In words that name no path of this machine: everybody who may use the server reads them. */
+function inWords(cause: unknown): string {
+  if (cause instanceof HubError) return cause.message;
+  if (isSystemError(cause)) return `The cache of repositories cannot be used: ${faultWithoutPath(cause)}`;
+  return `The repository could not be updated: ${excerpt(cause instanceof Error ? cause.message : String(cause), 300)}`;
+}
+
+/** A repository at a revision, with those of its apps that are on the allowlist. */
+export class TrackedRepository {
+  readonly repository: string;
+  readonly revision: string;
+  readonly cache: RepositoryCache;
+  /** When it is looked at next, by the monotonic clock; looked at now where that has passed. */
+  due = 0;
+  /** When the last look began. */
+  begun = Number.NEGATIVE_INFINITY;
+  /** Before which the hub wants not to be asked, whoever asks for it. */
+  notBefore = Number.NEGATIVE_INFINITY;
+  isUnderWay = false;
+  #folders = new Set<string | null>();
+  #failures = 0;
+  #checkedAt: Date | null = null;
+  #problem: string | null = null;
+
+  constructor(
+    name: Pick<RepositoryName, 'repository' | 'revision'>,
+    private readonly settings: HubSettings,
+  ) {
+    this.repository = name.repository;
+    this.revision = name.revision;
+    this.cache = new RepositoryCache(settings.cache, name.repository);
+    if (settings.isOffline) this.due = Number.POSITIVE_INFINITY;
+  }
+
+  /** For a person: without the revision where that is the usual one. */
+  get label(): string {
+    return this.revision === defaultRevision ? this.repository : `${this.repository}@${this.revision}`;
+  }
+
+  get failures(): number {
+    return this.#failures;
+  }
+
+  add(folder: string | null): void {
+    this.#folders.add(folder);
+  }
+
+  get look(): Look {
+    return { isUnderWay: this.isUnderWay, checkedAt: this.#checkedAt, problem: this.#problem };
+  }
+
+  /**
+   * Asks the hub for the commit, and downloads what is missing.
+   * @returns seconds that the hub wants not to be asked for; 0 if it says nothing
+   */
+  async update(
+    extent: Extent,
+    signal: AbortSignal,
+    onProgress?: (progress: Progress) => void,
+  ): Promise<number> {
+    // Imported lazily to keep start-up fast: only a server with repositories needs the package.
+    const [{ Hub }, { update }] = await Promise.all([import('./hub.js'), import('./update.js')]);
+    const { cache } = this;
+    try {
+      await update(this, {
+        hub: new Hub(this.settings),
+        cache,
+        folders: [...this.#folders],
+        extent,
+        hasLinks: this.settings.hasLinks,
+        signal,
+        ...(onProgress ? { onProgress } : {}),
+      });
+      this.#failures = 0;
+      this.#checkedAt = new Date();
+      this.#problem = null;
+      return 0;
+    } catch (cause) {
+      if (signal.aborted) return 0;
+      this.#failures += 1;
+      this.#problem = inWords(cause);
+      return cause instanceof HubError ? cause.retryAfter : 0;
+    }
+  }
+
+  /**
+   * The files of an app, from the cache alone.
+   * @throws HubError that says why they are not there
+   */
+  async files(folder: string | null): Promise<RepositoryFiles> {
+    const commit = this.cache.commitOf(this.revision);
+    const present = commit === null ? [] : await this.cache.files(commit, folder);
+    if (commit === null || !present.some(({ name }) => name === 'app.json')) {
+      throw new HubError(this.#whyMissing(commit, folder));
+    }
+    const tree = this.cache.tree(commit) ?? [];
+    const names = new Set([...present.map(({ name }) => name), ...filesOfApp(tree, folder).keys()]);
+    const directory = path.join(this.cache.snapshot(commit), folder ?? '');
+    return { commit, directory, present, listed: [...names].sort() };
+  }
+
+  #whyMissing(commit: string | null, folder: string | null): string {
+    const { endpoint, isOffline } = this.settings;
+    const apps = commit === null ? [] : this.#appsAt(commit);
+    if (this.#problem !== null) return this.#problem;
+    if (commit !== null && this.cache.tree(commit) !== null && !apps.includes(folder)) {
+      const named = apps.map((each) => `${this.label}${each === null ? '' : `:${each}`}`).join(', ');
+      const where = folder === null ? 'at its top' : `in '${folder}'`;
+      return `Repository '${this.label}' has no app ${where}; it has: ${excerpt(named || 'none', 500)}`;
+    }
+    if (isOffline)
+      return `'${this.label}' is not in the cache, and HF_HUB_OFFLINE keeps it from being fetched`;
+    return `The description of '${this.label}' is being fetched from ${endpoint}; ask again in a moment`;
+  }
+
+  /** The folders of a commit that hold an app. */
+  #appsAt(commit: string): (string | null)[] {
+    const tree = this.cache.tree(commit) ?? [];
+    return tree.flatMap(({ path: file }) => {
+      const [first = '', second, ...more] = file.split('/');
+      if (first === 'app.json' && second === undefined) return [null];
+      return second === 'app.json' && more.length === 0 ? [first] : [];
+    });
+  }
+}

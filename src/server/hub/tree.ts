@@ -1,0 +1,107 @@
+import path from 'node:path';
+import { z } from 'zod';
+import { quoteName } from '../../contract/quote.js';
+import { isSafeName } from '../../files/safe-name.js';
+import { HubError } from './hub-error.js';
+
+/** A file of a repository at a commit. */
+export interface TreeFile {
+  /** Its path in the repository, with slashes. */
+  readonly path: string;
+  readonly size: number;
+  /** Git's name of its content: of the content itself, or of the pointer to it. */
+  readonly blobId: string;
+  /** SHA-256 of a file that is stored beside Git; null for one that is stored in Git. */
+  readonly sha256: string | null;
+  readonly xetHash: string | null;
+}
+
+/** The name of a file's content in the cache: what the hub sends as its ETag. */
+export const blobName = ({ sha256, blobId }: TreeFile): string => sha256 ?? blobId;
+
+/** Most files of a repository: each is a row in memory. */
+export const mostTreeFiles = 20_000;
+
+/** Most folders that a file may lie in. */
+const deepest = 32;
+
+const hash40 = z.string().regex(/^[0-9a-f]{40}$/);
+const hash64 = z.string().regex(/^[0-9a-f]{64}$/);
+const size = z.number().int().min(0);
+
+/** An entry of the hub's list of files. */
+export const listedSchema = z.object({
+  type: z.string(),
+  path: z.string(),
+  size,
+  oid: hash40,
+  lfs: z.object({ oid: hash64, size }).nullish(),
+  xetHash: hash64.nullish(),
+});
+
+/** `trees/<commit>.json` of the cache, in which `huggingface_hub` keeps the list of files of a commit. */
+const storedSchema = z.object({
+  format_version: z.literal(1),
+  files: z.record(
+    z.string(),
+    z.object({
+      size,
+      blob_id: hash40,
+      lfs_sha256: hash64.nullish(),
+      lfs_size: size.nullish(),
+      xet_hash: hash64.nullish(),
+    }),
+  ),
+});
+
+/** Whether a path of a repository leads to a file below the directory that it is joined to, on every system. */
+function isContained(name: string): boolean {
+  const parts = name.split('/');
+  return (
+    parts.length <= deepest &&
+    name.length <= 1024 &&
+    parts.every((part) => isSafeName(part) && !/^[a-z]:/i.test(part))
+  );
+}
+
+/** @throws HubError for a name that could lead out of the cache */
+export function checkNames(files: readonly TreeFile[], repository: string): readonly TreeFile[] {
+  const wrong = files.find((file) => !isContained(file.path));
+  if (wrong === undefined) return files;
+  throw new HubError(
+    `Repository ${quoteName(repository)} has a file named ${quoteName(wrong.path)}, which is no name for a file of the cache`,
+  );
+}
+
+/** The list of files that such a text holds. @throws for another text */
+export function parseTree(text: string): TreeFile[] {
+  const { files } = storedSchema.parse(JSON.parse(text));
+  return Object.entries(files).map(([path, file]) => ({
+    path,
+    size: file.lfs_size ?? file.size,
+    blobId: file.blob_id,
+    sha256: file.lfs_sha256 ?? null,
+    xetHash: file.xet_hash ?? null,
+  }));
+}
+
+export function formatTree(files: readonly TreeFile[]): string {
+  const rows = files.map(({ path, size, blobId, sha256, xetHash }) => [
+    path,
+    {
+      size,
+      blob_id: blobId,
+      ...(sha256 === null ? {} : { lfs_sha256: sha256, lfs_size: size }),
+      ...(xetHash === null ? {} : { xet_hash: xetHash }),
+    },
+  ]);
+  return JSON.stringify({ format_version: 1, files: Object.fromEntries(rows) }, null, 1);
+}
+
+/** The files of an app: those of its folder, by their path in it; all of the repository for an app at its top. */
+export function filesOfApp(files: readonly TreeFile[], folder: string | null): Map<string, TreeFile> {
+  if (folder === null) return new Map(files.map((file) => [file.path, file]));
+  const prefix = `${folder}/`;
+  const inside = files.filter((file) => file.path.startsWith(prefix));
+  return new Map(inside.map((file) => [path.posix.relative(folder, file.path), file]));
+}
