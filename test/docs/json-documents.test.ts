@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -5,15 +8,24 @@ import { commands } from '../../src/start/commands.js';
 import { errorDocument, jsonDocuments } from '../../tools/json-documents.mjs';
 import { Cli } from '../support/cli.js';
 import { least, printBytes, steps } from '../support/form.js';
+import { manifest } from '../support/hub-app.js';
+import { plantCache } from '../support/hub-cache.js';
 import { apps, sharedServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 
 const tissue = fileURLToPath(new URL('../../examples/apps/tissue', import.meta.url));
-const server = sharedServer({ apps: [apps.probe, apps.broken, tissue], gpus: 1 });
+const cache = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
+const repositoryApp = 'lab/app:X';
+const server = sharedServer({
+  apps: [apps.probe, apps.broken, tissue, repositoryApp],
+  gpus: 1,
+  environment: { HF_HUB_CACHE: cache },
+});
 
 let cli: Cli;
 beforeAll(async () => {
   cli = await Cli.create();
+  await plantCache(cache, 'lab/app', { 'X/app.json': manifest() });
   await plant(cli.directory, {
     'ct.nii': 'ct',
     'gt/ct.nii': 'gt',
@@ -22,7 +34,10 @@ beforeAll(async () => {
     'in/b.json': '{}',
   });
 });
-afterAll(() => cli[Symbol.asyncDispose]());
+afterAll(async () => {
+  rmSync(cache, { recursive: true });
+  await cli[Symbol.asyncDispose]();
+});
 
 interface Variant {
   readonly when: string | null;
@@ -85,6 +100,8 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
     await run('apps'),
     await run('apps', 'tissue'),
     await run('apps', 'broken'),
+    await run('apps', repositoryApp),
+    await run('apps', '--refresh'),
     await run('apps', 'probe', '--config', 'config'),
   ],
   completion: async () => [await run('completion', 'bash')],

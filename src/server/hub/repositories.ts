@@ -13,10 +13,11 @@ export interface LookTimes {
   readonly asked: number;
 }
 
-const usualTimes: LookTimes = { between: 3600_000, retry: 30_000, longestRetry: 1800_000, asked: 5000 };
+const usualTimes: LookTimes = { between: 3600_000, retry: 30_000, longestRetry: 1800_000, asked: 2000 };
 
-/** Milliseconds between two lines about one download. */
+/** Milliseconds between two lines about one download, and the least bytes of one that is told of. */
 const progressInterval = 5000;
+const worthTelling = 1e6;
 
 const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
 
@@ -136,7 +137,7 @@ export class Repositories {
     let last = Number.NEGATIVE_INFINITY;
     return ({ bytes, total }: { readonly bytes: number; readonly total: number }) => {
       const now = performance.now();
-      if (now - last < progressInterval) return;
+      if (total < worthTelling || now - last < progressInterval) return;
       last = now;
       const percent = Math.floor((100 * bytes) / Math.max(total, 1));
       this.options.say(`${each.label}: ${megabytes(bytes)} of ${megabytes(total)} (${percent}%)`);

@@ -43,6 +43,35 @@ describe('serve --apps', () => {
     expect(await idsOf('owner/name', 'owner/name:variant')).toEqual(['owner/name', 'owner/name:variant']);
   });
 
+  test('takes an app of a repository at a revision', async () => {
+    const sources = ['owner/name@v1.0:app', list({ apps: [{ name: 'pinned', source: 'a/b@main:c' }] })];
+    expect(await idsOf(...sources)).toEqual(['owner/name@v1.0:app', 'pinned']);
+  });
+
+  test('takes ~ for the home directory, as a shell does, and a path with an @ that is there', async () => {
+    const home = path.join(root, 'home');
+    for (const name of ['apps/mine', 'tiny@1.2'])
+      cpSync(apps.shell, path.join(home, name), { recursive: true });
+    const entries = list({ apps: ['~/apps/mine', { name: 'named', source: '~/tiny@1.2' }] });
+    const at = path.join(home, 'tiny@1.2');
+    await using server = await TestServer.start({
+      apps: ['~/apps', at, entries],
+      environment: { HOME: home },
+    });
+    expect((await server.api.json('/repo_apps_list')).apps).toEqual([
+      'mine',
+      'tiny@1.2',
+      '~/apps/mine',
+      'named',
+    ]);
+    expect(await server.api.json(`/repo_apps/${encodeURIComponent('~/apps/mine')}`)).toMatchObject({
+      available: true,
+    });
+    expect(await server.api.json(`/repo_apps/${encodeURIComponent('tiny@1.2')}`)).toMatchObject({
+      available: true,
+    });
+  });
+
   test('may be left out: serve says that nothing can be run', async () => {
     await using server = await TestServer.start({ apps: [] });
     expect(await server.api.json('/repo_apps_list')).toEqual({ apps: [] });
@@ -58,6 +87,10 @@ describe('serve --apps', () => {
     ],
     ['a path that is not there', ['./nowhere'], /nowhere/],
     ['what is no repository either', ['nowhere'], /nowhere/],
+    ['a home directory of somebody else', ['~nobody/apps'], /only '~\/' stands for a home directory/],
+    ['a path below the home directory that is not there', ['~/nowhere'], /there is no directory .*nowhere/],
+    ['a revision that leads elsewhere', ['a/b@../../x:c'], /nor an app of a repository/],
+    ['a name that would be a flag of the engine', ['-a/b:c'], /nor an app of a repository/],
     ['a directory without apps', [path.join(shelf, 'empty')], /app\.json/],
     ['a file that is no JSON', [list('apps: []')], /JSON/],
     ['a file of another shape', [list(['probe'])], /apps/],

@@ -238,7 +238,7 @@ describe('an app', () => {
   test.for([
     ['broken', /description/],
     ['no-json', /app\.json/],
-    ['VBoussot/ImpactSynth:MR', /not on this server/],
+    ['VBoussot/ImpactSynth:MR', /not in the cache, and HF_HUB_OFFLINE/],
   ] as const)('whose files cannot be read is not available, and says why: %s', async ([id, reason]) => {
     const view = await api.json(`/repo_apps/${encodeURIComponent(id)}`);
     expect(view).toEqual({ app: id, available: false, reason: expect.stringMatching(reason) });
@@ -318,7 +318,7 @@ describe("an app's configuration", () => {
     expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/zip']);
   });
 
-  test('of a repository whose files are elsewhere is 404', async () => {
+  test('of a repository that is not in the cache is 404', async () => {
     const response = await api.fetch(`/repo_apps_config/${encodeURIComponent('VBoussot/ImpactSynth:MR')}`);
     expect(await refusal(response)).toEqual([404, expect.stringContaining('ImpactSynth')]);
   });

@@ -1,0 +1,215 @@
+import { mkdir, readdir, readFile, readlink, symlink, utimes, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { placeInSnapshot, placeText } from '../../../src/server/hub/cache-files.js';
+import { downloadBlob } from '../../../src/server/hub/download.js';
+import { Hub } from '../../../src/server/hub/hub.js';
+import { RepositoryCache } from '../../../src/server/hub/repository-cache.js';
+import { blobName, type TreeFile } from '../../../src/server/hub/tree.js';
+import { type UpdateOptions, update } from '../../../src/server/hub/update.js';
+import { FakeHub } from '../../support/fake-hub.js';
+import { files, repository, weights } from '../../support/hub-app.js';
+import { temporary } from '../../support/temporary.js';
+
+const { signal } = new AbortController();
+let fake: FakeHub;
+let directory: Awaited<ReturnType<typeof temporary>>;
+let cache: RepositoryCache;
+let hub: Hub;
+let commit: string;
+beforeEach(async () => {
+  fake = await FakeHub.start();
+  directory = await temporary();
+  cache = new RepositoryCache(directory.path, repository);
+  hub = new Hub({ endpoint: fake.url, token: () => null });
+  commit = fake.commit(repository, files);
+});
+afterEach(async () => {
+  await fake[Symbol.asyncDispose]();
+  await directory[Symbol.asyncDispose]();
+});
+
+const named = async (name: string): Promise<TreeFile> => {
+  const found = (await hub.files(repository, commit, signal)).find((file) => file.path === name);
+  if (!found) throw new Error(`There is no ${name}`);
+  return found;
+};
+
+const download = (file: TreeFile, onBytes?: (count: number) => void) =>
+  downloadBlob(file, { hub, cache, commit, signal, pause: 1, ...(onBytes ? { onBytes } : {}) });
+
+const blobs = () => readdir(path.join(cache.directory, 'blobs'));
+
+const options = (more: Partial<UpdateOptions> = {}): UpdateOptions => ({
+  hub,
+  cache,
+  folders: ['MR'],
+  extent: 'everything',
+  hasLinks: true,
+  signal,
+  ...more,
+});
+const main = { repository, revision: 'main' };
+
+describe('a download', () => {
+  test('goes on where its connection broke', async () => {
+    const file = await named('MR/CV_0.pt');
+    fake.cuts.push(100_000, 50_000);
+    await download(file);
+    expect(await readFile(cache.blobFile(file))).toEqual(weights);
+    expect(fake.stored.map(({ headers }) => headers.range)).toEqual([
+      undefined,
+      expect.stringMatching(/^bytes=\d+-299999$/),
+      expect.stringMatching(/^bytes=\d+-299999$/),
+    ]);
+    expect(await blobs()).toEqual([blobName(file)]);
+  });
+
+  test('that breaks again and again without a byte fails, and leaves nothing', async () => {
+    const file = await named('MR/CV_0.pt');
+    fake.cuts.push(...Array.from({ length: 20 }, () => 0));
+    await expect(download(file)).rejects.toThrow(/was not reached|ended too early/);
+    expect(await blobs()).toEqual([]);
+  });
+
+  test.each([
+    ['other content of the same length', Buffer.alloc(weights.length), /another content/],
+    ['more than was listed', Buffer.concat([weights, Buffer.from('more')]), /longer than the 300000 bytes/],
+  ])('of %s is refused, and leaves nothing', async (_, swapped, reason) => {
+    const file = await named('MR/CV_0.pt');
+    fake.swapped = swapped;
+    await expect(download(file)).rejects.toThrow(reason);
+    expect(await blobs()).toEqual([]);
+  });
+
+  test('of a file in Git is checked as well', async () => {
+    const file = await named('MR/Prediction.yml');
+    await download(file);
+    await expect(download({ ...file, blobId: '0'.repeat(40) })).rejects.toThrow(/another content/);
+    expect(await blobs()).toEqual([file.blobId]);
+  });
+
+  test('is abandoned when the server stops', async () => {
+    const file = await named('MR/CV_0.pt');
+    const stop = new AbortController();
+    const reason = new Error('stopped');
+    const begun = downloadBlob(file, {
+      hub,
+      cache,
+      commit,
+      signal: stop.signal,
+      onBytes: () => stop.abort(reason),
+    });
+    await expect(begun).rejects.toBe(reason);
+    expect(await blobs()).toEqual([]);
+  });
+
+  test('of one file by several at once gives each the whole file', async () => {
+    await Promise.all(Array.from({ length: 4 }, () => update(main, options())));
+    const snapshot = cache.snapshot(commit);
+    expect(await readFile(path.join(snapshot, 'MR/CV_0.pt'))).toEqual(weights);
+    expect((await blobs()).filter((name) => name.endsWith('.incomplete'))).toEqual([]);
+    expect(await readFile(cache.refFile('main'), 'utf8')).toBe(commit);
+  });
+});
+
+describe('an update', () => {
+  test('moves the revision when all files are there, and not before', async () => {
+    await update(main, options());
+    const next = fake.commit(repository, {
+      ...files,
+      'MR/CV_0.pt': 'third',
+      'MR/Prediction.yml': 'new: 1\n',
+    });
+    fake.swapped = Buffer.from('wrong');
+    await expect(update(main, options())).rejects.toThrow(/another content/);
+    expect(cache.commitOf('main')).toBe(commit);
+    fake.swapped = null;
+    await update(main, options());
+    expect(cache.commitOf('main')).toBe(next);
+  });
+
+  test('of a commit whose files are there asks nobody', async () => {
+    await update({ repository, revision: commit }, options());
+    fake.forget();
+    await update({ repository, revision: commit }, options());
+    expect(fake.requests).toEqual([]);
+  });
+
+  test.each([
+    '../../outside',
+    'MR/../../../../outside',
+    '/etc/outside',
+    'MR/a\\..\\b',
+    'MR/C:x',
+    'MR//x',
+    `MR/${'x/'.repeat(40)}x`,
+    'MR/line\nbreak',
+  ])('refuses a repository with a file named %j', async (name) => {
+    fake.commit(repository, { ...files, [name]: 'planted' });
+    await expect(update(main, options())).rejects.toThrow(/no name for a file of the cache/);
+    expect(await readdir(directory.path)).toEqual([]);
+  });
+
+  test('refuses a description that is too much, which --download may fetch', async () => {
+    const many = Array.from({ length: 2001 }, (_, index) => [`MR/${index}.txt`, 'x'] as const);
+    fake.commit(repository, { ...files, ...Object.fromEntries(many) });
+    await expect(update(main, options({ extent: 'description' }))).rejects.toThrow(/more than 2000 files/);
+    expect(fake.requests.filter((each) => each.includes('/resolve/'))).toEqual([]);
+  });
+
+  test('refuses to follow a list of files to another server', async () => {
+    // Its next page is at an address that is not the one that was named.
+    fake.pageSize = 1;
+    const elsewhere = new Hub({ endpoint: fake.url.replace('127.0.0.1', 'localhost'), token: () => 'hf_x' });
+    await expect(elsewhere.files(repository, commit, signal)).rejects.toThrow(/which is not followed/);
+  });
+
+  test('makes copies where the snapshots have no links', async () => {
+    await update(main, options({ hasLinks: false }));
+    const file = path.join(cache.snapshot(commit), 'MR/CV_0.pt');
+    await expect(readlink(file)).rejects.toThrow('EINVAL');
+    expect(await readFile(file)).toEqual(weights);
+    expect((await cache.files(commit, 'MR')).map(({ name }) => name)).toContain('CV_0.pt');
+  });
+
+  test('writes nothing through a link that leads out of the cache', async () => {
+    const outside = path.join(directory.path, 'outside');
+    await mkdir(outside);
+    await mkdir(cache.snapshot(commit), { recursive: true });
+    await symlink(outside, path.join(cache.snapshot(commit), 'MR'));
+    await expect(update(main, options())).rejects.toThrow(/leads out of the cache/);
+    expect(await readdir(outside)).toEqual([]);
+  });
+
+  test('replaces a link whose content is gone', async () => {
+    const file = await named('MR/Prediction.yml');
+    const target = path.join(cache.snapshot(commit), file.path);
+    await mkdir(path.dirname(target), { recursive: true });
+    await symlink('../../../blobs/gone', target);
+    await download(file);
+    await placeInSnapshot(cache, commit, file, true);
+    expect(await readlink(target)).toBe(`../../../blobs/${file.blobId}`);
+  });
+
+  test('removes what a download that was killed left a day ago, and what is being written it leaves', async () => {
+    const old = path.join(cache.directory, 'blobs', `${'a'.repeat(40)}.0123abcd.incomplete`);
+    const fresh = path.join(cache.directory, 'blobs', `${'b'.repeat(40)}.0123abcd.incomplete`);
+    await placeText(old, 'x');
+    await placeText(fresh, 'x');
+    const yesterday = Date.now() / 1000 - 25 * 3600;
+    await utimes(old, yesterday, yesterday);
+    await update(main, options());
+    expect((await blobs()).filter((name) => name.endsWith('.incomplete'))).toEqual([path.basename(fresh)]);
+  });
+});
+
+test('what leads out of the cache of a repository is no file of it', async () => {
+  await update(main, options());
+  const secret = path.join(directory.path, 'secret');
+  await writeFile(secret, 'secret');
+  await symlink(secret, path.join(cache.snapshot(commit), 'MR/stolen.txt'));
+  const names = (await cache.files(commit, 'MR')).map(({ name }) => name);
+  expect(names).toContain('app.json');
+  expect(names).not.toContain('stolen.txt');
+});

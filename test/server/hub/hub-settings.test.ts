@@ -1,0 +1,56 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { hubSettings } from '../../../src/server/hub/hub-settings.js';
+import { temporary } from '../../support/temporary.js';
+
+describe('the settings of the hub', () => {
+  test.each([
+    [{}, '/home/me/.cache/huggingface/hub'],
+    [{ XDG_CACHE_HOME: '/caches' }, '/caches/huggingface/hub'],
+    [{ HF_HOME: '/hf', XDG_CACHE_HOME: '/caches' }, '/hf/hub'],
+    [{ HF_HOME: '~/hf' }, '/home/me/hf/hub'],
+    [{ HF_HOME: '$DATA/hf', DATA: '/data' }, '/data/hf/hub'],
+    [{ HUGGINGFACE_HUB_CACHE: '/old', HF_HOME: '/hf' }, '/old'],
+    [{ HF_HUB_CACHE: '$' + '{DATA}/models', HUGGINGFACE_HUB_CACHE: '/old', DATA: '/data' }, '/data/models'],
+  ])('have the cache where Python has it: %j', (environment, cache) => {
+    expect(hubSettings({ HOME: '/home/me', ...environment }).cache).toBe(cache);
+  });
+
+  test.each([
+    ['1', true],
+    ['ON', true],
+    ['yes', true],
+    ['True', true],
+    ['0', false],
+    ['', false],
+    ['2', false],
+  ])('are offline by HF_HUB_OFFLINE=%s: %s', (value, isOffline) => {
+    expect(hubSettings({ HOME: '/h', HF_HUB_OFFLINE: value }).isOffline).toBe(isOffline);
+  });
+
+  test('have the token of the environment, else of the file that a login writes, which may come later', async () => {
+    await using directory = await temporary();
+    const HF_HOME = path.join(directory.path, 'hf');
+    const settings = hubSettings({ HOME: '/h', HF_HOME });
+    expect(settings.token()).toBe(null);
+    mkdirSync(HF_HOME);
+    writeFileSync(path.join(HF_HOME, 'token'), 'hf_file\n');
+    expect(settings.token()).toBe('hf_file');
+    expect(hubSettings({ HOME: '/h', HF_HOME, HF_TOKEN: ' hf_given\n' }).token()).toBe('hf_given');
+    expect(hubSettings({ HOME: '/h', HF_HOME, HF_HUB_DISABLE_IMPLICIT_TOKEN: '1' }).token()).toBe(null);
+    const elsewhere = path.join(directory.path, 'secret');
+    writeFileSync(elsewhere, 'hf_other');
+    expect(hubSettings({ HOME: '/h', HF_HOME, HF_TOKEN_PATH: elsewhere }).token()).toBe('hf_other');
+  });
+
+  test('have an address without a slash at its end, and refuse what is none', () => {
+    expect(hubSettings({ HOME: '/h' }).endpoint).toBe('https://huggingface.co');
+    expect(hubSettings({ HOME: '/h', HF_ENDPOINT: 'https://mirror.example/hf//' }).endpoint).toBe(
+      'https://mirror.example/hf',
+    );
+    for (const HF_ENDPOINT of ['mirror', 'ftp://mirror.example']) {
+      expect(() => hubSettings({ HOME: '/h', HF_ENDPOINT })).toThrow(/HF_ENDPOINT/);
+    }
+  });
+});

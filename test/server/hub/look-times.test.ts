@@ -1,0 +1,77 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { hubSettings } from '../../../src/server/hub/hub-settings.js';
+import { Repositories } from '../../../src/server/hub/repositories.js';
+import { until } from '../../../support/until.mjs';
+import { FakeHub } from '../../support/fake-hub.js';
+import { files, repository } from '../../support/hub-app.js';
+import { temporary } from '../../support/temporary.js';
+
+const name = { repository, revision: 'main', folder: 'MR' };
+const long = 3600_000;
+const lines: string[] = [];
+let hub: FakeHub;
+let directory: Awaited<ReturnType<typeof temporary>>;
+beforeEach(async () => {
+  hub = await FakeHub.start();
+  directory = await temporary();
+  hub.commit(repository, files);
+  lines.length = 0;
+});
+afterEach(async () => {
+  await hub[Symbol.asyncDispose]();
+  await directory[Symbol.asyncDispose]();
+});
+
+const looking = (times: { between: number; retry: number; longestRetry: number; asked: number }) =>
+  new Repositories({
+    settings: hubSettings({ HOME: directory.path, HF_ENDPOINT: hub.url }),
+    download: false,
+    say: (line) => lines.push(line),
+    times,
+  });
+
+test('a hub that fails is asked again by itself, until it answers', async () => {
+  hub.fail(() => ({ status: 503 }));
+  const repositories = looking({ between: long, retry: 10, longestRetry: 20, asked: 0 });
+  const tracked = repositories.track(name);
+  repositories.start();
+  await until('it was asked again', () => hub.requests.length >= 4);
+  expect(tracked.look).toMatchObject({ checkedAt: null, problem: expect.stringContaining('503') });
+  hub.fail(() => null);
+  await until('the hub has answered', () => tracked.look.checkedAt);
+  expect(tracked.look.problem).toBe(null);
+  // The admin hears of it once, however often it fails.
+  expect(lines).toEqual([
+    expect.stringMatching(/VBoussot\/ImpactSynth: .* answered 503/),
+    expect.stringMatching(/VBoussot\/ImpactSynth: at commit [0-9a-f]{12} in the cache/),
+  ]);
+  await repositories.close();
+});
+
+test('a repository is looked at again after a time, and its new commit is there', async () => {
+  const repositories = looking({ between: 20, retry: long, longestRetry: long, asked: 0 });
+  const tracked = repositories.track(name);
+  repositories.start();
+  await until('it was looked at', () => tracked.look.checkedAt);
+  const next = hub.commit(repository, { ...files, 'MR/Prediction.yml': 'new: 1\n' });
+  await until('the new commit is there', () => tracked.cache.commitOf('main') === next);
+  await repositories.close();
+});
+
+test('two apps of one repository are one question, and two repositories are asked one after the other', async () => {
+  hub.commit('lab/other', files);
+  const repositories = looking({ between: long, retry: long, longestRetry: long, asked: 0 });
+  const [one, two] = [repositories.track(name), repositories.track({ ...name, folder: 'CBCT' })];
+  expect(two).toBe(one);
+  const other = repositories.track({ ...name, repository: 'lab/other' });
+  hub.fail(() => 'hold');
+  repositories.start();
+  await until('the hub is asked', () => hub.requests.length > 0);
+  repositories.ask();
+  expect(hub.requests).toEqual([`GET /api/models/${repository}/revision/main`]);
+  expect([one.isUnderWay, other.isUnderWay, repositories.isUnderWay]).toEqual([true, true, true]);
+  // A close ends what is asked.
+  await repositories.close();
+  expect(hub.requests).toHaveLength(1);
+  expect(lines).toEqual([]);
+});

@@ -1,0 +1,344 @@
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { AppView, RefreshView } from '../../../src/contract/app-manifest.js';
+import { until } from '../../../support/until.mjs';
+import { unzip } from '../../../support/unzip.mjs';
+import { refusal } from '../../support/api.js';
+import { FakeHub } from '../../support/fake-hub.js';
+import { least } from '../../support/form.js';
+import { files, manifest, repository, weights } from '../../support/hub-app.js';
+import { TestServer } from '../../support/server.js';
+
+const app = `${repository}:MR`;
+let hub: FakeHub;
+let commit: string;
+beforeAll(async () => {
+  hub = await FakeHub.start();
+});
+afterAll(() => hub[Symbol.asyncDispose]());
+
+/** A server that asks the hub of the test. */
+function serving(sources: readonly string[], environment: Record<string, string> = {}, flags: string[] = []) {
+  return TestServer.start({
+    apps: sources,
+    flags: ['--engine', `${process.execPath} -e console.log(process.argv)`, ...flags],
+    environment: { HF_HUB_OFFLINE: '', HF_ENDPOINT: hub.url, ...environment },
+  });
+}
+
+const view = (server: TestServer, id: string) =>
+  server.api.json<AppView>(`/repo_apps/${encodeURIComponent(id)}`);
+
+const settled = (server: TestServer) =>
+  until('the repositories were looked at', async (): Promise<RefreshView | null> => {
+    const found = await server.api.json<RefreshView>('/repo_apps_refresh');
+    const isOver = found.apps.every(({ checked_at, problem }) => checked_at ?? problem) && !found.refreshing;
+    return isOver ? found : null;
+  });
+
+const refresh = async (server: TestServer) => {
+  await server.api.json('/repo_apps_refresh', { method: 'POST' });
+  return settled(server);
+};
+
+const cacheOf = (server: TestServer, name = repository) =>
+  path.join(server.scratch, '.cache/huggingface/hub', `models--${name.replace('/', '--')}`);
+
+const commitOf = (server: TestServer, name: string) =>
+  readFileSync(path.join(cacheOf(server, name), 'refs/main'), 'utf8');
+
+describe('an app of a repository', () => {
+  beforeAll(() => {
+    commit = hub.commit(repository, files);
+  });
+
+  test('is described by what the hub has, without its weights', async () => {
+    await using server = await serving([app]);
+    hub.forget();
+    await settled(server);
+    expect(await view(server, app)).toEqual({
+      app,
+      available: true,
+      display_name: 'Synthetic CT',
+      description: 'Makes a CT of an MR',
+      short_description: 'MR to CT',
+      mc_dropout: 0,
+      maximum_tta: 2,
+      inputs: { Volume_0: { display_name: 'MR', volume_type: 'VOLUME', required: true, default: null } },
+      outputs: {},
+      inputs_evaluations: {},
+      patch_size: [1, 256, 256],
+      checkpoints_name: ['CV_0.pt', 'CV_1.pt'],
+      checkpoints_name_available: [],
+      has_capabilities: [true, false, true],
+      finetunable: false,
+      repository: {
+        name: repository,
+        revision: 'main',
+        commit,
+        checked_at: expect.any(String),
+        problem: null,
+      },
+    });
+    expect(hub.requests.filter((each) => /\.pt$|CBCT|README/.test(each))).toEqual([]);
+  });
+
+  test('has a configuration to download', async () => {
+    await using server = await serving([app]);
+    await settled(server);
+    const response = await server.api.fetch(`/repo_apps_config/${encodeURIComponent(app)}`);
+    const found = await unzip(Buffer.from(await response.arrayBuffer()));
+    expect([...found.keys()].sort()).toEqual([
+      'Model/net.py',
+      'Prediction.yml',
+      'Uncertainty.yml',
+      'app.json',
+      'net.py',
+    ]);
+    expect(String(found.get('app.json'))).toBe(manifest());
+  });
+
+  test('runs by the engine, by the name on the allowlist', async () => {
+    const named = `${repository}@main:MR`;
+    await using server = await serving([named]);
+    const { log } = await server.api.run('infer', least.infer, { app: named });
+    expect(log).toContain(`'infer',`);
+    expect(log).toContain(`'${named}',`);
+  });
+
+  test.each([
+    ['a command', ['sh', '-c', 'touch planted']],
+    ['what is no command', 'touch planted'],
+  ])('that brings %s is available, and its engine runs it all the same', async (_, command) => {
+    const other = 'mallory/app';
+    hub.commit(other, { 'X/app.json': manifest({ command }), 'X/main.sh': 'touch planted' });
+    await using server = await serving([`${other}:X`]);
+    await settled(server);
+    const shown = await view(server, `${other}:X`);
+    expect(shown).toMatchObject({ available: true });
+    expect(shown).not.toHaveProperty('command');
+    const { log, view: job } = await server.api.run('infer', least.infer, { app: `${other}:X` });
+    expect([job.status, log]).toEqual(['done', expect.stringContaining(`'${other}:X',`)]);
+    expect(existsSync(path.join(server.jobDirectory(job.job_id), 'Workspace/planted'))).toBe(false);
+  });
+
+  test('is the one of the named revision: a branch, a tag, or a commit', async () => {
+    const other = 'lab/versions';
+    const old = hub.commit(other, { 'X/app.json': manifest({ display_name: 'Old' }) }, 'v1.0');
+    hub.commit(other, { 'X/app.json': manifest({ display_name: 'New' }) });
+    const branch = 'refs/pr/1';
+    hub.commit(other, { 'X/app.json': manifest({ display_name: 'Proposed' }) }, branch);
+    const ids = [`${other}@v1.0:X`, `${other}@${old}:X`, `${other}:X`, `${other}@${branch}:X`];
+    await using server = await serving(ids);
+    await settled(server);
+    const shown = await Promise.all(ids.map((id) => view(server, id)));
+    expect(shown.map((each) => each.available && each.display_name)).toEqual([
+      'Old',
+      'Old',
+      'New',
+      'Proposed',
+    ]);
+  });
+
+  test('may lie at the top of its repository; one that is not there is told with those that are', async () => {
+    const other = 'lab/single';
+    hub.commit(other, { 'app.json': manifest({ display_name: 'Single', models: undefined }), 'a.pt': 'x' });
+    await using server = await serving([other, repository, `${other}:X`]);
+    await settled(server);
+    expect(await view(server, other)).toMatchObject({ display_name: 'Single', checkpoints_name: ['a.pt'] });
+    expect(await view(server, repository)).toEqual({
+      app: repository,
+      available: false,
+      reason: `Repository '${repository}' has no app at its top; it has: ${repository}:MR, ${repository}:CBCT`,
+    });
+    expect(await view(server, `${other}:X`)).toMatchObject({
+      reason: expect.stringContaining(`has no app in 'X'; it has: ${other}`),
+    });
+  });
+
+  test('is listed in pages, of which none is left out', async () => {
+    hub.pageSize = 2;
+    await using server = await serving([app]);
+    await settled(server);
+    hub.pageSize = 1000;
+    expect(await view(server, app)).toMatchObject({ patch_size: [1, 256, 256] });
+  });
+});
+
+describe('a hub', () => {
+  test.each([
+    [
+      'that is not reached',
+      { HF_ENDPOINT: 'http://127.0.0.1:9' },
+      /^http:\/\/127\.0\.0\.1:9 was not reached/,
+    ],
+    ['without the repository', {}, /shows this server no repository 'VBoussot\/Nope' \(401\).*HF_TOKEN/],
+    ['that must not be asked', { HF_HUB_OFFLINE: '1' }, /not in the cache, and HF_HUB_OFFLINE/],
+  ])('%s: the server starts, and says why', async (_, environment, reason) => {
+    const id = 'VBoussot/Nope:MR';
+    await using server = await serving([id], environment as Record<string, string>);
+    if (!('HF_HUB_OFFLINE' in environment)) await settled(server);
+    expect(await view(server, id)).toEqual({
+      app: id,
+      available: false,
+      reason: expect.stringMatching(reason),
+    });
+    const response = await server.api.fetch(`/repo_apps_config/${encodeURIComponent(id)}`);
+    expect(await refusal(response)).toEqual([404, expect.stringMatching(reason)]);
+    if (!('HF_HUB_OFFLINE' in environment)) expect(server.stderr).toMatch(/VBoussot\/Nope: http/);
+  });
+
+  test('that asks for patience is answered with it', async () => {
+    hub.commit('lab/busy', { 'X/app.json': manifest() });
+    hub.fail(() => ({ status: 429, headers: { 'retry-after': '40' } }));
+    await using server = await serving(['lab/busy:X']);
+    await settled(server);
+    hub.fail(() => null);
+    hub.forget();
+    expect(await view(server, 'lab/busy:X')).toMatchObject({
+      reason: expect.stringMatching(/too often \(429\)/),
+    });
+    // Nobody who asks this server can have it ask the hub any sooner.
+    const { refreshing } = await server.api.json<RefreshView>('/repo_apps_refresh', { method: 'POST' });
+    expect([refreshing, hub.requests]).toEqual([true, []]);
+  });
+
+  test('that has not the named revision is told', async () => {
+    await using server = await serving([`${repository}@v9:MR`]);
+    await settled(server);
+    expect(await view(server, `${repository}@v9:MR`)).toMatchObject({
+      reason: expect.stringContaining("has no revision 'v9'"),
+    });
+  });
+
+  test('that fails later leaves what is in the cache, and the routes say so', async () => {
+    await using server = await serving([app]);
+    await settled(server);
+    hub.fail(() => ({ status: 503 }));
+    const { apps } = await refresh(server);
+    hub.fail(() => null);
+    expect(apps).toEqual([
+      {
+        app,
+        available: true,
+        commit,
+        checked_at: expect.any(String),
+        problem: expect.stringContaining('answered 503'),
+      },
+    ]);
+    expect(await view(server, app)).toMatchObject({
+      available: true,
+      repository: { problem: expect.stringContaining('503') },
+    });
+    expect((await refresh(server)).apps[0]?.problem).toBe(null);
+  });
+
+  test('gets the token for what is private or gated, and the storage of files does not', async () => {
+    hub.commit('lab/private', { 'X/app.json': manifest(), 'X/CV_0.pt': weights });
+    hub.guard('lab/private', 'hf_secret');
+    hub.commit('lab/gated', { 'X/app.json': manifest() });
+    hub.guard('lab/gated', 'hf_secret', true);
+    const ids = ['lab/private:X', 'lab/gated:X'];
+    hub.forget();
+    await using server = await serving(ids, { HF_TOKEN: 'hf_secret' }, ['--download']);
+    for (const id of ids) expect(await view(server, id)).toMatchObject({ available: true });
+    expect(hub.stored.length).toBe(1);
+    expect(hub.stored[0]?.headers.authorization).toBe(undefined);
+    await using without = await serving(ids, { HF_TOKEN: 'hf_wrong' });
+    await settled(without);
+    expect(await view(without, 'lab/private:X')).toMatchObject({
+      reason: expect.stringMatching(/\(404\): the token of this server may not read it/),
+    });
+    expect(await view(without, 'lab/gated:X')).toMatchObject({ reason: expect.stringMatching(/is gated/) });
+    expect(server.stderr + without.stderr).not.toMatch(/hf_secret|hf_wrong/);
+  });
+});
+
+describe('serve --download', () => {
+  test('fetches all files of its apps before it listens, tells how far it is, and no others', async () => {
+    const other = 'lab/large';
+    const content = Buffer.alloc(3_000_000, 7);
+    hub.commit(other, { 'X/app.json': manifest(), 'X/CV_0.pt': content, 'X/.hidden': '', 'Y/CV_0.pt': 'y' });
+    hub.forget();
+    await using server = await serving([`${other}:X`], {}, ['--download']);
+    expect(await view(server, `${other}:X`)).toMatchObject({ checkpoints_name_available: ['CV_0.pt'] });
+    expect(server.stderr).toMatch(/lab\/large: looking for it at http/);
+    expect(server.stderr).toMatch(/lab\/large: [\d.]+ MB of 3\.0 MB \(\d+%\)/);
+    expect(server.stderr).toMatch(/lab\/large: at commit [0-9a-f]{12} in the cache/);
+    expect(hub.requests.filter((each) => each.includes('/resolve/')).length).toBe(2);
+    // An empty file needs no request.
+    expect(
+      existsSync(path.join(cacheOf(server, other), 'snapshots', commitOf(server, other), 'X/.hidden')),
+    ).toBe(true);
+  });
+
+  test('that fails is said, and the server starts', async () => {
+    await using server = await serving(['lab/none:X'], {}, ['--download']);
+    expect(server.stderr).toMatch(/lab\/none: .*shows this server no repository/);
+  });
+
+  test('is cut short by a stop', async () => {
+    hub.forget();
+    hub.fail(() => 'hold');
+    await using server = new TestServer({
+      apps: [app],
+      flags: ['--download'],
+      environment: { HF_HUB_OFFLINE: '', HF_ENDPOINT: hub.url },
+    });
+    const started = expect(server.start()).rejects.toThrow('serve ended with 0');
+    await until('the hub is asked', () => hub.requests.length > 0);
+    server.signal('SIGTERM');
+    await started;
+    hub.fail(() => null);
+  });
+});
+
+describe('a refresh', () => {
+  test('brings a new commit, whose unchanged weights are not fetched again', async () => {
+    const other = 'lab/moving';
+    const id = `${other}:X`;
+    hub.commit(other, { 'X/app.json': manifest(), 'X/CV_0.pt': weights });
+    await using server = await serving([id], {}, ['--download']);
+    hub.forget();
+    await refresh(server);
+    // One small question where nothing has changed.
+    expect(hub.requests).toEqual([`GET /api/models/${other}/revision/main`]);
+    const next = hub.commit(other, {
+      'X/app.json': manifest({ display_name: 'Renamed' }),
+      'X/CV_0.pt': weights,
+    });
+    const { apps } = await refresh(server);
+    expect(apps[0]).toMatchObject({ app: id, available: true, commit: next, problem: null });
+    expect(await view(server, id)).toMatchObject({
+      display_name: 'Renamed',
+      checkpoints_name_available: ['CV_0.pt'],
+    });
+    expect(hub.stored).toEqual([]);
+  });
+
+  test('however often it is asked for is one', async () => {
+    await using server = await serving([app]);
+    await settled(server);
+    hub.forget();
+    const asked = Array.from({ length: 20 }, () => server.api.json('/repo_apps_refresh', { method: 'POST' }));
+    await Promise.all(asked);
+    await settled(server);
+    expect(hub.requests).toEqual([`GET /api/models/${repository}/revision/main`]);
+  });
+
+  test('of a server without repositories has nothing to do', async () => {
+    await using server = await TestServer.start();
+    expect(await server.api.json('/repo_apps_refresh', { method: 'POST' })).toEqual({
+      refreshing: false,
+      apps: [],
+    });
+  });
+});
+
+test('the cache of a server has what a server that is offline needs', async () => {
+  await using first = await serving([app], {}, ['--download']);
+  const cache = path.dirname(cacheOf(first));
+  await using second = await serving([app], { HF_HUB_OFFLINE: '1', HF_HUB_CACHE: cache });
+  expect(await view(second, app)).toMatchObject({ checkpoints_name_available: ['CV_0.pt', 'CV_1.pt'] });
+});
