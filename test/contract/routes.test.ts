@@ -36,6 +36,7 @@ describe('the table of routes', () => {
       'GET /ram',
       'GET /vram',
       'GET /limits',
+      'GET /metrics',
       'GET /repo_apps_list',
       'GET /repo_apps/{app}',
       'GET /repo_apps_config/{app}',
