@@ -2,7 +2,7 @@
 import { claimName } from '../dist/client/earlier-results.js';
 import { defaultOutput, resultName } from '../dist/contract/archives.js';
 import { exitCodeMeanings, exitCodes } from '../dist/contract/errors.js';
-import { commandsOf, filled, ownFlags, sharedFlags, spellings, variablesOf } from './commands.mjs';
+import { commandsOf, filled, ownFlags, sharedFlags, spellings, typed, variablesOf } from './commands.mjs';
 import { documentTable } from './document-table.mjs';
 import { errorDocument, jsonDocuments } from './json-documents.mjs';
 import { cell, code, table } from './markdown.mjs';
@@ -64,9 +64,9 @@ function documentsOf(id) {
 function commandPart(bin, command) {
   const { id, aliases, args, summary, description = '', examples = [] } = command;
   const own = ownFlags(command);
-  const words = [bin, id, ...Object.entries(args).map(argumentWord), '[FLAG...]'];
+  const words = [bin, typed(command), ...Object.entries(args).map(argumentWord), '[FLAG...]'];
   return [
-    `### ${id}`,
+    `### ${typed(command)}`,
     `${filled(summary, bin, command)}. ${filled(description, bin, command)}`,
     ...(aliases.length ? [`Also called ${aliases.map(code).join(', ')}.`] : []),
     `\`\`\`sh\n${words.join(' ')}\n\n${examples.map((each) => filled(each, bin, command)).join('\n')}\n\`\`\``,

@@ -37,6 +37,9 @@ export const spellings = ({ name, char, allowNo }) => [
   `--${allowNo ? '[no-]' : ''}${name}`,
 ];
 
+/** A command as it is typed: a space stands between a topic and its command. */
+export const typed = ({ id }) => id.replaceAll(':', ' ');
+
 /** Fills in what the texts of a command leave to oclif. */
-export const filled = (text, bin, { id }) =>
-  text.replaceAll('<%= config.bin %>', bin).replaceAll('<%= command.id %>', id);
+export const filled = (text, bin, command) =>
+  text.replaceAll('<%= config.bin %>', bin).replaceAll('<%= command.id %>', typed(command));

@@ -66,6 +66,10 @@ const job = object({
   error: z.string().nullable().describe('Why it failed'),
   app: z.string().nullable(),
   operation: z.string().nullable(),
+  owner: z
+    .string()
+    .nullable()
+    .describe('Name of the token that it was submitted with; null for the one of the environment'),
   created_at: time,
   started_at: time,
   finished_at: time,
@@ -161,6 +165,21 @@ const submitted = (segment) => [
 const eachJob = (entry, more) => [
   { when: null, schema: object({ jobs: z.array(z.union([entry, ...more])) }) },
 ];
+
+const newToken = object({
+  name: z.string(),
+  role: z.enum(['user', 'admin']),
+  expires_at: time.describe('Until when it counts; null for ever'),
+  token: z.string().describe('The token, which is kept nowhere'),
+});
+const listedToken = object({
+  name: z.string(),
+  role: z.enum(['user', 'admin']),
+  state: z.enum(['active', 'expired', 'revoked']),
+  created_at: time,
+  expires_at: time,
+  revoked_at: time,
+});
 
 /** By command, its documents: each with when it is printed, and its schema. */
 export const jsonDocuments = {
@@ -264,6 +283,10 @@ export const jsonDocuments = {
   ],
   rm: eachJob(object({ job_id: id, status: z.literal('removed') }), [failure]),
   status: [{ when: null, schema: job }],
+  'token:create': [{ when: null, schema: newToken }],
+  'token:list': [{ when: null, schema: object({ tokens: z.array(listedToken) }) }],
+  'token:revoke': [{ when: null, schema: object({ name: z.string(), revoked_at: time }) }],
+  'token:rotate': [{ when: null, schema: newToken }],
   wait: eachJob(
     object({
       job_id: id,

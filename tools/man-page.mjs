@@ -1,6 +1,6 @@
 /** The manual page, from the manifest of the commands and the table of exit codes. */
 import { exitCodeMeanings, exitCodes } from '../dist/contract/errors.js';
-import { commandsOf, filled, ownFlags, sharedFlags, spellings, variablesOf } from './commands.mjs';
+import { commandsOf, filled, ownFlags, sharedFlags, spellings, typed, variablesOf } from './commands.mjs';
 
 /** Text as roff prints it: hyphens that can be copied, and no line that looks like a request. */
 const plain = (text) =>
@@ -36,7 +36,7 @@ function argument([name, { required, multiple }]) {
 }
 
 function commandPart(bin, command) {
-  const { id, aliases, args, summary, description, examples = [] } = command;
+  const { aliases, args, summary, description, examples = [] } = command;
   const fill = (text) => filled(text, bin, command);
   const sentences = [
     summary ? `${summary}.` : '',
@@ -44,7 +44,7 @@ function commandPart(bin, command) {
     aliases.length ? `Also called ${aliases.join(', ')}.` : '',
   ];
   return [
-    `.SS ${[bold(id), ...Object.entries(args).map(argument)].join(' ')}`,
+    `.SS ${[bold(typed(command)), ...Object.entries(args).map(argument)].join(' ')}`,
     plain(fill(sentences.filter(Boolean).join(' '))),
     ...ownFlags(command).map(flagItem),
     ...(examples.length

@@ -86,6 +86,7 @@ export const schemas = {
     error: textOrNull,
     app: string,
     operation: { enum: operationNames },
+    owner: { ...textOrNull, description: 'Name of the token that it was submitted with' },
     created_at: time,
     started_at: time,
     finished_at: time,

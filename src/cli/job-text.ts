@@ -54,6 +54,7 @@ export function describeJob(job: JobAnswer, now = Date.now()): string[] {
     ['Error', job.error],
     ['Operation', job.operation],
     ['App', job.app],
+    ['Owner', job.owner],
     ['Position', queue(job)],
     ['Waiting for', job.waiting_for],
     ['GPUs', gpus(job)],
@@ -66,13 +67,17 @@ export function describeJob(job: JobAnswer, now = Date.now()): string[] {
   ]);
 }
 
-/** Jobs as a table, in the order of the server. */
-export function listJobs(jobs: readonly JobAnswer[], now = Date.now()): string[] {
+/**
+ * Jobs as a table, in the order of the server.
+ * @param owners whether it says whose each is
+ */
+export function listJobs(jobs: readonly JobAnswer[], now = Date.now(), owners = false): string[] {
   if (jobs.length === 0) return [];
   return formatTable(
-    ['JOB', 'STATUS', 'OPERATION', 'APP', 'GPUS', 'CREATED', 'RUN TIME'],
+    ['JOB', ...(owners ? ['OWNER'] : []), 'STATUS', 'OPERATION', 'APP', 'GPUS', 'CREATED', 'RUN TIME'],
     jobs.map((job) => [
       job.job_id,
+      ...(owners ? [job.owner ?? '-'] : []),
       status(job.status),
       job.operation ?? '',
       job.app ?? '',

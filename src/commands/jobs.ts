@@ -8,8 +8,9 @@ import { type JobState, jobStates } from '../contract/job.js';
 const isState = (name: string): name is JobState => (jobStates as readonly string[]).includes(name);
 
 export default class Jobs extends ClientCommand {
-  static override summary = 'List the jobs of the server';
-  static override description = 'Newest first. A job leaves the list when its result is removed.';
+  static override summary = 'List your jobs on the server';
+  static override description =
+    'Newest first. A job leaves the list when its result is removed. Yours are those that were submitted with the same token.';
   static override examples = [
     '<%= config.bin %> jobs',
     '<%= config.bin %> jobs --watch',
@@ -27,6 +28,7 @@ export default class Jobs extends ClientCommand {
         return states.filter(isState);
       },
     })(),
+    all: Flags.boolean({ description: "The jobs of all, and whose each is; for an admin's token" }),
     quiet: Flags.boolean({ char: 'q', description: 'Ids alone, one a line' }),
     ...watchFlags,
   };
@@ -36,7 +38,11 @@ export default class Jobs extends ClientCommand {
     this.jsonLines = flags.watch;
     const connection = await this.connect(flags);
     const { selectedJobs } = await import('../cli/jobs/show-jobs.js');
-    const selected = selectedJobs(connection, { states: flags.status, quiet: flags.quiet });
+    const selected = selectedJobs(connection, {
+      states: flags.status,
+      quiet: flags.quiet,
+      all: flags.all,
+    });
     if (flags.watch) {
       const { watch } = await import('../cli/jobs/watch.js');
       await watch(connection, selected, { every: flags.every ?? defaultInterval, json: this.jsonEnabled() });

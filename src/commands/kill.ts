@@ -16,7 +16,7 @@ export default class Kill extends ClientCommand {
   ];
   static override args = { jobs: optionalJobArgs };
   static override flags = {
-    all: Flags.boolean({ description: 'Kill every active job that this token sees' }),
+    all: Flags.boolean({ description: 'Kill every active job that was submitted with this token' }),
     timeout: killTimeoutFlag,
   };
 

@@ -40,6 +40,11 @@ export const errorKinds = {
   unknownGpu: { status: 400, exit: exitCodes.usage, means: 'This server has no GPU of that id' },
   missingToken: { status: 401, exit: exitCodes.notAuthorised, means: 'The token is missing' },
   invalidToken: { status: 401, exit: exitCodes.notAuthorised, means: 'The token is wrong' },
+  adminOnly: {
+    status: 403,
+    exit: exitCodes.notAuthorised,
+    means: 'Only the token of an admin may do this',
+  },
   foreignOrigin: {
     status: 403,
     exit: exitCodes.usage,

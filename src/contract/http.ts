@@ -43,6 +43,12 @@ export const parameters = {
     kind: 'integer',
     help: "The same as 'since', as browsers send it",
   },
+  all: {
+    name: 'all',
+    in: 'query',
+    kind: 'boolean',
+    help: "For an admin: the jobs of all owners, and not one's own alone",
+  },
   devices: {
     name: 'devices',
     in: 'query',

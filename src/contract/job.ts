@@ -41,6 +41,8 @@ export interface JobView {
   readonly error: string | null;
   readonly app: string;
   readonly operation: string;
+  /** Name of the token that it was submitted with; null for the token of the environment, or none. */
+  readonly owner: string | null;
   readonly created_at: string;
   readonly started_at: string | null;
   readonly finished_at: string | null;

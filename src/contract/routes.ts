@@ -121,9 +121,12 @@ export const routes = {
     [parameters.devices],
   ),
   limits: get('/limits', 'What a submission may have at most', { 200: 'Limits' }),
-  metrics: get('/metrics', "What there is and what has happened, in Prometheus' text format", {
-    200: 'Metrics',
-  }),
+  metrics: get(
+    '/metrics',
+    "What there is and what has happened, in Prometheus' text format; for an admin",
+    { 200: 'Metrics' },
+    ['adminOnly'],
+  ),
   apps: get('/repo_apps_list', 'The apps', { 200: 'AppList' }),
   app: get('/repo_apps/{app}', 'What an app is', { 200: 'AppView' }, ['unknownApp']),
   appConfig: get('/repo_apps_config/{app}', "An app's files without its weights", { 200: 'Archive' }, [
@@ -141,7 +144,13 @@ export const routes = {
     200: 'RefreshView',
   }),
   ...eachOperation(submission),
-  jobs: get('/jobs', 'The jobs, newest first', { 200: 'JobList' }),
+  jobs: get(
+    '/jobs',
+    'Your jobs, newest first',
+    { 200: 'JobList' },
+    ['adminOnly', 'invalidField'],
+    [parameters.all],
+  ),
   job: get('/jobs/{id}', 'One job', { 200: 'JobView' }, jobErrors),
   logs: get(
     '/jobs/{id}/logs',

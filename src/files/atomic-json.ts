@@ -1,4 +1,13 @@
-import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  fchmodSync,
+  fchownSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { errorCode } from './error-code.js';
@@ -9,12 +18,36 @@ import { syncDirectory } from './sync.js';
 
 const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
+/** Who may read and write a file. */
+export interface FileAccess {
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** Gives an open file the owner and the mode of another one. Only root may give a file away. */
+function takeOver(descriptor: number, { mode, uid, gid }: FileAccess): void {
+  fchownSync(descriptor, uid, gid);
+  fchmodSync(descriptor, mode & 0o777);
+}
+
+/** The name of a file that is new is taken in one step, and from no other file. */
+function nameNew(from: string, to: string): void {
+  try {
+    linkSync(from, to);
+  } finally {
+    rmSync(from, { force: true });
+  }
+}
+
 /**
  * Replaces a text file atomically: a reader, a crash or a power cut finds the old text or the new one, never a part of it.
  * A file that is new survives a power cut only after `syncDirectory`.
  * @param isKept false for a file that nobody reads after a power cut; then it may be empty
+ * @param like whose owner and mode it gets; only its user can read it otherwise. With `new` it must not be there yet
+ * @throws the system's error: EEXIST for a file that was to be new
  */
-export function writeTextFile(file: string, text: string, isKept = true): void {
+export function writeTextFile(file: string, text: string, isKept = true, like?: FileAccess | 'new'): void {
   using directory = openDirectory(path.dirname(file));
   const target = path.join(directory.path, path.basename(file));
   const partial = `${target}.${process.pid}.partial`;
@@ -24,11 +57,13 @@ export function writeTextFile(file: string, text: string, isKept = true): void {
     const descriptor = openSync(partial, 'wx', 0o600);
     try {
       writeFileSync(descriptor, text);
+      if (typeof like === 'object') takeOver(descriptor, like);
       if (isKept) fsyncSync(descriptor);
     } finally {
       closeSync(descriptor);
     }
-    replaceFileSync(partial, target);
+    if (like === 'new') nameNew(partial, target);
+    else replaceFileSync(partial, target);
   } catch (cause) {
     rmSync(partial, { force: true });
     throw cause;
@@ -36,8 +71,8 @@ export function writeTextFile(file: string, text: string, isKept = true): void {
 }
 
 /** `writeTextFile` with a value as JSON. */
-export const writeJsonFile = (file: string, value: unknown, isKept = true): void =>
-  writeTextFile(file, jsonText(value), isKept);
+export const writeJsonFile = (file: string, value: unknown, isKept = true, like?: FileAccess | 'new'): void =>
+  writeTextFile(file, jsonText(value), isKept, like);
 
 async function writeSynced(file: string, text: string): Promise<void> {
   await using handle = await open(file, 'wx', 0o600);

@@ -1,4 +1,5 @@
 import Koa from 'koa';
+import type { Access } from './access/access.js';
 import type { ServerEvents } from './events.js';
 import { requireToken } from './http/auth.js';
 import { handleErrors } from './http/error-handler.js';
@@ -8,8 +9,8 @@ import { createRouter, type RouteDeps } from './routes/index.js';
 
 /** What the HTTP side works with. All of it is made elsewhere. */
 export interface AppDeps extends RouteDeps {
-  /** What clients must present; null leaves every endpoint open. */
-  readonly token: string | null;
+  /** Who may come in. */
+  readonly access: Access;
   /** The address that the server listens on, which decides what hosts are accepted without a token. */
   readonly host: string;
   /** Told of requests that are refused. */
@@ -29,8 +30,8 @@ export function createApp(deps: AppDeps): Koa {
   const router = createRouter(deps);
   app.use(underLastNet);
   app.use(handleErrors(deps.report, deps.events));
-  app.use(refuseOtherSites(deps.token, deps.host));
-  app.use(requireToken(deps.token));
+  app.use(refuseOtherSites(deps.access.isOpen, deps.host));
+  app.use(requireToken(deps.access));
   app.use(router.routes());
   app.use(router.allowedMethods());
   return app;

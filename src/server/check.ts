@@ -1,7 +1,10 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { createServer } from 'node:http';
 import path from 'node:path';
+import { stateOf } from '../access/token-file.js';
+import { counted } from '../contract/counted.js';
 import { errorCode } from '../files/error-code.js';
+import { NamedTokens } from './access/named-tokens.js';
 import { readAllowlist } from './apps/allowlist.js';
 import { lookAtApps } from './apps/app-problems.js';
 import { checkFileSystem } from './data-directory/file-system-check.js';
@@ -82,10 +85,15 @@ async function* checkAddress({ host, port, metricsAt }: ServerSettings): AsyncGe
   }
 }
 
-async function* checkToken({ token, host }: ServerSettings): AsyncGenerator<Finding> {
+async function* checkToken({ token, tokensFile, host }: ServerSettings): AsyncGenerator<Finding> {
   const about = 'token';
-  if (token !== null) yield { kind: 'ok', about, says: 'there is one' };
-  else
+  if (tokensFile !== null) {
+    const { entries } = new NamedTokens(tokensFile, () => {});
+    const valid = entries.filter((entry) => stateOf(entry) === 'active').length;
+    yield { kind: 'ok', about, says: `${counted(valid, 'valid named token')} in ${tokensFile}` };
+  }
+  if (token !== null) yield { kind: 'ok', about, says: 'there is one of the admin' };
+  else if (tokensFile === null)
     yield { kind: 'note', about, says: `there is none: every endpoint is open to whoever reaches ${host}` };
 }
 

@@ -7,7 +7,7 @@ export interface JobFacts {
   readonly id: string;
   readonly app: string;
   readonly operation: string;
-  /** Name of the token that submitted it; null on a server without named tokens. */
+  /** Name of the token that submitted it; null for the token of the environment, or none. */
   readonly owner: string | null;
 }
 

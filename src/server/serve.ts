@@ -6,6 +6,8 @@ import { isSystemError } from '../files/error-code.js';
 import { makeDirectory } from '../files/make-directory.js';
 import { syncDirectorySync } from '../files/sync.js';
 import { Packer } from '../pack/packer.js';
+import { Access } from './access/access.js';
+import { NamedTokens } from './access/named-tokens.js';
 import { createApp } from './app.js';
 import { readAllowlist } from './apps/allowlist.js';
 import { AppCatalog } from './apps/catalog.js';
@@ -118,6 +120,9 @@ async function serveFrom(
   settings: ServerSettings,
   { report, hurry, events = new ServerEvents(report) }: ServeContext,
 ): Promise<RunningServer> {
+  const { token, tokensFile } = settings;
+  const named = tokensFile === null ? null : new NamedTokens(tokensFile, report);
+  const access = new Access(token, named);
   const unlock = lockDataDirectory(settings.dataDirectory);
   const gpus = new GpuInventory(process.env.CUDA_VISIBLE_DEVICES);
   const net = new LastNet(report);
@@ -158,7 +163,7 @@ async function serveFrom(
       dataDirectory: settings.dataDirectory,
     });
     const app = createApp({
-      token: settings.token,
+      access,
       host: settings.host,
       catalog,
       jobs,

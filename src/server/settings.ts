@@ -7,8 +7,10 @@ export interface ServerSettings extends UploadSettings {
   readonly port: number;
   /** Where the metrics are served without a token; null: only behind it, beside the other routes. */
   readonly metricsAt: { readonly host: string; readonly port: number } | null;
-  /** What clients must present; null leaves every endpoint open. */
+  /** The token of the environment, whose holder may do everything; null if there is none. */
   readonly token: string | null;
+  /** The file of the named tokens; null if there are none. Without either every endpoint is open. */
+  readonly tokensFile: string | null;
   /** Environment variables that may hold a token: no job may see them. */
   readonly tokenVariables: readonly string[];
   readonly apps: readonly string[];

@@ -16,10 +16,14 @@ import Result from '../commands/result.js';
 import Rm from '../commands/rm.js';
 import Serve from '../commands/serve.js';
 import Status from '../commands/status.js';
+import TokenCreate from '../commands/token/create.js';
+import TokenList from '../commands/token/list.js';
+import TokenRevoke from '../commands/token/revoke.js';
+import TokenRotate from '../commands/token/rotate.js';
 import Uncertainty from '../commands/uncertainty.js';
 import Wait from '../commands/wait.js';
 
-/** All commands by name. oclif is told of this list, and searches no directory and no plugin when it starts. */
+/** All commands by name; a colon stands between a topic and its command. oclif is told of this list, and searches no directory and no plugin when it starts. */
 export const commands = {
   ...helpCommands,
   apps: Apps,
@@ -39,6 +43,10 @@ export const commands = {
   rm: Rm,
   serve: Serve,
   status: Status,
+  'token:create': TokenCreate,
+  'token:list': TokenList,
+  'token:revoke': TokenRevoke,
+  'token:rotate': TokenRotate,
   uncertainty: Uncertainty,
   wait: Wait,
 };

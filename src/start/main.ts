@@ -23,13 +23,24 @@ function nameShell(): void {
 
 const helpWords = ['help', '--help', '-h'];
 
-/** The word in the place of a command that is none; undefined where the command line has a command, or needs none. */
+/**
+ * The words in the place of a command that are none, and the commands that may have been meant; undefined where the command
+ * line has a command, or needs none.
+ */
 function unknownCommand([first = '--help', ...more]: readonly string[], names: readonly string[]) {
   if (first === '--version' || first === '-v') return undefined;
-  const named = helpWords.includes(first)
-    ? more.find((word) => !word.startsWith('-') && !helpWords.includes(word))
-    : first;
-  return named === undefined || names.includes(named) ? undefined : named;
+  const words = helpWords.includes(first)
+    ? more.filter((word) => !word.startsWith('-') && !helpWords.includes(word))
+    : [first, ...more];
+  const [named, second] = words;
+  if (named === undefined || names.includes(named)) return undefined;
+  const ofTopic = names.filter((name) => name.startsWith(`${named} `));
+  if (ofTopic.length === 0)
+    return { word: named, near: [...new Set(names.map((name) => name.replace(/ .*/, '')))] };
+  // A topic alone shows its commands.
+  if (second === undefined || second.startsWith('-') || names.includes(`${named} ${second}`))
+    return undefined;
+  return { word: `${named} ${second}`, near: ofTopic };
 }
 
 /**
@@ -40,11 +51,15 @@ function unknownCommand([first = '--help', ...more]: readonly string[], names: r
 export async function main(root: string, description: PJSON): Promise<void> {
   tolerateClosedPipes();
   const argv = process.argv.slice(2);
-  const names = Object.entries(commands).flatMap(([name, { aliases }]) => [name, ...aliases]);
+  const names = Object.entries(commands).flatMap(([name, { aliases }]) => [
+    name.replace(':', ' '),
+    ...aliases,
+  ]);
   const unknown = unknownCommand(argv, names);
   if (unknown !== undefined) {
     const { refuseCommand } = await import('../cli/unknown-command.js');
-    await refuseCommand(description.oclif.bin ?? description.name, unknown, names, argv.includes('--json'));
+    const bin = description.oclif.bin ?? description.name;
+    await refuseCommand(bin, unknown.word, unknown.near, argv.includes('--json'));
     return;
   }
   nameShell();

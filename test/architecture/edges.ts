@@ -14,7 +14,7 @@ const bothSides = 'Both sides stand on this room: it imports neither.';
 /** From the top to the bottom. */
 export const rooms: Readonly<Record<string, Room>> = {
   start: {
-    imports: ['commands', 'cli', 'cli/terminal', 'files'],
+    imports: ['commands', 'commands/token', 'cli', 'cli/terminal', 'files'],
     reason: 'A process begins with the list of commands; these know the rest.',
   },
   commands: {
@@ -30,6 +30,14 @@ export const rooms: Readonly<Record<string, Room>> = {
       'contract',
     ],
     reason: 'A command is metadata, a parse and one call.',
+  },
+  'commands/token': {
+    imports: ['cli/tokens', 'access'],
+    reason: 'A command is metadata, a parse and one call; these ask no server.',
+  },
+  'cli/tokens': {
+    imports: ['cli', 'cli/terminal', 'client', 'access', 'contract'],
+    reason: 'Tokens are changed in their file, with no server.',
   },
   'cli/serve': {
     imports: [
@@ -163,6 +171,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     imports: [
       'server/settings.ts',
       'server/app.ts',
+      'server/access',
       'server/http',
       'server/apps',
       'server/hub',
@@ -185,8 +194,11 @@ export const rooms: Readonly<Record<string, Room>> = {
       'server/apps',
       'server/devices',
       'server/data-directory',
+      'server/access',
       'server',
+      'access',
       'files',
+      'contract',
     ],
     reason: 'A check looks at what a start would use, and starts nothing.',
   },
@@ -195,7 +207,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'Settings are values, and do nothing.',
   },
   'server/app.ts': {
-    imports: ['server/routes', 'server/http', 'server'],
+    imports: ['server/routes', 'server/http', 'server/access', 'server'],
     reason: 'The application is middleware and routes; what these need is handed to it.',
   },
   'server/routes': {
@@ -213,8 +225,12 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'A route is thin: HTTP in, a call, HTTP out.',
   },
   'server/http': {
-    imports: ['server', 'files', 'contract'],
+    imports: ['server/access', 'server', 'access', 'files', 'contract'],
     reason: 'What every request goes through knows no job.',
+  },
+  'server/access': {
+    imports: ['server', 'access', 'files', 'contract'],
+    reason: 'Who may come in knows neither a request nor a job.',
   },
   'server/uploads': {
     imports: ['server/jobs', 'extract/extract.ts', 'extract', 'files', 'contract'],
@@ -229,7 +245,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'Repositories are fetched and kept without knowing what an app does with them.',
   },
   'server/jobs': {
-    imports: ['server/executors', 'server/data-directory', 'server', 'pack', 'files', 'contract'],
+    imports: ['server/executors', 'server/data-directory', 'server', 'access', 'pack', 'files', 'contract'],
     reason: 'Jobs know no transport, no app and no device.',
   },
   'server/executors/local': {
@@ -260,6 +276,10 @@ export const rooms: Readonly<Record<string, Room>> = {
   runner: {
     imports: ['files', 'contract'],
     reason: 'The runner is a program of its own: it knows neither side.',
+  },
+  access: {
+    imports: ['files', 'contract'],
+    reason: 'The file of the tokens is read by the server and written by a command: it imports neither.',
   },
   pack: { imports: ['files', 'contract'], reason: bothSides },
   'extract/extract.ts': { imports: ['extract/small', 'extract', 'files', 'contract'], reason: bothSides },

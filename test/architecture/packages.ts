@@ -6,7 +6,16 @@ export interface PackageRule {
   readonly reason: string;
 }
 
-const cli = ['commands', 'cli/serve', 'cli/completion', 'cli/submit', 'cli/jobs', 'cli'];
+const cli = [
+  'commands',
+  'commands/token',
+  'cli/tokens',
+  'cli/serve',
+  'cli/completion',
+  'cli/submit',
+  'cli/jobs',
+  'cli',
+];
 const extract = ['extract/extract.ts', 'extract/small', 'extract'];
 
 const koa = 'Only the HTTP side of the server knows Koa: jobs and the client do not.';
@@ -52,6 +61,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
       'server/hub',
       'server/jobs',
       'server/executors/local',
+      'access',
       'contract',
     ],
     reason: 'What comes from outside is parsed at the door, and has types from there on.',
@@ -61,15 +71,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     reason: "The client makes its requests with undici, and HTTP ends at the server's doors.",
   },
   'node:child_process': {
-    rooms: [
-      'cli/serve',
-      'client/ssh',
-      'server/executors/local',
-      'server/devices',
-      'server/data-directory',
-      'runner',
-      'files',
-    ],
+    rooms: ['cli/serve', 'client/ssh', 'server/executors/local', 'server/devices', 'runner', 'files'],
     reason: 'No process is started but by those that see to its end.',
   },
   'node:*': {

@@ -93,6 +93,9 @@ describe.each(['bash', 'zsh', 'fish'])('%s', (shell) => {
       expect(await complete('remote-app eval --mas')).toContain('--mask');
       expect(await complete('remote-app health --ens')).not.toContain('--ensemble');
       expect(await complete('remote-app completion --val')).not.toContain('--values');
+      expect(await complete('remote-app tok')).toMatch(/\btoken\b/);
+      expect(await complete('remote-app token ro')).toMatch(/\brotate\b/);
+      expect(await complete('remote-app token create --exp')).toContain('--expires');
     }),
   );
 

@@ -5,8 +5,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 
 const commands = fileURLToPath(new URL('../../src/commands', import.meta.url));
-const names = readdirSync(commands)
-  .map((file) => file.replace(/\.ts$/, ''))
+const names = readdirSync(commands, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts'))
+  .map((file) => file.replace(/\.ts$/, '').replace('/', ' '))
   .filter((name) => name !== 'serve');
 
 describe.each(names)('%s', (name) => {
@@ -16,7 +17,7 @@ describe.each(names)('%s', (name) => {
   });
 
   test('has a summary, a description, a real example and --json', () => {
-    const command = config.findCommand(name, { must: true });
+    const command = config.findCommand(name.replace(' ', ':'), { must: true });
     expect(command.summary).toBeTruthy();
     expect(command.description).toBeTruthy();
     const examples = command.examples?.map((each) => (typeof each === 'string' ? each : each.command)) ?? [];
@@ -36,7 +37,7 @@ test('eval is evaluate', async () => {
 test('every command answers --json with one document, also when it is used wrongly', async () => {
   await using cli = await Cli.create();
   for (const name of names) {
-    const { code, stdout, stderr } = await cli.run([name, '--json', '--nope']);
+    const { code, stdout, stderr } = await cli.run([...name.split(' '), '--json', '--nope']);
     expect([name, code, stderr]).toEqual([name, 2, '']);
     expect(JSON.parse(stdout)).toEqual({ error: { message: 'Nonexistent flag: --nope', exit_code: 2 } });
   }

@@ -119,6 +119,19 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
   result: async () => [await run('result', await id(), '-o', 'one')],
   rm: async () => [await run('rm', await id(), nobody)],
   status: async () => [await run('status', await id())],
+  'token:create': async () => [await run('token', 'create', 'made', '--tokens', 'made.json')],
+  'token:list': async () => {
+    await run('token', 'create', 'ana', '--tokens', 'listed.json');
+    return [await run('token', 'list', '--tokens', 'listed.json')];
+  },
+  'token:revoke': async () => {
+    await run('token', 'create', 'ana', '--tokens', 'revoked.json');
+    return [await run('token', 'revoke', 'ana', '--tokens', 'revoked.json')];
+  },
+  'token:rotate': async () => {
+    await run('token', 'create', 'ana', '--tokens', 'rotated.json');
+    return [await run('token', 'rotate', 'ana', '--tokens', 'rotated.json')];
+  },
   wait: async () => [await run('wait', await id(), nobody)],
 };
 

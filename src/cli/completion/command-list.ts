@@ -99,14 +99,34 @@ const help: CompletedFlag = {
   repeats: false,
 };
 
+/** The commands of a topic as one, whose first argument is the rest of their names. */
+function joined(topic: string, description: string, commands: readonly CompletedCommand[]): CompletedCommand {
+  const flags = new Map(commands.flatMap((each) => each.flags.map((flag) => [flag.names.join(), flag])));
+  const values = commands.map(({ names: [name] }) => name.slice(topic.length + 1));
+  return { names: [topic], description, flags: [...flags.values()], arguments: { values, repeats: false } };
+}
+
 /** What oclif knows of the commands, as the shells complete it. */
 export function completedCommands(config: Interfaces.Config): CompletedCommand[] {
   const commands = config.commands.filter(({ id, aliases, hidden }) => !hidden && !aliases.includes(id));
-  const names = commands.map(({ id }) => id);
-  return commands.map(({ id, aliases, summary, description = '', flags, args }) => ({
-    names: [id, ...aliases],
-    description: (summary ?? description).replaceAll('<%= config.bin %>', config.bin),
-    flags: [...Object.values(flags).flatMap((flag) => (flag.hidden ? [] : completedFlag(id, flag))), help],
-    arguments: id === 'help' ? { values: names, repeats: false } : completedArguments(id, args),
-  }));
+  const topics = new Map<string, CompletedCommand[]>();
+  for (const { id, aliases, summary, description = '', flags, args } of commands) {
+    const [topic = id] = id.split(':');
+    const command: CompletedCommand = {
+      names: [id, ...aliases],
+      description: (summary ?? description).replaceAll('<%= config.bin %>', config.bin),
+      flags: [...Object.values(flags).flatMap((flag) => (flag.hidden ? [] : completedFlag(id, flag))), help],
+      arguments: completedArguments(id, args),
+    };
+    topics.set(topic, [...(topics.get(topic) ?? []), command]);
+  }
+  const names = [...topics.keys()];
+  return [...topics].map(([topic, members]) => {
+    const [first] = members;
+    if (first === undefined || first.names[0] !== topic) {
+      const { description = '' } = config.topics.find(({ name }) => name === topic) ?? {};
+      return joined(topic, description, members);
+    }
+    return topic === 'help' ? { ...first, arguments: { values: names, repeats: false } } : first;
+  });
 }

@@ -10,6 +10,8 @@ export interface JobSelection {
   readonly states: readonly JobState[] | undefined;
   /** Whether only ids are shown. */
   readonly quiet: boolean;
+  /** Whether the jobs of all owners are shown, and whose each is. */
+  readonly all: boolean;
 }
 
 export interface JobsDocument {
@@ -19,18 +21,18 @@ export interface JobsDocument {
 /** The jobs of a server that a person asked for: how they are read, and how they are shown. */
 export function selectedJobs(
   connection: Connection,
-  { states, quiet }: JobSelection,
+  { states, quiet, all }: JobSelection,
 ): Watched<JobsDocument> & { readonly none: string } {
   const none = noJobs(connection.server, states);
   return {
     none,
     read: async () => {
-      const list = await jobs(connection);
+      const list = await jobs(connection, all);
       return { jobs: states ? list.filter(({ status }) => states.includes(status)) : list };
     },
     lines: (document) => {
       if (quiet) return document.jobs.map(({ job_id }) => job_id);
-      return document.jobs.length > 0 ? listJobs(document.jobs) : [none];
+      return document.jobs.length > 0 ? listJobs(document.jobs, Date.now(), all) : [none];
     },
     change: (document) => JSON.stringify(document),
   };

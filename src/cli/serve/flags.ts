@@ -37,6 +37,10 @@ export const serveFlags = {
     helpValue: 'FILE',
     summary: 'File that holds the token, which only its owner may read; it wins over the environment',
   }),
+  tokens: Flags.string({
+    helpValue: 'FILE',
+    summary: "File of named tokens, as 'token create' makes it: each sees its own jobs alone",
+  }),
   apps: Flags.string({
     multiple: true,
     multipleNonGreedy: true,

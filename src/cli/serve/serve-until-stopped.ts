@@ -20,7 +20,7 @@ const isLoopback = (host: string): boolean => /^(127\.|::1$|localhost$)/.test(ho
 
 /** Warns the admin of a server without a token: everybody who can reach it may use it. */
 function warnOfOpenness(settings: ServerSettings, isAsked: boolean, log: ServerLog): void {
-  if (settings.token !== null) return;
+  if (settings.token !== null || settings.tokensFile !== null) return;
   const why = isAsked ? '--auth off' : `no token in ${settings.tokenVariables.at(-1)}`;
   log.warn(`authentication is off (${why}): every endpoint is open to whoever reaches ${settings.host}.`);
   if (isLoopback(settings.host)) return;

@@ -67,6 +67,6 @@ export function serverToken(
 export function requireSomeToken({ auth, 'token-env': variable }: TokenChoices, hasToken: boolean): void {
   if (auth !== 'required' || hasToken) return;
   throw new UsageError(
-    `--auth required, and there is no token: name a file with --token-file, or set ${variable}`,
+    `--auth required, and there is no token: name a file with --token-file or --tokens, or set ${variable}`,
   );
 }

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
+import { UsageError } from '../../client/errors.js';
 import { tokenVariable } from '../../contract/defaults.js';
 import { readDuration } from '../../contract/duration.js';
 import type { ServerSettings } from '../../server/settings.js';
@@ -24,6 +25,16 @@ function duration(flag: string, text: string): number {
   return seconds * 1000;
 }
 
+/** @throws UsageError where the flags say that everybody may come in, and who may */
+function tokensFile({ tokens, auth }: ServeFlags): string | null {
+  if (tokens !== undefined && auth === 'off') {
+    throw new UsageError(
+      '--auth off asks nobody for a token, and --tokens names tokens; leave one of them out',
+    );
+  }
+  return tokens === undefined ? null : path.resolve(tokens);
+}
+
 /**
  * A program with its arguments, by spaces; a path that exists is taken whole. A path becomes absolute, since a job has a
  * working directory of its own.
@@ -45,7 +56,8 @@ export function serverSettings(
 ): ServerSettings {
   const dataset = flags['max-dataset-size'];
   const token = serverToken(flags, environment);
-  requireSomeToken(flags, token !== null);
+  const tokens = tokensFile(flags);
+  requireSomeToken(flags, token !== null || tokens !== null);
   return {
     host: flags.host,
     port: flags.port,
@@ -54,6 +66,7 @@ export function serverSettings(
         ? null
         : { host: flags['metrics-host'], port: flags['metrics-port'] },
     token,
+    tokensFile: tokens,
     tokenVariables: [...new Set([tokenVariable, flags['token-env']])],
     apps: flags.apps,
     engine: words(flags.engine),

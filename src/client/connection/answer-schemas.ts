@@ -38,6 +38,7 @@ const jobFields = {
   error: textOrNull,
   app: textOrNull,
   operation: textOrNull,
+  owner: textOrNull,
   created_at: textOrNull,
   started_at: textOrNull,
   finished_at: textOrNull,

@@ -72,10 +72,15 @@ export const refreshed = async (connection: Connection): Promise<RefreshAnswer> 
 export const job = async (connection: Connection, id: string, limit?: number): Promise<JobAnswer> =>
   connection.json(jobPath(id), (await answers()).jobAnswer(id), { limit });
 
-/** `GET /jobs`, newest first: a route of ours. @throws HttpError that says so for a server without it */
-export async function jobs(connection: Connection): Promise<readonly JobAnswer[]> {
+/**
+ * `GET /jobs`, newest first: a route of ours.
+ * @param all whether the jobs of all are asked for, as an admin may
+ * @throws HttpError that says so for a server without it
+ */
+export async function jobs(connection: Connection, all = false): Promise<readonly JobAnswer[]> {
+  const options = all ? { query: `?${parameters.all.name}=1` } : {};
   try {
-    return (await connection.json(routes.jobs.path, (await answers()).jobsAnswer)).jobs;
+    return (await connection.json(routes.jobs.path, (await answers()).jobsAnswer, options)).jobs;
   } catch (error) {
     if (!(error instanceof HttpError && error.status === errorKinds.notFound.status)) throw error;
     const message = `${connection.server} has no list of jobs, as KonfAI's server has none: ask for each by its id`;

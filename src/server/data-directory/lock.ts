@@ -9,10 +9,11 @@ import {
   writeSync,
 } from 'node:fs';
 import path from 'node:path';
+import { oneLine } from '../../contract/quote.js';
 import { writeJsonFile } from '../../files/atomic-json.js';
 import { errorCode } from '../../files/error-code.js';
+import { isStillNamed, lockPath } from '../../files/flock.js';
 import { SetupError } from '../setup-error.js';
-import { isStillNamed, lockPath } from './flock.js';
 import { holderInWords, ownNote } from './lock-note.js';
 
 const { O_CREAT, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = constants;
@@ -91,13 +92,20 @@ function acquire(directory: string, file: string): Held {
         `Another server${holderInWords(file)} uses the data directory ${directory}: stop it, or give this one another --data-dir`,
       );
     }
+    if (outcome === 'noProgram') {
+      throw new SetupError(
+        "The program 'flock' is not on PATH: it locks the data directory; install the package util-linux",
+      );
+    }
+    if ('failed' in outcome)
+      throw new SetupError(`The data directory cannot be locked: ${oneLine(outcome.failed)}; try again`);
     if ('descriptor' in outcome) {
       descriptors.push(outcome.descriptor);
       return outcome.descriptor;
     }
     if (!isNeeded) return null;
     throw new SetupError(
-      `The data directory ${directory} cannot be locked (${outcome.unsupported}), so two servers might work on it: ` +
+      `The data directory ${directory} cannot be locked (${oneLine(outcome.unsupported)}), so two servers might work on it: ` +
         'put it on a file system that has locks (mount NFS without "nolock")',
     );
   };

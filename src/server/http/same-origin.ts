@@ -52,10 +52,11 @@ function checkPage(ctx: Context): void {
  * to servers that only this user's machine reaches. So requests which a browser marks as coming from another site are
  * refused. On a loopback address requests with a foreign `Host` are refused as well, because a site can point its own name
  * at that address (DNS rebinding).
+ * @param isOpen whether no token is asked for
  * @param listensOn the address in `--host`
  */
-export function refuseOtherSites(token: string | null, listensOn: string): Middleware {
-  if (token !== null) return (_ctx, next) => next();
+export function refuseOtherSites(isOpen: boolean, listensOn: string): Middleware {
+  if (!isOpen) return (_ctx, next) => next();
   const checksHost = isLoopback(listensOn);
   const isOwn = (host: string): boolean => {
     const name = hostName(host);

@@ -1,3 +1,4 @@
+import type { Owner } from '../../access/principal.js';
 import { ServiceError } from '../../contract/errors.js';
 import type { Job } from './job.js';
 import type { JobDirectory } from './job-directory.js';
@@ -24,6 +25,17 @@ export interface Slot {
   /** Releases the place and removes the upload, unless it has become a job. */
   [Symbol.asyncDispose](): Promise<void>;
 }
+
+/** Where a submission comes from. */
+export interface Submitter {
+  readonly owner: Owner;
+  /** Null if it may be repeated. */
+  readonly idempotencyKey: string | null;
+}
+
+/** A key of its owner's: that of another one is another key, whatever its text. Null where there is none. */
+const keyOf = ({ owner, idempotencyKey }: Submitter): string | null =>
+  idempotencyKey === null ? null : JSON.stringify([owner, idempotencyKey]);
 
 export interface AdmissionDeps {
   readonly store: JobStore;
@@ -76,7 +88,8 @@ export class Admission {
    * Runs `submit`, unless a submission with this key has made a job already: then returns that job. While the first one is
    * under way a repeat waits for it, and is run if the first one fails.
    */
-  async once(key: string | null, submit: () => Promise<Job>): Promise<Job> {
+  async once(from: Submitter, submit: () => Promise<Job>): Promise<Job> {
+    const key = keyOf(from);
     if (key === null) return submit();
     for (;;) {
       const first = this.#keys.get(key);
@@ -97,10 +110,12 @@ export class Admission {
 
   /** Remembers the key of a job that an earlier server accepted. */
   remember(job: Job): void {
-    if (job.request.idempotencyKey !== null) this.#keys.set(job.request.idempotencyKey, Promise.resolve(job));
+    const key = keyOf(job.request);
+    if (key !== null) this.#keys.set(key, Promise.resolve(job));
   }
 
   forget(job: Job): void {
-    if (job.request.idempotencyKey !== null) this.#keys.delete(job.request.idempotencyKey);
+    const key = keyOf(job.request);
+    if (key !== null) this.#keys.delete(key);
   }
 }

@@ -1,5 +1,6 @@
 import { appendFileSync, closeSync, constants, fstatSync, fsyncSync, readSync } from 'node:fs';
 import path from 'node:path';
+import type { Owner } from '../../access/principal.js';
 import { jobIdBytes, jobIdSource } from '../../contract/job.js';
 import { writeTextFile } from '../../files/atomic-json.js';
 import { errorCode } from '../../files/error-code.js';
@@ -9,13 +10,19 @@ import type { Report } from '../report.js';
 
 /** What the entry of a job ends with that somebody removed before its time. */
 const removedMark = ' removed';
+/** What stands before the name of its owner, if it has one. */
+const ownerMark = ' of ';
+/** Longest name of an owner, in bytes. */
+const longestOwner = 64;
 
 /** Number of expired jobs whose ids and times are remembered. */
 const remembered = 10_000;
-/** Most bytes of an entry: an id, a time, a space and a line feed, and the mark. */
-const lineBytes = 2 * jobIdBytes + 24 + 2 + removedMark.length;
+/** Most bytes of an entry: an id, a time, a space and a line feed, and the marks. */
+const lineBytes = 2 * jobIdBytes + 24 + 2 + removedMark.length + ownerMark.length + longestOwner;
 
-const linePattern = new RegExp(`^(${jobIdSource}) (\\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z)(${removedMark})?$`);
+const linePattern = new RegExp(
+  `^(${jobIdSource}) (\\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z)(${removedMark})?(?:${ownerMark}(\\S+))?$`,
+);
 
 /** How a job came to be gone. */
 export interface Gone {
@@ -23,10 +30,12 @@ export interface Gone {
   readonly time: string;
   /** Whether somebody asked for its removal; otherwise its time was over. */
   readonly isAsked: boolean;
+  /** Whose it was. */
+  readonly owner: Owner;
 }
 
-const lineOf = ([id, { time, isAsked }]: readonly [string, Gone]): string =>
-  `${id} ${time}${isAsked ? removedMark : ''}\n`;
+const lineOf = ([id, { time, isAsked, owner }]: readonly [string, Gone]): string =>
+  `${id} ${time}${isAsked ? removedMark : ''}${owner === null ? '' : ownerMark + owner}\n`;
 
 /** The jobs that have expired or were removed, and when. For these the answer is 410 instead of 404, also after a restart. */
 export class ExpiredJobs {
@@ -48,8 +57,8 @@ export class ExpiredJobs {
   }
 
   /** @throws the system's error if it cannot be written; it is remembered until the server ends all the same */
-  add(id: string, isAsked: boolean): void {
-    const gone = { time: new Date().toISOString(), isAsked };
+  add(id: string, isAsked: boolean, owner: Owner): void {
+    const gone = { time: new Date().toISOString(), isAsked, owner };
     this.#gone.set(id, gone);
     const oldest = this.#gone.keys().next().value;
     if (this.#gone.size > remembered && oldest !== undefined) this.#gone.delete(oldest);
@@ -88,8 +97,8 @@ export class ExpiredJobs {
       closeSync(file);
     }
     for (const line of text.split('\n')) {
-      const [, id = '', time = '', mark] = linePattern.exec(line) ?? [];
-      if (id !== '') this.#gone.set(id, { time, isAsked: mark !== undefined });
+      const [, id = '', time = '', mark, owner = null] = linePattern.exec(line) ?? [];
+      if (id !== '') this.#gone.set(id, { time, isAsked: mark !== undefined, owner });
     }
     // Ends a line that a crash has cut off, so that the next one is not appended to it.
     const isTorn = text !== '' && !text.endsWith('\n');

@@ -7,7 +7,7 @@ export const factsOf = (job: Job): JobFacts => ({
   id: job.id,
   app: job.request.app,
   operation: job.request.operation,
-  owner: null,
+  owner: job.request.owner,
 });
 
 const secondsBetween = (start: string, end: string): number =>

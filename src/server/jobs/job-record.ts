@@ -26,6 +26,8 @@ const jobRequest = z.object({
   device: deviceRequest,
   acceptedOptions: z.array(z.string()),
   idempotencyKey: z.string().nullable(),
+  /** Name of the token that it came with; null for the admin's. There were no names in an earlier version. */
+  owner: z.string().nullable().default(null),
   /** Seconds that it is kept after its end. An earlier version did not note it. */
   keep: z.number().min(0).max(longestDuration).nullable().default(null),
 });

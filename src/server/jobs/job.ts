@@ -168,6 +168,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       error: record.error,
       app: record.request.app,
       operation: record.request.operation,
+      owner: record.request.owner,
       created_at: record.createdAt,
       started_at: record.startedAt,
       finished_at: record.finishedAt,

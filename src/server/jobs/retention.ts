@@ -145,7 +145,7 @@ export class Retention {
   #forget(job: Job, isAsked: boolean): void {
     this.deps.forget(job);
     try {
-      this.deps.expired.add(job.id, isAsked);
+      this.deps.expired.add(job.id, isAsked, job.request.owner);
     } catch (cause) {
       this.deps.report(`Job ${job.id} could not be noted as gone`, cause);
     }

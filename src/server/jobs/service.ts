@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { mayReach, type Owner, type Principal, theAdmin } from '../../access/principal.js';
 import { ServiceError, shuttingDownDetail, wireDetails } from '../../contract/errors.js';
 import type { FieldValue } from '../../contract/fields.js';
 import { type KillCause, type KillReply, notRunning } from '../../contract/job.js';
@@ -6,7 +7,7 @@ import { acceptance } from '../../contract/log-stream.js';
 import { setAside } from '../data-directory/set-aside.js';
 import type { ServerEvents } from '../events.js';
 import type { AskedDevices, DeviceRequest } from '../executors/executor.js';
-import { Admission, type Slot, type Told } from './admission.js';
+import { Admission, type Slot, type Submitter, type Told } from './admission.js';
 import type { ExpiredJobs } from './expired-jobs.js';
 import { factsOf, followJob } from './follow-job.js';
 import { Job } from './job.js';
@@ -161,18 +162,22 @@ export class JobService {
     return this.#retention.keepFor(field, asked);
   }
 
-  /** Runs a submission once for each idempotency key. A repeat gets the first one's job. */
-  submitOnce(key: string | null, submit: () => Promise<Job>): Promise<Job> {
-    return this.#admission.once(key, submit);
+  /** Runs a submission once for each idempotency key of an owner. A repeat gets the first one's job. */
+  submitOnce(from: Submitter, submit: () => Promise<Job>): Promise<Job> {
+    return this.#admission.once(from, submit);
   }
 
-  /** @throws ServiceError `unknownJob` or `expired` */
-  get(id: string): Job {
+  /**
+   * A job, for somebody who asks for it. What belongs to others is answered as what is not there. Whose a job is whose
+   * record cannot be read is not known: only an admin is told of it.
+   * @throws ServiceError `unknownJob` or `expired`
+   */
+  get(id: string, asker: Principal): Job {
     const job = this.#jobs.get(id);
-    if (job) return job;
-    this.#unreadable.check(id);
+    if (job && mayReach(asker, job.request.owner)) return job;
+    if (asker.role === 'admin') this.#unreadable.check(id);
     const gone = this.deps.expired.find(id);
-    if (gone) {
+    if (gone && mayReach(asker, gone.owner)) {
       const { time, isAsked } = gone;
       const what = isAsked ? `was removed at ${time}` : `expired at ${time}: it and its result are removed`;
       throw new ServiceError('expired', `Job ${id} ${what}; submit it again`);
@@ -188,6 +193,11 @@ export class JobService {
   /** Newest first. */
   list(): Job[] {
     return [...this.#jobs.values()].reverse();
+  }
+
+  /** Those of one owner, newest first. */
+  listOf(owner: Owner): Job[] {
+    return this.list().filter((job) => job.request.owner === owner);
   }
 
   /** Ends a job in any state. Resolves when no process of it is left. Idempotent. */
@@ -217,7 +227,7 @@ export class JobService {
     }
     // What follows its end must not count on its directory any more.
     await this.#lives.get(job.id)?.end;
-    const removed = this.#retention.remove(this.get(job.id));
+    const removed = this.#retention.remove(this.get(job.id, theAdmin));
     await Promise.race([removed, delay(removalPatience, undefined, { ref: false })]);
   }
 

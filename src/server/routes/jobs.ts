@@ -1,23 +1,30 @@
 import type { RouterContext } from '@koa/router';
+import { parameters } from '../../contract/http.js';
 import type { JobList, RemovedJob } from '../../contract/job.js';
+import { principalOf, requireAdmin } from '../http/auth.js';
 import type { JobService } from '../jobs/service.js';
+import { isAskedFor } from './boolean-parameter.js';
 import { captured } from './path-parameters.js';
 
+/** `GET /jobs`: one's own; with `?all=1` those of all, for an admin. */
 export const listJobs = (jobs: JobService) => (ctx: RouterContext) => {
-  ctx.body = { jobs: jobs.list().map((job) => job.view()) } satisfies JobList;
+  const isAll = isAskedFor(ctx, parameters.all);
+  if (isAll) requireAdmin(ctx, 'This asks for the jobs of all');
+  const listed = isAll ? jobs.list() : jobs.listOf(principalOf(ctx).name);
+  ctx.body = { jobs: listed.map((job) => job.view()) } satisfies JobList;
 };
 
 export const showJob = (jobs: JobService) => (ctx: RouterContext) => {
-  ctx.body = jobs.get(captured(ctx)).view();
+  ctx.body = jobs.get(captured(ctx), principalOf(ctx)).view();
 };
 
 export const killJob = (jobs: JobService) => async (ctx: RouterContext) => {
-  ctx.body = await jobs.kill(jobs.get(captured(ctx)));
+  ctx.body = await jobs.kill(jobs.get(captured(ctx), principalOf(ctx)));
 };
 
 /** `DELETE /jobs/{id}`: answers when the job and its files are gone. */
 export const removeJob = (jobs: JobService) => async (ctx: RouterContext) => {
-  const job = jobs.get(captured(ctx));
+  const job = jobs.get(captured(ctx), principalOf(ctx));
   await jobs.remove(job);
   ctx.body = { job_id: job.id, status: 'removed' } satisfies RemovedJob;
 };

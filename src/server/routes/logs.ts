@@ -9,6 +9,7 @@ import {
   lineNumberPattern,
 } from '../../contract/log-stream.js';
 import { quoteName } from '../../contract/quote.js';
+import { principalOf } from '../http/auth.js';
 import type { Job } from '../jobs/job.js';
 import { countLines } from '../jobs/log-lines.js';
 import { readLog } from '../jobs/log-reader.js';
@@ -112,7 +113,7 @@ function setHeaders(ctx: RouterContext): void {
 
 /** `GET /jobs/{id}/logs` (spec.md, Events). */
 export const streamLogs = (deps: LogDeps) => async (ctx: RouterContext) => {
-  const job = deps.jobs.get(captured(ctx));
+  const job = deps.jobs.get(captured(ctx), principalOf(ctx));
   const wishes = {
     since: requestedPosition(ctx),
     tail: numberOfLines(ctx, parameters.tail),

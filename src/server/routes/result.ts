@@ -8,6 +8,7 @@ import { type EndedJob, isFinal, type UnfinishedJob } from '../../contract/job.j
 import { refusedResult, withoutResult } from '../../contract/routes.js';
 import { errorCode } from '../../files/error-code.js';
 import { openOwnFile } from '../../files/own-file.js';
+import { principalOf } from '../http/auth.js';
 import { sendError } from '../http/error-answer.js';
 import type { Job } from '../jobs/job.js';
 import type { JobService } from '../jobs/service.js';
@@ -83,7 +84,7 @@ function openResult(job: Job): number | null {
  * what a job that failed or was killed left.
  */
 export const sendResult = (jobs: JobService, report: Report) => async (ctx: RouterContext) => {
-  const job = jobs.get(captured(ctx));
+  const job = jobs.get(captured(ctx), principalOf(ctx));
   const isAsked = isAskedFor(ctx, parameters.partial);
   const isLeft = isAsked && job.isFinal && job.state !== 'done';
   if (job.state !== 'done' && !isLeft) {

@@ -7,6 +7,8 @@ import { mediaTypes, parameters } from '../../contract/http.js';
 import { fieldWithRole, type Operation, type OperationName, operationOf } from '../../contract/operations.js';
 import { quoteName } from '../../contract/quote.js';
 import type { AppCatalog } from '../apps/catalog.js';
+import { principalOf } from '../http/auth.js';
+import type { Submitter } from '../jobs/admission.js';
 import type { Job } from '../jobs/job.js';
 import type { JobFiles } from '../jobs/job-record.js';
 import type { JobService } from '../jobs/service.js';
@@ -64,7 +66,7 @@ async function receive(
   ctx: RouterContext,
   app: string,
   operation: OperationName,
-  idempotencyKey: string | null,
+  { owner, idempotencyKey }: Submitter,
   deps: SubmitDeps,
 ): Promise<Job> {
   await using slot = deps.jobs.reserve();
@@ -100,6 +102,7 @@ async function receive(
       device,
       acceptedOptions: form.acceptedOptions,
       idempotencyKey,
+      owner,
       keep,
     },
     {
@@ -113,7 +116,8 @@ async function receive(
 export const submit = (operation: OperationName, deps: SubmitDeps) => async (ctx: RouterContext) => {
   const app = captured(ctx);
   deps.catalog.get(app);
-  const key = ctx.get(parameters.idempotencyKey.name) || null;
-  const job = await deps.jobs.submitOnce(key, () => receive(ctx, app, operation, key, deps));
+  const { name: owner } = principalOf(ctx);
+  const from = { owner, idempotencyKey: ctx.get(parameters.idempotencyKey.name) || null };
+  const job = await deps.jobs.submitOnce(from, () => receive(ctx, app, operation, from, deps));
   ctx.body = jobEnvelope(job.id, job.request.acceptedOptions);
 };

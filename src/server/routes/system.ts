@@ -4,6 +4,7 @@ import { metricsType, parameters } from '../../contract/http.js';
 import { quoteName } from '../../contract/quote.js';
 import { type DeviceList, healthy, type Limits, type MemoryUse } from '../../contract/system.js';
 import type { Executor } from '../executors/executor.js';
+import { requireAdmin } from '../http/auth.js';
 import { gigabyte, readRam } from '../ram.js';
 import type { UploadSettings } from '../uploads/quota.js';
 
@@ -45,7 +46,9 @@ export interface ShownMetrics {
   text(): Promise<string>;
 }
 
+/** `GET /metrics`: they count the jobs of all, so a user does not get them. */
 export const metrics = (shown: ShownMetrics) => async (ctx: RouterContext) => {
+  requireAdmin(ctx, 'This asks for figures of all jobs');
   ctx.set('Content-Type', metricsType);
   ctx.body = await shown.text();
 };

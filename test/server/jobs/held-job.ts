@@ -42,6 +42,7 @@ export async function makeJob(): Promise<{ job: Job; directory: HeldDirectory }>
     device: { kind: 'cpu', workers: 1 },
     acceptedOptions: [],
     idempotencyKey: null,
+    owner: null,
     keep: 120,
   });
   await directory.saveFirst(record);

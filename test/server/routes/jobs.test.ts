@@ -45,6 +45,7 @@ describe('a job', () => {
       expires_at: null,
       keep: 120,
       left_files: null,
+      owner: null,
       assigned_gpus: [],
       queue_position: 1,
       waiting_for: 'a CPU slot',

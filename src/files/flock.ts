@@ -1,22 +1,29 @@
 import { spawnSync } from 'node:child_process';
 import { closeSync, fstatSync, openSync, statSync } from 'node:fs';
-import { oneLine } from '../../contract/quote.js';
-import { errorCode } from '../../files/error-code.js';
-import { SetupError } from '../setup-error.js';
+import { errorCode } from './error-code.js';
 
 /** How often to try again if the path was replaced while it was being locked. */
 const attempts = 10;
 
-/** The outcome of locking a descriptor. `unsupported` is the reason why it cannot be locked at all. */
-type Outcome = 'locked' | 'taken' | { readonly unsupported: string };
+/**
+ * The outcome of locking a descriptor. `unsupported` is the reason why it cannot be locked at all, in the words of the
+ * system; `noProgram` says that there is no program `flock`; `failed` is why that could not be run.
+ */
+type Outcome =
+  | 'locked'
+  | 'taken'
+  | 'noProgram'
+  | { readonly failed: string }
+  | { readonly unsupported: string };
 
 /**
- * Asks the kernel for the lock of an open file, without waiting. Node has no call for it, so the program `flock` does it on
- * an inherited descriptor: the lock belongs to the open file description, which this process alone keeps. The kernel drops
- * the lock when the process ends in any way, and it is seen in every container and, on NFS, on every machine.
+ * Asks the kernel for the lock of an open file. Node has no call for it, so the program `flock` does it on an inherited
+ * descriptor: the lock belongs to the open file description, which this process alone keeps. The kernel drops the lock when
+ * the process ends in any way, and it is seen in every container and, on NFS, on every machine.
  */
-function lockDescriptor(descriptor: number): Outcome {
-  const { status, signal, stderr, error } = spawnSync('flock', ['-x', '-n', '3'], {
+function lockDescriptor(descriptor: number, patience: number): Outcome {
+  const wait = patience === 0 ? ['-n'] : ['-w', String(patience)];
+  const { status, signal, stderr, error } = spawnSync('flock', ['-x', ...wait, '3'], {
     stdio: ['ignore', 'ignore', 'pipe', descriptor],
     encoding: 'utf8',
     cwd: '/',
@@ -25,16 +32,11 @@ function lockDescriptor(descriptor: number): Outcome {
     timeout: 30_000,
     killSignal: 'SIGKILL',
   });
-  if (errorCode(error) === 'ENOENT') {
-    throw new SetupError(
-      "The program 'flock' is not on PATH: it locks the data directory; install the package util-linux",
-    );
-  }
+  if (errorCode(error) === 'ENOENT') return 'noProgram';
   // This does not say whether somebody has the lock.
-  if (error)
-    throw new SetupError(`The data directory cannot be locked: ${oneLine(error.message)}; try again`);
+  if (error) return { failed: error.message };
   if (status === 0) return 'locked';
-  const words = oneLine(stderr.trim());
+  const words = stderr.trim();
   // A failure without a message means that somebody else has the lock.
   if (status === 1 && words === '') return 'taken';
   return { unsupported: words || `flock ended with ${signal ?? status}` };
@@ -49,17 +51,20 @@ export function isStillNamed(descriptor: number, name: string): boolean {
 
 /**
  * Opens and locks a file or directory.
+ * @param patience seconds to wait for whoever has the lock
  * @returns the descriptor that has the lock, or why there is none
+ * @throws the system's error if it cannot be opened
  */
 export function lockPath(
   name: string,
   flags: number,
+  patience = 0,
 ): { readonly descriptor: number } | Exclude<Outcome, 'locked'> {
   for (let attempt = 0; attempt < attempts; attempt += 1) {
     const descriptor = openSync(name, flags, 0o600);
     let isKept = false;
     try {
-      const outcome = lockDescriptor(descriptor);
+      const outcome = lockDescriptor(descriptor, patience);
       if (outcome !== 'locked') return outcome;
       isKept = isStillNamed(descriptor, name);
       if (isKept) return { descriptor };

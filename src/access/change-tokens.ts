@@ -1,0 +1,86 @@
+import { quoteName } from '../contract/quote.js';
+import type { Role } from './principal.js';
+import { hashOf } from './secret.js';
+import { namePattern, nameRule, stateOf, type TokenDocument, type TokenEntry } from './token-file.js';
+
+/** A change of the tokens that cannot be made as it was asked for. */
+export class TokenChangeError extends Error {
+  override readonly name = 'TokenChangeError';
+}
+
+const now = (): string => new Date().toISOString();
+
+function indexOf({ tokens }: TokenDocument, name: string): number {
+  const index = tokens.findIndex((each) => each.name.toLowerCase() === name.toLowerCase());
+  if (index < 0) {
+    throw new TokenChangeError(
+      `There is no token named ${quoteName(name)}; 'token list' shows those there are`,
+    );
+  }
+  return index;
+}
+
+/** The document with one entry changed. */
+function changed(document: TokenDocument, name: string, change: (entry: TokenEntry) => TokenEntry) {
+  const index = indexOf(document, name);
+  return {
+    ...document,
+    tokens: document.tokens.map((entry, at) => (at === index ? change(entry) : entry)),
+  };
+}
+
+/**
+ * Adds a token.
+ * @param expires ISO 8601; null for never
+ * @throws TokenChangeError for a name that is taken, also by a token that was revoked: the jobs of its owner have it
+ */
+export function withToken(
+  document: TokenDocument,
+  { name, role, expires, token }: { name: string; role: Role; expires: string | null; token: string },
+): TokenDocument {
+  if (!namePattern.test(name)) {
+    throw new TokenChangeError(`A token's name is ${nameRule}; got ${quoteName(name)}`);
+  }
+  const taken = document.tokens.find((each) => each.name.toLowerCase() === name.toLowerCase());
+  if (taken) {
+    const why = stateOf(taken) === 'revoked' ? 'was revoked, and its jobs keep its name' : 'is there already';
+    throw new TokenChangeError(
+      `The token ${quoteName(taken.name)} ${why}; 'token rotate ${taken.name}' gives the same person a new one`,
+    );
+  }
+  const entry = {
+    name,
+    role,
+    hash: hashOf(token),
+    created_at: now(),
+    expires_at: expires,
+    revoked_at: null,
+  };
+  return { ...document, tokens: [...document.tokens, entry] };
+}
+
+/** Makes a token invalid. @throws TokenChangeError for an unknown name */
+export const withoutToken = (document: TokenDocument, name: string): TokenDocument =>
+  changed(document, name, (entry) => ({ ...entry, hash: null, revoked_at: entry.revoked_at ?? now() }));
+
+/**
+ * Replaces a token by a new one of the same name, with the same jobs; also one that was revoked or has expired.
+ * @param expires undefined leaves that as it is
+ * @throws TokenChangeError for an unknown name, or a time that is over
+ */
+export const withNewSecret = (
+  document: TokenDocument,
+  name: string,
+  token: string,
+  expires: string | null | undefined,
+): TokenDocument =>
+  changed(document, name, (entry) => {
+    const expiresAt = expires === undefined ? entry.expires_at : expires;
+    const next = { ...entry, hash: hashOf(token), expires_at: expiresAt, revoked_at: null };
+    if (stateOf(next) === 'expired') {
+      throw new TokenChangeError(
+        `The token ${quoteName(entry.name)} expired at ${expiresAt}; say until when the new one counts: --expires 90d, or --expires never`,
+      );
+    }
+    return next;
+  });

@@ -1,0 +1,109 @@
+import { Args, Flags, type Interfaces } from '@oclif/core';
+import type { TokenDocument } from '../../access/token-file.js';
+import { UsageError } from '../../client/errors.js';
+import { readDuration } from '../../contract/duration.js';
+import { BaseCommand } from '../base-command.js';
+import { writeErr, writeOut } from '../terminal/standard-streams.js';
+import { FlagValueError } from '../usage-errors.js';
+
+/** What a command prints that makes a token. */
+export interface NewToken {
+  readonly name: string;
+  readonly role: string;
+  readonly expires_at: string | null;
+  /** The token itself, which is kept nowhere. */
+  readonly token: string;
+}
+
+/** The word for a token that never expires. */
+const never = 'never';
+
+/** Until when a token counts: a time from now on, as ISO 8601; null for never. */
+export const expiresFlag = Flags.custom<string | null>({
+  helpValue: 'TIME',
+  parse: async (input, _, { name }) => {
+    if (input.toLowerCase() === never) return null;
+    const seconds = readDuration(input);
+    if (seconds === undefined || seconds === 0)
+      throw new FlagValueError(name, `a time such as 12h or 90d, or '${never}'`, input);
+    return new Date(Date.now() + seconds * 1000).toISOString();
+  },
+});
+
+/** The name of a token, as the argument of a command. */
+export const nameArg = Args.string({
+  required: true,
+  ignoreStdin: true,
+  description: 'Name of the token: the person or the program that holds it',
+});
+
+/** The modules that read and write the file, imported lazily to keep start-up fast. */
+const edits = async () => ({
+  ...(await import('../../access/edit-tokens.js')),
+  ...(await import('../../access/token-file.js')),
+  ...(await import('../../access/change-tokens.js')),
+  ...(await import('../../access/secret.js')),
+});
+export type Edits = Awaited<ReturnType<typeof edits>>;
+
+/** What the commands share that change the file of the tokens. They ask no server: one that uses the file reads it again. */
+export abstract class TokenCommand extends BaseCommand {
+  static override baseFlags = {
+    tokens: Flags.string({
+      required: true,
+      helpValue: 'FILE',
+      env: 'REMOTE_APP_TOKENS',
+      description: "The file of the tokens, as 'serve --tokens' names it",
+    }),
+  } satisfies Interfaces.FlagInput;
+
+  /** Runs a function with the modules that read and write the file. Their errors are those of the command line. */
+  protected async with<T>(use: (modules: Edits) => T): Promise<T> {
+    const modules = await edits();
+    try {
+      return use(modules);
+    } catch (cause) {
+      const isExplained =
+        cause instanceof modules.TokenChangeError || cause instanceof modules.TokenFileError;
+      throw isExplained ? new UsageError(cause.message, { cause }) : cause;
+    }
+  }
+
+  /** Changes the file, and returns what became of one entry. */
+  protected change(
+    file: string,
+    name: string,
+    change: (before: TokenDocument, modules: Edits) => TokenDocument,
+  ): Promise<TokenDocument['tokens'][number]> {
+    return this.with((modules) => {
+      let after = modules.noTokens;
+      modules.editTokens(file, (before) => {
+        after = change(before, modules);
+        return after;
+      });
+      const entry = after.tokens.find((each) => each.name.toLowerCase() === name.toLowerCase());
+      if (!entry) throw new Error(`The token ${name} is not there`);
+      return entry;
+    });
+  }
+
+  /** Prints the command's output; with `--json` the returned value is printed instead. */
+  protected async print(line: string): Promise<void> {
+    if (!this.jsonEnabled()) await writeOut(`${line}\n`);
+  }
+
+  /** Says something beside the output. */
+  protected note(line: string): void {
+    if (!this.jsonEnabled()) writeErr(`${line}\n`);
+  }
+
+  /** Prints a new token, once: alone on stdout, so that it can be piped to where it belongs. */
+  protected async tellToken(token: string, { name, role, expires_at }: Omit<NewToken, 'token'>) {
+    const until = expires_at === null ? '' : ` until ${expires_at}`;
+    await this.print(token);
+    this.note(
+      `This is the token of '${name}' (${role})${until}. It is not shown again; 'remote-app login' saves it.`,
+    );
+    return { name, role, expires_at, token } satisfies NewToken;
+  }
+}

@@ -1,0 +1,82 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { type Principal, theAdmin } from '../../access/principal.js';
+import { hashOf } from '../../access/secret.js';
+import { stateOf, type TokenEntry } from '../../access/token-file.js';
+import { ServiceError, wireDetails } from '../../contract/errors.js';
+import type { NamedTokens } from './named-tokens.js';
+
+/** A token that lets somebody in. */
+interface Known {
+  readonly hash: string;
+  /** Null for the token of the environment. */
+  readonly entry: TokenEntry | null;
+}
+
+/**
+ * Who may come in: who holds the token of the environment, or a named one; everybody where there is neither. Tokens are
+ * found by a hash with a key that is made for this process and that nobody knows: how long a search takes says nothing of
+ * a token, and a thousand tokens take no longer than one.
+ */
+export class Access {
+  readonly #key = randomBytes(32);
+  #known: ReadonlyMap<string, Known> = new Map();
+  #entries: readonly TokenEntry[] | null = null;
+  readonly #own: string | null;
+
+  /**
+   * @param token of the environment; null if there is none
+   * @param named null without `--tokens`
+   */
+  constructor(
+    token: string | null,
+    private readonly named: NamedTokens | null,
+  ) {
+    this.#own = token === null ? null : hashOf(token);
+    this.#index();
+  }
+
+  /** Whether no token is asked for. */
+  get isOpen(): boolean {
+    return this.#own === null && this.named === null;
+  }
+
+  /**
+   * Whose token it is.
+   * @throws ServiceError `invalidToken` for one that is wrong, was revoked or has expired
+   */
+  identify(token: string): Principal {
+    this.named?.refresh();
+    this.#index();
+    const hash = hashOf(token);
+    const found = this.#known.get(this.#place(hash));
+    if (!found || !timingSafeEqual(Buffer.from(found.hash), Buffer.from(hash))) {
+      throw new ServiceError('invalidToken', wireDetails.invalidToken);
+    }
+    const { entry } = found;
+    if (entry === null) return theAdmin;
+    if (stateOf(entry) === 'expired') {
+      throw new ServiceError(
+        'invalidToken',
+        `${wireDetails.invalidToken}: it expired at ${entry.expires_at}; ask the admin of the server for a new one`,
+      );
+    }
+    return { name: entry.name, role: entry.role };
+  }
+
+  #place(hash: string): string {
+    return createHmac('sha256', this.#key).update(hash).digest('base64');
+  }
+
+  /** Finds the tokens by their places, if they have changed. */
+  #index(): void {
+    const entries = this.named?.entries ?? [];
+    if (entries === this.#entries) return;
+    this.#entries = entries;
+    const known = new Map<string, Known>();
+    for (const entry of entries) {
+      if (entry.hash !== null) known.set(this.#place(entry.hash), { hash: entry.hash, entry });
+    }
+    if (this.#own !== null) known.set(this.#place(this.#own), { hash: this.#own, entry: null });
+    this.#known = known;
+  }
+}

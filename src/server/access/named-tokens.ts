@@ -1,0 +1,82 @@
+import { statSync } from 'node:fs';
+import path from 'node:path';
+import { readTokens, type TokenEntry, TokenFileError } from '../../access/token-file.js';
+import { errorCode } from '../../files/error-code.js';
+import type { Report } from '../report.js';
+import { SetupError } from '../setup-error.js';
+
+/** Milliseconds between two looks at the file. */
+const lookEvery = 1000;
+
+/** What tells one state of the file from another, its owner, its mode and those of its directory included. */
+function stampOf(file: string): string {
+  const stamps = [file, path.dirname(path.resolve(file))].map((each) => {
+    try {
+      const stats = statSync(each, { bigint: true });
+      const { dev, ino, mode, uid } = stats;
+      // The times of a directory change with every file in it.
+      const times = stats.isDirectory() ? [] : [stats.size, stats.mtimeNs, stats.ctimeNs];
+      return [dev, ino, mode, uid, ...times].join(' ');
+    } catch (cause) {
+      return errorCode(cause);
+    }
+  });
+  return stamps.join('\n');
+}
+
+/**
+ * The named tokens of a file, which may change while the server runs: it is looked at when it is needed, at most once a
+ * second. One that cannot be used any more is reported, and the tokens stay what they were.
+ */
+export class NamedTokens {
+  #entries: readonly TokenEntry[];
+  #stamp: string;
+  #lookedAt = performance.now();
+
+  /** @throws SetupError if the file cannot be used */
+  constructor(
+    private readonly file: string,
+    private readonly report: Report,
+    /** Called with the tokens before and after each change. */
+    private readonly changed: (
+      before: readonly TokenEntry[],
+      after: readonly TokenEntry[],
+    ) => void = () => {},
+  ) {
+    this.#stamp = stampOf(file);
+    try {
+      this.#entries = readTokens(file).tokens;
+    } catch (cause) {
+      if (cause instanceof TokenFileError) {
+        throw new SetupError(`${cause.message}; 'remote-app token create' makes a file`, { cause });
+      }
+      throw cause;
+    }
+  }
+
+  /** All tokens, revoked ones included. */
+  get entries(): readonly TokenEntry[] {
+    return this.#entries;
+  }
+
+  /** Looks at the file, unless that was done a moment ago. */
+  refresh(): void {
+    if (performance.now() - this.#lookedAt >= lookEvery) this.reload();
+  }
+
+  /** Reads the file again if it has changed. */
+  reload(): void {
+    this.#lookedAt = performance.now();
+    const stamp = stampOf(this.file);
+    if (stamp === this.#stamp) return;
+    this.#stamp = stamp;
+    try {
+      const before = this.#entries;
+      this.#entries = readTokens(this.file).tokens;
+      this.changed(before, this.#entries);
+    } catch (cause) {
+      const why = cause instanceof TokenFileError ? cause.message : cause;
+      this.report('The tokens stay as they were read before, until their file is mended', why);
+    }
+  }
+}

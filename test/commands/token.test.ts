@@ -1,0 +1,190 @@
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { Cli } from '../support/cli.js';
+import { TestServer } from '../support/server.js';
+
+const tokenPattern = /^ra_[A-Za-z0-9_-]{43}\n$/;
+
+/** The commands on one file. */
+async function onFile(name = 'tokens.json') {
+  const cli = await Cli.create();
+  const file = path.join(cli.directory, name);
+  return {
+    cli,
+    file,
+    token: (...words: string[]) => cli.run(['token', ...words, '--tokens', file]),
+    entries: () => JSON.parse(readFileSync(file, 'utf8')).tokens as Record<string, unknown>[],
+    [Symbol.asyncDispose]: () => cli[Symbol.asyncDispose](),
+  };
+}
+
+describe('token create', () => {
+  test('prints the token alone on stdout, once, and keeps a hash of it', async () => {
+    await using tokens = await onFile();
+    const { code, stdout, stderr } = await tokens.token('create', 'ana');
+    expect([code, stdout]).toEqual([0, expect.stringMatching(tokenPattern)]);
+    expect(stderr).toContain("This is the token of 'ana' (user).");
+    expect(tokens.entries()).toMatchObject([{ name: 'ana', role: 'user', expires_at: null }]);
+    expect(readFileSync(tokens.file, 'utf8')).not.toContain(stdout.trim());
+    expect(statSync(tokens.file).mode & 0o777).toBe(0o600);
+    expect((await tokens.token('list')).stdout).toMatch(/^ana +user +active +just now +never$/m);
+    expect(readdirSync(tokens.cli.directory)).toEqual(['tokens.json']);
+  });
+
+  test('has a time that it counts for', async () => {
+    await using tokens = await onFile();
+    await tokens.token('create', 'ana', '--expires', '90d');
+    const left = Date.parse(String(tokens.entries()[0]?.expires_at)) - Date.now();
+    expect(left / 86_400_000).toBeCloseTo(90, 1);
+    const { code, stderr } = await tokens.token('create', 'bob', '--expires', 'soon');
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining("--expires takes a time such as 12h or 90d, or 'never', got 'soon'"),
+    ]);
+  });
+
+  test.for(['ana maria', '../ana', '', '-ana', 'x'.repeat(65), 'ana\n'])(
+    'refuses a name that is none: %j',
+    async (name) => {
+      await using tokens = await onFile();
+      const { code, stderr } = await tokens.token('create', '--role', 'user', '--', name);
+      expect(code, stderr).toBe(2);
+      expect(existsSync(tokens.file)).toBe(false);
+    },
+  );
+
+  test('refuses a name that is taken, also by one that was revoked, whatever its case', async () => {
+    await using tokens = await onFile();
+    await tokens.token('create', 'ana');
+    expect((await tokens.token('create', 'Ana')).stderr).toContain("The token 'ana' is there already");
+    await tokens.token('revoke', 'ana');
+    const { code, stderr } = await tokens.token('create', 'ana');
+    expect([code, stderr]).toEqual([2, expect.stringContaining("'token rotate ana'")]);
+  });
+
+  test('loses none of those that are made at the same time', { timeout: 60_000 }, async () => {
+    await using tokens = await onFile();
+    const names = Array.from({ length: 8 }, (_, index) => `user-${index}`);
+    const ends = await Promise.all(names.map((name) => tokens.token('create', name)));
+    expect(ends.map(({ code, stderr }) => [code, code === 0 ? '' : stderr])).toEqual(
+      names.map(() => [0, '']),
+    );
+    expect(
+      tokens
+        .entries()
+        .map(({ name }) => name)
+        .sort(),
+    ).toEqual(names);
+    expect(readdirSync(tokens.cli.directory)).toEqual(['tokens.json']);
+  });
+
+  test('leaves the owner, the mode and the place of the file as they are', async () => {
+    await using tokens = await onFile('link.json');
+    const real = path.join(tokens.cli.directory, 'etc', 'tokens.json');
+    mkdirSync(path.dirname(real));
+    symlinkSync(real, tokens.file);
+    // A link that leads nowhere yet: the file is made beside the link only when there is none.
+    await tokens.cli.run(['token', 'create', 'ana', '--tokens', real]);
+    chmodSync(real, 0o640);
+    const isRoot = process.getuid?.() === 0;
+    if (isRoot) chownSync(real, 0, 12345);
+    await tokens.token('create', 'bob');
+    const { mode, gid } = statSync(real);
+    expect([mode & 0o777, isRoot ? gid : 12345]).toEqual([0o640, 12345]);
+    expect(tokens.entries()).toHaveLength(2);
+    expect(readdirSync(tokens.cli.directory).sort()).toEqual(['etc', 'link.json']);
+  });
+
+  test('changes no file that is broken, or that others can write', async () => {
+    await using tokens = await onFile();
+    await tokens.token('create', 'ana');
+    chmodSync(tokens.file, 0o666);
+    const before = readFileSync(tokens.file, 'utf8');
+    const { code, stderr } = await tokens.token('create', 'bob');
+    expect([code, stderr]).toEqual([2, expect.stringContaining(`run 'chmod go-w ${tokens.file}'`)]);
+    expect(readFileSync(tokens.file, 'utf8')).toBe(before);
+  });
+
+  test('says so where it may not write', async () => {
+    await using tokens = await onFile('gone/tokens.json');
+    const { code, stderr } = await tokens.token('create', 'ana');
+    expect([code, stderr]).toEqual([2, expect.stringContaining('no such file or directory')]);
+    expect(stderr).not.toContain('ra_');
+  });
+});
+
+describe('token rotate', () => {
+  test('gives a new token of the same name and role, also after a revocation', async () => {
+    await using tokens = await onFile();
+    const first = (await tokens.token('create', 'ana', '--role', 'admin')).stdout;
+    const before = tokens.entries()[0];
+    const second = (await tokens.token('rotate', 'ana')).stdout;
+    expect(second).toMatch(tokenPattern);
+    expect(second).not.toBe(first);
+    expect(tokens.entries()).toMatchObject([
+      { ...before, hash: expect.not.stringMatching(String(before?.hash)) },
+    ]);
+    await tokens.token('revoke', 'ana');
+    expect(tokens.entries()[0]).toMatchObject({ hash: null, revoked_at: expect.any(String) });
+    expect((await tokens.token('list')).stdout).toMatch(/^ana +admin +revoked/m);
+    await tokens.token('rotate', 'ana');
+    expect((await tokens.token('list')).stdout).toMatch(/^ana +admin +active/m);
+  });
+
+  test.for(['rotate', 'revoke'])('%s of a name that is not there says so', async (verb) => {
+    await using tokens = await onFile();
+    await tokens.token('create', 'ana');
+    const { code, stderr } = await tokens.token(verb, 'anna');
+    expect([code, stderr]).toEqual([2, expect.stringContaining("There is no token named 'anna'")]);
+  });
+});
+
+test('token alone shows what it can do, and a wrong word what may have been meant', async () => {
+  await using tokens = await onFile();
+  const { code, stdout } = await tokens.cli.run(['token']);
+  expect([code, stdout]).toEqual([0, expect.stringContaining('token create')]);
+  const wrong = await tokens.cli.run(['token', 'revok', 'ana']);
+  expect([wrong.code, wrong.stderr]).toEqual([
+    2,
+    expect.stringContaining("There is no command 'token revok'; did you mean 'token revoke'?"),
+  ]);
+});
+
+test('jobs lists one’s own, and jobs --all those of all with their owners', async () => {
+  await using tokens = await onFile();
+  const [ana, root] = [
+    (await tokens.token('create', 'ana')).stdout.trim(),
+    (await tokens.token('create', 'root', '--role', 'admin')).stdout.trim(),
+  ];
+  await using server = await TestServer.start({ flags: ['--tokens', tokens.file] });
+  const as = (token: string) => ({
+    REMOTE_APP_SERVER: server.url,
+    REMOTE_APP_APP: 'probe',
+    SERVICE_API_TOKEN: token,
+  });
+  const { run } = tokens.cli;
+  const cli = (words: string[], token: string) => run.call(tokens.cli, words, as(token));
+  const { stdout: id } = await cli(['infer', path.join(tokens.file), '--detach'], ana);
+  expect((await cli(['jobs', '-q'], ana)).stdout).toBe(id);
+  expect((await cli(['jobs', '-q'], root)).stdout).toBe('');
+  expect((await cli(['jobs', '--all'], root)).stdout).toMatch(
+    new RegExp(`^JOB +OWNER +STATUS.*\\n${id.trim()}  ana `),
+  );
+  const refused = await cli(['jobs', '--all'], ana);
+  expect([refused.code, refused.stderr]).toEqual([
+    4,
+    expect.stringContaining("only an admin's token may do"),
+  ]);
+  const other = await cli(['status', id.trim()], root);
+  expect(other.stdout).toMatch(/^Owner +ana$/m);
+});

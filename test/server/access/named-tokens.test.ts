@@ -1,0 +1,224 @@
+import { chmodSync, chownSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { afterAll, describe, expect, test } from 'vitest';
+import { until } from '../../../support/until.mjs';
+import { Cli } from '../../support/cli.js';
+import { least } from '../../support/form.js';
+import { sharedServer, TestServer } from '../../support/server.js';
+import { TestTokens } from '../../support/tokens.js';
+
+/** The status of a request with this token. */
+const status = async (server: TestServer, token: string): Promise<number> =>
+  (await fetch(`${server.url}/health`, { headers: { Authorization: `Bearer ${token}` } })).status;
+
+const detail = async (server: TestServer, token: string): Promise<string> => {
+  const answer = await fetch(`${server.url}/health`, { headers: { Authorization: `Bearer ${token}` } });
+  return ((await answer.json()) as { detail: string }).detail;
+};
+
+/** How a server ends that cannot start. */
+const failedStart = (tokens: TestTokens): Promise<string> =>
+  TestServer.start({ flags: ['--tokens', tokens.file] }).then(
+    async (server) => {
+      await server[Symbol.asyncDispose]();
+      return 'started';
+    },
+    (error: Error) => error.message,
+  );
+
+describe('named tokens', () => {
+  const tokens = new TestTokens();
+  tokens.create('ana');
+  tokens.create('root', { role: 'admin' });
+  afterAll(() => tokens[Symbol.asyncDispose]());
+  const server = sharedServer({ token: 'of-the-environment', flags: ['--tokens', tokens.file] });
+
+  test('let in beside the token of the environment, and no others do', async () => {
+    for (const token of [tokens.of('ana'), tokens.of('root'), 'of-the-environment'])
+      expect(await status(server, token)).toBe(200);
+    for (const token of ['wrong', `${tokens.of('ana')}x`, tokens.of('ana').slice(0, -1), 'ana'])
+      expect(await detail(server, token)).toBe('Invalid token');
+  });
+
+  test('are taken up without a restart: made, rotated and revoked ones', async () => {
+    const made = tokens.create('late');
+    await until('it lets in', async () => (await status(server, made)) === 200);
+    const next = tokens.rotate('late');
+    await until('the new one lets in', async () => (await status(server, next)) === 200);
+    expect(await status(server, made)).toBe(401);
+    tokens.revoke('late');
+    await until('it is refused', async () => (await status(server, next)) === 401);
+    expect(await detail(server, next)).toBe('Invalid token');
+  });
+
+  test('stop counting when their time is over, and say so to who holds them', async () => {
+    const expires = new Date(Date.now() + 2500).toISOString();
+    const token = tokens.create('guest', { expires });
+    await until('it lets in', async () => (await status(server, token)) === 200);
+    await until('it is over', async () => (await status(server, token)) === 401);
+    expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(expires));
+    expect(await detail(server, token)).toBe(
+      `Invalid token: it expired at ${expires}; ask the admin of the server for a new one`,
+    );
+  });
+
+  test('stay what they were while their file is broken, writable by others or gone, which serve says', async () => {
+    const good = readFileSync(tokens.file);
+    const damages: readonly (readonly [() => void, RegExp, () => void])[] = [
+      [() => writeFileSync(tokens.file, '{"tok'), /it is not JSON/, () => writeFileSync(tokens.file, good)],
+      [
+        () => chmodSync(tokens.file, 0o666),
+        /can be written by others; run 'chmod go-w /,
+        () => chmodSync(tokens.file, 0o600),
+      ],
+      [
+        () => chmodSync(tokens.directory, 0o777),
+        /etc' can be written by others/,
+        () => chmodSync(tokens.directory, 0o755),
+      ],
+      [
+        () => renameSync(tokens.file, `${tokens.file}.away`),
+        /no such file/,
+        () => renameSync(`${tokens.file}.away`, tokens.file),
+      ],
+    ];
+    for (const [damage, said, mend] of damages) {
+      const before = server.stderr.length;
+      damage();
+      await until(`serve says ${said}`, async () => {
+        expect(await status(server, tokens.of('ana'))).toBe(200);
+        return said.test(server.stderr.slice(before));
+      });
+      expect(server.stderr.slice(before)).toContain('The tokens stay as they were read before');
+      mend();
+      const made = tokens.create(`after-${before}`);
+      await until('the mended file counts', async () => (await status(server, made)) === 200);
+    }
+  });
+
+  test('are in no file but as hashes, and in nothing that serve says', async () => {
+    expect(readFileSync(tokens.file, 'utf8')).not.toContain(tokens.of('ana'));
+    expect(server.stderr + server.stdout).not.toContain(tokens.of('ana'));
+    expect(server.stderr).not.toContain('sha256:');
+  });
+});
+
+describe('serve --tokens', () => {
+  test('asks for a token where the environment has none, and does not warn', async () => {
+    await using tokens = new TestTokens();
+    tokens.create('ana');
+    await using server = await TestServer.start({ flags: ['--tokens', tokens.file] });
+    expect((await fetch(`${server.url}/health`)).status).toBe(401);
+    expect(await status(server, tokens.of('ana'))).toBe(200);
+    expect(server.stderr).not.toContain('WARNING');
+  });
+
+  test('is enough for --auth required, and --check looks at it', async () => {
+    await using tokens = new TestTokens();
+    tokens.create('ana');
+    tokens.create('bob');
+    tokens.revoke('bob');
+    const flags = ['--tokens', tokens.file, '--auth', 'required'];
+    await using server = await TestServer.start({ flags });
+    expect(await status(server, tokens.of('ana'))).toBe(200);
+    await using cli = await Cli.create();
+    const check = ['serve', '--check', '--port', '0', '--data-dir', 'data', ...flags];
+    expect((await cli.run(check)).stdout).toMatch(/^ok +token: 1 valid named token in /m);
+    chmodSync(tokens.file, 0o666);
+    const { code, stdout } = await cli.run(check);
+    expect([code, stdout]).toEqual([2, expect.stringMatching(/^PROBLEM +token: .*chmod go-w/m)]);
+  });
+
+  test('lets nobody in by a file without tokens', async () => {
+    await using tokens = new TestTokens();
+    writeFileSync(tokens.file, '{"version": 1, "tokens": []}', { mode: 0o600 });
+    await using server = await TestServer.start({ flags: ['--tokens', tokens.file] });
+    expect((await fetch(`${server.url}/health`)).status).toBe(401);
+  });
+
+  test.for([
+    ['is not there', (tokens: TestTokens) => rmSync(tokens.file), /no such file.*token create/],
+    ['is no JSON', (tokens: TestTokens) => writeFileSync(tokens.file, 'x'), /it is not JSON/],
+    [
+      'is of a later version',
+      (tokens: TestTokens) => writeFileSync(tokens.file, '{"version":9,"tokens":[]}'),
+      /version/,
+    ],
+    [
+      'has a key that nobody knows',
+      (tokens: TestTokens) => writeFileSync(tokens.file, '{"version":1,"tokens":[],"tokans":[]}'),
+      /tokans/,
+    ],
+    [
+      'has a name twice',
+      (tokens: TestTokens) => {
+        const [entry] = JSON.parse(readFileSync(tokens.file, 'utf8')).tokens;
+        const second = { ...entry, name: 'ANA', hash: null };
+        writeFileSync(tokens.file, JSON.stringify({ version: 1, tokens: [entry, second] }));
+      },
+      /two tokens named 'ana'/,
+    ],
+    [
+      'can be written by the group',
+      (tokens: TestTokens) => chmodSync(tokens.file, 0o620),
+      /can be written by others/,
+    ],
+    [
+      'can be written by all',
+      (tokens: TestTokens) => chmodSync(tokens.file, 0o602),
+      /can be written by others/,
+    ],
+    [
+      'lies where others can replace it',
+      (tokens: TestTokens) => chmodSync(tokens.directory, 0o777),
+      /can be written by others/,
+    ],
+  ] as const)('does not start with a file that %s', async ([, damage, said]) => {
+    await using tokens = new TestTokens();
+    tokens.create('ana');
+    damage(tokens);
+    expect(await failedStart(tokens)).toMatch(said);
+  });
+
+  test.skipIf(process.getuid?.() !== 0)('does not start with a file of another user', async () => {
+    await using tokens = new TestTokens();
+    tokens.create('ana');
+    chownSync(tokens.file, 12345, 12345);
+    expect(await failedStart(tokens)).toMatch(/belongs to another user \(uid 12345\)/);
+  });
+
+  test('may lie in a directory of all, where nobody can replace the files of others', async () => {
+    await using tokens = new TestTokens();
+    tokens.create('ana');
+    chmodSync(tokens.directory, 0o1777);
+    await using server = await TestServer.start({ flags: ['--tokens', tokens.file] });
+    expect(await status(server, tokens.of('ana'))).toBe(200);
+    expect(statSync(tokens.directory).mode & 0o7777).toBe(0o1777);
+  });
+
+  test('contradicts --auth off', async () => {
+    await using tokens = new TestTokens();
+    tokens.create('ana');
+    const started = TestServer.start({ flags: ['--tokens', tokens.file, '--auth', 'off'] });
+    await expect(started).rejects.toThrow(/--auth off asks nobody for a token/);
+  });
+
+  test('lets a thousand of them in', async () => {
+    await using tokens = new TestTokens();
+    tokens.create('ana');
+    tokens.edit((before) => ({
+      ...before,
+      tokens: Array.from({ length: 1000 }, (_, index) => ({
+        ...before.tokens[0],
+        name: `user-${index}`,
+        role: 'user' as const,
+        created_at: new Date().toISOString(),
+        expires_at: null,
+        revoked_at: null,
+        hash: index === 999 ? (before.tokens[0]?.hash ?? null) : `sha256:${String(index).padStart(64, '0')}`,
+      })),
+    }));
+    await using server = await TestServer.start({ flags: ['--tokens', tokens.file] });
+    const api = tokens.api(server, 'ana');
+    expect((await api.run('infer', least.infer)).view.owner).toBe('user-999');
+  });
+});
