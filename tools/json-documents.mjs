@@ -291,7 +291,7 @@ export const jsonDocuments = {
     object({
       job_id: id,
       status: state.nullable().describe('Its state, if it is known'),
-      error: z.string().nullable().describe('Why there is no result, or why the wait ended before the job'),
+      error: error.nullable().describe('Why there is no result, or why the wait ended before the job'),
       exit_code: z.number().int().describe('What the command would end with for this job alone'),
     }),
     [],

@@ -2,6 +2,7 @@ import type { JobAnswer } from '../client/connection/answer-schemas.js';
 import { nextCommand } from '../client/next-command.js';
 import { counted } from '../contract/counted.js';
 import { isFinal, type JobState, type KillReply, mostCounted, notRunning } from '../contract/job.js';
+import { commandOf } from '../contract/operations.js';
 import { excerpt } from '../contract/quote.js';
 import { Colours } from './terminal/colours.js';
 import { type Cell, formatPairs, formatTable } from './terminal/format.js';
@@ -52,7 +53,7 @@ export function describeJob(job: JobAnswer, now = Date.now()): string[] {
     ['Job', job.job_id],
     ['Status', status(job.status)],
     ['Error', job.error],
-    ['Operation', job.operation],
+    ['Operation', job.operation && commandOf(job.operation)],
     ['App', job.app],
     ['Owner', job.owner],
     ['Position', queue(job)],
@@ -79,7 +80,7 @@ export function listJobs(jobs: readonly JobAnswer[], now = Date.now(), owners = 
       job.job_id,
       ...(owners ? [job.owner ?? '-'] : []),
       status(job.status),
-      job.operation ?? '',
+      commandOf(job.operation ?? ''),
       job.app ?? '',
       gpus(job) ?? '',
       distanceTo(job.created_at, now),

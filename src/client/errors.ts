@@ -1,4 +1,4 @@
-import { type ExitCode, exitCodeOf, exitCodes } from '../contract/errors.js';
+import { type ExitCode, errorKinds, exitCodeOf, exitCodes } from '../contract/errors.js';
 import { excerpt } from '../contract/quote.js';
 import { nextCommand } from './next-command.js';
 
@@ -176,6 +176,22 @@ export class GaveUp extends ClientError {
       ? `job ${jobId} is done: ${fetch}`
       : `job ${jobId} may go on: '${nextCommand(`logs ${jobId}`)}' follows it, ${fetch}`;
     super(`${cause.message}; ${next}`, cause.exitCode, { ...cause.details, job_id: jobId }, { cause });
+  }
+}
+
+/** Whether a server said that it knows no such job. One of ours says 410 of a job that it knew. */
+export const isUnknownJob = (error: unknown): error is HttpError =>
+  error instanceof HttpError && error.status === errorKinds.unknownJob.status;
+
+/** A server does not know a job any more that it knew a moment ago: KonfAI's forgets its jobs when it is started again. */
+export class JobForgotten extends ClientError {
+  override readonly name = 'JobForgotten';
+
+  constructor(jobId: string, server: string, cause: ClientError) {
+    const message =
+      `${server} does not know job ${jobId} any more: it was started again, and has forgotten its jobs and their results; ` +
+      'submit the job again';
+    super(message, exitCodes.failed, { ...cause.details, job_id: jobId }, { cause });
   }
 }
 

@@ -130,7 +130,7 @@ export async function runJob(
   const { job_id, sent, skipped } = await startJob(connection, submission, options);
   const { app, operation } = submission;
   // Told at once, and also where the server's log does not say it.
-  reporter.note(`Job ${job_id} is accepted: ${operation.segment} on ${app}`);
+  reporter.note(`Job ${job_id} is accepted: ${operation.command} on ${app}`);
   await killedOnInterrupt(connection, job_id, options, () =>
     followToEnd(connection, job_id, { reporter, persistent: true, readOn: true, isAnnounced: true }),
   );

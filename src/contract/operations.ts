@@ -308,6 +308,13 @@ export const eachOperation = <T>(make: (name: OperationName) => T): Record<Opera
 /** The operation of that name, typed as any operation is. */
 export const operationOf = (name: OperationName): Operation => operations[name];
 
+/**
+ * An operation as a person calls it: by its command.
+ * @param name as the wire has it; one that we do not know, of another server, stays as it is
+ */
+export const commandOf = (name: string): string =>
+  Object.hasOwn(operations, name) ? operationOf(name as OperationName).command : name;
+
 /** The field of an operation that has this role. Each role is given once in every operation. */
 export function fieldWithRole({ segment, fields }: Operation, role: FieldRole): Field {
   const field = fields.find((each) => each.role === role);

@@ -40,6 +40,10 @@ export interface RunningServer {
   readonly url: string;
   /** The same of the server for metrics; null if there is none. */
   readonly metricsUrl: string | null;
+  /** Identifiers of the apps. */
+  readonly apps: readonly string[];
+  /** Where the jobs are kept: its real path. */
+  readonly dataDirectory: string;
   readonly gpus: GpuInventory;
   /** What the apps and the engine lack, in sentences. */
   readonly appProblems: readonly string[];
@@ -198,6 +202,8 @@ async function serveFrom(
     return {
       url,
       metricsUrl,
+      apps: catalog.ids(),
+      dataDirectory: settings.dataDirectory,
       gpus,
       appProblems,
       recovered,

@@ -114,6 +114,9 @@ describe.each(['bash', 'zsh', 'fish'])('%s', (shell) => {
       expect(await complete('remote-app status aa01bc23de45 ')).not.toContain('bb01bc23de45');
       expect(await complete('remote-app status --connect-timeout 3 bb')).toContain('bb01bc23de45');
       expect(await complete('remote-app infer --gpu 0,')).toContain('0,2');
+      expect(await complete('remote-app jobs --status wai')).toMatch(/\bwaiting\b/);
+      const states = await complete('remote-app jobs --status running,');
+      expect([states.includes('running,killed'), states.includes('running,running')]).toEqual([true, false]);
       await cli.run(['login', '--server', server.url, '--profile', 'laboratory'], {}, '\n');
       expect(await complete('remote-app health --profile lab')).toContain('laboratory');
     }),
@@ -207,7 +210,7 @@ describe('completion --values', () => {
     ['no such profile', {}, ['--profile', 'nobody']],
     ['an address that is none', { REMOTE_APP_SERVER: '::' }, []],
     ['a token file that is missing', {}, ['--token-file', 'none']],
-    ['a flag that is not finished', {}, ['--server']],
+    ['a flag that is not finished', { REMOTE_APP_SERVER: 'SERVER' }, ['--server']],
   ])('is silent with %s', async (_, env: NodeJS.ProcessEnv, words) => {
     await using cli = await Cli.create();
     await using server = await fakeService({ token: 'right' });

@@ -34,6 +34,20 @@ test.each([['status'], ['logs'], ['result'], ['kill'], ['rm'], ['apps'], ['infer
   },
 );
 
+test('an operation is called by its command, and as the wire has it with --json', async () => {
+  const fake: Fake = {
+    override: ({ url }, response) => {
+      if (!url.startsWith('/jobs')) return false;
+      const job = { job_id: jobId, status: 'running', operation: 'fine_tune' };
+      json(response, 200, url === '/jobs' ? { jobs: [job] } : job);
+      return true;
+    },
+  };
+  expect((await run(fake, 'status', jobId)).stdout).toMatch(/^Operation +fine-tune$/m);
+  expect((await run(fake, 'jobs')).stdout).toMatch(/ fine-tune$/m);
+  expect(JSON.parse((await run(fake, 'status', jobId, '--json')).stdout).operation).toBe('fine_tune');
+});
+
 describe('logs', () => {
   test('prints the log and ends with 0 where the job is done', async () => {
     const { code, stdout } = await run({ lines: ['one', 'two'] }, 'logs', jobId);

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
-import { fakeService } from '../support/fake-service.js';
+import { fakeService, jobId } from '../support/fake-service.js';
+import { plant } from '../support/temporary.js';
 
 const unknown = 'ffffffffffff';
 
@@ -44,4 +45,31 @@ test('an address that is not quite that of the service is what is asked about', 
   expect(await asked(cli, ['--server', `${server.url}/api`])).toBe(
     `Error: ${server.url}/api has no /jobs/${unknown}: is that the address of the service?\n`,
   );
+});
+
+test('what a broken-off result and a configuration that does not fit are told to go on with has them as well', async () => {
+  await using cli = await Cli.create();
+  await plant(cli.directory, { 'Seg/.remote-app-result': unknown, 'Seg/mask.nii': 'part' });
+  await using server = await fakeService({
+    override: ({ url }, response) => {
+      if (!url.startsWith('/repo_apps_config/')) return false;
+      // More than any disk has.
+      response
+        .writeHead(200, { 'content-type': 'application/zip', 'content-length': 2 ** 52 })
+        .flushHeaders();
+      return true;
+    },
+  });
+  const flags = ['--server', server.url];
+  const taken = await cli.run(['result', jobId, '-o', 'Seg', ...flags]);
+  expect(taken.stderr).toContain(
+    `the result of job '${unknown}', which 'remote-app result ${unknown} -o Seg --server ${server.url}' completes;`,
+  );
+  const config = await cli.run(['apps', 'tissue', '--config', 'files', ...flags]);
+  expect([config.code, config.stderr]).toEqual([
+    1,
+    expect.stringContaining(
+      `free some space, then run 'remote-app apps tissue --config DIR --server ${server.url}'`,
+    ),
+  ]);
 });

@@ -29,11 +29,28 @@ describe('wait', () => {
     third.open();
     const { code, stdout } = await running.ended;
     expect([code, stdout.split('\n').at(-2)]).toEqual([1, `${late}  done`]);
+    const failed = JSON.parse((await cli.run(['wait', failing, '--json'], env)).stdout);
+    expect(failed.jobs).toMatchObject([
+      {
+        status: 'error',
+        error: {
+          message: expect.stringContaining(failing),
+          reason: 'Subprocess failed (exit code 3)',
+          exit_code: 1,
+        },
+        exit_code: 1,
+      },
+    ]);
     const again = await cli.run(['wait', done, 'nope', late, '--json'], env);
     expect([again.code, again.stderr]).toEqual([2, '']);
     expect(JSON.parse(again.stdout).jobs).toEqual([
       { job_id: done, status: 'done', error: null, exit_code: 0 },
-      { job_id: 'nope', status: null, error: expect.any(String), exit_code: 2 },
+      {
+        job_id: 'nope',
+        status: null,
+        error: { message: expect.stringMatching(/^No job 'nope'/), exit_code: 2, http_status: 404 },
+        exit_code: 2,
+      },
       { job_id: late, status: 'done', error: null, exit_code: 0 },
     ]);
   }, 60_000);
@@ -66,6 +83,23 @@ describe('wait', () => {
     expect(nobody.stderr).toMatch(
       new RegExp(`^Error: ${jobId}: .*\nError: other: .*nothing listens there\n$`),
     );
+  });
+
+  test('of a job whose app refused its input ends with 2, as every command does', async () => {
+    await using cli = await Cli.create();
+    await using server = await fakeService({ status: 'error', error: 'Not a head', resultStatus: 422 });
+    const { code, stdout } = await cli.run(['wait', jobId, '--json', '--server', server.url]);
+    expect([code, JSON.parse(stdout).jobs]).toEqual([
+      2,
+      [
+        {
+          job_id: jobId,
+          status: 'error',
+          error: expect.objectContaining({ reason: 'Not a head', refused: true, exit_code: 2 }),
+          exit_code: 2,
+        },
+      ],
+    ]);
   });
 
   test('that is interrupted leaves the jobs alone', async () => {

@@ -16,6 +16,13 @@ describe('serve', () => {
     expect((await server.api.fetch('/health')).status).toBe(200);
   });
 
+  test('says on stderr which apps it serves, and where their jobs are kept', async () => {
+    await using server = await TestServer.start({ apps: [apps.probe, apps.shell] });
+    expect(server.stderr).toContain(
+      `Serving 2 apps: probe, shell.\nJobs are kept in ${server.dataDirectory}.\n`,
+    );
+  });
+
   test('warns of an open server, the louder where other machines reach it', async () => {
     const warnings = async (...flags: string[]) => {
       await using server = await TestServer.start({ flags });

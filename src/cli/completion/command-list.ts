@@ -44,7 +44,11 @@ const byField: Partial<Readonly<Record<FieldKind, Values>>> = {
   gpus: 'gpus',
 };
 
-const byFlagName: Readonly<Record<string, Values>> = { app: 'apps', profile: 'profiles' };
+const byFlagName: Readonly<Record<string, Values>> = {
+  app: 'apps',
+  profile: 'profiles',
+  status: 'states',
+};
 
 const byArgument: Readonly<Record<string, Values>> = {
   app: 'apps',

@@ -4,6 +4,14 @@ export const shells = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof shells)[number];
 
 /** Values that the scripts ask the command line for when Tab is pressed. */
-export const valueSources = ['apps', 'jobs', 'active-jobs', 'ended-jobs', 'profiles', 'gpus'] as const;
+export const valueSources = [
+  'apps',
+  'jobs',
+  'active-jobs',
+  'ended-jobs',
+  'profiles',
+  'gpus',
+  'states',
+] as const;
 
 export type ValueSource = (typeof valueSources)[number];

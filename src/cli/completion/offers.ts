@@ -1,6 +1,7 @@
 import type { Connection } from '../../client/connection/connection.js';
 import { listProfiles } from '../../client/connection/profiles.js';
-import { isFinal } from '../../contract/job.js';
+import { isFinal, jobStates } from '../../contract/job.js';
+import { commandOf } from '../../contract/operations.js';
 import type { ValueSource } from './kinds.js';
 
 /** A value that can stand at the cursor, and what a shell may show beside it. */
@@ -23,18 +24,27 @@ async function jobOffers(connect: Connect, isWanted: (isOver: boolean) => boolea
     .filter(({ status }) => isWanted(isFinal(status)))
     .map(({ job_id, status, operation, app }) => ({
       value: job_id,
-      about: [status, operation, app].filter((each) => each && isPlain(each)).join(' '),
+      about: [status, operation && commandOf(operation), app]
+        .filter((each) => each && isPlain(each))
+        .join(' '),
     }));
 }
 
-/** GPUs that can follow those in front of the last comma of the word. */
-async function gpuOffers(connect: Connect, word: string): Promise<Offer[]> {
-  const { devices } = await import('../../client/connection/api.js');
+/** The offers that can follow those in front of the last comma of the word. */
+function continued(word: string, offers: readonly Offer[]): Offer[] {
   const before = word.slice(0, word.lastIndexOf(',') + 1);
   const taken = before.split(',');
+  return offers.flatMap(({ value, about }) =>
+    taken.includes(value) ? [] : [{ value: before + value, about }],
+  );
+}
+
+async function gpuOffers(connect: Connect, word: string): Promise<Offer[]> {
+  const { devices } = await import('../../client/connection/api.js');
   const { devices_index: ids, devices_name: names } = await devices(await connect());
-  return ids.flatMap((id, index) =>
-    taken.includes(String(id)) ? [] : [{ value: `${before}${id}`, about: names[index] ?? '' }],
+  return continued(
+    word,
+    ids.map((id, index) => ({ value: String(id), about: names[index] ?? '' })),
   );
 }
 
@@ -51,6 +61,11 @@ const sources: Readonly<
   'active-jobs': (connect) => jobOffers(connect, (isOver) => !isOver),
   'ended-jobs': (connect) => jobOffers(connect, (isOver) => isOver),
   gpus: (connect, _, word) => gpuOffers(connect, word),
+  states: async (_, __, word) =>
+    continued(
+      word,
+      jobStates.map((value) => ({ value, about: '' })),
+    ),
 };
 
 /**

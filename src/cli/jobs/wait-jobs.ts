@@ -1,6 +1,8 @@
+import type { JobAnswer } from '../../client/connection/answer-schemas.js';
 import { backoff, pause } from '../../client/connection/backoff.js';
 import type { Connection } from '../../client/connection/connection.js';
-import { ClientError, isTransient } from '../../client/errors.js';
+import { askFailure } from '../../client/connection/job-end.js';
+import { ClientError, isTransient, JobFailed } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
 import { exitCodes } from '../../contract/errors.js';
 import type { JobsOutput } from '../each-job.js';
@@ -46,6 +48,10 @@ export async function waitForJobs(
     }
   };
 
+  /** Why a job has no result. The answer of its result also tells whether its app refused the input. */
+  const explain = async (view: JobAnswer): Promise<JobFailed> =>
+    (await askFailure(connection, view.job_id)) ?? failureIn(view);
+
   try {
     for (let round = 0; ; round += 1) {
       for (const id of jobs.pending) {
@@ -56,7 +62,7 @@ export async function waitForJobs(
           await onError(id, answer);
         } else {
           patience.renew();
-          await jobs.saw(answer);
+          await jobs.saw(answer, explain);
         }
       }
       if (jobs.pending.size > 0 && left() <= 0) {
@@ -73,6 +79,13 @@ export async function waitForJobs(
     reporter.waiting(null);
   }
 }
+
+/** What the job itself says of its end. */
+const failureIn = ({ job_id, status, error, expires_at, left_files }: JobAnswer): JobFailed =>
+  new JobFailed(job_id, status === 'killed' ? 'killed' : 'error', error ?? 'no reason given', {
+    expiresAt: expires_at,
+    leftFiles: left_files,
+  });
 
 const stillActive = (state: string, timeout: number): ClientError =>
   new ClientError(`The job is ${state} after ${timeout} seconds, and goes on`, exitCodes.timedOut);

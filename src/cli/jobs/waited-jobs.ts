@@ -1,8 +1,10 @@
 import type { JobAnswer } from '../../client/connection/answer-schemas.js';
+import type { JobFailed } from '../../client/errors.js';
 import { progressOf } from '../../client/job-progress.js';
 import type { Reporter } from '../../client/reporter.js';
 import { exitCodes } from '../../contract/errors.js';
 import { isFinal, type JobState } from '../../contract/job.js';
+import type { ErrorDocument } from '../base-command.js';
 import { exitWithWorst, type JobsOutput, tellFailure } from '../each-job.js';
 import { endLine } from '../job-text.js';
 
@@ -12,7 +14,7 @@ export interface WaitedJob {
   /** Null if it is not known. */
   readonly status: JobState | null;
   /** Why there is no result, or why the wait ended before the job. */
-  readonly error: string | null;
+  readonly error: ErrorDocument['error'] | null;
   readonly exit_code: number;
 }
 
@@ -36,13 +38,17 @@ export class WaitedJobs {
     this.pending = new Set(ids);
   }
 
-  /** A job as it is now; its line is printed when it has ended. */
-  async saw(job: JobAnswer): Promise<void> {
-    const { job_id, status, error } = job;
+  /**
+   * A job as it is now; its line is printed when it has ended.
+   * @param explain asks the server why a job has no result
+   */
+  async saw(job: JobAnswer, explain: (job: JobAnswer) => Promise<JobFailed>): Promise<void> {
+    const { job_id, status } = job;
     this.#views.set(job_id, job);
     if (!isFinal(status)) return;
-    const exit_code = status === 'done' ? exitCodes.done : exitCodes.failed;
-    this.#end({ job_id, status, error, exit_code });
+    const failure = status === 'done' ? null : this.output.explain(await explain(job)).error;
+    const exit_code = failure?.exit_code ?? exitCodes.done;
+    this.#end({ job_id, status, error: failure, exit_code });
     exitWithWorst(exit_code);
     await this.output.print(endLine(job));
   }
@@ -52,7 +58,7 @@ export class WaitedJobs {
     this.reporter.waiting(null);
     const failure = (await tellFailure(id, error, this.output)).error;
     const status = this.#views.get(id)?.status ?? null;
-    this.#end({ job_id: id, status, error: failure.message, exit_code: failure.exit_code });
+    this.#end({ job_id: id, status, error: failure, exit_code: failure.exit_code });
   }
 
   /** None of the others is waited for any more. */

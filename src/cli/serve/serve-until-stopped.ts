@@ -1,4 +1,5 @@
 import { UsageError } from '../../client/errors.js';
+import { counted } from '../../contract/counted.js';
 import { exitCodes } from '../../contract/errors.js';
 import { routes } from '../../contract/routes.js';
 import type { GpuInventory } from '../../server/devices/gpu-inventory.js';
@@ -51,10 +52,23 @@ function sayGpus(gpus: GpuInventory, log: ServerLog): void {
   });
 }
 
-/** Tells the admin that the server has started. */
-function introduce(server: RunningServer, settings: ServerSettings, log: ServerLog): void {
+/** Most apps that are named at the start. */
+const mostNamed = 20;
+
+/** Tells the admin which apps are served, and where their jobs are kept. */
+function sayWhatIsServed({ apps, dataDirectory }: RunningServer, log: ServerLog): void {
   // A server without `--apps` can do nothing.
-  if (settings.apps.length === 0) log.say('No app is allowed: name at least one with --apps.');
+  if (apps.length === 0) log.say('No app is allowed: name at least one with --apps.');
+  else {
+    const more = apps.length > mostNamed ? ` and ${apps.length - mostNamed} more` : '';
+    log.say(`Serving ${counted(apps.length, 'app')}: ${apps.slice(0, mostNamed).join(', ')}${more}.`);
+  }
+  log.say(`Jobs are kept in ${dataDirectory}.`);
+}
+
+/** Tells the admin that the server has started. */
+function introduce(server: RunningServer, log: ServerLog): void {
+  sayWhatIsServed(server, log);
   for (const problem of server.appProblems) log.warn(problem);
   sayGpus(server.gpus, log);
   const { ended, active } = server.recovered;
@@ -102,7 +116,7 @@ export async function serveUntilStopped(
     endSoon();
     throw cause instanceof SetupError ? new UsageError(cause.message, { cause }) : cause;
   });
-  if (!signals.isAsked) introduce(server, settings, log);
+  if (!signals.isAsked) introduce(server, log);
 
   await signals.asked;
   log.say(`Stopping; ${describeFate(server.activeJobs(), settings.onExit)}`);

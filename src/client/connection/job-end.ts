@@ -1,17 +1,12 @@
 import { resultPath } from '../../contract/paths.js';
 import { refusedResult } from '../../contract/routes.js';
-import { type FailedFacts, JobFailed } from '../errors.js';
+import { JobFailed } from '../errors.js';
 import { job } from './api.js';
 import type { Connection } from './connection.js';
 import { bodyOf } from './reply.js';
 
 /** Seconds to wait for what else the server says of a job that failed. */
 const longestWait = 10;
-
-async function factsOf(connection: Connection, jobId: string): Promise<FailedFacts> {
-  const view = await job(connection, jobId, longestWait).catch(() => null);
-  return { expiresAt: view?.expires_at ?? null, leftFiles: view?.left_files ?? null };
-}
 
 /**
  * The error of a job that ended without a result, from the answer of the result's route. The body counts, not the status
@@ -27,8 +22,9 @@ export async function jobFailure(
   const data = await bodyOf(text, ({ endBody }) => endBody);
   if (!data) return null;
   const isRefused = status === refusedResult && data.status === 'error';
-  const reason = data.error ?? 'no reason given';
-  const facts = await factsOf(connection, jobId);
+  const view = await job(connection, jobId, longestWait).catch(() => null);
+  const reason = data.error ?? view?.error ?? 'no reason given';
+  const facts = { expiresAt: view?.expires_at ?? null, leftFiles: view?.left_files ?? null };
   return new JobFailed(jobId, isRefused ? 'refused' : data.status, reason, facts);
 }
 

@@ -25,6 +25,11 @@ export class Patience {
     private readonly watcher?: Watcher | undefined,
   ) {}
 
+  /** The longest outage in words. */
+  get words(): string {
+    return remaining(this.seconds * 1000);
+  }
+
   /**
    * Waits before the next attempt, longer after each.
    * @param error why the last attempt failed

@@ -2,7 +2,7 @@ import { killErrors } from '../../contract/job.js';
 import { acceptance, servicePrefix } from '../../contract/log-stream.js';
 import type { Connection } from '../connection/connection.js';
 import { askFailure } from '../connection/job-end.js';
-import { JobFailed, leaving } from '../errors.js';
+import { isUnknownJob, JobFailed, JobForgotten, leaving } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { followLog } from './log-stream.js';
 import { lastLines } from './tail.js';
@@ -19,6 +19,13 @@ async function failureOf(connection: Connection, jobId: string, message: string)
   return (
     (await askFailure(connection, jobId)) ?? new JobFailed(jobId, isKilled ? 'killed' : 'error', message)
   );
+}
+
+/** What is said of lines that a server has left out, as the numbers of the lines before and behind them show. */
+function missing(before: number, behind: number): string {
+  const [first, last] = [before + 1, behind - 1];
+  const which = first === last ? `Line ${first} of the log is` : `Lines ${first} to ${last} of the log are`;
+  return `${which} missing: the server did not send ${first === last ? 'it' : 'them'}`;
 }
 
 export interface FollowToEndOptions {
@@ -64,10 +71,14 @@ export async function followToEnd(
     const { since, tail, persistent } = options;
     const events = followLog(connection, jobId, { since, tail, persistent, patience });
     let number = since ?? 0;
+    /** Whether the next number is known: the last lines begin with any. */
+    let isFromStart = tail === undefined;
     for await (const event of tail === undefined ? events : lastLines(events, tail)) {
       if (event.kind === 'error') throw await failureOf(connection, jobId, event.message);
       if (event.kind === 'done') break;
       lines += 1;
+      if (event.id !== null && isFromStart && event.id > number + 1) reporter.note(missing(number, event.id));
+      isFromStart = true;
       number = event.id ?? number + 1;
       if (announced !== null && event.line.startsWith(announced)) continue;
       // The service's own lines are about the queue: those that are redrawn tell the place in it, and the wait is over with
@@ -78,6 +89,8 @@ export async function followToEnd(
     }
     return lines;
   } catch (error) {
+    const isKnown = lines > 0 || options.persistent;
+    if (isKnown && isUnknownJob(error)) throw new JobForgotten(jobId, connection.server, error);
     throw connection.isMet ? leaving(jobId, error) : error;
   } finally {
     await reporter.endLog();

@@ -1,15 +1,14 @@
 import { keepAliveInterval } from '../../contract/defaults.js';
 import { mediaTypes, parameters } from '../../contract/http.js';
-import { isFinal } from '../../contract/job.js';
 import { type LogEvent, LogStreamParser } from '../../contract/log-stream.js';
 import { logsPath } from '../../contract/paths.js';
 import { quoteName } from '../../contract/quote.js';
-import { job } from '../connection/api.js';
 import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
 import type { Patience } from '../connection/patience.js';
 import { header } from '../connection/reply.js';
 import { isTransient, TransportError } from '../errors.js';
+import { checkedEnd, endByState, explainMute, muteStreams } from './unnumbered-log.js';
 
 /**
  * A stream that is silent for this long, in seconds, is taken to be dead: four of the comments that the service sends
@@ -103,14 +102,6 @@ async function* readOnce(
   }
 }
 
-/** The end of a job on a server that neither numbers nor replays lines: read from the job's state. */
-async function endByState(connection: Connection, jobId: string): Promise<LogEvent | null> {
-  const view = await job(connection, jobId);
-  if (!isFinal(view.status)) return null;
-  if (view.status === 'done') return { kind: 'done' };
-  return { kind: 'error', message: view.error ?? `the job is ${view.status}` };
-}
-
 /**
  * A job's log, line by line, up to and including its terminal marker (spec.md, Events). A stream that drops is reopened
  * behind the last line that was read, so that no line is lost and none comes twice.
@@ -123,12 +114,18 @@ export async function* followLog(
 ): AsyncGenerator<LogEvent> {
   const progress = new Progress(options.since ?? 0, options.patience);
   let opened = options.persistent ?? false;
+  /** Streams in a row that were opened, and cut before anything came. */
+  let mute = 0;
   const signs = {
     onOpen: () => {
       opened = true;
+      mute += 1;
       options.patience.answered();
     },
-    onSign: () => progress.lives(),
+    onSign: () => {
+      mute = 0;
+      progress.lives();
+    },
   };
   /** Where the next stream begins, as its query says it. */
   const from = (): string =>
@@ -141,9 +138,8 @@ export async function* followLog(
     try {
       for await (const event of readOnce(connection, jobId, from(), signs)) {
         if (event.kind === 'line' && !progress.isNew(event.id)) continue;
-        // A second stream of KonfAI's server has nothing but the end that the first one left, whatever became of the job.
         const isDoubtful = event.kind === 'done' && !progress.isNumbered;
-        yield (isDoubtful ? await endByState(connection, jobId).catch(() => null) : null) ?? event;
+        yield (isDoubtful ? await checkedEnd(connection, jobId) : null) ?? event;
         if (event.kind !== 'line') return;
       }
       const end = progress.isNumbered ? null : await endByState(connection, jobId);
@@ -155,6 +151,14 @@ export async function* followLog(
     } catch (error) {
       if (!opened || !isTransient(error)) throw error;
       drop = error as Error;
+      const told = mute < muteStreams || progress.isNumbered ? null : await explainMute(connection, jobId);
+      if (told instanceof Error) {
+        if (!options.persistent) throw told;
+        drop = told;
+      } else if (told) {
+        yield told;
+        return;
+      }
     }
     await options.patience.after(drop);
   }

@@ -1,7 +1,9 @@
 import { configName } from '../../contract/archives.js';
 import { errorKinds } from '../../contract/errors.js';
 import { appConfigPath } from '../../contract/paths.js';
+import { shellWord } from '../../contract/shell-word.js';
 import type { Connection } from '../connection/connection.js';
+import { nextCommand } from '../next-command.js';
 import type { Reporter } from '../reporter.js';
 import { openPlace } from './claim-place.js';
 import { type SavedArchive, saveArchive } from './save-archive.js';
@@ -24,6 +26,6 @@ export function saveAppConfig(
     name: configName,
     directory,
     claim: () => openPlace(directory),
-    again: `remote-app apps ${app} --config DIR`,
+    again: nextCommand(`apps ${shellWord(app)} --config DIR`),
   });
 }

@@ -9,7 +9,7 @@ import { backoff, pause } from '../connection/backoff.js';
 import type { Connection } from '../connection/connection.js';
 import { jobFailure } from '../connection/job-end.js';
 import { bodyOf, type Reply, retryAfter } from '../connection/reply.js';
-import { ClientError, isTransient, type JobFailed, leaving } from '../errors.js';
+import { ClientError, isTransient, isUnknownJob, type JobFailed, JobForgotten, leaving } from '../errors.js';
 import { progressOf } from '../job-progress.js';
 import { nextCommand } from '../next-command.js';
 import type { Reporter } from '../reporter.js';
@@ -105,6 +105,9 @@ export async function awaitResult(
       isTold = true;
       reporter.waiting(waited);
     } catch (error) {
+      if ((number > 0 || options.isDone) && isUnknownJob(error)) {
+        throw new JobForgotten(jobId, connection.server, error);
+      }
       if (!met || !isTransient(error)) throw error;
       const left = deadline === null ? undefined : deadline - performance.now();
       await patience.after(error as Error, left).catch((reason: unknown) => {

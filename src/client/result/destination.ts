@@ -2,9 +2,12 @@ import { readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { Writable } from 'node:stream';
 import { quoteName, quotePath } from '../../contract/quote.js';
+import { shellWord } from '../../contract/shell-word.js';
 import { readSmallFile } from '../../files/small-file.js';
+import { pathJobId } from '../connection/identifiers.js';
 import { claimName, numberedPlace } from '../earlier-results.js';
 import { UsageError } from '../errors.js';
+import { nextCommand } from '../next-command.js';
 
 /** A directory that a result is to be saved in. */
 export interface OutputDirectory {
@@ -65,6 +68,10 @@ export function* placesOf(directory: string): Generator<string> {
 export const noPlace = (directory: string): UsageError =>
   new UsageError(`${quotePath(directory)} and all up to '-${lastPlace}' have results; remove some of them`);
 
+/** The command that completes a result that was broken off. The id comes from a file. */
+const completing = (owner: string, directory: string): string =>
+  `'${nextCommand(pathJobId.test(owner) ? `result ${owner} -o ${shellWord(directory)}` : 'result')}'`;
+
 /**
  * The directory that a result would go to if it came now. Asked before anything is sent, so that no job ends in a refusal.
  * @param jobId of the job, if there is one already
@@ -81,7 +88,7 @@ export function foreseePlace({ directory, taken }: OutputDirectory, jobId: strin
   const what =
     owner === null
       ? 'has files already, which the result could replace'
-      : `has a part of the result of job ${quoteName(owner)}, which 'remote-app result' completes`;
+      : `has a part of the result of job ${quoteName(owner)}, which ${completing(owner, directory)} completes`;
   throw new UsageError(
     `${quotePath(directory)} ${what}; name another directory with --output, or write into this one with --force`,
   );

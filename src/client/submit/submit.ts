@@ -6,7 +6,14 @@ import type { JobEnvelope } from '../../contract/job.js';
 import { submitPath } from '../../contract/paths.js';
 import { pause } from '../connection/backoff.js';
 import type { Connection } from '../connection/connection.js';
-import { HttpError, Interrupted, isGatewayError, TransportError } from '../errors.js';
+import {
+  ClientError,
+  HttpError,
+  Interrupted,
+  isGatewayError,
+  isTransient,
+  TransportError,
+} from '../errors.js';
 import { nextCommand } from '../next-command.js';
 import type { Reporter } from '../reporter.js';
 import { Multipart } from './multipart.js';
@@ -80,13 +87,26 @@ function mayPass(error: unknown, isReached: boolean): error is Error {
   return isRestart && isReached && (error.isOfProxy || error.message === shuttingDownDetail);
 }
 
-/** The error with which an upload is given up. A server that had all of it may have made a job whose id nobody has been told. */
-function unanswered(error: unknown, isSent: boolean): unknown {
-  if (!isSent) return error;
-  const next = `the server may have accepted the job: '${nextCommand('jobs')}' lists it then`;
-  if (error instanceof Interrupted) return error.with(next);
-  if (!(error instanceof TransportError)) return error;
-  return new TransportError(error.fault, `${error.message}; ${next}`, { cause: error });
+/** What a server that had all of a submission may have made: a job whose id nobody has been told. */
+const mayBeAccepted = (): string =>
+  `the server may have accepted the job: '${nextCommand('jobs')}' lists it then`;
+
+/** An interruption of an upload. */
+const interrupted = (error: Interrupted, isSent: boolean): Interrupted =>
+  isSent ? error.with(mayBeAccepted()) : error;
+
+/**
+ * The error with which an upload is given up that was tried again: what became of it, and how to go on.
+ * @param why it was given up
+ */
+function givenUp(error: unknown, why: string, isSent: boolean): unknown {
+  if (error instanceof Interrupted) return interrupted(error, isSent);
+  if (!(error instanceof ClientError) || !isTransient(error)) return error;
+  const next = isSent
+    ? mayBeAccepted()
+    : 'no job was made: run the command again once the server can be reached, or have it tried for longer with --patience';
+  const message = `${error.message}; the upload is given up ${why}; ${next}`;
+  return new ClientError(message, error.exitCode, error.details, { cause: error });
 }
 
 /**
@@ -130,15 +150,16 @@ export async function submit(
         onLastWord,
       }).finally(() => reporter.waiting(null));
     } catch (error) {
-      if (error instanceof Interrupted) throw unanswered(error, Math.max(sent, farthest) === body.length);
+      if (error instanceof Interrupted) throw interrupted(error, Math.max(sent, farthest) === body.length);
       if (!mayPass(error, connection.isMet || number > 0)) throw error;
       const isCut = error instanceof TransportError && error.fault === 'broken';
       if (isCut && (sent > 0 || !connection.isMet) && sent <= farthest) fruitless += 1;
       farthest = Math.max(farthest, sent);
       const isSent = farthest === body.length;
-      if (fruitless + 1 >= attempts) throw unanswered(error, isSent);
+      if (fruitless + 1 >= attempts)
+        throw givenUp(error, `after ${attempts} times that got no farther`, isSent);
       await patience.after(error).catch((reason: unknown) => {
-        throw unanswered(reason, isSent);
+        throw givenUp(reason, `after ${patience.words}`, isSent);
       });
     }
   }

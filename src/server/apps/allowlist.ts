@@ -93,6 +93,9 @@ export function readAllowlist(sources: readonly string[]): ReadonlyMap<string, A
   const apps = new Map<string, AllowedApp>();
   for (const app of sources.flatMap(readSource)) {
     const other = apps.get(app.id);
+    if (other && other.argument === app.argument) {
+      throw new SetupError(`App '${app.id}' is given twice with --apps: ${app.argument}; give it once`);
+    }
     if (other) {
       throw new SetupError(
         `Two apps are called '${app.id}': ${other.argument} and ${app.argument}; rename one`,

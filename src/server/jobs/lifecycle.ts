@@ -2,7 +2,7 @@ import { lstatSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { formatBytes } from '../../contract/bytes.js';
 import { type KillCause, killErrors } from '../../contract/job.js';
-import { operationOf } from '../../contract/operations.js';
+import { commandOf } from '../../contract/operations.js';
 import { faultWithoutPath, isDiskFull, isShortage, isSystemError } from '../../files/error-code.js';
 import type { Packer } from '../../pack/packer.js';
 import type { Ended, Executor, Grant, Placed, RunOrder, Waiting } from '../executors/executor.js';
@@ -158,7 +158,7 @@ export class Lifecycle {
       }
     }
     this.#command = this.deps.commandFor(job, grant);
-    job.log(`Starting ${operationOf(job.request.operation).segment} on ${where}`);
+    job.log(`Starting ${commandOf(job.request.operation)} on ${where}`);
   }
 
   /** @returns whether the step was done; it is given up when the job is killed */

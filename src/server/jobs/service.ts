@@ -4,6 +4,7 @@ import { ServiceError, shuttingDownDetail, wireDetails } from '../../contract/er
 import type { FieldValue } from '../../contract/fields.js';
 import { type KillCause, type KillReply, notRunning } from '../../contract/job.js';
 import { acceptance } from '../../contract/log-stream.js';
+import { commandOf } from '../../contract/operations.js';
 import { setAside } from '../data-directory/set-aside.js';
 import type { ServerEvents } from '../events.js';
 import type { AskedDevices, DeviceRequest } from '../executors/executor.js';
@@ -249,7 +250,7 @@ export class JobService {
   async #accept(upload: JobDirectory, request: JobRequest, { notes, bytes }: Told): Promise<Job> {
     this.#refuseWhileClosing();
     const { store, report } = this.deps;
-    upload.log(`${acceptance(upload.id)}: ${request.operation} on ${request.app}`);
+    upload.log(`${acceptance(upload.id)}: ${commandOf(request.operation)} on ${request.app}`);
     for (const note of notes) upload.log(note);
     const record = newRecord(upload.id, request);
     const job = new Job(await store.accept(upload, record), record, false, report);

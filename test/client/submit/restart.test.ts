@@ -126,9 +126,23 @@ describe('an upload whose server goes away', () => {
     const begin = performance.now();
     expect(await upload.send({ patience: 0.6 })).toMatchObject({
       exitCode: 5,
-      message: expect.stringMatching(/nothing listens there; .*'remote-app jobs'/),
+      message: expect.stringMatching(
+        /nothing listens there; the upload is given up after 1 s; the server may have accepted .*'remote-app jobs'/,
+      ),
     });
     expect(performance.now() - begin).toBeLessThan(10_000);
+  });
+
+  test('in the middle is given up with what to do: there is no job', async () => {
+    await using upload = await Upload.start(accept);
+    upload.onMet = () => upload.stop();
+    expect(await upload.send({ patience: 0.6 })).toMatchObject({
+      exitCode: 5,
+      details: { fault: 'unreached' },
+      message: expect.stringMatching(
+        /; the upload is given up after 1 s; no job was made: run the command again .* --patience$/,
+      ),
+    });
   });
 
   test('ends at once with an interruption', async () => {

@@ -79,7 +79,16 @@ describe('serve --apps', () => {
   });
 
   test.for([
-    ['two apps of one name', [apps.probe, apps.probe], /'probe'/],
+    [
+      'one app twice',
+      [apps.probe, apps.probe],
+      /'probe' is given twice with --apps: \/\S+\/probe; give it once/,
+    ],
+    [
+      'two apps of one name',
+      [shelf, list({ apps: [{ name: 'two', source: './shelf/one' }] })],
+      /'two': .*\/two and /,
+    ],
     [
       'one name in a list and beside it',
       [path.join(shelf, 'one'), list({ apps: [{ name: 'one', source: 'a/b' }] })],

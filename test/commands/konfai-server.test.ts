@@ -1,0 +1,176 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { zipOf } from '../../support/zip.mjs';
+import { Cli } from '../support/cli.js';
+import { fakeService, jobId } from '../support/fake-service.js';
+import { konfaiJobId as id, type KonfaiFake, konfaiServer } from '../support/konfai-server.js';
+import { dicom, plant } from '../support/temporary.js';
+
+const result = zipOf({ 'mask.nii': 'mask' });
+const connected = `[KonfAI-Apps] Remote job ${id} log stream connected\n`;
+
+/** A command line beside scans, and a server as KonfAI's that behaves like this. */
+async function world(fake: KonfaiFake = {}) {
+  const cli = await Cli.create();
+  await plant(cli.directory, {
+    'ct.nii': 'volume',
+    'p1/s1/1.dcm': dicom,
+    'p2/s1/1.dcm': dicom,
+    'p1/S2.nii': 'a',
+    'p2/S2.nii': 'b',
+  });
+  const server = await konfaiServer({ result, ...fake });
+  return {
+    cli,
+    server,
+    run: (...args: string[]) => cli.run([...args, '--server', server.url]),
+    async [Symbol.asyncDispose]() {
+      await server[Symbol.asyncDispose]();
+      await cli[Symbol.asyncDispose]();
+    },
+  };
+}
+
+describe('a submission to KonfAI', () => {
+  test('goes from the volumes to the result', async () => {
+    await using here = await world({ queue: ['epoch 1', '__DONE__'] });
+    const { code, stdout } = await here.run('infer', 'ct.nii');
+    expect([code, stdout]).toEqual([0, `${connected}epoch 1\n`]);
+    expect(await readFile(path.join(here.cli.directory, 'Output/mask.nii'), 'utf8')).toBe('mask');
+  });
+
+  test('has a name for each series and volume, where two are called alike', async () => {
+    await using here = await world();
+    expect((await here.run('infer', 'p1', 'p2', '-i', 'p1/s1,p2/s1')).code).toBe(0);
+    expect(here.server.inputs).toEqual([
+      ['p1_S2.nii', 'p1_s1', 'p2_S2.nii', 'p2_s1'],
+      ['p1_s1', 'p2_s1'],
+    ]);
+  });
+});
+
+describe('the log of KonfAI', () => {
+  test('that an earlier reader has emptied does not hide that the job failed', async () => {
+    await using here = await world({ state: 'error', error: 'Bad patch', queue: ['__DONE__'] });
+    const { code, stderr } = await here.run('logs', id);
+    expect([code, stderr]).toEqual([1, `Error: Job ${id} failed: Bad patch\n`]);
+    // What is left then is nothing at all.
+    const empty = await here.run('logs', id);
+    expect([empty.code, empty.stderr]).toEqual([1, `Error: Job ${id} failed: Bad patch\n`]);
+  });
+
+  test('that says only that it has ended is not believed while the job cannot be asked for', async () => {
+    await using here = await world({
+      state: 'error',
+      error: 'Bad patch',
+      queue: ['__DONE__'],
+      failsOnce: true,
+    });
+    const { code, stderr } = await here.run('logs', id);
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`Error: Job ${id} failed: Bad patch\n`)]);
+  });
+
+  test('that another program reads is told as that, at once', async () => {
+    await using here = await world({ state: 'running', isRead: true });
+    const { code, stdout, stderr } = await here.run('logs', id);
+    expect([code, stdout]).toEqual([6, '']);
+    expect(stderr).toContain(
+      `Error: The log of job ${id} is being read already, and ${here.server.url} gives it to one reader at a time; ` +
+        `'remote-app status ${id} --server ${here.server.url}' tells how the job does`,
+    );
+  });
+
+  test('that another program reads is no hindrance where the job has ended', async () => {
+    await using here = await world({ state: 'done', isRead: true });
+    expect((await here.run('infer', 'ct.nii')).code).toBe(0);
+    await using failed = await world({ state: 'error', error: 'Bad patch', isRead: true });
+    expect(await failed.run('logs', id)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('Bad patch'),
+    });
+  });
+
+  test('goes on after a cut', async () => {
+    await using here = await world({ queue: ['one', 'two', '__DONE__'], cutsAfter: 1 });
+    const { code, stdout } = await here.run('infer', 'ct.nii');
+    expect([code, stdout]).toEqual([0, `${connected}one\n${connected}two\n`]);
+  });
+
+  test.each([
+    ['logs', id],
+    ['infer', 'ct.nii'],
+  ])('of a job that a restart has forgotten says so in one sentence: %s', async (...args) => {
+    await using here = await world({ state: 'running', queue: ['one', 'two'], forgetsAfter: 1 });
+    const { code, stdout, stderr } = await here.run(...args);
+    expect([code, stdout]).toEqual([1, `${connected}one\n`]);
+    expect(stderr.match(/^Error: .*$/gm)).toEqual([
+      `Error: ${here.server.url} does not know job ${id} any more: it was started again, and has forgotten its jobs and their results; submit the job again`,
+    ]);
+  });
+});
+
+describe('what KonfAI has not', () => {
+  test.each([
+    [['jobs'], /has no list of jobs, as KonfAI's server has none: ask for each by its id$/],
+    [['kill', '--all'], /has no list of jobs/],
+    [
+      ['rm', id],
+      /removes no job when it is asked to, as KonfAI's server: it does so some time after the job's end$/,
+    ],
+    [['status', 'nope'], /No job 'nope' on http/],
+    [['result', id, '--partial', '-o', 'x'], null],
+  ])('%j is one clear sentence', async (args, sentence) => {
+    await using here = await world();
+    const { code, stderr } = await here.run(...args);
+    const errors = stderr.match(/^Error: .*$/gm) ?? [];
+    if (sentence === null) expect([code, errors]).toEqual([0, []]);
+    else expect([code, errors]).toEqual([2, [expect.stringMatching(sentence)]]);
+  });
+});
+
+describe('the end of a job of KonfAI', () => {
+  test.each([
+    ['that was killed, of which the result is never ready', { state: 'killed', error: 'Killed by user' }, 1],
+    ['that failed', { state: 'error', error: 'Subprocess failed (exit code 3)' }, 1],
+    ['whose app refused the input', { state: 'error', error: 'Not a head', isRefused: true }, 2],
+  ] as const)('%s is told with its reason', async (_, fake, exitCode) => {
+    await using here = await world(fake);
+    for (const args of [
+      ['result', id],
+      ['wait', id],
+    ]) {
+      const { code, stdout, stderr } = await here.run(...args);
+      expect([code, stdout + stderr]).toEqual([exitCode, expect.stringContaining(fake.error)]);
+    }
+  });
+
+  test('is killed where it runs', async () => {
+    await using here = await world({ state: 'running' });
+    expect((await here.run('kill', id)).stdout).toBe(`${id}  killed\n`);
+    expect((await here.run('status', id)).stdout).toMatch(/^Status +killed$/m);
+  });
+});
+
+test('lines that a server has left out are told of where the numbers of the others show it', async () => {
+  await using cli = await Cli.create();
+  const lossy = (url: string) => new URL(url, 'http://any').pathname.endsWith('/logs');
+  await using server = await fakeService({
+    override: ({ url }, response) => {
+      if (!lossy(url)) return false;
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.end('id: 3\ndata: c\n\nid: 5\ndata: e\n\nid: 6\ndata: f\n\ndata: __DONE__\n\n');
+      return true;
+    },
+  });
+  const whole = await cli.run(['logs', jobId, '--server', server.url]);
+  expect([whole.code, whole.stdout]).toEqual([0, 'c\ne\nf\n']);
+  expect(whole.stderr).toBe(
+    'Lines 1 to 2 of the log are missing: the server did not send them\n' +
+      'Line 4 of the log is missing: the server did not send it\n',
+  );
+  const later = await cli.run(['logs', jobId, '--since', '2', '--server', server.url]);
+  expect(later.stderr).toBe('Line 4 of the log is missing: the server did not send it\n');
+  const last = await cli.run(['logs', jobId, '--tail', '3', '--server', server.url]);
+  expect(last.stderr).toBe('Line 4 of the log is missing: the server did not send it\n');
+});
