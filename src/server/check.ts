@@ -5,7 +5,7 @@ import { stateOf } from '../access/token-file.js';
 import { counted } from '../contract/counted.js';
 import { errorCode } from '../files/error-code.js';
 import { NamedTokens } from './access/named-tokens.js';
-import { readAllowlist } from './apps/allowlist.js';
+import { readSources, uniqueApps } from './apps/allowlist.js';
 import { lookAtApps } from './apps/app-problems.js';
 import { checkFileSystem } from './data-directory/file-system-check.js';
 import { lockDataDirectory } from './data-directory/lock.js';
@@ -25,7 +25,7 @@ export interface Finding {
 const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));
 
 async function* checkApps({ apps: sources, engine }: ServerSettings): AsyncGenerator<Finding> {
-  const allowed = [...readAllowlist(sources).values()];
+  const allowed = [...uniqueApps(readSources(sources)).values()];
   if (allowed.length === 0)
     yield { kind: 'note', about: 'apps', says: 'none is allowed: name one with --apps' };
   const { apps, forEngine, engineProblem } = await lookAtApps(allowed, engine, process.env.PATH);

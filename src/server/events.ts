@@ -54,6 +54,12 @@ export interface RefusedRequest {
   readonly from: string;
 }
 
+/** Ids of apps that are served from now on, and of those that are no more. */
+export interface ChangedApps {
+  readonly added: readonly string[];
+  readonly removed: readonly string[];
+}
+
 /** What happens in a server, by name. */
 export interface ServerHappenings {
   accepted: AcceptedJob;
@@ -62,6 +68,7 @@ export interface ServerHappenings {
   ended: EndedJob;
   removed: JobFacts;
   refused: RefusedRequest;
+  apps: ChangedApps;
 }
 
 type Listeners = { [Name in keyof ServerHappenings]: [ServerHappenings[Name]] };

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { accessSync, chmodSync, constants, realpathSync } from 'node:fs';
 import path from 'node:path';
-import { quoteName } from '../contract/quote.js';
 import { isSystemError } from '../files/error-code.js';
 import { makeDirectory } from '../files/make-directory.js';
 import { syncDirectorySync } from '../files/sync.js';
@@ -9,7 +8,7 @@ import { Packer } from '../pack/packer.js';
 import { Access } from './access/access.js';
 import { NamedTokens } from './access/named-tokens.js';
 import { createApp } from './app.js';
-import { readAllowlist } from './apps/allowlist.js';
+import { AllowedApps } from './apps/allowed-apps.js';
 import { AppCatalog } from './apps/catalog.js';
 import { checkFileSystem } from './data-directory/file-system-check.js';
 import { lockDataDirectory } from './data-directory/lock.js';
@@ -47,6 +46,14 @@ export interface RunningServer {
   readonly gpus: GpuInventory;
   /** What the apps and the engine lack, in sentences. */
   readonly appProblems: readonly string[];
+  /** The same for these apps. */
+  problemsOf(ids: readonly string[]): Promise<readonly string[]>;
+  /**
+   * Reads the tokens and the apps again, without touching a job.
+   * @returns how many there are
+   * @throws SetupError; the apps then stay as they were
+   */
+  reload(): number;
   readonly recovered: { readonly ended: number; readonly active: number };
   /** Number of jobs that have not ended. */
   activeJobs(): number;
@@ -91,14 +98,23 @@ export interface ServeContext {
 }
 
 /** The apps that are allowed, and the repositories that some of them come from. @throws SetupError */
-function readApps(settings: ServerSettings, say: ServeContext['say']) {
-  const allowed = readAllowlist(settings.apps);
-  const isUsed = [...allowed.values()].some(({ repository }) => repository !== null);
+function readApps(settings: ServerSettings, { say, report }: ServeContext, events: ServerEvents) {
+  const apps = new AllowedApps(settings.apps, {
+    changed: (change) => events.tell('apps', change),
+    failed: report,
+  });
   const { download } = settings;
-  const repositories = isUsed
-    ? new Repositories({ settings: hubSettings(process.env), download, say })
-    : null;
-  return { catalog: new AppCatalog(allowed, settings.engine, repositories), repositories };
+  let hub: ReturnType<typeof hubSettings> | undefined;
+  const repositories = new Repositories({
+    // Read when an app comes from a repository: what is wrong with them harms no other server.
+    get settings() {
+      hub ??= hubSettings(process.env);
+      return hub;
+    },
+    download,
+    say,
+  });
+  return { catalog: new AppCatalog(apps, settings.engine, repositories), repositories };
 }
 type Apps = ReturnType<typeof readApps>;
 
@@ -107,12 +123,13 @@ type Apps = ReturnType<typeof readApps>;
  * @throws SetupError
  */
 export async function serve(settings: ServerSettings, context: ServeContext): Promise<RunningServer> {
-  const apps = readApps(settings, context.say);
+  const { events = new ServerEvents(context.report) } = context;
+  const apps = readApps(settings, context, events);
   // The umask must not take permissions from the owner; those of others stay as the admin has set them.
   process.umask(process.umask() & 0o077);
   const dataDirectory = prepareDataDirectory(settings.dataDirectory);
   try {
-    return await serveFrom(apps, { ...settings, dataDirectory }, context);
+    return await serveFrom(apps, { ...settings, dataDirectory }, { ...context, events });
   } catch (cause) {
     // A system error here comes from the disk of the data directory.
     throw isSystemError(cause) ? unwritable(settings.dataDirectory, cause) : cause;
@@ -122,7 +139,7 @@ export async function serve(settings: ServerSettings, context: ServeContext): Pr
 async function serveFrom(
   { catalog, repositories }: Apps,
   settings: ServerSettings,
-  { report, hurry, events = new ServerEvents(report) }: ServeContext,
+  { report, hurry, events }: ServeContext & { readonly events: ServerEvents },
 ): Promise<RunningServer> {
   const { token, tokensFile } = settings;
   const named = tokensFile === null ? null : new NamedTokens(tokensFile, report);
@@ -137,7 +154,7 @@ async function serveFrom(
     // Loaded while nvidia-smi is asked.
     const metricsModule = import('./metrics/metrics.js');
     await gpus.start();
-    if (settings.download) await repositories?.fetchAll(hurry);
+    if (settings.download) await repositories.fetchAll(hurry);
     const environment = jobEnvironment(settings.tokenVariables);
     const { cpuSlots } = settings;
     const executor = new LocalExecutor({ gpus, cpuSlots, environment, killGrace, maxLogBytes, report });
@@ -187,17 +204,11 @@ async function serveFrom(
     const { metricsAt } = settings;
     const ofMetrics = metricsAt && metricsServer(() => metrics.text(), report).unref();
     const metricsUrl = ofMetrics && (await listen(ofMetrics, metricsAt.host, metricsAt.port));
-    const { apps, engineProblem } = await catalog.findings();
-    const appProblems = [
-      ...apps.flatMap(({ id, problems }) =>
-        problems.map((each) => `app ${quoteName(id)} cannot be run: ${each}`),
-      ),
-      ...(engineProblem === null ? [] : [engineProblem]),
-    ];
+    const appProblems = await catalog.problems();
     const url = await listen(server, settings.host, settings.port);
     // Only after listening: a server that cannot listen must leave the jobs alone. No request is handled in between.
     jobs.resume();
-    repositories?.start();
+    repositories.start();
     clearInterval(starting);
     return {
       url,
@@ -206,6 +217,11 @@ async function serveFrom(
       dataDirectory: settings.dataDirectory,
       gpus,
       appProblems,
+      problemsOf: (ids) => catalog.problems(ids),
+      reload: () => {
+        named?.reload();
+        return catalog.reload();
+      },
       recovered,
       activeJobs: () => jobs.active,
       close: async () => {
@@ -215,7 +231,7 @@ async function serveFrom(
         ofMetrics?.close();
         ofMetrics?.closeAllConnections();
         gpus.close();
-        const left = repositories?.close();
+        const left = repositories.close();
         await jobs.close(settings.onExit);
         await left;
         closing.abort();
@@ -230,7 +246,7 @@ async function serveFrom(
   } catch (cause) {
     clearInterval(starting);
     gpus.close();
-    await repositories?.close();
+    await repositories.close();
     net.remove();
     unlock();
     throw cause;

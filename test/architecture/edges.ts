@@ -183,7 +183,6 @@ export const rooms: Readonly<Record<string, Room>> = {
       'server',
       'pack',
       'files',
-      'contract',
     ],
     reason: 'The server puts its rooms together; it knows neither the client nor the command line.',
   },

@@ -52,6 +52,12 @@ export function logEvents(events: ServerEvents, log: ServerLog): void {
   });
   events.on('removed', (job) => about('debug', 'removed', job, 'removed with its files'));
 
+  events.on('apps', ({ added, removed }) => {
+    const fields = { event: 'apps', added, removed };
+    if (added.length > 0) log.note('info', `Served from now on: ${added.join(', ')}`, fields);
+    if (removed.length > 0) log.note('info', `No longer served: ${removed.join(', ')}`, fields);
+  });
+
   const gate = new FloodGate(refusals, (count) =>
     log.note('warn', `${count} more requests were refused in ${refusals.interval / 1000} s`, {
       event: 'refused',

@@ -10,6 +10,7 @@ import { SetupError } from '../../server/setup-error.js';
 import { DirectOutput, replaceStream } from './direct-output.js';
 import { logEvents } from './log-events.js';
 import type { LogSettings } from './log-flags.js';
+import { reload, warnOfNewApps } from './reload.js';
 import { ServerLog } from './server-log.js';
 import { StopSignals } from './stop-signals.js';
 
@@ -116,6 +117,8 @@ export async function serveUntilStopped(
     endSoon();
     throw cause instanceof SetupError ? new UsageError(cause.message, { cause }) : cause;
   });
+  warnOfNewApps(server, events, log);
+  signals.onHangUp = () => reload(server, log);
   if (!signals.isAsked) introduce(server, log);
 
   await signals.asked;

@@ -5,21 +5,28 @@ import { LastResort } from './last-resort.js';
 const deadline = 8000;
 
 /** Signals that end a process by default and that the server ignores. */
-const survived = ['SIGHUP', 'SIGUSR2', 'SIGXFSZ'] as const;
+const survived = ['SIGUSR2', 'SIGXFSZ'] as const;
 
 /**
  * Handles signals for `serve`. The first SIGINT or SIGTERM asks it to stop within ten seconds; the second one ends it at
- * once. SIGHUP (a closed terminal) and similar signals are ignored.
+ * once. SIGHUP is for the server to read its configuration again; it comes from a closed terminal as well. Similar signals are
+ * ignored.
  */
 export class StopSignals {
   /** Resolves with the first signal. */
   readonly asked: Promise<void>;
+  /** Called at each SIGHUP. */
+  onHangUp: (() => void) | null = null;
   #timer: NodeJS.Timeout | null = null;
   #lastResort: LastResort | null = null;
 
   constructor(private readonly say: (line: string) => void) {
     const goOn = (name: NodeJS.Signals) => this.say(`${name}: the server goes on; SIGTERM stops it.`);
     for (const name of survived) process.on(name, goOn);
+    process.on('SIGHUP', () => {
+      if (this.onHangUp) this.onHangUp();
+      else goOn('SIGHUP');
+    });
     this.asked = new Promise((resolve) => {
       const stop = () => {
         if (this.isAsked) this.#endNow();

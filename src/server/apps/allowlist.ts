@@ -61,37 +61,60 @@ function readList(file: string): AllowedApp[] {
   );
 }
 
-function readSource(source: string): AllowedApp[] {
-  const place = expandHome(source);
-  const stats = statSync(place, { throwIfNoEntry: false });
-  if (stats?.isFile()) return readList(path.resolve(place));
-  if (!stats?.isDirectory()) return [appOf(source, source, process.cwd())];
-  const directory = path.resolve(place);
-  const named = (each: string) => ({
-    id: path.basename(each),
-    directory: each,
-    repository: null,
-    argument: each,
-  });
-  if (isAppDirectory(directory)) return [named(directory)];
-  const apps = readdirSync(directory)
+/** A source of `serve --apps`, and the apps that it stands for. */
+export interface AppSource {
+  /** As it was given. */
+  readonly source: string;
+  /** A directory of app directories, to which others may be added. */
+  readonly isShelf: boolean;
+  readonly apps: readonly AllowedApp[];
+}
+
+const named = (directory: string): AllowedApp => ({
+  id: path.basename(directory),
+  directory,
+  repository: null,
+  argument: directory,
+});
+
+/** The apps that are in a directory of app directories now. */
+export function appsOf(shelf: AppSource): AppSource {
+  const directory = path.resolve(expandHome(shelf.source));
+  const found = readdirSync(directory)
     .sort()
     .map((name) => path.join(directory, name))
     .filter(isAppDirectory);
-  if (apps.length === 0) {
+  return { ...shelf, apps: found.map(named) };
+}
+
+function readSource(source: string): AppSource {
+  const place = expandHome(source);
+  const stats = statSync(place, { throwIfNoEntry: false });
+  if (stats?.isFile()) return { source, isShelf: false, apps: readList(path.resolve(place)) };
+  if (!stats?.isDirectory()) return { source, isShelf: false, apps: [appOf(source, source, process.cwd())] };
+  const directory = path.resolve(place);
+  if (isAppDirectory(directory)) return { source, isShelf: false, apps: [named(directory)] };
+  const shelf = appsOf({ source, isShelf: true, apps: [] });
+  if (shelf.apps.length === 0) {
     throw new SetupError(`--apps ${source}: neither this directory nor one directly in it has an app.json`);
   }
-  return apps.map(named);
+  return shelf;
 }
 
 /**
- * The apps that `serve --apps` allows: each source is a JSON file, an app directory, a directory of app
- * directories, or a repository id (interface.md, serve).
- * @throws SetupError that says which source is wrong, or which name is there twice
+ * Reads what `serve --apps` names: each source is a JSON file, an app directory, a directory of app directories, or a
+ * repository id (interface.md, serve).
+ * @throws SetupError that says which source is wrong
  */
-export function readAllowlist(sources: readonly string[]): ReadonlyMap<string, AllowedApp> {
+export const readSources = (sources: readonly string[]): readonly AppSource[] => sources.map(readSource);
+
+/**
+ * The apps of these sources by their ids.
+ * @throws SetupError that says which name is there twice
+ */
+export function uniqueApps(sources: readonly AppSource[]): ReadonlyMap<string, AllowedApp> {
   const apps = new Map<string, AllowedApp>();
-  for (const app of sources.flatMap(readSource)) {
+  for (const app of sources.flatMap((each) => each.apps)) {
     const other = apps.get(app.id);
     if (other && other.argument === app.argument) {
       throw new SetupError(`App '${app.id}' is given twice with --apps: ${app.argument}; give it once`);

@@ -6,9 +6,10 @@ import type { Repositories } from '../hub/repositories.js';
 import type { CachedFile } from '../hub/repository-cache.js';
 import type { JobDirectory } from '../jobs/job-directory.js';
 import type { JobRequest } from '../jobs/job-record.js';
+import type { AllowedApps } from './allowed-apps.js';
 import type { AllowedApp } from './allowlist.js';
 import { ownCommand, viewAppDirectory } from './app-directory.js';
-import { type AllFindings, lookAtApps } from './app-problems.js';
+import { lookAtApps } from './app-problems.js';
 import { commandLine } from './command-line.js';
 import { engineExits } from './engine-exits.js';
 import type { RepositoryApp } from './repository-app.js';
@@ -18,50 +19,80 @@ const reading = () => import('./repository-app.js');
 
 /** The apps of this server, and how each is run. */
 export class AppCatalog {
-  readonly #ofRepositories: ReadonlyMap<string, RepositoryApp>;
-
   constructor(
-    private readonly allowed: ReadonlyMap<string, AllowedApp>,
+    private readonly apps: AllowedApps,
     /** The program for apps without a command of their own: `serve --engine`. */
     private readonly engine: readonly string[],
-    /** Null where no app comes from a repository. */
-    private readonly repositories: Repositories | null = null,
+    private readonly repositories: Repositories,
   ) {
-    this.#ofRepositories = new Map(
-      [...allowed.values()].flatMap(({ id, repository }) =>
-        repository === null || repositories === null
-          ? []
-          : [[id, { tracked: repositories.track(repository), folder: repository.folder }]],
-      ),
+    // From the start on, so that they are fetched.
+    this.#ofRepositories();
+  }
+
+  /** The apps of repositories by their ids. */
+  #ofRepositories(): ReadonlyMap<string, RepositoryApp> {
+    return new Map(
+      [...this.apps.current.values()].flatMap((app) => {
+        const found = this.#repositoryOf(app);
+        return found ? [[app.id, found]] : [];
+      }),
     );
   }
 
-  /** What the apps lack, for the admin. */
-  findings(): Promise<AllFindings> {
-    return lookAtApps(this.allowed.values(), this.engine, process.env.PATH);
+  /** Where an app of a repository is; undefined for a directory. */
+  #repositoryOf({ repository }: AllowedApp): RepositoryApp | undefined {
+    if (repository === null) return undefined;
+    return { tracked: this.repositories.track(repository), folder: repository.folder };
+  }
+
+  /**
+   * Reads again what is allowed, and begins to look at repositories that are new.
+   * @returns how many apps there are
+   * @throws SetupError; the apps then stay as they were
+   */
+  reload(): number {
+    this.apps.reload();
+    this.#ofRepositories();
+    this.repositories.start();
+    return this.apps.current.size;
+  }
+
+  /**
+   * What apps lack, in sentences for the admin.
+   * @param ids of the apps; by default all
+   */
+  async problems(ids?: readonly string[]): Promise<string[]> {
+    const asked = [...this.apps.current.values()].filter(({ id }) => ids?.includes(id) ?? true);
+    const { apps, engineProblem } = await lookAtApps(asked, this.engine, process.env.PATH);
+    return [
+      ...apps.flatMap(({ id, problems }) =>
+        problems.map((each) => `app ${quoteName(id)} cannot be run: ${each}`),
+      ),
+      ...(engineProblem === null ? [] : [engineProblem]),
+    ];
   }
 
   ids(): string[] {
-    return [...this.allowed.keys()];
+    return [...this.apps.current.keys()];
   }
 
   /** @throws ServiceError `unknownApp` for an app that is not on the allowlist */
   get(id: string): AllowedApp {
-    const app = this.allowed.get(id);
+    const app = this.apps.current.get(id);
     if (!app) throw new ServiceError('unknownApp', `Unknown app ${quoteName(id)}`);
     return app;
   }
 
   async view(id: string): Promise<AppView> {
-    const { argument } = this.get(id);
-    const ofRepository = this.#ofRepositories.get(id);
-    if (!ofRepository) return viewAppDirectory(id, argument);
+    const app = this.get(id);
+    const ofRepository = this.#repositoryOf(app);
+    if (!ofRepository) return viewAppDirectory(id, app.argument);
     return (await reading()).viewRepositoryApp(id, ofRepository);
   }
 
   /** The files of an app of a repository that are on this machine. @throws ServiceError that says why there are none */
-  async repositoryFiles({ id }: AllowedApp): Promise<readonly CachedFile[]> {
-    const app = this.#ofRepositories.get(id);
+  async repositoryFiles(allowed: AllowedApp): Promise<readonly CachedFile[]> {
+    const app = this.#repositoryOf(allowed);
     if (!app) return [];
     try {
       return (await (await reading()).filesOfRepositoryApp(app)).present;
@@ -72,13 +103,13 @@ export class AppCatalog {
 
   /** Looks for new commits of the repositories, behind the answers. */
   refresh(): void {
-    this.repositories?.ask();
+    this.repositories.ask();
   }
 
   async refreshView(): Promise<RefreshView> {
     const { repositoryState } = await reading();
-    const apps = [...this.#ofRepositories].map(([id, app]) => repositoryState(id, app));
-    return { refreshing: this.repositories?.isUnderWay ?? false, apps: await Promise.all(apps) };
+    const apps = [...this.#ofRepositories()].map(([id, app]) => repositoryState(id, app));
+    return { refreshing: this.repositories.isUnderWay, apps: await Promise.all(apps) };
   }
 
   /**
@@ -86,7 +117,7 @@ export class AppCatalog {
    * @throws Error that says what is wrong with the app
    */
   commandFor(request: JobRequest, directory: JobDirectory, grant: Grant): string[] {
-    const app = this.allowed.get(request.app);
+    const app = this.apps.current.get(request.app);
     if (!app) throw new Error(`App '${request.app}' is no longer on this server's allowlist`);
     const program = this.#ownCommand(app) ?? this.engine;
     return commandLine({ program, app: app.argument, request, output: directory.output, grant });
@@ -94,7 +125,7 @@ export class AppCatalog {
 
   /** What an exit code of this app's program means, in words; null for one that means nothing in particular. */
   explainExit(id: string, exitCode: number): string | null {
-    const app = this.allowed.get(id);
+    const app = this.apps.current.get(id);
     try {
       return app && this.#ownCommand(app) === null ? (engineExits[exitCode] ?? null) : null;
     } catch {

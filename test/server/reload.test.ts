@@ -1,0 +1,71 @@
+import { cpSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { until } from '../../support/until.mjs';
+import { least, steps } from '../support/form.js';
+import { apps, TestServer } from '../support/server.js';
+import { temporary } from '../support/temporary.js';
+
+const idsOf = async (server: TestServer): Promise<unknown> => (await server.api.json('/repo_apps_list')).apps;
+
+/** Waits until the server has these apps. */
+const serves = (server: TestServer, ...ids: string[]) =>
+  until(`it serves ${ids}`, async () => JSON.stringify(await idsOf(server)) === JSON.stringify(ids));
+
+test('an app that is put into a served directory is found by itself, and one that is taken out is gone', async () => {
+  await using root = await temporary();
+  const shelf = path.join(root.path, 'shelf');
+  cpSync(apps.probe, path.join(shelf, 'probe'), { recursive: true });
+  await using server = await TestServer.start({ apps: [shelf] });
+  expect(await idsOf(server)).toEqual(['probe']);
+  cpSync(apps.shell, path.join(shelf, 'shell'), { recursive: true });
+  await serves(server, 'probe', 'shell');
+  expect((await server.api.submit('infer', least.infer, { app: 'shell' })).status).toBe(200);
+  cpSync(apps.broken, path.join(shelf, 'broken'), { recursive: true });
+  await serves(server, 'broken', 'probe', 'shell');
+  await until('it says what is wrong', () => server.stderr.includes("WARNING: app 'broken' cannot be run"));
+  rmSync(path.join(shelf, 'broken'), { recursive: true });
+  await serves(server, 'probe', 'shell');
+  // Everything gone, as on a disk that is not mounted for a moment: the apps stay.
+  renameSync(shelf, `${shelf}-away`);
+  await until(
+    'it is said',
+    async () => (await idsOf(server)) && server.stderr.includes('could not be looked at'),
+  );
+  expect(await idsOf(server)).toEqual(['probe', 'shell']);
+  renameSync(`${shelf}-away`, shelf);
+  expect(server.stderr).toMatch(/^\S+Z Served from now on: shell$/m);
+  expect(server.stderr).toMatch(/^\S+Z No longer served: broken$/m);
+});
+
+test('SIGHUP reads the list of apps again, and touches no job', async () => {
+  await using root = await temporary();
+  mkdirSync(path.join(root.path, 'x'));
+  const list = path.join(root.path, 'apps.json');
+  const write = (...entries: unknown[]) => writeFileSync(list, JSON.stringify({ apps: entries }));
+  const probe = { name: 'probe', source: apps.probe };
+  const second = { name: 'second', source: apps.shell };
+  write(probe);
+  await using server = await TestServer.start({ apps: [list] });
+  const gate = server.gate();
+  const form = { ...least.infer, ...steps('print=x', `wait=${gate.path}`) };
+  const id = await server.api.running('infer', form, 'x');
+
+  write(probe, second);
+  expect(await idsOf(server)).toEqual(['probe']);
+  server.signal('SIGHUP');
+  await serves(server, 'probe', 'second');
+  expect(server.stderr).toMatch(/^\S+Z SIGHUP: read again: 2 apps\. The jobs go on\.$/m);
+
+  writeFileSync(list, '{');
+  server.signal('SIGHUP');
+  await until('it is said', () => server.stderr.includes('SIGHUP: the apps stay as they were: --apps '));
+  expect(await idsOf(server)).toEqual(['probe', 'second']);
+
+  write(second);
+  server.signal('SIGHUP');
+  await serves(server, 'second');
+  expect((await server.api.refused('infer', least.infer))[0]).toBe(404);
+  gate.open();
+  expect((await server.api.ended(id)).view.status).toBe('done');
+});
