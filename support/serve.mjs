@@ -18,6 +18,8 @@ const programs = fileURLToPath(new URL('../test/fixtures/bin', import.meta.url))
 export const serveWords = ({ dataDirectory, apps, flags = [] }) => [
   'serve',
   ...(flags.includes('--port') ? [] : ['--port', '0']),
+  // Most apps of tests wait for files beside their own, and look at what an app without a sandbox can do.
+  ...(flags.includes('--sandbox') ? [] : ['--sandbox', 'off']),
   '--data-dir',
   dataDirectory,
   ...apps.flatMap((source) => ['--apps', source]),

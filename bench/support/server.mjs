@@ -35,10 +35,14 @@ export class Server {
     const server = new Server();
     server.#workshop = workshop;
     server.dataDirectory = dataDirectory ?? (await workshop.directory('data'));
+    // What the row's app is told.
+    const passed = Object.keys(env)
+      .filter((name) => name.startsWith('BENCH_'))
+      .flatMap((name) => ['--pass-env', name]);
     const words = serveWords({
       dataDirectory: server.dataDirectory,
       apps,
-      flags: ['--auth', 'off', ...flags],
+      flags: ['--auth', 'off', ...flags, ...passed],
     });
     server.#child = workshop.start(process.execPath, productArgs(words), {
       stdio: ['ignore', 'pipe', 'pipe'],

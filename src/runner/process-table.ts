@@ -12,6 +12,7 @@ export interface ProcessIdentity {
 }
 
 interface ProcessStatus extends Omit<ProcessIdentity, 'boot'> {
+  readonly parent: number;
   readonly group: number;
   readonly session: number;
   /** Ended, and waiting only for its parent to notice. */
@@ -34,6 +35,7 @@ export function readStatus(pid: number): ProcessStatus | undefined {
     return {
       pid,
       isZombie,
+      parent: Number(fields[1]),
       group: Number(fields[2]),
       session: Number(fields[3]),
       startTime: Number(fields[19]),

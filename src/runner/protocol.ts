@@ -12,11 +12,17 @@ export interface RunRequest {
   readonly jobId: string;
   /** Program and arguments, which are not passed to a shell. */
   readonly command: readonly string[];
+  /** What stands before them on the command line that is started: the sandbox. */
+  readonly wrapper: readonly string[];
+  /** Whether the wrapper is bubblewrap, which tells how the command ended on descriptor 3. */
+  readonly isSandboxed: boolean;
   /** Working directory of the command. */
   readonly directory: string;
   /** Where the command writes its result. */
   readonly output: string;
-  /** Added to the runner's own environment. */
+  /** Names of the runner's own variables that the command gets. */
+  readonly inherited: readonly string[];
+  /** Added to these. */
   readonly environment: Readonly<Record<string, string>>;
   /** Bytes of the log that are kept from its start; of the rest only the end is kept. */
   readonly maxLogBytes: number;

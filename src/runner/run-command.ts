@@ -2,18 +2,22 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import path from 'node:path';
+import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { servicePrefix } from '../contract/log-stream.js';
 import { quoteName } from '../contract/quote.js';
 import { errorCode, faultWithoutPath, isDiskFull } from '../files/error-code.js';
+import { findProgram } from '../files/find-program.js';
 import { syncTree } from '../files/sync-tree.js';
 import { LineSplitter } from './line-splitter.js';
 import { LogFile } from './log-file.js';
 import { type OutputPipe, openOutputPipe } from './output-pipe.js';
+import { asCommandLine } from './own-lines.js';
 import { lowerPriority } from './priority.js';
 import { identify, type ProcessIdentity } from './process-table.js';
 import { jobMarker, type RunEnd, type RunRequest } from './protocol.js';
 import { RedrawLimiter } from './redraws.js';
+import { endInSandbox, readStatusOf, signalInside } from './sandboxed.js';
 import { terminateGroup, terminateStrays } from './terminate.js';
 
 /** Milliseconds after which a redraw that is held back is written, and a lone carriage return ends a line. */
@@ -27,10 +31,10 @@ function copyOutput(reader: Socket, log: LogFile): Promise<void> {
   const redraws = new RedrawLimiter();
   let pause: NodeJS.Timeout | undefined;
   reader.on('data', (chunk: Buffer) => {
-    log.append(redraws.pass(lines.push(chunk)));
+    log.append(redraws.pass(lines.push(chunk).map(asCommandLine)));
     pause ??= setTimeout(() => {
       pause = undefined;
-      log.append([...redraws.pass(lines.pause()), ...redraws.flush()]);
+      log.append([...redraws.pass(lines.pause().map(asCommandLine)), ...redraws.flush()]);
     }, redrawPause).unref();
   });
   // A pipe that fails is treated as closed.
@@ -38,23 +42,39 @@ function copyOutput(reader: Socket, log: LogFile): Promise<void> {
   return new Promise((resolve) => {
     reader.once('close', () => {
       clearTimeout(pause);
-      log.append([...redraws.pass(lines.end()), ...redraws.flush()]);
+      log.append([...redraws.pass(lines.end().map(asCommandLine)), ...redraws.flush()]);
       resolve();
     });
   });
 }
 
+/**
+ * Looks for a program that starts in a sandbox: bwrap would only say that there is none in there.
+ * @throws ENOENT if it is nowhere on this machine
+ */
+function checkProgram({ isSandboxed, command: [program = ''] }: RunRequest): void {
+  if (!isSandboxed || findProgram(program, process.env.PATH ?? '') !== undefined) return;
+  throw Object.assign(new Error('No such program'), { code: 'ENOENT' });
+}
+
 function start(request: RunRequest, outputFd: number): ChildProcess {
-  const [program = '', ...args] = request.command;
+  const [program = '', ...args] = [...request.wrapper, ...request.command];
   // Not execa: it would be loaded at the start of every job, and a command whose output goes to a descriptor and whose
   // whole group is signalled uses nothing that it adds.
+  const inherited = Object.fromEntries(request.inherited.map((name) => [name, process.env[name]]));
   return spawn(program, args, {
     cwd: request.directory,
-    env: { ...process.env, ...request.environment, [jobMarker]: request.jobId },
-    stdio: ['ignore', outputFd, outputFd],
+    env: { ...inherited, ...request.environment, [jobMarker]: request.jobId },
+    stdio: ['ignore', outputFd, outputFd, ...(request.isSandboxed ? (['pipe'] as const) : [])],
     // A process group of its own, which can be signalled, and checked for being gone, as a whole.
     detached: true,
   });
+}
+
+/** What is wrong when bwrap did not come to start the command. It has printed why. */
+function sandboxFault({ command: [program = ''] }: RunRequest): string {
+  const name = quoteName(path.basename(program));
+  return `Cannot start ${name} in its sandbox; the line of bwrap in the log says why. What an app needs beside its own directory is named with serve --bind`;
 }
 
 /** Names the program without its directory: clients must not see paths of the server. */
@@ -77,6 +97,7 @@ async function runProgram(
 ): Promise<Pick<RunEnd, 'exitCode' | 'signal'>> {
   let child: ChildProcess;
   try {
+    checkProgram(request);
     child = start(request, pipe.writeFd);
     await once(child, 'spawn');
     lowerPriority(child);
@@ -88,12 +109,19 @@ async function runProgram(
   const group = child.pid ?? 0;
   onStart(identify(group));
   const ended = once(child, 'exit');
-  const endGroup = () => terminateGroup(group, request.killGrace);
+  const status = child.stdio[3] instanceof Readable ? readStatusOf(child.stdio[3]) : undefined;
+  const endGroup = () =>
+    terminateGroup(group, request.killGrace, status && ((leader) => signalInside(leader, 'SIGTERM')));
   stopped.addEventListener('abort', endGroup, { once: true });
   if (stopped.aborted) endGroup();
   await ended;
   await endGroup();
-  return { exitCode: child.exitCode, signal: child.signalCode };
+  if (status === undefined || child.signalCode !== null) {
+    return { exitCode: child.exitCode, signal: child.signalCode };
+  }
+  const code = await status;
+  if (code === undefined) throw new Error(sandboxFault(request));
+  return endInSandbox(code);
 }
 
 /** Writes the command's process into the record; an error is ignored and the command goes on. */
@@ -125,7 +153,8 @@ export async function runCommand(
     error = cause.message;
     return { exitCode: null, signal: null };
   });
-  await terminateStrays(request.jobId, request.directory);
+  // Nothing gets out of a sandbox, which is gone with its first process.
+  if (!request.isSandboxed) await terminateStrays(request.jobId, request.directory);
   await Promise.race([copied, delay(drainPatience, undefined, { ref: false })]);
   pipe.reader.destroy();
   await copied;

@@ -36,15 +36,29 @@ async function becomesFalse(isLeft: () => boolean, patience: number): Promise<bo
   return true;
 }
 
+const isAsked = (group: number): boolean => {
+  signal(-group, 'SIGTERM');
+  return true;
+};
+
 /**
  * Ends a process group: SIGTERM, then SIGKILL `grace` milliseconds later for what is left of it.
  * Resolves when no process of the group runs.
+ * @param ask sends the SIGTERM; called again until it returns true
  */
-export async function terminateGroup(group: number, grace: number): Promise<void> {
+export async function terminateGroup(
+  group: number,
+  grace: number,
+  ask: (group: number) => boolean = isAsked,
+): Promise<void> {
   const isLeft = () => isGroupAlive(group);
   if (!mayBeLeft(isLeft)) return;
-  signal(-group, 'SIGTERM');
-  if (await becomesFalse(isLeft, grace)) return;
+  let isAsking = true;
+  const isLeftAsked = () => {
+    if (isAsking) isAsking = !ask(group);
+    return isLeft();
+  };
+  if (await becomesFalse(isLeftAsked, grace)) return;
   signal(-group, 'SIGKILL');
   // A process in an uninterruptible wait for a disk may stay for long, and holds its devices until it is gone.
   await becomesFalse(isLeft, Number.POSITIVE_INFINITY);

@@ -5,12 +5,13 @@ import { stateOf } from '../access/token-file.js';
 import { counted } from '../contract/counted.js';
 import { errorCode } from '../files/error-code.js';
 import { NamedTokens } from './access/named-tokens.js';
-import { readSources, uniqueApps } from './apps/allowlist.js';
+import { checkNetworkApps, readSources, uniqueApps } from './apps/allowlist.js';
 import { lookAtApps } from './apps/app-problems.js';
 import { checkFileSystem } from './data-directory/file-system-check.js';
 import { lockDataDirectory } from './data-directory/lock.js';
 import { GpuInventory } from './devices/gpu-inventory.js';
 import { listen } from './http/listen.js';
+import { findSandbox } from './sandbox/find-sandbox.js';
 import type { ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
 
@@ -24,8 +25,10 @@ export interface Finding {
 
 const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));
 
-async function* checkApps({ apps: sources, engine }: ServerSettings): AsyncGenerator<Finding> {
-  const allowed = [...uniqueApps(readSources(sources)).values()];
+async function* checkApps({ apps: sources, engine, networkApps }: ServerSettings): AsyncGenerator<Finding> {
+  const byId = uniqueApps(readSources(sources));
+  checkNetworkApps(networkApps, byId);
+  const allowed = [...byId.values()];
   if (allowed.length === 0)
     yield { kind: 'note', about: 'apps', says: 'none is allowed: name one with --apps' };
   const { apps, forEngine, engineProblem } = await lookAtApps(allowed, engine, process.env.PATH);
@@ -110,6 +113,13 @@ async function* checkGpus(): AsyncGenerator<Finding> {
   }
 }
 
+async function* checkSandbox({ sandbox, binds, dataDirectory }: ServerSettings): AsyncGenerator<Finding> {
+  const about = 'sandbox';
+  const found = await findSandbox(sandbox, { binds, hidden: [dataDirectory] });
+  if (found.sandbox) yield { kind: 'ok', about, says: found.version };
+  else yield { kind: 'note', about, says: found.problem || 'off: jobs see what this user sees' };
+}
+
 /** All checks, in the order in which their findings are shown. A new one is a line here. */
 const checks = [
   ['apps', checkApps],
@@ -117,6 +127,7 @@ const checks = [
   ['address', checkAddress],
   ['token', checkToken],
   ['GPUs', checkGpus],
+  ['sandbox', checkSandbox],
 ] as const;
 
 /** Looks at everything that a server with these settings needs. Starts no server, and changes nothing. */

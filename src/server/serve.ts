@@ -28,11 +28,27 @@ import { JobStore } from './jobs/store.js';
 import { StreamSlots } from './jobs/stream-slots.js';
 import { Trash } from './jobs/trash.js';
 import type { Report } from './report.js';
+import { blindSpots } from './sandbox/blind-spots.js';
+import { type FoundSandbox, findSandbox } from './sandbox/find-sandbox.js';
 import { killGrace, maxLogBytes, maxStreams, type ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
 
 /** Milliseconds that answers under way may take when the server stops. */
 const farewell = 1000;
+
+/** What a start has found of sandboxes, for the admin. */
+export interface SandboxReport {
+  /** Of bubblewrap; null where jobs run without. */
+  readonly version: string | null;
+  /** Why there is no sandbox; empty if there is one. */
+  readonly problem: string;
+  /** What jobs see beside the system, their app and their own files. */
+  readonly binds: ServerSettings['binds'];
+  /** Variables, with their values, that name places which jobs do not see. */
+  readonly blindSpots: readonly string[];
+  /** Repositories that their engine may have to fetch, and cannot. */
+  readonly offline: readonly string[];
+}
 
 export interface RunningServer {
   /** `http://host:port`. */
@@ -54,6 +70,8 @@ export interface RunningServer {
    * @throws SetupError; the apps then stay as they were
    */
   reload(): number;
+  /** What keeps jobs apart; null where nothing was asked for. */
+  readonly sandbox: SandboxReport | null;
   readonly recovered: { readonly ended: number; readonly active: number };
   /** Number of jobs that have not ended. */
   activeJobs(): number;
@@ -81,9 +99,21 @@ function prepareDataDirectory(given: string): string {
   }
 }
 
-/** The environment of the jobs: the server's own, without the variables that hold a token. */
-function jobEnvironment(tokenVariables: readonly string[]): NodeJS.ProcessEnv {
+/** The environment of the runners: the server's own, without the variables that hold a token. */
+function runnerEnvironment(tokenVariables: readonly string[]): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !tokenVariables.includes(name)));
+}
+
+function reportSandbox(found: FoundSandbox, settings: ServerSettings, catalog: AppCatalog): SandboxReport {
+  const { binds, download, passEnvironment } = settings;
+  if (!found.sandbox) return { version: null, problem: found.problem, binds, blindSpots: [], offline: [] };
+  return {
+    version: found.version,
+    problem: '',
+    binds,
+    blindSpots: blindSpots(process.env, binds, passEnvironment),
+    offline: download ? [] : catalog.offlineRepositories(),
+  };
 }
 
 /** What a server tells, and by what its start is cut short. */
@@ -114,7 +144,7 @@ function readApps(settings: ServerSettings, { say, report }: ServeContext, event
     download,
     say,
   });
-  return { catalog: new AppCatalog(apps, settings.engine, repositories), repositories };
+  return { catalog: new AppCatalog(apps, settings.engine, repositories, settings.networkApps), repositories };
 }
 type Apps = ReturnType<typeof readApps>;
 
@@ -153,11 +183,20 @@ async function serveFrom(
     checkFileSystem(settings.dataDirectory);
     // Loaded while nvidia-smi is asked.
     const metricsModule = import('./metrics/metrics.js');
-    await gpus.start();
+    const rules = { binds: settings.binds, hidden: [settings.dataDirectory] };
+    const [found] = await Promise.all([findSandbox(settings.sandbox, rules), gpus.start()]);
     if (settings.download) await repositories.fetchAll(hurry);
-    const environment = jobEnvironment(settings.tokenVariables);
-    const { cpuSlots } = settings;
-    const executor = new LocalExecutor({ gpus, cpuSlots, environment, killGrace, maxLogBytes, report });
+    const { passEnvironment } = settings;
+    const executor = new LocalExecutor({
+      gpus,
+      cpuSlots: settings.cpuSlots,
+      environment: runnerEnvironment(settings.tokenVariables),
+      killGrace,
+      maxLogBytes,
+      sandbox: found.sandbox,
+      passEnvironment,
+      report,
+    });
     const jobs = new JobService({
       store: new JobStore(settings.dataDirectory, report),
       expired: new ExpiredJobs(settings.dataDirectory, report),
@@ -165,6 +204,7 @@ async function serveFrom(
       packer: new Packer(),
       executor,
       commandFor: (job, grant) => catalog.commandFor(job.request, job.directory, grant),
+      reachOf: (job) => catalog.reachOf(job.request.app),
       explainExit: (job, exitCode) => catalog.explainExit(job.request.app, exitCode),
       maxJobs: settings.maxJobs,
       grace: settings.grace,
@@ -222,6 +262,7 @@ async function serveFrom(
         named?.reload();
         return catalog.reload();
       },
+      sandbox: settings.sandbox === 'off' ? null : reportSandbox(found, settings, catalog),
       recovered,
       activeJobs: () => jobs.active,
       close: async () => {

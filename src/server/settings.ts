@@ -1,3 +1,5 @@
+import type { SandboxMode } from './sandbox/find-sandbox.js';
+import type { Visible } from './sandbox/visible.js';
 import type { UploadSettings } from './uploads/quota.js';
 
 /** The settings of a server: `serve`'s flags in base units. */
@@ -14,6 +16,8 @@ export interface ServerSettings extends UploadSettings {
   /** Environment variables that may hold a token: no job may see them. */
   readonly tokenVariables: readonly string[];
   readonly apps: readonly string[];
+  /** Ids of apps whose jobs may use the network in their sandbox. */
+  readonly networkApps: readonly string[];
   readonly engine: readonly string[];
   /** Whether everything of the apps of repositories is fetched before the server listens. */
   readonly download: boolean;
@@ -27,6 +31,11 @@ export interface ServerSettings extends UploadSettings {
   readonly keepAlive: number;
   readonly cpuSlots: number;
   readonly onExit: 'kill' | 'keep';
+  readonly sandbox: SandboxMode;
+  /** What jobs see in their sandbox beside the system, their app and their own files. Absolute. */
+  readonly binds: readonly Visible[];
+  /** Variables of the server's environment that jobs get beside those of the table. */
+  readonly passEnvironment: readonly string[];
 }
 
 /** Most log streams that may be open at once (spec.md, Limits). */

@@ -178,6 +178,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'server/jobs',
       'server/executors/local',
       'server/devices',
+      'server/sandbox',
       'server/data-directory',
       'server/metrics',
       'server',
@@ -191,6 +192,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'server/settings.ts',
       'server/http',
       'server/apps',
+      'server/sandbox',
       'server/devices',
       'server/data-directory',
       'server/access',
@@ -202,7 +204,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'A check looks at what a start would use, and starts nothing.',
   },
   'server/settings.ts': {
-    imports: ['server/uploads'],
+    imports: ['server/uploads', 'server/sandbox'],
     reason: 'Settings are values, and do nothing.',
   },
   'server/app.ts': {
@@ -248,8 +250,20 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'Jobs know no transport, no app and no device.',
   },
   'server/executors/local': {
-    imports: ['server/executors', 'server/devices', 'server', 'runner', 'files', 'contract'],
+    imports: [
+      'server/sandbox',
+      'server/executors',
+      'server/devices',
+      'server',
+      'runner',
+      'files',
+      'contract',
+    ],
     reason: 'The local executor places jobs and runs them; it knows no record of a job and no transport.',
+  },
+  'server/sandbox': {
+    imports: ['server/executors', 'server', 'files', 'contract'],
+    reason: 'A sandbox is words before a command line: it starts no job, and knows no record of one.',
   },
   'server/executors': {
     imports: [],

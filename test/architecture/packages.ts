@@ -71,7 +71,15 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     reason: "The client makes its requests with undici, and HTTP ends at the server's doors.",
   },
   'node:child_process': {
-    rooms: ['cli/serve', 'client/ssh', 'server/executors/local', 'server/devices', 'runner', 'files'],
+    rooms: [
+      'cli/serve',
+      'client/ssh',
+      'server/executors/local',
+      'server/sandbox',
+      'server/devices',
+      'runner',
+      'files',
+    ],
     reason: 'No process is started but by those that see to its end.',
   },
   'node:*': {

@@ -33,6 +33,9 @@ export class RunnerJob implements AsyncDisposable {
     const whole: RunRequest = {
       jobId: job.id,
       command,
+      wrapper: [],
+      isSandboxed: false,
+      inherited: Object.keys(process.env),
       directory: workspace,
       output: path.join(root.path, 'Output'),
       environment: {},

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { freePort } from '../support/free-port.js';
+import { sandbox } from '../support/sandbox.js';
 import { apps, TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 
@@ -50,6 +51,7 @@ describe('serve --check', () => {
       'ok       address',
       'ok       token',
       'ok       GPUs',
+      `${sandbox ? 'ok  ' : 'note'}     sandbox`,
       '',
     ]);
     expect([code, stdout.includes('secret'), readdirSync(cli.directory)]).toEqual([0, false, []]);

@@ -3,6 +3,7 @@ import { defaultHost, defaultPort, keepAliveInterval, tokenVariable } from '../.
 import { longestDuration } from '../../contract/duration.js';
 import { wholeNumber } from '../usage-errors.js';
 import { logFormats, logLevels } from './log-flags.js';
+import { sandboxFlags } from './sandbox-flags.js';
 
 /** The flags of `serve` (interface.md, Command line). */
 export const serveFlags = {
@@ -124,6 +125,7 @@ export const serveFlags = {
     default: 'info',
     summary: 'What is written to stderr: info has a line for each step of a job and each refusal',
   })(),
+  ...sandboxFlags,
   'on-exit': Flags.option({
     options: ['kill', 'keep'] as const,
     default: 'kill',

@@ -69,6 +69,7 @@ export function serverSettings(
     tokensFile: tokens,
     tokenVariables: [...new Set([tokenVariable, flags['token-env']])],
     apps: flags.apps,
+    networkApps: flags.network,
     engine: words(flags.engine),
     download: flags.download,
     dataDirectory: path.resolve(flags['data-dir'] ?? defaultDirectory),
@@ -81,5 +82,11 @@ export function serverSettings(
     keepAlive: flags.keepalive * 1000,
     cpuSlots: flags['cpu-slots'] ?? availableParallelism(),
     onExit: flags['on-exit'],
+    sandbox: flags.sandbox,
+    binds: [
+      ...flags.bind.map((each) => ({ path: path.resolve(each), isWritable: false })),
+      ...flags['bind-rw'].map((each) => ({ path: path.resolve(each), isWritable: true })),
+    ],
+    passEnvironment: flags['pass-env'],
   };
 }

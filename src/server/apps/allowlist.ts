@@ -16,11 +16,16 @@ export interface AllowedApp {
   readonly repository: RepositoryName | null;
   /** The app on the app's command line: the directory, or the repository's id. */
   readonly argument: string;
+  /** Whether its jobs may use the network in their sandbox. The admin says so, and not the app. */
+  readonly network: boolean;
 }
 
 const listSchema = z.object({
   apps: z.array(
-    z.union([z.string().min(1), z.object({ name: z.string().min(1), source: z.string().min(1) })]),
+    z.union([
+      z.string().min(1),
+      z.object({ name: z.string().min(1), source: z.string().min(1), network: z.boolean().default(false) }),
+    ]),
   ),
 });
 
@@ -29,9 +34,9 @@ function isDirectory(source: string): boolean {
 }
 
 /** The app of a source: a directory on this machine, otherwise a repository. */
-function appOf(id: string, source: string, base: string): AllowedApp {
+function appOf(id: string, source: string, base: string, network = false): AllowedApp {
   const directory = path.resolve(base, expandHome(source));
-  if (isDirectory(directory)) return { id, directory, repository: null, argument: directory };
+  if (isDirectory(directory)) return { id, directory, repository: null, argument: directory, network };
   if (/^[/.~]/.test(source)) {
     const advice = /^~[^/]/.test(source) ? "; only '~/' stands for a home directory here" : '';
     throw new SetupError(`App '${id}': there is no directory ${directory}${advice}`);
@@ -42,7 +47,7 @@ function appOf(id: string, source: string, base: string): AllowedApp {
       `App '${id}': '${source}' is neither a directory nor an app of a repository (owner/name:app or owner/name@revision:app)`,
     );
   }
-  return { id, directory: null, repository, argument: source };
+  return { id, directory: null, repository, argument: source, network };
 }
 
 function readList(file: string): AllowedApp[] {
@@ -57,7 +62,7 @@ function readList(file: string): AllowedApp[] {
   return parsed.data.apps.map((entry) =>
     typeof entry === 'string'
       ? appOf(entry, entry, path.dirname(file))
-      : appOf(entry.name, entry.source, path.dirname(file)),
+      : appOf(entry.name, entry.source, path.dirname(file), entry.network),
   );
 }
 
@@ -75,6 +80,7 @@ const named = (directory: string): AllowedApp => ({
   directory,
   repository: null,
   argument: directory,
+  network: false,
 });
 
 /** The apps that are in a directory of app directories now. */
@@ -127,4 +133,15 @@ export function uniqueApps(sources: readonly AppSource[]): ReadonlyMap<string, A
     apps.set(app.id, app);
   }
   return apps;
+}
+
+/**
+ * Checks that the apps exist whose jobs may use the network: `serve --network`.
+ * @throws SetupError that names one that does not
+ */
+export function checkNetworkApps(names: readonly string[], apps: ReadonlyMap<string, AllowedApp>): void {
+  const unknown = names.find((id) => !apps.has(id));
+  if (unknown === undefined) return;
+  const known = [...apps.keys()].join(', ') || 'none';
+  throw new SetupError(`--network ${unknown}: there is no such app; there are: ${known}`);
 }

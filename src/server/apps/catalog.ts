@@ -1,13 +1,14 @@
+import path from 'node:path';
 import type { AppView, RefreshView } from '../../contract/app-manifest.js';
 import { ServiceError } from '../../contract/errors.js';
 import { quoteName } from '../../contract/quote.js';
-import type { Grant } from '../executors/executor.js';
+import type { Grant, Reach } from '../executors/executor.js';
 import type { Repositories } from '../hub/repositories.js';
 import type { CachedFile } from '../hub/repository-cache.js';
 import type { JobDirectory } from '../jobs/job-directory.js';
 import type { JobRequest } from '../jobs/job-record.js';
 import type { AllowedApps } from './allowed-apps.js';
-import type { AllowedApp } from './allowlist.js';
+import { type AllowedApp, checkNetworkApps } from './allowlist.js';
 import { ownCommand, viewAppDirectory } from './app-directory.js';
 import { lookAtApps } from './app-problems.js';
 import { commandLine } from './command-line.js';
@@ -24,7 +25,10 @@ export class AppCatalog {
     /** The program for apps without a command of their own: `serve --engine`. */
     private readonly engine: readonly string[],
     private readonly repositories: Repositories,
+    /** Ids of apps whose jobs may use the network: `serve --network`. */
+    private readonly networkApps: readonly string[] = [],
   ) {
+    checkNetworkApps(networkApps, apps.current);
     // From the start on, so that they are fetched.
     this.#ofRepositories();
   }
@@ -121,6 +125,32 @@ export class AppCatalog {
     if (!app) throw new Error(`App '${request.app}' is no longer on this server's allowlist`);
     const program = this.#ownCommand(app) ?? this.engine;
     return commandLine({ program, app: app.argument, request, output: directory.output, grant });
+  }
+
+  /** Whether the admin lets jobs of this app use the network, in the allowlist or by `serve --network`. */
+  #hasNetwork({ id, network }: AllowedApp): boolean {
+    return network || this.networkApps.includes(id);
+  }
+
+  /** Ids of the repositories whose jobs may not use the network. */
+  offlineRepositories(): string[] {
+    const apps = [...this.apps.current.values()];
+    return apps.filter((app) => app.repository !== null && !this.#hasNetwork(app)).map(({ id }) => id);
+  }
+
+  /**
+   * What jobs of this app may reach beside their own files: its directory, or that of its repository in the cache, and the
+   * network where they may use it.
+   */
+  reachOf(id: string): Reach {
+    const app = this.apps.current.get(id);
+    if (!app) return { network: false, directories: [], environment: {} };
+    const network = this.#hasNetwork(app);
+    const repository = this.#repositoryOf(app)?.tracked.cache.directory;
+    if (repository === undefined) return { network, directories: [app.argument], environment: {} };
+    const offline = network ? {} : { HF_HUB_OFFLINE: '1' };
+    const environment = { HF_HUB_CACHE: path.dirname(repository), ...offline };
+    return { network, directories: [repository], environment };
   }
 
   /** What an exit code of this app's program means, in words; null for one that means nothing in particular. */

@@ -43,11 +43,25 @@ export interface JobPlace {
   readonly path: string;
 }
 
+/** What a job may reach beside its own files, where jobs are kept apart from each other. */
+export interface Reach {
+  /** Whether it may use the network. */
+  readonly network: boolean;
+  /** Directories that it may read, with all that is in them: its app's. */
+  readonly directories: readonly string[];
+  /** Variables by which it finds them. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
 /** What an executor is given: a job directory and what the job asks for. */
 export interface RunOrder {
   readonly directory: JobPlace & {
+    /** The uploaded files. */
+    readonly input: string;
     /** Working directory of the command. */
     readonly workspace: string;
+    /** For what is temporary, in the working directory. */
+    readonly temporary: string;
     /** Where the command writes its result. */
     readonly output: string;
   };
@@ -62,6 +76,8 @@ export interface RunOrder {
   readonly environment: Readonly<Record<string, string>>;
   /** Program and arguments. Called after `placed` was handled. */
   readonly command: () => readonly string[];
+  /** Called with the command. */
+  readonly reach: () => Reach;
 }
 
 /** The job waits. Sent again whenever one of the values changes. */

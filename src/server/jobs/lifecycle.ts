@@ -5,7 +5,7 @@ import { type KillCause, killErrors } from '../../contract/job.js';
 import { commandOf } from '../../contract/operations.js';
 import { faultWithoutPath, isDiskFull, isShortage, isSystemError } from '../../files/error-code.js';
 import type { Packer } from '../../pack/packer.js';
-import type { Ended, Executor, Grant, Placed, RunOrder, Waiting } from '../executors/executor.js';
+import type { Ended, Executor, Grant, Placed, Reach, RunOrder, Waiting } from '../executors/executor.js';
 import { whenThereIsRoom } from '../when-there-is-room.js';
 import type { Job } from './job.js';
 import { countLeftFiles } from './left-files.js';
@@ -16,6 +16,8 @@ export interface LifecycleDeps {
   readonly packer: Packer;
   /** The command of a job with these devices. */
   readonly commandFor: (job: Job, grant: Grant) => readonly string[];
+  /** What a job may reach beside its own files. */
+  readonly reachOf: (job: Job) => Reach;
   /** What an exit code of the job's program means, in words; null for one that means nothing in particular. */
   readonly explainExit: (job: Job, exitCode: number) => string | null;
   /** Writes a problem that no client can be told of to the server's log. */
@@ -136,6 +138,7 @@ export class Lifecycle {
         ...Object.fromEntries(refusalVariables.map((name) => [name, directory.refusal])),
       },
       command: () => this.#command,
+      reach: () => this.deps.reachOf(this.job),
     };
   }
 

@@ -20,7 +20,7 @@ const end = (told: Partial<Ended>): Ended => ({
   ...told,
 });
 
-/** Runs until this file is there. */
+/** Runs until this file is in its working directory. */
 const gated = (gate: string) => `echo ready; while [ ! -e ${gate} ]; do sleep 0.02; done; echo over`;
 const endless = 'echo ready; sleep 600';
 /** Leaves a line for each time that it ran. */
@@ -113,16 +113,15 @@ export function executorContract(name: string, subject: Subject): void {
     test('and tells its place whenever that changes, until its devices are free', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
-      const gate = path.join(bench.directory, 'gate');
       const jobs = [bench.job(), bench.job(), bench.job()] as const;
-      const runs = jobs.map((job) => new Followed(executor.run(job.order(gated(gate)))));
+      const runs = jobs.map((job) => new Followed(executor.run(job.order(gated('gate')))));
       await jobs[0].prints('ready');
       await until('the others wait', () => runs[2]?.kinds.length === 1);
       expect(runs.map(({ positions }) => positions)).toEqual([[], [1], [2]]);
       expect(runs[1]?.events[0]).toMatchObject({ for: expect.any(String) });
       await executor.stop(jobs[1]);
       await until('the third moves up', () => runs[2]?.positions.at(-1) === 1);
-      writeFileSync(gate, '');
+      for (const job of jobs) writeFileSync(path.join(job.workspace, 'gate'), '');
       expect(await Promise.all(runs.map(({ ended }) => ended))).toMatchObject([
         { exitCode: 0 },
         { exitCode: null },

@@ -9,21 +9,31 @@ import { sharedServer } from '../../support/server.js';
 const secret = 'a-token-that-nobody-may-see';
 const server = sharedServer({
   token: secret,
-  environment: { LAB_TOKEN: secret, PLAIN: 'passed on', CUDA_VISIBLE_DEVICES: '0', TMPDIR: '/elsewhere' },
-  flags: ['--token-env', 'LAB_TOKEN'],
+  environment: {
+    LAB_TOKEN: secret,
+    OMP_NUM_THREADS: '3',
+    PLAIN: 'not passed on',
+    NAMED: 'passed on',
+    CUDA_VISIBLE_DEVICES: '0',
+    TMPDIR: '/elsewhere',
+  },
+  flags: ['--token-env', 'LAB_TOKEN', '--pass-env', 'NAMED', '--pass-env', 'LAB_TOKEN'],
 });
 const { api } = server;
 
 describe("a job's environment", () => {
-  test("is the server's, with what a job needs", async () => {
+  test("is what the table passes of the server's, what the admin named, and what a job needs", async () => {
     const { id } = await api.run('infer', least.infer);
     const { env, cwd } = await api.recorded(id);
     expect(env).toMatchObject({
-      PLAIN: 'passed on',
+      OMP_NUM_THREADS: '3',
+      NAMED: 'passed on',
+      HOME: server.scratch,
       PYTHONUNBUFFERED: '1',
       CUDA_VISIBLE_DEVICES: '',
       REMOTE_APP_JOB_ID: id,
     });
+    expect(env).not.toHaveProperty('PLAIN');
     expect(cwd.startsWith(`${server.jobDirectory(id)}/`)).toBe(true);
     expect(env.TMPDIR?.startsWith(`${cwd}/`)).toBe(true);
   });

@@ -1,58 +1,12 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { afterEach, expect, onTestFinished, test } from 'vitest';
-import { GpuInventory } from '../../../src/server/devices/gpu-inventory.js';
-import { LocalExecutor } from '../../../src/server/executors/local/local-executor.js';
-import { FakeNvidiaSmi } from '../../support/nvidia-smi.js';
+import { expect, test } from 'vitest';
 import { executorContract } from './contract.js';
 import { fullDiskContract } from './full-disk-contract.js';
-import { Bench, Followed, type Subject } from './support.js';
+import { localSubject } from './local-subject.js';
+import { Bench, Followed } from './support.js';
 
-const bin = fileURLToPath(new URL('../../fixtures/bin', import.meta.url));
-const environment = { ...process.env };
-const inventories: GpuInventory[] = [];
-
-afterEach(() => {
-  for (const inventory of inventories.splice(0)) inventory.close();
-  process.env = { ...environment };
-});
-
-/** The inventory of a machine with so many GPUs; null for one whose nvidia-smi fails. */
-async function inventoryOf(count: number | null): Promise<GpuInventory> {
-  process.env.PATH = `${bin}:${environment.PATH}`;
-  process.env.FAKE_GPUS = String(count);
-  if (count === null) {
-    const smi = new FakeNvidiaSmi('fail');
-    onTestFinished(() => smi[Symbol.dispose]());
-    Object.assign(process.env, smi.environment);
-  }
-  const inventory = new GpuInventory(undefined);
-  inventories.push(inventory);
-  await inventory.start();
-  return inventory;
-}
-
-const local: Subject = {
-  make: async (count = 0) => {
-    const gpus = await inventoryOf(count);
-    return new LocalExecutor({
-      gpus,
-      cpuSlots: 1,
-      environment: process.env,
-      killGrace: 300,
-      maxLogBytes: 1 << 20,
-      program: fileURLToPath(new URL('../../../dist/runner/main.js', import.meta.url)),
-      report: () => {},
-    });
-  },
-  lose: (directory) => {
-    const { runner } = JSON.parse(readFileSync(path.join(directory, 'runner.json'), 'utf8')) as {
-      runner: { pid: number };
-    };
-    process.kill(runner.pid, 'SIGKILL');
-  },
-};
+const local = localSubject();
 
 executorContract('the local executor', local);
 fullDiskContract('the local executor', local);

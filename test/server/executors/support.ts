@@ -26,12 +26,19 @@ export class TestJob {
     made += 1;
     this.id = `executor-test-${process.pid}-${made}`;
     this.path = path.join(parent, this.id);
-    mkdirSync(this.workspace, { recursive: true });
-    mkdirSync(this.output);
+    for (const each of [this.temporary, this.output, this.input]) mkdirSync(each, { recursive: true });
   }
 
   get workspace(): string {
     return path.join(this.path, 'Workspace');
+  }
+
+  get temporary(): string {
+    return path.join(this.workspace, 'tmp');
+  }
+
+  get input(): string {
+    return path.join(this.path, 'Input');
   }
 
   get output(): string {
@@ -61,6 +68,7 @@ export class TestJob {
       grant: null,
       environment: {},
       command: () => ['sh', '-c', script],
+      reach: () => ({ network: false, directories: [], environment: {} }),
       ...more,
     };
   }

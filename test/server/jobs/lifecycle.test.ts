@@ -36,6 +36,7 @@ async function runningJob() {
     executor,
     packer: new Packer(),
     commandFor: () => ['true'],
+    reachOf: () => ({ network: false, directories: [], environment: {} }),
     explainExit: () => null,
     report,
   };

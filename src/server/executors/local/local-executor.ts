@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import type { RunRequest } from '../../../runner/protocol.js';
 import type { GpuInventory } from '../../devices/gpu-inventory.js';
 import type { Report } from '../../report.js';
+import { passedNames } from '../../sandbox/passed-environment.js';
+import type { Sandbox } from '../../sandbox/sandbox.js';
 import { whenThereIsRoom } from '../../when-there-is-room.js';
 import type {
   AskedDevices,
@@ -29,6 +31,10 @@ export interface LocalSettings extends RunnerSettings {
   readonly cpuSlots: number;
   /** Bytes of a job's log that are kept from its start. */
   readonly maxLogBytes: number;
+  /** Keeps jobs apart from each other; null where they run without. */
+  readonly sandbox: Sandbox | null;
+  /** Names of variables that jobs get beside those of the table: `serve --pass-env`. */
+  readonly passEnvironment: readonly string[];
   readonly report: Report;
 }
 
@@ -154,7 +160,7 @@ export class LocalExecutor implements Executor {
   async *#execute(order: RunOrder, run: Run, grant: Grant): AsyncGenerator<Placed, Ended | undefined> {
     const { directory, timeLimit } = order;
     if (order.grant === null || !this.#runners.hasStarted(directory.path)) {
-      const where = grant.gpus.length > 0 ? `GPU ${grant.gpus.join(', ')}` : 'the CPU';
+      const where = this.#describe(grant, order);
       yield { kind: 'placed', where, grant };
       if (!(await this.#launch(order, run, grant))) return undefined;
     }
@@ -163,24 +169,45 @@ export class LocalExecutor implements Executor {
     return await this.#runners.settle(directory, timeLimit);
   }
 
+  /** Where a job runs, in words. */
+  #describe(grant: Grant, order: RunOrder): string {
+    const devices = grant.gpus.length > 0 ? `GPU ${grant.gpus.join(', ')}` : 'the CPU';
+    if (!this.settings.sandbox) return devices;
+    return `${devices}, in a sandbox ${order.reach().network ? 'with' : 'without'} network`;
+  }
+
+  /** What its runner is asked to do. */
+  #request(order: RunOrder, grant: Grant): RunRequest {
+    const { sandbox, environment: own, passEnvironment: added, maxLogBytes, killGrace } = this.settings;
+    const { directory, environment } = order;
+    const command = order.command();
+    const reach = order.reach();
+    const inside = sandbox ? { HOME: directory.temporary, ...reach.environment } : {};
+    return {
+      jobId: directory.id,
+      command,
+      wrapper: sandbox?.wrap({ directory, command, grant, reach }, own.PATH ?? '') ?? [],
+      isSandboxed: sandbox !== null,
+      directory: directory.workspace,
+      output: directory.output,
+      inherited: passedNames(own, {
+        isSandboxed: sandbox !== null,
+        network: sandbox === null || reach.network,
+        added,
+      }),
+      environment: { ...inside, ...environment, ...gpuEnvironment(grant) },
+      maxLogBytes,
+      killGrace,
+      gpuUuids: grant.gpuUuids,
+    };
+  }
+
   /** @returns whether there is a runner now */
   async #launch(order: RunOrder, run: Run, grant: Grant): Promise<boolean> {
-    const { directory, environment } = order;
+    const { directory } = order;
     if (this.#runners.hasStarted(directory.path)) return true;
     return await whenThereIsRoom(
-      async () => {
-        const request: RunRequest = {
-          jobId: directory.id,
-          command: order.command(),
-          directory: directory.workspace,
-          output: directory.output,
-          environment: { ...environment, ...gpuEnvironment(grant) },
-          maxLogBytes: this.settings.maxLogBytes,
-          killGrace: this.settings.killGrace,
-          gpuUuids: grant.gpuUuids,
-        };
-        await this.#runners.launch(directory.path, request);
-      },
+      () => this.#runners.launch(directory.path, this.#request(order, grant)),
       () => run.isStopped,
       (cause) => this.settings.report(`Job ${directory.id} waits until the machine has room for it`, cause),
     );

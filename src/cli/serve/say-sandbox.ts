@@ -1,0 +1,25 @@
+import type { SandboxReport } from '../../server/serve.js';
+import type { ServerLog } from './server-log.js';
+
+/** Tells the admin what keeps jobs apart from each other, or why nothing does. */
+export function saySandbox(found: SandboxReport, log: ServerLog): void {
+  if (found.version === null) {
+    log.warn(`jobs run without a sandbox: ${found.problem}.`);
+    log.warn('An app can read the files of every job, and all that this user can read.');
+    log.warn('To run them so without this warning: --sandbox off.');
+    return;
+  }
+  const seen = found.binds.map(({ path, isWritable }) => `${path}${isWritable ? ' (writable)' : ''}`);
+  const files = ['the system', 'their app', 'their own files', ...seen].join(', ');
+  log.say(`Jobs run in sandboxes (${found.version}). They see ${files}.`);
+  for (const variable of found.blindSpots) {
+    log.warn(
+      `${variable}: jobs do not see that place in their sandbox; show it to them with --bind or --bind-rw.`,
+    );
+  }
+  for (const app of found.offline) {
+    log.warn(
+      `${app}: its jobs have no network to fetch what is missing of the repository; fetch it at the start with --download, or allow --network ${app}.`,
+    );
+  }
+}

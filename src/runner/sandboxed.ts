@@ -1,0 +1,63 @@
+import { constants } from 'node:os';
+import type { Readable } from 'node:stream';
+import { processIds, readStatus } from './process-table.js';
+import type { RunEnd } from './protocol.js';
+import { signal } from './terminate.js';
+
+/** Characters that bwrap may tell: two short lines. */
+const longestStatus = 64 * 1024;
+/** Shells, and bwrap, add a signal's number to this. */
+const signalBase = 128;
+
+/** The signal that an exit code from 129 on stands for. */
+const signalOf = (code: number): string | undefined =>
+  Object.entries(constants.signals).find(([, number]) => number === code - signalBase)?.[0];
+
+/**
+ * Reads what bwrap tells of the command's end.
+ * @returns the exit code, after the end of the stream; undefined if the command was never started
+ */
+export function readStatusOf(stream: Readable): Promise<number | undefined> {
+  let text = '';
+  stream.on('data', (chunk: Buffer) => {
+    if (text.length < longestStatus) text += chunk.toString('latin1');
+  });
+  stream.on('error', () => {});
+  return new Promise((resolve) => {
+    stream.once('close', () => {
+      const code = /"exit-code"\s*:\s*(\d+)/.exec(text)?.[1];
+      resolve(code === undefined ? undefined : Number(code));
+    });
+  });
+}
+
+/**
+ * How a command in a sandbox ended. bwrap gives a signal as an exit code, as shells do, so a command that ended with such
+ * a code by itself counts as ended by the signal.
+ */
+export function endInSandbox(code: number): Pick<RunEnd, 'exitCode' | 'signal'> {
+  const name = code > signalBase ? signalOf(code) : undefined;
+  return name === undefined ? { exitCode: code, signal: null } : { exitCode: null, signal: name };
+}
+
+/**
+ * Signals every process inside a sandbox. bwrap itself is left out, since its end would end them all at once: the process
+ * that was started, and its child, which is the first process of the sandbox. All others descend from that one, whatever
+ * they have done, as long as they live.
+ * @returns whether there was one
+ */
+export function signalInside(leader: number, name: NodeJS.Signals): boolean {
+  const parents = new Map<number, number>();
+  for (const pid of processIds()) {
+    const status = readStatus(pid);
+    if (status && !status.isZombie) parents.set(pid, status.parent);
+  }
+  const isInside = (pid: number): boolean => {
+    const parent = parents.get(pid);
+    if (parent === undefined || parent === leader) return false;
+    return parents.get(parent) === leader || isInside(parent);
+  };
+  const inside = [...parents.keys()].filter(isInside);
+  for (const pid of inside) signal(pid, name);
+  return inside.length > 0;
+}

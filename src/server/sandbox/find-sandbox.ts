@@ -1,0 +1,84 @@
+import { execFile } from 'node:child_process';
+import { statSync } from 'node:fs';
+import { platform } from 'node:os';
+import { promisify } from 'node:util';
+import { oneLine } from '../../contract/quote.js';
+import { findProgram } from '../../files/find-program.js';
+import { SetupError } from '../setup-error.js';
+import { emptySandbox, Sandbox, type SandboxRules } from './sandbox.js';
+import { isWithin, realPath } from './visible.js';
+
+/** `serve --sandbox`. */
+export type SandboxMode = 'auto' | 'bwrap' | 'off';
+
+/** What a start has found: a sandbox, or why there is none. */
+export type FoundSandbox =
+  | { readonly sandbox: Sandbox; readonly version: string }
+  | { readonly sandbox: null; readonly problem: string };
+
+/** Milliseconds that the first sandbox may take. */
+const patience = 10_000;
+
+const run = promisify(execFile);
+
+/** What a program that failed said, in one line. */
+function complaint(cause: unknown): string {
+  const { stderr = '', message = '' } = Object(cause) as { stderr?: string; message?: string };
+  return oneLine((stderr.trim() || message.trim()).split('\n').at(-1) ?? '');
+}
+
+/** Starts one sandbox with nothing in it. @returns why that failed; null if it works */
+async function problemOf(program: string): Promise<string | null> {
+  try {
+    await run(program, [...emptySandbox(false), '--', 'true'], { timeout: patience });
+    return null;
+  } catch (cause) {
+    return `bwrap does not work here (${complaint(cause)})`;
+  }
+}
+
+/** @throws SetupError for a path that does not exist, or that would show jobs to each other */
+function checkRules({ binds, hidden }: SandboxRules): void {
+  for (const { path: file, isWritable } of binds) {
+    const flag = isWritable ? '--bind-rw' : '--bind';
+    if (!statSync(file, { throwIfNoEntry: false })) {
+      throw new SetupError(`${flag} ${file}: there is no such file or directory`);
+    }
+    const real = realPath(file);
+    const secret = hidden.find((each) => isWithin(real, each) || isWithin(each, real));
+    if (secret !== undefined) {
+      throw new SetupError(
+        `${flag} ${file}: the data directory ${secret} is there, and no job may see that of the others; name a directory beside it`,
+      );
+    }
+  }
+}
+
+async function find(rules: SandboxRules): Promise<FoundSandbox> {
+  if (platform() !== 'linux') return { sandbox: null, problem: 'bubblewrap is there for Linux alone' };
+  const program = findProgram('bwrap', process.env.PATH ?? '');
+  if (program === undefined) {
+    return {
+      sandbox: null,
+      problem: 'bwrap is not installed (Debian and Ubuntu: apt-get install bubblewrap)',
+    };
+  }
+  const problem = await problemOf(program);
+  if (problem !== null) return { sandbox: null, problem };
+  const { stdout } = await run(program, ['--version'], { timeout: patience });
+  return { sandbox: new Sandbox(program, rules), version: oneLine(stdout.trim()) };
+}
+
+/**
+ * The sandbox of the jobs, tried with a real one.
+ * @throws SetupError where `bwrap` is asked for and does not work
+ */
+export async function findSandbox(mode: SandboxMode, rules: SandboxRules): Promise<FoundSandbox> {
+  if (mode === 'off') return { sandbox: null, problem: '' };
+  checkRules(rules);
+  const found = await find(rules);
+  if (mode === 'bwrap' && found.sandbox === null) {
+    throw new SetupError(`--sandbox bwrap: ${found.problem}; without a sandbox: --sandbox off`);
+  }
+  return found;
+}

@@ -1,0 +1,90 @@
+import { closeSync, existsSync, openSync, readFileSync, readlinkSync, readSync, statSync } from 'node:fs';
+import { homedir } from 'node:os';
+import path from 'node:path';
+import { findProgram } from '../../files/find-program.js';
+
+/** Links and interpreters that are followed from a program. */
+const mostSteps = 16;
+/** Bytes of a script's first line that are read: more than Linux reads. */
+const longestShebang = 512;
+
+/** Whether a directory holds an environment of Python as a whole. */
+const isEnvironment = (prefix: string): boolean =>
+  existsSync(path.join(prefix, 'pyvenv.cfg')) || existsSync(path.join(prefix, 'conda-meta'));
+
+/** Whether other things than one program lie there: the root, and the home directories. */
+const isShared = (directory: string): boolean =>
+  [path.parse(directory).root, '/tmp', '/root', homedir()].includes(directory) ||
+  path.dirname(directory) === '/home';
+
+/** What belongs to a program by where it lies: its directory, and the libraries beside a `bin`. */
+function around(file: string): string[] {
+  const directory = path.dirname(file);
+  if (!['bin', 'sbin'].includes(path.basename(directory))) return [isShared(directory) ? file : directory];
+  const prefix = path.dirname(directory);
+  if (isEnvironment(prefix) && !isShared(prefix)) return [prefix];
+  return [directory, ...['lib', 'lib64', 'libexec'].map((name) => path.join(prefix, name))];
+}
+
+/** Where the Python lies that an environment was made with. */
+function basePython(file: string): string[] {
+  try {
+    const settings = readFileSync(path.join(path.dirname(file), '..', 'pyvenv.cfg'), 'utf8');
+    const home = /^home\s*=\s*(\S.*?)\s*$/m.exec(settings)?.[1];
+    return home === undefined ? [] : [path.join(home, 'python3')];
+  } catch {
+    return [];
+  }
+}
+
+/** The programs that run a script: the one that its first line names, and the one that `env` there looks for. */
+function interpreters(file: string, searchPath: string): string[] {
+  try {
+    const descriptor = openSync(file, 'r');
+    try {
+      const start = Buffer.alloc(longestShebang);
+      const text = start.toString('latin1', 0, readSync(descriptor, start, 0, start.length, 0));
+      const words = /^#!\s*([^\n]*)/.exec(text)?.[1]?.trim().split(/\s+/) ?? [];
+      const [program = '', ...args] = words;
+      const named = args.find((word) => !word.startsWith('-') && !word.includes('='));
+      const found = path.basename(program) === 'env' && named ? findProgram(named, searchPath) : undefined;
+      return [program, found ?? ''].filter((each) => path.isAbsolute(each));
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch {
+    return [];
+  }
+}
+
+/** Where a symbolic link leads, one step; undefined for what is none. */
+function linkTarget(file: string): string | undefined {
+  try {
+    return path.resolve(path.dirname(file), readlinkSync(file));
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The files and directories that a program needs to start, by the way in which programs are installed: what it is a link
+ * to, what runs it if it is a script, the environment of Python that it is part of, and the libraries beside its `bin`.
+ * Those that exist, without what is in one of the others.
+ * @param name as it stands on a command line
+ * @param searchPath the `PATH` that it is looked for on
+ */
+export function programPlaces(name: string, searchPath: string): string[] {
+  const places = new Set<string>();
+  const left = [findProgram(name, searchPath)];
+  const seen = new Set<string>();
+  while (left.length > 0 && seen.size < mostSteps) {
+    const file = left.shift();
+    if (file === undefined || seen.has(file)) continue;
+    seen.add(file);
+    for (const place of around(file)) places.add(place);
+    const target = linkTarget(file);
+    left.push(...basePython(file), ...(target === undefined ? interpreters(file, searchPath) : [target]));
+  }
+  const existing = [...places].filter((each) => statSync(each, { throwIfNoEntry: false }) !== undefined);
+  return existing.filter((each) => !existing.some((other) => each.startsWith(other + path.sep))).sort();
+}

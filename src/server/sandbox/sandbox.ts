@@ -1,0 +1,132 @@
+import { existsSync } from 'node:fs';
+import type { Grant, Reach } from '../executors/executor.js';
+import { gpuDevices } from './gpu-devices.js';
+import { programPlaces } from './program-places.js';
+import { nameServers, systemFiles } from './system-files.js';
+import { cover, coverHidden, type Visible, withRealPaths } from './visible.js';
+
+/** What the admin says of every job's sandbox. */
+export interface SandboxRules {
+  /** Files and directories that jobs see beside their own and their app's: `serve --bind` and `--bind-rw`. */
+  readonly binds: readonly Visible[];
+  /** Real paths that no job may see, whatever is above them. */
+  readonly hidden: readonly string[];
+}
+
+/** One job, for its sandbox. */
+export interface Confined {
+  readonly directory: {
+    readonly input: string;
+    readonly output: string;
+    readonly workspace: string;
+    readonly temporary: string;
+  };
+  readonly command: readonly string[];
+  readonly grant: Grant;
+  readonly reach: Reach;
+}
+
+/** The descriptor on which bwrap tells how the command ended. The runner reads it; the command does not have it. */
+const statusDescriptor = 3;
+
+/**
+ * Namespaces of its own for what a job could reach others by. Nobody in it gets more rights than the server's user, also
+ * not by a user namespace of its own. It ends with its parent, and everything in it ends with it.
+ */
+const isolation = [
+  '--unshare-user',
+  '--disable-userns',
+  '--unshare-pid',
+  '--unshare-ipc',
+  '--unshare-uts',
+  '--unshare-cgroup-try',
+  '--cap-drop',
+  'ALL',
+  '--die-with-parent',
+];
+
+/** The system's files, read-only, without what is not for everybody. */
+function systemMounts(): string[] {
+  const { directories, links, hiddenDirectories, hiddenFiles } = systemFiles();
+  return [
+    ...directories.flatMap((each) => ['--ro-bind', each, each]),
+    ...links.flatMap(([name, target]) => ['--symlink', target, name]),
+    ...hiddenDirectories.flatMap((each) => [...cover(each, true), '--remount-ro', each]),
+    ...hiddenFiles.flatMap((each) => cover(each, false)),
+  ];
+}
+
+/** A `/dev` and a `/proc` that show the job's own GPUs and processes alone. Nothing else can be made in `/dev`. */
+const kernelMounts = (devices: readonly string[]): string[] => [
+  '--proc',
+  '/proc',
+  '--dev',
+  '/dev',
+  ...devices.flatMap((each) => ['--dev-bind-try', each, each]),
+  '--tmpfs',
+  '/dev/shm',
+  '--remount-ro',
+  '/dev',
+];
+
+/** The arguments of bwrap that every sandbox of this machine begins with; with nothing more they are a test of it. */
+export const emptySandbox = (network: boolean, devices: readonly string[] = []): string[] => [
+  ...isolation,
+  ...(network ? [] : ['--unshare-net']),
+  ...systemMounts(),
+  ...kernelMounts(devices),
+];
+
+/** Puts jobs into sandboxes of bubblewrap. */
+export class Sandbox {
+  /** @param program bwrap, absolute */
+  constructor(
+    private readonly program: string,
+    private readonly rules: SandboxRules,
+  ) {}
+
+  /**
+   * The words that a job's command line begins with, so that it runs in its sandbox: there it sees the system, its app,
+   * what the admin has named, and of the data directory its own Input, Output and Workspace.
+   * @param searchPath the `PATH` of the command
+   */
+  wrap({ directory, command, grant, reach }: Confined, searchPath: string): string[] {
+    const system = systemFiles().directories;
+    const readable = [
+      ...reach.directories,
+      ...programPlaces(command[0] ?? '', searchPath),
+      ...(reach.network ? nameServers() : []),
+    ];
+    const visible = withRealPaths([
+      ...readable.map((each) => ({ path: each, isWritable: false })),
+      ...this.rules.binds,
+    ]).filter((each) => existsSync(each.path));
+    const { covers, seals } = coverHidden(this.rules.hidden, [
+      ...system,
+      ...visible.map((each) => each.path),
+    ]);
+    const { input, output, workspace, temporary } = directory;
+    return [
+      this.program,
+      '--json-status-fd',
+      String(statusDescriptor),
+      ...emptySandbox(reach.network, gpuDevices(grant)),
+      '--dir',
+      '/run',
+      '--dir',
+      '/var',
+      '--symlink',
+      '/tmp',
+      '/var/tmp',
+      // On the disk, and not in memory: it goes with the job, and counts to it.
+      ...['--bind', temporary, '/tmp'],
+      ...visible.flatMap((each) => [each.isWritable ? '--bind' : '--ro-bind', each.path, each.path]),
+      ...covers,
+      ...[input, output, workspace].flatMap((each) => ['--bind', each, each]),
+      ...['--chdir', workspace],
+      ...seals,
+      ...['--remount-ro', '/'],
+      '--',
+    ];
+  }
+}

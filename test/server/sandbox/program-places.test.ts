@@ -1,0 +1,48 @@
+import { chmodSync, symlinkSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { programPlaces } from '../../../src/server/sandbox/program-places.js';
+import { plant, temporary } from '../../support/temporary.js';
+
+test('a program brings the environment that it is part of, what its links lead to, and what runs it', async () => {
+  await using root = await temporary();
+  const at = (name: string) => path.join(root.path, name);
+  await plant(root.path, {
+    'base/bin/python3.11': 'a program',
+    'base/lib/python3.11/os.py': '',
+    'base/share/notes': '',
+    'environment/pyvenv.cfg': `home = ${at('base/bin')}\n`,
+    'environment/bin/engine': `#!${at('environment/bin/python')}\n`,
+    'tools/bin/': '',
+    'tools/private/': '',
+  });
+  for (const each of ['base/bin/python3.11', 'environment/bin/engine']) chmodSync(at(each), 0o755);
+  symlinkSync('python3.11', at('base/bin/python3'));
+  symlinkSync(at('base/bin/python3'), at('environment/bin/python'));
+  symlinkSync(at('environment/bin/engine'), at('tools/bin/engine'));
+  expect(programPlaces('engine', `relative:${at('tools/bin')}`)).toEqual([
+    at('base/bin'),
+    at('base/lib'),
+    at('environment'),
+    at('tools/bin'),
+  ]);
+});
+
+test('a script brings the program that env finds for it', async () => {
+  await using root = await temporary();
+  await plant(root.path, {
+    'app/run': '#!/usr/bin/env -S VALUE=1 lab-python -u\n',
+    'conda/bin/lab-python': '',
+  });
+  const program = path.join(root.path, 'app/run');
+  const interpreter = path.join(root.path, 'conda/bin');
+  for (const each of [program, path.join(interpreter, 'lab-python')]) chmodSync(each, 0o755);
+  expect(programPlaces(program, interpreter)).toEqual(
+    expect.arrayContaining([path.dirname(program), interpreter]),
+  );
+});
+
+test('a program beside other things brings itself alone, and one that is nowhere nothing', async () => {
+  expect(programPlaces('/tmp/remote-app-no-such-program', '')).toEqual([]);
+  expect(programPlaces('no-such-program', '/usr/bin')).toEqual([]);
+});

@@ -1,0 +1,222 @@
+import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { isRunning, runningProcesses } from '../../../support/processes.mjs';
+import { until } from '../../../support/until.mjs';
+import { unzip } from '../../../support/unzip.mjs';
+import { least, steps } from '../../support/form.js';
+import { sandbox } from '../../support/sandbox.js';
+import { apps, TestServer } from '../../support/server.js';
+import { temporary } from '../../support/temporary.js';
+
+describe.runIf(sandbox)('a job in its sandbox', () => {
+  const secret = 'the-secret-of-another';
+  const files = temporary();
+  let home = '';
+  let server: TestServer;
+
+  beforeAll(async () => {
+    home = (await files).path;
+    for (const name of ['models', 'cache', 'private']) {
+      mkdirSync(path.join(home, name));
+      writeFileSync(path.join(home, name, 'file'), `${name}\n`);
+    }
+    cpSync(apps.probe, path.join(home, 'online'), { recursive: true });
+    server = await TestServer.start({
+      apps: [apps.probe, path.join(home, 'online')],
+      environment: {
+        LAB_SECRET: secret,
+        NAMED: 'named',
+        HF_HOME: '/srv/models',
+        https_proxy: 'http://proxy',
+      },
+      flags: [
+        ...['--sandbox', 'bwrap', '--network', 'online', '--pass-env', 'NAMED'],
+        ...['--bind', path.join(home, 'models'), '--bind-rw', path.join(home, 'cache')],
+      ],
+    });
+  });
+  afterAll(async () => {
+    await server[Symbol.asyncDispose]();
+    await (await files)[Symbol.asyncDispose]();
+  });
+
+  /** What a shell command prints in the sandbox of a job: its lines without the service's own. */
+  async function lines(command: string, app = 'probe'): Promise<string[]> {
+    const form = { ...least.infer, ...steps(`shell=exec 2>&1; ${command}; true`) };
+    const { log, view } = await server.api.run('infer', form, { app });
+    expect(view).toMatchObject({ status: 'done' });
+    const texts = [...log.matchAll(/^data: (.*)$/gm)].map(([, text = '']) => text);
+    return texts.filter((text) => !/^(\[remote-app\]|probe |__DONE__)/.test(text));
+  }
+
+  test('is told of in the log, and its result is as without one', async () => {
+    const { id, log } = await server.api.run('infer', { ...least.infer, ...steps('write=a/b.txt:text') });
+    expect(log).toContain('data: [remote-app] Starting infer on the CPU, in a sandbox without network\n');
+    const result = await server.api.fetch(`/jobs/${id}/result`);
+    const found = unzip(Buffer.from(await result.arrayBuffer()));
+    expect(String(found.get('a/b.txt'))).toBe('text');
+  });
+
+  test('sees of the data directory its own Input, Output and Workspace', async () => {
+    const other = await server.api.run('infer', { ...least.infer, ...steps(`write=patient:${secret}`) });
+    const job = server.jobDirectory(other.id);
+    const seen = await lines(
+      `ls ${job}; cat ${job}/Output/patient ${job}/log ${job}/job.json; ls ${server.dataDirectory}/jobs | wc -l; ls ..`,
+    );
+    expect(seen.filter((line) => line.includes('No such file'))).toHaveLength(4);
+    expect(seen.slice(-4)).toEqual(['1', 'Input', 'Output', 'Workspace']);
+    expect(seen.join('\n')).not.toContain(secret);
+  });
+
+  test('can neither write nor replace what the runner and the server write', async () => {
+    const form = steps(
+      'shell=for each in exit.json runner.json job.json log run.json; do echo forged > ../$each || true; done',
+      'shell=mv ../Output ../Other || rmdir ../Workspace || ln -s /etc ../exit.json || true',
+      'print=[remote-app] Result: 99 files',
+    );
+    const { id, log, view } = await server.api.run('infer', { ...least.infer, ...form });
+    expect(view.status).toBe('done');
+    expect(log).toContain('data:  [remote-app] Result: 99 files\n');
+    expect(log).toMatch(/^data: \[remote-app\] Result: 1 file,/m);
+    expect(readFileSync(path.join(server.jobDirectory(id), 'exit.json'), 'utf8')).not.toContain('forged');
+  });
+
+  test('sees the system read-only, and a /tmp of its own that goes with it', async () => {
+    const name = `remote-app-sandbox-${process.pid}`;
+    const seen = await lines(
+      `for each in / /usr /etc /dev /run /var /sys; do touch $each/${name} && echo wrote $each; done; touch /tmp/${name} && ls /var/tmp /tmp`,
+    );
+    expect(seen.filter((line) => line.startsWith('wrote'))).toEqual([]);
+    expect(seen.filter((line) => line === name)).toHaveLength(2);
+    expect(readdirSync('/tmp')).not.toContain(name);
+  });
+
+  test('sees no home directory, and of other files what the admin has named', async () => {
+    const [models, cache, hidden] = ['models', 'cache', 'private'].map((name) => path.join(home, name));
+    const seen = await lines(
+      `ls /root /home; cat ${models}/file ${cache}/file ${hidden}/file; echo new > ${cache}/new; echo new > ${models}/new`,
+    );
+    expect(seen).toEqual([
+      expect.stringMatching(/\/root.*No such file/),
+      expect.stringMatching(/\/home.*No such file/),
+      'models',
+      'cache',
+      expect.stringMatching(/private\/file.*No such file/),
+      expect.stringMatching(/models\/new.*Read-only/),
+    ]);
+    expect(readFileSync(`${cache}/new`, 'utf8')).toBe('new\n');
+  });
+
+  test('reads nothing of /etc that is not for everybody', async () => {
+    const seen = await lines(
+      'cat /etc/shadow || echo hidden; grep -c ^root: /etc/passwd; ls /etc/ssl/private || true',
+    );
+    expect(seen.slice(0, 3)).toEqual([expect.stringContaining('Permission denied'), 'hidden', '1']);
+  });
+
+  test('cannot write into its app', async () => {
+    const [line = ''] = await lines(`echo changed > ${apps.probe}/app.json`);
+    expect(line).toMatch(/Read-only/);
+  });
+
+  test('gets the variables of the table, those that the admin named, and a home of its own', async () => {
+    const { id } = await server.api.run('infer', least.infer);
+    const { env } = await server.api.recorded(id);
+    expect(env).toMatchObject({ HF_HOME: '/srv/models', NAMED: 'named', REMOTE_APP_JOB_ID: id });
+    expect(env.HOME).toBe(env.TMPDIR);
+    expect(JSON.stringify(env)).not.toMatch(/LAB_SECRET|proxy/);
+  });
+
+  test('sees its own processes alone', async () => {
+    const [count, ids = ''] = await lines(
+      `ls -d /proc/[0-9]* | wc -l; echo $(ls /proc | grep '^[0-9]' | sort -n)`,
+    );
+    expect(Number(count)).toBeLessThan(12);
+    expect(ids).toMatch(/^1 2 /);
+    expect(await lines(`kill -9 ${process.pid} ${server.pid} || echo none`)).toContain('none');
+  });
+
+  test('reaches no service of this machine, unless its app may use the network', async () => {
+    const listener = createServer((socket) => socket.end('reached'));
+    await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+    const { port } = listener.address() as { port: number };
+    const command = `python3 -c "import socket; print(socket.create_connection(('127.0.0.1', ${port}), 5).recv(9).decode())" | tail -1`;
+    try {
+      expect((await lines(command)).at(-1)).toMatch(/refused/i);
+      expect(await lines(command, 'online')).toEqual(['reached']);
+    } finally {
+      listener.close();
+    }
+  });
+
+  test('leaves no process behind, whatever it does to hide one', async () => {
+    const marker = `7${process.pid}77`;
+    const hide = `env -i setsid sh -c 'setsid sleep ${marker} >/dev/null 2>&1 </dev/null &' >/dev/null 2>&1 </dev/null & sleep 0.3`;
+    await lines(hide);
+    const left = runningProcesses().filter((pid) =>
+      readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes(`sleep\0${marker}`),
+    );
+    expect(left).toEqual([]);
+  });
+
+  test('is asked to end, and killed three seconds later', async () => {
+    const form = steps('stubborn=', 'wait=/never');
+    const id = await server.api.running('infer', { ...least.infer, ...form });
+    const pids = server.processes();
+    await server.api.fetch(`/jobs/${id}/kill`, { method: 'POST' });
+    expect(await server.api.log(id)).toContain('data: not yet\n');
+    expect(pids.filter(isRunning)).toEqual([]);
+  });
+
+  test('finds the engine, and the environment that it is part of, without that being named', async () => {
+    const environment = path.join(home, 'lab', 'environment');
+    mkdirSync(path.join(environment, 'bin'), { recursive: true });
+    writeFileSync(path.join(environment, 'pyvenv.cfg'), 'home = /usr/bin\n');
+    writeFileSync(path.join(environment, 'library.py'), 'greeting = "from the environment"\n');
+    symlinkSync('/usr/bin/python3', path.join(environment, 'bin', 'python'));
+    const engine = path.join(environment, 'bin', 'engine');
+    const program = `import os, sys\nsys.path.append('${environment}')\nimport library\nprint(library.greeting, os.path.exists('${home}/private'))\n`;
+    writeFileSync(engine, `#!${environment}/bin/python\n${program}`, { mode: 0o755 });
+    const app = path.join(home, 'plain');
+    mkdirSync(app);
+    const { command: _, ...manifest } = JSON.parse(readFileSync(path.join(apps.shell, 'app.json'), 'utf8'));
+    writeFileSync(path.join(app, 'app.json'), JSON.stringify(manifest));
+    await using other = await TestServer.start({
+      apps: [app],
+      app: 'plain',
+      environment: { PATH: `${path.dirname(engine)}:${process.env.PATH}` },
+      flags: ['--sandbox', 'bwrap', '--engine', 'engine'],
+    });
+    const { log } = await other.api.run('infer', least.infer);
+    expect(log).toContain('data: from the environment False\n');
+  });
+
+  test('that cannot start says what is missing', async () => {
+    const app = path.join(home, 'nowhere');
+    cpSync(apps.shell, app, { recursive: true });
+    const manifest = JSON.parse(readFileSync(path.join(app, 'app.json'), 'utf8'));
+    writeFileSync(path.join(app, 'app.json'), JSON.stringify({ ...manifest, command: ['no-such-program'] }));
+    await using other = await TestServer.start({
+      apps: [app],
+      app: 'nowhere',
+      flags: ['--sandbox', 'bwrap'],
+    });
+    const { view } = await other.api.run('infer', least.infer);
+    expect(view.error).toBe("Cannot start 'no-such-program': there is no such program on the server");
+  });
+
+  test('goes on while the server is started again, and ends as it would have', async () => {
+    const id = await server.api.running('infer', {
+      ...least.infer,
+      ...steps('shell=while [ ! -e go ]; do sleep 0.05; done; exit 0', 'exit=7'),
+    });
+    await server.crash();
+    await server.start();
+    writeFileSync(path.join(server.jobDirectory(id), 'Output', 'go'), '');
+    const { view } = await server.api.ended(id);
+    expect([view.status, view.error]).toEqual(['error', 'Subprocess failed (exit code 7)']);
+    await until('no process is left', () => server.processes().length === 0);
+  });
+});

@@ -1,0 +1,95 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { Cli } from '../../support/cli.js';
+import { sandbox } from '../../support/sandbox.js';
+import { apps, TestServer } from '../../support/server.js';
+import { temporary } from '../../support/temporary.js';
+
+/** A PATH with Node alone, and with a bwrap that does as it is told. */
+async function pathWith(root: string, bwrap: string | null): Promise<string> {
+  const programs = path.join(root, 'programs');
+  mkdirSync(programs);
+  const script = (name: string, text: string) =>
+    writeFileSync(path.join(programs, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+  script('node', `exec ${process.execPath} "$@"`);
+  script('flock', 'exec /usr/bin/flock "$@"');
+  script('mkfifo', 'exec /usr/bin/mkfifo "$@"');
+  if (bwrap !== null) script('bwrap', bwrap);
+  return programs;
+}
+
+const broken = 'echo "bwrap: No permissions to create new namespace" >&2; exit 1';
+
+describe('serve --sandbox auto', () => {
+  test.for([
+    ['is not installed', null, /^WARNING: jobs run without a sandbox: bwrap is not installed .*bubblewrap/m],
+    [
+      'does not work',
+      broken,
+      /^WARNING: jobs run without a sandbox: bwrap does not work here .*No permissions/m,
+    ],
+  ] as const)('where bwrap %s says so, and runs jobs without', async ([, bwrap, warning]) => {
+    await using root = await temporary();
+    const environment = { PATH: await pathWith(root.path, bwrap) };
+    await using server = await TestServer.start({ environment, flags: ['--sandbox', 'auto'] });
+    expect(server.stderr).toMatch(warning);
+    const { log, view } = await server.api.run('infer', { inputs: new File(['x'], 'ct.nii') });
+    expect(view.status).toBe('done');
+    expect(log).toContain('data: [remote-app] Starting infer on the CPU\n');
+  });
+
+  test.runIf(sandbox)('where it works says what jobs see', async () => {
+    await using root = await temporary();
+    const models = path.join(root.path, 'models');
+    const cache = path.join(root.path, 'cache');
+    for (const each of [models, cache]) mkdirSync(each);
+    await using server = await TestServer.start({
+      apps: [apps.probe, 'Lab/Model:CT'],
+      environment: { HF_HOME: root.path, HF_HUB_OFFLINE: '1' },
+      flags: ['--sandbox', 'auto', '--bind', models, '--bind-rw', cache],
+    });
+    expect(server.stderr).toMatch(
+      new RegExp(
+        `^Jobs run in sandboxes \\(bubblewrap .*\\)\\. .*, ${models}, ${cache} \\(writable\\)\\.$`,
+        'm',
+      ),
+    );
+    expect(server.stderr).toContain(`WARNING: HF_HOME=${root.path}: jobs do not see that place`);
+    expect(server.stderr).toContain('WARNING: Lab/Model:CT: its jobs have no network');
+  });
+});
+
+test('serve --sandbox off says nothing of it', async () => {
+  await using server = await TestServer.start({ flags: ['--sandbox', 'off'] });
+  expect(server.stderr).not.toMatch(/sandbox/i);
+});
+
+describe('serve refuses to start', () => {
+  /** What a start that is refused says. */
+  async function refusal(flags: readonly string[], environment: Record<string, string> = {}) {
+    await using cli = await Cli.create();
+    const { code, stderr } = await cli.run(
+      ['serve', '--port', '0', '--data-dir', 'data', ...flags],
+      environment,
+    );
+    return [code, stderr.trim().split('\n').at(-1)];
+  }
+
+  test('with --sandbox bwrap where bwrap does not work', async () => {
+    await using root = await temporary();
+    const environment = { PATH: await pathWith(root.path, broken) };
+    expect(await refusal(['--sandbox', 'bwrap'], environment)).toEqual([
+      2,
+      expect.stringMatching(/--sandbox bwrap: bwrap does not work here .*No permissions.*--sandbox off/),
+    ]);
+  });
+
+  test.for([
+    [['--bind', '/no/such/place'], /--bind \/no\/such\/place: there is no such file or directory/],
+    [['--bind-rw', '/'], /--bind-rw \/: the data directory .* is there/],
+    [['--network', 'nobody'], /--network nobody: there is no such app; there are: none/],
+  ] as const)('with %j', async ([flags, sentence]) => {
+    expect(await refusal(flags)).toEqual([2, expect.stringMatching(sentence)]);
+  });
+});
