@@ -32,7 +32,7 @@ export default class Apps extends ClientCommand {
     if (flags.refresh) {
       const { refreshApps } = await import('../cli/apps/refresh-apps.js');
       const refreshed = await refreshApps(connection, reporter);
-      if (!args.app) {
+      if (!args.app && flags.config === undefined) {
         await this.print(refreshed.lines);
         return refreshed.summary;
       }

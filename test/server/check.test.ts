@@ -3,6 +3,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { freePort } from '../support/free-port.js';
+import { plantCache } from '../support/hub-cache.js';
 import { sandbox } from '../support/sandbox.js';
 import { apps, TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
@@ -55,6 +56,36 @@ describe('serve --check', () => {
       '',
     ]);
     expect([code, stdout.includes('secret'), readdirSync(cli.directory)]).toEqual([0, false, []]);
+  });
+
+  test('says what of repositories is in the cache, and asks nobody', async () => {
+    await using cli = await Cli.create();
+    const cache = path.join(cli.directory, 'cache');
+    await plantCache(cache, 'lab/app', {
+      'X/app.json': JSON.stringify(manifest),
+      'Y/app.json': JSON.stringify({ ...manifest, tta: 'many' }),
+    });
+    const sources = ['lab/app:X', 'lab/app:Y', 'lab/none:Z'].flatMap((each) => ['--apps', each]);
+    const words = ['serve', '--check', '--port', '0', '--data-dir', 'data', '--engine', 'sh', ...sources];
+    const environment = { HF_HUB_CACHE: cache, HF_ENDPOINT: 'http://127.0.0.1:9', CUDA_VISIBLE_DEVICES: '' };
+    const { code, stdout } = await cli.run(words, environment);
+    const lines = stdout.split('\n').filter((line) => line.includes('app lab'));
+    expect([code, lines]).toEqual([
+      2,
+      [
+        expect.stringMatching(/^ok +app lab\/app:X: lab\/app:X$/),
+        expect.stringMatching(
+          /^PROBLEM +app lab\/app:Y: .*\/Y\/app\.json, line 1: tta: expected number, received string$/,
+        ),
+        `note     app lab/none:Z: it is not in ${cache}; a server fetches it from http://127.0.0.1:9 when it has started`,
+      ],
+    ]);
+    const offline = await cli.run(words, { ...environment, HF_HUB_OFFLINE: '1' });
+    expect(offline.stdout).toMatch(
+      /^note +app lab\/none:Z: 'lab\/none' is not in the cache, and HF_HUB_OFFLINE/m,
+    );
+    const wrong = await cli.run(words, { ...environment, HF_ENDPOINT: 'nowhere' });
+    expect(wrong.stdout).toMatch(/^PROBLEM +apps: HF_ENDPOINT is 'nowhere'/m);
   });
 
   test('says every problem, each with its place, and ends with 2', async () => {

@@ -142,9 +142,10 @@ export class FakeHub {
       this.#info(request, response, info, infoAt);
       return;
     }
-    const [, tree, at = ''] = /^\/api\/models\/([^/]+\/[^/]+)\/tree\/([^/]+)$/.exec(path) ?? [];
+    const [, tree, at = '', below = ''] =
+      /^\/api\/models\/([^/]+\/[^/]+)\/tree\/([^/]+)((?:\/.+)?)$/.exec(path) ?? [];
     if (tree !== undefined) {
-      this.#tree(request, response, tree, at, Number(searchParams.get('cursor')));
+      this.#tree(request, response, tree, at, below.slice(1), Number(searchParams.get('cursor')));
       return;
     }
     const [, resolved, commit = '', name = ''] =
@@ -201,7 +202,14 @@ export class FakeHub {
     });
   }
 
-  #tree(request: Received, response: ServerResponse, name: string, commit: string, from: number): void {
+  #tree(
+    request: Received,
+    response: ServerResponse,
+    name: string,
+    commit: string,
+    below: string,
+    from: number,
+  ): void {
     const opened = this.#open(request, response, name, commit, false);
     if (opened === null) return;
     const folders = new Set([...opened.files.keys()].flatMap((each) => each.split('/').slice(0, -1)));
@@ -220,9 +228,10 @@ export class FakeHub {
         path,
       })),
     ];
+    const inside = entries.filter((entry) => below === '' || entry.path.startsWith(`${below}/`));
     const next = from + this.pageSize;
     const more = `<${this.url}/api/models/${name}/tree/${commit}?recursive=True&cursor=${next}>; rel="next"`;
-    json(response, 200, entries.slice(from, next), next < entries.length ? { link: more } : {});
+    json(response, 200, inside.slice(from, next), next < inside.length ? { link: more } : {});
   }
 
   #resolve(request: Received, response: ServerResponse, name: string, revision: string, path: string): void {

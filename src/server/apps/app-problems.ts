@@ -7,6 +7,7 @@ import { ownCommand, viewAppDirectory } from './app-directory.js';
 import { findProgram } from './find-program.js';
 import { ManifestError, type ManifestFault, manifestFile, readManifest } from './manifest.js';
 import { onLines } from './manifest-lines.js';
+import { lookInCache } from './repository-app.js';
 
 /** What is found about the apps of a server, in sentences for its admin. */
 export interface AllFindings {
@@ -63,7 +64,14 @@ function lostProgram(directory: string, searched: string | undefined): ManifestF
   return [{ path: ['command', 0], problem: `there is no program '${program}' that can be run` }];
 }
 
-async function findingsOf({ id, directory }: AllowedApp, searched: string | undefined): Promise<AppFindings> {
+async function findingsOf(
+  { id, directory, repository }: AllowedApp,
+  searched: string | undefined,
+): Promise<AppFindings> {
+  if (repository !== null) {
+    const found = await lookInCache(repository);
+    return { id, problems: await describe(found.directory, found.faults), missing: found.missing };
+  }
   if (directory === null) return { id, problems: [], missing: [] };
   try {
     return {

@@ -129,7 +129,7 @@ export class Repositories {
     const isAskedAgain = Number.isFinite(each.due);
     each.due = Math.max(isAskedAgain ? each.due : performance.now() + wait, each.notBefore);
     each.isUnderWay = isAskedAgain;
-    this.#tell(each);
+    await this.#tell(each);
   }
 
   /** Says how far a download is, not too often. */
@@ -145,14 +145,15 @@ export class Repositories {
   }
 
   /** Tells the admin what has changed since the last look. */
-  #tell(each: TrackedRepository): void {
-    if (this.#closing.signal.aborted) return;
+  async #tell(each: TrackedRepository): Promise<void> {
     const { problem, checkedAt } = each.look;
-    const line =
-      problem ??
-      (checkedAt ? `at commit ${each.cache.commitOf(each.revision)?.slice(0, 12)} in the cache` : null);
-    if (line === null || this.#told.get(each) === line) return;
-    this.#told.set(each, line);
-    this.options.say(`${each.label}: ${line}`);
+    if (this.#closing.signal.aborted || (problem ?? checkedAt) === null) return;
+    const commit = each.cache.commitOf(each.revision)?.slice(0, 12);
+    const lines =
+      problem === null ? [`at commit ${commit} in the cache`, ...(await each.lacks())] : [problem];
+    const text = lines.join('\n');
+    if (this.#told.get(each) === text) return;
+    this.#told.set(each, text);
+    for (const line of lines) this.options.say(`${each.label}: ${line}`);
   }
 }

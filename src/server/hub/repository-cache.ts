@@ -26,6 +26,8 @@ const mostFiles = 20_000;
 /** A repository in the cache directory of `huggingface_hub`, in its layout: `refs`, `blobs`, `snapshots` and `trees`. */
 export class RepositoryCache {
   readonly directory: string;
+  /** The last list of files that was read: that of a commit never changes, and every description of an app needs it. */
+  #tree: { readonly commit: string; readonly files: readonly TreeFile[] } | null = null;
 
   constructor(
     private readonly cache: string,
@@ -63,8 +65,12 @@ export class RepositoryCache {
 
   /** The list of files of a commit; null where it is not there, or cannot be used. */
   tree(commit: string): readonly TreeFile[] | null {
+    if (this.#tree?.commit === commit) return this.#tree.files;
     try {
-      return checkNames(parseTree(readSmallFile(this.treeFile(commit), longestTree)), this.repository);
+      const text = readSmallFile(this.treeFile(commit), longestTree);
+      const files = checkNames(parseTree(text), this.repository);
+      this.#tree = { commit, files };
+      return files;
     } catch {
       return null;
     }

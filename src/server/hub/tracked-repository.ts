@@ -130,6 +130,12 @@ export class TrackedRepository {
     return { commit, directory, present, listed: [...names].sort() };
   }
 
+  /** What of the allowlist this repository does not have, in sentences. */
+  async lacks(): Promise<string[]> {
+    const wanted = [...this.#folders].map((folder) => this.files(folder).then(() => null, inWords));
+    return (await Promise.all(wanted)).filter((each) => each !== null);
+  }
+
   #whyMissing(commit: string | null, folder: string | null): string {
     const { endpoint, isOffline } = this.settings;
     const apps = commit === null ? [] : this.#appsAt(commit);

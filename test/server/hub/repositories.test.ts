@@ -152,9 +152,9 @@ describe('an app of a repository', () => {
       available: false,
       reason: `Repository '${repository}' has no app at its top; it has: ${repository}:MR, ${repository}:CBCT`,
     });
-    expect(await view(server, `${other}:X`)).toMatchObject({
-      reason: expect.stringContaining(`has no app in 'X'; it has: ${other}`),
-    });
+    const missing = `has no app in 'X'; it has: ${other}`;
+    expect(await view(server, `${other}:X`)).toMatchObject({ reason: expect.stringContaining(missing) });
+    expect(server.stderr).toContain(missing);
   });
 
   test('is listed in pages, of which none is left out', async () => {
