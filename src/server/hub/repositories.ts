@@ -80,9 +80,10 @@ export class Repositories {
     this.#schedule();
   }
 
-  /** Whether any is being looked at, or will be because somebody has asked. */
+  /** Whether any is being looked at, is due, or will be looked at because somebody has asked. */
   get isUnderWay(): boolean {
-    return [...this.#tracked.values()].some((each) => each.isUnderWay);
+    const now = performance.now();
+    return [...this.#tracked.values()].some((each) => each.isUnderWay || each.due <= now);
   }
 
   async close(): Promise<void> {
