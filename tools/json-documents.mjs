@@ -102,7 +102,8 @@ const volumes = z.record(
 );
 const names = z.array(z.string());
 const count = z.number().int().nullable();
-const app = object({
+// An app may tell of more than is known.
+const app = z.looseObject({
   app: z.string().describe('Its identifier'),
   available: z.literal(true),
   display_name: z.string(),
@@ -133,6 +134,14 @@ const app = object({
   })
     .optional()
     .describe('Where an app of a repository comes from'),
+  task: z.unknown().optional().describe('What kind of app it is'),
+  vram_plan: z.unknown().optional().describe('What it needs of memory'),
+  parameters: z
+    .unknown()
+    .optional()
+    .describe(
+      'What `--set` changes, as far as the app tells; every other key of its `app.json` is there as it stands',
+    ),
 });
 
 const submitted = (segment) => [

@@ -46,7 +46,17 @@ const repository = {
   ...object({ name: string, revision: string, commit: string, checked_at: time, problem }),
   description: 'Where an app of a repository comes from',
 };
-const available = { ...described, properties: { ...described.properties, terminology, repository } };
+const parameters = {
+  description:
+    "What --set changes: what the app's app.json says, or the values of the model in its Prediction.yml, as {values, constraints, path}",
+};
+const task = {
+  description: 'What kind of app it is, as its app.json says; so are keys that are not listed here',
+};
+const available = {
+  ...described,
+  properties: { ...described.properties, terminology, repository, task, parameters },
+};
 const unavailable = object({ app: string, available: { const: false }, reason: string });
 
 /** The bodies of answers by their names in the table of routes; the errors' is one more. */

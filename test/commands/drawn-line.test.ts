@@ -201,6 +201,58 @@ describe('a log at a terminal', () => {
     });
   });
 
+  test.each([
+    ['as lines, as KonfAI’s server sends them', ''],
+    ['as redraws', '\r'],
+  ])('shows what the app says of its progress on the drawn line: %s', async (_, end) => {
+    const [outer, after] = [gate(), gate()];
+    const bar = (what: string, percent: number) =>
+      `${what}: ${percent}%|${'#'.repeat(percent / 10).padEnd(10)}| ${percent}/100 [00:10<00:12,  4.5it/s]${end}`;
+    const lines = [
+      'loading',
+      bar('Prediction', 40),
+      bar('Patch', 10),
+      bar('Patch', 80),
+      outer.before('a line between'),
+      bar('Prediction', 100),
+      after.before('saved'),
+    ];
+    const options = { columns: 80, env: { NO_COLOR: '1' } };
+    await withTerminal({ lines }, ['logs', jobId], options, async (terminal) => {
+      await terminal.shows(/^Prediction \[=+-+\] 40% 40\/100 00:12 left > Patch 80%$/);
+      expect(terminal.rows).toHaveLength(2);
+      outer.open();
+      await terminal.shows(/^Prediction \[=+\] 100% 100\/100 00:12 left/);
+      expect(terminal.rows.slice(0, 2)).toEqual(['loading', 'a line between']);
+      after.open();
+      expect(await terminal.ended()).toBe(0);
+      const last = bar('Prediction', 100).trim();
+      expect(terminal.rows.join('').replaceAll(/\s+/g, ' ')).toBe(
+        `loadinga line between${last}saved`.replaceAll(/\s+/g, ' '),
+      );
+      expectWhole(terminal);
+    });
+  });
+
+  test('elsewhere leaves what the app says of its progress as lines', async () => {
+    await using cli = await Cli.create();
+    const lines = ['Prediction : 40%|####      | 4/10 [00:10<00:12]', '45% 3/25', '50% 4/25'];
+    await using server = await fakeService({ lines });
+    const piped = await cli.run(['logs', jobId, '--server', server.url]);
+    expect(piped.stdout).toBe(`${lines.join('\n')}\n`);
+    const documents = await cli.run(['logs', jobId, '--json', '--server', server.url]);
+    expect(
+      documents.stdout
+        .split('\n')
+        .slice(0, 3)
+        .map((line) => JSON.parse(line).text),
+    ).toEqual(lines);
+    const env = { REMOTE_APP_SERVER: server.url, CI: '1' };
+    await using terminal = new Terminal(cli, ['logs', jobId], { env });
+    await terminal.ended();
+    expect(terminal.written).toBe(`${lines.join('\r\n')}\r\n`);
+  });
+
   test('with --all has every state, as a line', async () => {
     const lines = ['a', '1%\r', '2%\r', 'b'];
     await withTerminal({ lines }, ['logs', jobId, '--all'], {}, async (terminal) => {

@@ -16,6 +16,8 @@ import { plant } from '../support/temporary.js';
 const tissue = fileURLToPath(new URL('../../examples/apps/tissue', import.meta.url));
 const cache = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
 const repositoryApp = 'lab/app:X';
+/** What an app may tell besides what every app does. */
+const told = { task: 'synthesis', vram_plan: { '96': 4.5 }, parameters: { iterations: 300 } };
 const server = sharedServer({
   apps: [apps.probe, apps.broken, tissue, repositoryApp],
   gpus: 1,
@@ -25,7 +27,7 @@ const server = sharedServer({
 let cli: Cli;
 beforeAll(async () => {
   cli = await Cli.create();
-  await plantCache(cache, 'lab/app', { 'X/app.json': manifest() });
+  await plantCache(cache, 'lab/app', { 'X/app.json': manifest(told) });
   await plant(cli.directory, {
     'ct.nii': 'ct',
     'gt/ct.nii': 'gt',

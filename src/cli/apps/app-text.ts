@@ -1,7 +1,8 @@
 import type { AppAnswer, AvailableAppAnswer } from '../../client/connection/answer-schemas.js';
 import { checkpointsOf } from '../../client/connection/checkpoints.js';
 import { excerpt } from '../../contract/quote.js';
-import { formatPairs } from '../terminal/format.js';
+import { formatPairs, wrapped } from '../terminal/format.js';
+import { knobLines, shownValue } from './parameters-text.js';
 
 const capabilityNames = ['inference', 'evaluation', 'uncertainty'] as const;
 
@@ -28,23 +29,81 @@ const origin = ({ repository }: AvailableAppAnswer): string | null =>
     ? `${repository.name}, ${repository.revision}, at commit ${repository.commit.slice(0, 12)}`
     : null;
 
-/** One app, one fact a line. */
-export function describeApp(app: AppAnswer): string[] {
+/** Keys that have a line or a heading of their own, or that say what another line says. */
+const shownKeys = new Set([
+  ...[
+    'app',
+    'available',
+    'display_name',
+    'description',
+    'short_description',
+    'checkpoints_name',
+    'terminology',
+  ],
+  ...[
+    'checkpoints_name_available',
+    'maximum_tta',
+    'mc_dropout',
+    'patch_size',
+    'has_capabilities',
+    'finetunable',
+  ],
+  ...['inputs', 'outputs', 'inputs_evaluations', 'task', 'vram_plan', 'parameters', 'tta', 'models', 'icon'],
+]);
+
+/** A value of an app that we do not know: `a: 1, b: 2` where that says all. */
+function unknownValue(value: unknown): string | null {
+  if (value === undefined || value === null) return null;
+  const entries = typeof value === 'object' && !Array.isArray(value) ? Object.entries(value) : [];
+  const isFlat = entries.length > 0 && entries.every(([, each]) => typeof each !== 'object');
+  return isFlat ? entries.map(([key, each]) => `${key}: ${each}`).join(', ') : shownValue(value);
+}
+
+/** The evaluations with what each reads. */
+const evaluations = ({ inputs_evaluations: all }: AvailableAppAnswer): string =>
+  Object.entries(all)
+    .flatMap(([name, byFile]) => Object.keys(byFile).map((file) => `${name} (${file})`))
+    .join(', ');
+
+const labels = ({ terminology = {} }: AvailableAppAnswer): string =>
+  Object.entries(terminology)
+    .map(([value, { name }]) => `${value} ${name}`)
+    .join(', ');
+
+/**
+ * One app, one fact a line, then what `--set` changes. What the app does not tell is left out.
+ * @param columns of the terminal; without it lines are as long as they are
+ */
+export function describeApp(app: AppAnswer, columns?: number): string[] {
   if (!app.available) {
     return [excerpt(`${app.app} is not available: ${app.reason ?? 'its files cannot be read'}`)];
   }
-  return formatPairs([
+  const facts = formatPairs(factsOf(app), columns);
+  const knobs = knobLines(app.parameters);
+  if (knobs.length === 0) return facts;
+  const heading = "What '--set NAME=VALUE' changes, each with what it is without:";
+  return [...facts, '', heading, ...knobs.flatMap((line) => wrapped(`  ${line}`, columns, 6))];
+}
+
+function factsOf(app: AvailableAppAnswer): (readonly [string, string | null])[] {
+  const others = Object.entries(app).filter(([key]) => !shownKeys.has(key));
+  return [
     ['App', app.app],
     ['Name', app.display_name],
-    ['About', (app.short_description || app.description).trim().replaceAll(/\s+/g, ' ')],
+    ['About', (app.description || app.short_description).trim().replaceAll(/\s+/g, ' ')],
+    ['Task', unknownValue(app.task)],
     ['Can do', capabilities(app)],
     ['Inputs', volumes(app.inputs)],
     ['Outputs', volumes(app.outputs)],
+    ['Labels', labels(app)],
+    ['Evaluations', evaluations(app)],
     ['Checkpoints', checkpointsOf(app).join(', ') || null],
     ['TTA at most', atMost(app.maximum_tta)],
     ['MC dropout at most', atMost(app.mc_dropout)],
     ['Patch size', app.patch_size?.join(' x ') ?? null],
+    ['Memory plan', unknownValue(app.vram_plan)],
     ['Repository', origin(app)],
     ['Not updated', app.repository?.problem ?? null],
-  ]);
+    ...others.map(([key, value]) => [excerpt(key, 40), unknownValue(value)] as const),
+  ];
 }

@@ -5,8 +5,10 @@ import { UsageError } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
 import type { AppList } from '../../contract/app-manifest.js';
 import { oneLine } from '../../contract/quote.js';
+import { columnsOf } from '../terminal/format.js';
 import { naming } from './app-choice.js';
 import { describeApp } from './app-text.js';
+import { listApps } from './list-apps.js';
 
 export type AppsSummary =
   | AppList
@@ -38,8 +40,11 @@ export async function showApps(
   }
   if (id) {
     const view = await naming(connection, id, () => app(connection, id));
-    return { lines: describeApp(view), summary: view };
+    return { lines: describeApp(view, columnsOf(process.stdout)), summary: view };
   }
   const list = await apps(connection);
-  return { lines: list.map(oneLine), summary: { apps: list } };
+  const columns = columnsOf(process.stdout);
+  // Scripts read identifiers; a person at a terminal also sees what each app is.
+  const lines = columns === undefined ? list.map(oneLine) : await listApps(connection, list, columns);
+  return { lines, summary: { apps: list } };
 }

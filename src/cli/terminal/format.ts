@@ -39,12 +39,45 @@ export function formatTable(heading: readonly string[], rows: readonly (readonly
   );
 }
 
+/** Columns to which a stream's lines are wrapped; undefined for what is no terminal. */
+export const columnsOf = ({ isTTY, columns }: NodeJS.WriteStream): number | undefined =>
+  isTTY && columns > 0 ? columns : undefined;
+
+/** Least columns of a text that is wrapped beside a name: on a narrower terminal it wraps by itself. */
+const narrowest = 20;
+
+/**
+ * A line of at most so many columns, and below it what does not fit, indented. A word stays whole.
+ * @param columns Infinity, or undefined, where nothing is to be wrapped
+ */
+export function wrapped(line: string, columns = Number.POSITIVE_INFINITY, indent = 0): string[] {
+  if (columns - indent < narrowest || stringWidth(line) <= columns) return [line];
+  const [start = ''] = /^ */.exec(line) ?? [];
+  const lines: string[] = [];
+  let current = start;
+  let isEmpty = true;
+  for (const word of line.trim().split(' ')) {
+    if (!isEmpty && stringWidth(current) + 1 + stringWidth(word) > columns) {
+      lines.push(current);
+      current = ' '.repeat(indent);
+      isEmpty = true;
+    }
+    current += isEmpty ? word : ` ${word}`;
+    isEmpty = false;
+  }
+  return [...lines, current];
+}
+
 /**
  * Names and values, one pair a line, values aligned. Pairs without a value are left out. Values may come from outside: each
- * is put on one line.
+ * is put on one line, or wrapped beside its name.
+ * @param columns of the terminal, where values without colours are to be wrapped
  */
-export function formatPairs(pairs: readonly (readonly [string, Cell | null])[]): string[] {
+export function formatPairs(pairs: readonly (readonly [string, Cell | null])[], columns?: number): string[] {
   const known = pairs.filter((pair): pair is readonly [string, Cell] => pair[1] !== null && pair[1] !== '');
   const width = Math.max(0, ...known.map(([name]) => name.length));
-  return known.map(([name, value]) => `${name.padEnd(width)}  ${shown(value, longestValue)}`);
+  return known.flatMap(([name, value]) => {
+    const line = `${name.padEnd(width)}  ${shown(value, longestValue)}`;
+    return typeof value === 'string' ? wrapped(line, columns, width + 2) : [line];
+  });
 }

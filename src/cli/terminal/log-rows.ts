@@ -1,6 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 
-const isBlank = (text: string): boolean => stripVTControlCharacters(text).trim() === '';
+/** Whether a line shows nothing. */
+export const isBlank = (text: string): boolean => stripVTControlCharacters(text).trim() === '';
 
 /** What a bar says without its figures and its drawing. */
 const wordsOf = (text: string): string =>

@@ -1,8 +1,10 @@
 import type { Stage } from '../../client/reporter.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { servicePrefix } from '../../contract/log-stream.js';
+import { AppBars } from './app-bars.js';
 import { Colours } from './colours.js';
 import { cutToWidth, DrawnLine } from './drawn-line.js';
+import { isBlank } from './log-rows.js';
 import { caption } from './terminal-text.js';
 import { type ReporterOptions, TextReporter } from './text-reporter.js';
 import type { Transfer } from './transfer.js';
@@ -17,6 +19,7 @@ export class TerminalReporter extends TextReporter {
   /** What the drawn line shows. */
   #shows: 'wait' | 'transfer' | 'row' | null = null;
   readonly #logIsHere: boolean;
+  readonly #bars = new AppBars();
 
   constructor(options: ReporterOptions) {
     super(options);
@@ -24,10 +27,23 @@ export class TerminalReporter extends TextReporter {
   }
 
   override async line(text: string, isRedraw: boolean): Promise<boolean> {
+    const isOfService = text.startsWith(servicePrefix);
     // A job's place in the queue is on the drawn line already.
-    if (isRedraw && this.#logIsHere && !this.options.all && text.startsWith(servicePrefix)) return true;
+    if (isRedraw && this.#logIsHere && !this.options.all && isOfService) return true;
+    if (!this.options.all) {
+      const told = isOfService ? null : this.#bars.push(text);
+      if (told) return this.#showBars(text, isRedraw, told);
+      if (!this.#bars.isEmpty && isBlank(text)) {
+        // What moves a bar, or wipes it, is no line of its own.
+        if (isRedraw && text !== '') this.#bars.wipe();
+        return this.#logIsHere || super.line(text, isRedraw);
+      }
+      const over = isOfService ? this.#bars.end() : this.#bars.interrupt();
+      if (this.#logIsHere) await this.print(over);
+    }
     const printed = super.line(text, isRedraw);
-    if (this.rows.state !== null)
+    if (!this.#bars.isEmpty) this.#draw('row', (room) => this.#bars.drawing(room));
+    else if (this.rows.state !== null)
       this.#draw('row', (room) => cutToWidth(caption(this.rows.state ?? ''), room));
     else this.#clear('row');
     return printed;
@@ -35,7 +51,18 @@ export class TerminalReporter extends TextReporter {
 
   override async endLog(): Promise<boolean> {
     this.#clear('row');
+    const over = this.#bars.end();
+    if (this.#logIsHere) await this.print(over);
     return super.endLog();
+  }
+
+  /** A line that told of a bar drives the drawn line; where the log goes elsewhere, it is also a line of the log. */
+  async #showBars(text: string, isRedraw: boolean, over: readonly string[]): Promise<boolean> {
+    const printed = this.#logIsHere
+      ? (await this.print(this.rows.end())) && this.print(over)
+      : super.line(text, isRedraw);
+    this.#draw('row', (room) => this.#bars.drawing(room));
+    return printed;
   }
 
   override waiting(what: string | null): void {

@@ -147,7 +147,8 @@ export const refreshAnswer: Answer<RefreshAnswer> = answer(
   16 * mebibyte,
 );
 
-const availableApp = z.object({
+/** Keys that we do not know are kept: apps tell of more than we show. */
+const availableApp = z.looseObject({
   app: appId,
   available: z._default(z.literal(true), true),
   display_name: text,
@@ -164,6 +165,9 @@ const availableApp = z.object({
   outputs: z._default(volumes, {}),
   inputs_evaluations: z._default(z.record(z.string(), z.record(z.string(), volumes)), {}),
   terminology: z.optional(z.record(z.string(), z.object({ name: text, color: text }))),
+  task: z.optional(z.unknown()),
+  vram_plan: z.optional(z.unknown()),
+  parameters: z.optional(z.unknown()),
   repository: z.catch(z.optional(origin), undefined),
 });
 const unavailableApp = z.object({ app: appId, available: z.literal(false), reason: textOrNull });

@@ -4,6 +4,7 @@ import type { AppView, AvailableApp } from '../../contract/app-manifest.js';
 import { isWeights } from '../../contract/weights.js';
 import { faultWithoutPath } from '../../files/error-code.js';
 import { manifestFile, type ReadManifest, readManifest } from './manifest.js';
+import type { PredictionFacts } from './prediction-file.js';
 
 export const isAppDirectory = (directory: string): boolean => existsSync(manifestFile(directory));
 
@@ -37,8 +38,8 @@ function addedCheckpoints(directory: string, listed: readonly string[], files: r
 }
 
 /** Imported lazily to keep start-up fast: most servers are never asked. */
-const patchSizeOf = async (directory: string): Promise<number[] | null> =>
-  (await import('./prediction-patch.js')).readPatchSize(directory);
+const predictionOf = async (directory: string): Promise<PredictionFacts> =>
+  (await import('./prediction-file.js')).readPrediction(directory);
 
 /** What an app is described from, beside its manifest. */
 export interface AppParts {
@@ -72,12 +73,15 @@ export async function describeApp(
 ): Promise<AvailableApp> {
   const { tta, models, command: _, terminology, more, ...shown } = manifest;
   const checkpoints = models ?? [...names].filter(isWeights).sort();
+  const { patchSize, parameters } = await predictionOf(directory);
   return {
+    // What the app itself says counts.
+    ...(parameters ? { parameters } : {}),
     ...more,
     app,
     available: true,
     ...shown,
-    patch_size: shown.patch_size ?? (await patchSizeOf(directory)),
+    patch_size: shown.patch_size ?? patchSize,
     checkpoints_name: checkpoints,
     checkpoints_name_available: [
       ...checkpoints.filter(

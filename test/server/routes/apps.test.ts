@@ -60,7 +60,7 @@ const loose = app('loose', {
     app: 'another',
   },
   'Prediction.yml':
-    'Predictor:\n  Model:\n    classpath: UNet\n  Dataset:\n    Patch:\n      patch_size: [1, 0, "64"]\n',
+    'Predictor:\n  Model:\n    classpath: model:UNet\n    UNet:\n      iterations: 300\n      optimizer: {name: Adam}\n  Dataset:\n    Patch:\n      patch_size: [1, 0, "64"]\n',
   'CV_0.pt': 'w',
   'folds/CV_1.pt': 'w',
   'deep/Prediction.yml': 'nested: 1\n',
@@ -199,6 +199,7 @@ describe('an app', () => {
       inputs_evaluations: {},
       task: 'segmentation',
       vram_plan: { '96': 4.5 },
+      parameters: { values: { iterations: 300 }, constraints: {}, path: 'Predictor.Model.UNet' },
     });
     const job = await api.run('infer', least.infer, { app: 'loose' });
     expect((await api.recorded(job.id)).argv.slice(0, 3)).toEqual(['engine', 'infer', loose]);

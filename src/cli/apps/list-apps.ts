@@ -1,0 +1,34 @@
+import type { AppAnswer } from '../../client/connection/answer-schemas.js';
+import { app } from '../../client/connection/api.js';
+import type { Connection } from '../../client/connection/connection.js';
+import { excerpt, oneLine } from '../../contract/quote.js';
+import { wrapped } from '../terminal/format.js';
+
+/** Most apps that are asked for what they are: each is a request. */
+const mostAsked = 50;
+/** Seconds that a server has to say what an app is. */
+const patience = 5;
+
+/** What an app is, in a line; empty where the server does not tell. */
+function about(view: AppAnswer | null): string {
+  if (!view) return '';
+  if (!view.available) return `not available: ${view.reason ?? 'its files cannot be read'}`;
+  const short = view.short_description.trim().replaceAll(/\s+/g, ' ');
+  return [view.display_name, short].filter(Boolean).join(': ');
+}
+
+/** The apps with what each is, for a person: the identifier alone where the server does not tell. */
+export async function listApps(
+  connection: Connection,
+  ids: readonly string[],
+  columns: number,
+): Promise<string[]> {
+  const asked = ids.length > mostAsked ? [] : ids;
+  const views = await Promise.all(asked.map((id) => app(connection, id, patience).catch(() => null)));
+  connection.signal?.throwIfAborted();
+  const width = Math.max(0, ...ids.map((id) => oneLine(id).length));
+  return ids.flatMap((id, index) => {
+    const line = `${oneLine(id).padEnd(width)}  ${excerpt(about(views[index] ?? null), 300)}`.trimEnd();
+    return wrapped(line, columns, Math.min(width + 2, 30));
+  });
+}

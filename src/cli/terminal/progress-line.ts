@@ -1,0 +1,47 @@
+import { stripVTControlCharacters } from 'node:util';
+
+/** What an app says of its progress in one line. */
+export interface Progress {
+  /** What is done, in the app's words; empty where it does not say. */
+  readonly what: string;
+  readonly percent: number;
+  /** As the app writes them: `45`, `1.2k`. */
+  readonly done: string;
+  readonly total: string;
+  /** The time that is left, as the app writes it; null where it does not say. */
+  readonly left: string | null;
+}
+
+/** Longest line that is looked at, in characters. */
+const longest = 1000;
+
+/** What stands in front of the percents: words, and perhaps a colon. */
+const words = String.raw`(?:(?<what>\S.{0,199}?)\s*:?\s+|(?<close>\S.{0,199}?):)?`;
+const percents = String.raw`(?<percent>\d{1,3})(?:\.\d+)?\s?%`;
+/** The drawing of tqdm, in its own characters or in ASCII. */
+const drawing = String.raw`\|[ \d#=>.\-\u2580-\u259f]*\|\s*`;
+const counts = String.raw`(?<done>\d[\d.]*[kMGTP]?)\s?\/\s?(?<total>\d[\d.]*[kMGTP]?)`;
+/** Elapsed and remaining time, then a rate and more. */
+const times = String.raw`(?:\s*\[[^\]<]{0,40}<\s*(?<left>[\d:?. a-z]{1,20}?)\s*(?:,[^\]]*)?\].{0,100})?`;
+
+const shape = new RegExp(String.raw`^\s*${words}${percents}(?:${drawing}|\s+)${counts}${times}\s*$`, 'u');
+
+/**
+ * Reads the progress that a line tells of, as KonfAI's and other tqdm programs write it: `45%|###   | 45/100 [00:10<00:12]`,
+ * `Prediction : 45% 3/25`.
+ * @returns null for any other line
+ */
+export function readProgress(line: string): Progress | null {
+  if (line.length > longest || !line.includes('%')) return null;
+  const found = shape.exec(stripVTControlCharacters(line))?.groups;
+  if (!found) return null;
+  const { what = found.close ?? '', percent = '', done = '', total = '', left } = found;
+  const known = left === undefined || left.includes('?') ? null : left;
+  return {
+    what: what.replace(/\s*:$/, ''),
+    percent: Math.min(Number(percent), 100),
+    done,
+    total,
+    left: known,
+  };
+}

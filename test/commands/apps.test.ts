@@ -1,0 +1,135 @@
+import { describe, expect, test } from 'vitest';
+import { Cli } from '../support/cli.js';
+import { type Fake, fakeService } from '../support/fake-service.js';
+import { json } from '../support/scripted-server.js';
+import { Terminal } from '../support/terminal.js';
+
+const volume = (display_name: string) => ({
+  display_name,
+  volume_type: 'VOLUME',
+  required: true,
+  default: null,
+});
+
+const synthesis = {
+  app: 'synthesis',
+  available: true,
+  display_name: 'Synthesis',
+  description:
+    'Makes a CT volume of an MR volume, by a network that was trained on the heads of three clinics.',
+  short_description: 'CT of MR',
+  checkpoints_name: ['CV_0.pt'],
+  maximum_tta: 4,
+  mc_dropout: 0,
+  inputs: { Volume_0: volume('MR') },
+  outputs: { Volume_1: volume('CT') },
+  task: 'synthesis',
+  vram_plan: { '96': 4.5, '128': 9 },
+  licence: 'Apache-2.0',
+  parameters: {
+    values: { iterations: 300, metric: 'NCC', levels: { coarse: { step: 2 } }, ref: 'x' },
+    constraints: {
+      iterations: {
+        min: 1,
+        max: 1000,
+        description: 'How often the optimizer goes over all voxels of the volume',
+      },
+      metric: { choices: ['NCC', 'MI'] },
+    },
+    path: 'Predictor.Model.Net',
+  },
+};
+
+const bare = { app: 'bare', available: true, display_name: 'Bare' };
+
+const fake: Fake = {
+  apps: ['synthesis', 'bare', 'gone'],
+  override: ({ url }, response) => {
+    const view = { '/repo_apps/synthesis': synthesis, '/repo_apps/bare': bare }[url];
+    if (view) json(response, 200, view);
+    return view !== undefined;
+  },
+};
+
+/** What a terminal of 80 columns shows. */
+async function shown(...args: string[]): Promise<string[]> {
+  await using cli = await Cli.create();
+  await using server = await fakeService(fake);
+  await using terminal = new Terminal(cli, [...args, '--server', server.url], { columns: 80, rows: 60 });
+  expect(await terminal.ended()).toBe(0);
+  expect(terminal.screen.wrapped).toEqual([]);
+  return terminal.rows;
+}
+
+async function run(...args: string[]) {
+  await using cli = await Cli.create();
+  await using server = await fakeService(fake);
+  return await cli.run([...args, '--server', server.url]);
+}
+
+describe('apps APP', () => {
+  test('shows on a terminal all that the app tells, wrapped at its width', async () => {
+    expect(await shown('apps', 'synthesis')).toEqual([
+      'App                 synthesis',
+      'Name                Synthesis',
+      'About               Makes a CT volume of an MR volume, by a network that was',
+      '                    trained on the heads of three clinics.',
+      'Task                synthesis',
+      'Inputs              MR (Volume_0, VOLUME)',
+      'Outputs             CT (Volume_1, VOLUME)',
+      'Checkpoints         CV_0.pt',
+      'TTA at most         4',
+      'MC dropout at most  0',
+      'Memory plan         96: 4.5, 128: 9',
+      'licence             Apache-2.0',
+      '',
+      "What '--set NAME=VALUE' changes, each with what it is without:",
+      '  iterations = 300  (1 to 1000)',
+      '    How often the optimizer goes over all voxels of the volume',
+      '  metric = NCC  (NCC | MI)',
+      '  Predictor.Model.Net.levels.coarse.step = 2',
+      '  ref = x',
+    ]);
+  });
+
+  test('invents nothing for an app that tells nothing', async () => {
+    expect(await shown('apps', 'bare')).toEqual(['App   bare', 'Name  Bare']);
+  });
+
+  test.each([
+    [
+      { iterations: { default: 300, min: 1 }, mode: 'fast' },
+      ['  iterations = 300  (at least 1)', '  mode = fast'],
+    ],
+    [
+      [{ name: 'lr', default: 0.1, max: 1 }, 'seed'],
+      ['  lr = 0.1  (at most 1)', '  seed'],
+    ],
+    ['many', []],
+  ])('reads %j as an app may write it', async (parameters, lines) => {
+    await using cli = await Cli.create();
+    await using server = await fakeService({
+      override: (_, response) => {
+        json(response, 200, { ...bare, parameters });
+        return true;
+      },
+    });
+    const { code, stdout } = await cli.run(['apps', 'bare', '--server', server.url]);
+    expect([code, stdout.split('\n').filter((line) => line.startsWith('  '))]).toEqual([0, lines]);
+  });
+
+  test('--json has all of it, also what is not known here', async () => {
+    const { code, stdout } = await run('apps', 'synthesis', '--json');
+    expect([code, JSON.parse(stdout)]).toEqual([0, expect.objectContaining(synthesis)]);
+  });
+});
+
+describe('apps', () => {
+  test('shows on a terminal what each app is', async () => {
+    expect(await shown('apps')).toEqual(['synthesis  Synthesis: CT of MR', 'bare       Bare', 'gone']);
+  });
+
+  test('is the identifiers alone elsewhere, which scripts read', async () => {
+    expect((await run('apps')).stdout).toBe('synthesis\nbare\ngone\n');
+  });
+});

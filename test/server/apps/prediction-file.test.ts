@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest';
+import { readPrediction } from '../../../src/server/apps/prediction-file.js';
+import { plant, temporary } from '../../support/temporary.js';
+
+/** What is read of this `Prediction.yml`. */
+async function read(text: string) {
+  await using directory = await temporary();
+  await plant(directory.path, { 'Prediction.yml': text });
+  return readPrediction(directory.path);
+}
+
+const nothing = { patchSize: null, parameters: null };
+
+test('the values of the model are what --set changes, without how it is built and trained', async () => {
+  const text = `Predictor:
+  Model:
+    classpath: model:Net
+    Net:
+      iterations: 300
+      levels: {coarse: {step: 2.5}}
+      optimizer: {name: Adam}
+      schedulers: {}
+  Dataset:
+    Patch:
+      patch_size: [0, 96, 96]
+`;
+  expect(await read(text)).toEqual({
+    patchSize: [0, 96, 96],
+    parameters: {
+      values: { iterations: 300, levels: { coarse: { step: 2.5 } } },
+      constraints: {},
+      path: 'Predictor.Model.Net',
+    },
+  });
+});
+
+test.each([
+  ['that is not there', ''],
+  ['without a model', 'Predictor: {Dataset: {}}'],
+  ['whose model has nothing to change', 'Predictor: {Model: {classpath: a, Net: {optimizer: {}}}}'],
+  ['whose value holds itself', 'Predictor: {Model: {Net: &a {self: *a}}}'],
+  [
+    'that is too much once it is written out',
+    `Predictor: {Model: {Net: {a: &a [${'x,'.repeat(9999)}], b: *a, c: *a, d: *a}}}`,
+  ],
+])('a file %s says nothing', async (_, text) => {
+  expect(await read(text)).toEqual(nothing);
+});
