@@ -223,6 +223,15 @@ export const jsonDocuments = {
     },
   ],
   completion: [{ when: null, schema: object({ script: z.string() }) }],
+  drain: [
+    {
+      when: null,
+      schema: object({
+        draining: z.boolean().describe('Whether new jobs are refused'),
+        active: count.describe('Jobs and uploads that have not ended'),
+      }),
+    },
+  ],
   gpus: [{ when: null, schema: machine, isLine: 'with `--watch`, one on a line for each change' }],
   health: [
     { when: null, schema: object({ status: z.literal('ok'), server: z.string().describe('Its address') }) },

@@ -117,6 +117,7 @@ export const schemas = {
   Archive: binary,
   Log: string,
   Metrics: string,
+  DrainState: object({ draining: boolean, active: integer }),
 };
 
 /** The media types of what is no JSON. */
@@ -140,5 +141,6 @@ export const descriptions = {
   RemovedJob: 'It is removed',
   Archive: 'A zip archive',
   Log: 'The log',
+  DrainState: 'Whether new jobs are refused, and how many jobs and uploads are active',
   Metrics: 'One metric and its value on a line',
 };

@@ -84,6 +84,12 @@ export const errorKinds = {
     means: 'The server is short of descriptors or memory',
   },
   shuttingDown: { status: 503, exit: exitCodes.busy, retryAfter: 10, means: 'The server is stopping' },
+  draining: {
+    status: 503,
+    exit: exitCodes.busy,
+    retryAfter: 60,
+    means: 'The server accepts no new jobs now',
+  },
   tooManyConnections: { status: 503, exit: exitCodes.busy, retryAfter: 5, means: 'No connection is free' },
   diskFull: { status: 507, exit: exitCodes.busy, means: "The server's disk is full" },
 } as const satisfies Record<string, ErrorKind>;

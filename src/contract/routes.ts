@@ -21,7 +21,8 @@ export type AnswerBody =
   | 'RemovedJob'
   | 'Archive'
   | 'Log'
-  | 'Metrics';
+  | 'Metrics'
+  | 'DrainState';
 
 export interface Route {
   readonly method: 'GET' | 'POST' | 'DELETE';
@@ -98,6 +99,7 @@ const submission = (form: OperationName): Route => ({
     'busy',
     'noGpu',
     'shuttingDown',
+    'draining',
     'diskFull',
   ],
 });
@@ -186,6 +188,26 @@ export const routes = {
     summary: 'Removes a job that has ended, and its result',
     answers: { 200: 'RemovedJob' },
     errors: [...jobErrors, 'jobActive'],
+  },
+  drain: {
+    method: 'POST',
+    path: '/drain',
+    summary: 'Accepts no new jobs from now on; for an admin',
+    answers: { 200: 'DrainState' },
+    errors: ['adminOnly'],
+  },
+  draining: get(
+    '/drain',
+    'Whether new jobs are accepted, and how many are active; for an admin',
+    { 200: 'DrainState' },
+    ['adminOnly'],
+  ),
+  undrain: {
+    method: 'DELETE',
+    path: '/drain',
+    summary: 'Accepts new jobs again; for an admin',
+    answers: { 200: 'DrainState' },
+    errors: ['adminOnly'],
   },
 } as const satisfies Record<string, Route>;
 export type RouteName = keyof typeof routes;

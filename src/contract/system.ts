@@ -25,6 +25,14 @@ export interface Limits {
   readonly max_keep: number;
 }
 
+/** What the routes of `/drain` answer with. */
+export interface DrainState {
+  /** New jobs are refused. */
+  readonly draining: boolean;
+  /** Jobs that have not ended, and uploads that may become jobs. */
+  readonly active: number;
+}
+
 /** RAM or VRAM; 1 GB is 1024^3 bytes. */
 export interface MemoryUse {
   readonly used_gb: number;

@@ -60,6 +60,13 @@ export interface ChangedApps {
   readonly removed: readonly string[];
 }
 
+/** New jobs are refused from now on, or accepted again. */
+export interface Drained {
+  readonly isDraining: boolean;
+  /** Jobs that go on. */
+  readonly active: number;
+}
+
 /** What happens in a server, by name. */
 export interface ServerHappenings {
   accepted: AcceptedJob;
@@ -69,6 +76,7 @@ export interface ServerHappenings {
   removed: JobFacts;
   refused: RefusedRequest;
   apps: ChangedApps;
+  drained: Drained;
 }
 
 type Listeners = { [Name in keyof ServerHappenings]: [ServerHappenings[Name]] };

@@ -219,6 +219,7 @@ async function serveFrom(
       events,
       jobs: () => jobs.list().map(({ state, record }) => ({ state, gpus: record.gpus })),
       gpus: () => gpus.current?.map(({ id }) => id) ?? null,
+      isDraining: () => jobs.drainState.draining,
       openStreams: () => slots.open,
       transferred: () => traffic?.transferred ?? { received: 0, sent: 0 },
       dataDirectory: settings.dataDirectory,

@@ -1,6 +1,7 @@
 import { commands as helpCommands } from '@oclif/plugin-help';
 import Apps from '../commands/apps.js';
 import Completion from '../commands/completion.js';
+import Drain from '../commands/drain.js';
 import Evaluate from '../commands/evaluate.js';
 import FineTune from '../commands/fine-tune.js';
 import Gpus from '../commands/gpus.js';
@@ -28,6 +29,7 @@ export const commands = {
   ...helpCommands,
   apps: Apps,
   completion: Completion,
+  drain: Drain,
   evaluate: Evaluate,
   'fine-tune': FineTune,
   gpus: Gpus,

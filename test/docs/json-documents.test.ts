@@ -107,6 +107,7 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
     await run('apps', 'probe', '--config', 'config'),
   ],
   completion: async () => [await run('completion', 'bash')],
+  drain: async () => [await run('drain'), await run('drain', '--undo')],
   gpus: async () => [await run('gpus')],
   health: async () => [await run('health')],
   init: async () => [await run('init', 'new-app')],

@@ -1,4 +1,5 @@
 import { formatBytes } from '../../contract/bytes.js';
+import { counted } from '../../contract/counted.js';
 import { errorKinds } from '../../contract/errors.js';
 import type { EndedJob, JobFacts, ServerEvents, StartedJob } from '../../server/events.js';
 import { formatDuration } from '../terminal/time-text.js';
@@ -56,6 +57,12 @@ export function logEvents(events: ServerEvents, log: ServerLog): void {
     const fields = { event: 'apps', added, removed };
     if (added.length > 0) log.note('info', `Served from now on: ${added.join(', ')}`, fields);
     if (removed.length > 0) log.note('info', `No longer served: ${removed.join(', ')}`, fields);
+  });
+
+  events.on('drained', ({ isDraining, active }) => {
+    const jobs = `${counted(active, 'active job')} ${active === 1 ? 'goes' : 'go'} on`;
+    const line = isDraining ? `No new job is accepted from now on; ${jobs}` : 'New jobs are accepted again';
+    log.note('info', line, { event: 'drained', draining: isDraining, active });
   });
 
   const gate = new FloodGate(refusals, (count) =>

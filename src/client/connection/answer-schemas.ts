@@ -96,6 +96,11 @@ export const killAnswer = (id: string): Answer<KillReply> =>
     }),
   );
 
+export const drainAnswer = answer(
+  'whether the server accepts new jobs',
+  z.object({ draining: z.boolean(), active: figure }),
+);
+
 export const removedAnswer = (id: string): Answer<RemovedJob> =>
   answer(
     'the removal of a job',

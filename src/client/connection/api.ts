@@ -3,7 +3,7 @@ import { parameters } from '../../contract/http.js';
 import type { KillReply, RemovedJob } from '../../contract/job.js';
 import { appPath, jobPath, killPath } from '../../contract/paths.js';
 import { routes } from '../../contract/routes.js';
-import type { DeviceList, MemoryUse } from '../../contract/system.js';
+import type { DeviceList, DrainState, MemoryUse } from '../../contract/system.js';
 import { HttpError } from '../errors.js';
 import type { AppAnswer, JobAnswer, LimitsAnswer, RefreshAnswer } from './answer-schemas.js';
 import type { Connection } from './connection.js';
@@ -110,3 +110,22 @@ export async function remove(connection: Connection, id: string): Promise<Remove
     throw new HttpError(error.status, message, null);
   }
 }
+
+/** A route of `/drain`, which is ours. @throws HttpError that says so for a server without it */
+async function askDrain(connection: Connection, method: 'GET' | 'POST' | 'DELETE'): Promise<DrainState> {
+  try {
+    return await connection.json(routes.drain.path, (await answers()).drainAnswer, { method });
+  } catch (error) {
+    if (!(error instanceof HttpError && error.status === errorKinds.notFound.status)) throw error;
+    const message = `${connection.server} cannot be drained: it is of an earlier version, or another server`;
+    throw new HttpError(error.status, message, null);
+  }
+}
+
+/** `GET /drain`: for an admin. */
+export const drainState = (connection: Connection): Promise<DrainState> =>
+  askDrain(connection, routes.draining.method);
+
+/** `POST /drain`, or `DELETE /drain` to accept new jobs again: for an admin. */
+export const setDraining = (connection: Connection, isDraining: boolean): Promise<DrainState> =>
+  askDrain(connection, isDraining ? routes.drain.method : routes.undrain.method);

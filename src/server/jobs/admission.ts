@@ -56,6 +56,11 @@ export class Admission {
 
   constructor(private readonly deps: AdmissionDeps) {}
 
+  /** Uploads under way that may become jobs. */
+  get uploading(): number {
+    return this.#uploading;
+  }
+
   /** @throws ServiceError `busy` */
   reserve(): Slot {
     const { store, trash, maxJobs, activeJobs, start } = this.deps;

@@ -5,6 +5,7 @@ import type { FieldValue } from '../../contract/fields.js';
 import { type KillCause, type KillReply, notRunning } from '../../contract/job.js';
 import { acceptance } from '../../contract/log-stream.js';
 import { commandOf } from '../../contract/operations.js';
+import type { DrainState } from '../../contract/system.js';
 import { setAside } from '../data-directory/set-aside.js';
 import type { ServerEvents } from '../events.js';
 import type { AskedDevices, DeviceRequest } from '../executors/executor.js';
@@ -50,6 +51,7 @@ export class JobService {
   readonly #retention: Retention;
   readonly #unreadable: UnreadableJobs;
   #isClosing = false;
+  #isDraining = false;
 
   constructor(private readonly deps: JobServiceDeps) {
     const { store, trash, expired, maxJobs, grace, maxKeep, report } = deps;
@@ -133,11 +135,27 @@ export class JobService {
 
   /**
    * Reserves a place among the active jobs for an upload.
-   * @throws ServiceError `busy` or `shuttingDown`
+   * @throws ServiceError `busy`, `draining` or `shuttingDown`
    */
   reserve(): Slot {
     this.#refuseWhileClosing();
+    if (this.#isDraining) {
+      const detail =
+        'This server accepts no new jobs for now: its admin is about to stop it; submit again later';
+      throw new ServiceError('draining', detail);
+    }
     return this.#admission.reserve();
+  }
+
+  /** Refuses new jobs from now on, or accepts them again. Uploads that have begun become jobs. */
+  drain(isDraining: boolean): void {
+    if (isDraining === this.#isDraining) return;
+    this.#isDraining = isDraining;
+    this.deps.events.tell('drained', { isDraining, active: this.drainState.active });
+  }
+
+  get drainState(): DrainState {
+    return { draining: this.#isDraining, active: this.active + this.#admission.uploading };
   }
 
   #refuseWhileClosing(): void {

@@ -32,6 +32,14 @@ export function showServer(sources: MetricSources, registry: Registry): void {
     },
   });
   new Gauge({
+    name: 'remote_app_draining',
+    help: 'Whether new jobs are refused because an admin has asked for it: 1 or 0',
+    registers,
+    collect() {
+      this.set(sources.isDraining() ? 1 : 0);
+    },
+  });
+  new Gauge({
     name: 'remote_app_log_streams',
     help: 'Log streams that are open',
     registers,

@@ -21,6 +21,7 @@ export interface MetricSources {
   readonly jobs: () => readonly CountedJob[];
   /** Ids of the GPUs; null while they are not known. */
   readonly gpus: () => readonly number[] | null;
+  readonly isDraining: () => boolean;
   readonly openStreams: () => number;
   readonly transferred: () => Transferred;
   readonly dataDirectory: string;

@@ -4,6 +4,7 @@ import { type RouteName, routeNames, routes } from '../../contract/routes.js';
 import type { Executor } from '../executors/executor.js';
 import type { Report } from '../report.js';
 import { askForRefresh, listApps, sendAppConfig, showApp, showRefresh } from './apps.js';
+import { setDraining, showDraining } from './drain.js';
 import { killJob, listJobs, removeJob, showJob } from './jobs.js';
 import { type LogDeps, streamLogs } from './logs.js';
 import { sendResult } from './result.js';
@@ -61,6 +62,9 @@ export function createRouter(deps: RouteDeps): Router {
     result: sendResult(jobs, report),
     kill: killJob(jobs),
     remove: removeJob(jobs),
+    drain: setDraining(jobs, true),
+    draining: showDraining(jobs),
+    undrain: setDraining(jobs, false),
   };
   const router = new Router();
   for (const name of routeNames) {

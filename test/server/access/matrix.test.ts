@@ -40,6 +40,9 @@ const expected: Readonly<Record<RouteName, Expected>> = {
   result: { done: 200, running: 202 },
   kill: { done: 200, running: 200 },
   remove: { done: 200, running: 409 },
+  drain: { user: 403, admin: 200 },
+  draining: { user: 403, admin: 200 },
+  undrain: { user: 403, admin: 200 },
 };
 
 const tokens = new TestTokens();

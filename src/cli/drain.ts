@@ -1,0 +1,43 @@
+import { drainState, setDraining } from '../client/connection/api.js';
+import { pause } from '../client/connection/backoff.js';
+import type { Connection } from '../client/connection/connection.js';
+import type { Reporter } from '../client/reporter.js';
+import { counted } from '../contract/counted.js';
+import type { DrainState } from '../contract/system.js';
+
+/** Milliseconds between two questions of a wait. */
+const waitInterval = 1000;
+
+export interface DrainChoices {
+  /** New jobs are accepted again. */
+  readonly undo: boolean;
+  /** Resolves only when no job is active. */
+  readonly wait: boolean;
+}
+
+/** What a server does, in a sentence. */
+export function describeDrain({ draining, active }: DrainState): string {
+  if (!draining) return 'New jobs are accepted again.';
+  const fate =
+    active === 0 ? 'no job is active' : `${counted(active, 'active job')} ${active === 1 ? 'goes' : 'go'} on`;
+  return `No new job is accepted; ${fate}.`;
+}
+
+/** Makes a server take no new jobs, or take them again, and waits until none is active if that is asked for. */
+export async function drain(
+  connection: Connection,
+  { undo, wait }: DrainChoices,
+  reporter: Reporter,
+): Promise<DrainState> {
+  let state = await setDraining(connection, !undo);
+  let told = state.active;
+  if (wait && state.active > 0) reporter.note(`${describeDrain(state)} Waiting for the end.`);
+  while (wait && state.active > 0) {
+    await pause(waitInterval, connection.signal);
+    state = await drainState(connection);
+    if (state.active !== told && state.active > 0)
+      reporter.note(`${counted(state.active, 'active job')} left`);
+    told = state.active;
+  }
+  return state;
+}

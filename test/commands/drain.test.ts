@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'vitest';
+import { file } from '../../support/form.mjs';
+import { filePart, multipart, submissionHead } from '../../support/multipart.mjs';
+import { until } from '../../support/until.mjs';
+import { Cli } from '../support/cli.js';
+import { least, steps } from '../support/form.js';
+import { RawConnection } from '../support/raw-http.js';
+import { TestServer } from '../support/server.js';
+import { plant } from '../support/temporary.js';
+
+const drained = 'This server accepts no new jobs for now: its admin is about to stop it; submit again later';
+
+describe('remote-app drain', () => {
+  test('lets active jobs go on, refuses new ones in words, and is taken back', async () => {
+    await using server = await TestServer.start();
+    await using cli = await Cli.create();
+    await plant(cli.directory, { 'ct.nii': 'ct' });
+    const env = { REMOTE_APP_SERVER: server.url };
+    const gate = server.gate();
+    const form = { ...least.infer, ...steps('print=x', `wait=${gate.path}`) };
+    const id = await server.api.running('infer', form, 'x');
+
+    const asked = await cli.run(['drain'], env);
+    expect([asked.code, asked.stdout]).toEqual([0, 'No new job is accepted; 1 active job goes on.\n']);
+    const refusal = await server.api.submit('infer', { inputs: file('ct.nii') });
+    expect([refusal.status, refusal.headers.get('retry-after')]).toEqual([503, '60']);
+    expect(await refusal.json()).toEqual({ detail: drained });
+    const refused = await cli.run(['infer', 'ct.nii'], env);
+    expect([refused.code, refused.stderr]).toEqual([6, expect.stringContaining(drained)]);
+    expect(refused.stderr).toContain('Try again in 60 seconds');
+    expect((await server.api.job(id)).status).toBe('running');
+    expect(server.stderr).toMatch(/^\S+Z No new job is accepted from now on; 1 active job goes on$/m);
+
+    const undone = await cli.run(['drain', '--undo'], env);
+    expect([undone.code, undone.stdout]).toEqual([0, 'New jobs are accepted again.\n']);
+    gate.open();
+    expect((await server.api.ended(id)).view.status).toBe('done');
+    expect((await server.api.run('infer', least.infer)).view.status).toBe('done');
+  });
+
+  test('--wait returns when the last job has ended, and a start accepts jobs again', async () => {
+    await using server = await TestServer.start();
+    await using cli = await Cli.create();
+    const gates = [server.gate(), server.gate()];
+    for (const gate of gates) {
+      await server.api.running(
+        'infer',
+        { ...least.infer, ...steps('print=x', `wait=${gate.path}`), cpu: '1' },
+        'x',
+      );
+    }
+    const waiting = cli.start(['drain', '--wait'], { REMOTE_APP_SERVER: server.url });
+    let said = '';
+    waiting.process.stderr.on('data', (chunk: Buffer) => {
+      said += chunk;
+    });
+    await until('it waits', () => said.includes('2 active jobs go on. Waiting for the end.'));
+    gates[0]?.open();
+    await until('one is left', () => said.includes('1 active job left'));
+    expect(waiting.process.exitCode).toBeNull();
+    gates[1]?.open();
+    const { code, stdout } = await waiting.ended;
+    expect([code, stdout]).toEqual([0, 'No new job is accepted; no job is active.\n']);
+    await server.stop();
+    await server.start();
+    expect((await server.api.run('infer', least.infer)).view.status).toBe('done');
+  });
+
+  test('an upload that has begun counts as active, and becomes a job', async () => {
+    await using server = await TestServer.start();
+    const body = multipart([filePart('inputs', 'a.nii')]);
+    await using upload = await RawConnection.open(server.url);
+    upload.write(submissionHead('/apps/probe/infer', `Content-Length: ${body.length}`));
+    upload.write(body.subarray(0, body.length / 2));
+    await until('the upload has begun', () => server.jobDirectories().length === 1);
+    const state = await server.api.json('/drain', { method: 'POST' });
+    expect(state).toEqual({ draining: true, active: 1 });
+    upload.write(body.subarray(body.length / 2));
+    await until('it is accepted', () => upload.received.includes('job_id'));
+    await until('it has ended', async () => (await server.api.json('/drain')).active === 0);
+    expect((await server.api.json<{ jobs: unknown[] }>('/jobs')).jobs).toHaveLength(1);
+  });
+});
