@@ -3,6 +3,7 @@ import type { Connection } from '../client/connection/connection.js';
 import { defaultProfile, writeProfile } from '../client/connection/profiles.js';
 import { readServerUrl, showServerUrl } from '../client/connection/server-url.js';
 import { defaultServer } from '../contract/defaults.js';
+import { bareHost, isLoopback } from '../contract/host.js';
 import {
   type ConnectionChoices,
   checkToken,
@@ -30,7 +31,7 @@ export interface Login {
 /** Whether a token sent to this address could be read on the way (spec.md, What the service does). */
 function isOpenToTheNetwork(server: string): boolean {
   const { protocol, hostname } = new URL(server);
-  return protocol === 'http:' && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+  return protocol === 'http:' && !isLoopback(bareHost(hostname));
 }
 
 /**

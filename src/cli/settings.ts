@@ -86,7 +86,7 @@ export function resolveSettings(
     token: given ?? checkToken(own?.token ?? '', 'the profile'),
     // Unlike a token, an app of the environment harms nobody where the profile names none.
     app: app || own?.app || choices.app || undefined,
-    // Nor do certificates, which are trusted beside the others.
+    // The same for certificates, which are trusted in addition to the others.
     ca: ca || own?.ca || choices.ca || undefined,
   };
 }

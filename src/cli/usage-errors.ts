@@ -42,7 +42,7 @@ interface ParserError extends Error {
   readonly parse?: unknown;
   /** Arguments that are missing, or texts that are not expected. */
   readonly args?: readonly (string | { readonly name: string; readonly description?: string })[];
-  /** Texts that look like flags and are none. */
+  /** Texts that look like flags and are not flags of the command. */
   readonly flags?: readonly string[];
 }
 

@@ -21,5 +21,5 @@ export const excerpt = (text: string, longest = 2000): string =>
 /** A name from outside inside a sentence: quoted, on one line, cut where it is longer than a person reads. */
 export const quoteName = (name: string, longest = 200): string => `'${excerpt(name, longest)}'`;
 
-/** A path in a sentence: whole, for it is to be found by it. */
+/** A path in a sentence: whole, so that a person can find the file. */
 export const quotePath = (path: string): string => quoteName(path, 4096);

@@ -107,7 +107,7 @@ function override(field: Field, value: unknown): string {
   return plainText(field, value);
 }
 
-/** Items of a comma-separated list; empty items fall away. */
+/** Items of a comma-separated list, without empty ones. */
 const csv = (text: string): string[] =>
   text
     .split(',')

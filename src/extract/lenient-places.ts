@@ -52,7 +52,7 @@ export class LenientPlaces {
       if (wish && wish.place !== plain(name)) changed.push({ index, wish });
       return wish && wish.place === plain(name) ? this.#settle(wish) : null;
     });
-    // Entries that keep their names are placed first, so that a changed name cannot take one of theirs.
+    // Entries that keep their names are placed first, so that no changed name takes the name of another entry.
     for (const { index, wish } of changed) places[index] = this.#settle(wish);
     return places;
   }

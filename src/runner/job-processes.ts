@@ -35,7 +35,7 @@ function jobsOf(pid: number): string[] {
   return entries.map((entry) => entry.slice(assignment.length));
 }
 
-/** Also a file that is deleted, and one that a shell keeps as the copy of its output. */
+/** The files that a process has open, also deleted ones and a shell's copy of its own output. */
 function openFilesOf(pid: number, isThorough: boolean): string[] {
   const directory = `/proc/${pid}/fd`;
   const descriptors = isThorough ? readdirSync(directory).slice(0, mostDescriptors) : ['1', '2'];

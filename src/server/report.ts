@@ -1,2 +1,2 @@
-/** Writes a problem that no client can be told of to the server's log. */
+/** Writes a problem to the server's log: one that no answer to a client can tell. */
 export type Report = (problem: string, cause: unknown) => void;

@@ -101,7 +101,7 @@ _remote_app() {
     flag=\${current%%=*}
     current=\${current#*=}
   fi
-  # What bash has taken for words before the current one stays as it is.
+  # bash keeps what it takes for the words before the current one.
   [[ $COMP_WORDBREAKS == *:* && $current == *:* ]] && typed=\${current%"\${current##*:}"}
   _remote_app_describe "\${words[1]}" "$flag"
   if [[ $flag ]]; then

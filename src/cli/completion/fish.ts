@@ -53,7 +53,7 @@ function __remote_app_is
     test (count $words) -ge 2; and contains -- $words[2] $argv
 end
 
-# Whether no argument is there yet. These are the flags whose values are none.
+# Whether there is no argument yet. The words given are flags whose values do not count as arguments.
 function __remote_app_is_first
     set -l value no
     for word in (commandline -opc)[3..]

@@ -24,7 +24,7 @@ async function killOne(connection: Connection, id: string, timeout: number): Pro
 }
 
 /**
- * Kills these jobs, all at once. One that cannot be killed is told of, and the others still are. The command then exits with
+ * Kills these jobs, all at once. If one cannot be killed, that is reported, and the others are still killed. The command then exits with
  * the highest of their exit codes.
  * @param timeout seconds for each
  */

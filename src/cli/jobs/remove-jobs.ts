@@ -23,7 +23,7 @@ async function removeJob(connection: Connection, id: string, reporter: Reporter)
 }
 
 /**
- * Removes jobs that have ended, one after the other. One that cannot be removed is told of, and the next one's turn comes.
+ * Removes jobs that have ended, one after the other. If one cannot be removed, that is reported, and the next one is tried.
  * The command then exits with the highest of their exit codes.
  * @throws the reason of an interruption
  */

@@ -1,6 +1,7 @@
 import { UsageError } from '../../client/errors.js';
 import { counted } from '../../contract/counted.js';
 import { exitCodes } from '../../contract/errors.js';
+import { isLoopback } from '../../contract/host.js';
 import { routes } from '../../contract/routes.js';
 import type { GpuInventory } from '../../server/devices/gpu-inventory.js';
 import { ServerEvents } from '../../server/events.js';
@@ -17,9 +18,6 @@ import { StopSignals } from './stop-signals.js';
 
 /** Milliseconds after which a process whose start has failed exits, whatever is still open. */
 const failedStartLimit = 500;
-
-/** The loopback range, which no other machine reaches. */
-const isLoopback = (host: string): boolean => /^(127\.|::1$|localhost$)/.test(host);
 
 /** Warns the admin of a server without a token: everybody who can reach it may use it. */
 function warnOfOpenness(settings: ServerSettings, isAsked: boolean, log: ServerLog): void {

@@ -25,7 +25,7 @@ export class TextReporter implements Reporter {
   protected readonly rows = new LogRows();
   /** The transfer under way. */
   protected transfer: Transfer | null = null;
-  /** How often the percents of a line had passed when it was last looked at. */
+  /** How many steps of `percents` the transfer had passed at its last report. */
   #passed = 0;
 
   constructor(protected readonly options: ReporterOptions) {}

@@ -73,7 +73,7 @@ export class Transfer {
       return fits;
     };
     const ifFits = (text: string): string => (take(text.length) ? text : '');
-    // In the order in which they would be missed.
+    // The most important first.
     const eta = left === null ? '' : ifFits(` ETA ${left}`);
     const moved = ifFits(` ${this.#moved}`);
     const hasBar = take(narrowestBar + '[] '.length);

@@ -30,7 +30,7 @@ export async function jobFailure(
 
 /**
  * Asks the server why a job ended without a result.
- * @returns null if it does not say: it may have been stopped, or has forgotten the job
+ * @returns null if it does not say: it may have been stopped, or does not know the job any more
  */
 export async function askFailure(connection: Connection, jobId: string): Promise<JobFailed | null> {
   try {

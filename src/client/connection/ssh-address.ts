@@ -1,4 +1,5 @@
 import { defaultHost, defaultPort } from '../../contract/defaults.js';
+import { bareHost } from '../../contract/host.js';
 import { quoteName } from '../../contract/quote.js';
 import { UsageError } from '../errors.js';
 
@@ -55,7 +56,7 @@ export function readSshAddress(url: URL): SshAddress {
   }
   return {
     text,
-    host: url.hostname.replace(/^\[|\]$/g, ''),
+    host: bareHost(url.hostname),
     user: user || null,
     port,
     target: { host: host ?? defaultHost, port: place },

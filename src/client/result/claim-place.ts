@@ -10,9 +10,9 @@ import { claimedBy, hasFiles, isFreeFor, noPlace, type OutputDirectory, placesOf
 export interface Place {
   /** Absolute. */
   readonly directory: string;
-  /** The result is whole, or as whole as it can be. */
+  /** The result is complete, or as complete as it will be. */
   done(): Promise<void>;
-  /** It is not. What was made for it is removed, unless a part of the result is there, which can be taken up again. */
+  /** The result is not complete. Removes what was made for it, unless there is a part of the result: a repeat completes that. */
   giveUp(): Promise<void>;
 }
 
@@ -85,13 +85,13 @@ async function claim(directory: string, jobId: string): Promise<Place | null> {
 
 /**
  * Claims the directory for a job's result, so that the results of two commands are never mixed. It is called when the result
- * is there, and refuses nothing any more: where the directory has got other files meanwhile, a numbered one beside it is
- * taken.
+ * is there, and refuses nothing any more: if the directory has got other files meanwhile, a numbered one beside it is
+ * used.
  * @throws the system's error where nothing can be made
  */
 export async function claimPlace({ directory, taken }: OutputDirectory, jobId: string): Promise<Place> {
   if (taken === 'replace') {
-    // A claim that is there is somebody's whose files are replaced now.
+    // An existing claim is that of a job whose files are replaced now.
     await rm(path.join(directory, claimName), { force: true });
     return (await claim(path.resolve(directory), jobId)) ?? openPlace(directory);
   }

@@ -1,5 +1,5 @@
 /**
- * A shell script that runs ssh and sees to its end: `sh -c SCRIPT sh DIRECTORY SSH ARGUMENTS...`. Ctrl-C and a closed
+ * A shell script that runs ssh and ends it in time: `sh -c SCRIPT sh DIRECTORY SSH ARGUMENTS...`. Ctrl-C and a closed
  * terminal reach every program of the terminal; the tunnel must outlive them, since the command then asks the server to kill
  * its job. So ssh ignores these, and ends when descriptor 3 does, which only the command holds open: however the command ends,
  * also by SIGKILL, ssh ends after it, and the directory of its socket is removed. ssh keeps the terminal, where it

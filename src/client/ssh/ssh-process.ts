@@ -104,7 +104,7 @@ export class SshProcess {
     });
     const lifeline = this.#child.stdio[3] as Writable | null;
     lifeline?.on('error', () => {});
-    // Nobody reads it, so that it would not notice the end of the script.
+    // Nothing is read from it, so it would not notice the end of the script.
     this.#child.once('exit', () => lifeline?.destroy());
     this.#listen();
     // A command that ends without closing the tunnel ends all the same, and the tunnel with it.

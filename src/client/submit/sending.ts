@@ -14,7 +14,7 @@ export interface SentFile {
 export interface Sending {
   /** By field; of each, a list for every group. */
   readonly sent: Readonly<Record<string, readonly (readonly SentFile[])[]>>;
-  /** Files that are not sent, since they go with volumes and are none. */
+  /** Files beside volumes, which are not volumes themselves and are not sent. */
   readonly skipped: readonly string[];
 }
 

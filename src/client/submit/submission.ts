@@ -18,6 +18,6 @@ export interface Submission {
   readonly files: readonly PathGroups[];
   /** The data set of a fine-tuning: a directory or a zip archive. */
   readonly archive: { readonly field: Field; readonly path: string } | null;
-  /** Whether files that go with volumes and are none are sent as well. */
+  /** Whether files beside volumes that are not volumes themselves are sent as well. */
   readonly allFiles?: boolean;
 }

@@ -63,7 +63,7 @@ export function coerceManifest(json: unknown): unknown {
     patch_size: patchSize,
   });
   if (!isObject(coerced)) return coerced;
-  // A key that is null is as good as none.
+  // A key that is null counts as missing.
   const optional = ['command', 'models', 'terminology'];
   return Object.fromEntries(
     Object.entries(coerced).filter(([key, value]) => value !== null || !optional.includes(key)),

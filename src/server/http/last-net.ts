@@ -8,7 +8,7 @@ import { endResponse } from './error-answer.js';
 /** The request on whose behalf code is running. */
 const current = new AsyncLocalStorage<Context>();
 
-/** Requests that were ended because of an uncaught error. Further errors of theirs are ignored. */
+/** Requests that were ended because of an uncaught error. Their further errors are ignored. */
 const ended = new WeakSet<Context>();
 
 /** Ends the request that an error belongs to: with an answer if none has begun, otherwise by closing its connection. */

@@ -1,19 +1,7 @@
-import { BlockList, isIP } from 'node:net';
 import type { Context, Middleware } from 'koa';
 import { ServiceError } from '../../contract/errors.js';
+import { isLoopback } from '../../contract/host.js';
 import { quoteName } from '../../contract/quote.js';
-
-const loopback = new BlockList();
-loopback.addSubnet('127.0.0.0', 8, 'ipv4');
-loopback.addAddress('::1', 'ipv6');
-
-/** Whether a host name or address, without brackets and port, is a loopback one. */
-function isLoopback(host: string): boolean {
-  const family = isIP(host);
-  if (family === 0) return /^(.+\.)?localhost\.?$/i.test(host);
-  // IPv4 addresses may be written as IPv6 addresses.
-  return loopback.check(host, family === 6 ? 'ipv6' : 'ipv4');
-}
 
 /** The name or address of a `Host` header, without its port; empty if the header is invalid. */
 function hostName(header: string): string {

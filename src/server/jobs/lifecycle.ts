@@ -20,8 +20,7 @@ export interface LifecycleDeps {
   readonly reachOf: (job: Job) => Reach;
   /** What an exit code of the job's program means, in words; null for one that means nothing in particular. */
   readonly explainExit: (job: Job, exitCode: number) => string | null;
-  /** Writes a problem that no client can be told of to the server's log. */
-  readonly report: (problem: string, cause: unknown) => void;
+  readonly report: Report;
 }
 
 /** Milliseconds that saving a kill may take before the command is stopped without. */

@@ -9,7 +9,7 @@ const longest = 64 * 1024;
 
 /**
  * What an app that failed has written into its refusal file: why it does not accept its input, for a person to mend.
- * @returns null if it has refused nothing; also for a file that cannot be read, such as a link, of either kind, that the job planted
+ * @returns null if it refused nothing, or if the file cannot be read, such as a symbolic or hard link that the job made
  */
 export function readRefusal(file: string): string | null {
   try {

@@ -132,7 +132,7 @@ export class Retention {
   }
 
   #expire(job: Job): void {
-    // A download keeps it for a grace after its last byte, which is still to come: the job's time is not over, and says so.
+    // It is kept until a grace period after the last byte of the download, so its time is prolonged.
     if (this.#downloads.has(job.id)) {
       this.#keep(job, Math.max(this.deps.grace, shortestProlonging));
     } else if (this.#timers.delete(job.id)) {

@@ -75,7 +75,7 @@ export class UnreadableJobs {
       this.#waiting.delete(directory.id);
       // The job reserves its devices itself before they are released here.
       if (again.kind === 'job') found(again);
-      else setAside(store.dataDirectory, directory.path, 'its job.json is no record', report);
+      else setAside(store.dataDirectory, directory.path, 'its job.json is not a record', report);
       release();
       return;
     }

@@ -59,7 +59,7 @@ export function textOf(fields: readonly ReceivedField[], name: string, isList: b
   return texts.length === 0 ? undefined : texts.join(',');
 }
 
-/** Checks what can be told of a field of files by the texts alone. */
+/** Checks what the texts of a form say about a field of files. */
 function checkFilesField(field: Field, fields: readonly ReceivedField[]): void {
   if (fields.some(({ name, text }) => name === field.name && text.trim() !== '')) {
     throw new FieldError(field.name, 'must be sent as a file');

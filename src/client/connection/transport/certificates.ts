@@ -29,9 +29,9 @@ function readCertificates(file: string): string[] {
   return found;
 }
 
-/** What counts without this file: the authorities that Node knows, and those that its own variable adds. */
+/** The certificates that are trusted without this file: Node's own, and those that NODE_EXTRA_CA_CERTS adds. */
 function known(): readonly string[] {
-  // Newer versions of Node have a list of all of it.
+  // Newer versions of Node return all of them.
   const { getCACertificates } = tls as { getCACertificates?: (type: 'default') => string[] };
   if (getCACertificates) return getCACertificates('default');
   const more = process.env.NODE_EXTRA_CA_CERTS;

@@ -56,8 +56,8 @@ export class Connector {
     }) as unknown as Socket;
     this.#connecting.add(socket);
     if (options.protocol === 'https:') {
-      // Comes before the certificate is judged: a refused one cannot be asked for any more. Nor can it be asked for by
-      // `getPeerX509Certificate`: Node 20 would then judge an empty one.
+      // Read before Node checks the certificate, because a refused one cannot be read later. Not with
+      // `getPeerX509Certificate`: Node 20 would then check an empty certificate.
       socket.prependOnceListener('secure', () => {
         certificate = (socket as TLSSocket).getPeerCertificate().raw;
       });

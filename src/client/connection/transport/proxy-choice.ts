@@ -1,4 +1,5 @@
 import { BlockList, isIP } from 'node:net';
+import { bareHost, isLoopback } from '../../../contract/host.js';
 import { quoteName } from '../../../contract/quote.js';
 import { UsageError } from '../../errors.js';
 
@@ -24,8 +25,6 @@ function variableFor(name: string, env: Environment): { name: string; value: str
   return null;
 }
 
-const bare = (hostname: string): string => hostname.replace(/^\[|\]$/g, '').toLowerCase();
-
 /** Whether an address lies in a network, `10.0.0.0/8`. */
 function isWithin(host: string, network: string): boolean {
   const [, address = '', prefix = ''] = /^(.+)\/(\d{1,3})$/.exec(network) ?? [];
@@ -40,16 +39,12 @@ function isWithin(host: string, network: string): boolean {
 /** Whether an entry of NO_PROXY means this server: a name and all below it, an address or a network, each with or without a port. */
 function isMeant(entry: string, host: string, port: string): boolean {
   if (entry === '*') return true;
-  if (isWithin(host, bare(entry))) return true;
+  if (isWithin(host, bareHost(entry))) return true;
   const [, name = '', wantedPort] = /^(\[[^\]]+\]|[^:]+|.*:.*:.*?)(?::(\d+))?$/.exec(entry) ?? [];
   if (wantedPort !== undefined && wantedPort !== port) return false;
-  const wanted = bare(name).replace(/^\*?\./, '');
+  const wanted = bareHost(name).replace(/^\*?\./, '');
   return wanted !== '' && (host === wanted || (isIP(host) === 0 && host.endsWith(`.${wanted}`)));
 }
-
-/** Whether a host is this machine, which no proxy leads to. */
-const isHere = (host: string): boolean =>
-  /^(.+\.)?localhost\.?$/.test(host) || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 
 function readProxy(name: string, value: string): NamedProxy {
   const problem = (what: string, cause?: unknown) =>
@@ -88,10 +83,11 @@ export function chooseProxy(server: URL, env: Environment = process.env): NamedP
   const isTls = server.protocol === 'https:';
   const found = variableFor(isTls ? 'https_proxy' : 'http_proxy', env);
   if (!found || found.value === '') return null;
-  const host = bare(server.hostname);
-  if (isHere(host)) return null;
+  const host = bareHost(server.hostname);
+  // No proxy leads to this machine.
+  if (isLoopback(host)) return null;
   const port = server.port || (isTls ? '443' : '80');
   const exceptions = variableFor('no_proxy', env)?.value.split(/[,\s]+/) ?? [];
-  if (exceptions.some((entry) => entry !== '' && isMeant(entry, host, port))) return null;
+  if (exceptions.some((entry) => entry !== '' && isMeant(entry.toLowerCase(), host, port))) return null;
   return readProxy(found.name, found.value);
 }

@@ -3,6 +3,7 @@ import { Agent, buildConnector } from 'undici';
 import { excerpt } from '../../../contract/quote.js';
 import { HttpError, proxyLoginStatus, TransportError } from '../../errors.js';
 import type { NamedProxy } from './proxy-choice.js';
+import { notLetThrough } from './proxy-page.js';
 import { unreachedReason } from './socket-faults.js';
 import type { Transport, Trust } from './transport.js';
 
@@ -81,13 +82,7 @@ export class TunnelTransport implements Transport {
         `${proxy.name} cannot reach ${this.#target} (HTTP ${statusCode})`,
       );
     }
-    throw new HttpError(
-      403,
-      `${proxy.name} does not let anybody reach ${this.#target} (HTTP ${statusCode}); ask its admin to allow it, ` +
-        'or list the host in NO_PROXY if it can be reached directly',
-      null,
-      true,
-    );
+    throw new HttpError(403, notLetThrough(proxy.name, this.#target, statusCode), null, true);
   };
 
   #unreached(cause: unknown): TransportError {

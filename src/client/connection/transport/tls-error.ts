@@ -18,7 +18,7 @@ export interface RawTlsPeer extends Omit<TlsPeer, 'certificate'> {
   readonly certificate: Buffer | undefined;
 }
 
-/** A certificate from the network; undefined for bytes that are none. */
+/** A certificate from the network; undefined for other bytes. */
 function parse(raw: Buffer | undefined): X509Certificate | undefined {
   try {
     return raw && new X509Certificate(raw);
@@ -78,7 +78,7 @@ const certificateFaults: Readonly<Record<string, (peer: TlsPeer) => string>> = {
 const noTls = /^(ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG|EPROTO)$/;
 
 /**
- * Explains why TLS with a server failed. Nothing of it passes by itself, so it is not tried again.
+ * Explains why TLS with a server failed. Such a failure does not go away by itself, so it is not retried.
  * @returns the error as it is, if it is not one of TLS
  */
 export function explainTls(error: Error, raw: RawTlsPeer): Error {

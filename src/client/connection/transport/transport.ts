@@ -4,11 +4,11 @@ import type { HttpError } from '../../errors.js';
 
 /** How the server is reached where connections are not made to it directly: through a proxy, or through ssh. */
 export interface Transport {
-  /** Who stands in between, as a sentence begins: `The proxy http://proxy.example.org:3128 (HTTPS_PROXY)`. */
+  /** The proxy or the tunnel, as a sentence begins: `The proxy http://proxy.example.org:3128 (HTTPS_PROXY)`. */
   readonly name: string;
   /** Opens a connection whose bytes arrive at the server. Without it, requests are sent to `forward`. */
   readonly open?: () => Promise<Socket>;
-  /** The proxy that reads each request and passes it on, and what it wants to be told. */
+  /** The proxy that reads each request and passes it on, and the headers that it needs. */
   readonly forward?: { readonly origin: string; readonly headers: Readonly<Record<string, string>> };
   /** Where requests seem to go, if that is not the address that a person gave. */
   readonly base?: URL;
@@ -19,7 +19,7 @@ export interface Transport {
   close(): Promise<void>;
 }
 
-/** Certificates that count beside those that Node knows. */
+/** Certificates that are trusted in addition to those that Node knows. */
 export interface Trust {
   /** Where they come from, for error messages. */
   readonly file: string;

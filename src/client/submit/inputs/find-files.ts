@@ -16,7 +16,7 @@ export type NamedDataSet = Named<DataSet>;
 export interface FoundFiles {
   readonly volumes: readonly { readonly field: Field; readonly groups: readonly (readonly NamedUnit[])[] }[];
   readonly dataSet: { readonly field: Field; readonly set: NamedDataSet } | null;
-  /** Files that are not sent, since they go with volumes and are none. */
+  /** Files beside volumes, which are not volumes themselves and are not sent. */
   readonly skipped: readonly string[];
 }
 

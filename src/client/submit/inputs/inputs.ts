@@ -28,13 +28,13 @@ export interface CollectOptions {
 /** Why nothing is sent of directories without a volume. */
 const noVolume = (count: number): string =>
   count === 1
-    ? 'is no volume, and there is none beside it; --all-files sends it'
+    ? 'is not a volume, and there is none beside it; --all-files sends it'
     : `is no volume, nor are ${count - 1} more, and there is none beside them; --all-files sends them`;
 
 /** What the paths of one group come to. */
 export interface Collected {
   readonly units: readonly Unit[];
-  /** Files that are not sent, since they go with volumes and are none. */
+  /** Files beside volumes, which are not volumes themselves and are not sent. */
   readonly skipped: readonly string[];
 }
 
@@ -45,7 +45,11 @@ class Collector {
   /** Sidecars that a path names. They may be what was meant, or be there because a shell expanded a pattern. */
   readonly named: string[] = [];
 
-  constructor(private readonly options: CollectOptions) {}
+  readonly #output: string | null;
+
+  constructor(private readonly options: CollectOptions) {
+    this.#output = options.output ? path.resolve(options.output) : null;
+  }
 
   async addPath(given: string): Promise<void> {
     const { obstacles } = this.options;
@@ -96,9 +100,9 @@ class Collector {
   }
 
   #isWanted(name: string, child: string): boolean {
-    const output = this.options.output && path.resolve(this.options.output);
-    // The result of an earlier run is not an input, unless it is named itself.
-    if (isHidden(name) || name === resultName || (output && isPlaceOfResults(child, output))) return false;
+    if (isHidden(name)) return false;
+    // The result of an earlier run is not an input, unless a path names it.
+    if (name === resultName || (this.#output && isPlaceOfResults(child, this.#output))) return false;
     if (!this.#isLeftOut(child)) return true;
     this.skipped.push(child);
     return false;

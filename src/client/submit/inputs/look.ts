@@ -81,5 +81,5 @@ export function lookAt(target: string, bytes: string | Buffer = target): Look | 
   }
 }
 
-/** Whether something has this path, were it a link that leads nowhere. */
+/** Whether something has this path, also a link that leads to nothing. */
 export const exists = (target: string): boolean => lookAt(target) !== null;
