@@ -16,11 +16,11 @@ const sources = new Map(
     .map((file) => [file, readFileSync(path.join(src, file), 'utf8')]),
 );
 
-/** A file of a room: the room itself, or one that nobody has in that folder. */
+/** A file of a room: the room itself if it is a file, otherwise a new file of that folder. */
 const fileIn = (room: string, name = 'planted.ts'): string =>
   room.endsWith('.ts') ? room : `${room}/${name}`;
 
-/** How one file names another. */
+/** The specifier by which one file imports another. */
 const specifier = (from: string, to: string): string =>
   `./${path.posix.relative(path.posix.dirname(from), to).replace(/\.ts$/, '.js')}`;
 
@@ -43,7 +43,7 @@ describe('the sources', () => {
     expect(circle(sources)).toBeNull();
   });
 
-  test('use all that the table allows: what nothing uses any more is taken out of it', () => {
+  test('use everything that the table allows: an edge without a use must be removed', () => {
     const used = usedEdges(sources);
     const edges = names.flatMap((from) => rooms[from]?.imports.map((to) => `${from} -> ${to}`) ?? []);
     const uses = Object.entries(packages)
@@ -98,7 +98,7 @@ describe('the table', () => {
 });
 
 describe('a planted import is reported with its file, its line and the reason', () => {
-  test.each(names)('from %s to each room that is not for it', (from) => {
+  test.each(names)('from %s to each room that it may not import', (from) => {
     const forbidden = names.filter((to) => to !== from && !rooms[from]?.imports.includes(to));
     for (const to of forbidden) {
       const [file, target] = [fileIn(from), fileIn(to, 'target.ts')];
@@ -108,7 +108,7 @@ describe('a planted import is reported with its file, its line and the reason', 
     }
   });
 
-  test.each(Object.entries(packages))('of %s, in each room that it is not for', (name, rule) => {
+  test.each(Object.entries(packages))('of %s, in each room that may not use it', (name, rule) => {
     const module = `${name === 'node:*' ? 'node:fs' : name}/promises`;
     for (const file of names.filter((room) => !rule.rooms.includes(room)).map((room) => fileIn(room))) {
       expect(violations(new Map([[file, `\n\nimport '${module}';`]]))).toEqual([
@@ -123,7 +123,7 @@ describe('a planted import is reported with its file, its line and the reason', 
     ]);
   });
 
-  test('what leads out of src/, or to a name that only the running program knows', () => {
+  test('an import out of src/, or of a name that is known only at run time', () => {
     const text = "import '../../package.json';\nawait import(place);";
     expect(violations(new Map([['files/odd.ts', text]]))).toEqual([
       'src/files/odd.ts:1 imports ../../package.json: There is no such file in src/.',
@@ -142,7 +142,7 @@ describe('a planted import is reported with its file, its line and the reason', 
   });
 });
 
-test('every way to import is seen, and no text that only looks like one', () => {
+test('every kind of import is found, and no text that only looks like one', () => {
   const text = `import a from './a.js';
 import type { B } from './b.js';
 import './c.js';
@@ -178,7 +178,7 @@ import { type K,
   expect(() => importsOf('x.ts', 'import from from;;(')).toThrow('x.ts');
 });
 
-test('a module of a package is held to the rule of the package', () => {
+test('a module of a package falls under the rule of the package', () => {
   expect(['zod/mini', '@oclif/core/execute', 'node:fs/promises', 'node:http'].map(packageRow)).toEqual([
     'zod',
     '@oclif/core',

@@ -19,13 +19,13 @@ const packageOf = (specifier: string): string =>
 const targetOf = (file: string, specifier: string): string =>
   path.posix.join(path.posix.dirname(file), specifier).replace(/\.js$/, '.ts');
 
-/** Which row of the table of packages is that of a specifier. */
+/** The row of the table of packages for a specifier. */
 export function packageRow(specifier: string): string {
   const name = packageOf(specifier);
   return specifier.startsWith('node:') && !Object.hasOwn(packages, name) ? 'node:*' : name;
 }
 
-/** Why a file may not import this; null where it may. */
+/** Why a file may not import this; null if it may. */
 function objection(sources: Sources, file: string, specifier: string | null): string | null {
   const from = roomOf(file);
   if (specifier === null) return 'What is imported must be written out, or nobody can check it.';
@@ -52,7 +52,7 @@ export function violations(sources: Sources): string[] {
   });
 }
 
-/** Each edge between rooms, as `cli -> client`, and each use of a package, as `pack: archiver`, that there is. */
+/** Every edge between rooms that is used, as `cli -> client`, and every use of a package, as `pack: archiver`. */
 export function usedEdges(sources: Sources): Set<string> {
   const used = new Set<string>();
   for (const [file, text] of sources) {
@@ -66,7 +66,7 @@ export function usedEdges(sources: Sources): Set<string> {
   return used;
 }
 
-/** Files that import each other in a circle, types included; null where there is none. */
+/** Files that import each other in a circle, also by types alone; null if there are none. */
 export function circle(sources: Sources): string[] | null {
   const left = new Map(
     [...sources].map(([file, text]) => [

@@ -1,9 +1,9 @@
 /**
  * The rooms of src/, which of them may import which, and which packages they may use: the whole rule, as data.
- * A room is a folder; a file that stands above the rest of its folder is a room of its own.
+ * A room is a folder; a file that may import more than the rest of its folder is a room of its own.
  */
 export interface Room {
-  /** The rooms that it may import, each further down in the table: so no import leads back up. */
+  /** The rooms that it may import. Each is further down in the table, so no import leads back up. */
   readonly imports: readonly string[];
   /** Why it may import no other. */
   readonly reason: string;

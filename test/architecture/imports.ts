@@ -2,7 +2,7 @@ import { parseSync, Visitor } from 'rolldown/utils';
 
 /** What one place in a file imports. */
 export interface Import {
-  /** As it is written: `./job.js`, `node:fs`, `koa`. Null for `import(variable)`, which nobody can follow. */
+  /** As it is written: `./job.js`, `node:fs`, `koa`. Null for `import(variable)`, which cannot be followed. */
   readonly specifier: string | null;
   readonly line: number;
 }
@@ -11,9 +11,9 @@ export interface Import {
 type Source = { readonly type: string; readonly value?: unknown; readonly start: number } | null | undefined;
 
 /**
- * All that a TypeScript file imports, by a parser and not by its text: statements, types, re-exports, `import()` and
+ * Everything that a TypeScript file imports, found by a parser: statements, types, re-exports, `import()` and
  * `require()`.
- * @throws where it is not TypeScript
+ * @throws if it is not TypeScript
  */
 export function importsOf(file: string, text: string): Import[] {
   const { program, errors } = parseSync(file, text);

@@ -1,6 +1,6 @@
 import { rooms } from './edges.js';
 
-/** Which rooms may import a package, and why no other. */
+/** Which rooms may import a package, and why no other room may. */
 export interface PackageRule {
   readonly rooms: readonly string[];
   readonly reason: string;
@@ -24,7 +24,7 @@ const terminal = 'Only one room of the command line writes to a terminal.';
 const parser = 'Only an upload reads forms.';
 const archives = 'Archives are written in one room and read in another; nobody else knows their packages.';
 
-/** By package; `node:*` is every module of Node that has no rule of its own. A package that is not here is for no room. */
+/** By package; `node:*` is every module of Node that has no rule of its own. No room may import a package that is not listed. */
 export const packages: Readonly<Record<string, PackageRule>> = {
   '@oclif/core': { rooms: ['start', ...cli], reason: commandLine },
   '@oclif/plugin-help': { rooms: ['start'], reason: commandLine },

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { watchInterruption } from '../../src/cli/interruption.js';
 import { imitate } from '../support/platform.js';
 
-/** Whether this signal interrupts a command. */
+/** Whether a signal interrupts a command. */
 function interrupts(name: NodeJS.Signals): boolean {
   const interruption = watchInterruption();
   process.emit(name, name);

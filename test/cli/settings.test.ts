@@ -34,11 +34,11 @@ describe('settings', () => {
     expect(resolveSettings({ server: 'https://gpu.example.org' }, lab).token).toBe('profile-token');
   });
 
-  test('a profile that is typed comes before the server and the token of the environment', () => {
+  test('a profile on the command line wins over the server and the token of the environment', () => {
     const environment = { server: 'https://other.example.org', token: 'for-other', app: 'other' };
     const typed = (...names: string[]) => new Set(['profile', ...names]);
     expect(resolveSettings(environment, lab, typed())).toEqual({ ...lab, isDefault: false });
-    // A server that asks for no token is not sent one that is meant for another.
+    // A server without a token does not get the token of another server.
     const open = { server: 'http://127.0.0.1:8000' };
     expect(resolveSettings(environment, open, typed())).toEqual({
       ...open,
@@ -57,7 +57,7 @@ describe('settings', () => {
       token: undefined,
       app: 'other',
     });
-    // A profile that the environment names comes after what the environment says itself.
+    // Other variables of the environment win over the profile that the environment names.
     expect(resolveSettings(environment, lab)).toEqual({ ...environment, isDefault: false });
   });
 
@@ -83,7 +83,7 @@ describe('settings', () => {
     expect(read(`/dev/fd/${opened.fd}`)).toBe('from-shell');
   });
 
-  test('a token that no header can carry is refused without being shown', () => {
+  test('a token that cannot be sent in a header is refused, and the message does not show it', () => {
     expect(() => checkToken('sec ret', '--token')).toThrow(/--token/);
     expect(() => resolveSettings({ token: 'sec ret' }, null)).toThrow(/of SERVICE_API_TOKEN/);
     expect(() => resolveSettings({ token: 'sec ret' }, null, new Set(['token']))).toThrow(/of --token/);

@@ -19,7 +19,7 @@ test.each([
   expect(nearest(word, commands)).toBe(meant);
 });
 
-test('the nearest of several, and of none', () => {
+test('the nearest of several names, and none if no name is near', () => {
   expect(nearest('tisue', ['issues', 'tissue', 'tissues'])).toBe('tissue');
   expect(nearest('ImpactSynth:MR', ['VBoussot/ImpactSynth:MR', 'tissue'])).toBe('VBoussot/ImpactSynth:MR');
   expect(nearest('tissue', [])).toBe(null);

@@ -26,7 +26,7 @@ async function run(
     options?: Submission['options'];
     controller?: AbortController;
     onProgress?: (stage: Stage) => void;
-    /** Further files of the result. */
+    /** Additional files of the result. */
     results?: Readonly<Record<string, Buffer>>;
   } = {},
 ) {
@@ -37,7 +37,7 @@ async function run(
   await using server = await fakeService({ result: zip, onKill: () => killed.push(jobId), ...fake });
   await using connection = connectTo(server.url, controller ? { signal: controller.signal } : {});
   const field = operation.fields.find((each) => each.name === 'inputs');
-  if (!field) throw new Error('the table has lost its inputs');
+  if (!field) throw new Error("the operations table has no field 'inputs'");
   const files = [{ field, groups: [[path.join(directory.path, 'ct.nii')]] }];
   const submission = { operation, app: 'tissue', fields: {}, options, files, archive: null };
   const reporter = { ...memoryReporter(), ...(onProgress ? { progress: onProgress } : {}) };
@@ -50,7 +50,7 @@ async function run(
 }
 
 describe('a job', () => {
-  test('goes from the volumes to the result', async () => {
+  test('is run from the volumes to the saved result', async () => {
     const { result, mask, reporter, killed, output } = await run({ lines: ['one', 'two'] });
     expect(result).toMatchObject({
       job_id: jobId,
@@ -73,7 +73,7 @@ describe('a job', () => {
     expect(killed).toEqual([]);
   });
 
-  test('that somebody killed is told apart from one that failed', async () => {
+  test('that somebody killed has another error than one that failed', async () => {
     const { result } = await run({
       status: 'killed',
       error: 'Killed by user',
@@ -82,7 +82,7 @@ describe('a job', () => {
     expect(result).toMatchObject({ exitCode: 1, state: 'killed' });
   });
 
-  test('that its app refused ends as a mistake in the input does', async () => {
+  test('that its app refused ends like a wrong input: exit code 2', async () => {
     const { result } = await run({
       status: 'error',
       error: 'The volume is empty',
@@ -96,7 +96,7 @@ describe('a job', () => {
     });
   });
 
-  test('is killed where the server did not read every option', async () => {
+  test('is killed if the server did not read every option', async () => {
     const { result, killed } = await run(
       {
         override: ({ method, url }, response) => {
@@ -111,7 +111,7 @@ describe('a job', () => {
     expect(killed).toEqual([jobId]);
   });
 
-  test('is killed by an interruption while its log is followed, and that is said', async () => {
+  test('is killed by an interruption while its log is followed, with a note', async () => {
     const controller = new AbortController();
     const interrupt = () => {
       controller.abort(new Interrupted('SIGINT'));
@@ -137,7 +137,7 @@ describe('a job', () => {
       const onProgress = (each: Stage) => {
         if (each === stage) controller.abort(new Interrupted('SIGINT'));
       };
-      // Of a large file there is more to do when the first piece has been moved.
+      // A large file, so that work is left after the first piece.
       const results = { 'large.nii': Buffer.alloc(8 << 20) };
       const { result, killed, reporter } = await run({ lines: ['one'] }, { controller, onProgress, results });
       expect(result).toBeInstanceOf(Interrupted);
@@ -148,7 +148,7 @@ describe('a job', () => {
     },
   );
 
-  test('is not killed where only the way to it is lost', async () => {
+  test('is not killed if only the connection to the server is lost', async () => {
     const { killed, result } = await run({
       override: ({ url }, response) => {
         if (!url.includes('/logs')) return false;

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { APP, tissue, workspace } from './program.js';
 
-test('a copy without its packages says which is missing, and what to do', async () => {
+test('a copy of the app without its packages names the missing package and says how to install it', async () => {
   const cwd = await workspace();
   const copy = path.join(cwd, 'copy');
   await cp(APP, copy, { recursive: true, filter: (source) => path.basename(source) !== 'node_modules' });

@@ -25,7 +25,7 @@ function cube(x: number, label = 1): Uint8Array {
   });
 }
 
-test('the truth against itself is perfect, for each label and case', async () => {
+test('ground truth compared with itself has perfect scores, for each label and case', async () => {
   const cwd = await workspace();
   await phantom(['--out', '.', '--size', '20', '--cases', '2'], cwd);
   const labels = ['label/head_001.nii.gz', 'label/head_002.nii.gz'];
@@ -63,7 +63,7 @@ test('a cube moved by one voxel of 2 mm has the metrics worked out by hand', asy
 
   await tissueDone(['eval', '--output', 'E', ...pair], cwd);
   const whole = await readJson<Evaluation>(cwd, 'E/Evaluation.json');
-  // 8 voxels each, 4 in common; the other 4 lie one step of 2 mm away from the other surface.
+  // 8 voxels each, 4 of them common; the other 4 are one voxel of 2 mm away from the other surface.
   expect(whole.cases[0]?.labels).toEqual({
     1: {
       name: 'Scalp and muscle',
@@ -78,7 +78,7 @@ test('a cube moved by one voxel of 2 mm has the metrics worked out by hand', asy
 
   await tissueDone(['eval', '--output', 'M', ...pair, '--mask', 'mask.nii.gz'], cwd);
   const masked = await readJson<Evaluation>(cwd, 'M/Evaluation.json');
-  // Within the truth, the prediction keeps its 4 common voxels alone: 2 * 4 / (4 + 8).
+  // Inside the ground truth only the 4 common voxels of the prediction count: 2 * 4 / (4 + 8).
   expect(masked.cases[0]?.labels[1]?.dice).toBeCloseTo(2 / 3, 12);
 });
 
@@ -93,7 +93,7 @@ test('a label that only one volume has scores 0 and has no distance', async () =
   expect(cases[0]?.labels[9]).toMatchObject({ name: 'Label 9', dice: 0 });
 });
 
-test('volumes that do not lie in one place are refused, and so are lists of different length', async () => {
+test('volumes with different positions are refused, and so are lists of different lengths', async () => {
   const cwd = await workspace();
   await writeImage(path.join(cwd, 'a.nii.gz'), cube(1));
   await writeImage(path.join(cwd, 'moved.nii.gz'), cube(1), { origin: [0, 0, 5] });

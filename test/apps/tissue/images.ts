@@ -21,7 +21,7 @@ interface DicomIo {
   readImageDicomFileSeriesNode(options: { inputImages: string[] }): Promise<{ outputImage: Volume }>;
 }
 
-// The package's `types` entry names a file it does not ship, so it is imported by a name that is not checked.
+// The package's `types` entry names a file that it does not contain, so it is imported by a name that TypeScript does not check.
 const imageIo: string = '@itk-wasm/image-io';
 const dicomIo: string = '@itk-wasm/dicom';
 

@@ -35,7 +35,7 @@ test('every case of the group is labelled, in NIfTI, with a bar that is redrawn 
 
   expect(log).toMatch(/\r {2}head_001 \[#{20}\] 100%\n/);
   expect(log).toContain('GPU 0, 1');
-  // The third shares its name with the first and is kept apart from it.
+  // The third file has the name of the first one and gets a number.
   const written = (await readdir(path.join(cwd, 'cases'))).sort();
   expect(written).toEqual(['head_001.nii.gz', 'head_001_1.nii.gz', 'head_002.nii.gz']);
   const labels = await readImage(cwd, 'cases/head_002.nii.gz');
@@ -50,7 +50,7 @@ test('a DICOM series becomes one NIfTI volume where the slices lie', async () =>
     cwd,
   );
 
-  // Its first slice has bytes behind the pixel data: they are named, and the slice is not lost.
+  // Its first slice has extra bytes after the pixel data: the log says so, and the slice is used.
   expect(log).toMatch(/brain_001\.dcm: 2490368 bytes after the pixel data are ignored/);
   expect(log).not.toContain('\r');
   const labels = await readImage(cwd, 'series/volume.nii.gz');
@@ -62,7 +62,7 @@ test('a DICOM series becomes one NIfTI volume where the slices lie', async () =>
   expect(count(3, 4) / (labels.data.length - count(0))).toBeGreaterThan(0.4);
 });
 
-/** The series as the image library reads it once its first slice is cut at the end of its pixel data. */
+/** The series as the image library reads it after the first slice is cut at the end of its pixel data. */
 async function readWholeSeries(cwd: string) {
   const names = (await readdir(DICOM_SERIES)).sort();
   for (const name of names) await copyFile(path.join(DICOM_SERIES, name), path.join(cwd, name));
@@ -70,7 +70,7 @@ async function readWholeSeries(cwd: string) {
   return readSeries(names.map((name) => path.join(cwd, name)));
 }
 
-test('voxels that are no number do not spoil their neighbours', async () => {
+test('voxels that are not numbers (NaN) do not change their neighbours', async () => {
   const cwd = shared();
   const head = await readImage(cwd, 'image/head_001.nii.gz');
   const holed = Float32Array.from(head.data);
@@ -112,7 +112,7 @@ test.each([
   expect(data.some((value, at) => at % 2 === 1 && value !== data[at - 1])).toBe(true);
 });
 
-test('Monte-Carlo passes repeat for one seed, whatever the patch, and change with --set', async () => {
+test('Monte-Carlo passes are the same for one seed and any patch size, and change with --set', async () => {
   const cwd = shared();
   const infer = async (output: string, ...more: string[]) => {
     await tissueDone(['infer', '--mc', '3', '-uncertainty', ...more, '--output', output, ...INPUT], cwd);

@@ -39,7 +39,7 @@ export function tissue(args: readonly string[], cwd: string, app = APP): Promise
   return runNode(path.join(app, 'main.mjs'), [operation, app, ...rest], cwd);
 }
 
-/** The same, for a run that has to succeed. */
+/** The same, for a run that must succeed. */
 export async function tissueDone(args: readonly string[], cwd: string, app = APP): Promise<string> {
   const run = await tissue(args, cwd, app);
   if (run.code !== 0) throw new Error(`Exit code ${run.code}: ${run.stderr}`);
@@ -51,14 +51,14 @@ export async function phantom(args: readonly string[], cwd: string): Promise<voi
   if (run.code !== 0) throw new Error(run.stderr);
 }
 
-/** An empty directory that is gone when the test ends. */
+/** An empty directory that is removed when the test ends. */
 export async function workspace(): Promise<string> {
   const directory = await mkdtemp(path.join(tmpdir(), 'tissue-test-'));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
   return directory;
 }
 
-/** One directory for all the tests of a file, which `fill` prepares once; each test writes to a folder of its own. */
+/** One directory for all tests of a file, which `fill` prepares once; each test writes to its own folder. */
 export function sharedWorkspace(fill: (cwd: string) => Promise<void>): () => string {
   let directory = '';
   beforeAll(async () => {

@@ -28,14 +28,14 @@ const USAGE: [string[], string][] = [
   [['fine-tune', 'N', '--dataset', 'd', '--lr', '-1'], "--lr needs a number above 0, not '-1'."],
 ];
 
-test.each(USAGE)('%j is a wrong command line: exit 2', async (args, sentence) => {
+test.each(USAGE)('the command line %j is wrong: exit code 2', async (args, sentence) => {
   const run = await tissue(args, await workspace());
   expect(run.code).toBe(2);
   expect(run.stderr).toContain(sentence);
   expect(run.stderr).toMatch(/^Error: [^\n]+\n$/);
 });
 
-test('a file that cannot be used is named in one sentence: exit 1', async () => {
+test('one sentence names a file that cannot be used: exit code 1', async () => {
   const cwd = await workspace();
   await writeFile(path.join(cwd, 'text.nii.gz'), 'hello');
   await mkdir(path.join(cwd, 'empty'));
@@ -59,7 +59,7 @@ test('a file that cannot be used is named in one sentence: exit 1', async () => 
   }
 });
 
-test('uncertainty of an image that is no stack says where stacks come from', async () => {
+test('uncertainty of an image that is not a stack says how to make a stack', async () => {
   const cwd = await workspace();
   await writeImage(path.join(cwd, 'flat.nii.gz'), new Float32Array(64));
   const run = await tissue(['uncertainty', '--output', 'U', '--inputs', 'flat.nii.gz'], cwd);
@@ -69,7 +69,7 @@ test('uncertainty of an image that is no stack says where stacks come from', asy
   );
 });
 
-test('a volume with nothing in it is all background', async () => {
+test('an empty volume gets only background labels', async () => {
   const cwd = await workspace();
   await writeImage(path.join(cwd, 'blank.nii.gz'), new Int16Array(64));
   expect(await tissue(['infer', '--output', 'O', '--inputs', 'blank.nii.gz'], cwd)).toMatchObject({

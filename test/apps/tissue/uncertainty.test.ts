@@ -8,12 +8,12 @@ interface Summary {
   cases: { case: string; components: number; mean: number; max: number; fraction_above_threshold: number }[];
 }
 
-/** A stack of two components, `first` and `second` at every voxel of the first half and alike in the other. */
+/** A stack of two components: `first` and `second` at each voxel of the first half, equal values in the other half. */
 function halfAgreed(first: number, second: number): Float32Array {
   return Float32Array.from({ length: 128 }, (_, at) => (at < 64 && at % 2 === 1 ? second : first));
 }
 
-test('uncertainty is 0 where the members agree and their deviation where they do not', async () => {
+test('uncertainty is 0 where the members agree, and their standard deviation elsewhere', async () => {
   const cwd = await workspace();
   await writeImage(path.join(cwd, 'case_stack.nii.gz'), halfAgreed(0.25, 0.75), {}, 2);
   await tissueDone(
@@ -36,7 +36,7 @@ test('uncertainty is 0 where the members agree and their deviation where they do
   expect(cases[0]).toMatchObject({ components: 2, mean: 0.125, max: 0.25, fraction_above_threshold: 0.5 });
 });
 
-test('identical members are certain everywhere', async () => {
+test('identical members have uncertainty 0 everywhere', async () => {
   const cwd = await workspace();
   await phantom(['--out', '.', '--size', '20', '--cases', '1'], cwd);
   const twice = ['--ensemble_models', 'CV_1', 'CV_1', '-uncertainty'];
@@ -49,7 +49,7 @@ test('identical members are certain everywhere', async () => {
   });
 });
 
-test('pipeline has a folder for each operation, and only for those asked for', async () => {
+test('pipeline writes a folder for each operation that was asked for, and no other', async () => {
   const cwd = await workspace();
   await phantom(['--out', '.', '--size', '24', '--cases', '2'], cwd);
   const inputs = ['--inputs', 'image/head_001.nii.gz', 'image/head_002.nii.gz'];
@@ -106,7 +106,7 @@ test('pipeline has a folder for each operation, and only for those asked for', a
   expect(await readdir(path.join(cwd, 'Bare'))).toEqual(['Predictions']);
 });
 
-test('pipeline says that a single prediction has no uncertainty, and writes that', async () => {
+test('pipeline says that a single prediction has no uncertainty, and writes an uncertainty of 0', async () => {
   const cwd = await workspace();
   await phantom(['--out', '.', '--size', '16', '--cases', '1'], cwd);
   const log = await tissueDone(

@@ -30,7 +30,7 @@ function open(file: string, flags: number | string): number {
   return descriptor;
 }
 
-/** A pipe with a name: an end for writing that waits, as a process is given one, and what reads all there is. */
+/** A named pipe: a blocking writing end, like one that a process inherits, and a function that reads everything in it. */
 function pipe() {
   const file = path.join(scratch(), 'pipe');
   execFileSync('mkfifo', [file]);
@@ -63,7 +63,7 @@ function fill(file: string): void {
   }
 }
 
-describe('output that neither waits nor fails', () => {
+describe('output that never blocks or throws', () => {
   test('reaches a file and a pipe', () => {
     const file = path.join(scratch(), 'log');
     const output = new DirectOutput(open(file, 'a'));
@@ -74,12 +74,12 @@ describe('output that neither waits nor fails', () => {
     expect(read()).toBe('three\n');
   });
 
-  test('is refused by a full disk, again and again', () => {
+  test('is rejected by a full disk, at every write', () => {
     const output = new DirectOutput(open('/dev/full', 'w'));
     expect([output.write('one\n'), output.write('two\n')]).toEqual([false, false]);
   });
 
-  test('does not wait for a pipe that nobody reads, and goes on when somebody does', () => {
+  test('does not wait for a pipe that nobody reads, and continues when somebody reads it', () => {
     const { file, writer, read } = pipe();
     fill(file);
     const output = new DirectOutput(writer);
@@ -89,7 +89,7 @@ describe('output that neither waits nor fails', () => {
     expect(read()).toBe('here\n');
   });
 
-  test('begins a line after one that was cut', () => {
+  test('begins a new line after a line that was cut', () => {
     const { writer, read } = pipe();
     const output = new DirectOutput(writer);
     expect(output.write(`${'y'.repeat(1 << 20)}\n`)).toBe(false);
@@ -98,7 +98,7 @@ describe('output that neither waits nor fails', () => {
     expect(read()).toBe('\nwhole\n');
   });
 
-  test('is lost without a reader, and found by the next one', () => {
+  test('is lost without a reader, and reaches the next reader', () => {
     const file = path.join(scratch(), 'pipe');
     execFileSync('mkfifo', [file]);
     const first = openSync(file, O_RDONLY | O_NONBLOCK);
@@ -118,7 +118,7 @@ describe("the server's log", () => {
     fill(file);
     for (const line of ['one', 'two', 'three']) log.say(line);
     expect(read()).toMatch(/^x+$/);
-    // Also where there is nothing else to say.
+    // Also if no other line follows.
     expect(await until('it says so', read)).toBe('(3 lines could not be written here)\n');
     log.say('four');
     expect(read()).toBe('four\n');
@@ -129,7 +129,7 @@ describe("the server's log", () => {
     expect(read()).toBe('(1 line could not be written here)\nsix\n');
   });
 
-  test('shows text from outside on lines of its own, none of which looks like another', () => {
+  test('shows text from outside so that none of its lines looks like a line of the log', () => {
     const { writer, read } = pipe();
     const log = new ServerLog(writer);
     log.say('name: a\n2026-01-01T00:00:00.000Z forged\x1b]0;title\x07');

@@ -5,7 +5,7 @@ import { type Field, type FieldKind, flagName } from '../../../src/contract/fiel
 import { operationNames, operationOf } from '../../../src/contract/operations.js';
 import { request } from '../support/parse.js';
 
-/** A value that each kind of field takes, and how the form or the options carry it. */
+/** A valid value for each kind of field, and how the form or the options spell it. */
 const samples: Readonly<Record<FieldKind, { argv: string[]; field: string; option: unknown }>> = {
   integer: { argv: ['7'], field: '7', option: 7 },
   number: { argv: ['0.5'], field: '0.5', option: 0.5 },
@@ -21,7 +21,7 @@ const samples: Readonly<Record<FieldKind, { argv: string[]; field: string; optio
   archive: { argv: ['set'], field: '', option: null },
 };
 
-/** What an operation needs besides the flag under test. */
+/** The flags that an operation requires besides the one under test. */
 function required(fields: readonly Field[], besides: Field): string[] {
   const missing = fields.filter((field) => field.required && field !== besides);
   return missing.flatMap((field) => [`--${flagName(field)}`, 'other.nii']);
@@ -34,7 +34,7 @@ describe.each(operationNames)('%s', (name) => {
     expect(Object.keys(operationFlags(name)).sort()).toEqual(fields.map(flagName).sort());
   });
 
-  test('lets no field take the place of a flag of its own, nor a letter of another', () => {
+  test('has no field whose flag or letter is also another flag', () => {
     const all = submitFlags(name) as Record<string, { char?: string }>;
     const shared = Object.keys(runFlags);
     expect(Object.keys(operationFlags(name)).filter((flag) => shared.includes(flag))).toEqual([]);

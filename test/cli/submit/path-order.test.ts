@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { OperationName } from '../../../src/contract/operations.js';
 import { request } from '../support/parse.js';
 
-/** The groups of each field, as the command line says them. */
+/** The groups of each field that a command line gives. */
 async function groups(operation: OperationName, line: string): Promise<unknown> {
   const { files } = await request(operation, ...line.split(' '));
   return Object.fromEntries(files.map((each) => [each.field.name, each.groups]));
@@ -62,7 +62,7 @@ describe('a path without a flag', () => {
     ],
     ['evaluate', '-i t1 --gt g --cpu 1 flair', "'flair' stands behind -i", 'before the first -i', '-i flair'],
   ] as const)(
-    'is refused where it is not clear, with the right spelling: %s %s',
+    'is refused if its group is not clear, with the right spelling: %s %s',
     async (operation, line, ...said) => {
       const refused = groups(operation, line);
       for (const words of said) await expect(refused).rejects.toThrow(words);
@@ -70,7 +70,7 @@ describe('a path without a flag', () => {
     },
   );
 
-  test('is spelled as a shell takes it, with spaces and quotation marks', async () => {
+  test('is quoted for the shell, with spaces and quotation marks', async () => {
     const refused = request('infer', '-i', 'a b.nii', "it's.nii");
     await expect(refused).rejects.toThrow(`-i 'a b.nii' -i 'it'\\''s.nii'`);
   });

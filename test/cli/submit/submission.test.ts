@@ -3,7 +3,7 @@ import { plant, temporary } from '../../support/temporary.js';
 import { parse, request } from '../support/parse.js';
 
 describe('a command line', () => {
-  test('as typed: a flag never swallows the path that follows it', async () => {
+  test("never takes the path after a flag's value as another value", async () => {
     const sent = await request('infer', '--gpu', '0', './scans');
     expect(sent.fields).toEqual({ gpu: '0' });
     expect(sent.files.map(({ groups }) => groups)).toEqual([[['./scans']]]);
@@ -19,7 +19,7 @@ describe('a command line', () => {
     expect(sent.files.map(({ field }) => field.name)).toEqual(['inputs', 'gt']);
   });
 
-  test('makes a group of all positional paths and one more of each flag', async () => {
+  test('makes one group of all positional paths and another one of each flag', async () => {
     const sent = await request(
       'evaluate',
       'a',
@@ -50,16 +50,16 @@ describe('a command line', () => {
     });
   });
 
-  test('gathers what is repeated', async () => {
+  test('collects the values of a repeated flag', async () => {
     const sent = await request('infer', 'a', '--set', 'x=1,2', '--set', 'y=3');
     expect(sent.options).toEqual({ config_overrides: ['x=1,2', 'y=3'] });
   });
 
-  test('takes an empty value as an absent one', async () => {
+  test('treats an empty value as a missing one', async () => {
     expect((await request('infer', 'a', '--gpu', '', '--tta', '')).fields).toEqual({});
   });
 
-  test('takes the data set by place or by flag, but once', async () => {
+  test('takes the data set as an argument or by a flag, but only once', async () => {
     expect((await request('fine_tune', './set')).archive?.path).toBe('./set');
     expect((await request('fine_tune', '-d', 'set.zip')).archive?.path).toBe('set.zip');
     await expect(request('fine_tune', './set', '-d', 'set.zip')).rejects.toThrow(/One data set/);
@@ -113,7 +113,7 @@ describe('a value with a comma', () => {
     await directory[Symbol.asyncDispose]();
   });
 
-  test('is one path where a file of that name is there', async () => {
+  test('is one path if there is a file of that name', async () => {
     const sent = await request('infer', '-i', 'a,b.nii', '-i', 'c,d.nii');
     expect(sent.files[0]?.groups).toEqual([['a,b.nii'], ['c', 'd.nii']]);
   });

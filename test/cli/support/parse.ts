@@ -4,7 +4,7 @@ import { type ParsedSubmit, submitFlags, volumeArgs } from '../../../src/cli/sub
 import type { Submission } from '../../../src/client/submit/submission.js';
 import type { OperationName } from '../../../src/contract/operations.js';
 
-/** What oclif itself makes of a command line of this operation. */
+/** A command line of this operation as oclif parses it. */
 export async function parse(name: OperationName, argv: readonly string[]): Promise<ParsedSubmit> {
   const parsed = await Parser.parse([...argv], { flags: submitFlags(name), args: volumeArgs, strict: true });
   return parsed as unknown as ParsedSubmit;

@@ -14,11 +14,11 @@ test('bytes are counted in powers of 1024', () => {
   ]);
 });
 
-test('memory is used of total', () => {
+test('memory is shown as used of total', () => {
   expect(formatMemory({ used_gb: 1.25, total_gb: 64 })).toBe('1.3 of 64.0 GB');
 });
 
-test('tables are aligned and end without blanks', () => {
+test('tables are aligned, and their lines have no trailing blanks', () => {
   expect(
     formatTable(
       ['A', 'LONG'],
@@ -30,7 +30,7 @@ test('tables are aligned and end without blanks', () => {
   ).toEqual(['A          LONG', 'wide cell  x', 'y']);
 });
 
-test('columns are aligned by what a terminal shows: wide characters, and colours of our own', () => {
+test('columns are aligned by their width on a terminal, with wide characters and colours', () => {
   const red = (text: string) => `\u001b[31m${text}\u001b[39m`;
   const rows = [
     ['肝臓', 'x'],
@@ -40,7 +40,7 @@ test('columns are aligned by what a terminal shows: wide characters, and colours
   expect(formatTable(['APP     ', 'B'], rows)).toEqual(wide);
 });
 
-test('pairs leave out what has no value', () => {
+test('pairs without a value are left out', () => {
   expect(
     formatPairs([
       ['Job', 'x'],
@@ -50,16 +50,16 @@ test('pairs leave out what has no value', () => {
   ).toEqual(['Job     x', 'Status  done']);
 });
 
-test('a job of a server that tells little is told as far as it goes', () => {
+test('a job is shown with only the facts that the server sends', () => {
   const checked = jobAnswer('ab').check({ status: 'running' });
-  if (!checked.success) throw new Error('it is not taken for a job');
+  if (!checked.success) throw new Error('it is not accepted as a job');
   const little = checked.data;
   expect(describeJob(little)).toEqual(['Job     ab', 'Status  running']);
   expect(listJobs([little])[1]).toBe('ab   running');
   expect(listJobs([])).toEqual([]);
 });
 
-test('what comes from outside stays on its line, and widens no table beyond reason', () => {
+test('text from outside stays on one line and is cut in tables', () => {
   expect(formatPairs([['App', 'a\nb\u009b']])).toEqual(['App  a\\x0ab\\x9b']);
   const rows = formatTable(['A', 'B'], [['x'.repeat(1e6), 'a\nb'], ...Array(200_000).fill(['y', 'z'])]);
   expect(rows).toHaveLength(200_002);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { LogRows } from '../../../src/cli/terminal/log-rows.js';
 import { LineSplitter } from '../../../src/runner/line-splitter.js';
 
-/** The rows that stay of what a program prints. */
+/** The rows that remain of what a program prints. */
 function rowsOf(output: string): string[] {
   const rows = new LogRows();
   const splitter = new LineSplitter();
@@ -34,7 +34,7 @@ test.each([
   expect(rowsOf(output)).toEqual(rows);
 });
 
-test('a state is known while it may change', () => {
+test('the state of a row is known as long as it may change', () => {
   const rows = new LogRows();
   expect([rows.push('1%', true), rows.state, rows.push('2%', true), rows.state]).toEqual([
     [],

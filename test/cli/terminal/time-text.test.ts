@@ -59,14 +59,14 @@ test.each([
   expect(formatDistance(1e12 + distance, 1e12)).toBe(words);
 });
 
-test('times are those of the time zone that the person is in', () => {
+test('times are in the local time zone', () => {
   expect(formatLocal(Date.parse('2026-02-28T20:35:59.999Z'))).toBe('2026-03-01 02:05');
   expect([readTime(null), readTime('soon')]).toEqual([null, null]);
 });
 
 function job(fields: object) {
   const checked = jobAnswer('ab').check({ status: 'done', ...fields });
-  if (!checked.success) throw new Error('it is not taken for a job');
+  if (!checked.success) throw new Error('it is not accepted as a job');
   return checked.data;
 }
 

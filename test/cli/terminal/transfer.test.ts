@@ -4,7 +4,7 @@ import { Transfer } from '../../../src/cli/terminal/transfer.js';
 
 const mebi = 2 ** 20;
 
-/** A transfer at one rate, after so many seconds. */
+/** A transfer at a constant rate, after this many seconds. */
 function after(seconds: number, total: number, rate: number): Transfer {
   const transfer = new Transfer('Uploading', total, 0);
   const steps = Math.ceil(seconds * 10);
@@ -27,7 +27,7 @@ test.each([
   expect(slow().bar(columns, 360_000)).toBe(bar);
 });
 
-test('no bar is longer than its room, nor in units of another', () => {
+test('no bar is wider than its room, and its figures have one unit', () => {
   for (let room = 14; room < 130; room += 1) {
     for (const seconds of [0, 0.3, 59, 359.99, 361]) {
       const bar = after(seconds, 999 * mebi, 1.2 * mebi).bar(room, seconds * 1000);
@@ -37,21 +37,21 @@ test('no bar is longer than its room, nor in units of another', () => {
   }
 });
 
-test('the rate is that of the last seconds, and falls when nothing moves', () => {
+test('the rate is that of the last seconds, and falls while nothing is transferred', () => {
   const transfer = new Transfer('Uploading', 1000 * mebi, 0);
-  // What the buffers of the system take at once.
+  // The system's buffers take this much at once.
   transfer.moved(100 * mebi, 1);
   for (let at = 1; at <= 30; at += 1) transfer.moved((100 + at) * mebi, at * 1000);
   expect(transfer.rate(30_000) / mebi).toBeCloseTo(1, 1);
   expect(transfer.rate(60_000) / mebi).toBeLessThan(0.4);
 });
 
-test('a line of a log, and the end, say the same', () => {
+test('the lines of a log and the summary have the same figures', () => {
   expect(slow().words(360_000)).toBe('Uploading: 43 %, 432.0 MiB of 999.0 MiB, 1.2 MiB/s, 7 min 53 s left');
   expect(slow().summary(360_000)).toBe('Uploaded 432.0 MiB in 6 min (1.2 MiB/s)');
 });
 
-test('text is cut by the columns that a terminal shows', () => {
+test('text is cut by its width on a terminal', () => {
   expect(
     ['abc', 'abcdef', '肝臓腫瘍', 'e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301'].map((text) =>
       cutToWidth(text, 5),

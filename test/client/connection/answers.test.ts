@@ -21,7 +21,7 @@ const questions: Readonly<Record<string, Ask>> = {
 const failureOf = (asked: Promise<unknown>): Promise<Error> =>
   asked.then(
     (answer) => {
-      throw new Error(`it was taken for an answer: ${JSON.stringify(answer)}`);
+      throw new Error(`it was accepted as an answer: ${JSON.stringify(answer)}`);
     },
     (error: Error) => error,
   );
@@ -51,7 +51,7 @@ const strange = [
 ];
 
 describe.each(Object.keys(questions))('an answer to %s', (path) => {
-  test.each(strange)('that is %s is an error that names the server and the surprise', async (body) => {
+  test.each(strange)('that is %s is an error that names the server and the difference', async (body) => {
     const { error, url, received } = await ask(path, body);
     expect(error).toMatchObject({ name: 'AnswerError', exitCode: 1 });
     expect(error?.message.startsWith(`${url} answered ${path} with something `)).toBe(true);
@@ -123,7 +123,7 @@ describe('an answer', () => {
     expect((await ask(path, body)).answer).toMatchObject(answer);
   });
 
-  test('of a refusal is read as far as a sentence goes', async () => {
+  test('of a refusal is read only up to the length of a sentence', async () => {
     await using server = await ScriptedServer.start((_, response) =>
       json(response, 500, { detail: 'x'.repeat(1e6) }, { 'retry-after': '1e9' }),
     );
@@ -135,7 +135,7 @@ describe('an answer', () => {
   });
 
   test.each([['{"detail":[{"loc":7,"msg":{}}]}'], ['{"detail":[[]]}'], ['{"detail":{}}'], ['[1]']])(
-    'of a refusal that is %s is told by its status',
+    'of a refusal that is %s is reported by its status',
     async (body) => {
       await using server = await ScriptedServer.start(
         (_, response) => void response.writeHead(422).end(body),

@@ -17,7 +17,7 @@ const failure = (promise: Promise<unknown>): Promise<ClientError> =>
     },
   );
 
-/** A port that takes connections and never says a word. */
+/** A port that accepts connections and never sends a byte. */
 class SilentPort implements AsyncDisposable {
   readonly socket: Promise<net.Socket>;
 
@@ -46,7 +46,7 @@ class SilentPort implements AsyncDisposable {
 }
 
 describe('a connection', () => {
-  test('keeps the path prefix of the address, and encodes identifiers whole', async () => {
+  test('keeps the path prefix of the address, and percent-encodes whole identifiers', async () => {
     await using server = await ScriptedServer.start((_, response) =>
       json(response, 200, { app: 'x', display_name: 'X' }),
     );
@@ -56,7 +56,7 @@ describe('a connection', () => {
     expect(connection.server).toBe(`${server.url}/lab/service`);
   });
 
-  test('brings the token, and only where there is one', async () => {
+  test('sends the token, if there is one', async () => {
     await using server = await ScriptedServer.start((_, response) => json(response, 200, { status: 'ok' }));
     await using open = connectTo(server.url);
     await using closed = connectTo(server.url, { token: 'secret' });
@@ -96,7 +96,7 @@ describe('a connection', () => {
     expect(error).toMatchObject({ message: 'So it is.', exitCode, status, retryAfter: 7 });
   });
 
-  test('reads the errors of a server that lists them, and survives a page of a proxy', async () => {
+  test('reads the errors of a server that sends a list, and the page of a proxy', async () => {
     const bodies = [JSON.stringify({ detail: [{ loc: ['body', 'tta'], msg: 'not an integer' }] }), '<html>'];
     await using server = await ScriptedServer.start((_, response) => {
       response.writeHead(422).end(bodies.shift());
@@ -106,7 +106,7 @@ describe('a connection', () => {
     expect((await failure(health(connection, 2))).message).toMatch(/HTTP 422/);
   });
 
-  test('says where a server moved instead of taking the token there', async () => {
+  test('names the new address of a server that moved, and does not send the token there', async () => {
     await using server = await ScriptedServer.start((_, response) => {
       response.writeHead(308, { location: 'https://elsewhere.example/' }).end();
     });
@@ -115,21 +115,21 @@ describe('a connection', () => {
     expect(server.received).toHaveLength(1);
   });
 
-  test('where nobody listens, it was not reached', async () => {
+  test('to a port where nothing listens is not reached', async () => {
     const server = await ScriptedServer.start(() => {});
     await server[Symbol.asyncDispose]();
     await using connection = connectTo(server.url);
     expect(await failure(health(connection, 2))).toMatchObject({ exitCode: 5, fault: 'unreached' });
   });
 
-  test('silence ends with the time-out, of the call and of the connection', async () => {
+  test('to a silent server ends with the time-out of the call or of the connection', async () => {
     await using server = await ScriptedServer.start(() => {});
     await using connection = connectTo(server.url, { readTimeout: 0.2 });
     expect(await failure(health(connection, 0.1))).toMatchObject({ exitCode: 3, fault: 'timeout' });
     expect(await failure(vram(connection, [0]))).toMatchObject({ exitCode: 3, fault: 'timeout' });
   });
 
-  test('a connection that is cut is a broken one', async () => {
+  test('that is cut is reported as broken', async () => {
     await using server = await ScriptedServer.start((_, __, raw) => void raw.socket.destroy());
     await using connection = connectTo(server.url);
     const error = await failure(health(connection, 2));
@@ -137,7 +137,7 @@ describe('a connection', () => {
     expect(error).toMatchObject({ exitCode: 5, fault: 'broken' });
   });
 
-  test('an interruption ends every request with its own reason, but not a kill', async () => {
+  test('ends every request but a kill with the reason of an interruption', async () => {
     await using server = await ScriptedServer.start((request, response) => {
       if (request.method === 'POST') json(response, 200, { status: 'killed' });
     });
@@ -159,7 +159,7 @@ describe('a connection', () => {
 });
 
 test.each(['http', 'https'])(
-  'a %s port that says nothing is given up in time, and keeps no process',
+  'a silent %s port is given up in time, and keeps no process alive',
   async (scheme) => {
     await using silent = await SilentPort.start();
     const connection = connectTo(`${scheme}://127.0.0.1:${silent.port}`, { connectTimeout: 60 });

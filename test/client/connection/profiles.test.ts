@@ -9,7 +9,7 @@ import { temporary } from '../../support/temporary.js';
 const lab = { server: 'https://gpu.example.org', token: 'secret', app: 'tissue' };
 
 describe('profiles', () => {
-  test('come back as they were written, each under its name', async () => {
+  test('are read as they were written, each under its name', async () => {
     await using directory = await temporary();
     writeProfile(directory.path, 'default', { server: 'http://127.0.0.1:8000' });
     writeProfile(directory.path, 'lab', lab);
@@ -17,11 +17,11 @@ describe('profiles', () => {
     expect(readProfile(directory.path, null)).toEqual({ server: 'http://127.0.0.1:8000' });
   });
 
-  test('that are no regular file, or a very long one, are refused at once', async () => {
+  test('in something other than a regular file, or in a very long one, are refused at once', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'profiles.json');
     execFileSync('mkfifo', [file]);
-    // A writer: nobody who forgets that it is a FIFO may be held up by this test.
+    // A writer, so that code which opens the FIFO by mistake does not block this test.
     await using _writer = await open(file, 'r+');
     expect(() => readProfile(directory.path, null)).toThrow(/it is not a regular file; mend or remove it/);
     await rm(file);
@@ -29,7 +29,7 @@ describe('profiles', () => {
     expect(() => readProfile(directory.path, null)).toThrow(/it is longer than 64 KiB/);
   });
 
-  test('are for their owner alone', async () => {
+  test('can be read by their owner alone', async () => {
     await using directory = await temporary();
     const configuration = path.join(directory.path, 'remote-app');
     const file = writeProfile(configuration, 'lab', lab);
@@ -37,7 +37,7 @@ describe('profiles', () => {
     expect((await stat(configuration)).mode & 0o777).toBe(0o700);
   });
 
-  test('are not needed, but a name that nobody wrote is an error that lists the others', async () => {
+  test('are optional, but an unknown name is an error that lists the others', async () => {
     await using directory = await temporary();
     expect(readProfile(directory.path, null)).toBeNull();
     writeProfile(directory.path, 'lab', lab);
@@ -46,7 +46,7 @@ describe('profiles', () => {
   });
 
   test.each([['{'], ['[]'], ['null'], ['{"profiles": {"default": {"server": 8}}}']])(
-    'a damaged file, %s, is said to be one',
+    'a damaged file, %s, is reported as damaged',
     async (text) => {
       await using directory = await temporary();
       await writeFile(path.join(directory.path, 'profiles.json'), text);
@@ -54,7 +54,7 @@ describe('profiles', () => {
     },
   );
 
-  test('a damaged file is told without what it holds', async () => {
+  test('the error of a damaged file does not show its content', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'profiles.json');
     await writeFile(file, '{"profiles": {"lab": {"server": "http://x", "token": "secret" "app"}}}');
@@ -65,7 +65,7 @@ describe('profiles', () => {
     expect(() => readProfile(directory.path, 'no')).toThrow(/there are: lab, a\\x0ab/);
   });
 
-  test('that cannot be written say so', async () => {
+  test('that cannot be written are an error', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'file');
     await writeFile(file, '');

@@ -5,7 +5,7 @@ import { type Handler, json, ScriptedServer } from '../../support/scripted-serve
 import { connectTo } from '../support/connect.js';
 
 /**
- * What one opening of the stream does: the lines up to which it sends, behind those that the reader has, then a text,
+ * What one request for the stream gets: the lines after those that the reader has, up to this one, then a text,
  * and how it ends.
  */
 type Opening = { upTo?: number; send?: string | Buffer[]; end?: 'cleanly' | 'cut' } | { refuse: number };
@@ -31,10 +31,10 @@ async function play(response: ServerResponse, since: number, opening: Opening): 
   else response.end();
 }
 
-/** The number of lines that a request leaves out. */
+/** The number of lines that a request skips. */
 const sinceOf = (url: string) => new URL(url, 'http://localhost').searchParams.get('since');
 
-/** Follows the log of a server that behaves like this, opening by opening; `state` is what it says of the job. */
+/** Follows the log of a server that behaves like this, request by request; `state` is the state of the job that it reports. */
 async function follow(
   openings: Opening[],
   options: { since?: number; state?: string; persistent?: boolean; patience?: number } = {},
@@ -65,18 +65,18 @@ async function follow(
 }
 
 describe('following a log', () => {
-  test('gives its lines in order, then its end', async () => {
+  test('yields its lines in order, then its end', async () => {
     const { events, asked } = await follow([{ send: `${lines(1, 3)}data: __DONE__\n\n` }]);
     expect(events).toEqual(['line 1', 'line 2', 'line 3', 'done']);
     expect(asked).toEqual(['since=0']);
   });
 
-  test('tells why the job failed', async () => {
+  test('yields why the job failed', async () => {
     const { events } = await follow([{ send: 'data: __ERROR__ Subprocess failed (exit code 3)\n\n' }]);
     expect(events).toEqual(['error Subprocess failed (exit code 3)']);
   });
 
-  test('goes on behind the last line after a cut, losing none and repeating none', async () => {
+  test('continues after the last line when the connection breaks, and loses or repeats no line', async () => {
     const { events, asked } = await follow([
       { upTo: 2, send: 'id: 3\ndata: li', end: 'cut' },
       { upTo: 4, end: 'cleanly' },
@@ -88,7 +88,7 @@ describe('following a log', () => {
     expect(asked.slice(2)).toEqual(['since=4', 'since=4', 'since=4']);
   });
 
-  test('drops what a server repeats in spite of being asked not to', async () => {
+  test('drops lines that a server repeats although they were read', async () => {
     const { events } = await follow([
       { send: lines(1, 3), end: 'cleanly' },
       { send: `${lines(1, 4)}data: __DONE__\n\n` },
@@ -101,20 +101,20 @@ describe('following a log', () => {
     expect(asked).toEqual(['since=17']);
   });
 
-  test('puts characters together that arrive in two pieces, and passes keep-alives over', async () => {
+  test('joins characters that arrive in two pieces, and ignores keep-alives', async () => {
     const text = Buffer.from(': keepalive\n\nid: 1\ndata: Schädel\n\ndata: __DONE__\n\n');
     const cut = text.indexOf('ä') + 1;
     const { events } = await follow([{ send: [text.subarray(0, cut), text.subarray(cut)] }]);
     expect(events).toEqual(['Schädel', 'done']);
   });
 
-  test('takes the end from the state of the job where a server without line numbers just stops', async () => {
+  test("takes the end from the job's state if a server without line numbers just stops sending", async () => {
     const openings: Opening[] = [{ send: 'data: one\n\n' }];
     expect((await follow(openings, { state: 'done' })).events).toEqual(['one', 'done']);
     expect((await follow(openings, { state: 'error' })).events).toEqual(['one', 'error sad']);
   });
 
-  test('asks what became of a job where a server without line numbers says only that the log has ended', async () => {
+  test("asks for the job's state if a server without line numbers says only that the log has ended", async () => {
     const openings: Opening[] = [{ send: 'data: __DONE__\n\n' }];
     expect((await follow(openings, { state: 'error' })).events).toEqual(['error sad']);
     expect((await follow(openings, { state: 'done' })).events).toEqual(['done']);
@@ -122,19 +122,19 @@ describe('following a log', () => {
     expect((await follow(numbered, { state: 'error' })).events).toEqual(['line 1', 'done']);
   });
 
-  test('of a job that is not there fails at once', async () => {
+  test('of an unknown job fails at once', async () => {
     const { failure, asked } = await follow([{ refuse: 404 }]);
     expect(failure).toMatchObject({ exitCode: 2 });
     expect(asked).toHaveLength(1);
   });
 
-  test('that somebody else follows fails at once, unless the job is our own', async () => {
+  test('that another client follows fails at once, unless the job is our own', async () => {
     const openings: Opening[] = [{ refuse: 429 }, { send: 'data: __DONE__\n\n' }];
     expect((await follow(openings)).failure).toMatchObject({ exitCode: 6 });
     expect((await follow(openings, { persistent: true })).events).toEqual(['done']);
   });
 
-  test('loses no line of a server that numbers them wrongly', async () => {
+  test('loses no line if a server numbers them wrongly', async () => {
     const send = 'id: 900000000000000\ndata: a\n\nid: 2\ndata: b\n\nid: -1\ndata: c\n\ndata: __DONE__\n\n';
     expect((await follow([{ send }])).events).toEqual(['a', 'b', 'c', 'done']);
   });
@@ -152,7 +152,7 @@ describe('following a log', () => {
     expect(asked.length).toBeLessThan(20);
   });
 
-  test('that is a page, or no job, is told as what it is', async () => {
+  test('that is a web page, or not there, is an error that says so', async () => {
     const page: Handler = (_, response) =>
       void response.writeHead(200, { 'content-type': 'text/html' }).end('<html>');
     for (const handler of [page, ((_, response) => void response.end('{}')) as Handler]) {
@@ -163,7 +163,7 @@ describe('following a log', () => {
     }
   });
 
-  test('gives up where the job is gone after a drop', async () => {
+  test('gives up if the job is gone after the connection broke', async () => {
     const { events, failure } = await follow([{ send: lines(1, 1), end: 'cleanly' }, { refuse: 410 }]);
     expect(events).toEqual(['line 1']);
     expect(failure).toMatchObject({ status: 410 });

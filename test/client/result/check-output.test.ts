@@ -17,7 +17,7 @@ function refusal(directory: string): string | undefined {
 }
 
 describe('a directory for results', () => {
-  test('may exist, may have to be made, and may be a link; the check leaves nothing behind', async () => {
+  test('may exist, may be missing and may be a link; the check leaves nothing behind', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'there/result.zip': 'older' });
     symlinkSync('there', path.join(directory.path, 'link'));
@@ -28,7 +28,7 @@ describe('a directory for results', () => {
     expect(readdirSync(path.join(directory.path, 'there'))).toEqual(['result.zip']);
   });
 
-  test('is refused where a file stands, with the name of the file', async () => {
+  test('is refused if a file is in its place, and the message names the file', async () => {
     await using directory = await temporary();
     await plant(directory.path, { file: '', 'taken/result.zip/a': '' });
     symlinkSync('nowhere', path.join(directory.path, 'dangling'));
@@ -42,7 +42,7 @@ describe('a directory for results', () => {
   });
 
   test.each(['n'.repeat(300), `missing/${'n'.repeat(300)}`])(
-    'is refused where its name is too long',
+    'is refused if its name is too long',
     async (name) => {
       await using directory = await temporary();
       expect(refusal(path.join(directory.path, name))).toContain('name too long (ENAMETOOLONG)');
@@ -50,7 +50,7 @@ describe('a directory for results', () => {
     },
   );
 
-  test.skipIf(process.getuid?.() === 0)('is refused where nobody may write', async () => {
+  test.skipIf(process.getuid?.() === 0)('is refused without write permission', async () => {
     await using directory = await temporary();
     const closed = path.join(directory.path, 'closed');
     mkdirSync(closed);
@@ -62,7 +62,7 @@ describe('a directory for results', () => {
   });
 
   test.skipIf(process.platform !== 'linux').each(['/proc', '/proc/remote-app', '/proc/remote-app/a', '/sys'])(
-    'is refused where the kernel takes no files, also from root: %s',
+    'is refused in a file system of the kernel, also for root: %s',
     (directory) => {
       expect(refusal(directory)).toMatch(new RegExp(`^Results cannot be saved in '${directory}': `));
     },

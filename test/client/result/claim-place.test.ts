@@ -11,7 +11,7 @@ import { connectTo, memoryReporter } from '../support/connect.js';
 
 const claimFile = '.remote-app-result';
 
-/** An output directory of a test, and what lies beside it. */
+/** An output directory of a test, and the entries beside it. */
 async function world(taken: OutputDirectory['taken'] = 'number') {
   const root = await temporary();
   const directory = path.join(root.path, 'Output');
@@ -56,7 +56,7 @@ describe('the place of a result', () => {
     },
   );
 
-  test('is foreseen where files are: the next number, a refusal, or the same', async () => {
+  test('is known before the result if the directory has files: the next number, a refusal, or the same one', async () => {
     await using place = await world();
     await plant(place.root, { 'Output/mask.nii': '', 'Output-2/x': '', 'Output-3': 'a file' });
     const foresee = (taken: OutputDirectory['taken']) =>
@@ -66,13 +66,13 @@ describe('the place of a result', () => {
     expect(() => foresee('refuse')).toThrow(/Output' has files already.*--output.*--force/);
   });
 
-  test('may have files that are nobody’s', async () => {
+  test('may have files of version control and of the system', async () => {
     await using place = await world('refuse');
     await plant(place.root, { 'Output/.gitkeep': '', 'Output/.DS_Store': '' });
     expect(foreseePlace(place.output, null)).toBe(place.directory);
   });
 
-  test('of a job that was broken off there is taken up again by that job alone', async () => {
+  test('of an interrupted download is used again by the same job alone', async () => {
     await using place = await world();
     await plant(place.root, { [`Output/${claimFile}`]: 'ab\n', 'Output/result.zip': 'x', 'Output/half': '' });
     expect(foreseePlace(place.output, 'ab')).toBe(place.directory);
@@ -84,7 +84,7 @@ describe('the place of a result', () => {
     expect(await readdir(place.directory)).toEqual(['half', 'result.zip']);
   });
 
-  test('that is given up leaves nothing that was not there before', async () => {
+  test('that is given up is as it was before', async () => {
     await using place = await world();
     const deep = { directory: path.join(place.directory, 'deep', 'er'), taken: 'refuse' } as const;
     await (await claimPlace(deep, 'ab')).giveUp();
@@ -94,7 +94,7 @@ describe('the place of a result', () => {
     expect(await place.names()).toEqual(['Output']);
   });
 
-  test('that is given up with a part of the result stays the job’s', async () => {
+  test('that is given up with a part of the result still belongs to the job', async () => {
     await using place = await world();
     const claimed = await claimPlace(place.output, 'ab');
     await writeFile(path.join(place.directory, 'result.zip'), '');
@@ -103,7 +103,7 @@ describe('the place of a result', () => {
     expect((await claimPlace(place.output, 'cd')).directory).toBe(`${place.directory}-2`);
   });
 
-  test('that is written into all the same ends the claim of another job', async () => {
+  test('that --force writes into loses the claim of another job', async () => {
     await using place = await world('replace');
     await plant(place.root, { [`Output/${claimFile}`]: 'ab\n', 'Output/other': '' });
     await (await claimPlace(place.output, 'cd')).done();

@@ -23,7 +23,7 @@ function renewBegun(): void {
   });
 }
 
-/** A sink that says when it was first written to. */
+/** A sink with a promise for its first write. */
 function watched(sink: Sink): Sink {
   const write = async (chunk: Buffer) => {
     const taken = await sink.write(chunk);
@@ -33,7 +33,7 @@ function watched(sink: Sink): Sink {
   return { seek: (offset) => sink.seek(offset), write };
 }
 
-/** Sends the first `until` of `bytes`, and cuts the connection once some of them have been written down. */
+/** Sends the first `until` of `bytes`, and cuts the connection after the client has written some of them. */
 function cutAt(bytes: Buffer, until: number, etag: string | null): Handler {
   return async (_, response) => {
     response.writeHead(200, { 'content-length': bytes.length, ...(etag ? { etag } : {}) });
@@ -90,25 +90,25 @@ async function fetchAll(...handlers: Handler[]) {
 }
 
 describe('a download', () => {
-  test('arrives byte for byte', async () => {
+  test('arrives unchanged', async () => {
     const { bytes, saved } = await fetchAll(whole(content, '"a"'));
     expect(bytes).toBe(content.length);
     expect(saved.equals(content)).toBe(true);
   });
 
-  test('that breaks goes on where it stopped, as long as it is the same file', async () => {
+  test('that breaks continues where it stopped if it is still the same file', async () => {
     const { saved, ranges, ifRange } = await fetchAll(cutAt(content, 100_000, '"a"'), rest(content, '"a"'));
     expect(saved.equals(content)).toBe(true);
     expect(ranges[1]).toMatch(/^bytes=[1-9]\d*-$/);
     expect(ifRange).toEqual([undefined, '"a"']);
   });
 
-  test('starts over where the file changed meanwhile', async () => {
+  test('starts over if the file changed meanwhile', async () => {
     const { saved } = await fetchAll(cutAt(content, 100_000, '"a"'), whole(other, '"b"'));
     expect(saved.equals(other)).toBe(true);
   });
 
-  test('trusts no part of another file, or of another place', async () => {
+  test('rejects a part of another file, or from another position', async () => {
     const changed = await fetchAll(cutAt(content, 100_000, '"a"'), rest(other, '"b"'), whole(other, '"b"'));
     expect(changed.saved.equals(other)).toBe(true);
     const shifted = await fetchAll(
@@ -119,7 +119,7 @@ describe('a download', () => {
     expect(shifted.saved.equals(content)).toBe(true);
   });
 
-  test('starts over where the server cannot say whether it is the same file', async () => {
+  test('starts over if the server cannot tell whether it is the same file', async () => {
     const { saved, ranges } = await fetchAll(cutAt(content, 100_000, null), whole(content, '"a"'));
     expect(saved.equals(content)).toBe(true);
     expect(ranges).toEqual([undefined, undefined]);
@@ -127,13 +127,13 @@ describe('a download', () => {
     expect(weak.ranges).toEqual([undefined, undefined]);
   });
 
-  test('starts over where its range is refused', async () => {
+  test('starts over if its range is refused', async () => {
     const refuse: Handler = (_, response) => void response.writeHead(416).end();
     const { saved } = await fetchAll(cutAt(content, 100_000, '"a"'), refuse, whole(other, '"b"'));
     expect(saved.equals(other)).toBe(true);
   });
 
-  test('into a pipe goes on too, but cannot start over', async () => {
+  test('into a pipe can continue, but cannot start over', async () => {
     const answers = [
       [cutAt(content, 100_000, '"a"'), rest(content, '"a"')],
       [cutAt(content, 100_000, '"a"'), whole(other, '"b"')],
@@ -161,7 +161,7 @@ describe('a download', () => {
     expect(ends).toEqual([true, expect.stringMatching(/cannot go on/)]);
   });
 
-  test('ends where starting over brings no byte more, however often it is begun', async () => {
+  test('ends if repeated attempts get no further', async () => {
     const begun = { count: 0 };
     await using server = await ScriptedServer.start((_, response) => {
       begun.count += 1;
@@ -176,7 +176,7 @@ describe('a download', () => {
   });
 
   test.each([['"ä"'], ['"a" "b"'], [`"${'x'.repeat(300)}"`], ['a']])(
-    'sends no tag back that is none: %j',
+    'does not send back an invalid ETag: %j',
     async (etag) => {
       const { ranges, saved } = await fetchAll(cutAt(content, 100_000, etag), whole(content, '"a"'));
       expect(ranges).toEqual([undefined, undefined]);

@@ -56,7 +56,7 @@ describe('a result', () => {
     });
   });
 
-  test('that holds names which cannot be had is extracted under others, and says so', async () => {
+  test('with impossible file names is extracted under other names, with a note', async () => {
     const bytes = zipOf({ 'result.zip': 'of the app', 'aux.nii.gz': 'mask' });
     const { result, names, notes } = await fetchResult([send(bytes)]);
     expect(names).toEqual(['aux.nii.gz', 'result.zip', 'result_1.zip']);
@@ -74,7 +74,7 @@ describe('a result', () => {
     expect(names).toEqual([]);
   });
 
-  test('of a job that runs is waited for, however short the wait is, and that is said', async () => {
+  test('of a running job is waited for although the wait is short, with a note', async () => {
     const running = Array.from({ length: 3 }, () => unfinished);
     const { mask, notes } = await fetchResult([...running, notYet('done'), send(zip)], 0.001);
     expect(mask).toBeNull();
@@ -82,7 +82,7 @@ describe('a result', () => {
     expect((await fetchResult([...running, send(zip)], 0.001)).mask).toBe('mask');
   });
 
-  test('of a job that waits is waited for with what that waits for', async () => {
+  test('of a waiting job is waited for, and a note says what the job waits for', async () => {
     const view = { job_id: 'ab', status: 'waiting', queue_position: 2, waiting_for: 'GPU 0' };
     const { mask, notes } = await fetchResult([
       notYet('waiting'),
@@ -95,7 +95,7 @@ describe('a result', () => {
     ]);
   });
 
-  test('is asked for once where nobody wants to wait', async () => {
+  test('is requested only once with --no-wait', async () => {
     const { result, requests, notes } = await fetchResult([unfinished], 30, { isImpatient: true });
     expect(result).toMatchObject({ exitCode: 3, details: { status: 'running' } });
     expect([requests, notes]).toEqual([1, []]);
@@ -105,7 +105,7 @@ describe('a result', () => {
     [500, 'error', 'Subprocess failed (exit code 2)', 'error', 1],
     [422, 'error', 'The patch is larger than the volume', 'refused', 2],
     [409, 'killed', 'Killed by user', 'killed', 1],
-    // As KonfAI's server answers for a job that was killed.
+    // KonfAI's server answers this for a job that was killed.
     [202, 'killed', null, 'killed', 1],
   ] as const)('of a job that ended otherwise, with %i, is its failure', async (...row) => {
     const [status, state, error, failure, exitCode] = row;
@@ -116,7 +116,7 @@ describe('a result', () => {
     expect(result).toMatchObject({ exitCode, state: failure, message });
   });
 
-  test('that a proxy keeps back until the wait is over ends with what the proxy said, not with a job that goes on', async () => {
+  test("that a proxy answers with errors until the wait is over ends with the proxy's error, not with that of a running job", async () => {
     const page: Handler = (_, response) => void response.writeHead(502).end('<h1>Bad Gateway</h1>');
     const { result } = await fetchResult([notYet('done'), page], 1.5);
     expect(result).toMatchObject({
@@ -127,14 +127,14 @@ describe('a result', () => {
     });
   });
 
-  test('of a job that is not there is a usage error', async () => {
+  test('of an unknown job is a usage error', async () => {
     const { result } = await fetchResult([
       (_, response) => json(response, 404, { detail: 'Unknown job_id' }),
     ]);
     expect(result).toMatchObject({ exitCode: 2, message: expect.stringMatching(/^No job '\w+' on http:/) });
   });
 
-  test('that is no archive stays as it came, and nothing is extracted', async () => {
+  test('that is not a valid archive is kept as it came, and nothing is extracted', async () => {
     const { result, names, output } = await fetchResult([send(Buffer.from('PK\u0003\u0004 and no more'))]);
     expect(result).toBeInstanceOf(ArchiveError);
     expect((result as Error).message).toContain(path.join(output, 'result.zip'));
@@ -170,7 +170,7 @@ describe('a result', () => {
   });
 
   test.each([['1e9'], ['99999999999'], ['-1'], ['NaN'], ['soon']])(
-    'is waited for no longer than makes sense where a server asks for %s seconds',
+    'is not waited for with an unreasonable Retry-After of %s seconds',
     async (seconds) => {
       const later: Handler = (_, response) =>
         json(response, 202, { status: 'running' }, { 'retry-after': seconds });
@@ -179,7 +179,7 @@ describe('a result', () => {
     },
   );
 
-  test('that cannot be written says so at once', async () => {
+  test('that cannot be written is an error at once', async () => {
     await using directory = await temporary();
     await plant(directory.path, { file: '' });
     await using server = await ScriptedServer.start(send(zip));
@@ -197,7 +197,7 @@ describe('a result', () => {
     });
   });
 
-  test('leaves no half of an archive behind', async () => {
+  test('leaves no partial archive', async () => {
     const cut: Handler = (_, response) => {
       response.writeHead(200, { 'content-length': 1e6, etag: '"a"' });
       response.write('half', () => response.destroy());

@@ -54,7 +54,7 @@ describe('a multipart body', () => {
     expect((await buffer(body.stream(() => {}))).length).toBe(body.length);
   });
 
-  test('is read by another parser as what it was made of', async () => {
+  test('is read by another parser with the same fields and files', async () => {
     await using directory = await temporary();
     const name = 'Schädel "1".nii';
     await plant(directory.path, { [name]: 'x' });
@@ -109,7 +109,7 @@ describe('a multipart body', () => {
     }
   });
 
-  test('leaves no file open where it is given up', async () => {
+  test('leaves no file open if it is given up', async () => {
     await using directory = await temporary();
     await plant(directory.path, { a: Buffer.alloc(5_000_000) });
     const before = readdirSync('/proc/self/fd').length;
@@ -129,7 +129,7 @@ describe('a multipart body', () => {
     expect(await buffer(body.stream(() => {}))).toEqual(first);
   });
 
-  test('tells how far it is', async () => {
+  test('reports how many bytes it has sent', async () => {
     await using directory = await temporary();
     await plant(directory.path, { a: 'aaa' });
     const body = new Multipart({}, [part(directory.path, 'a', 3)]);
@@ -139,7 +139,7 @@ describe('a multipart body', () => {
     expect(seen).toEqual([...seen].sort((a, b) => a - b));
   });
 
-  test('tells how many bytes of its files it has sent', async () => {
+  test('reports how many bytes of its files it has sent', async () => {
     await using directory = await temporary();
     await plant(directory.path, { a: Buffer.alloc(3 << 20), b: '', c: 'ccc' });
     const parts = [
@@ -159,7 +159,7 @@ describe('a multipart body', () => {
     expect(second[0] - second[1]).toBeGreaterThan(0);
   });
 
-  test('breaks off where a file shrank after it was measured', async () => {
+  test('ends with an error if a file shrank after it was measured', async () => {
     await using directory = await temporary();
     await plant(directory.path, { a: 'aaa' });
     const body = new Multipart({}, [part(directory.path, 'a', 3)]);
@@ -169,7 +169,7 @@ describe('a multipart body', () => {
     await expect(buffer(large.stream(() => {}))).rejects.toThrow(/changed while it was sent/);
   });
 
-  test('holds everything but its first piece back until it is ready', async () => {
+  test('sends only its first piece until it is told to continue', async () => {
     const body = new Multipart({ a: '1', b: '2' }, []);
     const gate = deferred();
     const stream = body.stream(

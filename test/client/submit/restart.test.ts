@@ -32,7 +32,7 @@ class Upload implements AsyncDisposable {
     private readonly handlers: Handler[],
   ) {}
 
-  /** @param handlers of one submission after the other; the last one repeats */
+  /** @param handlers for one submission after the other; the last one is used for all others */
   static async start(...handlers: Handler[]): Promise<Upload> {
     const directory = await temporary();
     await plant(directory.path, { 'ct.nii': 'volume' });
@@ -62,11 +62,11 @@ class Upload implements AsyncDisposable {
     this.server.server.listen(this.#port, '127.0.0.1');
   }
 
-  /** Sends it; resolves with the envelope or the error. `isMet`: the server answers a question first. */
+  /** Sends it; resolves with the envelope or the error. `isMet`: the server answers another request first. */
   async send({ isMet = true, patience = 60 } = {}): Promise<unknown> {
     const { reporter, controller } = this;
     const inputs = operation.fields.find((field) => field.name === 'inputs');
-    if (!inputs) throw new Error('the table has lost its inputs');
+    if (!inputs) throw new Error("the operations table has no field 'inputs'");
     const files = [{ field: inputs, groups: [[this.file]] }];
     const submission = { operation, app: 'tissue', fields: {}, options: {}, files, archive: null };
     await using connection = connectTo(this.server.url, { patience, signal: controller.signal });
@@ -94,7 +94,7 @@ class Upload implements AsyncDisposable {
 }
 
 describe('an upload whose server goes away', () => {
-  test('waits for the next server, says so once, and is the same submission', async () => {
+  test('waits for the next server, says so once, and sends the same submission', async () => {
     await using upload = await Upload.start(() => upload.stop(), accept);
     upload.onWait = (wait) => {
       if (wait === 5) upload.restart();
@@ -111,7 +111,7 @@ describe('an upload whose server goes away', () => {
     ]);
   }, 30_000);
 
-  test('before it has begun is waited for as well, where it had answered a question', async () => {
+  test('before it has begun also waits, if the server had answered a request', async () => {
     await using upload = await Upload.start(accept);
     upload.onMet = () => upload.stop();
     upload.onWait = (wait) => {
@@ -121,7 +121,7 @@ describe('an upload whose server goes away', () => {
     expect(upload.keys).toHaveLength(1);
   });
 
-  test('is waited for no longer than patience lasts', async () => {
+  test('waits no longer than --patience', async () => {
     await using upload = await Upload.start(() => upload.stop());
     const begin = performance.now();
     expect(await upload.send({ patience: 0.6 })).toMatchObject({
@@ -159,7 +159,7 @@ describe('an upload whose server goes away', () => {
     expect(performance.now() - began.at).toBeLessThan(1000);
   });
 
-  test('and that was never there, is not waited for', async () => {
+  test('does not wait if the server was never reached', async () => {
     await using upload = await Upload.start(accept);
     upload.stop();
     expect(await upload.send({ isMet: false })).toMatchObject({ exitCode: 5, fault: 'unreached' });
@@ -189,7 +189,7 @@ describe('an upload whose server goes away', () => {
     expect(upload.keys).toHaveLength(1);
   });
 
-  test('is not sent again with a file that has changed meanwhile', async () => {
+  test('is not sent again if a file has changed meanwhile', async () => {
     await using upload = await Upload.start((_, __, raw) => void raw.socket.destroy(), accept);
     upload.onWait = () => writeFileSync(upload.file, 'VOLUME');
     expect(await upload.send()).toMatchObject({

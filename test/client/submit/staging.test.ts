@@ -83,7 +83,7 @@ describe('staging', () => {
   });
 
   test.each([['ct/1.dcm'], ['mr.zarr/0/0']])(
-    'refuses a name that is not UTF-8 beside %s, which would be sent under another',
+    'refuses a name that is not UTF-8 beside %s, since it would be sent under another name',
     async (name) => {
       await using directory = await temporary();
       await plant(directory.path, { [name]: dicom });
@@ -114,7 +114,7 @@ describe('staging', () => {
     expect(existsSync(path.join(directory.path, 'set.zip'))).toBe(true);
   });
 
-  test('refuses a data set that is neither, and one that is not there', async () => {
+  test('refuses a data set that is neither a directory nor a zip, and one that does not exist', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'set.tar': '' });
     const field = fieldOf('fine_tune', 'dataset');

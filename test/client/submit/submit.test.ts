@@ -17,7 +17,7 @@ const inputs = operation.fields.find((field) => field.name === 'inputs');
 const envelope = jobEnvelope('0123456789ab', []);
 
 function infer(...groups: string[][]): Submission {
-  if (!inputs) throw new Error('the table has lost its inputs');
+  if (!inputs) throw new Error("the operations table has no field 'inputs'");
   return {
     operation,
     app: 'tissue',
@@ -49,7 +49,7 @@ async function send(
 }
 
 describe('a submission', () => {
-  test('carries its fields, its groups and its files under a known length', async () => {
+  test('has its fields, groups and files, and a known length', async () => {
     const { result, received } = await send((_, response) => json(response, 200, envelope));
     expect(result).toEqual(envelope);
     const [request] = received;
@@ -65,7 +65,7 @@ describe('a submission', () => {
     expect(form.has('options')).toBe(false);
   });
 
-  test('is sent again under the same key where the connection broke before an answer', async () => {
+  test('is sent again with the same key if the connection broke before an answer', async () => {
     let cuts = 2;
     const { result, received, reporter } = await send((_, response, raw) => {
       if (cuts-- > 0) raw.socket.destroy();
@@ -80,13 +80,13 @@ describe('a submission', () => {
     expect(reporter.notes[0]).toMatch(/broke: .*; trying again for another 30 s$/);
   }, 20_000);
 
-  test('is not sent again where the server refused it', async () => {
+  test('is not sent again if the server refused it', async () => {
     const { result, received } = await send((_, response) => json(response, 429, { detail: 'Server busy' }));
     expect(result).toMatchObject({ message: 'Server busy', exitCode: 6 });
     expect(received).toHaveLength(1);
   });
 
-  test('reads a refusal that comes before the body was taken', async () => {
+  test('reads a refusal that comes before the body is sent', async () => {
     const refuse: Handler = (_, response) =>
       json(response, 413, { detail: 'Upload too large' }, { connection: 'close' });
     const { result } = await send(refuse, { size: 64 * 1024 * 1024, early: true });
@@ -111,7 +111,7 @@ describe('a submission', () => {
     await staged.remove();
   });
 
-  test('that is interrupted under way ends at once', async () => {
+  test('that is interrupted while its body is sent ends at once', async () => {
     const controller = new AbortController();
     const handler: Handler = (_, __, raw) => {
       raw.once('readable', () => controller.abort(new Interrupted('SIGINT')));
@@ -124,7 +124,7 @@ describe('a submission', () => {
     expect(result).toBeInstanceOf(Interrupted);
   });
 
-  test('that is interrupted when its body has left still learns which job it made', async () => {
+  test('that is interrupted after its body is sent still learns the id of its job', async () => {
     const controller = new AbortController();
     const handler: Handler = (_, response) => {
       controller.abort(new Interrupted('SIGINT'));
@@ -134,7 +134,7 @@ describe('a submission', () => {
     expect(result).toEqual(envelope);
   });
 
-  test('that is interrupted then, and gets no answer, says that there may be a job', async () => {
+  test('that is interrupted then and gets no answer says that there may be a job', async () => {
     const controller = new AbortController();
     const handler: Handler = (_, response) => {
       controller.abort(new Interrupted('SIGINT'));
@@ -147,19 +147,19 @@ describe('a submission', () => {
     });
   });
 
-  test('with an answer that names no job is an error', async () => {
+  test('with an answer without a job id is an error', async () => {
     const { result } = await send((_, response) => json(response, 200, { ok: true }));
     expect(result).toMatchObject({ exitCode: 1, message: expect.stringMatching(/job_id is missing/) });
   });
 
-  test('has the options that are listed as they must be, and no other, for acknowledged', async () => {
+  test('counts only options in a valid list as acknowledged', async () => {
     const strange = { job_id: '0123456789ab', accepted_options: 'tta', result_url: 'http://elsewhere/' };
     const { result } = await send((_, response) => json(response, 200, strange));
     expect(result).toEqual(envelope);
   });
 
   test.each([[''], ['../../kill'], ['a b'], ['\u001b[2J'], ['a\nb'], [7], ['x'.repeat(65)]])(
-    'with a job id that is none, %j, is an error that shows it on one line',
+    'with the invalid job id %j is an error that shows it on one line',
     async (id) => {
       const { result } = await send((_, response) => json(response, 200, { job_id: id }));
       expect(result).toMatchObject({
@@ -169,13 +169,13 @@ describe('a submission', () => {
     },
   );
 
-  test('takes the job ids of other servers', async () => {
+  test('accepts the job ids of other servers', async () => {
     const id = 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6';
     const { result } = await send((_, response) => json(response, 200, { job_id: id }));
     expect(result).toMatchObject({ job_id: id });
   });
 
-  test('of a file that cannot be read says so, and is not sent again', async () => {
+  test('of a file that cannot be read is an error, and is not sent again', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct.nii': 'abc' });
     await using server = await ScriptedServer.start((_, response) => json(response, 200, envelope));
@@ -191,7 +191,7 @@ describe('a submission', () => {
   });
 });
 
-test('options that the server does not name were not read', () => {
+test('options that the server does not list count as not read', () => {
   const submission = { ...infer(), options: { batch_size: 2, patch_size: [96] } };
   expect(unacknowledged(submission, jobEnvelope('x', ['batch_size']))).toEqual(['patch_size']);
   expect(unacknowledged(submission, jobEnvelope('x', []))).toEqual(['batch_size', 'patch_size']);

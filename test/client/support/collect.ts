@@ -5,7 +5,7 @@ import {
 } from '../../../src/client/submit/inputs/inputs.js';
 import { Obstacles } from '../../../src/client/submit/inputs/obstacles.js';
 
-/** What paths come to as one group; what cannot be sent is thrown. */
+/** The volumes of paths as one group. Throws the error for files that cannot be sent. */
 export async function collect(
   paths: readonly string[],
   options: Omit<CollectOptions, 'obstacles'> = {},

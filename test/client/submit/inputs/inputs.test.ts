@@ -39,7 +39,7 @@ describe('the volumes that paths name', () => {
     expect(await units(directory.path, '*.nii')).toEqual(['file 1.nii', 'file 2.nii']);
   });
 
-  test('a name with the characters of a glob is taken as it is where it exists', async () => {
+  test('a name with the characters of a glob is taken literally if it exists', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'scan[1].nii': 'x', 'scan1.nii': 'x' });
     expect(await units(directory.path, 'scan[1].nii')).toEqual(['file scan[1].nii']);
@@ -56,7 +56,7 @@ describe('the volumes that paths name', () => {
     expect(await units(directory.path, 'study')).toEqual(['series study/ct', 'series study/mr']);
   });
 
-  test('a folder of volumes is no series because of one slice in it, and DICOMDIR is no slice', async () => {
+  test('a folder of volumes with one slice is not a series, and DICOMDIR is not a slice', async () => {
     await using directory = await temporary();
     await plant(directory.path, {
       'mixed/1.dcm': dicom,
@@ -83,7 +83,7 @@ describe('the volumes that paths name', () => {
     expect(await units(directory.path, '')).toEqual(['store a.ome.zarr', 'store b']);
   });
 
-  test('what an earlier run wrote is passed over, unless it is named itself', async () => {
+  test('the result of an earlier run is skipped, unless a path names it', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct.nii': 'x', 'Output/mask.nii': 'x', 'Output/result.zip': 'x' });
     const output = path.join(directory.path, 'Output');
@@ -95,7 +95,7 @@ describe('the volumes that paths name', () => {
   });
 
   test.each([[''], ['*.nii'], ['study*']])(
-    'a name that is not UTF-8 is refused, not left out, where %j finds it',
+    'a name that is not UTF-8 is refused, not left out, if %j matches it',
     async (given) => {
       await using directory = await temporary();
       await plant(directory.path, { 'study/ok.nii': 'x', 'ok.nii': 'x' });
@@ -109,7 +109,7 @@ describe('the volumes that paths name', () => {
     },
   );
 
-  test('so is one of a directory that a glob goes through', async () => {
+  test('a directory name that is not UTF-8 is refused if a glob enters it', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'a/ct.nii': 'x' });
     const misnamed = Buffer.from(`${directory.path}/ren\xe9`, 'latin1');
@@ -121,14 +121,14 @@ describe('the volumes that paths name', () => {
     expect(await units(directory.path, 'a/*.nii')).toEqual(['file a/ct.nii']);
   });
 
-  test('a hidden file is passed over whatever its name', async () => {
+  test('a hidden file is skipped, whatever its name', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ok.nii': 'x' });
     await writeFile(Buffer.from(`${directory.path}/.\xe9`, 'latin1'), 'x');
     expect(await units(directory.path, '')).toEqual(['file ok.nii']);
   });
 
-  test('of a directory that a pattern matches are sent once, also where it matches them as well', async () => {
+  test('files of a matched directory are sent once, even if the pattern matches them as well', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 's/a.nii': 'x', 's/below/b.nii': 'x' });
     expect(await units(directory.path, 's/**')).toEqual(['file s/a.nii', 'file s/below/b.nii']);
@@ -146,7 +146,7 @@ describe('the volumes that paths name', () => {
   });
 });
 
-test('hidden files travel inside a Zarr store only', () => {
+test('hidden files are sent only inside a Zarr store', () => {
   expect(travels('case/ct.nii')).toBe(true);
   expect(travels('case/.DS_Store')).toBe(false);
   expect(travels('.git/config')).toBe(false);

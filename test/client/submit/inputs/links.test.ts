@@ -76,7 +76,7 @@ describe('links to files and directories', () => {
     },
   );
 
-  test('make a series and a store as files do', async () => {
+  test('can be the files of a series or of a store', async () => {
     await using root = await place(
       { 'keys/1': dicom, 'keys/2': dicom, 'keys/3': '{}' },
       { 'in/mr/IM1': '../../keys/1', 'in/mr/IM2': '../../keys/2', 'in/ct.zarr/.zattrs': '../../keys/3' },
@@ -94,7 +94,7 @@ describe('links to files and directories', () => {
     await remove();
   });
 
-  test('of a data set are sent with what they lead to; what is hidden is not', async () => {
+  test('of a data set are sent as the files that they lead to; hidden files are not sent', async () => {
     const object = '.git/annex/objects/Zx/MD5E-s1--a.nii.gz';
     await using root = await place(
       { [`set/${object}`]: 'voxels', 'other/b.nii': 'b', 'set/.hidden': 'x' },
@@ -118,7 +118,7 @@ describe('links to files and directories', () => {
 });
 
 describe('what cannot be sent is refused by name', () => {
-  test('a link that leads nowhere, with the number of the others', async () => {
+  test('a link that leads to nothing, with the number of the others', async () => {
     const links = { 'in/a.nii': 'nowhere', 'in/b/c.nii': '../gone/c.nii', 'in/d.nii': 'd.nii' };
     await using root = await place({ 'in/ok.nii': 'x' }, links);
     const refused = units(root.path, 'in');

@@ -15,7 +15,7 @@ describe('the names under which files of one group are sent', () => {
       ['sub-01_ses-1_T1w.nii', 'sub-01_ses-2_T1w.nii', 'sub-02_ses-1_T1w.nii'],
     ],
     [
-      'change for those alone that share one',
+      'change only for files that share a name',
       ['a/T1w.nii', 'b/T1w.nii', 'c/T2w.nii'],
       ['a_T1w.nii', 'b_T1w.nii', 'T2w.nii'],
     ],
@@ -27,11 +27,15 @@ describe('the names under which files of one group are sent', () => {
       ['CT.nii', 'ct.nii'],
     ],
     [
-      'take the name of no other file',
+      'are never the name of another file',
       ['a/ct.nii', 'b/ct.nii', 'c/a_ct.nii'],
       ['a_ct_1.nii', 'b_ct.nii', 'a_ct.nii'],
     ],
-    ['are numbered where paths say no more', ['a/b/ct.nii', 'a_b/ct.nii'], ['a_b_ct.nii', 'a_b_ct_1.nii']],
+    [
+      'are numbered if the paths give no difference',
+      ['a/b/ct.nii', 'a_b/ct.nii'],
+      ['a_b_ct.nii', 'a_b_ct_1.nii'],
+    ],
     [
       'are numbered for a file that is named twice',
       ['a/ct.nii.gz', 'a/ct.nii.gz'],
@@ -45,7 +49,7 @@ describe('the names under which files of one group are sent', () => {
     ['differ for series', ['sub-01/CT', 'sub-02/CT/'], ['sub-01_CT', 'sub-02_CT']],
     ['differ for archives of volumes', ['a/ct.konfaidir.zip', 'b/ct'], ['a_ct', 'b_ct']],
     [
-      'keep together what belongs together',
+      'are alike for files that belong together',
       ['a/v.hdr', 'a/v.img', 'b/v.hdr', 'b/v.img.gz'],
       ['a_v.hdr', 'a_v.img', 'b_v.hdr', 'b_v.img.gz'],
     ],

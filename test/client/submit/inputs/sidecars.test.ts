@@ -23,7 +23,7 @@ const study = {
 
 const operation = operationOf('infer');
 
-/** Stages groups of inputs, whose paths are relative to the root; removes what that leaves. */
+/** Stages groups of inputs, with paths relative to the root; removes the temporary archives. */
 async function stageInputs(root: string, groups: string[][], allFiles = false) {
   const files = [
     {
@@ -94,14 +94,14 @@ describe('files that go with volumes', () => {
     expect(notes.some((note) => note.startsWith('Not sent'))).toBe(false);
   });
 
-  test('are sent as they are where they are all that a group names', async () => {
+  test('are sent if a group names nothing else', async () => {
     expect(await send([['notes/a.txt']])).toMatchObject({ names: ['a.txt'], skipped: [], notes: [] });
     expect((await send([['notes/*.txt']])).names).toEqual(['a.txt', 'b.txt']);
     const beside = await send([['in/sub-01/T1w.nii.gz'], ['in/sub-01/T1w.json']]);
     expect(beside).toMatchObject({ groups: '1,1', names: ['T1w.nii.gz', 'T1w.json'], notes: [] });
   });
 
-  test('are refused where a directory has nothing else, and an empty one where it is named', async () => {
+  test('are refused if a directory has nothing else, and an empty one if a path names it', async () => {
     await expect(send([['notes']])).rejects.toThrow(UsageError);
     await expect(send([['notes']])).rejects.toThrow(
       /notes\/a\.txt' is no volume, nor are 1 more.*--all-files/,
@@ -111,7 +111,7 @@ describe('files that go with volumes', () => {
   });
 });
 
-test('of many files that share a name a few are shown, and the number of the others', async () => {
+test('for many renamed files, a few are shown with the number of the others', async () => {
   await using root = await temporary();
   const names = Array.from({ length: 12 }, (_, index) => `in/sub-${10 + index}/T1w.nii`);
   await plant(root.path, Object.fromEntries(names.map((name) => [name, 'x'])));
