@@ -27,10 +27,10 @@ const fake: Fake = {
   },
 };
 
-/** What a shell shows for a line on which Tab was pressed. */
+/** What a shell shows after Tab was pressed on a line. */
 type Complete = (line: string) => Promise<string>;
 
-/** A place with the script of each shell, and `remote-app` on PATH. */
+/** A directory with the script of each shell, and `remote-app` on PATH. */
 async function shellsIn(cli: Cli, env: NodeJS.ProcessEnv) {
   const bin = path.join(cli.directory, 'bin');
   await plant(cli.directory, {
@@ -99,7 +99,7 @@ describe.each(['bash', 'zsh', 'fish'])('%s', (shell) => {
     }),
   );
 
-  test('completes values: of a list, apps, jobs, profiles, GPUs', { timeout: 60_000 }, () =>
+  test('completes values: fixed lists, apps, jobs, profiles, GPUs', { timeout: 60_000 }, () =>
     withShell(shell, async (complete, server, cli) => {
       expect(await complete('remote-app serve --auth b')).toMatch(/\bbearer\b/);
       expect(await complete('remote-app infer --app t')).toMatch(/\btissue\b/);
@@ -133,7 +133,7 @@ describe.each(['bash', 'zsh', 'fish'])('%s', (shell) => {
     }),
   );
 
-  test('completes files and directories where they belong', { timeout: 30_000 }, () =>
+  test('completes files and directories only for arguments that take them', { timeout: 30_000 }, () =>
     withShell(shell, async (complete) => {
       const files = await complete('remote-app infer scan');
       expect(files).toMatch(/scan\.nii/);
@@ -148,7 +148,7 @@ describe.each(['bash', 'zsh', 'fish'])('%s', (shell) => {
     }),
   );
 
-  test('asks the server of the line, with its token', { timeout: 30_000 }, async () => {
+  test('asks the server that the command line names, with its token', { timeout: 30_000 }, async () => {
     await using other = await fakeService({ apps: ['elsewhere'], token: 'secret' });
     await withShell(shell, async (complete, server, cli) => {
       await plant(cli.directory, { token: 'secret' });
@@ -160,7 +160,7 @@ describe.each(['bash', 'zsh', 'fish'])('%s', (shell) => {
     });
   });
 
-  test('runs nothing of what a server lists', { timeout: 30_000 }, async () => {
+  test('runs no command that a server puts into its lists', { timeout: 30_000 }, async () => {
     const planted = [
       '$(touch planted)',
       '`touch planted`',
@@ -182,7 +182,7 @@ describe.each(['bash', 'zsh', 'fish'])('%s', (shell) => {
     );
   });
 
-  test('offers nothing, and says nothing, where no server answers', { timeout: 30_000 }, () =>
+  test('offers and prints nothing if no server answers', { timeout: 30_000 }, () =>
     withShell(
       shell,
       async (complete) => {
@@ -194,7 +194,7 @@ describe.each(['bash', 'zsh', 'fish'])('%s', (shell) => {
 });
 
 describe('completion --values', () => {
-  test('waits a second for a server, and then gives up in silence', async () => {
+  test('waits a second for a server, and then gives up without a message', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ override: () => true });
     const began = performance.now();

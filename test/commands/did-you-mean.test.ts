@@ -5,7 +5,7 @@ import { type Fake, fakeService } from '../support/fake-service.js';
 import { json } from '../support/scripted-server.js';
 import { plant } from '../support/temporary.js';
 
-describe('a word that is no command', () => {
+describe('a word that is not a command', () => {
   test.each([
     [['infre'], "There is no command 'infre'; did you mean 'infer'?"],
     [['infre', './scans', '--gpu', '0'], "There is no command 'infre'; did you mean 'infer'?"],
@@ -77,7 +77,7 @@ describe('an app that the server does not have', () => {
   });
 });
 
-test('a profile that nobody wrote', async () => {
+test('a profile that does not exist', async () => {
   await using cli = await Cli.create();
   await plant(cli.home, {
     [path.join('remote-app', 'profiles.json')]: '{"profiles":{"lab":{"server":"http://127.0.0.1:1"}}}',

@@ -12,7 +12,7 @@ const interrupt = '\u0003';
 const mebi = 2 ** 20;
 const spinner = '[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]';
 
-/** A gate in a log: the stream stands still there until it is opened. */
+/** A gate in a log: the stream waits there until it is opened. */
 function gate() {
   let open = () => {};
   const opened = new Promise<void>((resolve) => {
@@ -21,7 +21,7 @@ function gate() {
   return { open, before: (line: string) => () => opened.then(() => line) };
 }
 
-/** Nothing is drawn over anything, and no row is longer than the screen. */
+/** Checks that nothing was drawn over other text, and that no row is wider than the screen. */
 function expectWhole(terminal: Terminal): void {
   expect(terminal.screen.wrapped).toEqual([]);
   for (const row of terminal.rows) expect(row).not.toMatch(new RegExp(`.${spinner}|.Uploading|.Error:|\\^C`));
@@ -41,7 +41,7 @@ async function withTerminal(
 }
 
 /**
- * A terminal at which a file of 64 MiB is uploaded to a server that does with the upload what it is told. As long as nothing reads it,
+ * A terminal with an upload of 64 MiB, to a server that handles it as the test says. As long as nothing reads the upload,
  * the buffers of the system take a few megabytes, and then no more.
  */
 async function withUpload(
@@ -82,11 +82,11 @@ describe('an upload', () => {
     });
   });
 
-  test('stays one line on a terminal that becomes narrower, and wider again', async () => {
+  test('stays one line when the terminal becomes narrower, and wider again', async () => {
     await withUpload(leaveIt, { columns: 100 }, async (terminal) => {
       await terminal.shows(/ETA/);
       for (const columns of [60, 30, 110]) {
-        // Frames of the old width come after the screen has changed, as the system tells the program late.
+        // Frames of the old width follow the change of the screen, because the system tells the program late.
         terminal.screen.resize(columns);
         const unaware = terminal.written.length;
         await terminal.sends(unaware, /Uploading.*Uploading/s);
@@ -103,7 +103,7 @@ describe('an upload', () => {
     });
   });
 
-  test('that breaks says so above its bar; keys that are pressed change nothing', async () => {
+  test('that breaks says so above its bar; pressed keys change nothing', async () => {
     const uploads: IncomingMessage[] = [];
     await withUpload(
       (upload) => uploads.push(upload),
@@ -131,7 +131,7 @@ describe('an upload', () => {
     ['in a pipe', { pipe: '2>&1 | cat' }],
     ['in CI', { env: { CI: '1' } }],
   ])('that takes long is, %s, a line every 10 %%', async (_, options: TerminalOptions) => {
-    // From then on a transfer takes long.
+    // A transfer counts as long from then on.
     const readLate = (upload: IncomingMessage, response: ServerResponse) => {
       setTimeout(() => upload.resume(), 3500);
       upload.on('end', () => json(response, 500, { detail: 'no' }));
@@ -154,8 +154,8 @@ describe('an upload', () => {
     expect(tens.slice(-3)).toEqual([7, 8, 9]);
   });
 
-  test('that breaks off for good leaves the error alone', async () => {
-    // Behind its beginning, which a repeated upload sends alone.
+  test('that fails for good leaves only the error', async () => {
+    // After its first bytes, which a repeated upload sends before it waits.
     const breakIt = (upload: IncomingMessage) => {
       let read = 0;
       upload.on('data', ({ length }: Buffer) => {
@@ -169,7 +169,7 @@ describe('an upload', () => {
       expect(terminal.rows.at(-1)).toMatch(/^Error: .*broke/);
       expect(terminal.rows.filter((row) => row.startsWith('Uploading'))).toEqual([]);
     };
-    // All of it goes into the buffers each time, so that no attempt gets further than the one before.
+    // The buffers take all of it each time, so no attempt gets further than the one before.
     await withUpload(breakIt, { columns: 300 }, use, 2 * mebi);
   }, 60_000);
 });
@@ -177,7 +177,7 @@ describe('an upload', () => {
 describe('a log at a terminal', () => {
   const first = `[remote-app] Remote job ${jobId} accepted: infer on tissue`;
 
-  test('redraws the app’s bars in place, cut to the width, and goes on below', async () => {
+  test('redraws the app’s bars in place, cut to the width, and continues below', async () => {
     const held = gate();
     const bar = (percent: number) => `${percent}%|${'肝'.repeat(60)}|\r`;
     const lines = [
@@ -253,7 +253,7 @@ describe('a log at a terminal', () => {
     expect(terminal.written).toBe(`${lines.join('\r\n')}\r\n`);
   });
 
-  test('with --all has every state, as a line', async () => {
+  test('with --all shows every state as a line', async () => {
     const lines = ['a', '1%\r', '2%\r', 'b'];
     await withTerminal({ lines }, ['logs', jobId, '--all'], {}, async (terminal) => {
       await terminal.ended();
@@ -261,7 +261,7 @@ describe('a log at a terminal', () => {
     });
   });
 
-  test('shows the place in the queue on one line that changes', async () => {
+  test('shows the position in the queue on one line that changes', async () => {
     const [second, start] = [gate(), gate()];
     const place = (position: number) => `[remote-app] Waiting for GPU 0: position ${position} in the queue\r`;
     const lines = [
@@ -283,13 +283,13 @@ describe('a log at a terminal', () => {
     });
   });
 
-  test('is not drawn over when another program writes it to the terminal', async () => {
+  test('stays readable when another program writes it to the terminal', async () => {
     const [held, more] = [gate(), gate()];
     const lines = [first, held.before('[remote-app] Go'), more.before('10%\r'), '20%\r', 'line', 'last'];
     await withTerminal({ lines }, ['logs', jobId], { pipe: '| cat' }, async (terminal) => {
       await terminal.shows(/ accepted: infer on tissue$/);
       await terminal.sends(terminal.written.length, /Waiting for job/);
-      // Shorter than what is drawn: the rest of that would stay.
+      // Shorter than the drawn line, whose rest would remain visible.
       held.open();
       await terminal.shows(/^\[remote-app\] Go/);
       more.open();
@@ -318,7 +318,7 @@ describe('a log at a terminal', () => {
     });
   });
 
-  test('loses no state of a bar to a connection that breaks, and shows none twice', async () => {
+  test('loses no state of a bar when the connection breaks, and shows none twice', async () => {
     const lines = ['a', '10%\r', '20%\r', '30%\r', 'b', '\r', '1/3\r', '2/3\r', '3/3', 'c'];
     let broken = false;
     const override: Fake['override'] = ({ url }, response) => {
@@ -338,7 +338,7 @@ describe('a log at a terminal', () => {
 });
 
 describe('a whole run at a terminal', () => {
-  test('says once that the job is accepted; Ctrl-C while it waits kills it, on lines of their own', async () => {
+  test('says once that the job is accepted; Ctrl-C while it waits kills it; each message has its own line', async () => {
     const lines = [`[remote-app] Remote job ${jobId} accepted: infer on tissue`, gate().before('never')];
     await withTerminal({ lines }, ['infer', 'ct.nii'], { env: { NO_COLOR: '1' } }, async (terminal) => {
       await terminal.shows(new RegExp(`^${spinner} Waiting for job`));

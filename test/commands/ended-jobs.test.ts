@@ -21,7 +21,7 @@ afterAll(() => cli[Symbol.asyncDispose]());
 const infer = (...steps: string[]) => ['infer', 'ct.nii', ...steps.flatMap((step) => ['--set', step])];
 
 describe('a job whose server an admin stops', () => {
-  test('is told to have ended because of that, not because a user killed it', async () => {
+  test('is reported as ended because of that, not as killed by a user', async () => {
     await using server = await TestServer.start();
     const env = { REMOTE_APP_SERVER: server.url };
     const running = cli.start(infer('print=ready', `wait=${server.gate().path}`), env);
@@ -38,7 +38,7 @@ describe('a job whose server an admin stops', () => {
 });
 
 describe('rm', () => {
-  test('removes every job that it can, one line each, and exits with the worst', async () => {
+  test('removes every job that it can, one line each, and exits with the highest exit code', async () => {
     await using server = await TestServer.start();
     const { api } = server;
     const env = { REMOTE_APP_SERVER: server.url };
@@ -58,7 +58,7 @@ describe('rm', () => {
     for (const id of [first, second]) expect((await api.fetch(`/jobs/${id}`)).status).toBe(410);
     expect((await cli.run(['rm', active], env)).code).toBe(1);
 
-    // A script that is run again finds what it wanted.
+    // For a script that runs again, a removed job counts as success.
     const again = await cli.run(['rm', first], env);
     expect([again.code, again.stdout]).toEqual([0, `${first}  removed\n`]);
     expect(again.stderr).toContain(`Job ${first} was removed at `);
@@ -83,7 +83,7 @@ describe('what a failed job left', () => {
   const server = sharedServer();
   const run = (...args: string[]) => cli.run(args, { REMOTE_APP_SERVER: server.url });
 
-  test('is named when the job fails, and fetched with --partial', async () => {
+  test('is mentioned when the job fails, and fetched with --partial', async () => {
     const failed = await run(...infer('write=half.txt:half', 'exit=3'));
     const id = /Job (\w+) is accepted/.exec(failed.stderr)?.[1] ?? '';
     const told = new RegExp(
@@ -110,7 +110,7 @@ describe('what a failed job left', () => {
     expect(JSON.parse(stdout).error).toMatchObject({ left_files: 1, expires_at: expect.any(String) });
   });
 
-  test('is not spoken of where it is nothing', async () => {
+  test('is not mentioned if there are no files', async () => {
     const { code, stderr } = await run(...infer('shell=rm probe.json', 'exit=3'));
     const id = /Job (\w+) is accepted/.exec(stderr)?.[1] ?? '';
     expect(code).toBe(1);
@@ -119,14 +119,14 @@ describe('what a failed job left', () => {
     expect([exit, sentence]).toEqual([2, `Error: Job ${id} left no file in its output\n`]);
   });
 
-  test('is the result, for a job that is done', async () => {
+  test('is the whole result for a job that is done', async () => {
     const { id } = await server.api.run('infer', { ...least.infer, ...steps('write=whole.txt:whole') });
     const { code, stderr } = await run('result', id, '--partial', '-o', 'whole');
     expect([code, stderr]).toEqual([0, expect.not.stringContaining('incomplete')]);
     expect(await readFile(path.join(cli.directory, 'whole', 'whole.txt'), 'utf8')).toBe('whole');
   });
 
-  test('stays where a server does not hand it out', async () => {
+  test('cannot be fetched from a server that does not support --partial', async () => {
     await using other = await fakeService({ status: 'error', error: 'sad' });
     const { code, stderr } = await cli.run(['result', jobId, '--partial'], { REMOTE_APP_SERVER: other.url });
     expect([code, stderr]).toEqual([

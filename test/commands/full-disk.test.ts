@@ -27,13 +27,13 @@ async function inShell(fake: Fake, script: string, ...args: string[]) {
   return { stderr, code, saved, asked: server.to(`/jobs/${jobId}/result`).length };
 }
 
-/** A file may have 64 KiB: writing more fails as on a disk that takes no more. */
+/** Files may have at most 64 KiB: writing more fails as on a full disk. */
 const limited = 'ulimit -f 64; exec "$0" "$@"';
 /** Every write to this device fails as on a full disk. */
 const full = 'exec "$0" "$@" > /dev/full';
 
-describe.skipIf(process.platform !== 'linux')('where there is no room', () => {
-  test('for the download, this is said at once, with what to do; the server is asked once', async () => {
+describe.skipIf(process.platform !== 'linux')('if the disk has no room', () => {
+  test('for the download, the error says so at once, and what to do; the server is asked once', async () => {
     const { stderr, code, saved, asked } = await inShell({ result: stored }, limited, 'result', jobId);
     expect(stderr).toMatch(
       new RegExp(
@@ -43,13 +43,13 @@ describe.skipIf(process.platform !== 'linux')('where there is no room', () => {
     expect([code, saved, asked]).toEqual([1, [], 1]);
   });
 
-  test('for what is extracted, the archive stays', async () => {
+  test('for the extracted files, the archive is kept', async () => {
     const { stderr, code, saved } = await inShell({ result: small }, limited, 'result', jobId);
     expect(stderr).toMatch(/^Error: Cannot write '\/.*\/Output': .*\(EFBIG\).*\n$/);
     expect([code, saved.includes('result.zip')]).toEqual([1, true]);
   });
 
-  test('for what is packed, this is said, and nothing is sent', async () => {
+  test('for the packed files, the error says so, and nothing is sent', async () => {
     const script = `mkdir -p store.zarr && head -c 300000 /dev/urandom > store.zarr/0; ${limited}`;
     const { stderr, code } = await inShell({}, script, 'infer', '--app', 'tissue', 'store.zarr');
     expect(stderr).toMatch(/^Error: Cannot write '.*\.zip': .*\(EFBIG\).*TMPDIR.*\n$/);

@@ -17,7 +17,7 @@ async function cliWithScan(): Promise<Cli> {
 }
 
 describe('infer', () => {
-  test('works as typed: the log on stdout, the rest on stderr, the result in ./Output', async () => {
+  test('writes the log to stdout, messages to stderr and the result to ./Output', async () => {
     await using cli = await cliWithScan();
     await using server = await fakeService({ lines: ['epoch 1', '100 %'], result });
     const { code, stdout, stderr } = await cli.run(['infer', '--gpu', '0', './scans'], {
@@ -56,11 +56,11 @@ describe('infer', () => {
     await using server = await fakeService({});
     const { code, stdout } = await cli.run(['infer', 'scans', '--detach', '--server', server.url]);
     expect([code, stdout]).toEqual([0, `${jobId}\n`]);
-    // All that is asked is how long the job is kept.
+    // The only other request asks how long the job is kept.
     expect(server.to('/jobs').map(({ url }) => url)).toEqual([`/jobs/${jobId}`]);
   });
 
-  test('of several apps takes the one that is named, by flag before environment', async () => {
+  test('of several apps uses the one that is named; the flag wins over the environment', async () => {
     await using cli = await cliWithScan();
     await using server = await fakeService({ apps: ['a', 'b/c:D'], result });
     const env = { REMOTE_APP_SERVER: server.url };
@@ -109,7 +109,7 @@ describe('infer', () => {
     },
   );
 
-  test('a closed terminal is nothing to a command that none shows', async () => {
+  test('a closed terminal does not interrupt a command without a terminal', async () => {
     await using cli = await cliWithScan();
     let killed = 0;
     await using server = await fakeService({ lines: ['epoch 1'], marker: null, onKill: () => killed++ });
@@ -120,11 +120,11 @@ describe('infer', () => {
     const { code, stderr } = await running.ended;
     expect([code, killed]).toEqual([130, 1]);
     expect(stderr).toContain(`Interrupted; remote job ${jobId} is killed`);
-    // Had the first signal counted, the second would have ended the command without a word.
+    // If the first signal had counted, the second one would have ended the command without a message.
     expect(stderr).not.toContain('SIGHUP');
   });
 
-  test('a second Ctrl-C leaves at once', async () => {
+  test('a second Ctrl-C exits at once', async () => {
     await using cli = await cliWithScan();
     let asked = () => {};
     const killing = new Promise<void>((resolve) => {
@@ -147,7 +147,7 @@ describe('infer', () => {
     expect((await running.ended).code).toBe(130);
   });
 
-  test('goes on to the result where nobody reads its log any more', async () => {
+  test('continues to the result if nobody reads its log any more', async () => {
     await using cli = await cliWithScan();
     let readerLeft = () => {};
     const left = new Promise<string>((resolve) => {
@@ -191,7 +191,7 @@ describe('infer', () => {
     expect(stderr).toBe(`Error: ${body.detail}\n`);
   });
 
-  test('of what cannot be sent, sends nothing', async () => {
+  test('with a file that cannot be sent, sends nothing', async () => {
     await using cli = await cliWithScan();
     await using server = await fakeService({});
     const env = { REMOTE_APP_SERVER: server.url };

@@ -44,7 +44,7 @@ describe.each(languageNames)('a new app in %s', (language: Language) => {
     expect(await readFile(path.join(cli.directory, 'Alone', name), 'utf8')).toBe('one');
   });
 
-  test('says what it does not take, to the person who sent it', async () => {
+  test('tells the person who sent a wrong input why it is refused', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'a.nii': 'a', 'b.nii': 'b', 'c.nii': 'c' });
     await cli.run(['init', 'app', '--language', language]);
@@ -71,7 +71,7 @@ describe.each(languageNames)('a new app in %s', (language: Language) => {
 });
 
 describe('init', () => {
-  test('takes an empty directory, and no other', async () => {
+  test('accepts an empty directory, and no other', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'full/mine': 'mine', 'empty/': '', file: '' });
     expect((await cli.run(['init', 'empty'])).code).toBe(0);
@@ -86,7 +86,7 @@ describe('init', () => {
     expect(await readdir(path.join(cli.directory, 'full'))).toEqual(['mine']);
   });
 
-  test('of the working directory calls the app by its name; --json says what was written', async () => {
+  test('in the working directory names the app after it; --json lists the files that were written', async () => {
     await using cli = await Cli.create();
     const { code, stdout } = await cli.run(['init', '.', '--json']);
     const { directory, language, name, files } = JSON.parse(stdout);

@@ -49,7 +49,7 @@ test('an operation is called by its command, and as the wire has it with --json'
 });
 
 describe('logs', () => {
-  test('prints the log and ends with 0 where the job is done', async () => {
+  test('prints the log and exits with 0 for a job that is done', async () => {
     const { code, stdout } = await run({ lines: ['one', 'two'] }, 'logs', jobId);
     expect([code, stdout]).toEqual([0, 'one\ntwo\n']);
   });
@@ -60,7 +60,7 @@ describe('logs', () => {
     expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('--tail')]);
   });
 
-  test('ends with 1 where the job failed', async () => {
+  test('exits with 1 for a job that failed', async () => {
     const { code, stderr } = await run(
       { status: 'error', error: 'sad', marker: '__ERROR__ sad' },
       'logs',
@@ -69,7 +69,7 @@ describe('logs', () => {
     expect([code, stderr]).toEqual([1, `Error: Job ${jobId} failed: sad\n`]);
   });
 
-  test('ends quietly where its reader leaves', async () => {
+  test('ends without an error if its reader leaves', async () => {
     await using cli = await Cli.create();
     const many = Array.from({ length: 20_000 }, (_, index) => `line ${index}`);
     await using server = await fakeService({ lines: many, marker: null });
@@ -80,7 +80,7 @@ describe('logs', () => {
     expect([code, stderr]).toEqual([0, '']);
   });
 
-  test('that is interrupted leaves the job alone', async () => {
+  test('does not kill the job when it is interrupted', async () => {
     await using cli = await Cli.create();
     let killed = 0;
     await using server = await fakeService({ lines: ['one'], marker: null, onKill: () => killed++ });
@@ -106,13 +106,13 @@ describe('result', () => {
     expect(output).toEqual([]);
   });
 
-  test('-o - and --json cannot both have stdout', async () => {
+  test('-o - and --json cannot both use stdout', async () => {
     const { code, stdout } = await run({ result }, 'result', jobId, '-o', '-', '--json');
     expect(code).toBe(2);
     expect(JSON.parse(stdout).error.exit_code).toBe(2);
   });
 
-  test('of a job that failed ends with 1, of one that is unknown with 2', async () => {
+  test('of a failed job exits with 1, of an unknown job with 2', async () => {
     expect((await run({ status: 'killed', error: 'Killed by user' }, 'result', jobId)).code).toBe(1);
     for (const command of ['result', 'logs', 'status']) {
       const { code, stderr } = await run({}, command, 'nope');
@@ -122,7 +122,7 @@ describe('result', () => {
 });
 
 describe('kill', () => {
-  test('kills every job that is named, and fails where one is unknown', async () => {
+  test('kills every job that is named, and fails if one is unknown', async () => {
     let killed = 0;
     const fake = { onKill: () => killed++ };
     const one = await run(fake, 'kill', jobId);
@@ -134,13 +134,13 @@ describe('kill', () => {
 });
 
 describe('status and jobs', () => {
-  test('status tells what is known, --json all of it', async () => {
+  test('status prints the known facts, --json all of them', async () => {
     expect((await run({ status: 'running' }, 'status', jobId)).stdout).toMatch(/Status +running/);
     const { stdout } = await run({ status: 'running' }, 'status', jobId, '--json');
     expect(JSON.parse(stdout)).toMatchObject({ job_id: jobId, status: 'running' });
   });
 
-  test('jobs says that there are none on stderr, -q says nothing', async () => {
+  test('jobs says on stderr that there are none, -q prints nothing', async () => {
     const override: Fake['override'] = ({ url }, response) => {
       if (url !== '/jobs') return false;
       json(response, 200, { jobs: [] });
@@ -157,7 +157,7 @@ describe('status and jobs', () => {
     expect(JSON.parse((await run({ override }, 'jobs', '--json')).stdout)).toEqual({ jobs: [] });
   });
 
-  test('jobs says of a server without a list that it has none', async () => {
+  test('jobs says so if the server has no list of jobs', async () => {
     const override: Fake['override'] = ({ url }, response) => {
       if (url !== '/jobs') return false;
       json(response, 404, { detail: 'Not Found' });
@@ -167,7 +167,7 @@ describe('status and jobs', () => {
     expect([code, stderr]).toEqual([2, expect.stringMatching(/http:\/\/\S+ has no list of jobs/)]);
   });
 
-  test('jobs can be chosen by state, and shown as ids alone', async () => {
+  test('jobs can be filtered by state, and shown as ids only', async () => {
     const states = ['waiting', 'running', 'done'];
     const override: Fake['override'] = ({ url }, response) => {
       if (url !== '/jobs') return false;
@@ -191,7 +191,7 @@ describe('status and jobs', () => {
     ]);
   });
 
-  test('jobs is a table, --json a document', async () => {
+  test('jobs prints a table, --json a document', async () => {
     const { stdout } = await run({}, 'jobs');
     expect(stdout).toBe(
       `JOB           STATUS  OPERATION  APP     GPUS  CREATED  RUN TIME\n${jobId}  done    infer      tissue\n`,

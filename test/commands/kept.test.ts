@@ -37,17 +37,17 @@ describe('how long a job is kept', () => {
     });
   });
 
-  test('is the grace for a job that asks for nothing: that is said as well', async () => {
+  test('is the grace period for a job that asks for nothing, which is said as well', async () => {
     const { stderr } = await run('infer', 'ct.nii');
     expect(stderr).toMatch(new RegExp(`is kept until ${localTime} \\(in (1|2) min\\)`));
   });
 
-  test('is said by one that failed', async () => {
+  test('is said by a job that failed', async () => {
     const { code, stderr } = await run('infer', 'ct.nii', '--set', 'exit=3', '--keep', '7d');
     expect([code, stderr]).toEqual([1, expect.stringMatching(/kept until .* \(in 7 days\)/)]);
   });
 
-  test('is as long as the server allows for a job that nobody waits for', async () => {
+  test('is as long as the server allows for a detached job', async () => {
     const gate = server.gate();
     const { code, stdout, stderr } = await run('infer', 'ct.nii', '--detach', '--set', `wait=${gate.path}`);
     const id = stdout.trim();
@@ -60,13 +60,13 @@ describe('how long a job is kept', () => {
     expect((await server.api.ended(id)).view.keep).toBe(7 * 86_400);
   });
 
-  test('or as long as it asks for itself', async () => {
+  test('or as long as a detached job asks for', async () => {
     const { stdout, stderr } = await run('infer', 'ct.nii', '--detach', '--keep', '30m', '--json');
     const { job_id, keep } = JSON.parse(stdout);
     expect([keep, stderr]).toEqual([1800, expect.stringContaining(`Job ${job_id} is kept `)]);
   });
 
-  test('cannot be more than that: it is refused before anything is packed or sent', async () => {
+  test('cannot be longer than that: more is refused before anything is packed or sent', async () => {
     const { code, stderr } = await run('infer', 'ct.nii', '--detach', '--keep', '8d');
     const sentence = `--keep 8d is too long: ${server.url} keeps a job for at most 7d`;
     expect([code, stderr]).toEqual([2, `Error: ${sentence}\n`]);
@@ -91,7 +91,7 @@ describe('with a server that does not know the field', () => {
     return { ...ended, keep: submission && (await formOf(submission)).get('keep') };
   }
 
-  test('nothing is claimed, and what was asked for in vain is said', async () => {
+  test('no time is promised, and a time that was asked for in vain is mentioned', async () => {
     const silent = await run({ result }, 'infer', 'ct.nii', '-o', 'plain');
     expect([silent.code, silent.keep]).toEqual([0, null]);
     expect(silent.stderr).not.toMatch(/kept|keeps/);
@@ -103,7 +103,7 @@ describe('with a server that does not know the field', () => {
     expect(detached.stderr).toMatch(/does not say how long it keeps job 0123456789ab/);
   });
 
-  test('a job that is not known any more is still submitted', async () => {
+  test('a submission succeeds although the job is unknown afterwards', async () => {
     const override: Fake['override'] = ({ url }, response) => {
       if (url !== `/jobs/${jobId}`) return false;
       response.destroy();

@@ -8,7 +8,7 @@ import { sharedServer } from '../support/server.js';
 const server = sharedServer();
 
 describe('kill', () => {
-  test('says one line a job, goes on after one that is unknown, and ends with its exit code', async () => {
+  test('prints a line for each job, continues after an unknown one, and exits with its exit code', async () => {
     await using cli = await Cli.create();
     const env = { REMOTE_APP_SERVER: server.url };
     const gate = server.gate();
@@ -29,7 +29,7 @@ describe('kill', () => {
     ]);
   });
 
-  test('--all kills the active jobs and no other, says how many, and is content with none', async () => {
+  test('--all kills the active jobs and no other, says how many, and succeeds without any', async () => {
     await using cli = await Cli.create();
     const env = { REMOTE_APP_SERVER: server.url };
     const gate = server.gate();
@@ -43,7 +43,7 @@ describe('kill', () => {
     expect([none.code, none.stdout, none.stderr]).toEqual([0, '', `No active jobs on ${server.url}\n`]);
   });
 
-  test('takes jobs or --all, not both, and not nothing', async () => {
+  test('needs either jobs or --all, and not both', async () => {
     await using cli = await Cli.create();
     for (const args of [['kill'], ['kill', '--all', jobId]]) {
       const { code, stderr } = await cli.run(args);
@@ -51,7 +51,7 @@ describe('kill', () => {
     }
   });
 
-  test('of a job that stays fails, and says so', async () => {
+  test('of a job that does not end fails with a message', async () => {
     await using cli = await Cli.create();
     const message = 'The job was asked to end, but a process of it cannot be ended; ask again later';
     await using stubborn = await fakeService({

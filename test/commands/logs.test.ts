@@ -7,7 +7,7 @@ import { sharedServer } from '../support/server.js';
 
 const server = sharedServer();
 
-/** A log as a server sends it that numbers no lines and knows no `tail`; the last lines come when they are asked for. */
+/** A log from a server that numbers no lines and does not know `tail`; the last lines come when the test asks for them. */
 const unnumbered =
   (lines: readonly string[], later: Promise<string>): NonNullable<Fake['override']> =>
   async ({ url }, response) => {
@@ -35,7 +35,7 @@ describe('logs --tail', () => {
     ]);
   });
 
-  test('keeps the last lines itself where the server sends all of them', async () => {
+  test('keeps the last lines itself if the server sends all of them', async () => {
     await using cli = await Cli.create();
     let send = (_: string) => {};
     const later = new Promise<string>((resolve) => {
@@ -60,7 +60,7 @@ describe('logs --json', () => {
       .split('\n')
       .map((line) => JSON.parse(line));
 
-  test('prints one document a line as it comes, and a last one with the status', async () => {
+  test('prints a document for each line as it comes, and a last one with the status', async () => {
     await using cli = await Cli.create();
     const gate = server.gate();
     const form = { ...least.infer, ...steps(printBytes('10 %\r20 %\n'), `wait=${gate.path}`) };

@@ -34,7 +34,7 @@ test('eval is evaluate', async () => {
   expect([code, stdout]).toEqual([0, expect.stringContaining('--gt')]);
 });
 
-test('every command answers --json with one document, also when it is used wrongly', async () => {
+test('every command prints one document with --json, also for a wrong command line', async () => {
   await using cli = await Cli.create();
   for (const name of names) {
     const { code, stdout, stderr } = await cli.run([...name.split(' '), '--json', '--nope']);

@@ -5,13 +5,13 @@ import { plant } from '../support/temporary.js';
 
 const unknown = 'ffffffffffff';
 
-/** What a command says of a job that is not on the server. */
+/** The message of a command about a job that is not on the server. */
 async function asked(cli: Cli, flags: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
   const { stderr } = await cli.run(['status', unknown, ...flags], env);
   return stderr;
 }
 
-test('a command that a message names has the flags by which this one reached its server', async () => {
+test('a command in a message has the flags by which this command reached its server', async () => {
   await using cli = await Cli.create();
   await using server = await fakeService({
     override: ({ url }, response) => {
@@ -29,11 +29,11 @@ test('a command that a message names has the flags by which this one reached its
     0,
   );
   expect(await asked(cli, ['--profile', 'my lab'])).toBe(lists(" --profile 'my lab'"));
-  // A token would stay on the screen.
+  // A token would remain on the screen.
   expect(await asked(cli, ['--server', url, '--token', 'secret'])).toBe(lists(` --server ${url}`));
 });
 
-test('an address that is not quite that of the service is what is asked about', async () => {
+test('for a wrong path of the server, the message asks about the address', async () => {
   await using cli = await Cli.create();
   await using server = await fakeService({
     override: ({ url, method }, response) => {

@@ -16,7 +16,7 @@ async function cliWithScan(): Promise<Cli> {
   return cli;
 }
 
-/** A promise that is resolved from outside. */
+/** A promise with a function that resolves it. */
 function signal() {
   let resolve = () => {};
   const promise = new Promise<void>((done) => {
@@ -68,7 +68,7 @@ describe('a follower whose server is gone for good', () => {
     expect(JSON.parse(stdout)).toMatchObject({ error: { exit_code: 5, job_id: jobId } });
   });
 
-  test('a download names the job, which is done', async () => {
+  test('a download names the job and says that it is done', async () => {
     await using cli = await cliWithScan();
     await using server = await fakeService({
       override: ({ url }, response) => {
@@ -133,7 +133,7 @@ describe('Ctrl-C during a download', () => {
   });
 });
 
-test('Ctrl-C while a server that is gone is waited for ends the wait at once', async () => {
+test('Ctrl-C while the command waits for a lost server ends the wait at once', async () => {
   await using cli = await cliWithScan();
   const running = await follow(cli, ['logs', jobId]);
   const [chunk] = await once(running.process.stderr, 'data');

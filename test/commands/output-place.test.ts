@@ -9,7 +9,7 @@ import { plant } from '../support/temporary.js';
 
 const result = zipOf({ 'mask.nii': 'mask' });
 
-/** A command line beside `ct.nii`, and a service with this result. */
+/** A working directory with `ct.nii`, and a service with this result. */
 async function world(fake: Fake = {}) {
   const cli = await Cli.create();
   await plant(cli.directory, { 'ct.nii': 'volume' });
@@ -28,7 +28,7 @@ async function world(fake: Fake = {}) {
 }
 
 describe('where results go', () => {
-  test('each run of one command has a directory of its own; nothing is replaced', async () => {
+  test('each run of a command saves in its own directory; nothing is replaced', async () => {
     await using here = await world();
     expect((await here.run('infer', 'ct.nii')).code).toBe(0);
     await writeFile(here.at('Output', 'mask.nii'), 'corrected by hand');
@@ -46,7 +46,7 @@ describe('where results go', () => {
     expect(await here.names('Output-3')).toEqual(['mask.nii', 'result.zip']);
   });
 
-  test('a directory that is named and has files is refused before anything is sent', async () => {
+  test('a named directory that has files is refused before anything is sent', async () => {
     await using here = await world();
     await plant(here.at(), { 'Seg/mask.nii': 'mine', 'Seg/notes.txt': 'mine' });
     for (const args of [
@@ -62,11 +62,11 @@ describe('where results go', () => {
     expect(await readFile(here.at('Seg', 'mask.nii'), 'utf8')).toBe('mask');
   });
 
-  test('the results of earlier runs are not sent along with the directory that they are in', async () => {
+  test('the results of earlier runs are not sent with the directory that contains them', async () => {
     await using here = await world();
     await here.run('infer', 'ct.nii');
     await here.run('infer', 'ct.nii');
-    // No result, in spite of its name.
+    // Not a result, despite its name.
     await plant(here.at(), { 'Output-4/patient.nii': 'volume' });
     here.server.received.length = 0;
     expect((await here.run('infer', '.')).code).toBe(0);
@@ -77,7 +77,7 @@ describe('where results go', () => {
     expect(await here.names('Output-3')).toEqual(['mask.nii', 'result.zip']);
   });
 
-  test('a result that could not be extracted is taken up again in its directory', async () => {
+  test('a result that could not be extracted is fetched again into the same directory', async () => {
     let body = zipOf({ 'mask.nii': 'mask' });
     await using here = await world({
       override: ({ url }, response) => {
@@ -93,7 +93,7 @@ describe('where results go', () => {
     expect((await here.run('result', jobId)).stderr).toContain('Output-2');
   });
 
-  test('where there is no job, or none with a result, no directory is made', async () => {
+  test('no directory is made for an unknown job or one without a result', async () => {
     await using here = await world({ status: 'error', error: 'sad' });
     expect((await here.run('result', 'ffffffffffff', '-o', 'deep/new')).code).toBe(2);
     expect((await here.run('result', jobId, '-o', 'deep/new')).code).toBe(1);

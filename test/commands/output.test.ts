@@ -37,7 +37,7 @@ describe('--output', () => {
     expect(server.received).toEqual([]);
   });
 
-  test('is nothing to a job that is detached', async () => {
+  test('is not used for a detached job', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'scans/ct.nii': 'volume', Output: 'a file' });
     await using server = await fakeService({});
@@ -46,13 +46,16 @@ describe('--output', () => {
   });
 });
 
-test.skipIf(process.platform !== 'linux')('a directory of the kernel stops no command for good', async () => {
-  await using cli = await Cli.create();
-  const serve = await cli.run(['serve', '--data-dir', '/proc/x/y', '--apps', apps.probe]);
-  expect([serve.code, serve.stderr]).toEqual([expect.any(Number), expect.stringContaining('/proc/x/y')]);
-  expect(serve.code).not.toBe(0);
-  await using server = await fakeService({});
-  const env = { XDG_CONFIG_HOME: '/proc/x/y' };
-  const login = await cli.run(['login', '--server', server.url], env);
-  expect([login.code, login.stderr]).toEqual([1, expect.stringContaining('/proc/x/y')]);
-});
+test.skipIf(process.platform !== 'linux')(
+  'a directory in a file system of the kernel does not block a command',
+  async () => {
+    await using cli = await Cli.create();
+    const serve = await cli.run(['serve', '--data-dir', '/proc/x/y', '--apps', apps.probe]);
+    expect([serve.code, serve.stderr]).toEqual([expect.any(Number), expect.stringContaining('/proc/x/y')]);
+    expect(serve.code).not.toBe(0);
+    await using server = await fakeService({});
+    const env = { XDG_CONFIG_HOME: '/proc/x/y' };
+    const login = await cli.run(['login', '--server', server.url], env);
+    expect([login.code, login.stderr]).toEqual([1, expect.stringContaining('/proc/x/y')]);
+  },
+);

@@ -18,7 +18,7 @@ const result = zip(
   ),
 );
 
-/** What each system makes of the names: the file, and which entry it holds. */
+/** The file that each entry becomes on each system. */
 const expected = {
   win32: {
     'Mask.nii': 'Mask.nii',
@@ -42,7 +42,7 @@ const expected = {
   },
 } as const;
 
-describe.each(['win32', 'darwin'] as const)('a client that takes this system for %s', (platform) => {
+describe.each(['win32', 'darwin'] as const)('a client on %s (imitated)', (platform) => {
   test('logs in, runs a job on a file and a directory, and saves its result', {
     timeout: 30_000,
   }, async () => {

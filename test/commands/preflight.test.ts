@@ -26,7 +26,7 @@ const described = {
 
 const limits = { max_file_size: 1000, max_upload_size: 1500, grace: 120, max_of_another_day: 5 };
 
-/** A service that answers these paths like this, and the rest as usual. */
+/** A service with these answers for these paths, and the usual ones for all others. */
 const answering = (answers: Readonly<Record<string, readonly [status: number, body: unknown]>>): Fake => ({
   override: ({ method, url }, response) => {
     const answer = method === 'GET' && Object.hasOwn(answers, url) ? answers[url] : undefined;
@@ -104,7 +104,7 @@ describe('before a byte is sent', () => {
     expect([code, stdout, sent]).toEqual([0, `${jobId}\n`, 1]);
   });
 
-  test('a GPU that the server does not have is refused by the flag, with those that it has', async () => {
+  test('a GPU that the server does not have is refused with the flag and a list of its GPUs', async () => {
     const { code, stderr, sent, url } = await run({}, 'infer', '--gpu', '0,5', 'a.nii');
     expect([code, sent]).toEqual([2, 0]);
     expect(stderr).toBe(
@@ -112,7 +112,7 @@ describe('before a byte is sent', () => {
     );
   });
 
-  test('a GPU of a server without any is refused, with no advice to try again', async () => {
+  test('a GPU of a server without GPUs is refused, without the advice to try again', async () => {
     const none = answering({ '/available_devices': [200, { devices_index: [], devices_name: [] }] });
     const { code, stderr, sent, url } = await run(none, 'infer', '--gpu', '5', 'a.nii');
     expect([code, sent]).toEqual([6, 0]);
@@ -129,7 +129,7 @@ describe('before a byte is sent', () => {
     );
   });
 
-  test('files that are too large together are refused, also where their sizes read the same', async () => {
+  test('files that are too large together are refused, also if both sizes round to the same text', async () => {
     const { code, stderr, sent, url } = await run(full, 'infer', 'eight.nii', '-i', 'seven.nii,a.nii');
     expect([code, sent]).toEqual([2, 0]);
     expect(stderr).toContain(
@@ -137,7 +137,7 @@ describe('before a byte is sent', () => {
     );
   });
 
-  test('a directory counts by what it is packed to', async () => {
+  test('a directory counts with its packed size', async () => {
     const { code, stderr, sent } = await run(full, 'infer', 'a.nii', '-i', 'series');
     expect([code, sent]).toEqual([2, 0]);
     expect(stderr).toMatch(
@@ -187,7 +187,7 @@ describe('what a server does not say is not checked', () => {
     expect(await run(silent, ...argv)).toMatchObject({ code: 0, stdout: `${jobId}\n`, sent: 1 });
   });
 
-  test('where its answers leave it out', async () => {
+  test('if its answers leave it out', async () => {
     const sparse = answering({
       '/limits': [200, {}],
       '/repo_apps/tissue': [
@@ -203,13 +203,13 @@ describe('what a server does not say is not checked', () => {
     expect(await run(sparse, ...argv)).toMatchObject({ code: 0, sent: 1 });
   });
 
-  test('and for an app that it cannot describe', async () => {
+  test('for an app that it cannot describe', async () => {
     const view = { app: 'tissue', available: false, reason: 'The description is not on this server' };
     const fake = answering({ '/repo_apps/tissue': [200, view], '/available_devices': [404, {}] });
     expect(await run(fake, ...argv)).toMatchObject({ code: 0, sent: 1 });
   });
 
-  test('but a token that it refuses ends the command', async () => {
+  test('a refused token ends the command', async () => {
     const fake = answering({ '/limits': [401, { detail: 'Invalid token' }] });
     const { code, stderr, sent } = await run(fake, 'infer', 'a.nii');
     expect([code, stderr, sent]).toEqual([4, expect.stringContaining('does not accept this token'), 0]);

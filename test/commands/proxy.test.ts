@@ -26,7 +26,7 @@ async function health(rules: Omit<ProxyRules, 'port'>, credentials: string, sche
 }
 
 describe('through a proxy of the environment', () => {
-  test('a server without TLS gets a whole inference', async () => {
+  test('a server without TLS can be used for an inference', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'ct.nii': Buffer.alloc(3 << 20, 1) });
     await using server = await fakeService({ lines: ['one'], result: zipOf({ 'mask.nii': 'mask' }) });
@@ -45,7 +45,7 @@ describe('through a proxy of the environment', () => {
     expect(server.received.some(({ headers }) => 'proxy-authorization' in headers)).toBe(false);
   });
 
-  test('a server with TLS is reached in a tunnel, and its certificate is still judged', async () => {
+  test('a server with TLS is reached through a tunnel, and its certificate is still checked', async () => {
     await using cli = await Cli.create();
     const { key, cert, file } = await selfSigned(cli.directory, 'server', host);
     const server = createTlsServer({ key, cert }, (_, response) => response.end('{"status":"ok"}'));
@@ -101,7 +101,7 @@ describe('through a proxy of the environment', () => {
     expect(stderr).toBe(`Error: The proxy ${proxy} (${variable}) cannot be reached: nothing listens there\n`);
   });
 
-  test('a server on this machine, or one of NO_PROXY, is reached directly', async () => {
+  test('a server on this machine, or in NO_PROXY, is reached directly', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({});
     const env = { HTTP_PROXY: 'http://127.0.0.1:1' };

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Cli, type Running } from '../support/cli.js';
 import { dicom, plant } from '../support/temporary.js';
 
-/** Writes down what it was called with and the files that it was given, then waits where it is told to. */
+/** Writes its arguments and the files that it was given to its output, then waits if it is told to. */
 const app = `
 import { readdirSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -57,7 +57,7 @@ afterAll(async () => {
   await cli[Symbol.asyncDispose]();
 });
 
-/** Runs a command to its result; what the app was called with, and the files that it found in directories. */
+/** Runs a command to its result. Returns the app's arguments, and the files that it found in directories. */
 async function call(...args: string[]): Promise<{ args: string; files: string[] }> {
   const output = `out-${args.join('').replace(/\W/g, '')}`;
   const { code, stderr } = await cli.run([...args, '-o', output], env);
@@ -67,7 +67,7 @@ async function call(...args: string[]): Promise<{ args: string; files: string[] 
 }
 
 describe('against the service itself', () => {
-  test('an inference hands the app its groups, fields and options', async () => {
+  test('an inference passes its groups, fields and options to the app', async () => {
     const { args } = await call(
       'infer',
       'scans',
@@ -90,7 +90,7 @@ describe('against the service itself', () => {
     expect(files).toEqual(['ct/1.dcm', 'ct/2.dcm']);
   });
 
-  test('a pipeline takes ground truth and masks', async () => {
+  test('a pipeline passes ground truth and masks to the app', async () => {
     const { args } = await call(
       'pipeline',
       'scans/a.nii',
@@ -105,13 +105,13 @@ describe('against the service itself', () => {
     expect(args).not.toContain('-uncertainty ');
   });
 
-  test('a data set arrives as the directory that it was', async () => {
+  test('a data set arrives as a directory with the same files', async () => {
     const { args, files } = await call('fine-tune', './set', '--epochs', '3', '--name', 'Mine');
     expect(args).toMatch(/^fine-tune \S*echo Mine .*--epochs 3/);
     expect(files.some((file) => file.endsWith('case/ct.nii'))).toBe(true);
   });
 
-  test('what the server refuses ends with its sentence and its exit code', async () => {
+  test('a refusal of the server ends with its sentence and its exit code', async () => {
     const gpu = await cli.run(['infer', 'scans', '--gpu', '99'], env);
     expect([2, 6]).toContain(gpu.code);
     const open = await cli.run(['health'], { ...env, SERVICE_API_TOKEN: '' });

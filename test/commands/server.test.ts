@@ -9,7 +9,7 @@ import { ScriptedServer } from '../support/scripted-server.js';
 
 const token = 'a-secret-token';
 
-/** A server, in a process of its own so that it is fast, whose answer never ends and has no byte of a body. */
+/** A server whose answer never ends and never has a body; in its own process, so that it is fast. */
 const flood = `
   const piece = Buffer.alloc(65536, 'a');
   const server = require('node:net').createServer((socket) => {
@@ -25,7 +25,7 @@ const flood = `
 `;
 
 describe('health', () => {
-  test('ends with 0 where the server answers, 4 without a valid token, 5 where nobody is there', async () => {
+  test('exits with 0 if the server answers, 4 without a valid token, 5 if nothing listens', async () => {
     await using cli = await Cli.create();
     const server = await fakeService({ token });
     const env = { REMOTE_APP_SERVER: server.url };
@@ -49,9 +49,9 @@ describe('health', () => {
     expect(good.stderr + bad.stderr + gone.stderr).not.toContain('secret');
   });
 
-  test('says that no server was named, where that is why nothing answers', async (context) => {
+  test('says that no server was named, if the default address does not answer', async (context) => {
     await using cli = await Cli.create();
-    // A network without anything in it: somebody may listen on the default port of this one.
+    // A network namespace without other programs: one may listen on the default port of this machine.
     const alone = ['unshare', '--user', '--map-root-user', '--net'];
     const [program = '', ...options] = alone;
     if (spawnSync(program, [...options, 'true']).status !== 0) context.skip('no namespaces here');
@@ -62,13 +62,13 @@ describe('health', () => {
     );
   });
 
-  test('ends with 3 where the server is silent', async () => {
+  test('exits with 3 if the server is silent', async () => {
     await using cli = await Cli.create();
     await using server = await ScriptedServer.start(() => {});
     expect((await cli.run(['health', '--timeout', '0.2', '--server', server.url])).code).toBe(3);
   });
 
-  test('ends with 3 where the server floods it with what is no answer', async () => {
+  test('exits with 3 if the server sends interim answers without end', async () => {
     await using cli = await Cli.create();
     const server = spawn(process.execPath, ['-e', flood], { stdio: ['ignore', 'pipe', 'inherit'] });
     try {
@@ -93,7 +93,7 @@ describe('gpus and apps', () => {
     expect(machine.gpus.map((gpu: { id: number }) => gpu.id)).toEqual([0, 2]);
   });
 
-  test('apps lists them, one a line', async () => {
+  test('apps prints one app a line', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ apps: ['a', 'b/c:D'] });
     expect((await cli.run(['apps', '--server', server.url])).stdout).toBe('a\nb/c:D\n');
@@ -101,7 +101,7 @@ describe('gpus and apps', () => {
 });
 
 describe('login', () => {
-  test('checks the token, then keeps it for its owner alone', async () => {
+  test('checks the token, then saves it in a file that only its owner can read', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ token });
     const login = await cli.run(['login', '--server', server.url], {}, `${token}\n`);
@@ -113,7 +113,7 @@ describe('login', () => {
     expect((await cli.run(['health'])).code).toBe(0);
   });
 
-  test('with a wrong token keeps nothing', async () => {
+  test('with a wrong token saves nothing', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ token });
     const tokenFile = path.join(cli.directory, 'token');
@@ -124,7 +124,7 @@ describe('login', () => {
     await expect(stat(path.join(cli.home, 'remote-app', 'profiles.json'))).rejects.toThrow();
   });
 
-  test('says where a token came from that cannot be one', async () => {
+  test('says where an invalid token came from', async () => {
     await using cli = await Cli.create();
     const typed = await cli.run(['login', '--server', 'http://127.0.0.1:1', '--token', 'a b']);
     expect([typed.code, typed.stderr]).toEqual([2, expect.stringContaining('The token of --token contains')]);
@@ -133,7 +133,7 @@ describe('login', () => {
     expect([given.code, given.stderr]).toEqual([2, expect.stringContaining('of SERVICE_API_TOKEN contains')]);
   });
 
-  test('keeps several servers apart', async () => {
+  test('keeps a profile for each of several servers', async () => {
     await using cli = await Cli.create();
     await using one = await fakeService({ apps: ['one'] });
     await using two = await fakeService({ apps: ['two'] });
@@ -144,7 +144,7 @@ describe('login', () => {
     expect((await cli.run(['apps', '--profile', 'three'])).code).toBe(2);
   });
 
-  test('--profile, typed, wins over the environment, whose token goes to no other server', async () => {
+  test('--profile on the command line wins over the environment, whose token is sent to no other server', async () => {
     await using cli = await Cli.create();
     await using lab = await fakeService({ apps: ['lab'], token });
     await using other = await fakeService({ apps: ['other'] });

@@ -20,13 +20,13 @@ const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 /** `ssh://gpu/PORT` for a server on this machine. */
 const behind = (url: string): string => `ssh://gpu/${new URL(url).port}`;
 
-/** Waits until no process of a tunnel is left, nor a file. */
+/** Waits until no process and no file of a tunnel is left. */
 async function nothingLeft({ environment: { TMPDIR } }: Sshd): Promise<void> {
   await until('the tunnel is gone', () => processesNaming(TMPDIR).length === 0);
   await until('its socket is gone', () => readdirSync(TMPDIR).length === 0);
 }
 
-/** The processes of ssh itself, without the shells that keep them. */
+/** The processes of ssh itself, without the shells that run them. */
 const sshProcesses = ({ environment: { TMPDIR } }: Sshd): number[] =>
   processesNaming(`${TMPDIR}/remote-app-ssh`).filter((pid) => argumentsOf(pid)[0]?.endsWith('/ssh'));
 
@@ -41,11 +41,11 @@ function startGroup(cli: Cli, sshd: Sshd, args: readonly string[]): ChildProcess
 }
 
 describe('a server behind ssh', () => {
-  test('does the whole of an inference, and nothing of the tunnel is left', async () => {
+  test('can be used for an inference, and nothing of the tunnel is left', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'ct.nii': 'volume' });
     await using sshd = await Sshd.start();
-    // Without a token and on a loopback address a server is particular about the names that it answers to.
+    // A server without a token on a loopback address answers only for some host names.
     await using server = await TestServer.start({ apps: [apps.probe] });
     const args = ['infer', 'ct.nii', '--server', behind(server.url)];
     const { code, stderr } = await cli.run(args, sshd.environment);
@@ -54,7 +54,7 @@ describe('a server behind ssh', () => {
     await nothingLeft(sshd);
   });
 
-  test('is one that login and a profile take, and that messages name', async () => {
+  test('can be saved by login, and messages name it', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     await using server = await fakeService({ token: 'a-token' });
@@ -83,7 +83,7 @@ describe('a server behind ssh', () => {
     await nothingLeft(sshd);
   });
 
-  test('SIGKILL of the command ends the tunnel too', async () => {
+  test('SIGKILL for the command also ends the tunnel', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     await using server = await fakeService({ lines: ['one'], marker: null });
@@ -116,7 +116,7 @@ describe('a server behind ssh', () => {
     await nothingLeft(sshd);
   });
 
-  test('a result comes through a tunnel that breaks', async () => {
+  test('a download survives a tunnel that breaks', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     const result = zipOf({ 'mask.nii': Buffer.alloc(300_000, 'mask') });
@@ -147,11 +147,11 @@ describe('a server behind ssh', () => {
   });
 });
 
-describe('ssh that fails is told in a sentence with its own words', () => {
+describe('a failure of ssh is explained in a sentence that quotes ssh', () => {
   const health = (cli: Cli, sshd: Sshd, server: string, env: Record<string, string> = {}) =>
     cli.run(['health', '--server', server], { ...sshd.environment, ...env });
 
-  test('where it is not installed', async () => {
+  test('if it is not installed', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     const bare = path.join(cli.directory, 'bin');
@@ -165,7 +165,7 @@ describe('ssh that fails is told in a sentence with its own words', () => {
     await nothingLeft(sshd);
   });
 
-  test('where the key is refused', async () => {
+  test('if the key is refused', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     sshd.makeStrangeKey();
@@ -178,7 +178,7 @@ describe('ssh that fails is told in a sentence with its own words', () => {
     await nothingLeft(sshd);
   });
 
-  test('where the host key is not known', async () => {
+  test('if the host key is not known', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     sshd.configure({ known: 'empty' });
@@ -190,7 +190,7 @@ describe('ssh that fails is told in a sentence with its own words', () => {
     await nothingLeft(sshd);
   });
 
-  test('where no host has this name, and where no ssh server listens', async () => {
+  test('if no host has this name, and if no ssh server listens', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     const nameless = await health(cli, sshd, 'ssh://nobody.invalid');
@@ -211,7 +211,7 @@ describe('ssh that fails is told in a sentence with its own words', () => {
     await nothingLeft(sshd);
   });
 
-  test('where nothing listens behind it, at once', async () => {
+  test('at once, if nothing listens at the other end', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     const server = await fakeService({});
@@ -226,7 +226,7 @@ describe('ssh that fails is told in a sentence with its own words', () => {
     await nothingLeft(sshd);
   });
 
-  test('where its server forwards nothing', async () => {
+  test('if its server allows no forwarding', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start({ settings: ['AllowTcpForwarding no'] });
     const { code, stderr } = await health(cli, sshd, 'ssh://gpu');
@@ -238,7 +238,7 @@ describe('ssh that fails is told in a sentence with its own words', () => {
   });
 });
 
-test('at a terminal ssh asks for the passphrase of a key, whose time is not that of the health check', async () => {
+test('ssh asks for the passphrase of a key at the terminal, and that time does not count for the health check', async () => {
   await using cli = await Cli.create();
   await using sshd = await Sshd.start({ passphrase: 'open sesame' });
   await using server = await fakeService({});

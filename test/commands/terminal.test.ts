@@ -17,10 +17,10 @@ async function atTerminal(cli: Cli, args: readonly string[], env: NodeJS.Process
   return { screen: terminal.written, rows: terminal.rows, code };
 }
 
-/** What a spinner and a bar of our own write: colours, and the cursor along one line. */
+/** The control sequences of our spinners and bars: colours, and moves of the cursor along one line. */
 const ours = new RegExp(`${esc}\\[(?:[\\d;]*m|\\d*[GKABCD]|\\?(?:25|7|2026)[hl])`, 'g');
 
-/** Whether only what we write, and colours, is left of control sequences. */
+/** Whether a text has no control sequences but ours and colours. */
 function expectTame(screen: string): void {
   const rest = screen
     .replace(ours, '')
@@ -38,7 +38,7 @@ async function atTerminalOf(fake: Fake, args: readonly string[], env: NodeJS.Pro
 }
 
 describe('at a terminal', () => {
-  test('a log has its colours, which end with their line, and nothing else', async () => {
+  test('a log keeps only colours, which end with their line', async () => {
     const lines = [`${esc}[31mred`, hostile, 'plain'];
     const { screen, code } = await atTerminalOf({ lines }, ['logs', jobId], { CI: '1' });
     expectTame(screen);
@@ -46,7 +46,7 @@ describe('at a terminal', () => {
     expect(screen).toBe(`${esc}[31mred${esc}[0m\r\na\\x9b2J\\x85\\x0d\\u202eend\r\nplain\r\n`);
   });
 
-  test('a spinner shows no more than that', async () => {
+  test('a spinner shows only text without control sequences', async () => {
     const lines = [`[remote-app] Waiting${hostile}`, 'plain'];
     const { screen } = await atTerminalOf({ lines }, ['logs', jobId]);
     expectTame(screen);
@@ -114,7 +114,7 @@ describe('at a terminal', () => {
     expect(screen).not.toContain(esc);
   });
 
-  test('--json is tame as well, and still says all of it', async () => {
+  test('--json escapes control characters, and a parser reads the same values', async () => {
     const { screen } = await atTerminalOf({ error: hostile }, ['status', jobId, '--json']);
     expectTame(screen);
     expect(JSON.parse(screen).error).toBe(hostile);

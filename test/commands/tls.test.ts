@@ -32,7 +32,7 @@ const health = (cli: Cli, server: string, ...more: string[]) =>
   cli.run(['health', '--timeout', '10', '--server', server, ...more]);
 
 describe('a certificate', () => {
-  test('that signed itself is told with what to do, and counts with --ca, REMOTE_APP_CA and a profile', async () => {
+  test('that signed itself is refused with advice, and trusted with --ca, REMOTE_APP_CA and a profile', async () => {
     await using cli = await Cli.create();
     const pair = await selfSigned(cli.directory, 'gpu', 'localhost');
     await using server = await TlsServer.start(pair);
@@ -50,7 +50,7 @@ describe('a certificate', () => {
     expect((await cli.run(['health'])).stdout).toBe(`${url} is ok\n`);
   });
 
-  test('of an unknown authority names both, also where --ca does not help; then its authority does', async () => {
+  test('of an unknown authority is refused with the names of both, also with the wrong --ca; with the right one it is trusted', async () => {
     await using cli = await Cli.create();
     const authority = await selfSigned(cli.directory, 'authority');
     const other = await selfSigned(cli.directory, 'other');
@@ -65,7 +65,7 @@ describe('a certificate', () => {
     expect((await health(cli, url, '--ca', authority.file)).code).toBe(0);
   });
 
-  test('that has expired, or is for another name, says so', async () => {
+  test('that has expired, or is for another name, is refused with the reason', async () => {
     await using cli = await Cli.create();
     const { file } = await selfSigned(cli.directory, 'authority');
     const expired = await signed(cli.directory, 'old', { by: 'authority', host: 'localhost', days: -1 });
@@ -102,7 +102,7 @@ describe('a certificate', () => {
 });
 
 describe('TLS and plain HTTP', () => {
-  test('https to a port without TLS names http', async () => {
+  test('https to a port without TLS advises http', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({});
     const { code, stderr } = await health(cli, server.url.replace('http', 'https'));
@@ -110,7 +110,7 @@ describe('TLS and plain HTTP', () => {
     expect(stderr).toContain(`does not speak TLS; use ${server.url}, which is not encrypted`);
   });
 
-  test('http to a port with TLS names https, where the port closes', async () => {
+  test('http to a port with TLS that closes the connection advises https', async () => {
     await using cli = await Cli.create();
     await using server = await TlsServer.start(await selfSigned(cli.directory, 'gpu', 'localhost'));
     const { code, stderr } = await health(cli, `http://localhost:${server.port}`);
@@ -120,7 +120,7 @@ describe('TLS and plain HTTP', () => {
     );
   });
 
-  test('and where a proxy says so with a page', async () => {
+  test('http to a port with TLS where a proxy sends an error page advises https', async () => {
     await using cli = await Cli.create();
     const page = '<html>400 The plain HTTP request was sent to HTTPS port<hr>nginx</html>';
     await using server = await ScriptedServer.start((_, response) => {
@@ -130,7 +130,7 @@ describe('TLS and plain HTTP', () => {
     expect(stderr).toBe(`Error: ${server.url} speaks TLS; use ${server.url.replace('http', 'https')}\n`);
   });
 
-  test('a port that closes and speaks no TLS either is not said to', async () => {
+  test('no advice is given for a port that closes connections and does not speak TLS', async () => {
     await using cli = await Cli.create();
     const server = createPort((socket) => void socket.on('error', () => {}).destroy());
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

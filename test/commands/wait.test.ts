@@ -6,7 +6,7 @@ import { least, steps } from '../support/form.js';
 import { TestServer } from '../support/server.js';
 
 describe('wait', () => {
-  test('prints a line when a job ends, across a crash of the server, and ends with the worst exit code', async () => {
+  test('prints a line when a job ends, survives a crash of the server, and exits with the highest exit code', async () => {
     await using server = await TestServer.start({ flags: ['--cpu-slots', '4'] });
     await using cli = await Cli.create();
     const { api } = server;
@@ -55,7 +55,7 @@ describe('wait', () => {
     ]);
   }, 60_000);
 
-  test('of a job that goes on ends with 3 when its time is over', async () => {
+  test('for a job that does not end exits with 3 after --timeout', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ status: 'running' });
     const { code, stdout, stderr } = await cli.run([
@@ -73,7 +73,7 @@ describe('wait', () => {
     ]);
   });
 
-  test('of a job that was killed ends with 1; one that is not reached is told of by its id', async () => {
+  test('for a killed job exits with 1; a job that cannot be asked about is named by its id', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ status: 'killed', error: 'Killed by user' });
     const { code, stdout } = await cli.run(['wait', jobId, '--server', server.url]);
@@ -102,7 +102,7 @@ describe('wait', () => {
     ]);
   });
 
-  test('that is interrupted leaves the jobs alone', async () => {
+  test('does not kill the jobs when it is interrupted', async () => {
     await using cli = await Cli.create();
     let killed = 0;
     let asked = () => {};

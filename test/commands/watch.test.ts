@@ -8,7 +8,7 @@ import { Terminal } from '../support/terminal.js';
 
 const quick = ['--watch', '--every', '0.1'];
 
-/** A service whose jobs have these states; without any, a server that a proxy cannot reach. */
+/** A service whose jobs have these states; without states, the answer of a proxy that cannot reach the server. */
 async function jobsWith(first: readonly string[]) {
   const world: { states: readonly string[] | null } = { states: first };
   const override: Fake['override'] = ({ url }, response) => {
@@ -21,14 +21,14 @@ async function jobsWith(first: readonly string[]) {
   return { world, server: await fakeService({ override }) };
 }
 
-/** Waits until the server was asked once more than it is by now. */
+/** Waits until the server was asked twice more. */
 async function askedAgain(server: ScriptedServer): Promise<void> {
   const before = server.received.length;
   await until('the server is asked twice more', () => server.received.length > before + 1);
 }
 
 describe('jobs --watch', () => {
-  test('redraws its block in place on a terminal, and writes nothing where nothing changes', async () => {
+  test('redraws its block in place on a terminal, and writes nothing if nothing changes', async () => {
     await using cli = await Cli.create();
     const { world, server } = await jobsWith(['running', 'waiting']);
     await using _ = server;
@@ -68,7 +68,7 @@ describe('jobs --watch', () => {
     expect(terminal.rows.filter((row) => row.startsWith('job'))).toHaveLength(7);
   });
 
-  test('in a pipe prints a block for each change, and goes on while the server is away', async () => {
+  test('prints a block for each change in a pipe, and continues while the server is away', async () => {
     await using cli = await Cli.create();
     const { world, server } = await jobsWith(['running']);
     await using _ = server;
@@ -85,7 +85,7 @@ describe('jobs --watch', () => {
     expect(stderr).toMatch(/^[^\n]*http:[^\n]*; trying again\n$/);
   });
 
-  test('--json prints one document a line, also of the error that ends it', async () => {
+  test('--json prints one document a line, also for the error that ends it', async () => {
     await using cli = await Cli.create();
     const { world, server } = await jobsWith(['running']);
     await using _ = server;
@@ -105,7 +105,7 @@ describe('jobs --watch', () => {
     expect(lines).toMatchObject([{ jobs: [{ job_id: 'job0' }] }, { jobs: [] }, { error: expect.anything() }]);
   });
 
-  test('ends where there is no server to begin with, and where its reader leaves', async () => {
+  test('ends if no server answers at first, and if its reader leaves', async () => {
     await using cli = await Cli.create();
     const { world, server } = await jobsWith(['running']);
     await using _ = server;

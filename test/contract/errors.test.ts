@@ -20,7 +20,7 @@ describe('the errors', () => {
     expect(exitCodeOf(status)).toBe(exit);
   });
 
-  test('of which a retry may do better say when', () => {
+  test('that a retry may avoid say when to retry', () => {
     const statuses = Object.values<{ status: number; retryAfter?: number }>(errorKinds)
       .filter(({ retryAfter }) => retryAfter !== undefined)
       .map(({ status }) => status);

@@ -33,7 +33,7 @@ const events: LogEvent[] = [
 ];
 
 describe("a log stream's parser", () => {
-  test('reads the same events however the text is cut', () => {
+  test('reads the same events, wherever the text is split', () => {
     for (let size = 1; size <= stream.length; size += 1) {
       const parser = new LogStreamParser();
       const read: LogEvent[] = [];
@@ -44,13 +44,13 @@ describe("a log stream's parser", () => {
     }
   });
 
-  test('reports no event that the end of the text cuts', () => {
+  test('does not report an incomplete event at the end of the text', () => {
     const parser = new LogStreamParser();
     expect(parser.push('data: whole\n\ndata: half')).toEqual([line('whole')]);
     expect(parser.push('\n')).toEqual([]);
   });
 
-  test('takes lines that end as Windows ends them, and fields without a space', () => {
+  test('accepts Windows line ends, and fields without a space', () => {
     expect(new LogStreamParser().push('id:7\r\ndata:x\r\n\r\ndata:__DONE__\n\n')).toEqual([
       line('x', 7),
       { kind: 'done' },
@@ -76,13 +76,13 @@ describe("a log stream's parser", () => {
     ]);
   });
 
-  test('takes for an id what numbers a line, and nothing else', () => {
+  test('accepts only line numbers as ids', () => {
     for (const id of ['-1', '1e3', '1.5', '0x10', '9'.repeat(16), '9'.repeat(100_000), '', ' 7']) {
       expect(new LogStreamParser().push(`id: ${id}\ndata: a\n\n`)).toEqual([line('a')]);
     }
   });
 
-  test('cuts a line that is too long, says so, and goes on behind it', () => {
+  test('cuts a line that is too long, says so, and continues after it', () => {
     const parser = new LogStreamParser();
     const events = [
       ...parser.push(`id: 1\ndata: ${'a'.repeat(3 * longestLine)}`),
@@ -98,7 +98,7 @@ describe("a log stream's parser", () => {
     expect(events[1]).toEqual(line('next'));
   });
 
-  test('takes time in proportion to the text: a long line, and one that comes byte by byte', () => {
+  test('takes linear time for a long line, and for one that comes byte by byte', () => {
     const begin = performance.now();
     const parser = new LogStreamParser();
     const piece = 'a'.repeat(16_384);
@@ -109,7 +109,7 @@ describe("a log stream's parser", () => {
     expect(performance.now() - begin).toBeLessThan(10_000);
   });
 
-  test('passes over fields that it does not know', () => {
+  test('ignores unknown fields', () => {
     expect(new LogStreamParser().push('event: log\nretry: 10\ndata: a\n\n')).toEqual([line('a')]);
   });
 });

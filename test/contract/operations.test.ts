@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { carriesFiles, type Field, flagName, groupsField } from '../../src/contract/fields.js';
 import { fieldWithRole, operationNames, operationOf, operations } from '../../src/contract/operations.js';
 
-/** The field tables of spec.md, and `keep` of interface.md, by hand: name, default; `!` where it is required. */
+/** The field tables of spec.md, and `keep` of interface.md, written by hand: name, default; `!` if it is required. */
 const specified: Record<string, Record<string, unknown>> = {
   infer: {
     inputs: '!',
@@ -57,7 +57,7 @@ specified.pipeline = {
   uncertainty: true,
 };
 
-/** The options of interface.md, by hand. */
+/** The options of interface.md, written by hand. */
 const optional: Record<string, string[]> = {
   infer: ['batch_size', 'config_overrides', 'max_voxels', 'patch_size'],
   pipeline: ['batch_size', 'config_overrides', 'max_voxels', 'patch_size'],
@@ -69,7 +69,7 @@ const optional: Record<string, string[]> = {
 const all = operationNames.flatMap((name) => operationOf(name).fields.map((field) => ({ name, field })));
 
 describe('the operations table', () => {
-  test('has the five operations, their paths and their words', () => {
+  test('has the five operations with their paths, verbs and commands', () => {
     const words = operationNames.map((name) => [name, operations[name].segment, operations[name].verb]);
     expect(words).toEqual([
       ['infer', 'infer', 'infer'],
@@ -81,7 +81,7 @@ describe('the operations table', () => {
   });
 
   test.for(operationNames)(
-    'has the fields, and the defaults, of %s that spec.md and interface.md have, and no others',
+    'has exactly the fields and defaults of %s that spec.md and interface.md list',
     (name) => {
       const fields: readonly Field[] = operationOf(name).fields;
       const plain = fields.filter(({ option }) => !option);
@@ -95,7 +95,7 @@ describe('the operations table', () => {
     },
   );
 
-  test('names no field twice, nor a flag', () => {
+  test('has no duplicate field or flag', () => {
     for (const name of operationNames) {
       const { fields } = operationOf(name);
       for (const key of [
@@ -108,7 +108,7 @@ describe('the operations table', () => {
     }
   });
 
-  test('gives one name one meaning in every operation', () => {
+  test('gives a name the same meaning in every operation', () => {
     for (const { field } of all) {
       const kinds = all.filter((other) => other.field.name === field.name).map((other) => other.field.kind);
       // `uncertainty` is a field and an operation; as a field it is a boolean everywhere.
@@ -125,7 +125,7 @@ describe('the operations table', () => {
     expect(carriesFiles(fieldWithRole(operationOf(name), 'paths'))).toBe(true);
   });
 
-  test('says something about every field and operation', () => {
+  test('has a help text for every field and operation', () => {
     for (const { field } of all) expect(field.help.length, field.name).toBeGreaterThan(5);
     for (const name of operationNames) expect(operations[name].summary).toMatch(/^[A-Z][a-z-]+ /);
   });

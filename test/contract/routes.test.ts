@@ -56,7 +56,7 @@ describe('the table of routes', () => {
     ]);
   });
 
-  test('leaves out no error, and names none twice', () => {
+  test('lists every error, and none twice', () => {
     const given = new Set<ErrorCode>([...commonErrors, ...unroutedErrors]);
     for (const name of routeNames) {
       const { errors } = routeOf(name);
@@ -81,7 +81,7 @@ describe('docs/openapi.json', () => {
     expect(documented.map(({ route, row }) => [row.operationId, route]).sort()).toEqual(rows.sort());
   });
 
-  test.for(routeNames)('has for %s its parameters and every status that it may answer with', (name) => {
+  test.for(routeNames)('has the parameters and all statuses of %s', (name) => {
     const { path, parameters = [], answers, errors } = routeOf(name);
     const row = documented.find((each) => each.row.operationId === name)?.row;
     const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, parameter]) => parameter);
@@ -96,7 +96,7 @@ describe('docs/openapi.json', () => {
   });
 });
 
-test('a path holds an identifier in one piece', () => {
+test('an identifier in a path is percent-encoded as a whole', () => {
   expect(appPath('VBoussot/ImpactSynth:MR')).toBe('/repo_apps/VBoussot%2FImpactSynth%3AMR');
   expect(appConfigPath('$&')).toBe('/repo_apps_config/%24%26');
   expect(submitPath('/srv/apps/Tiny', 'infer')).toBe('/apps/%2Fsrv%2Fapps%2FTiny/infer');

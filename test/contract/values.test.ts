@@ -31,7 +31,7 @@ describe('the text of a field', () => {
   });
 
   test.for(['integer', 'number', 'boolean', 'name', 'path', 'paths', 'gpus', 'overrides'] as const)(
-    'of kind %s is absent where it is empty',
+    'of kind %s counts as missing if it is empty',
     (kind) => {
       expect(readText(field(kind), '')).toBeUndefined();
       expect(readText(field(kind), '  ')).toBeUndefined();
@@ -47,26 +47,26 @@ describe('the text of a field', () => {
     ['path', '\u2028/../x'],
     ['name', 'a\u007f'],
   ] as [FieldKind, string][])(
-    'of kind %s can become no flag, no path out, and no second line: %o',
+    'of kind %s cannot become a flag, a path that leads out, or a second line: %o',
     ([kind, text]) => {
       expect(() => readText(field(kind), text)).toThrow(FieldError);
     },
   );
 
-  test('keeps to the bounds of its field', () => {
+  test('must be within the bounds of its field', () => {
     expect(readText(field('integer', { min: 1 }), '1')).toBe(1);
     expect(() => readText(field('integer', { min: 1 }), '0')).toThrow("Field 'f' must be at least 1, got 0");
     expect(() => readText(field('number', { above: 0 }), '0')).toThrow('greater than 0');
     expect(() => readText(field('integer'), '2147483648')).toThrow('out of range');
   });
 
-  test('is no file', () => {
+  test('is refused for a field of files', () => {
     expect(() => readText(field('files'), 'x')).toThrow('sent as a file');
   });
 });
 
 describe('options', () => {
-  test('are read by the operation, whatever else the object inherits', () => {
+  test("are read by the operation's fields, not by inherited names of objects", () => {
     const json = '{"patch_size": [96, 96], "batch_size": 2, "config_overrides": ["a=1", "b="]}';
     expect(readOptions(operationOf('infer'), json)).toEqual({
       patch_size: [96, 96],
@@ -79,7 +79,7 @@ describe('options', () => {
     }
   });
 
-  test('name what is wrong', () => {
+  test('have errors that name the option', () => {
     expect(() => readOptions(operationOf('infer'), '{"batch_size": -1}')).toThrow(
       "Field 'options.batch_size' must be at least 0, got -1",
     );
@@ -88,7 +88,7 @@ describe('options', () => {
 });
 
 describe('group sizes', () => {
-  test('are one group where there are none', () => {
+  test('are one group if no sizes are given', () => {
     expect(readGroups('g', undefined, 3)).toEqual([3]);
     expect(readGroups('g', ' ', 3)).toEqual([3]);
   });

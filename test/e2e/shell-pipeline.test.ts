@@ -11,7 +11,7 @@ const run = promisify(execFile);
 const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 const server = sharedServer();
 
-/** Runs a script as a careful person would write it; `remote-app` is the built program. */
+/** Runs a script with `set -euo pipefail`; `remote-app` is the built program. */
 async function bash(cli: Cli, script: string): Promise<{ stdout: string; stderr: string }> {
   await mkdir(path.join(cli.directory, 'scans'));
   for (const name of ['a.nii', 'b.nii', 'c.nii'])
@@ -34,7 +34,7 @@ test('a job can be detached, its log read and its result piped', async () => {
   expect(stdout).toContain('No errors detected in compressed data of r.zip.');
 });
 
-test('a reader that leaves early ends nothing with an error', async () => {
+test('a reader that leaves early causes no error', async () => {
   await using cli = await Cli.create();
   const script =
     'JOB=$(remote-app infer --detach ./scans --set lines=200000); ' +
@@ -42,7 +42,7 @@ test('a reader that leaves early ends nothing with an error', async () => {
     'remote-app logs "$JOB" | grep -c "^line "';
   const { stdout, stderr } = await bash(cli, `set +o pipefail; ${script}`);
   expect(stdout).toMatch(/accepted: infer on probe\n0\n200000\n$/);
-  // Only the submission says something.
+  // Only the submission writes to stderr.
   expect(stderr).toMatch(/^Job \w+ is kept .*\n$/);
 });
 

@@ -28,7 +28,7 @@ async function extract(root: string, entries: readonly Entry[], platform: NodeJS
   });
 }
 
-/** What lies under `out`, by name. */
+/** The files under `out`, by name. */
 function extracted(root: string): Record<string, string> {
   const out = path.join(root, 'out');
   const names = readdirSync(out, { recursive: true, encoding: 'utf8' });
@@ -40,7 +40,7 @@ function extracted(root: string): Record<string, string> {
 const named = (...names: string[]): Entry[] => names.map((name) => ({ name, content: name }));
 
 describe('a result', () => {
-  test('keeps every name that the system can have', async () => {
+  test('keeps every name that is possible on the system', async () => {
     await using root = await temporary();
     const names = [
       'T1:mask.nii',
@@ -57,7 +57,7 @@ describe('a result', () => {
     expect(notes).toEqual([]);
   });
 
-  test('has names on Windows that Windows can have, each of its own', async () => {
+  test('gets names on Windows that Windows allows, each a different one', async () => {
     await using root = await temporary();
     const names = ['T1:x', 'T1?x', 'T1_x', 'aux.nii.gz', 'dir?/a', 'dir:/a', 'dot.', 'Mask.nii', 'mask.nii'];
     const { notes, files } = await extract(root.path, named(...names), 'win32');
@@ -77,7 +77,7 @@ describe('a result', () => {
     expect(notes).toContain("'T1:x' was extracted as 'T1_x_1': its own name cannot be used here");
   });
 
-  test('keeps names apart that macOS takes for one', async () => {
+  test('gets different names for those that macOS treats as the same', async () => {
     await using root = await temporary();
     await extract(root.path, named('\u00e9.nii', 'e\u0301.nii', 'd/A', 'D/a'), 'darwin');
     expect(Object.values(extracted(root.path)).sort()).toEqual(
@@ -88,7 +88,7 @@ describe('a result', () => {
     );
   });
 
-  test('that holds the name of its own archive has another in its place', async () => {
+  test('with an entry named like its archive gets another name for it', async () => {
     await using root = await temporary();
     const { notes } = await extract(root.path, named('result.zip', 'result_1.zip', 'd/result.zip'));
     expect(extracted(root.path)).toEqual({
@@ -100,7 +100,7 @@ describe('a result', () => {
     expect(readFileSync(path.join(root.path, 'out', 'result.zip')).readUInt32LE(0)).toBe(0x04034b50);
   });
 
-  test('loses a file that cannot be placed, and no other', async () => {
+  test('leaves out only a file that cannot be written', async () => {
     await using root = await temporary();
     const long = 'é'.repeat(128);
     const deep = 'd/'.repeat(2500);
@@ -130,7 +130,7 @@ describe('a result', () => {
     await expect(extract(root.path, [...named('a'), link])).rejects.toMatchObject({ fault: 'unsafe' });
   });
 
-  test('goes through no link that lies in its way, and waits for no FIFO', async () => {
+  test('follows no link in the destination, and does not wait for a FIFO', async () => {
     await using root = await temporary();
     await plant(root.path, { 'out/kept': '', 'elsewhere/x': 'untouched', outside: 'untouched' });
     const out = path.join(root.path, 'out');
@@ -138,7 +138,7 @@ describe('a result', () => {
     symlinkSync('../outside', path.join(out, 'a'));
     execFileSync('mkfifo', [path.join(out, 'fifo')]);
     const { notes } = await extract(root.path, named('d/x', 'd/e/y', 'a', 'fifo', 'z'));
-    // What is seen through the link is what was there.
+    // The file behind the link is unchanged.
     expect(extracted(root.path)).toEqual({ 'd/x': 'untouched', kept: '', z: 'z' });
     expect(notes).toHaveLength(4);
     expect(readFileSync(path.join(root.path, 'elsewhere/x'), 'utf8')).toBe('untouched');
@@ -146,7 +146,7 @@ describe('a result', () => {
     expect(existsSync(path.join(root.path, 'elsewhere/e'))).toBe(false);
   });
 
-  test('tells of so many names and counts the rest', async () => {
+  test('notes twenty names and counts the others', async () => {
     await using root = await temporary();
     const names = Array.from({ length: 50 }, (_, index) => `${index}:`);
     const { notes } = await extract(root.path, named(...names), 'win32');
@@ -154,7 +154,7 @@ describe('a result', () => {
     expect(notes.at(-1)).toBe('and 30 more');
   });
 
-  test('has the names that Python and an old zip program wrote', async () => {
+  test('reads the names that Python and an old zip program write', async () => {
     await using root = await temporary();
     const archive = path.join(root.path, 'python.zip');
     const script = `

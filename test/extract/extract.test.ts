@@ -22,7 +22,7 @@ async function extract(root: string, archive: Buffer, options: Partial<ExtractOp
 const a: Entry = { name: 'a', content: 'A' };
 
 describe('an archive', () => {
-  test('is extracted, over what is there', async () => {
+  test('is extracted, and replaces existing files', async () => {
     await using root = await temporary();
     await plant(path.join(root.path, 'out'), { a: 'old and longer', 'd/kept': 'kept' });
     const archive = zip([
@@ -105,7 +105,7 @@ describe('an archive', () => {
     expect(await extract(root.path, archive)).toMatchObject({ files: 1 });
   });
 
-  test('that states more entries than it has is refused', async () => {
+  test('is refused if it states more entries than it has', async () => {
     await using root = await temporary();
     await expect(extract(root.path, zip([a], { statedCount: 50 }))).rejects.toMatchObject({
       fault: 'corrupt',
@@ -115,7 +115,7 @@ describe('an archive', () => {
     });
   });
 
-  test('may be bounded file by file, and keeps off reserved names', async () => {
+  test('can be limited for each file, and may not use reserved names', async () => {
     await using root = await temporary();
     const two = zip([a, { name: 'b', content: 'BB' }]);
     await expect(extract(root.path, two, { maxFileBytes: 1 })).rejects.toMatchObject({ fault: 'tooLarge' });
@@ -123,7 +123,7 @@ describe('an archive', () => {
     await expect(extract(root.path, two, { reserved: ['b'] })).rejects.toMatchObject({ fault: 'unsafe' });
   });
 
-  test('writes through no link that is in its way', async () => {
+  test('is not written through a link in the destination', async () => {
     await using root = await temporary();
     await plant(root.path, { 'out/d/': '', outside: 'untouched' });
     symlinkSync('../outside', path.join(root.path, 'out', 'a'));
@@ -171,7 +171,7 @@ describe('an archive', () => {
     expect(readFileSync(path.join(root.path, 'out', 'old'), 'utf8')).toBe('good');
   });
 
-  test('can be given up, and tells how far it is', async () => {
+  test('can be aborted, and reports its progress', async () => {
     await using root = await temporary();
     const archive = zip([a, { name: 'b', content: 'BB' }]);
     const seen: [number, number][] = [];
@@ -181,7 +181,7 @@ describe('an archive', () => {
   });
 });
 
-test('directories are made with pauses, and their parents but once', async () => {
+test('directories are made with pauses, and their parents only once', async () => {
   await using root = await temporary();
   const names = Array.from({ length: 60 }, (_, index) => `${'d/'.repeat(9)}${index}/${'e/'.repeat(50)}`);
   const planned: number[][] = [];
@@ -204,7 +204,7 @@ test('directories are made with pauses, and their parents but once', async () =>
   isOver = true;
   expect([made, planned]).toEqual([9 + 60 * 51, [[9 + 60 * 51, (9 + 60 * 51) * 4096]]]);
   expect(readdirSync(path.join(root.path, 'out'), { recursive: true }).length).toBe(made);
-  // At 5 ms a slice: making so many takes ten times that on a fast machine.
+  // A slice has 5 ms; making this many directories takes ten times that on a fast machine.
   expect(turns).toBeGreaterThan(5);
 });
 
@@ -223,7 +223,7 @@ describe('small entries', () => {
     }
   }
 
-  test('come out beside large ones, deflated or stored, empty or not', async () => {
+  test('are extracted beside large ones, deflated or stored, empty or not', async () => {
     await using root = await temporary();
     const noise = randomBytes(300_000);
     const entries = [
@@ -240,7 +240,7 @@ describe('small entries', () => {
     expectContents(root.path, entries);
   });
 
-  test('come out where there are many of them', async () => {
+  test('are extracted if there are many of them', async () => {
     await using root = await temporary();
     const bytes = many.reduce((sum, { content = '' }) => sum + content.length, 0);
     expect(await extract(root.path, zip(many), room)).toMatchObject({ files: many.length, bytes });
@@ -259,9 +259,9 @@ describe('small entries', () => {
     await expect(extract(root.path, archive, room)).rejects.toMatchObject({ fault });
   });
 
-  test('are refused where one pretends to end and to go on as another', async () => {
+  test('are refused if one contains the end of a gzip member and the start of another', async () => {
     await using root = await temporary();
-    // A gzip stream of two entries' length that is followed by what zlib takes for the end of all members.
+    // A gzip stream as long as two entries, followed by bytes that zlib reads as the end of all members.
     const both = gzipSync('A'.repeat(1010)).subarray(10);
     const crafted = Buffer.concat([both, Buffer.alloc(8)]);
     const first: Entry = { name: 'first', content: crafted, method: 8, statedSize: 10, crc: 1 };
@@ -269,7 +269,7 @@ describe('small entries', () => {
     await expect(extract(root.path, archive)).rejects.toMatchObject({ fault: 'corrupt' });
   });
 
-  test('are refused where their local header is damaged, unless it only lost its signature', async () => {
+  test('are refused if their local header is damaged, unless only its signature is', async () => {
     await using root = await temporary();
     const archive = zip([deflated('a', 'A'.repeat(50)), deflated('b', 'B')]);
     expect(await extract(root.path, Buffer.from(archive).fill(0, 0, 4))).toMatchObject({
@@ -282,7 +282,7 @@ describe('small entries', () => {
     await expect(elsewhere).rejects.toMatchObject({ fault: 'corrupt' });
   });
 
-  test('can be given up on the way', async () => {
+  test('can be aborted', async () => {
     await using root = await temporary();
     const control = new AbortController();
     const options = { ...room, signal: control.signal, onProgress: () => control.abort() };
@@ -294,7 +294,7 @@ describe('a large entry that is stored', () => {
   const content = randomBytes(1_500_000);
   const room = { maxBytes: 1e7 };
 
-  test('comes out as it is, and its progress is told', async () => {
+  test('is extracted unchanged, and its progress is reported', async () => {
     await using root = await temporary();
     const told: number[] = [];
     const onProgress = (bytes: number) => told.push(bytes);
@@ -321,13 +321,13 @@ describe('a large entry that is stored', () => {
     expect(readdirSync('/proc/self/fd').length).toBe(before);
   });
 
-  test('is refused where it states another size than it has', async () => {
+  test('is refused if it states a wrong size', async () => {
     await using root = await temporary();
     const archive = zip([{ name: 'noise', content, statedSize: content.length - 1 }]);
     await expect(extract(root.path, archive, room)).rejects.toMatchObject({ fault: 'corrupt' });
   });
 
-  test('can be given up on the way', async () => {
+  test('can be aborted', async () => {
     await using root = await temporary();
     const control = new AbortController();
     const options = { ...room, signal: control.signal, onProgress: () => control.abort() };
@@ -376,7 +376,7 @@ describe('the number of entries', () => {
     await expect(count(archive)).rejects.toMatchObject({ fault: 'corrupt' });
   });
 
-  test('that no memory could hold is refused before any is taken', async () => {
+  test('that would need too much memory is refused before memory is allocated', async () => {
     await using root = await temporary();
     await expect(extract(root.path, zip64End(1n << 60n, 200))).rejects.toMatchObject({ fault: 'tooMany' });
   });
@@ -391,7 +391,7 @@ describe('a name', () => {
     }
   });
 
-  test('is judged with others as it is alone', () => {
+  test('gets the same answer alone and together with others', () => {
     const place = entryPaths('/root');
     for (const name of [
       'a/b.nii',
@@ -410,7 +410,7 @@ describe('a name', () => {
     }
   });
 
-  test('can be used everywhere, or not at all', () => {
+  test('is either possible on all systems or refused', () => {
     for (const name of ['a', '...', '-rf', 'é', 'console', 'com', 'x'.repeat(255)]) {
       expect([name, isSafeName(name)]).toEqual([name, true]);
     }

@@ -18,7 +18,7 @@ describe('a directory', () => {
     expect(statSync(path.join(directory.path, 'real', 'below')).isDirectory()).toBe(true);
   });
 
-  test('that cannot be made fails with the error of the system', async () => {
+  test("that cannot be made fails with the system's error", async () => {
     await using directory = await temporary();
     await plant(directory.path, { file: '' });
     symlinkSync('nowhere', path.join(directory.path, 'dangling'));
@@ -31,7 +31,7 @@ describe('a directory', () => {
 
   // Node's own `recursive` never returns here.
   test.skipIf(process.platform !== 'linux').each(['/proc/remote-app', '/proc/remote-app/a/b'])(
-    'that cannot be made in a file system of the kernel fails, too: %s',
+    'that cannot be made in a file system of the kernel fails and does not hang: %s',
     (target) => {
       expect(() => makeDirectory(target)).toThrow('ENOENT');
     },

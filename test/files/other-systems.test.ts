@@ -10,21 +10,24 @@ import { plant, temporary } from '../support/temporary.js';
 
 const fault = (code: string) => Object.assign(new Error(code), { code, errno: -1 });
 
-describe('a file that something else has open for a moment', () => {
-  test.each(['EPERM', 'EACCES', 'EBUSY'])('is replaced on Windows when it is free (%s)', async (code) => {
-    using _ = imitate('win32');
-    for (const replace of [replaceFile, replaceFileSync]) {
-      let tries = 0;
-      const move = () => {
-        tries += 1;
-        if (tries < 3) throw fault(code);
-      };
-      await replace('from', 'to', move as never);
-      expect(tries).toBe(3);
-    }
-  });
+describe('a file that another program has open for a moment', () => {
+  test.each(['EPERM', 'EACCES', 'EBUSY'])(
+    'is replaced on Windows as soon as it is closed (%s)',
+    async (code) => {
+      using _ = imitate('win32');
+      for (const replace of [replaceFile, replaceFileSync]) {
+        let tries = 0;
+        const move = () => {
+          tries += 1;
+          if (tries < 3) throw fault(code);
+        };
+        await replace('from', 'to', move as never);
+        expect(tries).toBe(3);
+      }
+    },
+  );
 
-  test('is not waited for without end, nor for another error, nor on another system', async () => {
+  test('is waited for only for a limited time, only for these errors and only on Windows', async () => {
     const attempt = async (platform: NodeJS.Platform, code: string) => {
       using _ = imitate(platform);
       let tries = 0;
@@ -43,18 +46,21 @@ describe('a file that something else has open for a moment', () => {
 });
 
 describe('the names in a directory', () => {
-  test('are not synced on Windows, which opens no directory', async () => {
+  test('are not synced on Windows, which cannot open a directory', async () => {
     using _ = imitate('win32');
     expect(() => syncDirectorySync('/no/such/directory')).not.toThrow();
     await syncDirectory('/no/such/directory');
   });
 
-  test.runIf(existsSync('/proc/self/fdinfo'))('stay as they are where a file system syncs none', async () => {
-    expect(() => syncDirectorySync('/proc/self')).not.toThrow();
-    expect(() => syncDirectorySync('/no/such/directory')).toThrow('ENOENT');
-    await syncDirectory('/proc/self');
-    await expect(syncDirectory('/no/such/directory')).rejects.toThrow('ENOENT');
-  });
+  test.runIf(existsSync('/proc/self/fdinfo'))(
+    'cause no error on a file system that cannot sync them',
+    async () => {
+      expect(() => syncDirectorySync('/proc/self')).not.toThrow();
+      expect(() => syncDirectorySync('/no/such/directory')).toThrow('ENOENT');
+      await syncDirectory('/proc/self');
+      await expect(syncDirectory('/no/such/directory')).rejects.toThrow('ENOENT');
+    },
+  );
 
   test.each(['win32', 'darwin', 'linux'] as const)('get a JSON file on %s', async (platform) => {
     await using root = await temporary();

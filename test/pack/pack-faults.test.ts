@@ -36,14 +36,14 @@ async function pack(source: string, options = {}) {
 
 const packModule = pathToFileURL(path.resolve('src/pack/pack.ts')).href;
 
-/** Packs in a process that may not read everything, as a server that does not run as root. */
+/** Packs in a process without root's rights, like a server of an ordinary user. */
 async function packAsUser(
   source: string | readonly object[],
   archive: string,
   options: object,
   pack = 'packDirectory',
 ): Promise<{ notes: string[] }> {
-  // It becomes that user when it has read its modules, which may lie where only root gets to.
+  // It changes its user after it has read its modules, which only root may be able to read.
   const script = `import { ${pack} } from ${JSON.stringify(packModule)};
     if (process.getuid() === 0) {
       process.setgroups([]);
@@ -64,8 +64,8 @@ function handOver(root: string) {
   }
 }
 
-describe('what cannot be read', () => {
-  test('is left out with a note, and is made readable where that may be done', {
+describe('a file that cannot be read', () => {
+  test('is left out with a note, or made readable if its owner may do that', {
     timeout: 60_000,
   }, async () => {
     await using root = await temporary();
@@ -80,7 +80,7 @@ describe('what cannot be read', () => {
     const source = path.join(root.path, 'source');
     chmodSync(path.join(source, 'locked'), 0);
     chmodSync(path.join(source, 'd'), 0);
-    // It can be listed, and what is in it not be reached.
+    // It can be listed, but its entries cannot be opened.
     chmodSync(path.join(source, 'e'), 0o400);
     const archive = path.join(root.path, 'a.zip');
     const names = async () => [...(await unzip(readFileSync(archive))).keys()].sort();
@@ -99,7 +99,7 @@ describe('what cannot be read', () => {
     expect(await names()).toEqual(['a', 'd/below', 'e/below', 'locked', 'z']);
   });
 
-  test('on the way is in the archive as far as it was read', async () => {
+  test('from some byte on is packed up to there', async () => {
     await using root = await temporary();
     const file = path.join(root.path, 'a');
     writeFileSync(file, 'x'.repeat(3_000_000));
@@ -110,7 +110,7 @@ describe('what cannot be read', () => {
     expect(bytes).toBe(1_500_000);
     expect(content.flaw).toBe('became shorter while it was packed, and was cut there');
 
-    // What this process has at address 0: a file that fails to be read.
+    // The memory of this process at address 0: reading this file fails.
     await using broken = await open('/proc/self/mem');
     const failing = new FileContent(broken, 1000, () => {});
     for await (const _ of failing) throw new Error('nothing can be read');
@@ -118,7 +118,7 @@ describe('what cannot be read', () => {
     await expect(readSmall(broken, 10)).rejects.toThrow('EIO');
   });
 
-  test('to the end because it grows is cut where it ended', async () => {
+  test('to its end because it grows is cut at its first size', async () => {
     await using root = await temporary();
     const file = path.join(root.path, 'a');
     writeFileSync(file, 'x'.repeat(20));
@@ -130,7 +130,7 @@ describe('what cannot be read', () => {
     expect(content.flaw).toBe('grew while it was packed, and was cut there');
   });
 
-  test('is each named once, be it a socket, a FIFO or a link', async () => {
+  test('because it is a socket, a FIFO or a link is named once', async () => {
     await using root = await temporary();
     const source = path.join(root.path, 'source');
     await plant(source, { a: 'a' });
@@ -145,8 +145,8 @@ describe('what cannot be read', () => {
   });
 });
 
-describe('what a job planted', () => {
-  test('in the place of its output is not packed', async () => {
+describe('a link or directory that a job made', () => {
+  test('instead of its output is not packed', async () => {
     await using root = await temporary();
     await plant(root.path, { 'secret/a': 'secret', file: '' });
     symlinkSync('secret', path.join(root.path, 'link'));
@@ -155,11 +155,11 @@ describe('what a job planted', () => {
     }
   });
 
-  test('while it is packed leads nowhere', async () => {
+  test('during the packing is not followed', async () => {
     await using root = await temporary();
     await plant(root.path, { 'secret/x': 'secret', 'source/a': 'a', 'source/b': 'b', 'source/d/x': 'x' });
     const source = path.join(root.path, 'source');
-    // Links take the places of what is still to be packed once the first file is.
+    // After the first file, links replace the directories that are still to be packed.
     const pace = () => {
       if (existsSync(path.join(root.path, 'old'))) return;
       renameSync(path.join(source, 'd'), path.join(root.path, 'old'));
@@ -172,7 +172,7 @@ describe('what a job planted', () => {
     expect(notes).toHaveLength(2);
   });
 
-  test('under the name of the partial archive is removed, and not written through', async () => {
+  test('with the name of the partial archive is removed, and not written through', async () => {
     await using root = await temporary();
     await plant(root.path, { 'source/a': 'a', outside: 'untouched' });
     const archive = path.join(root.path, 'a.zip');
@@ -188,7 +188,7 @@ describe('what a job planted', () => {
     expect(statSync(archive).isFile()).toBe(true);
   });
 
-  test('deeper than any path can be ends in a note', { timeout: 60_000 }, async () => {
+  test('deeper than the longest path is left out with a note', { timeout: 60_000 }, async () => {
     await using root = await temporary();
     const source = mkdtempSync(path.join(root.path, 'source-'));
     writeFileSync(path.join(source, 'z'), 'z');

@@ -28,7 +28,7 @@ const nasty = [
   'name\u2028\u202e',
 ];
 
-/** Plants files whose content is their name. */
+/** Writes files whose content is their name. */
 function plantNamed(root: string, names: readonly string[]) {
   for (const name of names) {
     mkdirSync(path.join(root, path.dirname(name)), { recursive: true });
@@ -36,7 +36,7 @@ function plantNamed(root: string, names: readonly string[]) {
   }
 }
 
-/** The names and contents that a program of another house finds in an archive. */
+/** The names and contents that Python's zipfile reads from an archive. */
 const pythonReads = (archive: string): Record<string, string> =>
   JSON.parse(
     execFileSync('python3', [
@@ -49,7 +49,7 @@ print(json.dumps({each.orig_filename: archive.read(each).decode() for each in ar
     ]).toString(),
   );
 
-test('every name goes in and comes out as it is', async () => {
+test('every name is unchanged after packing and extracting', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   plantNamed(source, nasty);
@@ -63,7 +63,7 @@ test('every name goes in and comes out as it is', async () => {
   execFileSync('diff', ['-r', source, path.join(root.path, 'copy')]);
 });
 
-test('Info-ZIP finds nothing wrong with it, and the same names', async () => {
+test('Info-ZIP finds no error in it, and the same names', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   const names = ['T1:mask.nii', 'T2:mask.nii', 'a\\b', 'é 頭🧠.nii', 'd/large.txt'];
@@ -76,7 +76,7 @@ test('Info-ZIP finds nothing wrong with it, and the same names', async () => {
   execFileSync('diff', ['-r', source, path.join(root.path, 'copy')]);
 });
 
-test('a name that is not UTF-8 has a readable one in its place, apart from the names beside it', async () => {
+test('a name that is not UTF-8 is replaced by a readable one that no other file has', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   mkdirSync(source);

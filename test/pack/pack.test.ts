@@ -18,7 +18,7 @@ async function names(archive: string): Promise<string[]> {
 }
 
 describe('packing a directory', () => {
-  test('and extracting it gives the same files', async () => {
+  test('and extracting the archive gives the same files', async () => {
     await using root = await temporary();
     const source = path.join(root.path, 'source');
     const noise = randomBytes(300_000);
@@ -44,7 +44,7 @@ describe('packing a directory', () => {
     expect(readdirSync(root.path).sort()).toEqual(['copy', 'result.zip', 'source']);
   });
 
-  test('stores what would not shrink, and deflates the rest', async () => {
+  test('stores files that would not shrink, and deflates the others', async () => {
     await using root = await temporary();
     const source = path.join(root.path, 'source');
     await plant(source, {
@@ -66,7 +66,7 @@ describe('packing a directory', () => {
     });
   });
 
-  test('follows links to files inside, and no other', async () => {
+  test('follows links to files inside the directory, and no other links', async () => {
     await using root = await temporary();
     const source = path.join(root.path, 'source');
     await plant(source, { 'a.txt': 'inside', 'd/b.txt': 'b' });
@@ -89,7 +89,7 @@ describe('packing a directory', () => {
     expect(notes).toHaveLength(7);
   });
 
-  test('packs an empty directory into an archive that is one', async () => {
+  test('packs an empty directory into a valid archive', async () => {
     await using root = await temporary();
     mkdirSync(path.join(root.path, 'source'));
     const archive = path.join(root.path, 'a.zip');
@@ -105,7 +105,7 @@ describe('packing a directory', () => {
     });
   });
 
-  test('takes what is asked for alone', async () => {
+  test('packs only the files that were asked for', async () => {
     await using root = await temporary();
     await plant(path.join(root.path, 'source'), { 'a.yml': '1', 'w/model.pt': '2', 'w/b.yml': '3' });
     const archive = path.join(root.path, 'a.zip');
@@ -115,7 +115,7 @@ describe('packing a directory', () => {
     expect(await names(archive)).toEqual(['a.yml', 'w/b.yml']);
   });
 
-  test('leaves no archive behind that is not whole', async () => {
+  test('leaves no incomplete archive', async () => {
     await using root = await temporary();
     await plant(path.join(root.path, 'source'), {
       'a.bin': randomBytes(3_000_000),
@@ -133,7 +133,7 @@ describe('packing a directory', () => {
     expect(existsSync(archive)).toBe(false);
   });
 
-  test('ends where what it writes to fails', async () => {
+  test('fails if the stream that it writes to fails', async () => {
     await using root = await temporary();
     await plant(path.join(root.path, 'source'), { 'a.bin': randomBytes(3_000_000) });
     const full = new Writable({
@@ -142,7 +142,7 @@ describe('packing a directory', () => {
     await expect(packTo(full, path.join(root.path, 'source'))).rejects.toThrow('no room');
   });
 
-  test('can be sent as it is made', async () => {
+  test('can be written to a stream while it is made', async () => {
     await using root = await temporary();
     await plant(path.join(root.path, 'source'), { 'a.txt': 'a' });
     const sink = new PassThrough();

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { Packer } from '../../src/pack/packer.js';
 import { plant, temporary } from '../support/temporary.js';
 
-test('more directories than are packed at once are all packed, and one that is given up is not', async () => {
+test('more directories than are packed at once are all packed, and an aborted one is not', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   await plant(source, { 'noise.bin': randomBytes(3_000_000) });
@@ -20,7 +20,7 @@ test('more directories than are packed at once are all packed, and one that is g
   const orders = Array.from({ length: 9 }, (_, index) =>
     packer.pack(source, archive(index), index === 7 ? givenUp.signal : new AbortController().signal),
   );
-  // It waits behind the first four, and need not wait for its turn to be gone.
+  // It waits behind the first four, and can be aborted before its turn.
   givenUp.abort(reason);
   await expect(orders[7]).rejects.toBe(reason);
   expect(existsSync(archive(0))).toBe(false);
@@ -30,7 +30,7 @@ test('more directories than are packed at once are all packed, and one that is g
   expect(readdirSync(archives).sort()).toEqual([0, 1, 2, 3, 4, 5, 6, 8].map((index) => `${index}.zip`));
 });
 
-test('one that is given up half-way leaves nothing, and its turn to the next', async () => {
+test('an aborted packing leaves no file, and the next one gets its turn', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   await plant(source, { 'noise.bin': randomBytes(20_000_000) });
@@ -47,12 +47,12 @@ test('one that is given up half-way leaves nothing, and its turn to the next', a
   expect(readdirSync(archives)).toEqual(['4.zip']);
 });
 
-test('small results do not wait behind giant ones', async () => {
+test('small results do not wait for large ones', async () => {
   await using root = await temporary();
   const giant = path.join(root.path, 'giant');
   const small = path.join(root.path, 'small');
   await plant(root.path, { 'giant/': '', 'small/a': 'a' });
-  // A file of zeros that takes no room, and minutes to pack.
+  // A sparse file of zeros, which takes minutes to pack.
   await open(path.join(giant, 'zeros.raw'), 'w').then(async (file) => {
     await file.truncate(64 * 1024 ** 3);
     await file.close();

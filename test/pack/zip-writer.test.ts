@@ -8,14 +8,14 @@ import { archiveEnd } from '../../src/extract/entry-count.js';
 import { ZipWriter } from '../../src/pack/zip-writer.js';
 import { temporary } from '../support/temporary.js';
 
-test('an archive of very many files is whole, and made without a long pause', {
+test('an archive of very many files is complete, and does not block the event loop for long', {
   timeout: 120_000,
 }, async () => {
   await using root = await temporary();
   const archive = path.join(root.path, 'a.zip');
   const stats = statSync(root.path);
   const writer = new ZipWriter(createWriteStream(archive), undefined);
-  // Readers take this number for the sign of an archive that has more.
+  // Readers treat this number as the sign of zip64.
   const count = 65_535;
   const name = (index: number) => `a directory of a usual name/${index}`;
   for (let index = 0; index < count; index += 1) {
@@ -23,7 +23,7 @@ test('an archive of very many files is whole, and made without a long pause', {
   }
   globalThis.gc?.();
   const before = process.memoryUsage();
-  // Turns of the event loop while the directory of the archive is written.
+  // Turns of the event loop while the central directory is written.
   let turns = 0;
   let isWriting = true;
   const finished = writer.finish().finally(() => {
@@ -35,7 +35,7 @@ test('an archive of very many files is whole, and made without a long pause', {
   }
   await finished;
   expect(turns).toBeGreaterThan(10);
-  // Its parts, one by one, were 17 pieces of memory for each file, all at once.
+  // Written part by part, it would take 17 pieces of memory for each file, all at the same time.
   expect(process.memoryUsage().heapUsed - before.heapUsed).toBeLessThan(32 << 20);
 
   await using file = await open(archive);

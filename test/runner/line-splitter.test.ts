@@ -36,7 +36,7 @@ describe('an output', () => {
     expect(splitter.push(Buffer.from('\nnext\n'))).toEqual([{ text: 'next', isRedraw: false }]);
   });
 
-  test('has U+FFFD for what is not UTF-8', () => {
+  test('has U+FFFD for bytes that are not UTF-8', () => {
     expect(lines(Uint8Array.of(0xff, 0xfe, 0x0a, 0xe2, 0x82, 0x0a, 0x41))).toEqual([
       '\ufffd\ufffd',
       '\ufffd',
@@ -45,7 +45,7 @@ describe('an output', () => {
     expect(lines(Uint8Array.of(0x41, 0xe2, 0x82))).toEqual(['A\ufffd']);
   });
 
-  test('is held in memory for no more than a line', () => {
+  test('is held in memory for at most one line', () => {
     const splitter = new LineSplitter();
     const chunk = Buffer.alloc(maxLineLength, 'x');
     for (let count = 1; count < 5; count += 1) {
@@ -54,7 +54,7 @@ describe('an output', () => {
     expect(splitter.push(Buffer.from('end\n')).map(({ text }) => text.length)).toEqual([maxLineLength, 3]);
   });
 
-  test('is cut within no character', () => {
+  test('is never cut inside a character', () => {
     const text = `${'x'.repeat(maxLineLength - 1)}🧠🧠`;
     const [first = '', second = ''] = lines(text);
     expect([first.length, second]).toEqual([maxLineLength - 1, '🧠🧠']);

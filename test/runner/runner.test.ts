@@ -23,7 +23,7 @@ describe('a runner', () => {
     expect(readdirSync(path.join(job.directory, 'Workspace'))).toEqual([]);
   });
 
-  test('starts it in its directory, without a shell, with nothing to read and its environment', async () => {
+  test('starts the command in its directory, without a shell, with empty stdin and its environment', async () => {
     const script = 'cat; pwd; echo "$NAME" "$REMOTE_APP_JOB_ID" "$@"';
     const environment = { NAME: 'value; $(touch pwned)' };
     await using job = await RunnerJob.create([...shell(script), 'sh', '$HOME', '*'], { environment });
@@ -31,7 +31,7 @@ describe('a runner', () => {
     expect(job.log).toBe(`${job.directory}/Workspace\nvalue; $(touch pwned) ${job.id} $HOME *\n`);
   });
 
-  test('names the signal that ended it', async () => {
+  test('records the signal that ended the command', async () => {
     await using job = await RunnerJob.create(shell('kill -SEGV $$'));
     expect(await job.run()).toMatchObject({ exitCode: null, signal: 'SIGSEGV' });
   });
@@ -55,7 +55,7 @@ describe('a runner', () => {
     },
   );
 
-  test('is the only one that ever runs a job', async () => {
+  test('is the only one that runs its job', async () => {
     await using job = await RunnerJob.create(shell('echo once; sleep 0.2'));
     const runners = Array.from({ length: 4 }, () => job.start());
     await Promise.all(runners.map((runner) => once(runner, 'exit')));
@@ -65,7 +65,7 @@ describe('a runner', () => {
     expect(job.log).toBe('once\n');
   });
 
-  test('lives on when its terminal is closed', async () => {
+  test('survives when its terminal is closed', async () => {
     await using job = await RunnerJob.create(shell('echo begin; read x < gate; echo end'));
     const gate = path.join(job.directory, 'Workspace', 'gate');
     execFileSync('mkfifo', [gate]);
@@ -79,7 +79,7 @@ describe('a runner', () => {
 });
 
 describe('a runner that is asked to stop', () => {
-  test('asks the whole group first', async () => {
+  test('sends SIGTERM to the whole group first', async () => {
     const script =
       'trap "echo asked; exit 5" TERM; (trap "echo child asked; exit" TERM; while :; do sleep 0.05; done) & echo ready; while :; do sleep 0.05; done';
     await using job = await RunnerJob.create(shell(script), { killGrace: 5000 });
@@ -88,12 +88,12 @@ describe('a runner that is asked to stop', () => {
     runner.kill('SIGTERM');
     await once(runner, 'exit');
     expect(job.end()).toMatchObject({ exitCode: 5, signal: null });
-    // The shells say for themselves that their sleeps were terminated.
+    // The shells print themselves that their sleeps were terminated.
     const lines = job.log.split('\n').filter((line) => !line.includes('Terminated'));
     expect(lines.sort()).toEqual(['', 'asked', 'child asked', 'ready']);
   });
 
-  test('ends what ignores it, and what has left the group', async () => {
+  test('kills processes that ignore it, and those that left the group', async () => {
     const script =
       'trap "" TERM; (setsid sleep 600 &); (sleep 600 &); echo ready; while :; do sleep 0.1; done';
     await using job = await RunnerJob.create(shell(script));
@@ -102,7 +102,7 @@ describe('a runner that is asked to stop', () => {
     const start = performance.now();
     runner.kill('SIGTERM');
     await until('the end is written', () => {
-      // The end is written when nothing is left, and not before.
+      // The end is written only when no process is left.
       if (!job.hasEnded) return false;
       expect(job.processes().filter((pid) => pid !== runner.pid)).toEqual([]);
       return true;
@@ -111,7 +111,7 @@ describe('a runner that is asked to stop', () => {
     expect(job.end()).toMatchObject({ exitCode: null, signal: 'SIGKILL' });
   });
 
-  test('before its command has printed anything stops it all the same', async () => {
+  test('before its command has printed anything also stops it', async () => {
     await using job = await RunnerJob.create(shell('exec sleep 600'));
     const runner = job.start();
     await until('the command runs', () => job.processes().length === 2);
@@ -122,7 +122,7 @@ describe('a runner that is asked to stop', () => {
 });
 
 describe('a log', () => {
-  test('is bounded, and keeps its end', async () => {
+  test('is limited, and keeps its end', async () => {
     await using job = await RunnerJob.create(shell('seq 100000; echo last'), { maxLogBytes: 200_000 });
     expect((await job.run()).exitCode).toBe(0);
     expect(Buffer.byteLength(job.log)).toBeLessThan(300_000);
@@ -131,7 +131,7 @@ describe('a log', () => {
     expect(job.log.endsWith('99999\n100000\nlast\n')).toBe(true);
   });
 
-  test('is not filled by a progress bar, of which the last state is kept', async () => {
+  test('is not filled by a progress bar, whose last state is kept', async () => {
     const script =
       "process.stdout.write(Array.from({length: 50000}, (_, i) => i + ' %\\r').join('') + '100 %\\r')";
     await using job = await RunnerJob.create([process.execPath, '-e', script]);

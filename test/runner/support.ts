@@ -75,7 +75,7 @@ export class RunnerJob implements AsyncDisposable {
     return JSON.parse(readFileSync(path.join(this.directory, 'exit.json'), 'utf8')) as RunEnd;
   }
 
-  /** What is left of the job, and its runners. */
+  /** Processes of the job and its runners. */
   processes(): number[] {
     return [...processesOfJob(this.id), ...processesNaming(this.directory)];
   }

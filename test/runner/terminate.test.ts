@@ -6,7 +6,7 @@ import { terminateGroup, terminateStrays } from '../../src/runner/terminate.js';
 import { isRunning } from '../../support/processes.mjs';
 import { until } from '../../support/until.mjs';
 
-/** A shell in a group of its own; resolves once it has printed a line. */
+/** A shell in its own process group; resolves after it has printed a line. */
 async function group(
   script: string,
   environment: NodeJS.ProcessEnv = {},
@@ -41,7 +41,7 @@ describe('ending a group', () => {
     expect([child.exitCode, isGroupAlive(child.pid)]).toEqual([9, false]);
   });
 
-  test('takes SIGKILL to what is left after its grace', async () => {
+  test('sends SIGKILL to what is left after the grace', async () => {
     const child = await group('trap "" TERM; sleep 600 & echo ready; while :; do sleep 0.05; done');
     expect(isGroupAlive(child.pid)).toBe(true);
     await terminateGroup(child.pid, 200);
@@ -56,7 +56,7 @@ describe('ending a group', () => {
     expect(isGroupAlive(child.pid)).toBe(false);
   });
 
-  test('that there is not ends at once', async () => {
+  test('that does not exist ends at once', async () => {
     const child = await group('echo ready');
     await until('it has ended', () => child.exitCode !== null);
     await terminateGroup(child.pid, 10_000);
@@ -64,7 +64,7 @@ describe('ending a group', () => {
 });
 
 describe('ending strays', () => {
-  test('finds them by their mark, and nobody else', async () => {
+  test('finds them by their mark, and no other process', async () => {
     const id = `stray-test-${process.pid}`;
     const script = '(setsid sleep 600 >/dev/null &); echo ready; while :; do sleep 0.05; done';
     const ours = await group(script, { REMOTE_APP_JOB_ID: id });
@@ -82,7 +82,7 @@ describe('ending strays', () => {
 });
 
 describe('a process', () => {
-  test('is known by more than its number', async () => {
+  test('is identified by more than its id', async () => {
     const child = await group('echo ready; exec sleep 600');
     const identity = identify(child.pid);
     expect(isAlive(identity)).toBe(true);

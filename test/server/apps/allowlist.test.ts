@@ -15,7 +15,7 @@ writeFileSync(path.join(shelf, 'README'), 'no app');
 
 let lists = 0;
 
-/** A JSON file with this text. */
+/** A JSON file with this content. */
 function list(content: unknown): string {
   lists += 1;
   const file = path.join(root, `apps-${lists}.json`);
@@ -29,11 +29,11 @@ async function idsOf(...sources: string[]): Promise<unknown> {
 }
 
 describe('serve --apps', () => {
-  test('takes an app directory, which is called by its name, and a directory of them', async () => {
+  test('takes an app directory, named after the directory, and a directory of app directories', async () => {
     expect(await idsOf(apps.probe, shelf)).toEqual(['probe', 'one', 'two']);
   });
 
-  test('takes a JSON file, whose strings are identifiers as they stand, and named entries', async () => {
+  test('takes a JSON file with identifiers as strings, and with named entries', async () => {
     const one = path.join(shelf, 'one');
     const entries = [one, 'VBoussot/ImpactSynth:MR', { name: 'second', source: './shelf/two' }];
     expect(await idsOf(list({ apps: entries }))).toEqual([one, 'VBoussot/ImpactSynth:MR', 'second']);
@@ -72,7 +72,7 @@ describe('serve --apps', () => {
     });
   });
 
-  test('may be left out: serve says that nothing can be run', async () => {
+  test('may be left out: serve says that no app can be run', async () => {
     await using server = await TestServer.start({ apps: [] });
     expect(await server.api.json('/repo_apps_list')).toEqual({ apps: [] });
     expect(server.stderr).toContain('--apps');

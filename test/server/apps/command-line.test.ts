@@ -12,7 +12,7 @@ const app = apps.probe;
 
 const dataset = file('data.zip', zipOf({ 'CASE_0/ct.nii': 'a' }));
 
-/** What the app was started with; paths of the job are relative to its directory. */
+/** The app's arguments; paths of the job are relative to its directory. */
 async function argvOf(operation: string, form: FormValues): Promise<string[]> {
   const { argv, cwd } = await api.probe(operation, form);
   const directory = `${cwd.slice(0, cwd.lastIndexOf('/'))}/`;
@@ -133,7 +133,7 @@ describe("an app's command line, every field given", () => {
     ],
   };
 
-  test.for(operationNames)('is for %s what the interface says', async (operation) => {
+  test.for(operationNames)('is for %s as interface.md says', async (operation) => {
     expect(await argvOf(operation, everything[operation] ?? {})).toEqual(expected[operation]);
   });
 
@@ -172,7 +172,7 @@ describe("an app's command line, the least given", () => {
     expect((await argvOf(operation, form)).join(' ')).toBe(expected[operation]?.replace('APP', app));
   });
 
-  test('takes an empty value for an absent one', async () => {
+  test('treats an empty value as a missing one', async () => {
     const empty = {
       ensemble_models: '',
       tta: '',
@@ -209,7 +209,7 @@ describe("an app's command line, the least given", () => {
   });
 });
 
-describe('what no operation knows', () => {
+describe('a field that no operation has', () => {
   test('is ignored, and the log says so', async () => {
     const form = { ...least.infer, surprise: '--output /etc', constructor: 'x', file: file('x.bin') };
     const { id, log, view } = await api.run('infer', form);

@@ -75,7 +75,7 @@ describe('the lock of a data directory', () => {
     expect(readFileSync(precious, 'utf8')).toBe('as it was');
   });
 
-  test('says who has it', async () => {
+  test('names the process that has it', async () => {
     await using server = await TestServer.start();
     await using cli = await Cli.create();
     const { stderr } = await cli.run(['serve', '--port', '0', '--data-dir', server.dataDirectory]);
@@ -91,14 +91,14 @@ describe('the lock of a data directory', () => {
     expect([second.isUp, second.child.exitCode]).toEqual([false, 2]);
   });
 
-  test('is had by one of ten that start at once, each time', async () => {
+  test('is taken by exactly one of ten servers that start at once, each time', async () => {
     await using directory = await temporary();
     const data = path.join(directory.path, 'data');
     for (let round = 0; round < 3; round += 1) {
       const all = await Promise.all(Array.from({ length: 10 }, () => start(data)));
       const up = all.filter(({ isUp }) => isUp);
       expect(up).toHaveLength(1);
-      // The next round finds what a crash leaves.
+      // The next round starts with the files of a crashed server.
       for (const { child } of up) {
         const exit = once(child, 'exit');
         child.kill('SIGKILL');
@@ -128,7 +128,7 @@ describe('the lock of a data directory', () => {
     }
   });
 
-  test('is not kept by a job that outlives its server', async () => {
+  test('is not held by a job that outlives its server', async () => {
     await using server = await TestServer.start();
     const gate = server.gate();
     const id = await server.api.running(
@@ -150,7 +150,7 @@ describe('the lock of a data directory', () => {
   });
 });
 
-/** A `flock` that works on no directory, as where the file system has locks for files alone, or on nothing. */
+/** A program `flock` that fails on directories, as on a file system that can lock only files, or on everything. */
 function plantFlock(directory: string, kind: 'files' | 'nothing'): string {
   const bad = kind === 'files' ? '[ -d /proc/self/fd/3 ]' : 'true';
   const script = `#!/bin/sh\nif ${bad}; then echo "flock: 3: Bad file descriptor" >&2; exit 65; fi\nexec /usr/bin/flock "$@"\n`;
@@ -160,7 +160,7 @@ function plantFlock(directory: string, kind: 'files' | 'nothing'): string {
   return `${directory}:${process.env.PATH}`;
 }
 
-describe('where the file system might be shared with other machines', () => {
+describe('on a file system that other machines may share', () => {
   /** A file system that nobody takes for a local one; null where mounting one is not allowed. */
   let mounted: string | null = null;
 
@@ -194,7 +194,7 @@ describe('where the file system might be shared with other machines', () => {
     }
   });
 
-  test('a serve.lock that is no file is refused, in words', async (context) => {
+  test('a serve.lock that is not a file is refused with an explanation', async (context) => {
     if (mounted === null) return context.skip('mounting is not allowed');
     const data = path.join(mounted, 'no-file');
     mkdirSync(path.join(data, 'serve.lock'), { recursive: true });
@@ -206,8 +206,8 @@ describe('where the file system might be shared with other machines', () => {
   });
 });
 
-describe('where nothing can be locked', () => {
-  test('a start is refused, in words', async () => {
+describe('on a file system without locks', () => {
+  test('a start is refused with an explanation', async () => {
     await using directory = await temporary();
     const PATH = plantFlock(directory.path, 'nothing');
     const data = path.join(directory.path, 'data');

@@ -21,7 +21,7 @@ describe('an nvidia-smi that fails when the server starts', () => {
     for (const id of [one, any, unknown]) {
       expect((await api.reaches(id, 'waiting')).waiting_for).toContain('nvidia-smi has not told');
     }
-    // The CPU is there all the time.
+    // Jobs on the CPU run all the time.
     expect((await api.run('infer', { ...least.infer, cpu: '1' })).view.status).toBe('done');
     for (const path of ['/available_devices', '/vram?devices=0']) {
       const response = await api.fetch(path);
@@ -37,7 +37,7 @@ describe('an nvidia-smi that fails when the server starts', () => {
     expect(server.stderr).toContain('nvidia-smi answers now: GPU 0, 1.');
   });
 
-  test('ends no job of an earlier server, and no GPU is granted twice', async () => {
+  test('does not end jobs of an earlier server, and no GPU is granted twice', async () => {
     using smi = new FakeNvidiaSmi('well');
     await using server = await TestServer.start({ gpus: 2, environment: smi.environment });
     const { api } = server;
@@ -61,7 +61,7 @@ describe('an nvidia-smi that fails when the server starts', () => {
 });
 
 describe('an nvidia-smi that hangs', () => {
-  test('keeps no server from starting or from stopping, and is started once', async () => {
+  test('does not keep a server from starting or stopping, and is started only once', async () => {
     using smi = new FakeNvidiaSmi('hang');
     await using server = await TestServer.start({ gpus: 1, environment: smi.environment });
     expect(server.stderr).toContain('not known: nvidia-smi has not answered yet');
@@ -75,13 +75,13 @@ describe('an nvidia-smi that hangs', () => {
 });
 
 describe('a start that fails while nvidia-smi hangs', () => {
-  test('ends with its sentence, and leaves nothing behind', async () => {
+  test('ends with its error message, and leaves no process and no lock', async () => {
     using smi = new FakeNvidiaSmi('hang');
     await using other = await TestServer.start({ environment: { CUDA_VISIBLE_DEVICES: '' } });
     await using server = new TestServer({
       environment: smi.environment,
       dataDirectory: `${other.scratch}/another`,
-      // An address of documentation: no machine has it.
+      // An address reserved for documentation: no machine has it.
       flags: ['--host', '203.0.113.1'],
     });
     await expect(server.start()).rejects.toThrow(/serve ended with 2: .*Error: Cannot listen on 203/s);
@@ -97,7 +97,7 @@ describe('a start that fails while nvidia-smi hangs', () => {
 });
 
 describe('the memory of GPUs', () => {
-  test('is not known, rather than nothing, where nvidia-smi fails or does not tell it', async () => {
+  test('is unknown, not zero, if nvidia-smi fails or does not tell it', async () => {
     using smi = new FakeNvidiaSmi('well');
     await using server = await TestServer.start({ gpus: 3, environment: smi.environment });
     const { api } = server;
@@ -116,7 +116,7 @@ describe('the memory of GPUs', () => {
     expect(await vram('1,2')).toEqual([503, expect.stringContaining('cannot tell the memory of GPU 1')]);
     smi.mode = 'well';
     expect(await api.json('/vram?devices=0')).toEqual({ used_gb: 0.5, total_gb: 143_771 / 1024 });
-    // What it has found once stays.
+    // The list that was found once is kept.
     expect(await api.json('/available_devices')).toMatchObject({ devices_index: [0, 1, 2] });
   });
 });

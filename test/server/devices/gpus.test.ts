@@ -10,7 +10,7 @@ import { sharedServer, TestServer } from '../../support/server.js';
 const server = sharedServer({ gpus: 2, flags: ['--cpu-slots', '1'] });
 const { api } = server;
 
-/** A job that holds what it was given until its gate is opened. */
+/** A job that holds its devices until its gate is opened. */
 async function holding(fields: FormValues) {
   const gate = server.gate();
   const form = { ...least.infer, ...steps(`wait=${gate.path}`), ...fields };
@@ -27,7 +27,7 @@ async function holding(fields: FormValues) {
 }
 
 describe('a GPU job', () => {
-  test('sees the GPUs that it was given, and no other', async () => {
+  test('sees only the GPUs that it was given', async () => {
     const { env, argv } = await api.probe('infer', { ...least.infer, gpu: '1' });
     expect(env).toMatchObject({ CUDA_VISIBLE_DEVICES: '1', CUDA_DEVICE_ORDER: 'PCI_BUS_ID' });
     expect(argv.join(' ')).toContain('--gpu 1 --inputs');
@@ -36,7 +36,7 @@ describe('a GPU job', () => {
     expect(both.argv.join(' ')).toContain('--gpu 1 0 --inputs');
   });
 
-  test('without ids is given any free one, and waits where there is none', async () => {
+  test('without ids gets any free GPU, and waits if there is none', async () => {
     const jobs = [await holding({}), await holding({}), await holding({})];
     const [first, second, third] = jobs;
     expect([await first?.gpus(), await second?.gpus()].flat().sort()).toEqual([0, 1]);
@@ -50,14 +50,14 @@ describe('a GPU job', () => {
     await first?.end();
   });
 
-  test('with ids is given all of them or none, and nobody behind it takes them first', async () => {
+  test('with ids gets all of them or none, and no later job gets them first', async () => {
     const onZero = await holding({ gpu: '0' });
     const both = await holding({ gpu: '0,1' });
     const onOne = await holding({ gpu: '1' });
     const any = await holding({});
     expect(await onZero.gpus()).toEqual([0]);
     expect(await both.waitsFor()).toBe('GPU 0, 1');
-    // GPU 1 is idle, but a job ahead wants it.
+    // GPU 1 is idle, but an earlier job waits for it.
     expect(await onOne.waitsFor()).toBe('GPU 1');
     expect(await any.waitsFor()).toBe('a free GPU');
     expect(
@@ -72,7 +72,7 @@ describe('a GPU job', () => {
     await any.end();
   });
 
-  test('that can use an idle GPU which nobody ahead wants runs at once', async () => {
+  test('that can use an idle GPU which no earlier job waits for runs at once', async () => {
     const onZero = await holding({ gpu: '0' });
     const alsoZero = await holding({ gpu: '0' });
     const onOne = await holding({ gpu: '1' });
@@ -81,7 +81,7 @@ describe('a GPU job', () => {
     for (const job of [onOne, onZero, alsoZero]) await job.end();
   });
 
-  test('is given up by a kill, to whoever is next', async () => {
+  test('releases its GPU to the next job when it is killed', async () => {
     const first = await holding({ gpu: '0,1' });
     const second = await holding({ gpu: '1' });
     expect(await second.waitsFor()).toBe('GPU 1');
@@ -90,13 +90,13 @@ describe('a GPU job', () => {
     await second.end();
   });
 
-  test('names each id once', async () => {
+  test('counts a repeated id once', async () => {
     const job = await holding({ gpu: '1, 1,1' });
     expect(await job.gpus()).toEqual([1]);
     await job.end();
   });
 
-  test.for(['2', '0,7', '99'])('with an id that there is not is 400: %s', async (gpu) => {
+  test.for(['2', '0,7', '99'])('with an unknown id is answered 400: %s', async (gpu) => {
     expect(await api.refused('infer', { ...least.infer, gpu })).toEqual([
       400,
       expect.stringMatching(/GPU.*0, 1/),
@@ -105,7 +105,7 @@ describe('a GPU job', () => {
 });
 
 describe('a CPU job on a server with GPUs', () => {
-  test('is one that carries cpu and no gpu; it sees no GPU and waits for none', async () => {
+  test('has the field cpu and not gpu; it sees no GPU and waits for none', async () => {
     const both = await holding({ gpu: '0,1' });
     const cpu = await holding({ cpu: '1' });
     expect(await cpu.gpus()).toEqual([]);
@@ -118,7 +118,7 @@ describe('a CPU job on a server with GPUs', () => {
 });
 
 describe('after a crash', () => {
-  test('GPUs that a job still holds are given to no other', async () => {
+  test('GPUs that a job still holds are not given to another one', async () => {
     const first = await holding({ gpu: '0' });
     await first.gpus();
     await server.crash();
@@ -133,7 +133,7 @@ describe('after a crash', () => {
     await third.end();
   });
 
-  test('a job that waits for a GPU which is gone waits until it is back, or somebody kills it', async () => {
+  test('a job that waits for a missing GPU waits until it is back, or the job is killed', async () => {
     await using many = await TestServer.start({ gpus: 2 });
     const gate = many.gate();
     const held = { ...least.infer, ...steps(`wait=${gate.path}`), gpu: '1' };
@@ -205,14 +205,14 @@ describe('after a crash', () => {
 describe('a server without GPUs', () => {
   const cpuServer = sharedServer();
 
-  test('answers 503 to a job that wants one, with a time to try again', async () => {
+  test('answers 503 with Retry-After to a job that wants a GPU', async () => {
     const response = await cpuServer.api.submit('infer', { ...least.infer, gpu: '0' });
     expect(response.headers.get('retry-after')).toMatch(/^\d+$/);
     expect(await refusal(response)).toEqual([503, expect.stringContaining('GPU')]);
     expect(cpuServer.jobDirectories()).toEqual([]);
   });
 
-  test('runs any other on the CPU', async () => {
+  test('runs all other jobs on the CPU', async () => {
     const { argv, env } = await cpuServer.api.probe('infer', least.infer);
     expect(argv.join(' ')).toContain('--cpu 1 --inputs');
     expect(env.CUDA_VISIBLE_DEVICES).toBe('');

@@ -24,7 +24,7 @@ afterEach(() => {
   delete process.env.FAKE_NVIDIA_SMI;
 });
 
-/** The imitation, for this process. */
+/** Sets up the imitation for this process. */
 function fake(mode: Mode): FakeNvidiaSmi {
   const smi = new FakeNvidiaSmi(mode);
   Object.assign(process.env, smi.environment);
@@ -35,7 +35,7 @@ function fake(mode: Mode): FakeNvidiaSmi {
 const ids = (rows: readonly { id: number }[]) => rows.map(({ id }) => id);
 
 describe('nvidia-smi', () => {
-  test('is asked once for all who ask at the same time', async () => {
+  test('is started once for simultaneous calls', async () => {
     const started = fake('well');
     const smi = new NvidiaSmi();
     const answers = await Promise.all(Array.from({ length: 20 }, () => smi.ask()));
@@ -46,7 +46,7 @@ describe('nvidia-smi', () => {
     expect(started.started).toHaveLength(2);
   });
 
-  test('that is not installed, or finds no device, says that there is none', async () => {
+  test('that is not installed, or finds no device, gives an empty list', async () => {
     process.env.FAKE_GPUS = '0';
     expect(await new NvidiaSmi().ask()).toEqual([]);
     process.env.PATH = '/nowhere';
@@ -66,7 +66,7 @@ describe('nvidia-smi', () => {
     await expect(answer).rejects.toThrow(words);
   });
 
-  test('that lies on PATH and cannot be started has failed: it is not missing', async () => {
+  test('that is on PATH and cannot be started counts as failed, not as missing', async () => {
     const directory = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
     onTestFinished(() => rmSync(directory, { recursive: true }));
     const program = path.join(directory, 'nvidia-smi');
@@ -79,7 +79,7 @@ describe('nvidia-smi', () => {
     await expect(new NvidiaSmi().ask()).rejects.toThrow(/could not be started: permission denied/);
   });
 
-  test('that hangs holds nobody longer than the deadline, and is ended with what it started', async () => {
+  test('that hangs is ended after the deadline, with the processes that it started', async () => {
     const started = fake('hang');
     const smi = new NvidiaSmi(300);
     for (let call = 1; call <= 3; call += 1) {
@@ -89,16 +89,16 @@ describe('nvidia-smi', () => {
     }
   });
 
-  test('that has answered is believed although a child of its own keeps the pipe open', async () => {
+  test('that has answered counts although a child of it keeps the pipe open', async () => {
     const started = fake('hold');
     const smi = new NvidiaSmi(20_000);
     expect(ids(await smi.ask())).toEqual([0, 1]);
-    // The child was ended with the group, so that it may be asked again.
+    // The child was ended with its group, so another call is possible.
     await until('it may be asked again', () => smi.ask().then(ids, () => null));
     expect(started.running).toEqual([]);
   });
 
-  test('that survives SIGKILL is the only one that is ever started', async () => {
+  test('that survives SIGKILL keeps other ones from being started', async () => {
     const started = fake('hang');
     const killed: number[] = [];
     const smi = new NvidiaSmi(200, (pid) => killed.push(pid));
@@ -113,13 +113,13 @@ describe('nvidia-smi', () => {
       }
     }
     expect(started.started).toEqual([pid]);
-    // The driver lets it go at last.
+    // At last the process ends.
     process.kill(-pid, 'SIGKILL');
     started.mode = 'well';
     expect(await until('it may be asked again', () => smi.ask().then(ids, () => null))).toEqual([0, 1]);
   });
 
-  test('whose child has left its group and keeps the pipe open is the only one as well', async () => {
+  test('whose child has left the group and keeps the pipe open also keeps others from being started', async () => {
     const started = fake('escape');
     const smi = new NvidiaSmi(400);
     await expect(smi.ask()).rejects.toThrow('did not answer');
@@ -135,7 +135,7 @@ describe('nvidia-smi', () => {
 describe('an answer of nvidia-smi', () => {
   const row = (id: string) => `${id}, GPU-a-${id}, 512, 143771, NVIDIA H200`;
 
-  test('is read line by line, and what is no GPU is passed over', () => {
+  test('is read line by line, and other lines are skipped', () => {
     const lines = [
       '',
       'WARNING: infoROM is corrupted',
@@ -152,14 +152,14 @@ describe('an answer of nvidia-smi', () => {
     ]);
   });
 
-  test('may hold names with commas, and none that a terminal acts upon', () => {
+  test('may have names with commas; control characters are escaped', () => {
     expect(parseRows('0, GPU-1, 1, 2, Made by X, Inc.\x1b]0;y\x07')[0]?.name).toBe(
       'Made by X, Inc.\\x1b]0;y\\x07',
     );
     expect(parseRows(`0, GPU-1, 1, 2, ${'n'.repeat(10_000)}`)[0]?.name).toHaveLength(200);
   });
 
-  test('tells memory that is not told from memory that cannot be read', () => {
+  test('counts memory that is not supported as 0, and an unreadable figure as unknown', () => {
     const figures = (used: string, total: string) => {
       const found = parseRows(`0, GPU-1, ${used}, ${total}, x`)[0];
       return [found?.used, found?.total];
@@ -170,7 +170,7 @@ describe('an answer of nvidia-smi', () => {
     }
   });
 
-  test('of as many lines as are read takes no time', () => {
+  test('of the longest length is parsed quickly', () => {
     const text = Array.from({ length: 50_000 }, (_, line) => `${line % 5000}, G, 1, 1, x`).join('\n');
     const before = performance.now();
     expect(parseRows(text)).toHaveLength(1024);
@@ -181,14 +181,14 @@ describe('an answer of nvidia-smi', () => {
 describe('the list of GPUs', () => {
   const times = { firstWait: 200, firstPause: 20, longestPause: 40, unseenPause: 20 };
 
-  /** An inventory whose nvidia-smi may take as long; it is closed with the test. */
+  /** An inventory with this deadline for nvidia-smi; it is closed after the test. */
   function inventory(deadline = 300, visible?: string): GpuInventory {
     const made = new GpuInventory(visible, new NvidiaSmi(deadline), times);
     onTestFinished(() => made.close());
     return made;
   }
 
-  test('is asked for again until there is an answer, and then no more', async () => {
+  test('is requested until there is an answer, and then not again', async () => {
     const smi = fake('fail');
     const gpus = inventory();
     let known = 0;
@@ -206,7 +206,7 @@ describe('the list of GPUs', () => {
     expect(smi.started).toHaveLength(asked + 1);
   });
 
-  test('keeps a start waiting for no longer than it must, and is taken when it comes late', async () => {
+  test('delays a start only for a limited time, and is used when it comes later', async () => {
     const smi = fake('hang');
     const gpus = inventory(1000);
     const before = performance.now();
@@ -218,7 +218,7 @@ describe('the list of GPUs', () => {
     expect(smi.running).toEqual([]);
   });
 
-  test('is asked for again while a job waits for a GPU that is not in it, and takes one that is new', async () => {
+  test('is requested again while a job waits for a GPU that is not in it, and gets new GPUs', async () => {
     process.env.FAKE_GPUS = '1';
     const smi = fake('well');
     const gpus = inventory();
@@ -227,7 +227,7 @@ describe('the list of GPUs', () => {
     await gpus.start();
     expect([ids(gpus.current ?? []), smi.started.length]).toEqual([[0], 1]);
     isWaited = true;
-    // An answer that only lacks one changes nothing: no GPU is not a reason to forget those that there are.
+    // An answer in which a GPU is missing changes nothing: the known GPUs stay listed.
     process.env.FAKE_GPUS = '0';
     const asked = smi.started.length;
     await until('it was asked again', () => smi.started.length >= asked + 3);
@@ -239,14 +239,14 @@ describe('the list of GPUs', () => {
     gpus.close();
   });
 
-  test('is empty, and nothing is asked, where CUDA_VISIBLE_DEVICES is empty', async () => {
+  test('is empty, and nvidia-smi is not started, if CUDA_VISIBLE_DEVICES is empty', async () => {
     const smi = fake('hang');
     const gpus = inventory(300, '');
     await gpus.start();
     expect([gpus.current, smi.started]).toEqual([[], []]);
   });
 
-  test('ends nvidia-smi when it is closed, and asks no more', async () => {
+  test('ends nvidia-smi when it is closed, and does not start it again', async () => {
     const smi = fake('hang');
     const gpus = inventory(60_000);
     await gpus.start();
@@ -256,7 +256,7 @@ describe('the list of GPUs', () => {
     expect(smi.started).toHaveLength(1);
   });
 
-  test('finds the memory by UUID, and says which GPU has none', async () => {
+  test('finds the memory by UUID, and says which GPU has no figures', async () => {
     process.env.FAKE_GPUS = '3';
     const smi = fake('well');
     const gpus = inventory();

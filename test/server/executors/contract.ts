@@ -23,12 +23,12 @@ const end = (told: Partial<Ended>): Ended => ({
 /** Runs until this file is in its working directory. */
 const gated = (gate: string) => `echo ready; while [ ! -e ${gate} ]; do sleep 0.02; done; echo over`;
 const endless = 'echo ready; sleep 600';
-/** Leaves a line for each time that it ran. */
+/** A script that writes a line each time that it runs. */
 const counted = 'echo ran >> count; echo ready; sleep 0.3';
 const timesRun = (workspace: string) =>
   readFileSync(path.join(workspace, 'count'), 'utf8').trim().split('\n').length;
 
-/** What every executor does. */
+/** The behaviour that every executor must have. */
 export function executorContract(name: string, subject: Subject): void {
   describe(`${name} runs a job`, () => {
     test('and tells that it was placed, then how it ended', async () => {
@@ -44,7 +44,7 @@ export function executorContract(name: string, subject: Subject): void {
       expect(job.processes()).toEqual([]);
     });
 
-    test('not before whoever follows it goes on from its place', async () => {
+    test('not before the consumer has handled the event that it was placed', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       const job = bench.job();
@@ -82,7 +82,7 @@ export function executorContract(name: string, subject: Subject): void {
       expect(job.processes()).toEqual([]);
     });
 
-    test('once, where it is submitted twice', async () => {
+    test('once, if it is submitted twice', async () => {
       await using bench = await Bench.open(subject);
       const [first, second] = [await bench.executor(), await bench.executor()];
       const job = bench.job();
@@ -96,7 +96,7 @@ export function executorContract(name: string, subject: Subject): void {
       expect(timesRun(job.workspace)).toBe(1);
     });
 
-    test('and gives its devices to nobody when whoever follows it fails', async () => {
+    test('and releases its devices when the consumer of the events fails', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       const follow = async () => {
@@ -110,7 +110,7 @@ export function executorContract(name: string, subject: Subject): void {
   });
 
   describe(`${name} has a job wait`, () => {
-    test('and tells its place whenever that changes, until its devices are free', async () => {
+    test('and tells its position whenever that changes, until its devices are free', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       const jobs = [bench.job(), bench.job(), bench.job()] as const;
@@ -170,7 +170,7 @@ export function executorContract(name: string, subject: Subject): void {
       expect(await next.ended).toEqual(end({ exitCode: 0 }));
     });
 
-    test('that takes no notice: it is killed, which is no want of memory', async () => {
+    test('that ignores SIGTERM: it is killed, and that is not reported as out of memory', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       const job = bench.job();
@@ -182,7 +182,7 @@ export function executorContract(name: string, subject: Subject): void {
       expect(job.processes()).toEqual([]);
     });
 
-    test('that has ended, or never was, and nothing happens', async () => {
+    test('that has ended or never existed, and nothing happens', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       const job = bench.job();
@@ -242,7 +242,7 @@ export function executorContract(name: string, subject: Subject): void {
       expect(await behind.ended).toEqual(end({ exitCode: 0 }));
     });
 
-    test('that runs, and waits for nothing, though more run than there are devices for', async () => {
+    test('that runs, and does not wait, although more jobs run than there are devices', async () => {
       await using bench = await Bench.open(subject);
       const jobs = [bench.job(), bench.job()];
       for (const job of jobs) new Followed((await bench.executor()).run(job.order(endless)));

@@ -38,7 +38,7 @@ describe("a job's environment", () => {
     expect(env.TMPDIR?.startsWith(`${cwd}/`)).toBe(true);
   });
 
-  test('gives it a directory for what is temporary', async () => {
+  test('names a directory for temporary files', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     const [pid = 0] = processesOfJob(id);
@@ -46,7 +46,7 @@ describe("a job's environment", () => {
     expect(existsSync(temporary?.slice('TMPDIR='.length) ?? '')).toBe(true);
   });
 
-  test('holds no token, and neither does that of what runs it', async () => {
+  test('contains no token, and neither does that of its runner', async () => {
     const gate = server.gate();
     const form = { ...least.infer, ...steps('stray=', 'child=', `wait=${gate.path}`) };
     const id = await api.running('infer', form);
@@ -65,7 +65,7 @@ describe("a job's environment", () => {
 });
 
 describe("a job's files", () => {
-  test("are for the server's user alone", async () => {
+  test("can be read only by the server's user", async () => {
     const { id } = await api.run('infer', least.infer);
     const directory = server.jobDirectory(id);
     for (const name of ['Input', 'Output', 'Workspace', 'log', 'job.json']) {

@@ -5,23 +5,23 @@ import { until } from '../../../support/until.mjs';
 import { smallDisk } from '../../support/small-disk.js';
 import { Bench, Followed, type Subject } from './support.js';
 
-/** Takes all the room there is. */
+/** Fills the disk. */
 function fill(file: string): void {
   for (const size of [1 << 20, 4096, 1]) {
     try {
       for (;;) writeFileSync(file, Buffer.alloc(size), { flag: 'a' });
     } catch {
-      // The rest is less than that.
+      // Less than this size is left.
     }
   }
 }
 
-/** What every executor does when the disk of the job directories is full. */
+/** The behaviour of every executor when the disk of the job directories is full. */
 export function fullDiskContract(name: string, subject: Subject): void {
   const disk = smallDisk(4);
   const filler = path.join(disk ?? '', 'filler');
 
-  /** A job that was placed while there is no room to start it. */
+  /** A job that was placed while the disk has no room to start it. */
   async function placedWithoutRoom(bench: Bench) {
     const executor = await bench.executor();
     const job = bench.job();
@@ -41,7 +41,7 @@ export function fullDiskContract(name: string, subject: Subject): void {
       expect(job.log).toBe('ready\n');
     });
 
-    test('gives up a job that is stopped before there is room', async () => {
+    test('does not start a job that is stopped before there is room', async () => {
       await using bench = await Bench.open(subject, disk ?? '');
       const { executor, job, run } = await placedWithoutRoom(bench);
       await executor.stop(job);
@@ -61,7 +61,7 @@ export function fullDiskContract(name: string, subject: Subject): void {
       expect(lostLines).toBe(3);
     });
 
-    test('tells that it was at fault where a job could not even say how it ended', async () => {
+    test('tells that the disk was full if the runner could not write how the job ended', async () => {
       await using bench = await Bench.open(subject, disk ?? '');
       const executor = await bench.executor();
       const job = bench.job();
@@ -76,7 +76,7 @@ export function fullDiskContract(name: string, subject: Subject): void {
   });
 }
 
-/** Whether not a byte more can be written. */
+/** Whether not even one byte can be written. */
 function isFull(directory: string): boolean {
   const probe = path.join(directory, 'probe');
   try {

@@ -9,7 +9,7 @@ const server = sharedServer();
 const { api } = server;
 const lowest = constants.priority.PRIORITY_LOW;
 
-test('a job, its runner too, gives way to the server', async () => {
+test('a job and its runner have a lower priority than the server', async () => {
   const gate = server.gate();
   await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
   const processes = server.processes();
@@ -20,7 +20,7 @@ test('a job, its runner too, gives way to the server', async () => {
 });
 
 test.runIf(existsSync('/proc/self/autogroup'))(
-  'so do their sessions, where Linux counts by those',
+  'and so have their sessions, on Linux with autogroups',
   async () => {
     const groupOf = (pid: number) =>
       readFileSync(`/proc/${pid}/autogroup`, 'utf8')

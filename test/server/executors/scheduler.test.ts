@@ -5,10 +5,10 @@ import { Scheduler, type Ticket, TicketCancelled } from '../../../src/server/exe
 /** GPUs in the order of their ids: UUIDs of one letter each. */
 const known = (uuids: string) => [...uuids].map((uuid, id) => ({ id, uuid }));
 
-/** What a job holds: GPUs by the ids that they had. */
+/** A grant of these GPUs, by the ids that they had. */
 const holding = (gpus: readonly number[], uuids = ''): Grant => ({ gpus, gpuUuids: [...uuids], cpuSlots: 0 });
 
-/** Requests by name; what each was granted shows at once. */
+/** Requests by name, and what each was granted. */
 function queue(gpus: number | null, cpuSlots = 4) {
   const scheduler = new Scheduler(gpus === null ? null : known('abcd'.slice(0, gpus)), cpuSlots);
   const grants: Record<string, Grant> = {};
@@ -38,7 +38,7 @@ function queue(gpus: number | null, cpuSlots = 4) {
       delete grants[name];
       scheduler.release(grant);
     },
-    /** GPUs, or CPU slots, by the name of who holds them. */
+    /** GPUs or CPU slots, by the name of the request that holds them. */
     held: async () => {
       await Promise.resolve();
       return Object.fromEntries(
@@ -52,7 +52,7 @@ function queue(gpus: number | null, cpuSlots = 4) {
 }
 
 describe('GPUs', () => {
-  test('go all or none: who waits for two holds neither', async () => {
+  test('are granted all or none: a job that waits for two holds neither', async () => {
     const { gpus, held, release } = queue(2);
     gpus('a', 0);
     gpus('b', 0, 1);
@@ -61,7 +61,7 @@ describe('GPUs', () => {
     expect(await held()).toEqual({ b: '0,1' });
   });
 
-  test('go in arrival order for each: nobody behind takes what one ahead waits for', async () => {
+  test('are granted in arrival order: no later job gets what an earlier one waits for', async () => {
     const { gpus, any, held, release } = queue(2);
     gpus('a', 0);
     gpus('b', 1, 0);
@@ -74,7 +74,7 @@ describe('GPUs', () => {
     expect(await held()).toEqual({ c: '1', d: '0' });
   });
 
-  test('that nobody ahead wants go at once', async () => {
+  test('that no earlier job waits for are granted at once', async () => {
     const { gpus, any, held } = queue(3);
     gpus('a', 0);
     gpus('b', 0, 1);
@@ -83,7 +83,7 @@ describe('GPUs', () => {
     expect(await held()).toEqual({ a: '0', c: '2' });
   });
 
-  test('go to whoever takes any, the lowest first, in arrival order', async () => {
+  test('are granted to jobs for any GPU in arrival order, the lowest id first', async () => {
     const { any, held, release } = queue(2);
     any('a', 'b', 'c', 'd');
     expect(await held()).toEqual({ a: '0', b: '1' });
@@ -91,7 +91,7 @@ describe('GPUs', () => {
     expect(await held()).toEqual({ a: '0', c: '1' });
   });
 
-  test('are taken by nobody who asks for one, before one who takes any and came first', async () => {
+  test('are not granted to a later job that names them before an earlier one that takes any', async () => {
     const { gpus, any, held, release } = queue(1);
     gpus('a', 0);
     any('b');
@@ -102,7 +102,7 @@ describe('GPUs', () => {
     expect(await held()).toEqual({ c: '0' });
   });
 
-  test('let two pairs that share one wait for each other without a deadlock', async () => {
+  test('are granted to two pairs that share one GPU without a deadlock', async () => {
     const { gpus, held, release } = queue(3);
     gpus('a', 0, 1);
     gpus('b', 1, 2);
@@ -114,7 +114,7 @@ describe('GPUs', () => {
     expect(await held()).toEqual({ c: '2,0' });
   });
 
-  test('do not go to a job that starves: a wide one runs before those behind it', async () => {
+  test('are granted to a job for many GPUs before later jobs, so that it does not starve', async () => {
     const { gpus, held, release } = queue(2);
     gpus('a', 0);
     gpus('b', 1);
@@ -128,7 +128,7 @@ describe('GPUs', () => {
     expect(await held()).toEqual({ c: '0', d: '1' });
   });
 
-  test('of an earlier server are held until they are released, and are nobody’s where they are gone', async () => {
+  test('of jobs of an earlier server are held until they are released, also if they are missing', async () => {
     const { scheduler, any, held } = queue(2);
     scheduler.adopt(holding([1, 5]));
     any('a', 'b');
@@ -140,7 +140,7 @@ describe('GPUs', () => {
 });
 
 describe('GPUs that are not known yet', () => {
-  test('are waited for, and go in arrival order when they are known', async () => {
+  test('are waited for, and granted in arrival order when they are known', async () => {
     const { scheduler, gpus, any, cpu, held, tickets } = queue(null);
     gpus('a', 1);
     any('b', 'c');
@@ -153,7 +153,7 @@ describe('GPUs that are not known yet', () => {
     expect(tickets.c?.waitingFor).toBe('a free GPU');
   });
 
-  test('are impossible for nobody, until they are known', async () => {
+  test('are never called impossible before they are known', async () => {
     const { scheduler, gpus, any, held, tickets } = queue(null);
     expect(scheduler.impossible({ kind: 'gpus', ids: [7] })).toBeNull();
     expect(scheduler.impossible({ kind: 'anyGpu' })).toBeNull();
@@ -176,7 +176,7 @@ describe('GPUs that are not known yet', () => {
     await expect(tickets.b?.granted).rejects.toThrow('it has: none');
   });
 
-  test('are given to nobody while a job of an earlier server holds them', async () => {
+  test('are not granted while a job of an earlier server holds them', async () => {
     const { scheduler, any, held } = queue(null);
     const earlier = holding([0]);
     const ended = holding([1]);
@@ -190,7 +190,7 @@ describe('GPUs that are not known yet', () => {
     expect(await held()).toEqual({ a: '1', b: '0' });
   });
 
-  test('can be given up', async () => {
+  test('can be cancelled', async () => {
     const { scheduler, any, tickets, held } = queue(null);
     any('a', 'b');
     tickets.a?.cancel();
@@ -200,10 +200,10 @@ describe('GPUs that are not known yet', () => {
   });
 });
 
-describe('GPUs that have other ids since a job was given them', () => {
-  test('are given to nobody by either id until it ends', async () => {
+describe('GPUs whose ids have changed since they were granted', () => {
+  test('are not granted under either id until the job ends', async () => {
     const { scheduler, gpus, any, held } = queue(3);
-    // GPU 1 then is GPU 0 now, as the first one has gone.
+    // GPU 1 is GPU 0 now, because the first one is gone.
     const earlier = holding([1], 'a');
     scheduler.adopt(earlier);
     gpus('zero', 0);
@@ -214,7 +214,7 @@ describe('GPUs that have other ids since a job was given them', () => {
     expect(await held()).toEqual({ any: '2', zero: '0', one: '1' });
   });
 
-  test('nor when they are known only later', async () => {
+  test('also if they are known only later', async () => {
     const { scheduler, any, held } = queue(null);
     scheduler.adopt(holding([1], 'b'));
     any('a', 'b');
@@ -222,7 +222,7 @@ describe('GPUs that have other ids since a job was given them', () => {
     expect(await held()).toEqual({ a: '2' });
   });
 
-  test('nor when the ids change while the job runs', async () => {
+  test('also if the ids change while the job runs', async () => {
     const { scheduler, any, gpus, held, release } = queue(1);
     any('a');
     scheduler.setGpus(known('xa'));
@@ -233,7 +233,7 @@ describe('GPUs that have other ids since a job was given them', () => {
     expect(await held()).toEqual({ b: '0', c: '1' });
   });
 
-  test('are noted by UUID with each grant, where there is one', async () => {
+  test('are noted by UUID in each grant, if there is one', async () => {
     const scheduler = new Scheduler(
       [
         { id: 3, uuid: '' },
@@ -245,7 +245,7 @@ describe('GPUs that have other ids since a job was given them', () => {
     expect(await scheduler.request(request).granted).toEqual({ gpus: [3, 1], gpuUuids: ['b'], cpuSlots: 0 });
   });
 
-  test('and no UUID are known by id alone', async () => {
+  test('and that have no UUID are identified by id alone', async () => {
     const { scheduler, any, held } = queue(null);
     scheduler.adopt(holding([0]));
     scheduler.setGpus([
@@ -257,8 +257,8 @@ describe('GPUs that have other ids since a job was given them', () => {
   });
 });
 
-describe('a job of an earlier server that waits for a GPU which is not there', () => {
-  test('goes on waiting, says for what, and keeps nobody from the others', async () => {
+describe('a job of an earlier server that waits for a missing GPU', () => {
+  test('keeps waiting, says for what, and does not block the other GPUs', async () => {
     const { scheduler, recovered, gpus, held, tickets } = queue(1);
     recovered('gone', { kind: 'gpus', ids: [1] });
     recovered('both', { kind: 'gpus', ids: [0, 1] });
@@ -272,7 +272,7 @@ describe('a job of an earlier server that waits for a GPU which is not there', (
     expect([tickets.both?.waitingFor, scheduler.waitsForUnseen]).toEqual(['GPU 0, 1', false]);
   });
 
-  test('waits for any where there is none', async () => {
+  test('waits for any GPU while there is none', async () => {
     const { scheduler, recovered, held, tickets } = queue(0);
     recovered('a', { kind: 'anyGpu' });
     expect(tickets.a?.waitingFor).toBe('a free GPU; this server does not see any at the moment');
@@ -281,7 +281,7 @@ describe('a job of an earlier server that waits for a GPU which is not there', (
     expect(await held()).toEqual({ a: '0' });
   });
 
-  test('waits as well where the GPUs become known later, while a new job is ended', async () => {
+  test('also waits if the GPUs become known later, while a new job fails', async () => {
     const { scheduler, recovered, gpus, tickets } = queue(null);
     recovered('earlier', { kind: 'gpus', ids: [7] });
     gpus('new', 7);
@@ -295,7 +295,7 @@ describe('a job of an earlier server that waits for a GPU which is not there', (
 });
 
 describe('CPU slots', () => {
-  test('go in arrival order, past no one', async () => {
+  test('are granted in arrival order, never out of turn', async () => {
     const { cpu, held, release } = queue(0, 4);
     cpu('a', 3);
     cpu('b', 2);
@@ -305,7 +305,7 @@ describe('CPU slots', () => {
     expect(await held()).toEqual({ b: 'cpu 2', c: 'cpu 1' });
   });
 
-  test('are all there are for who asks for more', async () => {
+  test('are all granted to a job that asks for more', async () => {
     const { cpu, held } = queue(0, 4);
     cpu('a', 100);
     cpu('b', 1);
@@ -333,7 +333,7 @@ describe('CPU slots', () => {
 });
 
 describe('a place in the queue', () => {
-  test('counts from one, moves up, and is none once there is a grant', async () => {
+  test('counts from 1, moves up, and is null after the grant', async () => {
     const { any, gpus, tickets, release, held } = queue(1);
     any('a', 'b');
     gpus('c', 0);
@@ -345,7 +345,7 @@ describe('a place in the queue', () => {
     expect(places()).toEqual([null, null, 1]);
   });
 
-  test('that is given up rejects, and lets through whom it blocked', async () => {
+  test('that is cancelled rejects, and unblocks the jobs behind it', async () => {
     const { gpus, tickets, held } = queue(2);
     gpus('a', 0);
     gpus('wide', 0, 1);
@@ -356,7 +356,7 @@ describe('a place in the queue', () => {
     expect(tickets.wide?.position()).toBeNull();
   });
 
-  test('cannot be given up after the grant', async () => {
+  test('cannot be cancelled after the grant', async () => {
     const { any, tickets, held, release } = queue(1);
     any('a');
     tickets.a?.cancel();

@@ -17,7 +17,7 @@ export interface Subject {
 
 let made = 0;
 
-/** One job directory; what ran of it is gone after the test. */
+/** A job directory; its processes are ended after the test. */
 export class TestJob {
   readonly id: string;
   readonly path: string;
@@ -54,7 +54,7 @@ export class TestJob {
     await until(`${this.id} prints ${text}`, () => this.log.includes(text));
   }
 
-  /** What is left of it. */
+  /** Its processes that still run. */
   processes(): number[] {
     return [...processesOfJob(this.id), ...processesNaming(this.path)];
   }
@@ -74,7 +74,7 @@ export class TestJob {
   }
 }
 
-/** Where jobs lie in a test. */
+/** The directory of the jobs of a test. */
 export class Bench implements AsyncDisposable {
   readonly jobs: TestJob[] = [];
   readonly #executors: Executor[] = [];
@@ -121,7 +121,7 @@ export class Bench implements AsyncDisposable {
   }
 }
 
-/** The events of a run, as they come. */
+/** Collects the events of a run. */
 export class Followed {
   readonly events: RunEvent[] = [];
   readonly ended: Promise<Ended>;
@@ -135,7 +135,7 @@ export class Followed {
     return this.events.map(({ kind }) => kind);
   }
 
-  /** Its places in the queue, in their order. */
+  /** Its positions in the queue, in order. */
   get positions(): number[] {
     return this.events.flatMap((event) => (event.kind === 'waiting' ? [event.position] : []));
   }
@@ -149,7 +149,7 @@ export class Followed {
   }
 }
 
-/** The first event of a run that nobody follows further: its server has died. */
+/** The first event of a run that is not followed further, as when its server has died. */
 export async function firstOf(run: AsyncIterable<RunEvent>): Promise<RunEvent> {
   const { value, done } = await run[Symbol.asyncIterator]().next();
   if (done) throw new Error('Nothing was told');

@@ -60,20 +60,20 @@ describe('with a token', () => {
   });
 
   test.for(['Bearer S3cret-toke', 'Bearer S3cret-token1', 'Bearer s3cret-token', 'Bearer S3cret-token x'])(
-    'what is nearly the token is invalid: %s',
+    'a token that differs a little is invalid: %s',
     async (authorization) => {
       await expectRefused(await answer('GET', '/health', authorization), 'Invalid token');
     },
   );
 
   test.for(['Bearer S3cret-token', 'bearer S3cret-token', 'BEARER   S3cret-token'])(
-    'the token lets in, however the scheme is written: %s',
+    'the token is accepted, however the scheme is written: %s',
     async (authorization) => {
       expect((await answer('GET', '/health', authorization)).status).toBe(200);
     },
   );
 
-  test('the token in the address counts for nothing', async () => {
+  test('a token in the address is ignored', async () => {
     expect((await answer('GET', '/health?token=S3cret-token')).status).toBe(401);
   });
 

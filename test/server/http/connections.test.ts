@@ -11,7 +11,7 @@ describe('with a hundred descriptors', () => {
   const server = sharedServer({ descriptors });
   const { api } = server;
 
-  test('clients that connect and say nothing keep nobody out', async () => {
+  test('silent clients do not keep others out', async () => {
     const silent: RawConnection[] = [];
     try {
       for (let count = 0; count < 150; count += 1) {
@@ -25,7 +25,7 @@ describe('with a hundred descriptors', () => {
       expect([view.status, view.error]).toEqual(['done', null]);
       expect(log).toContain('data: hello\n\n');
       expect((await api.result(view.job_id)).has('probe.json')).toBe(true);
-      // The oldest had to go, the newest are still there.
+      // The oldest were closed, the newest are still open.
       await until('the oldest are dropped', () => silent[0]?.isClosed === true);
       expect(silent.filter(({ isClosed }) => !isClosed).length).toBeLessThanOrEqual(
         connectionsFor(descriptors),
@@ -36,7 +36,7 @@ describe('with a hundred descriptors', () => {
     }
   });
 
-  test('one with a request under way is not dropped, and where all have one a new client is told so', async () => {
+  test('a connection with a request is not closed; if all have one, a new client gets 503', async () => {
     const part = multipart([filePart('inputs', 'a.nii')]);
     const uploads: RawConnection[] = [];
     const before = server.jobDirectories().length;
@@ -60,7 +60,7 @@ describe('with a hundred descriptors', () => {
       expect(uploads.every(({ isClosed }) => !isClosed)).toBe(true);
       uploads[0]?.write(part.subarray(50));
       expect((await uploads[0]?.answer())?.status).toBe(200);
-      // Its connection is idle now: the next client takes its place.
+      // Its connection is idle now, so it is closed for the next client.
       expect(await api.json('/health')).toEqual({ status: 'ok' });
     } finally {
       for (const each of uploads) await each.destroy();
@@ -75,7 +75,7 @@ describe('with a hundred descriptors', () => {
 describe('with a thousand descriptors', () => {
   const server = sharedServer({ descriptors: 1024 });
 
-  test('an upload of more files than that is taken', async () => {
+  test('an upload of more files than descriptors is accepted', async () => {
     const parts = Array.from({ length: 1500 }, (_, index) => filePart('inputs', `${index}.nii`, 'tiny'));
     const large = filePart('inputs', 'large.nii', Buffer.alloc(3 << 20, 7));
     const response = await server.api.fetch('/apps/probe/infer', {

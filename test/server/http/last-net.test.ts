@@ -48,7 +48,7 @@ describe('an error that nothing catches', () => {
     await isServing();
   });
 
-  test('behind the head breaks the answer off: it must not seem whole', async () => {
+  test('after the head of the answer cuts the connection, so that the answer does not look complete', async () => {
     const response = await fetch(`${url}/begun`);
     await expect(response.text()).rejects.toThrow();
     await isServing();

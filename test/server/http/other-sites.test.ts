@@ -59,7 +59,7 @@ describe('a server without a token on a loopback address', () => {
   );
 
   test.for(['cross-site', 'same-site', 'Cross-Site', 'whatever'])(
-    'refuses what a browser says to come from elsewhere: %s',
+    'refuses requests that a browser marks as coming from another site: %s',
     async (site) => {
       expect(await ask(server, ['Host: localhost', `Sec-Fetch-Site: ${site}`])).toEqual(refused);
     },
@@ -74,7 +74,7 @@ describe('a server without a token on a loopback address', () => {
     expect(await ask(server, headers, line)).toEqual(refused);
   });
 
-  test('answers pages of its own, addresses typed by hand, and clients that are no browser', async () => {
+  test('answers its own pages, addresses typed by hand, and clients other than browsers', async () => {
     const host = `127.0.0.1:${port()}`;
     const own = [`Host: ${host}`, `Origin: http://${host}`, 'Sec-Fetch-Site: same-origin'];
     expect((await ask(server, own))[0]).toBe(200);
@@ -98,7 +98,7 @@ describe('a server without a token on a loopback address', () => {
 describe('a server without a token on every address', () => {
   const server = sharedServer({ flags: ['--host', '0.0.0.0'] });
 
-  test('cannot know its names, and still refuses the pages of other sites', async () => {
+  test('accepts any host name, and still refuses the pages of other sites', async () => {
     expect((await ask(server, ['Host: gpu.lab.example']))[0]).toBe(200);
     const page = ['Host: gpu.lab.example', 'Origin: http://evil.example'];
     expect(await ask(server, page)).toEqual(refused);
@@ -109,7 +109,7 @@ describe('a server without a token on every address', () => {
 describe('a server with a token', () => {
   const server = sharedServer({ token: 'secret' });
 
-  test('needs none of this: a page has no token', async () => {
+  test('accepts requests of other sites, because a page has no token', async () => {
     const headers = ['Host: gpu.lab.example', 'Origin: http://page.example', 'Authorization: Bearer secret'];
     expect((await ask(server, headers))[0]).toBe(200);
     expect((await ask(server, headers.slice(0, 2)))[0]).toBe(401);
