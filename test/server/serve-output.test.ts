@@ -14,7 +14,7 @@ const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 const signals = ['SIGHUP', 'SIGUSR2', 'SIGXFSZ', 'SIGPIPE'] as const;
 
 describe('serve', () => {
-  test('starts, works and stops where nothing can be written to stderr', async () => {
+  test('starts, works and stops if stderr cannot be written to', async () => {
     const full = openSync('/dev/full', 'w');
     await using server = await TestServer.start({ stderr: full });
     closeSync(full);
@@ -23,7 +23,7 @@ describe('serve', () => {
     expect(await server.stop()).toBe(0);
   });
 
-  test.for(signals)('goes on after %s, and so do its jobs', async (name) => {
+  test.for(signals)('keeps running after %s, and so do its jobs', async (name) => {
     await using server = await TestServer.start();
     const gate = server.gate();
     const form = { ...least.infer, ...steps('print=x', `wait=${gate.path}`) };
@@ -35,7 +35,7 @@ describe('serve', () => {
     expect(isRunning(server.pid)).toBe(true);
   });
 
-  test('goes on where the reader of its stderr has left', async () => {
+  test('keeps running if the reader of its stderr has left', async () => {
     await using server = await TestServer.start();
     server.stopReading();
     for (let time = 0; time < 3; time += 1) {
@@ -44,7 +44,7 @@ describe('serve', () => {
     }
   });
 
-  test('goes on when its terminal is closed', async (context) => {
+  test('keeps running when its terminal is closed', async (context) => {
     if (spawnSync('script', ['--version']).status !== 0) context.skip('the program script is not here');
     await using directory = await temporary();
     const serve = `exec ${process.execPath} ${bin} serve --port 0 --auth off --data-dir ${directory.path}/data`;

@@ -9,7 +9,7 @@ import { RawConnection } from '../support/raw-http.js';
 import { apps, TestServer } from '../support/server.js';
 
 describe('serve', () => {
-  test('says on stdout where it listens, and nothing else', async () => {
+  test('prints only the address on stdout', async () => {
     await using server = await TestServer.start();
     expect(server.stdout).toBe(`Listening on ${server.url}\n`);
     expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
@@ -23,7 +23,7 @@ describe('serve', () => {
     );
   });
 
-  test('warns of an open server, the louder where other machines reach it', async () => {
+  test('warns of a server without a token, and more if other machines reach it', async () => {
     const warnings = async (...flags: string[]) => {
       await using server = await TestServer.start({ flags });
       return server.stderr.match(/^WARNING: .*$/gm) ?? [];
@@ -36,13 +36,13 @@ describe('serve', () => {
     expect(open.join('\n')).toMatch(/0\.0\.0\.0 .*other machines/);
   });
 
-  test('listens on IPv6 where it is told to', async () => {
+  test('can listen on IPv6', async () => {
     await using server = await TestServer.start({ flags: ['--host', '::1'] });
     expect(server.url).toMatch(/^http:\/\/\[::1\]:\d+$/);
     expect((await server.api.fetch('/health')).status).toBe(200);
   });
 
-  test('is the only one on its data directory: another one is refused, the first one untouched', async () => {
+  test('is the only one on its data directory: another one is refused, and the first one is not affected', async () => {
     await using server = await TestServer.start();
     await using cli = await Cli.create();
     const args = ['serve', '--port', '0', '--data-dir', server.dataDirectory, '--apps', apps.probe];
@@ -86,19 +86,19 @@ describe('serve, asked to stop,', () => {
     return (performance.now() - start) / 1000;
   }
 
-  test('ends at once where nothing runs', async () => {
+  test('ends at once if nothing runs', async () => {
     await using server = await TestServer.start();
     expect(await stopped(server)).toBeLessThan(2);
   });
 
-  test('ends cleanly where no client is left to wait for', async () => {
+  test('ends with exit code 0 if no client is connected', async () => {
     await using server = await TestServer.start();
     const form = { ...least.infer, ...steps('stubborn=', `wait=${server.gate().path}`) };
     await server.api.running('infer', form);
     expect(await stopped(server)).toBeLessThan(10);
   });
 
-  test('kills the jobs by default, what ignores SIGTERM too, within 10 s', async () => {
+  test('kills the jobs by default, also those that ignore SIGTERM, within 10 s', async () => {
     await using server = await TestServer.start({ flags: ['--cpu-slots', '1'] });
     const { api } = server;
     const form = {
@@ -111,7 +111,7 @@ describe('serve, asked to stop,', () => {
     await log.until('ready');
     expect(await stopped(server)).toBeLessThan(10);
     expect(server.processes()).toEqual([]);
-    // Whoever followed the log was told.
+    // The followers of the log got the reason.
     const why = 'The server was stopped';
     expect(linesOf(await log.end()).slice(-2)).toEqual([`[remote-app] ${why}`, `__ERROR__ ${why}`]);
     await server.start();
@@ -143,7 +143,7 @@ describe('serve, asked to stop,', () => {
     for (const id of [running, waiting]) expect((await api.ended(id)).view.status).toBe('done');
   });
 
-  test('takes no upload that is under way for a job', async () => {
+  test('does not make a job of an upload that is under way', async () => {
     await using server = await TestServer.start();
     const form = { ...least.infer, ...steps('stubborn=', 'print=ready', `wait=${server.gate().path}`) };
     await server.api.running('infer', form, 'ready');

@@ -9,10 +9,10 @@ import { least, steps } from '../support/form.js';
 import { RawConnection } from '../support/raw-http.js';
 import { TestServer } from '../support/server.js';
 
-/** What the process's own deadline, and the program that watches it, leave it. */
+/** Milliseconds that the process's own deadline, and the program that watches it, allow. */
 const limit = 10_000;
 
-/** Asks it to stop; how it ended, and after how many milliseconds. */
+/** Asks it to stop. Returns how it ended, and after how many milliseconds. */
 async function stopped(server: TestServer, ...more: (() => Promise<void>)[]) {
   const start = performance.now();
   server.signal('SIGTERM');
@@ -40,7 +40,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
     expect(milliseconds).toBeLessThan(5000);
   });
 
-  test('with an upload of which half has come', async () => {
+  test('with an upload that has half arrived', async () => {
     await using server = await TestServer.start();
     const body = multipart([filePart('inputs', 'a.nii')]);
     await using upload = await RawConnection.open(server.url);

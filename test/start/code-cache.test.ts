@@ -14,7 +14,7 @@ function storedCode(cli: Cli): string[] {
   return files.filter((file) => file.isFile()).map((file) => path.join(file.parentPath, file.name));
 }
 
-test('what a command compiled is kept where its user alone can write, and used again', async () => {
+test('the compiled code of a command is saved where only its user can write, and used again', async () => {
   await using cli = await Cli.create();
   const first = await cli.run(['jobs', '--help']);
   expect([first.code, first.stderr]).toEqual([0, '']);
@@ -39,7 +39,7 @@ test('code of a bundle that is gone is removed', async (context) => {
   await using cli = await Cli.create();
   await cli.run(['jobs', '--help']);
   const [file = ''] = storedCode(cli);
-  // Newer ones keep it themselves, in their own way.
+  // Newer versions of Node have a cache of their own.
   context.skip(file.includes('compile-cache'), 'this version of Node keeps the code itself');
   const old = path.join(path.dirname(file), 'base-gone.js-v20.19.0-x64');
   writeFileSync(old, '');
@@ -48,7 +48,7 @@ test('code of a bundle that is gone is removed', async (context) => {
   expect(storedCode(cli)).not.toContain(old);
 });
 
-test.each(['tyypo', '--foo'])('%s, which is no command, has no code of its own', async (word) => {
+test.each(['tyypo', '--foo'])('no code is saved for %s, which is not a command', async (word) => {
   await using cli = await Cli.create();
   expect((await cli.run([word])).code).toBe(2);
   expect(existsSync(cli.home) ? readdirSync(cli.home, { recursive: true }) : []).not.toContainEqual(
@@ -57,7 +57,7 @@ test.each(['tyypo', '--foo'])('%s, which is no command, has no code of its own',
 });
 
 test.each(['/dev/null', '/proc/x'])(
-  'a cache directory that cannot be had changes nothing: %s',
+  'a cache directory that cannot be used changes nothing: %s',
   async (directory) => {
     await using cli = await Cli.create();
     const plain = await cli.run(['jobs', '--help']);
@@ -65,7 +65,7 @@ test.each(['/dev/null', '/proc/x'])(
   },
 );
 
-test('--version says what oclif would', async () => {
+test('--version prints the same line as oclif', async () => {
   await using cli = await Cli.create();
   const { userAgent } = await Config.load(root);
   expect(await cli.run(['--version'])).toMatchObject({ code: 0, stdout: `${userAgent}\n`, stderr: '' });

@@ -54,7 +54,7 @@ export class Api {
     });
   }
 
-  /** Submits what must be accepted. */
+  /** Submits a form that must be accepted. */
   async accepted(operation: string, form: FormValues, options?: SubmitOptions): Promise<JobEnvelope> {
     const response = await this.submit(operation, form, options);
     const body = await response.text();
@@ -62,7 +62,7 @@ export class Api {
     return JSON.parse(body) as JobEnvelope;
   }
 
-  /** Submits what must be refused: the status and the sentence. */
+  /** Submits a form that must be refused; returns the status and the sentence. */
   async refused(operation: string, form: FormValues, options?: SubmitOptions): Promise<[number, string]> {
     return refusal(await this.submit(operation, form, options));
   }
@@ -103,7 +103,7 @@ export class Api {
     return new LogFollower(response, abort);
   }
 
-  /** Opens a log stream, when the job's last one is seen to be closed. */
+  /** Opens a log stream, once the server has noticed that the job's last one is closed. */
   async follow(id: string, query = ''): Promise<LogFollower> {
     return until(`the log of ${id} opens`, async () => {
       const log = await this.tryFollow(id, query);
@@ -113,7 +113,7 @@ export class Api {
     });
   }
 
-  /** Submits a job and waits for a line of its log: what must have happened before the test goes on. */
+  /** Submits a job and waits for a line of its log, before the test continues. */
   async running(operation: string, form: FormValues, line: string | RegExp = /^probe /): Promise<string> {
     const { job_id: id } = await this.accepted(operation, form);
     await using log = await this.follow(id);
@@ -145,7 +145,7 @@ export class Api {
   }
 }
 
-/** Status and sentence of an error; its body must have the one shape that errors have. */
+/** Status and sentence of an error; checks that its body has the shape of all errors. */
 export async function refusal(response: Response): Promise<[status: number, detail: string]> {
   expect(response.headers.get('content-type')).toMatch(/^application\/json/);
   const body = (await response.json()) as { detail: string };

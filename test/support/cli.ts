@@ -20,7 +20,7 @@ export interface Running {
   readonly ended: Promise<Ended>;
 }
 
-/** The built program, in a directory and with a home of its own. */
+/** The built program, with its own working directory and home. */
 export class Cli {
   private constructor(
     readonly home: string,

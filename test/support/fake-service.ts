@@ -8,8 +8,8 @@ export interface Fake {
   readonly apps?: readonly string[];
   readonly token?: string;
   /**
-   * Lines of the log; one that ends with a carriage return is a redraw. A function among them is called, and waited for,
-   * when its turn comes.
+   * Lines of the log; one that ends with a carriage return is a redraw. A function in the list is called and awaited
+   * at its place.
    */
   readonly lines?: readonly (string | (() => string | Promise<string>))[];
   /** The terminal marker; null keeps the stream open. */
@@ -19,16 +19,16 @@ export interface Fake {
   /** What the result's route answers for a job without a result. */
   readonly resultStatus?: number;
   readonly result?: Buffer;
-  /** What `GET /jobs/{id}` has besides, as our own server does. */
+  /** Additional members of `GET /jobs/{id}`, as our own server has them. */
   readonly view?: Readonly<Record<string, unknown>>;
   /** Called when the job is killed. */
   readonly onKill?: () => void;
-  /** Answers instead of the rest; false passes the request on. */
+  /** Answers requests in place of the usual answers; false leaves a request to those. */
   readonly override?: (...args: Parameters<Handler>) => boolean | Promise<boolean>;
 }
 
 /**
- * The service as far as a client can tell, with one job.
+ * A service with one job, as a client sees it.
  * @param early whether `override` is called before a body is read
  */
 export function fakeService(fake: Fake, early = false): Promise<ScriptedServer> {

@@ -10,7 +10,7 @@ export const steps = (...overrides: string[]) => options({ config_overrides: ove
 export const printBytes = (bytes: string | Uint8Array): string =>
   `bytes=${Buffer.from(bytes as string).toString('base64')}`;
 
-/** The least that each operation takes. */
+/** The smallest valid form of each operation. */
 export const least = {
   infer: { inputs: file('ct.nii') },
   evaluate: { inputs: file('ct.nii'), gt: file('gt.nii') },

@@ -4,9 +4,9 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 export interface ProxyRules {
   /** Port of this machine that every host leads to. */
   readonly port: number;
-  /** `user:password` that it wants. */
+  /** `user:password` that it requires. */
   readonly login?: string;
-  /** Answers this status to everything instead of passing it on. */
+  /** Answers everything with this status instead of passing it on. */
   readonly refuse?: number;
   /** How it asks for a login. */
   readonly asks?: string;

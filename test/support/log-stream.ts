@@ -3,7 +3,7 @@ import { until } from '../../support/until.mjs';
 
 /** An open log stream, read as text. Nothing here knows the parser of the client. */
 export class LogFollower implements AsyncDisposable {
-  /** Everything received, byte for byte. */
+  /** Everything received, unchanged. */
   text = '';
   #hasEnded = false;
   readonly #whole: Promise<void>;

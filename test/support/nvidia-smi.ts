@@ -38,7 +38,7 @@ export class FakeNvidiaSmi implements Disposable {
     return this.#read('started');
   }
 
-  /** Children that left the process group of theirs. */
+  /** Children that left their process group. */
   get strays(): number[] {
     return this.#read('strays');
   }
@@ -48,7 +48,7 @@ export class FakeNvidiaSmi implements Disposable {
     return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n').map(Number) : [];
   }
 
-  /** Those that have not ended. */
+  /** Process ids of those that have not ended. */
   get running(): number[] {
     return this.started.filter(isRunning);
   }

@@ -3,8 +3,8 @@ import { argumentsOf, environmentOf, runningProcesses } from '../../support/proc
 const mark = 'REMOTE_APP_JOB_ID=';
 
 /**
- * The processes of these jobs' commands and whatever these forked, by the mark in their environment. The fault harness
- * looks for what a job may have hidden as well (`faults/support/processes.mjs`); no app of the tests hides anything.
+ * The processes of these jobs' commands and all that they forked, by the mark in their environment. The fault harness
+ * also looks for hidden processes (`faults/support/processes.mjs`); no app of the tests hides any.
  */
 export function processesOfJobs(jobIds: ReadonlySet<string>): number[] {
   const jobOf = (pid: number) => environmentOf(pid).find((entry) => entry.startsWith(mark));

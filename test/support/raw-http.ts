@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { until } from '../../support/until.mjs';
 
-/** A bare connection: for requests that no HTTP client would send, and answers to the byte. */
+/** A plain TCP connection, for requests that no HTTP client would send, and the exact bytes of answers. */
 export class RawConnection implements AsyncDisposable {
   /** What was received, one character a byte. */
   received = '';
@@ -64,7 +64,7 @@ export class RawConnection implements AsyncDisposable {
   async destroy(): Promise<void> {
     if (this.isClosed) return;
     this.socket.resetAndDestroy();
-    // It may have closed by itself a moment ago.
+    // It may already have closed by itself.
     await until('the connection is closed', () => this.isClosed || this.socket.closed);
   }
 

@@ -28,7 +28,7 @@ describe('the model of a terminal', () => {
     expect(inPieces.rows).toEqual(rows);
   });
 
-  test('keeps text in its row where that is asked for', () => {
+  test('keeps text in its row if that is asked for', () => {
     const screen = new Screen(10).write(`${esc}[?7l0123456789abc${esc}[?7h\r\nd`);
     expect([screen.rows, screen.wrapped]).toEqual([['012345678c', 'd'], []]);
   });
@@ -38,12 +38,12 @@ describe('the model of a terminal', () => {
     expect(new Screen(10).write('0123456789abc').wrapped).toEqual(['0123456789']);
   });
 
-  test('refuses what none of our lines needs', () => {
+  test('rejects sequences that our lines do not need', () => {
     for (const text of [`${esc}[2J`, `${esc}[1;1H`, '\u0000'])
       expect(() => shown(text)).toThrow('A terminal got');
   });
 
-  test('breaks rows anew when its width changes, and keeps the cursor at its character', () => {
+  test('wraps rows again when its width changes, and keeps the cursor at its character', () => {
     const screen = new Screen(10).write('above\r\n0123456789\r');
     screen.resize(4);
     expect([screen.rows, screen.cursor]).toEqual([

@@ -16,7 +16,7 @@ export type Handler = (
   raw: IncomingMessage,
 ) => void | Promise<void>;
 
-/** A real HTTP server on a free port that does what a test tells it, also what no server should. */
+/** A real HTTP server on a free port that answers as a test says, also in ways that no server should. */
 export class ScriptedServer {
   readonly received: Received[] = [];
 
@@ -65,7 +65,7 @@ export function json(response: ServerResponse, status: number, body: unknown, he
   response.end(JSON.stringify(body));
 }
 
-/** The form of a submission, read by somebody else's parser. */
+/** The form of a submission, read by another parser than ours. */
 export async function formOf(request: Received): Promise<FormData> {
   const headers = { 'content-type': request.headers['content-type'] ?? '' };
   return new Response(new Uint8Array(request.body), { headers }).formData();

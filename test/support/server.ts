@@ -21,7 +21,7 @@ export const apps = {
 } as const;
 
 export interface ServerOptions {
-  /** Sources of `--apps`; the probe where it is not given. */
+  /** Sources of `--apps`; by default the probe. */
   readonly apps?: readonly string[];
   /** What `Api.submit` submits to. */
   readonly app?: string;
@@ -32,11 +32,11 @@ export interface ServerOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** Options of Node itself. */
   readonly node?: readonly string[];
-  /** An open file that stderr goes to; a pipe that the test reads where it is not given. */
+  /** An open file for stderr; by default a pipe that the test reads. */
   readonly stderr?: number;
   /** How many files and connections it may have open. */
   readonly descriptors?: number;
-  /** Used, and left alone, instead of one of its own. */
+  /** Used instead of a temporary one, and not removed. */
   readonly dataDirectory?: string;
 }
 
@@ -77,7 +77,7 @@ export class TestServer implements AsyncDisposable {
     return this.options.dataDirectory ?? path.join(this.#root, 'data');
   }
 
-  /** A directory of the test's own, gone with the server. */
+  /** A directory for the test, removed with the server. */
   get scratch(): string {
     return this.#root;
   }
@@ -86,7 +86,7 @@ export class TestServer implements AsyncDisposable {
     return path.join(this.dataDirectory, 'jobs', id);
   }
 
-  /** Ids of the jobs there are on the disk, uploads under way among them. */
+  /** Ids of the jobs on the disk, including uploads under way. */
   jobDirectories(): string[] {
     return ['jobs', 'incoming'].flatMap((name) => readdirSync(path.join(this.dataDirectory, name)));
   }
@@ -108,7 +108,7 @@ export class TestServer implements AsyncDisposable {
     this.#gates += 1;
     const gate = path.join(this.#root, `gate-${this.#gates}`);
     const open = () => writeFileSync(gate, '');
-    // A test that fails keeps no slot from the next one.
+    // So that a failed test does not block a slot for the next one.
     onTestFinished(() => {
       if (existsSync(this.#root)) open();
     });
@@ -121,7 +121,7 @@ export class TestServer implements AsyncDisposable {
     if (this.#root === '') this.#root = await mkdtemp(path.join(tmpdir(), 'remote-app-test-'));
     this.stdout = '';
     this.stderr = '';
-    // Node takes as many descriptors as it may have, so the hard limit is what counts.
+    // Node raises its soft limit of descriptors to the hard limit, so the hard limit counts.
     const { descriptors } = options;
     const limit = descriptors === undefined ? '' : `ulimit -Sn ${descriptors}; ulimit -Hn ${descriptors}; `;
     const words = serveWords({

@@ -16,7 +16,7 @@ test.for([
   ],
   ['without a host', 400, 'GET /health HTTP/1.1\r\n\r\n'],
   ['with long headers', 431, `GET /health HTTP/1.1\r\n${host}A: ${'a'.repeat(20_000)}\r\n\r\n`],
-  ['with an odd expectation', 417, `GET /health HTTP/1.1\r\n${host}Expect: tea\r\n\r\n`],
+  ['with an unknown expectation', 417, `GET /health HTTP/1.1\r\n${host}Expect: tea\r\n\r\n`],
   ['of a proxy', 405, `CONNECT localhost:1 HTTP/1.1\r\n${host}\r\n`],
 ] as [string, number, string][])(
   'a request %s is answered with %i and a detail',

@@ -10,14 +10,14 @@ import { sharedServer, TestServer } from '../../support/server.js';
 const server = sharedServer({ flags: ['--grace', '1'] });
 const { api } = server;
 
-/** Milliseconds by which a timer may run ahead of the clock. */
+/** Milliseconds by which a timer may fire before the clock says so. */
 const early = 5;
 
 const isExpired = (id: string) =>
   until(`job ${id} expires`, async () => (await api.fetch(`/jobs/${id}`)).status === 410);
 
-describe('a job whose grace is over', () => {
-  test('is gone with all that it had, and 410 everywhere says when', async () => {
+describe('a job whose grace period is over', () => {
+  test('is removed with all its files, and 410 on every route says when', async () => {
     const { id, view } = await api.run('infer', least.infer);
     expect(Date.parse(view.expires_at ?? '') - Date.parse(view.finished_at ?? '')).toBeLessThan(1100);
     await isExpired(id);
@@ -38,13 +38,13 @@ describe('a job whose grace is over', () => {
     expect(await api.json('/jobs')).toEqual({ jobs: [] });
   });
 
-  test('is not removed before it', async () => {
+  test('is not removed before that', async () => {
     const { id, view } = await api.run('infer', least.infer);
     await isExpired(id);
     expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(view.expires_at ?? '') - early);
   });
 
-  test('is so whether it is done, failed or was killed', async () => {
+  test('is removed whether it is done, failed or was killed', async () => {
     const failed = await api.run('infer', { ...least.infer, ...steps('exit=1') });
     const killed = await api.running('infer', { ...least.infer, ...steps(`wait=${server.gate().path}`) });
     await api.kill(killed);
@@ -59,7 +59,7 @@ describe('a job whose grace is over', () => {
     expect((await api.run('infer', least.infer, { headers })).id).not.toBe(id);
   });
 
-  test('is remembered as such by the next server', async () => {
+  test('is remembered as expired by the next server', async () => {
     const { id } = await api.run('infer', least.infer);
     await isExpired(id);
     await server.crash();
@@ -67,7 +67,7 @@ describe('a job whose grace is over', () => {
     expect((await refusal(await api.fetch(`/jobs/${id}/result`)))[0]).toBe(410);
   });
 
-  test('takes no running job with it', async () => {
+  test('does not affect running jobs', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     await isExpired((await api.run('infer', least.infer)).id);
@@ -77,8 +77,8 @@ describe('a job whose grace is over', () => {
   });
 });
 
-describe('a download that is slower than the grace', () => {
-  test('is never cut: the job goes when the last one is over', async () => {
+describe('a download that is slower than the grace period', () => {
+  test('is never cut: the job is removed after the last download', async () => {
     const size = 60 * 2 ** 20;
     const { id, view } = await api.run('infer', { ...least.infer, ...steps(`fill=noise.bin:${size}`) });
     await using slow = await RawConnection.open(server.url);
@@ -90,7 +90,7 @@ describe('a download that is slower than the grace', () => {
     await until('the job says that it is kept for longer', async () => {
       return Date.parse((await api.job(id)).expires_at ?? '') > expires;
     });
-    // Another one may even begin.
+    // Another download can still begin.
     expect((await api.fetch(`/jobs/${id}/result`, { method: 'HEAD' })).status).toBe(200);
     slow.socket.resume();
     await until('the download is over', () => slow.isClosed);
@@ -100,7 +100,7 @@ describe('a download that is slower than the grace', () => {
     await until('its directory is removed', () => !existsSync(server.jobDirectory(id)));
   });
 
-  test('and that is cut after it can be resumed, for another grace', async () => {
+  test('and is cut after it can be resumed for another grace period', async () => {
     await using patient = await TestServer.start({ flags: ['--grace', '3'] });
     const { id, view } = await patient.api.run('infer', {
       ...least.infer,
@@ -121,7 +121,7 @@ describe('a download that is slower than the grace', () => {
     await until('it expires', async () => (await patient.api.fetch(`/jobs/${id}`)).status === 410);
   });
 
-  test('that is broken off keeps the job for one grace and no longer', async () => {
+  test('that is broken off keeps the job for one grace period and no longer', async () => {
     const { id, view } = await api.run('infer', { ...least.infer, ...steps('fill=noise.bin:60000000') });
     const slow = await RawConnection.open(server.url);
     slow.write(`GET /jobs/${id}/result HTTP/1.1\r\nHost: localhost\r\n\r\n`);
@@ -134,7 +134,7 @@ describe('a download that is slower than the grace', () => {
 });
 
 describe('a server that was down', () => {
-  test('starts the clock of a job when it is back', async () => {
+  test('starts the grace period of a job when it is back', async () => {
     await using second = await TestServer.start({ flags: ['--grace', '2'] });
     const { id, view } = await second.api.run('infer', least.infer);
     await second.crash();

@@ -6,7 +6,7 @@ import { JobDirectory } from '../../../src/server/jobs/job-directory.js';
 import { type JobRecord, newRecord } from '../../../src/server/jobs/job-record.js';
 import { temporary } from '../../support/temporary.js';
 
-/** A directory on a disk that can be held up. */
+/** A directory whose records can be delayed. */
 export class HeldDirectory extends JobDirectory {
   #held: Promise<void> = Promise.resolve();
 

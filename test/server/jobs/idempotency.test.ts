@@ -19,7 +19,7 @@ describe('a submission with an Idempotency-Key', () => {
     expect(await jobCount()).toBe(1);
   });
 
-  test('makes one job of twenty that come at once', async () => {
+  test('makes one job of twenty simultaneous submissions', async () => {
     const before = await jobCount();
     const envelopes: JobEnvelope[] = await Promise.all(
       Array.from({ length: 20 }, () => api.accepted('infer', least.infer, withKey('twenty'))),
@@ -29,7 +29,7 @@ describe('a submission with an Idempotency-Key', () => {
     await api.ended(envelopes[0]?.job_id ?? '');
   });
 
-  test('is answered even when the server is busy: its job is there', async () => {
+  test('is answered even if the server is busy, because its job exists', async () => {
     const form = { ...least.infer, ...steps(`wait=${server.gate().path}`) };
     const first = await api.accepted('infer', form, withKey('busy'));
     const others = [await api.accepted('infer', form), await api.accepted('infer', form)];
@@ -39,20 +39,20 @@ describe('a submission with an Idempotency-Key', () => {
     expect(await api.accepted('infer', form, withKey('busy'))).toEqual(first);
   });
 
-  test('that was refused can be put right and sent again', async () => {
+  test('that was refused can be corrected and sent again', async () => {
     expect((await api.refused('infer', { ...least.infer, tta: 'x' }, withKey('fixed')))[0]).toBe(422);
     const { job_id } = await api.accepted('infer', least.infer, withKey('fixed'));
     expect((await api.ended(job_id)).view.status).toBe('done');
   });
 
-  test('is another one under another key, or under none', async () => {
+  test('is another one with another key, or without a key', async () => {
     const keys = [withKey('one'), withKey('two'), {}, withKey('')];
     const ids = [];
     for (const key of keys) ids.push((await api.run('infer', least.infer, key)).id);
     expect(new Set(ids).size).toBe(4);
   });
 
-  test('is known after a crash of the server too', async () => {
+  test('is also known after a crash of the server', async () => {
     const form = { ...least.infer, ...steps(`wait=${server.gate().path}`) };
     const active = await api.accepted('infer', form, withKey('active'));
     await server.crash();

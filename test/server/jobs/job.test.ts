@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { makeJob } from './held-job.js';
 
-test('a second kill while the end is written down changes nothing', async () => {
+test('a second kill while the end is saved changes nothing', async () => {
   const { job, directory } = await makeJob();
   const letGo = directory.hold();
   const end = job.finish('killed', 'Killed by user');
@@ -13,7 +13,7 @@ test('a second kill while the end is written down changes nothing', async () => 
   expect([job.state, directory.stateOnDisk()]).toEqual(['killed', 'killed']);
 });
 
-test('an end while a kill is still written down stays, in memory and on the disk', async () => {
+test('an end while a kill is being saved stays, in memory and on the disk', async () => {
   const { job, directory } = await makeJob();
   const letGo = directory.hold();
   const kill = job.requestKill('user');
@@ -24,7 +24,7 @@ test('an end while a kill is still written down stays, in memory and on the disk
   expect([job.state, directory.stateOnDisk()]).toEqual(['killed', 'killed']);
 });
 
-test('an end that the disk keeps waiting is told all the same, and stays when the disk is back', async () => {
+test('an end is shown although the disk does not answer, and is saved when the disk answers again', async () => {
   const { job, directory } = await makeJob();
   const letGo = directory.hold();
   const kill = job.requestKill('user');

@@ -56,7 +56,7 @@ describe('a job is kept after its end', () => {
     expect(await api.refused('infer', { ...least.infer, keep })).toEqual([422, sentence]);
   });
 
-  test('for no shorter time when its result was downloaded', async () => {
+  test('for the same time after a download of its result', async () => {
     const { id, view } = await api.run('infer', { ...least.infer, keep: '1h' });
     await api.result(id);
     expect((await api.fetch(`/jobs/${id}/result`, { headers: { range: 'bytes=0-9' } })).status).toBe(206);
@@ -65,7 +65,7 @@ describe('a job is kept after its end', () => {
   });
 });
 
-test('a job is removed when its own time is over, not the grace of the others', async () => {
+test('a job is removed when its own time is over, independent of the grace period', async () => {
   await using server = await TestServer.start({ flags: ['--grace', '1', '--max-keep', '4s'] });
   const { api } = server;
   const long = await api.run('infer', { ...least.infer, keep: 'max' });
@@ -75,12 +75,12 @@ test('a job is removed when its own time is over, not the grace of the others', 
   expect((await api.fetch(`/jobs/${long.id}/result`)).status).toBe(200);
   expect(kept(long.view)).toBeGreaterThanOrEqual(4);
   await until('the long one expires', isGone(long.id));
-  // Milliseconds by which a timer may run ahead of the clock.
+  // Milliseconds by which a timer may fire before the clock says so.
   expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(long.view.expires_at ?? '') - 5);
 });
 
 describe('a restart', () => {
-  test('keeps what was promised, also under another --max-keep, and prolongs nothing', async () => {
+  test('keeps a job as long as it was promised, also with another --max-keep, and no longer', async () => {
     await using server = await TestServer.start({ flags: ['--grace', '1'] });
     const { api } = server;
     const { id, view } = await api.run('infer', { ...least.infer, keep: '7d' });
@@ -91,7 +91,7 @@ describe('a restart', () => {
       expect(after.keep).toBe(week);
       expect(Math.abs(kept(after) - kept(view))).toBeLessThan(1);
     }
-    // A job that runs when the server is killed has its whole time from its end on.
+    // For a job that runs when the server is killed, the whole time counts from its end.
     const gate = server.gate();
     const later = await api.running('infer', { ...least.infer, keep: '1h', ...steps(`wait=${gate.path}`) });
     await server.crash();
@@ -101,7 +101,7 @@ describe('a restart', () => {
   });
 
   test.for([null, { boot: 'another', seconds: 1e9 }])(
-    'that comes after the promised time leaves a grace to fetch the result',
+    'after the promised time leaves a grace period to fetch the result',
     async (before) => {
       await using server = await TestServer.start();
       const { api } = server;
@@ -110,7 +110,7 @@ describe('a restart', () => {
       const past = new Date(Date.now() - 1000).toISOString();
       rewrite(server, id, (record) => {
         record.expiresAt = past;
-        // That was in an earlier boot of the machine, or an earlier version wrote it.
+        // As after another boot of the machine, or in a record of an earlier version.
         record.expiresAtBootTime = before;
       });
       await server.start();
@@ -120,23 +120,26 @@ describe('a restart', () => {
     },
   );
 
-  test.runIf(process.platform === 'linux')('with a clock that was set forward shortens nothing', async () => {
-    await using server = await TestServer.start({ flags: ['--grace', '1'] });
-    const { api } = server;
-    const { id } = await api.run('infer', { ...least.infer, keep: '1h' });
-    await server.crash();
-    // As a clock that is 3 days ahead sees it.
-    const past = new Date(Date.now() - 3 * 24 * hour * 1000).toISOString();
-    rewrite(server, id, (record) => {
-      record.expiresAt = past;
-    });
-    await server.start();
-    const left = Date.parse((await api.job(id)).expires_at ?? '') - Date.now();
-    expect(left).toBeGreaterThan(hour * 1000 - 20_000);
-    expect(left).toBeLessThanOrEqual(hour * 1000);
-  });
+  test.runIf(process.platform === 'linux')(
+    'with a clock that was set forward does not shorten the time',
+    async () => {
+      await using server = await TestServer.start({ flags: ['--grace', '1'] });
+      const { api } = server;
+      const { id } = await api.run('infer', { ...least.infer, keep: '1h' });
+      await server.crash();
+      // As it looks with a clock that is 3 days ahead.
+      const past = new Date(Date.now() - 3 * 24 * hour * 1000).toISOString();
+      rewrite(server, id, (record) => {
+        record.expiresAt = past;
+      });
+      await server.start();
+      const left = Date.parse((await api.job(id)).expires_at ?? '') - Date.now();
+      expect(left).toBeGreaterThan(hour * 1000 - 20_000);
+      expect(left).toBeLessThanOrEqual(hour * 1000);
+    },
+  );
 
-  test('sets a record aside that asks for longer than there are dates', async () => {
+  test('sets a record aside that asks for a longer time than dates can express', async () => {
     await using server = await TestServer.start();
     const { api } = server;
     const gate = server.gate();
@@ -150,7 +153,7 @@ describe('a restart', () => {
     expect(await api.json('/jobs')).toEqual({ jobs: [] });
   });
 
-  test('with a clock that was set back keeps a job no longer than it asked for', async () => {
+  test('with a clock that was set back does not keep a job longer than it asked for', async () => {
     await using server = await TestServer.start();
     const { api } = server;
     const { id } = await api.run('infer', { ...least.infer, keep: '1h' });

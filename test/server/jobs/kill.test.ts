@@ -11,14 +11,14 @@ import { sharedServer } from '../../support/server.js';
 const server = sharedServer({ flags: ['--cpu-slots', '2'] });
 const { api } = server;
 
-/** A probe that does these things, then waits until the test ends. */
+/** A probe that takes these steps, then waits until the test ends. */
 const busy = (...taken: string[]) => ({
   ...least.infer,
   ...steps(...taken, 'print=ready', `wait=${server.gate().path}`),
 });
 
 describe('killing a job', () => {
-  test('that runs ends it: the answer, the status, the log and the result say so', async () => {
+  test('that runs ends it, which the answer, the status, the log and the result say', async () => {
     const id = await api.running('infer', busy('write=half.txt:half'), 'ready');
     const response = await api.fetch(`/jobs/${id}/kill`, { method: 'POST' });
     expect([response.status, await response.json()]).toEqual([
@@ -35,7 +35,7 @@ describe('killing a job', () => {
     ]);
   });
 
-  test('whose directory was removed ends it, as does the removal itself', async () => {
+  test('whose directory was removed ends it; the removal alone ends it as well', async () => {
     const [first, second] = await Promise.all([
       api.running('infer', busy(), 'ready'),
       api.running('infer', busy(), 'ready'),
@@ -58,8 +58,8 @@ describe('killing a job', () => {
     expect([runner.pid, command.pid].filter(isRunning)).toEqual([]);
   });
 
-  test('ends the command of a runner that was killed, whatever it did to its environment', async () => {
-    // What it runs has a session of its own, no environment, and the job's pipe only as the shell's copy of its stdout.
+  test('whose runner was killed ends its command, also one that cleared its environment', async () => {
+    // Its process has its own session, no environment, and the job's pipe only as the shell's copy of stdout.
     const mark = `600.${process.pid}`;
     const script = `exec env -i setsid -w sh -c "trap : TERM; sleep ${mark} >/dev/null 2>&1"`;
     const id = await api.running(
@@ -76,7 +76,7 @@ describe('killing a job', () => {
     expect(processesNaming(mark)).toEqual([]);
   });
 
-  test('tells its open log stream', async () => {
+  test('ends its open log stream with the reason', async () => {
     const { job_id: id } = await api.accepted('infer', busy());
     await using log = await api.follow(id);
     await log.until('ready');
@@ -93,12 +93,12 @@ describe('killing a job', () => {
     expect((await api.job(wide)).started_at).toBeNull();
     expect(await api.log(wide)).not.toContain('Starting');
     expect(existsSync(path.join(server.jobDirectory(wide), 'run.json'))).toBe(false);
-    // What was behind it has moved up, and runs in the slot beside the first.
+    // The job behind it moved up, and runs in the slot beside the first.
     expect((await api.ended(behind)).view.status).toBe('done');
     await api.kill(first);
   });
 
-  test('that has ended changes nothing, however often', async () => {
+  test('that has ended changes nothing, also repeatedly', async () => {
     const { id, view } = await api.run('infer', least.infer);
     for (let round = 0; round < 2; round += 1) {
       expect(await api.kill(id)).toEqual({ job_id: id, status: 'done', message: expect.any(String) });
@@ -107,7 +107,7 @@ describe('killing a job', () => {
     expect((await api.result(id)).has('probe.json')).toBe(true);
   });
 
-  test('whose result is being packed ends it: there is no result, not even half of one', async () => {
+  test('whose result is being packed ends it without a result, also without a partial one', async () => {
     const { job_id: id } = await api.accepted('infer', {
       ...least.infer,
       ...steps('zeros=big.raw:800000000'),
@@ -120,14 +120,14 @@ describe('killing a job', () => {
     expect(readdirSync(directory).filter((name) => name.startsWith('result'))).toEqual([]);
   });
 
-  test('twice at once is answered twice', async () => {
+  test('several times at once is answered each time', async () => {
     const id = await api.running('infer', busy(), 'ready');
     const replies = await Promise.all([api.kill(id), api.kill(id), api.kill(id)]);
     expect(replies.map(({ status }) => status)).toEqual(['killed', 'killed', 'killed']);
     expect((await api.kill(id)).status).toBe('killed');
   });
 
-  test('takes SIGKILL, after 3 s, to what ignores SIGTERM: all of it is gone when the answer comes', async () => {
+  test('sends SIGKILL after 3 s to processes that ignore SIGTERM; all are gone when the answer comes', async () => {
     const form = busy('stubborn=', 'child=', 'stray=');
     const id = await api.running('infer', form, 'ready');
     const before = await until('the child and the stray run', () => {
@@ -144,7 +144,7 @@ describe('killing a job', () => {
     expect(linesOf(await api.log(id))).toContain('not yet');
   });
 
-  test('lets a command that ends at SIGTERM go at once', async () => {
+  test('whose command ends at SIGTERM is answered at once', async () => {
     const id = await api.running('infer', busy(), 'ready');
     const start = performance.now();
     await api.kill(id);
@@ -158,7 +158,7 @@ describe('killing a job', () => {
 });
 
 describe('the end of a job', () => {
-  test('leaves no process that it forked, in its group or out of it', async () => {
+  test('leaves no process that it forked, inside or outside its process group', async () => {
     const { id, view } = await api.run('infer', { ...least.infer, ...steps('stray=', 'print=parent ends') });
     expect(view.status).toBe('done');
     expect(processesOfJob(id)).toEqual([]);
@@ -171,7 +171,7 @@ describe('the end of a job', () => {
     expect(performance.now() - start).toBeLessThan(5000);
   });
 
-  test('in the middle of a runner that was killed is an error, and nothing of it is left', async () => {
+  test('after its runner was killed is an error, and none of its processes is left', async () => {
     const id = await api.running('infer', busy('stray='), 'ready');
     const record = path.join(server.dataDirectory, 'jobs', id, 'runner.json');
     const { runner } = JSON.parse(readFileSync(record, 'utf8'));

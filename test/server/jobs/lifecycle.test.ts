@@ -5,7 +5,7 @@ import type { Executor, RunEvent } from '../../../src/server/executors/executor.
 import { Lifecycle } from '../../../src/server/jobs/lifecycle.js';
 import { makeJob } from './held-job.js';
 
-/** An executor whose one run goes on until it is stopped, and which notes that it was. */
+/** An executor with one run, which lasts until it is stopped; records the stop. */
 function endlessExecutor() {
   let end = () => {};
   const stopped = new Promise<void>((resolve) => {
@@ -46,7 +46,7 @@ async function runningJob() {
   return { job, directory, lifecycle, state, end };
 }
 
-test('a kill is on the disk before the command is stopped', async () => {
+test('a kill is saved to the disk before the command is stopped', async () => {
   const { job, directory, lifecycle, state, end } = await runningJob();
 
   const letGo = directory.hold();
@@ -68,6 +68,6 @@ test.for([
   lifecycle.kill(second);
   await end;
   expect(job.view()).toMatchObject({ status: 'killed', error });
-  // The next server knows it as well, also where this one did not get to the end.
+  // The next server knows it as well, also if this one did not finish.
   expect(directory.load()).toMatchObject({ error, killRequested: true, killCause: first });
 });

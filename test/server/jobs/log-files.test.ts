@@ -19,7 +19,7 @@ async function endedWith(log: string): Promise<string> {
   return id;
 }
 
-/** Puts a file in the place of a job's directory; returns what undoes that. */
+/** Replaces a job's directory by a file; returns a function that undoes that. */
 function unreadable(id: string): () => void {
   const directory = server.jobDirectory(id);
   renameSync(directory, `${directory}.away`);
@@ -42,8 +42,8 @@ describe('the stream of a log', () => {
     expect(linesOf(await api.log(id))).toEqual([expect.stringContaining('removed or replaced'), '__DONE__']);
   });
 
-  test.for([1, 16, 31, 32, 33, 64, 200])('has its lines of %d KiB whole', async (size) => {
-    // Two bytes a character, and one before them: wherever a reader cuts, it cuts some of them in two.
+  test.for([1, 16, 31, 32, 33, 64, 200])('has complete lines of %d KiB', async (size) => {
+    // Characters of two bytes at odd positions, so that every read splits some of them.
     const lines = Array.from({ length: 5 }, (_, index) => `${index}${'é'.repeat(size * 512)}`);
     const id = await endedWith(`short\n${lines.join('\n\n')}\nlast\n`);
     const expected = ['short', ...lines.flatMap((line) => [line, '']).slice(0, -1), 'last', '__DONE__'];
@@ -51,13 +51,13 @@ describe('the stream of a log', () => {
     expect(linesOf(await api.log(id, '?since=4'))).toEqual(expected.slice(4));
   });
 
-  test('has the last line of a job that has ended, though nothing ends it', async () => {
+  test('has the last line of a job that has ended, also without a line feed', async () => {
     const id = await endedWith('one\ntwo');
     expect(await api.log(id, '?since=1')).toBe('id: 2\ndata: two\n\ndata: __DONE__\n\n');
     expect(await api.log(id, '?since=2')).toBe('data: __DONE__\n\n');
   });
 
-  test('has no half of a line: it comes when it is whole', async () => {
+  test('has no incomplete line: it is sent when it is complete', async () => {
     const gate = server.gate();
     const { job_id: id } = await api.accepted('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     await using log = await api.follow(id);
@@ -71,18 +71,18 @@ describe('the stream of a log', () => {
     await log.end();
   });
 
-  test('is whole to a reader that lets it wait', async () => {
+  test('is complete for a reader that reads late', async () => {
     const lines = Array.from({ length: 300_000 }, (_, index) => `line ${index} of a long training run`);
     const id = await endedWith(`${lines.join('\n')}\n`);
     const { body } = await api.fetch(`/jobs/${id}/logs?since=0`);
-    // It is far more than what the sockets between the two take.
+    // It is far longer than the buffers of the connection.
     for (let round = 0; round < 20; round += 1) await api.json('/health');
     const text = await new Response(body).text();
     const events = lines.map((line, index) => `id: ${index + 1}\ndata: ${line}\n\n`);
     expect(text === `${events.join('')}data: __DONE__\n\n`).toBe(true);
   });
 
-  test('is cut, and does not end, where it cannot be read', async () => {
+  test('is cut, and does not end normally, if the log cannot be read', async () => {
     const id = await endedWith('again\n');
     const putBack = unreadable(id);
     await expect(api.log(id)).rejects.toThrow();
@@ -91,7 +91,7 @@ describe('the stream of a log', () => {
     expect(linesOf(await api.log(id))).toEqual(['again', '__DONE__']);
   });
 
-  test('is cut there behind another answer too', async () => {
+  test('is also cut if it waits behind another answer', async () => {
     const [first, second] = [await endedWith('a\n'), await endedWith('')];
     unreadable(second);
     await using connection = await RawConnection.open(server.url);

@@ -8,7 +8,7 @@ import { sharedServer, TestServer } from '../../support/server.js';
 const server = sharedServer({ flags: ['--grace', '600'] });
 const { api } = server;
 
-/** Runs shell commands in the output directory of a job; `..` is the job's own directory. */
+/** Runs shell commands in the output directory of a job; `..` is the job's directory. */
 const shell = (...commands: string[]) => ({
   ...least.infer,
   ...steps(...commands.map((command) => `shell=${command}`)),
@@ -26,7 +26,7 @@ function victim(): { directory: string; file: string } {
   return { directory, file };
 }
 
-describe('what a job puts in the place of its own files', () => {
+describe('a job that replaces files of the server', () => {
   test.for([
     'log',
     'exit.json',
@@ -42,7 +42,7 @@ describe('what a job puts in the place of its own files', () => {
   });
 
   test.for(['log', 'exit.json.reserved', 'job.json.reserved'])(
-    'a second name of another file, %s, is not written to',
+    'a hard link to another file, %s, is not written to',
     async (name) => {
       const { file } = victim();
       await api.run('infer', shell(`rm -rf ../${name}; ln ${file} ../${name}`));
@@ -50,7 +50,7 @@ describe('what a job puts in the place of its own files', () => {
     },
   );
 
-  test('a link in the place of the output is not followed', async () => {
+  test('a link that replaces the output is not followed', async () => {
     const { directory } = victim();
     const { view, id } = await api.run('infer', shell(`cd ..; rm -r Output; ln -s ${directory} Output`));
     expect(view).toMatchObject({
@@ -60,7 +60,7 @@ describe('what a job puts in the place of its own files', () => {
     expect(await (await api.fetch(`/jobs/${id}/result`)).text()).not.toContain('secret');
   });
 
-  test('no output at all is told in words', async () => {
+  test('a removed output is explained in a sentence', async () => {
     const { view } = await api.run('infer', shell('cd ..; rm -r Output'));
     expect(view).toMatchObject({
       status: 'error',
@@ -68,7 +68,7 @@ describe('what a job puts in the place of its own files', () => {
     });
   });
 
-  test('a link in the place of the packed result is not sent', async () => {
+  test('a link that replaces the packed result is not sent', async () => {
     const { file } = victim();
     const { id } = await api.run('infer', least.infer);
     await api.run('infer', shell(`ln -sf ${file} ${path.join(server.jobDirectory(id), 'result.zip')}`));
@@ -76,7 +76,7 @@ describe('what a job puts in the place of its own files', () => {
     expect([response.status, (await response.text()).includes('secret')]).toEqual([500, false]);
   });
 
-  test('what was set aside for its end can be removed: the end is told all the same', async () => {
+  test('the reserved files can be removed: the end is recorded all the same', async () => {
     const { view } = await api.run(
       'infer',
       shell('rm -f ../exit.json.reserved; mkdir ../exit.json.reserved'),
@@ -84,7 +84,7 @@ describe('what a job puts in the place of its own files', () => {
     expect(view).toMatchObject({ status: 'done', error: null });
   });
 
-  test('a pipe in the place of its end holds nobody up', async () => {
+  test('a FIFO that replaces its exit.json blocks nothing', async () => {
     const { view } = await api.run('infer', shell('rm -f ../exit.json* ; mkfifo ../exit.json'));
     expect(view.status).toBe('done');
     expect(await api.json('/health')).toEqual({ status: 'ok' });
@@ -92,7 +92,7 @@ describe('what a job puts in the place of its own files', () => {
 });
 
 describe('a job that has expired', () => {
-  test('is removed whole, however deep its tree is', async () => {
+  test('is removed completely, however deep its tree is', async () => {
     const script =
       'i=0; while [ $i -lt 40 ]; do n=$(printf %0200d 7); mkdir $n; cd $n; i=$((i+1)); done; touch x';
     await using brief = await TestServer.start({ flags: ['--grace', '1'] });

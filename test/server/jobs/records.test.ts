@@ -18,7 +18,7 @@ import { TestServer } from '../../support/server.js';
 
 const kept = { ...least.infer, ...steps('write=a.txt:kept') };
 
-/** What lies in `DATA/set-aside`, by the name that it had. */
+/** The entries of `DATA/set-aside`, by their former names. */
 const aside = (server: TestServer): string[] => {
   const directory = path.join(server.dataDirectory, 'set-aside');
   return existsSync(directory) ? readdirSync(directory).map((name) => name.replace(/\.\d{4}-.*$/, '')) : [];
@@ -64,7 +64,7 @@ const damages: readonly (readonly [string, (directory: string) => void])[] = [
 ];
 
 describe('a start', () => {
-  test('sets aside each job whose record is no record, and keeps all others', {
+  test('sets aside each job whose record is invalid, and keeps all others', {
     timeout: 90_000,
   }, async () => {
     await using server = await TestServer.start();
@@ -97,7 +97,7 @@ describe('a start', () => {
     expect(String((await api.result(good.id)).get('a.txt'))).toBe('kept');
   });
 
-  test('lets the command of a job go on whose record it cannot read, and keeps its GPU for it', async () => {
+  test('keeps the command of a job whose record it cannot read running, and its GPU reserved', async () => {
     await using server = await TestServer.start({ gpus: 1 });
     const { api } = server;
     const gate = server.gate();
@@ -109,7 +109,7 @@ describe('a start', () => {
     expect(server.stderr).toContain(`Job ${id} is left as it is`);
     const { job_id: next } = await api.accepted('infer', kept);
     expect((await api.reaches(next, 'waiting')).waiting_for).toBe('a free GPU');
-    // The disk had failed for a moment only.
+    // The disk failed only for a moment.
     writeFileSync(recordOf(server.jobDirectory(id)), record);
     gate.open();
     expect((await until('it is known again', async () => (await api.fetch(`/jobs/${id}`)).ok)) && id).toBe(
@@ -119,7 +119,7 @@ describe('a start', () => {
     expect((await api.reaches(next, 'done')).error).toBeNull();
   });
 
-  test('ends what runs of a job whose directory was removed meanwhile, before its GPU is given away', async () => {
+  test('ends the processes of a job whose directory was removed, before its GPU is granted again', async () => {
     await using server = await TestServer.start({ gpus: 1 });
     const { api } = server;
     const id = await api.running(
@@ -135,7 +135,7 @@ describe('a start', () => {
     expect((await api.run('infer', kept)).view.status).toBe('done');
   });
 
-  test('does not run a job twice whose app has removed what says that it runs', async () => {
+  test('does not run a job again if its app has removed the files of its runner', async () => {
     await using server = await TestServer.start();
     const { api } = server;
     const gate = server.gate();
@@ -163,7 +163,7 @@ describe('a start', () => {
     expect((await linked.api.fetch(`/jobs/${id}`)).status).toBe(410);
   });
 
-  test('reads the record of a version that had no number, and noted no UUIDs', async () => {
+  test('reads the record of a version without a version number and UUIDs', async () => {
     await using server = await TestServer.start();
     const { id, view } = await server.api.run('infer', kept);
     await server.crash();
@@ -173,7 +173,7 @@ describe('a start', () => {
     expect(String((await server.api.result(id)).get('a.txt'))).toBe('kept');
   });
 
-  test('sets aside what is not ours, and removes cut uploads alone', async () => {
+  test('sets aside entries that are not its own, and removes only incomplete uploads', async () => {
     await using server = await TestServer.start();
     const jobs = path.join(server.dataDirectory, 'jobs');
     await server.crash();

@@ -14,7 +14,7 @@ import { TestServer } from '../../support/server.js';
 const oneAtATime = { flags: ['--cpu-slots', '1'] };
 
 describe('a server that was killed and started again', () => {
-  test('finishes what ran and what waited, once each, with whole logs', async () => {
+  test('finishes running and waiting jobs, each once, with complete logs', async () => {
     await using server = await TestServer.start(oneAtATime);
     const { api } = server;
     const gate = server.gate();
@@ -47,7 +47,7 @@ describe('a server that was killed and started again', () => {
     }
   });
 
-  test('takes over the end of a job that ended while there was no server', async () => {
+  test('reads the end of a job that ended while there was no server', async () => {
     await using server = await TestServer.start(oneAtATime);
     const { api } = server;
     const gate = server.gate();
@@ -70,7 +70,7 @@ describe('a server that was killed and started again', () => {
     });
   });
 
-  test('packs the result again that the crash cut', async () => {
+  test('packs a result again whose packing the crash interrupted', async () => {
     await using server = await TestServer.start();
     const { api } = server;
     const form = { ...least.infer, ...steps('zeros=big.raw:400000000', 'write=a.txt:a') };
@@ -107,14 +107,14 @@ describe('a server that was killed and started again', () => {
     const { expires_at: first, ...view } = done.view;
     const { expires_at: second, ...after } = await api.job(done.id);
     expect(after).toEqual(view);
-    // Nobody could fetch it in between: its clock starts anew.
+    // Nobody could fetch it meanwhile, so its time starts again.
     expect(Date.parse(second ?? '')).toBeGreaterThan(Date.parse(first ?? ''));
     expect((await api.fetch(`/jobs/${failed.id}/result`)).status).toBe(500);
     const { jobs } = await api.json<{ jobs: { job_id: string }[] }>('/jobs');
     expect(jobs.map(({ job_id }) => job_id)).toEqual([failed.id, done.id]);
   });
 
-  test('can kill what an earlier server started', async () => {
+  test('can kill a job that an earlier server started', async () => {
     await using server = await TestServer.start();
     const { api } = server;
     const form = { ...least.infer, ...steps(`wait=${server.gate().path}`) };
@@ -126,7 +126,7 @@ describe('a server that was killed and started again', () => {
     expect(linesOf(await api.log(id)).at(-1)).toBe('__ERROR__ Killed by user');
   });
 
-  test('removes the uploads that the crash cut', async () => {
+  test('removes the uploads that the crash interrupted', async () => {
     await using server = await TestServer.start();
     await using connection = await RawConnection.open(server.url);
     connection.write(

@@ -14,7 +14,7 @@ const { api } = server;
 const remove = (id: string) => api.fetch(`/jobs/${id}`, { method: 'DELETE' });
 
 describe('removing a job that has ended', () => {
-  test('takes all that it had, at once, and 410 everywhere says when', async () => {
+  test('removes all its files at once, and 410 on every route says when', async () => {
     const headers = { 'Idempotency-Key': 'again' };
     const { id } = await api.run('infer', least.infer, { headers });
     const before = Date.now();
@@ -37,7 +37,7 @@ describe('removing a job that has ended', () => {
     expect((await api.run('infer', least.infer, { headers })).id).not.toBe(id);
   });
 
-  test('works whether it failed or was killed, and the next server knows of it', async () => {
+  test('works for a failed and for a killed job, and the next server knows it', async () => {
     const failed = await api.run('infer', { ...least.infer, ...steps('exit=1') });
     const killed = await api.running('infer', { ...least.infer, ...steps(`wait=${server.gate().path}`) });
     await api.kill(killed);
@@ -60,7 +60,7 @@ describe('removing a job that has ended', () => {
 });
 
 describe('a job that cannot be removed', () => {
-  test('is one that is active: it goes on', async () => {
+  test('is an active one, which goes on', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     expect(await refusal(await remove(id))).toEqual([
@@ -71,7 +71,7 @@ describe('a job that cannot be removed', () => {
     expect((await api.ended(id)).view.status).toBe('done');
   });
 
-  test('is one that is unknown', async () => {
+  test('is an unknown one', async () => {
     expect(await refusal(await remove('0123456789ab'))).toEqual([404, 'Unknown job_id']);
   });
 });

@@ -11,7 +11,7 @@ import { apps, sharedServer } from '../../support/server.js';
 const root = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
 afterAll(() => rmSync(root, { recursive: true }));
 
-/** An app directory with these files; a value that is no text is written as JSON. */
+/** An app directory with these files; values other than texts are written as JSON. */
 function app(name: string, files: Record<string, unknown>): string {
   const directory = path.join(root, name);
   for (const [file, content] of Object.entries(files)) {
@@ -42,7 +42,7 @@ const tuned = app('tuned', {
   'checkpoints/notes.txt': 't',
   'elsewhere/Other.json': {},
 });
-/** As apps of the KonfAI ecosystem are written: with other types than ours, and keys that we do not know. */
+/** An app of the KonfAI ecosystem: with other types than ours, and unknown keys. */
 const loose = app('loose', {
   'app.json': {
     display_name: 7,
@@ -76,7 +76,7 @@ const stealer = app('stealer', {
 });
 cpSync(apps.probe, path.join(root, 'probe-copy'), { recursive: true });
 
-/** Apps whose files would stop a server that reads or parses them without a bound. */
+/** Apps whose files would block a server that reads or parses them without limits. */
 const deep = '{"a":'.repeat(5000) + 1 + '}'.repeat(5000);
 const deepApp = app('deep', { 'app.json': `${JSON.stringify(plain).slice(0, -1)},"more":${deep}}` });
 const hugeApp = app('huge', { 'app.json': { ...plain, description: 'x'.repeat(2 ** 20) } });
@@ -127,7 +127,7 @@ describe('the list of apps', () => {
   });
 });
 
-describe('an app whose files nobody could read whole', () => {
+describe('an app with files that are too large or too deep', () => {
   const strange = sharedServer({
     apps: [deepApp, hugeApp, bracesApp, dashesApp, longYamlApp, pipeApp, linkApp, pipeYamlApp],
   });
@@ -173,7 +173,7 @@ describe('an app', () => {
     });
   });
 
-  test('has the checkpoints that were put beside those that it lists', async () => {
+  test('has the checkpoints that were added beside the listed ones', async () => {
     expect(await api.json('/repo_apps/tuned')).toMatchObject({
       checkpoints_name: ['CV_0.json', 'CV_1.json', 'CV_2.pt'],
       checkpoints_name_available: ['CV_0.json', 'CV_2.pt', 'CV_3.pt', 'Tuned.json'],
@@ -216,7 +216,7 @@ describe('an app', () => {
     });
   });
 
-  test('that says little is described with what follows from its files', async () => {
+  test('with a short app.json is described by its files', async () => {
     expect(await api.json('/repo_apps/plain')).toEqual({
       app: 'plain',
       available: true,
@@ -261,7 +261,7 @@ describe('an app', () => {
     }
   });
 
-  test('that the engine ran out of GPU memory for says so, and one of its own does not', async () => {
+  test('run by the engine explains exit code 75 as lack of GPU memory; an app with its own command does not', async () => {
     const form = { ...least.infer, ...steps('exit=75') };
     const ofEngine = await api.run('infer', form, { app: 'plain' });
     expect(ofEngine.view.error).toMatch(/GPU ran out of memory .*--patch-size/);
@@ -269,7 +269,7 @@ describe('an app', () => {
     expect(own.view.error).toBe('Subprocess failed (exit code 75)');
   });
 
-  test('can make no file outside of its directory its command', async () => {
+  test('cannot have a file outside its directory as its command', async () => {
     const { view, log } = await api.run('infer', least.infer, { app: 'stealer' });
     expect(view.status).toBe('error');
     expect(log).not.toContain('probe infer');
@@ -277,7 +277,7 @@ describe('an app', () => {
 });
 
 describe("an app's configuration", () => {
-  test('is a zip of its files, less the weights', async () => {
+  test('is a zip of its files without the weights', async () => {
     const response = await api.fetch('/repo_apps_config/probe');
     expect(response.headers.get('content-type')).toBe('application/zip');
     const files = await unzip(Buffer.from(await response.arrayBuffer()));
@@ -294,7 +294,7 @@ describe("an app's configuration", () => {
     expect(String(files.get('configs/extra.yml'))).toBe('depth: 3\n');
   });
 
-  test('has files of directories at its top as well, where KonfAI looks for them', async () => {
+  test('also has the files of its directories at the top, where KonfAI looks for them', async () => {
     const response = await api.fetch('/repo_apps_config/loose');
     const files = await unzip(Buffer.from(await response.arrayBuffer()));
     expect([...files.keys()].sort()).toEqual([
@@ -308,7 +308,7 @@ describe("an app's configuration", () => {
     expect(String(files.get('extra.yml'))).toBe('nested: 2\n');
   });
 
-  test('leaves weights out wherever they lie', async () => {
+  test('leaves out weights in every directory', async () => {
     const response = await api.fetch('/repo_apps_config/plain');
     const files = await unzip(Buffer.from(await response.arrayBuffer()));
     expect([...files.keys()].sort()).toEqual(['Config.yml', 'app.json']);

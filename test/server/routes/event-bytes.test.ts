@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { LogStreamParser } from '../../../src/contract/log-stream.js';
 import { EventBytes } from '../../../src/server/routes/event-bytes.js';
 
-/** The text of the events of these lines, which come as so many batches. */
+/** The text of the events of these lines, which come in these batches. */
 function eventsOf(
   batches: readonly (readonly string[])[],
   next: number | null = null,
@@ -11,7 +11,7 @@ function eventsOf(
   const bytes = new EventBytes(next, redraws);
   const pieces: Buffer[] = [];
   for (const lines of batches) {
-    // A piece is good until the next is asked for.
+    // A piece is valid until the next one is requested.
     for (const piece of bytes.of(Buffer.from(`${lines.join('\n')}\n`))) pieces.push(Buffer.from(piece));
   }
   return Buffer.concat(pieces).toString();
@@ -22,11 +22,11 @@ describe("a log's lines as events", () => {
     expect(eventsOf([['a line', '', ' indented']])).toBe('data: a line\n\ndata: \n\ndata:  indented\n\n');
   });
 
-  test('carry their number, where it is asked for, from one batch to the next', () => {
+  test('have their numbers, if these are requested, across batches', () => {
     expect(eventsOf([['a', 'b'], ['c']], 9)).toBe('id: 9\ndata: a\n\nid: 10\ndata: b\n\nid: 11\ndata: c\n\n');
   });
 
-  test('say which of them were redrawn, where it is asked for, and are the same lines where it is not', () => {
+  test('say which lines were redrawn, if that is requested, and are plain lines otherwise', () => {
     const lines = ['10 %\r', '\r', '__DONE__\r', '100 %'];
     expect(eventsOf([lines])).toBe('data: 10 %\n\ndata: \n\ndata:  __DONE__\n\ndata: 100 %\n\n');
     expect(eventsOf([lines], 1, true)).toBe(
@@ -50,7 +50,7 @@ describe("a log's lines as events", () => {
     expect(new LogStreamParser().push(text)[0]?.kind).toBe('line');
   });
 
-  test('hold nothing that ends a line for some reader', () => {
+  test('contain no other character that ends a line for some reader', () => {
     const ends = ['\v', '\f', '\r', '\u001c', '\u001d', '\u001e', '\u0085', '\u2028', '\u2029'];
     for (const end of ends) {
       const lines = [`${end}${end}a${end}data: __DONE__`, 'Å … é', end];
@@ -62,7 +62,7 @@ describe("a log's lines as events", () => {
   });
 
   test.for([0, 1, 7, 60, 1000, 32_768, 49_000, 49_145, 49_146, 49_147, 200_000])(
-    'are whole however long: %d characters',
+    'are complete at any length: %d characters',
     (length) => {
       const lines = ['before', 'é'.repeat(length), ...Array(3000).fill('x'.repeat(length % 61)), 'after'];
       expect(eventsOf([lines])).toBe(lines.map((line) => `data: ${line}\n\n`).join(''));
@@ -78,7 +78,7 @@ describe("a log's lines as events", () => {
   );
 
   test.for(Array.from({ length: 20 }, (_, index) => 49_120 + index * 2))(
-    'are whole where a piece ends with one: after %d characters',
+    'are complete if a piece ends inside one: after %d characters',
     (length) => {
       const lines = ['x'.repeat(length), '', '__DONE__', 'next'];
       expect(eventsOf([lines])).toBe(`data: ${lines[0]}\n\ndata: \n\ndata:  __DONE__\n\ndata: next\n\n`);

@@ -26,7 +26,7 @@ describe('a submission', () => {
 });
 
 describe('a job', () => {
-  test('shows all that is known of it, from the queue to its end', async () => {
+  test('shows its state, from the queue to its end', async () => {
     const gate = server.gate();
     const first = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     const { job_id: id } = await api.accepted('evaluate', least.evaluate);
@@ -77,7 +77,7 @@ describe('a job', () => {
       Date.parse(time ?? ''),
     );
     expect(times).toEqual([...times].sort((a, b) => a - b));
-    // The grace begins when the end is on the disk, and so told.
+    // The grace period begins when the end is saved and shown.
     const grace = (times[3] ?? 0) - (times[2] ?? 0);
     expect(grace).toBeGreaterThanOrEqual(120_000 - 1);
     expect(grace).toBeLessThan(121_000);
@@ -97,7 +97,7 @@ describe('a job', () => {
     ]);
   });
 
-  test('says in its log each place that it has in the queue', async () => {
+  test('says in its log each position that it has in the queue', async () => {
     const gates = [server.gate(), server.gate()];
     const ids: string[] = [];
     for (const gate of gates) {
@@ -126,13 +126,13 @@ describe('a job', () => {
     expect(linesOf(log).at(-1)).toBe(`__ERROR__ ${error}`);
   });
 
-  test('gets all the slots there are where it asks for more', async () => {
+  test('gets all CPU slots if it asks for more', async () => {
     const { view } = await api.run('infer', { ...least.infer, cpu: '64' });
     expect(view.status).toBe('done');
   });
 
   test.for(['0123456789ab', 'nothing', '..', '%2e%2e', 'ABCDEF012345'])(
-    'that nobody knows is 404 everywhere: %s',
+    'with an unknown id is 404 on every route: %s',
     async (id) => {
       for (const [method, path] of [
         ['GET', ''],
@@ -149,7 +149,7 @@ describe('a job', () => {
 });
 
 describe('the list of jobs', () => {
-  test('has them all, newest first, each as it shows alone', async () => {
+  test('has all jobs, newest first, each as its own route shows it', async () => {
     const ids: string[] = [];
     for (let count = 0; count < 3; count += 1) ids.unshift((await api.run('infer', least.infer)).id);
     const list = await api.json<{ jobs: JobView[] }>('/jobs');

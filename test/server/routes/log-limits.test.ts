@@ -13,7 +13,7 @@ const server = sharedServer({
 const { api } = server;
 
 describe('the streams of one job', () => {
-  test('are one: another is answered 429, with a time to try again', async () => {
+  test('are limited to one: another is answered 429 with Retry-After', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     await using log = await api.follow(id);
@@ -25,7 +25,7 @@ describe('the streams of one job', () => {
     expect((await api.fetch(`/jobs/${id}/logs`)).status).toBe(200);
   });
 
-  test('give their place back the moment the client is gone', async () => {
+  test('release their slot as soon as the client is gone', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     for (let round = 0; round < 5; round += 1) {
@@ -33,7 +33,7 @@ describe('the streams of one job', () => {
       connection.write(`GET /jobs/${id}/logs HTTP/1.1\r\nHost: localhost\r\n\r\n`);
       await connection.until(/data: probe infer/);
       await connection.destroy();
-      // No second try: a client reconnects at once.
+      // Tried only once, because a client reconnects at once.
       await using log = await api.tryFollow(id);
       expect(log.response.status).toBe(200);
       await log.until('probe infer');
@@ -48,7 +48,7 @@ describe('the streams of one job', () => {
 });
 
 describe('all streams', () => {
-  test('are 200: the next is answered 429, until one is closed', async () => {
+  test('are limited to 200: the next is answered 429, until one is closed', async () => {
     const gate = server.gate();
     await api.accepted('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     const submit = () => api.accepted('infer', { inputs: file('ct.nii') }, { app: 'shell' });

@@ -8,13 +8,13 @@ const server = sharedServer({ flags: ['--keepalive', '1'] });
 const { api } = server;
 
 describe('a log stream', () => {
-  test('replays the log from its first line to whoever comes late', async () => {
+  test('replays the log from its first line for a late client', async () => {
     const { id, log } = await api.run('infer', { ...least.infer, ...steps('print=a', 'print=b') });
     expect(await api.log(id)).toBe(log);
     expect(await api.log(id)).toBe(log);
   });
 
-  test('replays what there is of a job that runs, then follows it', async () => {
+  test('replays the log so far of a running job, then follows it', async () => {
     const gate = server.gate();
     const form = { ...least.infer, ...steps('print=early', `wait=${gate.path}`, 'print=late') };
     const id = await api.running('infer', form, 'early');
@@ -30,7 +30,7 @@ describe('a log stream', () => {
     ]);
   });
 
-  test('is silent but for a comment every keep-alive interval', async () => {
+  test('sends only a comment every keep-alive interval while the job is silent', async () => {
     const gate = server.gate();
     const { job_id: id } = await api.accepted('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     await using log = await api.follow(id);
@@ -48,7 +48,7 @@ describe('a log stream', () => {
 describe('a line that a carriage return ended', () => {
   const printed = Buffer.from('\r10 %\r99 %\r100 %\nnext\r\n').toString('base64');
 
-  test('is a line like any other, unless the client asks which they are', async () => {
+  test('is a line like any other, unless the client asks for redraws', async () => {
     const { id } = await api.run('infer', { ...least.infer, ...steps(`bytes=${printed}`) });
     const bar = (text: string) =>
       text.slice(text.indexOf('probe infer\n\n') + 13, text.indexOf('[remote-app] Result'));
@@ -68,7 +68,7 @@ describe('a line that a carriage return ended', () => {
 });
 
 describe('a tail', () => {
-  test('is the last lines of the log, numbered, and what comes after them', async () => {
+  test('has the last lines of the log, numbered, and the lines after them', async () => {
     const gate = server.gate();
     const form = { ...least.infer, ...steps('lines=5000', `wait=${gate.path}`, 'print=late') };
     const id = await api.running('infer', form, 'line 5000');
@@ -110,14 +110,14 @@ describe('a position', () => {
     expect(await api.log(id, '?since=4', { 'Last-Event-ID': '1' })).toBe(await api.log(id, '?since=4'));
   });
 
-  test('at the end, or past it, leaves the marker alone', async () => {
+  test('at the end, or past it, leaves only the marker', async () => {
     const { id, log } = await api.run('infer', least.infer);
     const count = linesOf(log).length - 1;
     expect(await api.log(id, `?since=${count}`)).toBe('data: __DONE__\n\n');
     expect(await api.log(id, '?since=999999')).toBe('data: __DONE__\n\n');
   });
 
-  test('lets a reader whose connection broke miss nothing and see nothing twice', async () => {
+  test('lets a reader whose connection broke miss no line and get none twice', async () => {
     const gate = server.gate();
     const form = { ...least.infer, ...steps('lines=500', `wait=${gate.path}`, 'lines=500') };
     const { job_id: id } = await api.accepted('infer', form);
@@ -141,7 +141,7 @@ describe('a position', () => {
     expect(((await response.json()) as { detail: string }).detail).toContain("'since'");
   });
 
-  test('that a header spells wrong is ignored', async () => {
+  test('in an invalid header is ignored', async () => {
     const { id, log } = await api.run('infer', least.infer);
     expect(await api.log(id, '', { 'Last-Event-ID': 'abc' })).toBe(log);
   });

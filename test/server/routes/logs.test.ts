@@ -12,8 +12,8 @@ async function logOf(...taken: string[]): Promise<string> {
   return (await api.run('infer', { ...least.infer, ...steps(...taken) })).log;
 }
 
-describe('the wire of a log stream', () => {
-  test('is one data event a line, then the marker, and nothing else', async () => {
+describe('the bytes of a log stream', () => {
+  test('are one data event for each line, then the marker, and nothing else', async () => {
     const { id, log } = await api.run('infer', { ...least.infer, ...steps('print=Hello', 'print=') });
     const size = /Result: 1 file, (.*)/.exec(log)?.[1];
     expect(log).toBe(
@@ -30,7 +30,7 @@ describe('the wire of a log stream', () => {
     );
   });
 
-  test('has the headers that keep proxies from holding it back', async () => {
+  test('have headers that keep proxies from buffering them', async () => {
     const { id } = await api.run('infer', least.infer);
     const { headers, status } = await api.fetch(`/jobs/${id}/logs`);
     expect(status).toBe(200);
@@ -39,17 +39,17 @@ describe('the wire of a log stream', () => {
     expect(headers.get('x-accel-buffering')).toBe('no');
   });
 
-  test('ends with the failure marker of a job that failed', async () => {
+  test('end with the failure marker for a job that failed', async () => {
     const log = await logOf('print=before', 'exit=3');
     expect(log.endsWith('data: before\n\ndata: __ERROR__ Subprocess failed (exit code 3)\n\n')).toBe(true);
   });
 
-  test('names the signal that ended the command', async () => {
+  test('name the signal that ended the command', async () => {
     const log = await logOf('signal=SIGKILL');
     expect(linesOf(log).at(-1)).toBe('__ERROR__ Subprocess failed (exit code 137, SIGKILL)');
   });
 
-  test('answers HEAD with the headers alone', async () => {
+  test('are left out for HEAD', async () => {
     const { id } = await api.run('infer', least.infer);
     const response = await api.fetch(`/jobs/${id}/logs`, { method: 'HEAD' });
     expect([response.status, await response.text()]).toEqual([200, '']);
@@ -57,7 +57,7 @@ describe('the wire of a log stream', () => {
 });
 
 describe('lines of an app', () => {
-  test('that read as a marker are shielded by one space, and the job ends as it does', async () => {
+  test('that look like a marker get a space in front, and do not end the stream', async () => {
     const log = await logOf(
       'print=__DONE__',
       'print=__ERROR__ made up',
@@ -79,7 +79,7 @@ describe('lines of an app', () => {
     expect(appLines(log).slice(1)).toEqual(['unix', 'windows', '10 %', '20 %', '', 'last']);
   });
 
-  test('that are cut between \\r and \\n stay one', async () => {
+  test('that are split between \\r and \\n stay one', async () => {
     const gate = server.gate();
     const { job_id: id } = await api.accepted('infer', {
       ...least.infer,
@@ -91,12 +91,12 @@ describe('lines of an app', () => {
     expect(appLines(await log.end()).slice(1)).toEqual(['cut', 'next']);
   });
 
-  test('with bytes that are not UTF-8 hold U+FFFD for them', async () => {
+  test('with bytes that are not UTF-8 have U+FFFD instead', async () => {
     const log = await logOf(printBytes(Uint8Array.of(0x61, 0xff, 0x62, 0xc3, 0x28, 0x0a)));
     expect(appLines(log).slice(1)).toEqual(['a\ufffdb\ufffd(']);
   });
 
-  test('keep a character that two writes share', async () => {
+  test('keep a character whose bytes come in two writes', async () => {
     const gate = server.gate();
     const { job_id: id } = await api.accepted('infer', {
       ...least.infer,
@@ -122,7 +122,7 @@ describe('lines of an app', () => {
     expect(appLines(log).slice(1)).toEqual(['1', '2', '3', '4']);
   });
 
-  test('go on being waited for when the app has closed its output', async () => {
+  test("are followed to the job's end after the app has closed its output", async () => {
     const gate = server.gate();
     const { job_id: id } = await api.accepted('infer', {
       ...least.infer,

@@ -16,8 +16,8 @@ const filesOf = async (response: Response) => unzip(Buffer.from(await response.a
 const failing = async (...taken: string[]) =>
   api.run('infer', { ...least.infer, ...steps(...taken, 'exit=3') });
 
-describe('what a job left that has no result', () => {
-  test('is a zip of its output, for one that failed', async () => {
+describe('the output of a job without a result', () => {
+  test('is sent as a zip for a failed job', async () => {
     const { id, view } = await failing('write=fold/half.txt:half', 'fill=noise.bin:3000000');
     expect(view).toMatchObject({ status: 'error', left_files: 3 });
     const response = await resultOf(id);
@@ -28,7 +28,7 @@ describe('what a job left that has no result', () => {
     expect(files.get('noise.bin')?.length).toBe(3_000_000);
   });
 
-  test('and for one that was killed, also after a restart', async () => {
+  test('is sent as a zip for a killed job, also after a restart', async () => {
     const gate = server.gate();
     const form = { ...least.infer, ...steps('write=half.txt:half', 'print=ready', `wait=${gate.path}`) };
     const id = await api.running('infer', form, 'ready');
@@ -39,7 +39,7 @@ describe('what a job left that has no result', () => {
     expect(String((await filesOf(await resultOf(id))).get('half.txt'))).toBe('half');
   });
 
-  test('can be asked about beforehand, and has no length nor ranges', async () => {
+  test('answers HEAD, and has neither a length nor ranges', async () => {
     const { id } = await failing();
     const response = await resultOf(id, '?partial=true', 'HEAD');
     expect([response.status, await response.text()]).toEqual([200, '']);
@@ -47,18 +47,18 @@ describe('what a job left that has no result', () => {
     expect(response.headers.get('accept-ranges')).toBe('none');
   });
 
-  test('holds nothing that a link leads to outside of it', async () => {
+  test('contains no file that a link leads to outside of it', async () => {
     const { id, view } = await failing('link=passwd:/etc/passwd', 'link=up:../job.json', 'write=a.txt:a');
     expect(view.left_files).toBe(2);
     expect([...(await filesOf(await resultOf(id))).keys()].sort()).toEqual(['a.txt', 'probe.json']);
   });
 
-  test('is nothing behind a link in the place of the output', async () => {
+  test('is not followed if it was replaced by a link', async () => {
     const { id } = await failing('shell=cd .. && rm -r Output && ln -s /etc Output');
     expect(await refusal(await resultOf(id))).toEqual([404, `Job ${id} left no file in its output`]);
   });
 
-  test('is told to be nothing where the output is empty', async () => {
+  test('is answered 404 if it is empty', async () => {
     const { id, view } = await failing('shell=rm probe.json && mkdir empty');
     expect(view.left_files).toBe(0);
     expect(await refusal(await resultOf(id))).toEqual([404, `Job ${id} left no file in its output`]);
@@ -68,7 +68,7 @@ describe('what a job left that has no result', () => {
     expect((await resultOf(killed)).status).toBe(404);
   });
 
-  test('is counted as far as a person cares', async () => {
+  test('is counted up to a limit', async () => {
     const { view } = await failing('shell=i=0; while [ $i -lt 1010 ]; do i=$((i+1)); : > f$i; done');
     expect(view.left_files).toBe(1000);
   });
@@ -91,7 +91,7 @@ describe('?partial=1', () => {
     expect(await digest('?partial=1')).toBe(await digest(''));
   });
 
-  test('is what makes the difference', async () => {
+  test('is needed: without it the answer is the error', async () => {
     const { id } = await failing();
     const error = 'Subprocess failed (exit code 3)';
     for (const query of ['', '?partial=0', '?partial=']) {

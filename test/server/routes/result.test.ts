@@ -25,7 +25,7 @@ describe('the result of a job', () => {
     expect((await resultOf(id, {}, 'HEAD')).status).toBe(202);
   });
 
-  test('is a zip of what lies under the output directory', async () => {
+  test('is a zip of the files under the output directory', async () => {
     const { id } = await api.run('infer', {
       ...least.infer,
       ...steps('write=Predictions/ct/é.nii:voxels', 'write=Evaluations/m.json:{}', 'fill=noise.bin:200000'),
@@ -46,7 +46,7 @@ describe('the result of a job', () => {
     expect(files.get('noise.bin')?.length).toBe(200_000);
   });
 
-  test('holds no file that a link leads to outside of it', async () => {
+  test('contains no file that a link leads to outside of it', async () => {
     const { id } = await api.run('infer', {
       ...least.infer,
       ...steps(
@@ -116,7 +116,7 @@ describe('a download', () => {
     body = await bytesOf(response);
   });
 
-  test('can be asked about beforehand', async () => {
+  test('answers HEAD', async () => {
     const response = await resultOf(id, {}, 'HEAD');
     expect([response.status, await response.text()]).toEqual([200, '']);
     expect(response.headers.get('content-length')).toBe(String(body.length));
@@ -140,7 +140,7 @@ describe('a download', () => {
     expect((await bytesOf(response)).equals(part)).toBe(true);
   });
 
-  test('that broke off goes on while the archive is the same, and starts over where it is not', async () => {
+  test('that broke off continues if the archive is the same, and starts over otherwise', async () => {
     const same = await resultOf(id, { Range: 'bytes=5000-', 'If-Range': etag });
     expect(same.status).toBe(206);
     expect((await bytesOf(same)).equals(body.subarray(5000))).toBe(true);
@@ -149,32 +149,35 @@ describe('a download', () => {
     expect((await bytesOf(other)).equals(body)).toBe(true);
   });
 
-  test('is 416, with the size, for a range that there is not: it was whole already', async () => {
+  test('is 416, with the size, for a range after its end', async () => {
     const response = await resultOf(id, { Range: `bytes=${body.length}-` });
     expect(response.status).toBe(416);
     expect(response.headers.get('content-range')).toBe(`bytes */${body.length}`);
     expect(await refusal(response)).toEqual([416, 'The result has no such range; ask for it whole']);
   });
 
-  test('is 412 where another archive is wanted', async () => {
+  test('is 412 if another archive is requested', async () => {
     const response = await resultOf(id, { 'If-Match': '"another"' });
     expect(await refusal(response)).toEqual([412, 'The result is not the one you asked for']);
   });
 
-  test.for([3, 60])('of which a client asks for %d at once and leaves keeps no file open', async (count) => {
-    const large = (await api.run('infer', { ...least.infer, ...steps('fill=a.bin:20000000') })).id;
-    expect((await resultOf(large, {}, 'HEAD')).status).toBe(200);
-    const held = () => server.openFiles().filter((file) => file.endsWith('result.zip')).length;
-    for (let round = 0; round < 3; round += 1) {
-      await using connection = await RawConnection.open(server.url);
-      if (count === 3) connection.socket.pause();
-      connection.write(`GET /jobs/${large}/result HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(count));
-      if (count === 3) await until('the files are open', () => held() >= count);
-      else await until('the server cuts the connection', () => connection.isClosed);
-    }
-    await until('the files are closed', () => held() === 0);
-    expect(server.stderr).not.toContain('failed');
-  });
+  test.for([3, 60])(
+    'that a client requests %d times at once before it leaves keeps no file open',
+    async (count) => {
+      const large = (await api.run('infer', { ...least.infer, ...steps('fill=a.bin:20000000') })).id;
+      expect((await resultOf(large, {}, 'HEAD')).status).toBe(200);
+      const held = () => server.openFiles().filter((file) => file.endsWith('result.zip')).length;
+      for (let round = 0; round < 3; round += 1) {
+        await using connection = await RawConnection.open(server.url);
+        if (count === 3) connection.socket.pause();
+        connection.write(`GET /jobs/${large}/result HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(count));
+        if (count === 3) await until('the files are open', () => held() >= count);
+        else await until('the server cuts the connection', () => connection.isClosed);
+      }
+      await until('the files are closed', () => held() === 0);
+      expect(server.stderr).not.toContain('failed');
+    },
+  );
 
   test('works for many at once', async () => {
     const copies = await Promise.all(Array.from({ length: 10 }, async () => bytesOf(await resultOf(id))));
@@ -186,7 +189,7 @@ describe('a data directory', () => {
   const root = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
   afterAll(() => rmSync(root, { recursive: true }));
 
-  test('may have a name that means something in an address', async () => {
+  test('may have a name with characters that have a meaning in a URL', async () => {
     const dataDirectory = path.join(root, '50% of ..data #1?', '%41');
     await using odd = await TestServer.start({ dataDirectory });
     const { id } = await odd.api.run('infer', { ...least.infer, ...steps('write=a.txt:here') });

@@ -21,7 +21,7 @@ writeFileSync(list, JSON.stringify({ apps: [{ name: slashed, source: directory }
 const server = sharedServer({ apps: [apps.probe, list] });
 const { api } = server;
 
-describe('a route that there is not', () => {
+describe('an unknown route', () => {
   test.for([
     ['GET', '/'],
     ['GET', '/nothing'],
@@ -37,7 +37,7 @@ describe('a route that there is not', () => {
   });
 });
 
-describe('a method that a route has not', () => {
+describe('a method that a route does not have', () => {
   test.for([
     ['POST', '/health', 'GET'],
     ['PUT', '/jobs/0123456789ab', 'GET'],
@@ -75,7 +75,7 @@ describe("an app's identifier", () => {
     expect(log).toContain(`accepted: infer on ${id}\n`);
   });
 
-  test('travels as it is typed: no client may tidy the two slashes away', async () => {
+  test('is sent unchanged: two slashes are not normalised', async () => {
     await using connection = await RawConnection.open(server.url);
     connection.write(`GET /repo_apps/${directory} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
     expect(JSON.parse((await connection.answer()).body)).toMatchObject({ available: true });

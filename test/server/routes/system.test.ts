@@ -9,7 +9,7 @@ describe('a machine with GPUs', () => {
   const server = sharedServer({ gpus: 3 });
   const { api } = server;
 
-  test('is healthy, in exactly these bytes', async () => {
+  test('answers /health with exactly these bytes', async () => {
     const response = await api.fetch('/health');
     expect([response.status, await response.text()]).toEqual([200, '{"status":"ok"}']);
     expect(response.headers.get('content-type')).toMatch(/^application\/json/);
@@ -65,14 +65,14 @@ describe('a machine with GPUs', () => {
     '?devices=1.5',
     '?devices=0,',
     '?other=0',
-  ])('refuses VRAM of what is no id: /vram%s', async (query) => {
+  ])('refuses VRAM for an invalid id: /vram%s', async (query) => {
     expect(await refusal(await api.fetch(`/vram${query}`))).toEqual([
       422,
       expect.stringContaining("'devices'"),
     ]);
   });
 
-  test('refuses VRAM of an id that it has not', async () => {
+  test('refuses VRAM for an unknown id', async () => {
     expect(await refusal(await api.fetch('/vram?devices=0,7'))).toEqual([400, expect.stringContaining('7')]);
   });
 
@@ -84,7 +84,7 @@ describe('a machine with GPUs', () => {
 describe('a machine where CUDA_VISIBLE_DEVICES hides some', () => {
   const hidden = sharedServer({ gpus: 4, environment: { CUDA_VISIBLE_DEVICES: '2,GPU-5e1f0c30' } });
 
-  test('has the others, by index or UUID, under their own ids', async () => {
+  test('lists the visible ones, by index or UUID, under their own ids', async () => {
     expect(await hidden.api.json('/available_devices')).toMatchObject({ devices_index: [0, 2] });
     expect((await hidden.api.fetch('/vram?devices=1')).status).toBe(400);
   });

@@ -22,7 +22,7 @@ const addressOf = (name: RouteName, id = '0123456789ab') =>
   routes[name].path.replace('{app}', 'probe').replace('{id}', id);
 
 describe('the router', () => {
-  // What the routes work with is asked for when one is called.
+  // The routes use their dependencies only when they are called.
   const { stack } = createRouter({} as RouteDeps);
 
   test('has the rows of the table, and no others', () => {
@@ -33,7 +33,7 @@ describe('the router', () => {
     }
   });
 
-  test.for(routeNames)('takes %s at its address alone', (name) => {
+  test.for(routeNames)('matches %s only at its own path', (name) => {
     const { method } = routes[name];
     const matching = stack.filter((layer) => layer.methods.includes(method) && layer.match(addressOf(name)));
     expect(matching.map((layer) => layer.name)).toEqual([name]);

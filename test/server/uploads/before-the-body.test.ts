@@ -19,14 +19,14 @@ interface Answer {
   readonly body: string;
 }
 
-/** What the server says to a head alone: not a byte of the body is sent. */
+/** The answer to the head of a request, without a byte of the body. */
 async function answerToHead(url: string, head: Uint8Array): Promise<Answer> {
   await using connection = await RawConnection.open(url);
   connection.write(head);
   return await connection.answer();
 }
 
-/** Both with and without asking first; neither may be told to go on. */
+/** Sent with and without `Expect: 100-continue`; neither may get a 100. */
 async function refusedUnread(appPath: string, ...headers: string[]): Promise<[number, string]> {
   const plain = await answerToHead(server.url, submissionHead(appPath, ...headers));
   const asking = await answerToHead(server.url, submissionHead(appPath, ...headers, 'Expect: 100-continue'));
@@ -40,7 +40,7 @@ describe('before a byte of the body is read', () => {
   test('a submission is refused for each reason, in this order', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
-    // Everything is wrong at once; then one thing after the other is put right.
+    // At first everything is wrong; then one mistake after the other is corrected.
     expect(await refusedUnread('/apps/nobody/infer', tooLong)).toEqual([401, 'Missing bearer token']);
     expect(await refusedUnread('/apps/nobody/infer', tooLong, 'Authorization: Bearer wrong')).toEqual([
       401,
@@ -60,7 +60,7 @@ describe('before a byte of the body is read', () => {
     expect(server.jobDirectories()).toEqual([id]);
   });
 
-  test('a client that asks whether it may send is told to go on, once all of that holds', async () => {
+  test('a client that sends Expect: 100-continue gets a 100 after these checks', async () => {
     const body = multipart([filePart('inputs', 'a.nii')]);
     await using connection = await RawConnection.open(server.url);
     const headers = [authorized, `Content-Length: ${body.length}`, 'Expect: 100-continue'];

@@ -19,7 +19,7 @@ function upToTheFile(parts: readonly RawPart[], name = 'inputs'): Buffer {
   return Buffer.concat([multipart(parts, { close: '' }), Buffer.from(head)]);
 }
 
-/** The answer to a submission that waits after the head of its first file, and goes on when it has the answer. */
+/** The answer to a submission that pauses after the head of its first file until it has the answer. */
 async function answerBeforeTheFile(
   server: TestServer,
   parts: readonly RawPart[],
@@ -61,18 +61,18 @@ describe('a wrong field before the first file', () => {
     expect(detail).toContain(text.includes('patch_size') ? 'patch_size' : `'${name}'`);
   });
 
-  test('is refused where a GPU is asked for that the server does not have', async () => {
+  test('is refused if it asks for a GPU that the server does not have', async () => {
     const refused = await answerBeforeTheFile(server, [fieldPart('gpu', '0,5')]);
     expect(refused).toEqual([400, 'Unknown GPU id(s): 5; this server has: 0, 1']);
   });
 
-  test('is refused where the file itself belongs to another operation, or is a text', async () => {
+  test("is refused if the file's field belongs to another operation, or is a text", async () => {
     const refused = (file: string) => answerBeforeTheFile(server, [], { file });
     expect(await refused('gt')).toEqual([422, expect.stringContaining("'gt' belongs to evaluate")]);
     expect(await refused('tta')).toEqual([422, expect.stringContaining("'tta' must be sent as text")]);
   });
 
-  test('is answered to a client that goes on sending, and the connection can be used again', async () => {
+  test('is answered although the client keeps sending, and the connection can be used again', async () => {
     const file = filePart('inputs', 'ct.nii', Buffer.alloc(3_000_000));
     const body = multipart([fieldPart('tta', 'x'), file]);
     await using connection = await RawConnection.open(server.url);
@@ -88,7 +88,7 @@ describe('a wrong field before the first file', () => {
 describe('a server without GPUs', () => {
   const server = sharedServer();
 
-  test('refuses a submission that asks for one before a byte of its file', async () => {
+  test('refuses a submission that asks for one before its file is sent', async () => {
     const [status, detail] = await answerBeforeTheFile(server, [fieldPart('gpu', '0')]);
     expect([status, detail]).toEqual([503, expect.stringContaining('has no GPU')]);
   });
@@ -103,7 +103,7 @@ describe('fields after the files', () => {
       headers: { 'Content-Type': `multipart/form-data; boundary=${boundary}` },
     });
 
-  test('are taken, and checked at the end', async () => {
+  test('are accepted, and checked at the end', async () => {
     const files = [filePart('inputs', 'a.nii'), filePart('inputs', 'b.nii')];
     expect((await send([...files, fieldPart('tta', '3'), fieldPart('inputs_groups', '1,1')])).status).toBe(
       200,
@@ -114,7 +114,7 @@ describe('fields after the files', () => {
     expect((await send([fieldPart('tta', '3'), ...files, fieldPart('tta', '4')])).status).toBe(422);
   });
 
-  test('may lie between them: a list is read whole', async () => {
+  test('may be between them: a list is read completely', async () => {
     const parts = [
       fieldPart('inputs_groups', '1'),
       filePart('inputs', 'a.nii'),

@@ -34,7 +34,7 @@ describe('active jobs', () => {
     for (const connection of [first, second]) connection.write(Buffer.concat([head, body.subarray(0, 20)]));
     await until('both uploads have begun', () => server.jobDirectories().length === open + 2);
     expect((await api.refused('infer', least.infer))[0]).toBe(429);
-    // One that ends is a job, one that breaks off makes room.
+    // One becomes a job, the other breaks off and releases its place.
     first.write(body.subarray(20));
     expect((await first.answer()).status).toBe(200);
     await second.destroy();

@@ -23,7 +23,7 @@ describe('a field that is required', () => {
     ['pipeline', 'inputs', { gt: file('a.nii') }],
     ['fine_tune', 'dataset', {}],
   ] as [string, string, FormValues][])(
-    'of %s and is missing is refused: %s',
+    'by %s and is missing is refused: %s',
     async ([operation, field, form]) => {
       await isRefused(operation, { quiet: '', ...form }, field);
     },
@@ -60,24 +60,24 @@ describe('a value of the wrong kind', () => {
     for (const text of texts) await isRefused(operation, { ...form, [field]: text }, field);
   });
 
-  test('is refused where it is text instead of a file, or a file instead of text', async () => {
+  test('is refused if it is text instead of a file, or a file instead of text', async () => {
     await isRefused('infer', { inputs: 'not a file' }, 'inputs');
     await isRefused('infer', { ...least.infer, tta: file('2') }, 'tta');
     await isRefused('fine_tune', { dataset: '/srv/data' }, 'dataset');
   });
 
-  test('is refused where it comes twice', async () => {
+  test('is refused if it comes twice', async () => {
     await isRefused('infer', { ...least.infer, tta: ['1', '2'] }, 'tta');
     await isRefused('fine_tune', { dataset: [fineTune.dataset, fineTune.dataset] }, 'dataset');
   });
 
-  test('is refused where it belongs to another operation', async () => {
+  test('is refused if it belongs to another operation', async () => {
     await isRefused('infer', { ...least.infer, epochs: '3' }, 'epochs');
     await isRefused('evaluate', { ...least.evaluate, tta: '3' }, 'tta');
     await isRefused('infer', { ...least.infer, gt: file('gt.nii') }, 'gt');
   });
 
-  test('is absent where it is empty, whichever operation has it', async () => {
+  test('counts as missing if it is empty, for a field of any operation', async () => {
     await api.accepted('evaluate', { ...least.evaluate, tta: '', epochs: '', inputs_groups: '' });
   });
 });

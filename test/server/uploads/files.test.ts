@@ -41,7 +41,7 @@ describe('uploaded files', () => {
     });
   });
 
-  test('of one name are kept apart within a group, in upload order', async () => {
+  test('of one name get numbers within a group, in upload order', async () => {
     const inputs = ['1', '2', '3', '4'].map((content) => file('ct.nii.gz', content));
     const others = [file('ct_1.nii.gz', '5'), file('README', '6'), file('README', '7')];
     expect(await groups('infer', { inputs: [...inputs, ...others], inputs_groups: '6,1' })).toEqual({
@@ -59,14 +59,14 @@ describe('uploaded files', () => {
     });
   });
 
-  test('keep a name that another one would have been given', async () => {
+  test('keep a name that looks like a numbered one', async () => {
     const inputs = [file('ct_1.nii', '1'), file('ct.nii', '2'), file('ct.nii', '3')];
     expect(await groups('infer', { inputs })).toEqual({
       '--inputs': [['ct_1.nii: 1', 'ct.nii: 2', 'ct_2.nii: 3']],
     });
   });
 
-  test('are called by the last part of a name that is a path', async () => {
+  test('are named after the last part of a path', async () => {
     const inputs = ['../../etc/passwd', '/abs/x.nii', 'C:\\scans\\y.nii', 'dir/z.nii', '..\\..\\w.nii'];
     expect(await groups('infer', { inputs: inputs.map((name) => file(name, '1')) })).toEqual({
       '--inputs': [['passwd: 1', 'x.nii: 1', 'y.nii: 1', 'z.nii: 1', 'w.nii: 1']],
@@ -74,14 +74,14 @@ describe('uploaded files', () => {
     expect(existsSync('/abs/x.nii')).toBe(false);
   });
 
-  test('may be called what another system has devices for', async () => {
+  test('may have names of devices on another system', async () => {
     const inputs = ['NUL', 'aux.nii.gz', 'con.json'].map((name) => file(name, '1'));
     expect(await groups('infer', { inputs })).toEqual({
       '--inputs': [['NUL: 1', 'aux.nii.gz: 1', 'con.json: 1']],
     });
   });
 
-  test('may be called what a shell or a command line would take for more', async () => {
+  test('may have names that have a meaning for a shell or a command line', async () => {
     const names = ['$(touch pwned).nii', "a'b.nii", '--gpu', '-rf', 'a b;c.nii', '*.nii', '.hidden'];
     const { argv, files } = await api.probe('infer', { inputs: names.map((name) => file(name)) });
     const paths = files['--inputs']?.[0]?.map(([path]) => path) ?? [];
@@ -91,7 +91,7 @@ describe('uploaded files', () => {
   });
 
   test.for(['..', '.', 'dir/..', 'dir/', '/', 'x'.repeat(300), 'é'.repeat(130), 'a\u0007.nii'])(
-    'of a name that no file can have are refused: %s',
+    'with an impossible name are refused: %s',
     async (name) => {
       expect(await api.refused('infer', { inputs: file(name) })).toEqual([
         422,

@@ -29,12 +29,12 @@ async function upload(url: string, files: readonly Buffer[]): Promise<{ status: 
   return await connection.answer();
 }
 
-// Mounting takes rights that not every machine gives.
+// Not every machine allows mounting.
 describe.skipIf(disk === null)('a disk that is full', () => {
   const dataDirectory = path.join(disk ?? '', 'data');
   afterEach(() => rmSync(dataDirectory, { recursive: true }));
 
-  test('is told before the body of an upload whose length is stated', async () => {
+  test('refuses an upload of stated length before its body', async () => {
     await using server = await TestServer.start({ dataDirectory });
     await using connection = await RawConnection.open(server.url);
     const headers = ['Content-Length: 23000000', 'Expect: 100-continue'];
@@ -57,12 +57,12 @@ describe.skipIf(disk === null)('a disk that is full', () => {
       const { status, body } = await upload(server.url, files);
       expect([status, JSON.parse(body)]).toEqual([507, { detail: expect.stringContaining('disk') }]);
       await until('nothing of it is left', () => server.jobDirectories().length === 0);
-      // There is room again for what is small.
+      // There is room again for a small upload.
       expect((await server.api.run('infer', least.infer)).view.status).toBe('done');
     },
   );
 
-  test('takes nothing from the job that ran before it was full', async () => {
+  test('does not harm a job that ran before it was full', async () => {
     await using server = await TestServer.start({
       dataDirectory,
       flags: ['--cpu-slots', '2', '--grace', '2'],
@@ -87,7 +87,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     expect(String((await api.result(id)).get('checkpoint.pt'))).toBe('weights');
   });
 
-  test('is never filled by an upload: what jobs need of it stays free', async () => {
+  test('is never filled by an upload: the headroom for jobs stays free', async () => {
     await using server = await TestServer.start({ dataDirectory });
     let least = Number.POSITIVE_INFINITY;
     let isOver = false;
@@ -109,11 +109,11 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     isOver = true;
     await watching;
     expect(answers.map(({ status }) => status)).toEqual([507, 507, 507]);
-    // An eighth of 24 MiB is kept; pieces that come while the disk is looked at are written as well.
+    // An eighth of 24 MiB is kept free; pieces that arrive during a check of the disk are still written.
     expect(least).toBeGreaterThan(2 * mebibyte);
   });
 
-  test('does not hold what an archive extracts to: that is refused, and what jobs need stays free', async () => {
+  test('refuses an archive whose files do not fit, and the headroom for jobs stays free', async () => {
     await using server = await TestServer.start({ dataDirectory });
     const content = Buffer.alloc(22 * mebibyte, 7);
     const archive = zip([{ name: 'a.raw', content, deflated: true }]);
@@ -123,7 +123,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     await until('nothing of it is left', () => server.jobDirectories().length === 0);
   });
 
-  test('packs a result that it cannot hold while it is downloaded', async () => {
+  test('lets a result that does not fit be packed while it is downloaded', async () => {
     await using server = await TestServer.start({ dataDirectory });
     const { api } = server;
     const size = 14 * mebibyte;
@@ -139,7 +139,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     expect((await api.result(id)).get('big')?.length).toBe(size);
   });
 
-  test('has room again when the job that filled it is over, and not before its grace', async () => {
+  test('has room again when the grace period of the job that filled it is over, and not before', async () => {
     await using server = await TestServer.start({ dataDirectory, flags: ['--grace', '2'] });
     const { api } = server;
     const filling = { ...least.infer, ...steps(`fill=big:${40 * mebibyte}`) };

@@ -35,7 +35,7 @@ async function refused(response: Response): Promise<[number, string]> {
   return [response.status, detail];
 }
 
-/** Sends what comes in chunks, without a length, until there is an answer. */
+/** Sends pieces in chunks, without a length, until there is an answer. */
 async function stream(pieces: Iterable<Buffer>): Promise<{ status: number; body: string }> {
   await using connection = await RawConnection.open(server.url);
   connection.write(submissionHead('/apps/probe/infer', 'Transfer-Encoding: chunked'));
@@ -106,7 +106,7 @@ describe('the bytes of a request are bounded', () => {
     ]);
   });
 
-  test('not so that a whole upload to the last byte is refused, whatever its parts are called', async () => {
+  test('but an upload of the largest size is accepted, whatever the names of its parts', async () => {
     const parts = Array.from({ length: 1024 }, (_, index) =>
       filePart('inputs', `${'n'.repeat(200)}${index}`, Buffer.alloc(1024, 7)),
     );
@@ -119,7 +119,7 @@ describe('a form of an odd shape', () => {
   const odd = async (parts: readonly RawPart[], headers?: Record<string, string>) =>
     refused(await post(multipart(parts), headers));
 
-  test('is refused: a boundary that is none, or too long', async () => {
+  test('is refused: an invalid boundary, or one that is too long', async () => {
     for (const type of [
       'multipart/form-data; boundary=',
       'multipart/form-data; boundary=""',
@@ -134,7 +134,7 @@ describe('a form of an odd shape', () => {
     expect(await refused(response)).toEqual([415, expect.stringContaining('Content-Encoding')]);
   });
 
-  test('is refused: in a transfer encoding that is not read, before a byte of it comes', async () => {
+  test('is refused: in an unsupported transfer encoding, before its first byte', async () => {
     await using connection = await RawConnection.open(server.url);
     connection.write(submissionHead('/apps/probe/infer', 'Transfer-Encoding: gzip, chunked'));
     const { status, body } = await connection.answer();
@@ -152,12 +152,12 @@ describe('a form of an odd shape', () => {
     expect(detail.length).toBeLessThan(400);
   });
 
-  test('is refused: a transfer encoding that nobody sends', async () => {
+  test('is refused: an unknown transfer encoding', async () => {
     const headers = [named, 'Content-Transfer-Encoding: quoted-printable'];
     expect((await odd([inputs, { ...inputs, headers }, inputs]))[0]).toBe(400);
   });
 
-  test('is read: base64, a type that is given twice, a part inside a part', async () => {
+  test('is read: base64, a repeated type, a part inside a part', async () => {
     const headers = [named, 'Content-Type: multipart/mixed; boundary=x', 'Content-Transfer-Encoding: base64'];
     const encoded = { ...inputs, headers, content: Buffer.from('voxels').toString('base64') };
     const { job_id: id } = (await (await post(multipart([encoded]))).json()) as JobEnvelope;
@@ -171,7 +171,7 @@ describe('a form of an odd shape', () => {
     expect((await connection.answer()).status).toBe(200);
   });
 
-  test('is read: fields named like what every object has', async () => {
+  test('is read: fields named like members of every object', async () => {
     const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', ''];
     const fields = names.flatMap((name) => Array.from({ length: 150 }, () => fieldPart(name, 'x')));
     const { job_id: id } = (await (await post(multipart([inputs, ...fields]))).json()) as JobEnvelope;
@@ -179,7 +179,7 @@ describe('a form of an odd shape', () => {
     for (const name of names) expect(log).toContain(`Ignored field '${name}': no operation has it`);
   });
 
-  test('is read: a file name that says name= itself, or has a quotation mark', async () => {
+  test('is read: a file name that contains name= or a quotation mark', async () => {
     const parts = [
       { headers: [disposition('filename="a; name=evil.nii"; name="inputs"')], content: 'A' },
       filePart('inputs', 'say "b".nii', 'B'),
@@ -203,7 +203,7 @@ describe('an address or a head of an odd shape', () => {
     ['a query of a mebibyte', `GET /jobs?${'q'.repeat(mebibyte)} HTTP/1.1\r\nHost: localhost\r\n\r\n`],
     ['escapes that are none', 'GET /repo_apps/%zz%ff%00 HTTP/1.1\r\nHost: localhost\r\n\r\n'],
     ['an address that is none', 'GET http://[/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n'],
-    ['an expectation that is none', 'GET /jobs HTTP/1.1\r\nHost: localhost\r\nExpect: a miracle\r\n\r\n'],
+    ['an unknown expectation', 'GET /jobs HTTP/1.1\r\nHost: localhost\r\nExpect: a miracle\r\n\r\n'],
     ['two lengths', submissionHead('/apps/probe/infer', 'Content-Length: 10', 'Transfer-Encoding: chunked')],
   ])('is refused, or answered: %s', async ([, request = '']) => {
     await using connection = await RawConnection.open(server.url);
@@ -216,7 +216,7 @@ describe('an address or a head of an odd shape', () => {
 });
 
 describe('twenty thousand files of one name', () => {
-  test('are kept apart in a time that grows with their number', async () => {
+  test('are numbered in linear time', async () => {
     const parts = Array.from({ length: 20_000 }, () => filePart('inputs', 'a.nii', ''));
     const before = process.hrtime.bigint();
     const response = await post(multipart(parts));
@@ -227,11 +227,11 @@ describe('twenty thousand files of one name', () => {
     const names = files['--inputs']?.[0]?.map(([path]) => path.slice(path.lastIndexOf('/') + 1)) ?? [];
     expect(new Set(names).size).toBe(20_000);
     expect([names[0], names[1], names.at(-1)]).toEqual(['a.nii', 'a_1.nii', 'a_19999.nii']);
-    // The old way took this long for the names alone.
+    // An algorithm of quadratic time took this long for the names alone.
     expect(Number(process.hrtime.bigint() - before) / 1e9).toBeLessThan(40);
   });
 
-  test('that are numbered themselves are kept apart too', async () => {
+  test('that already have numbers get different names as well', async () => {
     const form = { ...least.infer, inputs: ['a', 'a_1', 'a', 'a', 'a_1'].map((name) => file(name)) };
     const response = await api.fetch('/apps/probe/infer', { method: 'POST', body: formOf(form) });
     const { job_id: id } = (await response.json()) as JobEnvelope;

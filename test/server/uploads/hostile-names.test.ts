@@ -37,7 +37,7 @@ const server = sharedServer({ apps: [app, unreadable], app: 'secretive' });
 const { api } = server;
 
 describe("an app's configuration", () => {
-  test('has nothing hidden, and nothing that lies elsewhere', async () => {
+  test('contains no hidden file, and none outside its directory', async () => {
     const response = await api.fetch('/repo_apps_config/secretive');
     const files = await unzip(Buffer.from(await response.arrayBuffer()));
     const names = [...files.keys()];
@@ -46,7 +46,7 @@ describe("an app's configuration", () => {
     expect([...files.values()].join()).not.toMatch(/secret@|TOKEN|outside/);
   });
 
-  test('that cannot be read is told of without a path', async () => {
+  test('that cannot be read is reported without a path', async () => {
     rmSync(path.join(unreadable, 'app.json'));
     const { available, reason } = await api.json<{ available: boolean; reason: string }>(
       '/repo_apps/unreadable',
@@ -57,7 +57,7 @@ describe("an app's configuration", () => {
   });
 });
 
-/** A form, as a client may write it that has no manners. */
+/** A form of a hostile client. */
 const submit = async (...parts: Parameters<typeof multipart>[0]) =>
   api.fetch('/apps/secretive/infer', {
     method: 'POST',
@@ -86,18 +86,18 @@ describe('a name from outside', () => {
     const response = await submit(part);
     const { detail } = (await response.json()) as { detail: string };
     expect([response.status, detail]).toEqual([422, expect.stringContaining(`'${field}'`)]);
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be there
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: these must not occur
     expect(detail).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028]/);
     expect(detail.length).toBeLessThan(500);
   });
 
-  test('of an address is not repeated without an end', async () => {
+  test('in an address is repeated only up to a limit', async () => {
     const { detail } = await api.json<{ detail: string }>(`/${'x'.repeat(9000)}`);
     expect(detail.length).toBeLessThan(500);
   });
 });
 
-/** All that Python's `str.splitlines` takes for the end of a line. */
+/** All characters that end a line for Python's `str.splitlines`. */
 const splitLines = (text: string): string[] =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ends of lines
   text.split(/\r\n|[\n-\r\u001c-\u001e\u0085\u2028\u2029]/);
@@ -105,7 +105,7 @@ const splitLines = (text: string): string[] =>
 describe('a line of a log', () => {
   const ends = ['\u000b', '\u000c', '\r', '\u001c', '\u001d', '\u001e', '\u0085', '\u2028', '\u2029'];
 
-  test('reads as one line to whoever splits as Python does', async () => {
+  test('is one line for a reader that splits as Python does', async () => {
     const forged = ends.map((end) => `before${end}data: __DONE__${end}${end}__ERROR__ x`);
     const bytes = printBytes(`${forged.join('\n')}\n`);
     const { log } = await api.run('infer', { ...least.infer, ...steps(bytes, 'print=the last line') });
@@ -115,7 +115,7 @@ describe('a line of a log', () => {
     for (const line of appLines(log)) expect(splitLines(line)).toHaveLength(1);
   });
 
-  test('of any other text is sent byte for byte', async () => {
+  test('of any other text is sent unchanged', async () => {
     const text = 'Å … 頭部 █▌ \u00a0\u200b\u0084\u0086\u2027\u202a é\t\u001b[31mred\u001b[0m \u001f\u001b';
     const { log } = await api.run('infer', { ...least.infer, ...steps(printBytes(`${text}\n`)) });
     expect(log).toContain(`data: ${text}\n\n`);

@@ -20,7 +20,7 @@ const { api } = server;
 const post = (body: Uint8Array<ArrayBuffer> | string, type = multipartType) =>
   api.fetch('/apps/probe/infer', { method: 'POST', body, headers: { 'Content-Type': type } });
 
-/** What the app was given, as names and contents by flag, for a body of these parts. */
+/** The files that the app got for a body of these parts: names and contents, by flag. */
 async function received(parts: readonly RawPart[]): Promise<Record<string, [string, unknown][]>> {
   const response = await post(multipart(parts));
   const body = await response.text();
@@ -57,7 +57,7 @@ describe('a multipart body', () => {
     expect(await received([{ headers, content: 'A' }])).toEqual({ '--inputs': [['a.nii', 'A']] });
   });
 
-  test('may give a field a Content-Type: what makes a file is its file name', async () => {
+  test('may have a Content-Type for a field: only a file name makes a part a file', async () => {
     const tta = {
       ...fieldPart('tta', '3'),
       headers: [disposition('name="tta"'), 'Content-Type: text/plain; charset=utf-8'],
@@ -79,7 +79,7 @@ describe('a multipart body', () => {
     });
   });
 
-  test('keeps a name whose characters the network cuts in two, wherever it cuts', async () => {
+  test('keeps a name, wherever the network splits it', async () => {
     const body = multipart([filePart('inputs', 'é頭🧠.nii', 'A'), fieldPart('prediction_file', 'Größe.yml')]);
     const bytes = [...body].map((_, index) => body.subarray(index, index + 1));
     await using connection = await RawConnection.open(server.url);
@@ -95,7 +95,7 @@ describe('a multipart body', () => {
     expect(argv).toContain('Größe.yml');
   });
 
-  test('keeps every byte of a file, whatever they are', async () => {
+  test('keeps every byte of a file', async () => {
     const bytes = Buffer.from(Array.from({ length: 70_000 }, (_, index) => (index * 7) % 256));
     const tricky = Buffer.concat([bytes, Buffer.from(`\r\n--${boundary.slice(0, -1)}\r\n--\r\n`)]);
     const { '--inputs': files } = await received([filePart('inputs', 'a.raw', tricky)]);
@@ -152,7 +152,7 @@ describe('a multipart body', () => {
   });
 });
 
-describe('a body that is no form', () => {
+describe('a body that is not a form', () => {
   const isRefused = async (response: Response, status: number) => {
     expect([response.status, await response.json()]).toEqual([status, { detail: expect.any(String) }]);
     await until('nothing of it is left', async () => {
@@ -204,7 +204,7 @@ describe('an upload that breaks off', () => {
       connection.write(submissionHead('/apps/probe/infer', `Content-Length: ${length}`));
       const start = multipart([filePart('inputs', 'a.nii', Buffer.alloc(round * 50_000, 7))]);
       connection.write(start.subarray(0, start.length - 60));
-      // From the very beginning of the upload to well into the file.
+      // From the beginning of the upload to the middle of the file.
       await until('the upload has begun', () => server.jobDirectories().length > before);
       await connection.destroy();
     }
@@ -212,7 +212,7 @@ describe('an upload that breaks off', () => {
     await until('the files are closed', () =>
       server.openFiles().every((file) => !file.includes('/Incoming/')),
     );
-    // 32 slots are all there are; 40 uploads broke off.
+    // There are 32 slots, and 40 uploads broke off.
     await api.accepted('infer', { inputs: new File(['x'], 'a.nii') });
   });
 });

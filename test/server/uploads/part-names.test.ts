@@ -28,7 +28,7 @@ describe('the names of a part', () => {
   });
 
   test.for(['name="', 'filename="', '"; ', '; name=', ';', '" ', '=', '%22', '\\"', ' '])(
-    'take no time by the square of their length: %s',
+    'are read in linear time: %s',
     (piece) => {
       const before = performance.now();
       for (const start of ['', 'form-data; name="', 'form-data; filename=']) {

@@ -57,7 +57,7 @@ const lookalikes = [
   '\0',
 ];
 
-/** A content of what may be taken for the end of a part, and is none. */
+/** A content with bytes that look like the end of a part. */
 function trickyContent(next: (below: number) => number): string {
   for (;;) {
     const content = Array.from({ length: next(12) }, () => lookalikes[next(lookalikes.length)]).join('');
@@ -69,7 +69,7 @@ function trickyContent(next: (below: number) => number): string {
 }
 
 describe('the contents of parts', () => {
-  test('are found to the byte, whatever they look like and wherever they are cut', async () => {
+  test('are found exactly, whatever they contain and wherever they are split', async () => {
     const next = numbers(7);
     for (let round = 0; round < 1500; round += 1) {
       const parts = Array.from({ length: 1 + next(3) }, () => trickyContent(next));
@@ -85,7 +85,7 @@ describe('the contents of parts', () => {
     }
   });
 
-  test('are told of in large pieces, carriage returns too', async () => {
+  test('are passed on in large pieces, also carriage returns', async () => {
     const part = '\r'.repeat(100_000) + '\r\n--XbY'.repeat(10_000);
     const body = form([part]);
     const { parts, events } = await contents([body.subarray(0, 50_000), body.subarray(50_000)]);
@@ -93,7 +93,7 @@ describe('the contents of parts', () => {
     expect(events).toBeLessThan(30);
   });
 
-  test('may end with a last boundary that lacks its hyphens, and not without one', async () => {
+  test('may end with a last boundary without its hyphens, but need one', async () => {
     const body = form(['a']);
     expect((await contents([body.subarray(0, -4)])).parts).toEqual(['a']);
     for (const cut of [3, 5, 9])

@@ -20,7 +20,7 @@ async function nothingIsLeft(): Promise<void> {
   await until('the upload is removed', () => server.jobDirectories().length === jobs.length);
 }
 
-/** Sends a body in chunks, without a length, for as long as it is taken. */
+/** Sends a body in chunks, without a length, as long as the server reads it. */
 async function chunked(body: Buffer): Promise<{ status: number; body: string }> {
   await using connection = await RawConnection.open(server.url);
   connection.write(submissionHead('/apps/probe/infer', 'Transfer-Encoding: chunked'));
@@ -35,19 +35,19 @@ async function chunked(body: Buffer): Promise<{ status: number; body: string }> 
 }
 
 describe('a file', () => {
-  test('may have the limit to the byte, and not one more', async () => {
+  test('may have as many bytes as the limit, and not one more', async () => {
     await api.accepted('infer', sized(1000));
     expect(await api.refused('infer', sized(1001))).toEqual([413, expect.stringContaining('0.nii')]);
     expect(await api.refused('infer', sized(10, 1001))).toEqual([413, expect.stringContaining('1.nii')]);
     await nothingIsLeft();
   });
 
-  test('is bounded whatever field it is in', async () => {
+  test('is limited in every field', async () => {
     expect((await api.refused('fine_tune', { dataset: file('d.zip', 'x'.repeat(1001)) }))[0]).toBe(413);
     expect((await api.refused('infer', { ...sized(1), unknown: file('u', 'x'.repeat(1001)) }))[0]).toBe(413);
   });
 
-  test('is bounded without a stated length too', async () => {
+  test('is also limited without a stated length', async () => {
     const part = (size: number) => multipart([filePart('inputs', 'a.nii', 'x'.repeat(size))]);
     expect((await chunked(part(1000))).status).toBe(200);
     const { status, body } = await chunked(part(1001));
@@ -57,13 +57,13 @@ describe('a file', () => {
 });
 
 describe('an upload', () => {
-  test('may have the limit to the byte in all, and not one more', async () => {
+  test('may have as many bytes in all as the limit, and not one more', async () => {
     await api.accepted('infer', sized(1000, 1000, 500));
     expect((await api.refused('infer', sized(1000, 1000, 501)))[0]).toBe(413);
     await nothingIsLeft();
   });
 
-  test('is bounded without a stated length too', async () => {
+  test('is also limited without a stated length', async () => {
     const parts = [1000, 1000, 501].map((size, index) =>
       filePart('inputs', `${index}.nii`, 'x'.repeat(size)),
     );
@@ -99,7 +99,7 @@ describe('without a flag', () => {
       await connection.until(/^HTTP\/1\.1 \d+ [^\r]*\r\n/);
       return Number(connection.received.slice(9, 12));
     };
-    // What separates the parts comes on top; a machine with a small disk answers 507 to what is allowed.
+    // The framing of the parts is extra; a machine with a small disk answers 507 to an allowed size.
     expect(await attempt(limit + 2 ** 27)).toBe(413);
     expect([100, 507]).toContain(await attempt(limit));
   });

@@ -10,7 +10,7 @@ const { api } = server;
 /** Uploaded archives may extract to ten times the largest upload. */
 const bound = 10 * 2 ** 20;
 
-/** What came after a flag, its paths without their directories. */
+/** The values of a flag, paths without their directories. */
 async function given(operation: string, form: FormValues, flag: string): Promise<[string, unknown][]> {
   const { files } = await api.probe(operation, form);
   return (files[flag]?.flat() ?? []).map(([path, content]) => [
@@ -23,7 +23,7 @@ const series = zipOf({ '0001.dcm': 'one', 'more/0002.dcm': 'two', 'é.dcm': 'thr
 const tree = { '0001.dcm': 'one', more: { '0002.dcm': 'two' }, 'é.dcm': 'three' };
 
 describe('a directory volume', () => {
-  test('is extracted, and handed to the app as one directory', async () => {
+  test('is extracted, and passed to the app as one directory', async () => {
     const inputs = [file('scan.konfaidir.zip', series), file('ct.nii', 'plain')];
     expect(await given('infer', { inputs }, '--inputs')).toEqual([
       ['scan', tree],
@@ -31,7 +31,7 @@ describe('a directory volume', () => {
     ]);
   });
 
-  test('may come for every field of files, and more than once of one name', async () => {
+  test('is accepted for every field of files, also several of one name', async () => {
     const volume = file('store.zarr.konfaidir.zip', series);
     const form = { inputs: [volume, volume], gt: volume, mask: volume };
     expect(await given('evaluate', form, '--inputs')).toEqual([
@@ -41,7 +41,7 @@ describe('a directory volume', () => {
     expect(await given('evaluate', form, '--mask')).toEqual([['store.zarr', tree]]);
   });
 
-  test('is a file like any other under any other name', async () => {
+  test('with another suffix is an ordinary file', async () => {
     const inputs = file('scan.zip', series);
     expect(await given('infer', { inputs }, '--inputs')).toEqual([['scan.zip', series.toString('latin1')]]);
   });
@@ -53,7 +53,7 @@ describe('a directory volume', () => {
 });
 
 describe('a data set', () => {
-  test('is extracted, and handed to the app as its directory', async () => {
+  test('is extracted, and passed to the app as its directory', async () => {
     const form = { dataset: file('anything', series) };
     expect(await given('fine_tune', form, '--dataset')).toEqual([['dataset', tree]]);
   });
@@ -119,7 +119,7 @@ describe('an archive', () => {
     ['that lies about its size', 413, zip([noise(bound + 1, { statedSize: 10 })])],
     ['of many that together are too large', 413, zip([noise(bound), noise(1, { name: 'last' })])],
     [
-      'of more directories than the disk is to give',
+      'with more directories than the limit',
       413,
       zip(Array.from({ length: 2000 }, (_, index) => ({ name: `${index}/${'d/'.repeat(59)}` }))),
     ],
@@ -137,7 +137,7 @@ describe('an archive', () => {
     expect(server.jobDirectories().length).toBe(jobs.length);
   });
 
-  test('may come to the bound exactly', async () => {
+  test('may extract to exactly the limit', async () => {
     const { job_id } = await api.accepted('fine_tune', { dataset: file('data.zip', zip([noise(bound)])) });
     expect((await api.ended(job_id)).view.status).toBe('done');
   });
