@@ -40,7 +40,7 @@ const workshop = await Workshop.open('bench', process.env.REMOTE_APP_BENCH_DIR);
 const interruption = new AbortController();
 const bench = { workshop, rounds, signal: interruption.signal };
 
-// Ended by Ctrl-C, a run leaves as little behind as one that came to its end.
+// A run that ends by Ctrl-C leaves nothing behind either.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.once(signal, async () => {
     interruption.abort();
@@ -69,7 +69,7 @@ try {
     process.stdout.write(`${flags.json ? JSON.stringify(results, null, 2) : formatTable(results)}\n`);
   }
 } catch (cause) {
-  // What an interruption breaks off fails in many ways; the interruption is what happened.
+  // An interruption makes other steps fail in many ways; only the interruption is reported.
   if (!interruption.signal.aborted) throw cause;
 } finally {
   await workshop.close();

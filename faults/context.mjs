@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 
-/** What one family works with, and where it leaves what it found. */
+/** What one family of faults uses, and where it records its findings. */
 export class Context {
   /** Kinds of fault, in the order in which they first came. */
   counts = new Map();
@@ -16,7 +16,7 @@ export class Context {
     mkdirSync(scratch, { recursive: true, mode: 0o700 });
   }
 
-  /** A number that this family has not had yet, for names. */
+  /** A number that is unique in this family, for names. */
   serial() {
     this.#serial += 1;
     return this.#serial;
@@ -27,25 +27,25 @@ export class Context {
     this.counts.set(kind, (this.counts.get(kind) ?? 0) + more);
   }
 
-  /** Something that must never be. */
+  /** Records a broken promise. */
   violation(text) {
     this.violations.push(text);
     this.say(`VIOLATION [${this.name}, --seed ${this.random.seed.split('/')[0]}] ${text}`);
   }
 
-  /** What a reader of the table has to know: a part that was left out, above all. */
+  /** Adds a remark for the reader of the table, above all about a part that was left out. */
   note(text) {
     this.notes.push(text);
     this.say(`[${this.name}] ${text}`);
   }
 
-  /** A figure of which the highest counts. */
+  /** Records a figure, of which the highest value counts. */
   highest(name, value, unit) {
     const { value: before = 0 } = this.figures.get(name) ?? {};
     this.figures.set(name, { value: Math.max(before, value), unit });
   }
 
-  /** Runs one case; whatever it throws is a violation of the promise that the case is about. */
+  /** Runs one case; an error that it throws counts as a violation of the promise that it checks. */
   async attempt(what, run) {
     try {
       return await run();
@@ -60,5 +60,5 @@ export class Context {
   }
 }
 
-/** Whether a case that comes `times` times in a run of 10 rounds has its turn in this many rounds: at least once. */
+/** Whether a case is run in this round: `times` times in 10 rounds, and at least once in any run. */
 export const times = (rounds, inTen) => Math.max(1, Math.round((inTen * rounds) / 10));

@@ -1,4 +1,4 @@
-/** What must hold of a server's jobs, processes, devices and files whatever befell the server. */
+/** What must hold for a server's jobs, processes, devices and files, whatever happened to the server. */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { isRunning } from '../support/processes.mjs';
@@ -6,7 +6,7 @@ import { unzip } from '../support/unzip.mjs';
 import { job, listJobs, logOf, request } from './support/api.mjs';
 import { until } from './support/until.mjs';
 
-/** Milliseconds in which what is on its way out must be gone: a removal under way, a runner that came second. */
+/** Milliseconds in which a removal under way, or a second runner of a job, must be over. */
 const settling = 30_000;
 
 /** Whether nothing is left of what `look` finds, in time. */
@@ -24,7 +24,7 @@ async function settles(context, what, look) {
 
 const isActive = ({ status }) => !['done', 'error', 'killed'].includes(status);
 
-/** No directory belongs to no job. */
+/** Every directory belongs to a job. */
 export const checkDirectories = (context, server, uploading = 0) =>
   settles(context, 'A directory belongs to no job', async () => {
     const before = server.jobDirectories();
@@ -33,7 +33,7 @@ export const checkDirectories = (context, server, uploading = 0) =>
     return left.length <= uploading ? [] : left;
   });
 
-/** No process belongs to no job: each that there is belongs to one that goes on. What is left over is ended here. */
+/** Every process belongs to an active job. Others are ended here. */
 export async function checkProcesses(context, server) {
   let orphans = [];
   const look = async () => {
@@ -42,7 +42,7 @@ export async function checkProcesses(context, server) {
     return orphans.map(({ pid, id, command }) => `${pid} of job ${id}: ${command.slice(0, 120)}`);
   };
   if (await settles(context, 'A process belongs to no active job', look)) return;
-  // So that it is told of once.
+  // So that it is reported only once.
   for (const { pid } of orphans) if (isRunning(pid)) process.kill(pid, 'SIGKILL');
 }
 
@@ -123,7 +123,7 @@ export async function checkEnded(context, server, expected) {
   else context.violation(`Job ${id} is done and its result answered ${result.status}: ${result.text}`);
 }
 
-/** What the commands themselves told: none was started twice, and whose job is done has come to its end. */
+/** What the commands recorded themselves: none was started twice, and those of done jobs reached their end. */
 export function checkWitness(context, file, jobs) {
   const told = existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n') : [];
   const times = (line) => told.filter((each) => each === line).length;

@@ -12,14 +12,14 @@ import { product } from './support/server.mjs';
 const harness = fileURLToPath(new URL('run.mjs', import.meta.url));
 const bundler = fileURLToPath(new URL('../tools/bundle.mjs', import.meta.url));
 
-/** What is broken, where, how, and who must notice. Each `[what, by]` must be found in the built file. */
+/** What is broken, in which file, how, and which family must notice it. Each `[what, by]` must be found in the built file. */
 const breaks = [
   {
     name: 'A start removes the jobs that waited',
     file: 'dist/server/jobs/service.js',
     edits: [[/each\.kind === 'upload'/, "$& || each.record?.state === 'waiting'"]],
     family: 'server-death',
-    // Few jobs wait at the moment that the server dies.
+    // Few jobs wait when the server is killed.
     rounds: 5,
   },
   {

@@ -33,7 +33,7 @@ import { readOptions } from './options.mjs';
 import { Random } from './support/random.mjs';
 import { table } from './table.mjs';
 
-/** Two lanes that take about as long as each other: most of a fault's time is waiting. */
+/** Two lanes of about the same length: most of the time of a case is waiting. */
 const lanes = [
   {
     'server-death': serverDeath,
@@ -64,7 +64,7 @@ const lanes = [
   },
 ];
 const families = Object.assign({}, ...lanes);
-// An interrupted run goes through its exit, where its servers and disks are taken down.
+// An interrupted run ends by `exit`, whose handlers end its servers and unmount its disks.
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(130));
 const all = Object.keys(families);
 const options = readOptions(all, process.argv.slice(2));

@@ -1,7 +1,7 @@
 // @ts-check
 
 /**
- * The data of the events of a log stream's text. Nothing here knows the parser of the client.
+ * The data of the events in the text of a log stream. Does not use the parser of the client.
  * @param {string} text
  */
 export const linesOf = (text) =>

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 /**
- * What /proc tells of a process; empty for one that is gone.
+ * The content of a file in /proc of a process; empty if the process is gone.
  * @param {number} pid
  * @param {string} file
  */
@@ -15,7 +15,7 @@ export function readProcess(pid, file) {
 }
 
 /**
- * Whether it runs; an ended one that nobody has noticed does not.
+ * Whether it runs; a zombie does not.
  * @param {number} pid
  */
 export function isRunning(pid) {

@@ -27,7 +27,7 @@ export const serveWords = ({ dataDirectory, apps, flags = [] }) => [
 ];
 
 /**
- * The environment of a server, with nothing of whoever runs the tests but the path.
+ * The environment of a server, with only PATH from the environment of the tests.
  * @param {{ home: string, gpus?: number | undefined, token?: string | null }} options
  */
 export const serverEnvironment = ({ home, gpus = 0, token = null }) => ({

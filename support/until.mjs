@@ -1,7 +1,7 @@
 // @ts-check
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Milliseconds after which what was waited for is taken never to come. */
+/** Milliseconds after which a wait fails. */
 const patience = 30_000;
 
 /**

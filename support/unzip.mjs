@@ -2,8 +2,8 @@
 import { crc32, inflateRawSync } from 'node:zlib';
 
 /**
- * The files of a zip archive, by name, each checked against its checksum. Written here, so that the product's
- * own reader is not what judges the product's archives.
+ * The files of a zip archive, by name, each checked against its checksum. Written independently, so that the product's
+ * archives are not checked with the product's own reader.
  * @param {Buffer} bytes
  * @returns {Map<string, Buffer>}
  * @throws Error that says what is torn

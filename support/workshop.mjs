@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
-/** Milliseconds that a process is given to end before it is made to. `serve` itself needs at most 10 s. */
+/** Milliseconds that a process has to end before it is killed. `serve` itself needs at most 10 s. */
 const patience = 12_000;
 
 /**
@@ -40,20 +40,20 @@ export class Workshop {
     await new Promise((resolve) => chattr.once('close', resolve).once('error', resolve));
   }
 
-  /** A directory of its own, empty; of a name that no run has had, for the name decides on the block group. */
+  /** A new empty directory, with a name that no earlier run had, because the name decides on the block group. */
   async directory(label) {
     const directory = path.join(this.root, `${label}-${randomBytes(6).toString('hex')}`);
     await mkdir(directory, { recursive: true });
     return directory;
   }
 
-  /** What `make` made, made once a run: several rows use the same data. */
+  /** The result of `make`, which is called once a run, because several rows use the same data. */
   once(key, make) {
     if (!this.#made.has(key)) this.#made.set(key, make());
     return this.#made.get(key);
   }
 
-  /** Removes what `once` made under these keys: rows that need gigabytes do not leave them to the others. */
+  /** Removes what `once` made under these keys, so that gigabytes of one row do not stay for the others. */
   forget(...keys) {
     for (const key of keys) this.#made.delete(key);
   }
@@ -71,7 +71,7 @@ export class Workshop {
     return child;
   }
 
-  /** Ends one process: SIGTERM, and SIGKILL where that does not do. */
+  /** Ends one process: SIGTERM, then SIGKILL if it does not end. */
   async end(child) {
     if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
     const exit = once(child, 'exit');
@@ -81,7 +81,7 @@ export class Workshop {
     clearTimeout(timer);
   }
 
-  /** @throws where the disk is too small, before anything fails in an odder way */
+  /** @throws if the disk is too small, before anything fails in a less clear way */
   async needs(bytes) {
     const { bavail, bsize } = await statfs(this.root);
     if (bavail * bsize >= bytes) return;

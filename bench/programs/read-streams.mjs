@@ -10,7 +10,7 @@ const expected = readFileSync(expectedFile);
 const start = expected.subarray(0, expected.indexOf('\n\n') + 2);
 const ending = 'data: __DONE__\n\n';
 
-/** Takes a stream piece by piece: what the service says first, then the app's lines byte for byte, then the end. */
+/** Reads a stream piece by piece: the service's first lines, then exactly the app's lines, then the end. */
 class Comparison {
   #head = Buffer.alloc(0);
   #position = -1;

@@ -4,7 +4,7 @@ import { interleave } from '../support/interleave.mjs';
 import { times } from '../support/reach.mjs';
 import { Server } from '../support/server.mjs';
 
-/** A start takes a tenth of a second: many are cheap, and few would be noise. */
+/** A start takes a tenth of a second: many measurements are cheap, and few would be too noisy. */
 const roundsPerRun = 7;
 
 async function compare({ workshop, rounds }, args) {

@@ -3,7 +3,7 @@ import { GiB, randomFile } from '../support/data.mjs';
 import { times } from '../support/reach.mjs';
 import { againstBare } from '../support/receive.mjs';
 
-/** Both answer with the same file, which curl drops: what is measured is the sending. */
+/** Both answer with the same file, which curl discards, so that only the sending is measured. */
 async function measure(bench, scale) {
   const env = { BENCH_DATA: await randomFile(bench.workshop, GiB * scale) };
   const script = 'ln "$BENCH_DATA" "$output/volume.bin"';

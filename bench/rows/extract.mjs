@@ -32,7 +32,7 @@ async function compare({ workshop, rounds }, archive, clear) {
   };
 }
 
-/** Zips what a path names, with Info-ZIP, so that both extract what neither has written. */
+/** Zips a path with Info-ZIP, so that both sides extract an archive that neither has written. */
 async function zip(workshop, source, ...flags) {
   const archive = path.join(await workshop.directory('archive'), 'result.zip');
   const cwd = path.dirname(source);
@@ -50,7 +50,7 @@ async function measureStored(bench, scale) {
 
 async function measureSmall(bench, scale) {
   const directory = await smallFiles(bench.workshop, 10_000 * scale);
-  // Removing so many files would slow down those that are made next (see Workshop).
+  // Removing this many files would slow down making the next ones (see Workshop).
   return compare(bench, await zip(bench.workshop, directory, '-r'), async () => {});
 }
 

@@ -10,7 +10,7 @@ import { cpuSeconds, peakMemory } from '../support/usage.mjs';
 const line = 'first line';
 const roundsPerRun = 5;
 
-/** From the submission of 1 KiB to the app's line on the log stream, over HTTP: a client's own start is another row. */
+/** From the submission of 1 KiB to the app's line on the log stream, over HTTP: the start of a client is another row. */
 async function throughServer(server) {
   const startedAt = performance.now();
   const { job_id } = await submit(server, 'hello');

@@ -19,7 +19,7 @@ async function withoutSync(workshop) {
   return { ...loaded, PATH: `${directory}:${process.env.PATH}`, BENCH_FSYNC: 'off' };
 }
 
-/** Jobs one after the other: what one waits for is waited for. */
+/** Runs jobs one after the other, so that the time of each sync counts. */
 async function oneByOne(server) {
   const startedAt = performance.now();
   for (let number = 0; number < jobs; number += 1) {

@@ -24,7 +24,7 @@ async function eightAtATime(count, task) {
   return (performance.now() - startedAt) / 1000;
 }
 
-/** A job counts when its log has ended, and so its result is ready. */
+/** A job counts when its log has ended, which means that its result is ready. */
 async function measure({ workshop, rounds }, scale) {
   const count = Math.ceil(200 * scale);
   const app = await nodeApp(workshop, 'hello', "console.log('a line');");

@@ -6,10 +6,10 @@ import { percentile } from '../support/interleave.mjs';
 import { atMost } from '../support/reach.mjs';
 import { Server } from '../support/server.mjs';
 
-/** Lines before these are of the start: of the stream, and of a client that is still compiled as it goes. */
+/** The lines before these do not count: the stream starts, and V8 still compiles the client. */
 const warmUp = 50;
 
-/** Prints when it prints, by a clock that all processes of a machine share. */
+/** Prints the time of each print, by a clock that all processes of a machine share. */
 const ticker = `let left = Number(process.env.BENCH_LINES);
 const timer = setInterval(() => {
   console.log('at ' + process.hrtime.bigint());

@@ -12,7 +12,7 @@ async function digest(chunks) {
   return hash.digest('hex');
 }
 
-/** The whole stream that a log makes, from the log. */
+/** The whole stream of a log, made from the log file. */
 async function* asStream(log) {
   for await (const line of createInterface({ input: createReadStream(log) })) yield `data: ${line}\n\n`;
   yield 'data: __DONE__\n\n';

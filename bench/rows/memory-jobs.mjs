@@ -9,12 +9,12 @@ import { plus } from '../support/reach.mjs';
 import { Server } from '../support/server.mjs';
 import { cpuSeconds, peakMemory, residentMemory } from '../support/usage.mjs';
 
-/** Prints a thousand lines, hands its input back, and ends when all end. */
+/** Prints a thousand lines, copies its input to its output, and ends when all end. */
 const script = `seq -f 'line %.0f' 1000
 cp "$input" "$output/volume.bin"
 cat "$BENCH_GATE"`;
 
-/** As many jobs as the server takes, each with its stream; all are submitted at once, and all end at once. */
+/** As many jobs as the server accepts, each with its stream; all are submitted at once, and all end at once. */
 async function measure({ workshop }, scale) {
   const count = Math.round(32 * scale);
   const gate = path.join(await workshop.directory('gate'), 'fifo');

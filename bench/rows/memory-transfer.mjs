@@ -33,7 +33,7 @@ async function transfer({ workshop }, server, bytes) {
   return { upload, result, serverPeak, serverCpu, wholePeak };
 }
 
-/** One transfer gives three rows. A peak hardly varies: it is taken once, for 36 GiB are moved to get it. */
+/** One transfer gives three rows. A peak hardly varies, so it is measured once: that already moves 36 GiB. */
 async function measureAll(bench, scale) {
   const { workshop } = bench;
   const bytes = 6 * GiB * scale;

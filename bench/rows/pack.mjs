@@ -9,7 +9,7 @@ import { times } from '../support/reach.mjs';
 import { Server } from '../support/server.mjs';
 import { cpuSeconds, peakMemory } from '../support/usage.mjs';
 
-/** Has a job whose output is `data`, and measures from the app's last breath to the marker that ends its log. */
+/** Runs a job whose output is `data`, and measures from the end of the app to the marker that ends its log. */
 async function packed(server, app) {
   const before = cpuSeconds(server.pid);
   const { job_id } = await submit(server, app);
@@ -26,7 +26,7 @@ async function packed(server, app) {
 }
 
 async function compare({ workshop, rounds }, file, reference) {
-  // A link: how an app writes its output is not the service's doing.
+  // A link, because the time in which an app writes its output does not belong to the service.
   const app = await shellApp(
     workshop,
     'link',
@@ -35,7 +35,7 @@ async function compare({ workshop, rounds }, file, reference) {
   const server = await Server.start(workshop, {
     apps: [app],
     env: { BENCH_DATA: file },
-    // Two seconds are enough to look at the archive; then it leaves the disk to the next.
+    // Two seconds are enough to look at the archive; then it is removed, to free the disk for the next one.
     flags: ['--grace', '2'],
   });
   try {

@@ -103,7 +103,7 @@ async function clientAgainstCurl(bench, scale, content) {
   const form = await curlForm(workshop, files);
   const source = files.length > 1 ? path.dirname(files[0]) : files[0];
   return withServer(workshop, content, async (server, settle) => {
-    // The app is named, as it is in curl's address.
+    // The app is named, as in curl's URL.
     const client = ['infer', '--detach', '--app', 'nothing', '--cpu', '1', '--server', server.url, source];
     const settled = async (sending) => {
       const sample = await sending;

@@ -25,14 +25,14 @@ const writeBlocks = (file, bytes, fill) =>
     }
   });
 
-/** A file that does not compress: what most volumes are that travel (`.nii.gz`). */
+/** A file that does not compress, like most volumes that are sent (`.nii.gz`). */
 export const randomFile = (workshop, bytes) =>
   workshop.once(`random-${bytes}`, () => {
     const buffer = Buffer.alloc(block);
     return writeBlocks(path.join(workshop.root, `random-${bytes}.bin`), bytes, () => randomFillSync(buffer));
   });
 
-/** A file of zeros that takes no room on the disk and costs little to read: where only the size matters. */
+/** A sparse file of zeros, which takes no room on the disk and is cheap to read: for rows where only the size matters. */
 export const emptyFile = (workshop, bytes, part) =>
   workshop.once(`empty-${bytes}-${part}`, () =>
     writing(path.join(workshop.root, `empty-${bytes}-${part}.bin`), (handle) => handle.truncate(bytes)),

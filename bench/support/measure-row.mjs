@@ -2,7 +2,7 @@ import { missingTools } from './command.mjs';
 
 const rounded = (value) => (value === null ? null : Number(value.toPrecision(4)));
 
-/** What a row says that could not be measured. */
+/** The result of a row that could not be measured. */
 const failed = (row, fault) => ({
   ...heads(row),
   figure: null,

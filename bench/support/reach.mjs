@@ -1,4 +1,4 @@
-/** What a row is to reach: as the table says it, and as it is judged. */
+/** The target of a row: its words in the table, and how it is checked. */
 
 /** At most so many times the yardstick. */
 export const times = (factor) => ({

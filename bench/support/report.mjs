@@ -1,4 +1,4 @@
-/** The figures as a person reads them. */
+/** The figures as text. */
 
 function amount(value, unit) {
   if (value === null || value === undefined) return '-';

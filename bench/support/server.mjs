@@ -5,7 +5,7 @@ import { until } from '../../support/until.mjs';
 import { productArgs } from './command.mjs';
 import { getJson } from './http.mjs';
 
-/** Waits as long as it takes: a row may be run at a hundred times its size. */
+/** Waits without a limit, because a row may be run at a hundred times its size. */
 const eventually = (what, condition) => until(what, condition, Number.POSITIVE_INFINITY, 20);
 
 /** Resolves with the address that a server prints when it listens. */

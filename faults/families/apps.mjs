@@ -1,4 +1,4 @@
-/** Apps with files that nobody would write: each question about one is answered in time, and no other app changes. */
+/** Apps with hostile or damaged files: each request about one is answered in time, and other apps are unaffected. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -15,7 +15,7 @@ const secret = 'root:x:';
 
 const nested = (open, close, depth) => open.repeat(depth) + 1 + close.repeat(depth);
 
-/** What may lie in the place of a file. Each gets the path, which is free, and the source of chance. */
+/** What may be there instead of a file. Each function gets the path, which is free, and the random source. */
 const places = {
   'a FIFO': (at) => execFileSync('mkfifo', [at]),
   'a directory': (at) => mkdirSync(at),
@@ -58,7 +58,7 @@ function kinds(random) {
       (directory) => place(path.join(directory, name), random),
     ]);
   return [
-    // A link that leads nowhere is no app.json, and its directory no app.
+    // With a link that leads to nothing as its app.json, a directory is not an app.
     ...placed('app.json').filter(([what]) => !what.endsWith('to itself')),
     ...Object.entries(manifests).map(([what, text]) => [`app.json ${what}`, put('app.json', text)]),
     ...[

@@ -1,4 +1,4 @@
-/** Pages of other sites, through the browser of somebody on this machine: without a token they get nothing done. */
+/** Pages of other sites, in a browser on this machine: on a server without a token they can do nothing. */
 import path from 'node:path';
 import { file } from '../../support/form.mjs';
 import { filePart, multipart, multipartType } from '../../support/multipart.mjs';
@@ -11,7 +11,7 @@ import { foreign, ours } from './browser/senders.mjs';
 const casesInTenRounds = 100;
 const body = multipart([filePart('inputs', 'scan.nii')]);
 
-/** Every route that a page could want, with what it would send. */
+/** Every route that a page could use, with a request for it. */
 const targets = (id) => [
   ...[
     '/health',
@@ -59,7 +59,7 @@ async function send(server, method, target, { headers, version = '1.1', authorit
       Buffer.concat([Buffer.from(lines.join('\r\n'), 'latin1'), isForm ? body : Buffer.alloc(0)]),
     );
     await connection.until('\r\n\r\n');
-    // A log stream of a job that goes on has no end: its head is enough.
+    // The log stream of a running job does not end: its head is enough.
     return {
       status: Number(connection.received.toString('latin1', 9, 12)),
       text: connection.received.toString(),
@@ -128,7 +128,7 @@ export async function run(context) {
     await refused(context, server, id, count);
     await served(context, server, id);
   });
-  // The token alone decides: whoever has it may come from anywhere.
+  // Only the token counts: a request with it may come from any site.
   await withJob(context, { token: context.random.word(30) }, async (server) => {
     for (const [what, sender] of foreign(context.random, new URL(server.url).port)) {
       if (sender.also !== undefined) continue;

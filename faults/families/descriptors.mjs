@@ -1,4 +1,4 @@
-/** Descriptors, memory, CPU and clocks that run short or wrong: the jobs do not notice. */
+/** Too few descriptors, much memory or CPU, wrong clocks: the jobs are unaffected. */
 import { times } from '../context.mjs';
 import { clocks } from './descriptors/clocks.mjs';
 import { manyParts } from './descriptors/many-parts.mjs';
@@ -19,7 +19,7 @@ export async function run(context) {
   for (const limit of [100, ...limits]) {
     await context.attempt(`Silent sockets at ${limit} descriptors`, () => silentSockets(context, limit));
   }
-  // Those whose CPU or memory is measured come one after the other, those that wait beside them.
+  // Cases that measure CPU or memory run one after the other, cases that mostly wait run beside them.
   await Promise.all([
     inTurn(context, { ...manyParts, ...results }),
     inTurn(context, { ...clocks, 'refused uploads that cannot be removed': stuckRemoval }),

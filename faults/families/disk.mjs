@@ -1,4 +1,4 @@
-/** Disks that are full, or cannot be written to: a clear error, the server stays, and works again with room. */
+/** Disks that are full, or cannot be written to: the error is clear, and the server keeps running and works again with room. */
 import { checkDirectories } from '../invariants.mjs';
 import { apps, Server } from '../support/server.mjs';
 import { SmallDisk } from '../support/tmpfs.mjs';

@@ -1,4 +1,4 @@
-/** Graces: a download that outlives its own can be resumed, and a clock that jumps neither ends nor prolongs one. */
+/** Grace periods: a longer download can still be resumed, and a clock that jumps neither ends nor prolongs a period. */
 import { times } from '../context.mjs';
 import { Shim } from '../support/shim.mjs';
 import { clockJump } from './grace/clock-jump.mjs';

@@ -1,11 +1,11 @@
-/** Input that means harm, or nothing: mutated requests, hostile archives, values that would be flags. */
+/** Hostile or random input: mutated requests, hostile archives, values that look like flags. */
 import { Server } from '../support/server.mjs';
 import { fuzz } from './input/fuzz.mjs';
 import { hostileResults } from './input/hostile-results.mjs';
 import { hostileUploads } from './input/hostile-uploads.mjs';
 import { injectFlags } from './input/inject-flags.mjs';
 
-/** Small limits, so that what goes past them is small as well. */
+/** Small limits, so that inputs beyond them are small as well. */
 const flags = ['--max-file-size', '1MiB', '--max-upload-size', '2MiB', '--grace', '600'];
 
 export async function run(context) {

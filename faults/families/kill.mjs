@@ -1,4 +1,4 @@
-/** Kills of jobs whose runner, command or directory is in a bad way: each is answered in time and frees what it held. */
+/** Kills of jobs whose runner, command or directory is damaged: each is answered in time and releases the job's devices. */
 import { times } from '../context.mjs';
 import { apps, Server } from '../support/server.mjs';
 import { attacks } from './kill/attacks.mjs';
@@ -6,7 +6,7 @@ import { killCase } from './kill/kill-case.mjs';
 import { killInPhases } from './kill/phases.mjs';
 import { stopCase } from './kill/stop-case.mjs';
 
-/** Cases side by side, each on a GPU of its own. */
+/** Cases that run at the same time, each on its own GPU. */
 const lanes = 4;
 
 export async function run(context) {
@@ -23,7 +23,7 @@ export async function run(context) {
     for (let next = all.shift(); next !== undefined; next = all.shift()) {
       const what = next;
       context.count(`a kill where ${what}`);
-      // A GPU that is lost takes no further case: one that waits for it would say the same again.
+      // A GPU that was not released is not used again: the next case on it would fail for the same reason.
       if (!(await context.attempt(`A kill where ${what}`, () => killCase(context, server, what, gpu))))
         return;
     }

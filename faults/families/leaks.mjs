@@ -1,4 +1,4 @@
-/** What the server tells of itself by accident: hidden files of an app, paths of the machine in errors. */
+/** Information that the server must not reveal: hidden files of an app, paths of the machine in errors. */
 import { rmSync } from 'node:fs';
 import path from 'node:path';
 import { file } from '../../support/form.mjs';
@@ -8,7 +8,7 @@ import { apps, product, Server } from '../support/server.mjs';
 import { brokenApps, secret, temptingApp } from './leaks/broken-apps.mjs';
 import { damages } from './leaks/damages.mjs';
 
-/** A path of this machine; what an app itself prints is the app's to tell. */
+/** A path of this machine. An app may print paths itself. */
 function pathIn(context, text) {
   const known = [
     context.scratch,
@@ -25,7 +25,7 @@ function pathIn(context, text) {
   return known.find((each) => escaped.includes(each)) ?? /\s\/(?:[\w.-]+\/)+[\w.-]+/.exec(escaped)?.[0];
 }
 
-/** A text of the server's own holds no path and no stack. */
+/** Checks that a text of the server contains no path and no stack. */
 function checkText(context, what, text) {
   context.count('texts searched for paths');
   const found = pathIn(context, text);
@@ -33,7 +33,7 @@ function checkText(context, what, text) {
   context.check(!/\n\s+at .*:\d+/.test(text), `${what} shows a stack: ${text.slice(0, 250)}`);
 }
 
-/** The config files of an app that lies beside secrets. */
+/** The config files of an app with secrets beside them. */
 async function config(context, server) {
   const { status, bytes, text } = await request(server, '/repo_apps_config/tempting');
   if (status !== 200) {
@@ -84,7 +84,7 @@ async function checkJob(context, server, id, what) {
   }
 }
 
-/** A running job's directory is damaged; whatever is said of it then names no path. */
+/** A running job's directory is damaged; no answer about it names a path. */
 async function damaged(context, server, what, damage) {
   const gate = path.join(context.scratch, `gate-${context.serial()}-`);
   const id = await submit(server, 'witness', 'infer', { inputs: file('scan.nii'), options: steps({ gate }) });
@@ -124,7 +124,7 @@ export async function run(context) {
     for (const [what, damage] of random.shuffle(Object.entries(damages))) {
       await context.attempt(`A job with ${what}`, () => damaged(context, server, what, damage));
     }
-    // The whole folder goes away under a server that runs.
+    // The whole directory is removed while the server runs.
     rmSync(folder, { recursive: true });
     for (const name of ['tempting', names[0]]) {
       await context.attempt('An app that was removed', () => broken(context, server, name));

@@ -1,4 +1,4 @@
-/** As many as the limits allow, and one more; clients that say nothing; readers that do not read. */
+/** As many jobs and streams as the limits allow, and one more; silent clients; readers that do not read. */
 import { Server } from '../support/server.mjs';
 import { fullHouse } from './load/full-house.mjs';
 import { manyStreams } from './load/many-streams.mjs';

@@ -1,4 +1,4 @@
-/** Whatever lies at serve.lock, and however many start at once: one server works on a data directory, never two. */
+/** Whatever is at serve.lock, and however many servers start at once: one works on a data directory, never two. */
 import { times } from '../context.mjs';
 import { manyAtOnce } from './lock/many-at-once.mjs';
 import { separateNamespaces } from './lock/namespaces.mjs';

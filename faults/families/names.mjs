@@ -1,4 +1,4 @@
-/** Outputs with names that are hard to carry, and jobs that plant links where the service reads and writes. */
+/** Outputs with difficult file names, and jobs that make links where the service reads and writes. */
 import path from 'node:path';
 import { times } from '../context.mjs';
 import { apps, Server } from '../support/server.mjs';
@@ -21,7 +21,7 @@ async function inLanes(context, count, all, runCase) {
 export async function run(context) {
   const user = unprivileged(context);
   if (user === null)
-    context.note('LEFT OUT: unreadable files, because no other user than root can be had here');
+    context.note('LEFT OUT: unreadable files, because the harness cannot run as another user than root here');
   const { home, launcher, environment } = user ?? { home: context.scratch, launcher: [] };
   const server = await new Server(context, {
     apps: [apps.planter],

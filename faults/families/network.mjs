@@ -1,4 +1,4 @@
-/** Networks that cut, stall and reset; proxies; keys that come again. */
+/** Networks that cut, stall and reset connections; proxies; repeated idempotency keys. */
 import { times } from '../context.mjs';
 import { Server } from '../support/server.mjs';
 import { cutUploads } from './network/cut-uploads.mjs';
@@ -27,7 +27,7 @@ export async function run(context) {
   } finally {
     await server.close();
   }
-  // Two places alone: one that an upload does not give back is missed at once.
+  // Only two places, so that one which an upload does not release is noticed at once.
   const small = await new Server(context, { flags: ['--max-jobs', '2'] }).start();
   try {
     for (let round = times(context.rounds, 3); round > 0; round -= 1) await cutUploads(context, small, 2);

@@ -1,4 +1,4 @@
-/** An nvidia-smi that fails, hangs or talks nonsense: what failed is not "no GPU", and what hangs holds nobody up. */
+/** An nvidia-smi that fails, hangs or prints garbage: a failure does not count as "no GPU", and a hang delays no request. */
 import { times } from '../context.mjs';
 import { answersWhileFailing, answersWhileHanging } from './nvidia-smi/answers.mjs';
 import { restartsWhileFailing } from './nvidia-smi/restart.mjs';
@@ -15,7 +15,7 @@ export async function run(context) {
     ['exit255', 'crash', 'hang', 'stubborn', 'leftover', 'slow'],
     2,
   );
-  // Most of it is waiting for a deadline of the server's: they wait side by side.
+  // Most of the time is spent waiting for a deadline of the server, so the cases run at the same time.
   await Promise.all([
     ...[...restarts].map((mode) =>
       context.attempt(`A restart while nvidia-smi is '${mode}'`, () => restartsWhileFailing(context, mode)),

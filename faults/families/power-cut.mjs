@@ -14,7 +14,7 @@ const cutsInTenRounds = 36;
 /** Servers side by side. */
 const lanes = 3;
 
-/** Where to cut: half of them right after an answer that promised something, where a cut hurts most. */
+/** Where to cut: half of the cuts directly after an answer that promised something, where they are most critical. */
 function chooseCuts(random, calls, count) {
   const promises = new Promises();
   const answers = calls.flatMap((call, at) => (promises.hear(call) ? [at + 1] : []));

@@ -1,11 +1,11 @@
-/** What may happen to the process itself: it lives on without its stderr and its terminal, and ends when it must. */
+/** The server's process: it keeps running without its stderr and its terminal, and ends when it must. */
 import { times } from '../context.mjs';
 import { hangUps } from './process/hang-up.mjs';
 import { holders } from './process/holders.mjs';
 import { lostOutputs } from './process/stderr.mjs';
 import { stops } from './process/stop.mjs';
 
-/** Stops wait for the same deadlines: so many do so side by side. */
+/** Cases of a stop that run at the same time: most of their time is waiting for a deadline. */
 const atOnce = 5;
 
 export async function run(context) {

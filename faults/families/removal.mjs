@@ -1,4 +1,4 @@
-/** Jobs that are hard to remove, or cannot be: what can is removed, the rest is reported, and the server goes on. */
+/** Jobs that are hard or impossible to remove: what is possible is removed, the rest is reported, and the server keeps running. */
 import { times } from '../context.mjs';
 import { unprivileged } from '../support/unprivileged.mjs';
 import { failedStarts } from './removal/failed-starts.mjs';

@@ -1,4 +1,4 @@
-/** Requests that no honest client sends: each costs its sender the request, and the server neither memory nor life. */
+/** Requests that no honest client sends: each is refused, and costs the server little memory and never a crash. */
 import { times } from '../context.mjs';
 import { checkIsUp, checkPlaces, killAll } from '../support/aftermath.mjs';
 import { listJobs } from '../support/api.mjs';
@@ -10,12 +10,12 @@ import { forms } from './requests/forms.mjs';
 
 const places = 3;
 const mebibyte = 2 ** 20;
-/** What one request may cost in memory, buffers and what is not yet collected included. */
+/** Bytes of memory that one request may cost, including buffers and garbage that is not yet collected. */
 const memoryBound = 150 * mebibyte;
 
 const cuts = [(connection) => connection.close(), (connection) => connection.reset()];
 
-/** Sends one request, whole or cut at a random place, and looks at what it left. */
+/** Sends one request, complete or cut at a random place, and checks what it left. */
 async function attack(context, server, { what, pieces, expected, size = 0 }) {
   const { random } = context;
   const { pid } = server;
@@ -55,7 +55,7 @@ async function under(context, flags, attacks) {
   }
 }
 
-/** Some of them, the first always: what is left out comes with another seed. */
+/** Some of them, always including the first: the others are chosen with other seeds. */
 const some = (context, list, inTen) => {
   const [first, ...others] = list;
   const count = times(context.rounds, inTen);

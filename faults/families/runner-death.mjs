@@ -1,4 +1,4 @@
-/** The runner and the command die or misbehave: each job ends as it should, within bounds, and leaves nothing. */
+/** The runner and the command die or misbehave: each job ends correctly, within its limits, and leaves nothing. */
 import { closeSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { file } from '../../support/form.mjs';
@@ -11,7 +11,7 @@ import { until, within } from '../support/until.mjs';
 import { programs } from './runner-death/programs.mjs';
 
 const mebibyte = 2 ** 20;
-/** What a runner may need, whatever the command prints. */
+/** Bytes of memory that a runner may need, whatever the command prints. */
 const memoryBound = 256 * mebibyte;
 /** The start of a log that is kept, its tail of 64 Ki characters (of up to 4 bytes), and the line between them. */
 const logBound = 256 * mebibyte + 4 * 65_536 + 1024;
@@ -45,7 +45,7 @@ function runnerOf(server, id) {
   return JSON.parse(record).runner.pid;
 }
 
-/** Waits for the end, and looks at the runner's memory all the while. */
+/** Waits for the end, and measures the runner's memory meanwhile. */
 async function runToEnd(context, server, id, deed) {
   const runner = runnerOf(server, id);
   let peak = 0;
@@ -63,7 +63,7 @@ async function runToEnd(context, server, id, deed) {
   return view;
 }
 
-/** How the job must have ended, and that its log says so. */
+/** Checks how the job ended, and that its log says so. */
 async function checkEnd(context, server, id, deed, view, status, error) {
   const isRight =
     view.status === status && (error === null ? view.error === null : error.test(view.error ?? ''));
@@ -103,7 +103,7 @@ async function runGigabyte(context, server) {
   await kill(server, id);
 }
 
-/** Cases that go on until they are killed. */
+/** Cases that run until they are killed. */
 const endless = ['sleep', 'stubborn', 'herd', 'stop', 'become'];
 
 async function killByUser(context, server, deed) {

@@ -1,4 +1,4 @@
-/** The token is nowhere but where it must be, and what a server keeps is its user's alone. */
+/** The token is only where it must be, and the files of a server can be read only by its user. */
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { file, formOf } from '../../support/form.mjs';
@@ -81,7 +81,7 @@ async function processes(context, server) {
   await logOf(server, id);
 }
 
-/** What lies on the disk: without the token, and for nobody else to read. */
+/** The files on the disk: without the token, and not readable for others. */
 function files(context, server, others) {
   const isPrivate = (directory) => modeOf(directory) === 0o700;
   const directories = [
@@ -103,7 +103,7 @@ function files(context, server, others) {
   context.check(!output.includes(server.token), `The server printed the token: ${output}`);
 }
 
-/** The client: the token is in no output of its own, and its profile is its user's alone. */
+/** The client: the token is in none of its outputs, and only its user can read its profile. */
 async function client(context, server) {
   const home = path.join(context.scratch, 'home');
   mkdirSync(home);
@@ -135,7 +135,7 @@ async function client(context, server) {
   }
 }
 
-/** Compared in constant time, hashed first: no measure could prove it, the source can. */
+/** Tokens are hashed and compared in constant time. A measurement could not prove that, so the source is checked. */
 function comparison(context) {
   const source = readFileSync(path.join(product, 'dist/server/http/auth.js'), 'utf8');
   const isConstant = /timingSafeEqual\(digest\(/.test(source) && /createHash\('sha256'\)/.test(source);
@@ -148,7 +148,7 @@ export async function run(context) {
   const dataDirectory = path.join(context.scratch, 'open-data');
   mkdirSync(dataDirectory);
   chmodSync(dataDirectory, 0o777);
-  // Whatever the admin's shell allows others by default.
+  // The widest permissions that a shell could set by default.
   const launcher = ['sh', '-c', 'umask 000; exec "$@"', 'sh'];
   const environment = { SECOND_TOKEN: token };
   const flags = ['--token-env', 'SECOND_TOKEN'];

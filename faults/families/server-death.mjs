@@ -14,7 +14,7 @@ import { stateAtDeath } from '../support/state-at-death.mjs';
 import { until } from '../support/until.mjs';
 
 const deathsInTenRounds = 200;
-/** Deaths between two looks at everything. */
+/** Deaths of the server between two checks of all jobs. */
 const deathsUntilCalm = 25;
 const deathsInCalm = 4;
 const mostOpenJobs = 14;
@@ -28,10 +28,10 @@ async function cutUpload(context, server) {
   }).catch(() => {});
 }
 
-/** A reader that is there when the server dies. */
+/** A reader that is connected when the server dies. */
 const followLog = (server, planned) => unlessCut(() => request(server, `/jobs/${planned.id}/logs`));
 
-/** What clients do at once while the server lives. */
+/** What clients do at the same time while the server runs. */
 function workload(context, server, ledger) {
   const { random } = context;
   const begun = [];
@@ -101,7 +101,7 @@ async function live(context, server, ledger) {
   await busy;
 }
 
-/** Both GPUs and all CPU slots can be had: nothing that has ended holds one. */
+/** Both GPUs and all CPU slots can be granted: no ended job holds one. */
 async function checkDevicesAreFree(context, server) {
   for (const devices of [{ gpu: '0,1' }, { cpu: '2' }]) {
     const form = { inputs: file('free.nii'), options: steps({ lines: 1 }), ...devices };
@@ -112,7 +112,7 @@ async function checkDevicesAreFree(context, server) {
   }
 }
 
-/** Lets everything come to its end and looks at all of it; then at its removal, with deaths in the middle of that. */
+/** Waits for the end of all jobs and checks them; then checks their removal, with more deaths meanwhile. */
 async function calm(context, server, ledger, witness) {
   await restart(context, server);
   await ledger.settle(server);
@@ -142,7 +142,7 @@ async function calm(context, server, ledger, witness) {
   await die(context, server);
 }
 
-/** One data directory with all that is done to it. */
+/** One data directory and all its servers. */
 async function world(context, deaths) {
   const witness = path.join(context.scratch, `witness-${context.serial()}`);
   const server = new Server(context, { gpus: 2, flags: ['--cpu-slots', '2'] });
@@ -167,6 +167,6 @@ async function world(context, deaths) {
 
 export async function run(context) {
   const deaths = times(context.rounds, deathsInTenRounds);
-  // Most of a life is waiting: two data directories die side by side.
+  // Most of the time is waiting, so two data directories are tested at the same time.
   await Promise.all([world(context, Math.ceil(deaths / 2)), world(context, Math.floor(deaths / 2))]);
 }

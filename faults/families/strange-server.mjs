@@ -1,4 +1,4 @@
-/** The client before a server that answers anything but what it should: it ends, in time, with a sentence. */
+/** The client with a server that gives wrong answers: it ends in time, with a sentence. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { times } from '../context.mjs';
@@ -13,11 +13,11 @@ const atOnce = 3;
 const memoryBound = 400 * 2 ** 20;
 const documented = [1, 2, 3, 4, 5, 6, 130];
 
-/** What a person must never be shown. */
+/** Text that a person must never see, such as a stack. */
 const gibberish =
   /\bundefined\b|\bNaN\b|Cannot read propert|\[object |is not a function|is not iterable|^\s+at .*:\d+|Unexpected token|ZodError|Invalid time value/m;
 
-/** Those that are tried in any case, however small the run. */
+/** Those that are tried in every run, also in a small one. */
 const always = [
   ['health', 'an empty object'],
   ['status', 'an empty object'],

@@ -1,4 +1,4 @@
-/** What an app, a file name or a strange server can do to a terminal, to the log, and to who reads the log: nothing. */
+/** An app, a file name or a strange server cannot affect a terminal, the log or a reader of the log. */
 import { spawnSync } from 'node:child_process';
 import { file } from '../../support/form.mjs';
 import { times } from '../context.mjs';

@@ -3,10 +3,10 @@ import { checkDirectories } from '../invariants.mjs';
 import { isFinal, kill, listJobs, request, steps, trySubmit } from './api.mjs';
 import { until, within } from './until.mjs';
 
-/** Milliseconds in which /health answers when an attack is over. */
+/** Milliseconds in which /health must answer after an attack. */
 const healthBound = 5000;
 
-/** The server is the one of before, and answers. */
+/** Checks that the server is still the same process, and answers. */
 export async function checkIsUp(context, server, pid, what) {
   const before = performance.now();
   try {

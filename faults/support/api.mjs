@@ -34,7 +34,7 @@ export const steps = (values) =>
 export const trySubmit = (server, app, operation, form, headers = {}) =>
   request(server, `/apps/${app}/${operation}`, { method: 'POST', headers, body: formOf(form) });
 
-/** Submits what must be accepted; returns the job's id. */
+/** Submits a form that must be accepted; returns the job's id. */
 export async function submit(server, app, operation, form, headers = {}) {
   const answer = await trySubmit(server, app, operation, form, headers);
   if (answer.status !== 200) throw new Error(`Refused with ${answer.status}: ${answer.text.slice(0, 300)}`);

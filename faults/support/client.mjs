@@ -3,7 +3,7 @@ import { bin } from './server.mjs';
 import { recorded } from './terminal.mjs';
 import { within } from './until.mjs';
 
-/** Runs `remote-app` as a person does; resolves with how it ended and what it printed. */
+/** Runs `remote-app`; resolves with how it ended and what it printed. */
 export async function remoteApp(
   context,
   words,

@@ -68,7 +68,7 @@ int epoll_pwait(int fd, struct epoll_event *events, int most, int timeout, const
 }
 `;
 
-/** A clock of a server's own. */
+/** A clock for one server. */
 export class Clock {
   /** @returns null where there is no compiler */
   static make(context, { speed = 1 } = {}) {

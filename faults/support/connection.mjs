@@ -41,7 +41,7 @@ export class Connection {
       this.received = this.received.length === 0 ? chunk : Buffer.concat([this.received, chunk]);
       this.#changed();
     });
-    // A reset is one way to be closed.
+    // A reset also closes the connection.
     socket.on('error', () => {});
     // The server says nothing more, though this end is still open.
     socket.once('end', () => {

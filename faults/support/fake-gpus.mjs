@@ -46,7 +46,7 @@ export class FakeGpus {
     renameSync(`${file}.new`, file);
   }
 
-  /** Those of its processes that are left, whatever they have become. */
+  /** Its processes that still run, also under another program. */
   processes() {
     return processesUnder(this.directory);
   }

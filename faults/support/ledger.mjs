@@ -16,7 +16,7 @@ export async function unlessCut(run) {
   }
 }
 
-/** What was submitted and what must become of it, across all the deaths of a server. */
+/** What was submitted and how it must end, across all deaths of a server. */
 export class Ledger {
   jobs = [];
 
@@ -30,7 +30,7 @@ export class Ledger {
     return this.jobs.filter(({ isVerified }) => !isVerified);
   }
 
-  /** A job as chance has it: short or long, on a GPU or not, with a large result or none to speak of. */
+  /** A random job: short or long, on a GPU or not, with a large or a small result. */
   plan() {
     const { random } = this.context;
     const nonce = random.word(12);

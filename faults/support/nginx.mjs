@@ -14,7 +14,7 @@ async function freePort() {
   return port;
 }
 
-/** As Debian ships it, with TLS and a path prefix: no word of buffering or timeouts. */
+/** The configuration of Debian, with TLS and a path prefix, and no settings of buffering or timeouts. */
 const configuration = (directory, port, target) => `
 daemon off;
 pid ${directory}/nginx.pid;

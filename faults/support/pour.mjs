@@ -7,7 +7,7 @@ export const chunk = (piece) =>
 
 const breath = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Waits until the socket takes more, or until the server has had enough. */
+/** Waits until the socket accepts more, or the server has answered or closed. */
 async function written(connection, piece) {
   const { socket } = connection;
   if (!socket.write(piece)) {

@@ -41,7 +41,7 @@ export class FaultyProxy {
   #accept(client) {
     const url = this.target();
     if (url === '') {
-      // Nobody listens behind it just now.
+      // Nothing listens behind it at the moment.
       client.on('error', () => {});
       client.resetAndDestroy();
       return;
@@ -89,7 +89,7 @@ export class FaultyProxy {
     if (kind.startsWith('stall')) await delay(pause);
     if (kind === 'stall') return;
     const end = kind === 'reset' ? 'resetAndDestroy' : 'destroy';
-    // What was written is on its way before the end comes.
+    // The bytes written before are sent before the end comes.
     await delay(5);
     from[end]();
     to[end]();

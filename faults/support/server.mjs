@@ -10,7 +10,7 @@ import { patience, until, within } from './until.mjs';
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 
-/** Where the product that is put under fire lies: this checkout, unless a broken copy is to be tried. */
+/** The product under test: this checkout, or a copy that was broken on purpose. */
 export const product = path.resolve(process.env.FAULTS_PRODUCT ?? here('../..'));
 export const bin = path.join(product, 'bin', 'run.js');
 
@@ -26,13 +26,13 @@ const keptOutput = 1 << 20;
 /** Milliseconds in which a server ends that was asked to. */
 const stopBound = 30_000;
 
-/** What Node says of a program that forgets something: a file that was never closed, a rejection nobody awaits. */
+/** Warnings of Node about a program's mistakes: a file that was never closed, an unhandled rejection. */
 const forgotten = /^.*(Closing file descriptor|Unhandled|MaxListenersExceeded|Possible .* leak).*$/im;
 
 /** The error that ended a program, without the source that Node prints above it and the stack below. */
 const lastWords = (stderr) => /^\w*Error.*$/m.exec(stderr)?.[0].slice(0, 500) ?? stderr.slice(-500);
 
-/** Servers that run: a harness that is broken off leaves none behind. */
+/** Servers that run: an interrupted harness leaves none behind. */
 const running = new Set();
 process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL');
@@ -157,7 +157,7 @@ export class Server {
     await this.start();
   }
 
-  /** As a crash: it gets to do nothing more. */
+  /** Kills it, as a crash does. */
   kill() {
     return this.#end('SIGKILL');
   }

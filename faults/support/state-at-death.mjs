@@ -9,7 +9,7 @@ function read(file) {
   }
 }
 
-/** What a job was doing when the server died, as its directory tells: the directory is the truth. */
+/** What a job was doing when the server died, according to its directory. */
 export function stateAtDeath(directory) {
   const has = (name) => existsSync(path.join(directory, name));
   const record = read(path.join(directory, 'job.json'));

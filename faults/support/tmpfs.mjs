@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, rmdirSync, rmSync, statfsSync, writeSync } from 'node:fs';
 import path from 'node:path';
 
-/** Disks that are mounted: a harness that is broken off leaves none behind. */
+/** Disks that are mounted: an interrupted harness leaves none behind. */
 const mounted = new Set();
 process.once('exit', () => {
   for (const directory of mounted) execFileSync('umount', ['--lazy', directory], { stdio: 'ignore' });

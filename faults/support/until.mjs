@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { until as wait } from '../../support/until.mjs';
 
-/** Longest wait for what must happen, in milliseconds: no measure of speed, but of whether it happens at all. */
+/** Longest wait for an event, in milliseconds: not a limit of speed, but of whether it happens at all. */
 export const patience = 60_000;
 
 /**
- * As the tests wait, with a patience that a machine under fire needs.
+ * Waits as the tests do, but longer, because the machine is busy.
  * @throws Error naming what was waited for
  */
 export const until = (what, look, limit = patience, interval = 20) => wait(what, look, limit, interval);

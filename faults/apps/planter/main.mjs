@@ -29,7 +29,7 @@ const steps = {
   socket: async (_step, at) => {
     const server = createServer().listen(at.toString());
     await delay(50);
-    // The socket's file stays where the process ends without closing it.
+    // The socket's file remains if the process ends without closing it.
     server.unref();
   },
   mode: (step, at) => fs.chmodSync(at, step.mode),
@@ -40,7 +40,7 @@ const steps = {
     fs.mkdirSync(at, { recursive: true });
     for (let index = 0; index < step.count; index += 1) fs.writeFileSync(`${at}/${index}`, 'x');
   },
-  /** Directories in directories, so that the whole path is longer than a system call takes. */
+  /** Nested directories, so that the whole path is longer than a system call accepts. */
   abyss: (step, at) => {
     const before = process.cwd();
     process.chdir(at.toString());
@@ -51,7 +51,7 @@ const steps = {
     fs.writeFileSync('bottom', 'x');
     process.chdir(before);
   },
-  /** Waits until a file is there. */
+  /** Waits until a file exists. */
   wait: async (step) => {
     while (!fs.existsSync(step.file)) await delay(20);
   },

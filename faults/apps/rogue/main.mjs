@@ -22,7 +22,7 @@ const print = (bytes) => {
 };
 const shell = (script) => spawn('sh', ['-c', script], { stdio: 'inherit' });
 const mebibyte = 2 ** 20;
-/** Longer than any run of the harness: what is left of it is seen. */
+/** Longer than any run of the harness, so that a process that is left is noticed. */
 const forever = 3600;
 
 const deeds = {
@@ -30,12 +30,12 @@ const deeds = {
   signal: () => process.kill(process.pid, 'SIGKILL'),
   /** Leaves a child behind in its own process group. */
   fork: () => spawnSync('sh', ['-c', `sleep ${forever} & exit 0`], { stdio: 'inherit' }),
-  /** Forks twice, away from its session. */
+  /** Forks twice and leaves its session. */
   stray: () => spawnSync('sh', ['-c', `(setsid sleep ${forever} &) ; exit 0`], { stdio: 'inherit' }),
-  /** Leaves a child behind of which nothing but its process group tells whose it is. */
+  /** Leaves a child behind that can be identified only by its process group. */
   bare: () =>
     spawnSync('sh', ['-c', `env -i sleep ${forever} > /dev/null 2>&1 & exit 0`], { stdio: 'inherit' }),
-  /** Goes on in a program that has cleared its environment. */
+  /** Continues in a program that has cleared its environment. */
   become: async () => {
     shell(`exec env -i sleep ${forever}`);
     await delay(forever * 1000);
@@ -55,7 +55,7 @@ const deeds = {
     await delay(500);
     writeFileSync(path.join(after('--output'), 'answer'), 'went on');
   },
-  /** More than a pipe holds, at once, without a line's end. */
+  /** Writes more than a pipe holds, at once, without a line feed. */
   fill: () => print('x'.repeat(5 * mebibyte)),
   gigabyte: () => {
     const lines = Buffer.from(
@@ -83,13 +83,13 @@ const deeds = {
         Buffer.from('(\0\x1b[31m\n\xe2\x82\n', 'latin1'),
       ]),
     ),
-  /** Fills the disk with its output, as a program does that does not expect it to end. */
+  /** Fills the disk with its output and ends with the write error. */
   overflow: () => {
     const piece = Buffer.alloc(mebibyte, 7);
     const file = openSync(path.join(after('--output'), 'big'), 'w');
     for (;;) writeSync(file, piece);
   },
-  /** The same, and goes on as if nothing had happened. */
+  /** Fills the disk with its output, and ignores the write error. */
   overflowAndStay: async () => {
     try {
       deeds.overflow();
@@ -99,7 +99,7 @@ const deeds = {
   },
   /** Output that fits, beside an archive that does not. */
   large: () => writeFileSync(path.join(after('--output'), 'large'), randomBytes(14 * mebibyte)),
-  /** A file of 200 GiB that takes no room: a packer reads it for an hour. */
+  /** A sparse file of 200 GiB: packing it takes an hour. */
   holes: () => {
     const file = openSync(path.join(after('--output'), 'holes'), 'w');
     ftruncateSync(file, 200 * 2 ** 30);
@@ -125,5 +125,5 @@ const deeds = {
 
 print(`rogue ${deed}\n`);
 await deeds[deed]();
-// What a deed has started does not keep it.
+// Processes that it has started do not keep it running.
 process.exit(0);

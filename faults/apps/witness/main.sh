@@ -21,7 +21,7 @@ for argument; do
   esac
   previous=$argument
 done
-# One small write of a file opened for appending is never mixed with another.
+# One small write to a file that is opened for appending is never mixed with another one.
 echo "start $REMOTE_APP_JOB_ID $nonce" >> "$witness"
 number=0
 while [ "$number" -lt "$lines" ]; do

@@ -1,4 +1,4 @@
-/** Hosts that a browser may have been made to look for at 127.0.0.1. */
+/** Host names that may be pointed at 127.0.0.1 (DNS rebinding). */
 const hosts = (random, port) => [
   'evil.example',
   `evil.example:${port}`,

@@ -18,7 +18,7 @@ async function withReader(context, clock, flags, run) {
   }
   const server = await new Server(context, { environment: clock.environment, flags }).start();
   const options = steps({ gate: `${context.scratch}/never` });
-  // Where its clock runs fast the server closes idle connections sooner than a client expects.
+  // With a fast clock the server closes idle connections sooner than a client expects.
   const send = () =>
     submit(server, 'witness', 'infer', { inputs: file('scan.nii'), options }).catch(() => null);
   const id = await until('a job is accepted', send);
@@ -29,7 +29,7 @@ async function withReader(context, clock, flags, run) {
     await run(server, reader);
   } finally {
     reader.close();
-    // How it stops is no matter here: with a fast clock its own deadlines are too short.
+    // How it stops does not matter here: with a fast clock its own deadlines are too short.
     await server.kill();
     for (const { pid } of server.processes()) if (isRunning(pid)) process.kill(pid, 'SIGKILL');
   }
@@ -38,7 +38,7 @@ async function withReader(context, clock, flags, run) {
 const keepAlives = (reader) => reader.received.toString('latin1').split(': keepalive').length - 1;
 
 export const clocks = {
-  /** Somebody sets the clock while a log is silent: the reader is told that the stream lives. */
+  /** The clock is set while a log is silent: the reader still gets keep-alives. */
   async 'a clock that is set back an hour'(context) {
     const clock = Clock.make(context);
     await withReader(context, clock, ['--keepalive', '1'], async (_server, reader) => {
@@ -57,7 +57,7 @@ export const clocks = {
       }
     });
   },
-  /** Fifteen minutes of a job pass in some seconds. What Node warns of is seen when the server is closed. */
+  /** Fifteen minutes of a job pass in some seconds. Warnings of Node are seen when the server is closed. */
   async 'a job of fifteen minutes'(context) {
     const clock = Clock.make(context, { speed: 100 });
     await withReader(context, clock, [], async (server) => {

@@ -12,15 +12,15 @@ import { pour } from '../../support/pour.mjs';
 import { Server } from '../../support/server.mjs';
 import { within } from '../../support/until.mjs';
 
-/** Seconds of CPU that one upload of many parts may take, on a machine that does other things too. */
+/** Seconds of CPU that one upload of many parts may take, on a busy machine. */
 const cpuBound = 8;
-/** Milliseconds that /health may take meanwhile, on a machine that does other things too. */
+/** Milliseconds that /health may take meanwhile, on a busy machine. */
 const healthBound = 2000;
 const answerBound = 40_000;
-/** Of the kernel's clock, in a second. */
+/** Clock ticks of the kernel in a second. */
 const ticks = 100;
 
-/** Seconds of CPU that a process has had. */
+/** Seconds of CPU that a process has used. */
 function cpuOf(pid) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -38,7 +38,7 @@ const pieces = (body) => {
   return all;
 };
 
-/** Sends one upload; it is accepted, or refused in words, and costs little. */
+/** Sends one upload; it must be accepted, or refused with a sentence, and cost little. */
 async function upload(context, what, body, { allowed, launcher = [], maxCpu = cpuBound }) {
   const server = await new Server(context, { launcher }).start();
   const watch = new HealthWatch(context, server);
@@ -53,7 +53,7 @@ async function upload(context, what, body, { allowed, launcher = [], maxCpu = cp
     context.check(allowed.includes(answer?.status), `${what} were answered with ${said}`);
     context.check(took <= maxCpu, `${what} took ${took.toFixed(1)} s of the server's CPU`);
   } finally {
-    // What it still has in hand is of no interest, and may take long.
+    // Its remaining jobs do not matter, and may take long.
     const times = watch.end();
     await server.kill();
     const slowest = Math.max(0, ...(await times));

@@ -9,7 +9,7 @@ import { until } from '../../support/until.mjs';
 
 const mebibyte = 2 ** 20;
 const memoryBound = 300 * mebibyte;
-/** Milliseconds for a command to write its files: on a busy machine a job comes after everybody else. */
+/** Milliseconds for a command to write its files: on a busy machine, jobs have the lowest priority. */
 const commandBound = 150_000;
 /** Milliseconds in which a small result is packed beside giants. */
 const smallBound = 20_000;
@@ -51,9 +51,9 @@ const takeAway = (disk) =>
   ).catch(() => {});
 
 export const results = {
-  /** Packed, and packed again by the server after: each with bounded memory, and not for ever. */
+  /** A result is packed, and packed again by the next server, each time in limited memory and time. */
   async 'a result of 50,000 files'(context) {
-    // In memory where that can be had: what is measured is the packer, not the disk.
+    // In memory if possible, because this measures the packer, not the disk.
     const disk = SmallDisk.mount(context, 'size=512m');
     const place = disk === null ? {} : { dataDirectory: disk.data };
     const server = await new Server(context, {
@@ -79,7 +79,7 @@ export const results = {
       if (disk !== null) await takeAway(disk);
     }
   },
-  /** Four that take hours to pack, and a small one behind them. */
+  /** Four results that take hours to pack, and a small one after them. */
   async 'giant results beside a small one'(context) {
     const disk = SmallDisk.mount(context, 'size=512m');
     if (disk === null) {

@@ -8,13 +8,13 @@ import { Connection } from '../../support/connection.mjs';
 import { Server } from '../../support/server.mjs';
 import { until } from '../../support/until.mjs';
 
-/** Milliseconds within which an honest client gets an answer while others say nothing. */
+/** Milliseconds within which an honest client gets an answer while others are silent. */
 const patience = 20_000;
 
 /** Opens one; null where the server refuses it at once. */
 const openSilent = (server) => Connection.open(server.url).catch(() => null);
 
-/** A job that is over for the server is over: none of its processes computes on. */
+/** When a job is final, none of its processes runs. */
 async function checkFinal(context, server, limit) {
   const jobs = await listJobs(server).catch(() => []);
   const final = new Set(jobs.filter(isFinal).map(({ job_id }) => job_id));
@@ -28,7 +28,7 @@ async function checkFinal(context, server, limit) {
   await checkGpus(context, server);
 }
 
-/** Half as many sockets again as there are descriptors say nothing, while jobs start, run and end. */
+/** There are 1.5 times as many silent sockets as descriptors, while jobs start, run and end. */
 export async function silentSockets(context, limit) {
   const { random } = context;
   const witness = path.join(context.scratch, `witness-${context.serial()}`);
@@ -46,7 +46,7 @@ export async function silentSockets(context, limit) {
     const id = await submit(server, 'witness', 'infer', { inputs: file('scan.nii'), gpu, options });
     jobs.push({ id, nonce, open: () => writeFileSync(`${gate}1`, '') });
   };
-  // One ends meanwhile, one goes on, two wait for their GPUs.
+  // One ends meanwhile, one keeps running, two wait for their GPUs.
   for (const gpu of ['0', '1', '0', '1']) await start(gpu);
   await until(
     'two jobs run',

@@ -20,7 +20,7 @@ const uploadDirectories = ({ dataDirectory }) =>
       readdirSync(path.join(dataDirectory, name)).map((id) => path.join(dataDirectory, name, id)),
     );
 
-/** Begins an upload, and mounts something in its directory: that cannot be removed while it is there. */
+/** Begins an upload and mounts something in its directory, so that it cannot be removed. */
 async function beginStuck(server) {
   const connection = await Connection.open(server.url);
   const before = new Set(uploadDirectories(server));
@@ -45,21 +45,21 @@ async function beginStuck(server) {
   return null;
 }
 
-/** The mount points below a directory, wherever they have been moved to. */
+/** The mount points below a directory, also after it was moved. */
 const mountedBelow = (directory) =>
   readFileSync('/proc/self/mounts', 'utf8')
     .split('\n')
     .map((line) => line.split(' ')[1] ?? '')
     .filter((target) => target.startsWith(`${directory}/`));
 
-/** Takes away what was mounted, wherever it is now. */
+/** Unmounts them, wherever they are now. */
 function unmountAll(server) {
   for (const each of mountedBelow(server.dataDirectory)) {
     execFileSync('umount', ['--lazy', each], { stdio: 'ignore' });
   }
 }
 
-/** As many jobs as the server takes come in, though what was broken off still lies there. */
+/** The server accepts as many jobs as its limit, although the directories of interrupted uploads are still there. */
 async function freePlaces(context, server) {
   const form = { inputs: file('scan.nii'), options: steps({ gate: `${context.scratch}/never` }) };
   for (let place = 1; place <= places; place += 1) {
@@ -71,12 +71,12 @@ async function freePlaces(context, server) {
   await killAll(server);
 }
 
-/** Uploads that are broken off and cannot be removed: their places are free all the same, then and later. */
+/** Interrupted uploads that cannot be removed: their places are released all the same, now and later. */
 export async function stuckRemoval(context) {
   const server = await new Server(context, {
     flags: ['--max-jobs', String(places), '--cpu-slots', '1'],
   }).start();
-  // A harness that is broken off leaves none behind.
+  // An interrupted harness leaves none behind.
   const atExit = () => unmountAll(server);
   process.once('exit', atExit);
   try {

@@ -15,7 +15,7 @@ const mebibyte = 2 ** 20;
 const start = (server, deed) =>
   submit(server, 'rogue', 'infer', { inputs: file('scan.nii'), options: steps({ do: deed }) });
 
-/** Uploads that do not say how long they are, and grow past the disk. */
+/** Uploads without a stated length that are larger than the disk. */
 async function duringUpload(context, server) {
   const sizes = context.random.pick([[40], Array(40).fill(0.9), [20, 20]]);
   const body = multipart(
@@ -41,7 +41,7 @@ async function duringUpload(context, server) {
   await checkDirectories(context, server);
 }
 
-/** The command fills the disk and ends with an error of its own, while nothing else can be written. */
+/** The command fills the disk and ends with its own error, while nothing else can be written. */
 async function duringRun(context, server, disk) {
   const id = await start(server, 'overflow');
   await until('the disk is full', () => disk.free === 0);
@@ -55,13 +55,13 @@ async function duringRun(context, server, disk) {
       30_000,
     );
     context.check(view.status === 'error', `A job that fills the disk ended as ${view.status}`);
-    // What a job left is kept until its grace is over, also where others could use the room.
+    // The files of a job are kept until its grace period is over, even if others need the room.
     const isKept = existsSync(path.join(server.jobDirectory(id), 'Output', 'big'));
     context.check(isKept, 'What a job left that filled the disk was deleted before its grace was over');
   });
 }
 
-/** The command fills the disk and stays: a kill must be able to end it. */
+/** The command fills the disk and keeps running: a kill must be able to end it. */
 async function killedWhenFull(context, server, disk) {
   const id = await start(server, 'overflowAndStay');
   await until('the disk is full', () => disk.free === 0);
@@ -71,7 +71,7 @@ async function killedWhenFull(context, server, disk) {
   });
 }
 
-/** A log that fills the disk ends no command: what does not fit is left out, and a kill works. */
+/** A log that fills the disk does not end the command: lines that do not fit are left out, and a kill works. */
 async function logWhenFull(context, server, disk) {
   const id = await start(server, 'chatter');
   await until('the disk is full', () => disk.free < mebibyte);
@@ -85,7 +85,7 @@ async function logWhenFull(context, server, disk) {
   );
 }
 
-/** An archive that does not fit: the result comes whole, out of what the job left. */
+/** An archive that does not fit: the complete result is sent from the job's output. */
 async function packedWhenFull(context, server) {
   const id = await start(server, 'large');
   const { status, error } = await ended(server, id, 30_000);
@@ -98,7 +98,7 @@ async function packedWhenFull(context, server) {
   context.check(isWhole, `The result of a job whose archive does not fit answers ${result.status}`);
 }
 
-/** A server that dies on a full disk and is started again says what is wrong, or starts. */
+/** A server that died on a full disk starts again, or says what is wrong. */
 async function startedWhenFull(context, server, disk) {
   await server.kill();
   const empty = disk.fill();
@@ -114,7 +114,7 @@ async function startedWhenFull(context, server, disk) {
   if (server.url === '') await server.start();
 }
 
-/** Whatever a case left is removed by hand, as an admin would. */
+/** Removes by hand what a case left, as an admin would. */
 function clean(server) {
   for (const id of readdirSync(server.jobsDirectory)) {
     rmSync(path.join(server.jobDirectory(id), 'Output'), { recursive: true, force: true });

@@ -12,7 +12,7 @@ import { until, within } from '../../support/until.mjs';
 import { killBound } from '../kill/kill-case.mjs';
 
 const mebibyte = 2 ** 20;
-/** Bytes that an upload must leave to the jobs at the least, of a disk of 64 MiB. */
+/** Bytes that an upload must leave free for the jobs, on a disk of 64 MiB. */
 const leastHeadroom = mebibyte;
 const lines = 200;
 
@@ -69,7 +69,7 @@ const logText = async (name) => {
   return readFile(name, 'utf8').catch(() => '');
 };
 
-/** Sends uploads of unknown length until one is refused; returns the least room that was left meanwhile. */
+/** Sends uploads of unknown length until one is refused; returns the lowest free room meanwhile. */
 async function uploadUntilRefused(context, server, disk) {
   let least = disk.free;
   const connection = await Connection.open(server.url);
@@ -103,7 +103,7 @@ async function uploadUntilRefused(context, server, disk) {
   return least;
 }
 
-/** A neighbour's upload fills the disk as far as it may. */
+/** Another upload fills the disk as far as it may. */
 async function underUpload(context, server, disk, gate) {
   const what = 'an upload that fills the disk';
   const neighbour = await harmless(context, server, disk, gate, what);
@@ -130,7 +130,7 @@ async function underBallast(context, server, disk, gate) {
   await neighbour.check();
 }
 
-/** A neighbour fills the disk with its output and stays; it is killed, in time. */
+/** Another job fills the disk with its output and keeps running; a kill ends it in time. */
 async function underJob(context, server, disk, gate) {
   const what = 'a job that fills the disk';
   const neighbour = await harmless(context, server, disk, gate, what);
@@ -147,12 +147,12 @@ async function underJob(context, server, disk, gate) {
   const { status } = await within('the kill is answered', kill(server, id), killBound);
   context.check(status === 'killed', `The kill of ${what} left it ${status}`);
   writeFileSync(`${gate}2`, '');
-  // What a job left is its own until its grace is over; here the admin removes it.
+  // The files of a job are kept until its grace period is over; here the admin removes them.
   writeFileSync(`${server.jobDirectory(id)}/Output/big`, '');
   await neighbour.check();
 }
 
-/** Two jobs of which neither's archive finds room: both results come whole, from what the jobs left. */
+/** Two jobs whose archives do not fit: both results are sent complete from the jobs' outputs. */
 async function packedWithoutRoom(context, server, disk) {
   const ids = [];
   for (let count = 0; count < 2; count += 1) {
@@ -184,7 +184,7 @@ async function packedWithoutRoom(context, server, disk) {
 
 const cases = { underUpload, underBallast, underJob, packedWithoutRoom };
 
-/** Full disks under jobs that do no harm. Each case has a disk and a server of its own. */
+/** Full disks under harmless jobs. Each case has its own disk and server. */
 export async function neighbours(context) {
   for (const [name, runCase] of context.random.shuffle(Object.entries(cases))) {
     const disk = SmallDisk.mount(context, name === 'packedWithoutRoom' ? 'size=46m' : 'size=64m');

@@ -7,7 +7,7 @@ import { Server } from '../../support/server.mjs';
 import { SmallDisk } from '../../support/tmpfs.mjs';
 import { endAll, tellsOfTheDisk, worksAgain } from './works-again.mjs';
 
-/** More pages than a job's way writes: with so many, it is done. */
+/** More pages than a job needs from its start to its end: with this many it is done. */
 const mostPages = 12;
 
 /**
@@ -19,12 +19,12 @@ async function withPages(context, server, disk, pages) {
   const inputs = file('scan.nii');
   const first = await submit(server, 'witness', 'infer', { inputs, options: steps({ gate }) });
   const id = await submit(server, 'rogue', 'infer', { inputs, options: steps({ do: 'quick' }) });
-  // The gate is a file without bytes: its opening takes no page.
+  // The gate is an empty file, which takes no page.
   const empty = disk.fill(pages);
   writeFileSync(`${gate}1`, '');
   context.count('a disk full at a transition');
   await context.attempt(`A job on a disk of ${pages} pages`, async () => {
-    // What cannot write down its end waits for room, and has it then.
+    // A job that cannot save its end waits for room, and gets it here.
     const all = Promise.all([ended(server, first), ended(server, id)]);
     await Promise.race([all, delay(1500)]);
     empty();
@@ -44,7 +44,7 @@ export async function fullAtTransitions(context, server, disk) {
   for (const pages of chosen) await withPages(context, server, disk, pages);
 }
 
-/** A disk that has room, and no place for one more file. */
+/** A disk with free bytes and no free inode. */
 export async function fullOfFiles(context) {
   const disk = SmallDisk.mount(context, 'size=64m,nr_inodes=60');
   if (disk === null) return;
@@ -57,7 +57,7 @@ export async function fullOfFiles(context) {
       context.check(status === 507, `An upload on a disk full of files was answered with ${status}: ${text}`);
     }
     await checkDirectories(context, server);
-    // Places for one or two files: the directories of an upload do not fit.
+    // Inodes for one or two files: too few for the directories of an upload.
     for (let left = 1; left <= 4; left += 1) {
       const made = [];
       try {

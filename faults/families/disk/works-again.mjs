@@ -1,10 +1,10 @@
 import { file } from '../../../support/form.mjs';
 import { ended, json, kill, listJobs, steps, submit } from '../../support/api.mjs';
 
-/** What an error that is the disk's fault must say. */
+/** The words of an error that the disk caused. */
 export const tellsOfTheDisk = /disk|ENOSPC|no space/i;
 
-/** The server answers, and with room there is does a job as ever. */
+/** The server answers, and with free room runs a job as usual. */
 export async function worksAgain(context, server, after) {
   await context.attempt(`The server after ${after}`, async () => {
     const { status } = await json(server, '/health');
@@ -15,7 +15,7 @@ export async function worksAgain(context, server, after) {
   });
 }
 
-/** Ends whatever goes on, for the next case. */
+/** Ends all active jobs, for the next case. */
 export async function endAll(server) {
   const active = (await listJobs(server)).filter(({ finished_at }) => finished_at === null);
   await Promise.allSettled(active.map(({ job_id }) => kill(server, job_id)));

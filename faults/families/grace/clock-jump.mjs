@@ -7,7 +7,7 @@ import { doneJob, removal } from './done-job.mjs';
 
 const grace = 4;
 const slack = 8000;
-/** Least milliseconds until a removal, as this client sees it: on a busy machine it hears late of a job's end. */
+/** Least milliseconds until a removal, as this client sees it: on a busy machine it notices a job's end late. */
 const least = (grace * 1000) / 2;
 
 /** HEAD, a jump of the wall clock, GET; and each job is removed one grace after its end, as a clock on the wall runs. */
@@ -48,7 +48,7 @@ export async function clockJump(context, seconds) {
       const says = took === null ? 'was not removed' : `was removed after ${(took / 1000).toFixed(1)} s`;
       context.check(isDue, `After ${jump} a job with a grace of ${grace} s ${says}`);
     }
-    // A job of after the jump has its grace like any other.
+    // A job after the jump has its grace period like any other.
     const late = await doneJob(context, server);
     const took = await removal(server, late.id, performance.now(), grace * 1000 + slack);
     const isDue = took !== null && took >= least;

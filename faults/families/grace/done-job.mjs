@@ -15,7 +15,7 @@ export async function doneJob(context, server, noise = 0) {
   return { id, content, noise };
 }
 
-/** Waits for the removal of a job; returns the milliseconds since `since`, or null where it does not come. */
+/** Waits for the removal of a job; returns the milliseconds since `since`, or null if it is not removed. */
 export async function removal(server, id, since, limit) {
   const isRemoved = async () => (await request(server, `/jobs/${id}`)).status === 410;
   const found = await until('it is removed', isRemoved, limit, 50).catch(() => null);

@@ -6,7 +6,7 @@ import { apps, Server } from '../../support/server.mjs';
 import { Shim } from '../../support/shim.mjs';
 import { until } from '../../support/until.mjs';
 
-/** A reader of a silent log is kept alive, whatever the wall clock does. */
+/** A reader of a silent log gets keep-alives, whatever the wall clock does. */
 export async function keepalivesGoOn(context, seconds) {
   context.count('a jump of the clock under a log stream');
   const shim = Shim.build(context);

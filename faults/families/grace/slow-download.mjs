@@ -7,12 +7,12 @@ import { Server } from '../../support/server.mjs';
 import { doneJob, removal } from './done-job.mjs';
 
 const grace = 3;
-/** KiB: more than all the buffers between server and client hold, so that a client that does not read stops it. */
+/** KiB: more than all buffers between server and client hold, so that a client that does not read stops the download. */
 const large = 30_000;
 /** Milliseconds by which a removal may be late. */
 const slack = 8000;
 
-/** What a client got that read slowly, for longer than the grace, and whose connection broke then. */
+/** What a client received that reads slowly, for longer than the grace period, and whose connection then breaks. */
 async function brokenDownload(context, server, id) {
   const connection = await Connection.open(server.url);
   await connection.write(requestHead('GET', `/jobs/${id}/result`));
@@ -26,7 +26,7 @@ async function brokenDownload(context, server, id) {
   return { etag, bytes: received.subarray(start) };
 }
 
-/** A download that outlives the grace, is cut and resumes 200 ms later. */
+/** A download that lasts longer than the grace period, is cut and resumed 200 ms later. */
 export async function slowDownload(context) {
   context.count('a download that outlives its grace, is cut and resumed');
   const server = await new Server(context, { flags: ['--grace', String(grace)] }).start();

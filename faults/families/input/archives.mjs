@@ -7,7 +7,7 @@ const link = 0o120777;
 const device = 0o020666;
 const fifo = 0o010666;
 
-/** Many entries of the directory that share the bytes of one (D. Fifield, 2019). */
+/** Many entries of the central directory that share the bytes of one (D. Fifield, 2019). */
 function overlapping(count, size) {
   const content = Buffer.alloc(size);
   const packed = deflateRawSync(content, { level: 9 }).length;
@@ -16,7 +16,7 @@ function overlapping(count, size) {
   return zip([{ name: 'kernel', ...zeros(size) }, ...others]);
 }
 
-/** A million entries, in a directory that is really there; nothing but names. */
+/** A million entries in a valid central directory; only names. */
 function millionEntries() {
   const name = Buffer.from('0000000');
   const record = Buffer.alloc(46);
@@ -64,7 +64,7 @@ const odd = {
   nothing: '',
 };
 
-/** What a client need not refuse: nothing of it leads anywhere else. */
+/** Archives that a client need not refuse, because nothing in them leads out. */
 export const isHarmlessToClients = (what) => Object.hasOwn(odd, what) || leftOut.has(what);
 
 /** Of two entries that want one place, and of a path that is too long, a client leaves one out, and says so. */

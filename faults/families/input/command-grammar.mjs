@@ -1,4 +1,4 @@
-/** The app's command line as interface.md has it, read word by word: what is left over came in by a value. */
+/** The app's command line as interface.md defines it, read word by word: a word that is left over came from a value. */
 const integer = /^\d+$/;
 const number = /^\d+(\.\d+)?(e[+-]?\d+)?$/;
 const relative = /^(?![-/\\])(?!.*\.\.)/;
@@ -41,7 +41,7 @@ const verbs = {
   fine_tune: 'fine-tune',
 };
 
-/** What is wrong with a command line, in words; null for one that is as it should be. */
+/** What is wrong with a command line, in words; null for a correct one. */
 export function commandFault(operation, command) {
   const [verb, app, ...words] = command.slice(2);
   if (verb !== verbs[operation] || !absolute.test(app ?? '')) return `it begins with ${verb} ${app}`;

@@ -12,13 +12,13 @@ import { mutatedRequest } from './mutations.mjs';
 
 const requestsInTenRounds = 50_000;
 const connections = 8;
-/** What a server may have grown by since it was warm: the collector's leisure, no leak of 50 000 requests. */
+/** Bytes by which a warm server may grow: room for the garbage collector, not for a leak of 50 000 requests. */
 const growthBound = 192 * 2 ** 20;
 
-/** Sends one request and judges its answer. Returns the connection for the next one, or null where it is used up. */
+/** Sends one request and checks its answer. Returns the connection for the next one, or null if it cannot be used again. */
 async function send(context, server, connection, { bytes, kind, withoutBody, isBroken }) {
   await connection.write(bytes);
-  // A request whose length is no more what it says would be waited for: its end is told.
+  // The server would wait for the rest of a request with a wrong length, so its end is sent.
   if (isBroken) connection.socket.end();
   const what = `the answer to a mutated request (${kind})`;
   const answer = await connection.answer(what, { withoutBody });
@@ -50,7 +50,7 @@ async function send(context, server, connection, { bytes, kind, withoutBody, isB
   return connection;
 }
 
-/** One client that sends its share, over one connection as long as that lives. */
+/** One client that sends its share of the requests, over one connection as long as that is open. */
 async function client(context, server, random, share) {
   let connection = null;
   for (let sent = 0; sent < share && server.death === null; sent += 1) {
@@ -70,10 +70,10 @@ async function client(context, server, random, share) {
   connection?.close();
 }
 
-/** Mutated requests, many: no 500, no crash, nothing left over, no memory that grows. */
+/** Many mutated requests: no 500, no crash, nothing left behind, no growing memory. */
 export async function fuzz(context, server) {
   const gate = path.join(context.scratch, 'shut');
-  // It holds the one CPU slot: what is accepted waits, and is killed before it costs anything.
+  // It holds the only CPU slot, so that accepted jobs wait, and are killed before they run.
   const form = { inputs: file('scan.nii'), options: steps({ gate }) };
   const blocker = await submit(server, 'witness', 'infer', form);
   await until(
@@ -99,7 +99,7 @@ export async function fuzz(context, server) {
   const fault = /^\S+ [A-Z]+ \S+ failed: .*$/m.exec(server.stderr)?.[0];
   context.check(fault === undefined, `The server reported a fault: ${fault}`);
   await checkDirectories(context, server);
-  // A request that was whole, with garbage behind it that cut its answer off, is a job like any other.
+  // A complete request with garbage behind it, whose answer was cut off, is a job like any other.
   for (const { job_id } of (await listJobs(server)).filter(({ finished_at }) => finished_at === null)) {
     context.count('  accepted, its answer cut off');
     await kill(server, job_id);

@@ -27,7 +27,7 @@ async function hostileService() {
   };
 }
 
-/** Files outside of the result's directory that were there neither before. */
+/** Files outside the result's directory that were not there before. */
 const around = (directory) =>
   readdirSync(directory, { recursive: true }).filter((name) => !name.startsWith('Output'));
 
@@ -57,10 +57,10 @@ async function extract(context, service, what, bytes) {
   context.highest('disk taken by a hostile result', Math.max(0, taken) * 2 ** 20, 'bytes');
 }
 
-/** The client extracts beside itself what a server sends: nothing leaves the directory, no link is made. */
+/** The client extracts what a server sends: nothing is written outside the directory, and no link is made. */
 export async function hostileResults(context) {
   const service = await hostileService();
-  // The client takes what its disk can hold, so a bomb that is no lie is none for it.
+  // The client accepts what its disk can hold, so a bomb with true sizes is not hostile to it.
   const isForServers = /bomb that says so|bomb in small|overlap/;
   const all = Object.entries(hostileArchives(2 ** 20)).filter(([what]) => !isForServers.test(what));
   // Every one of them in a full run, some of them in a smaller one; three clients at a time.

@@ -21,14 +21,14 @@ function sizeOf(directory) {
   return entries.filter((entry) => entry.isFile()).reduce((sum, entry) => sum + size(entry), 0);
 }
 
-/** Sends a form; says what came of it, and how much lay on the disk at most while it was taken in. */
+/** Sends a form; returns the answer, and the most bytes on the disk meanwhile. */
 async function send(server, operation, form) {
   let most = 0;
   const timer = setInterval(() => {
     try {
       most = Math.max(most, sizeOf(server.jobsDirectory));
     } catch {
-      // A directory that goes away while it is looked at.
+      // A directory that is removed while it is read.
     }
   }, 20);
   const sent = request(server, `/apps/witness/${operation}`, { method: 'POST', body: formOf(form) });

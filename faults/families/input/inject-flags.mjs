@@ -12,7 +12,7 @@ const inputs = file('scan.nii');
 const fileOf = ({ name, kind }) =>
   kind === 'archive' ? file('data.zip', zipOf({ a: 'x' })) : file(`${name}.nii`);
 
-/** What a form of each operation must carry, what it may carry as text, and whether it may carry settings. */
+/** The required fields of each operation's form, its text fields, and whether it may have settings. */
 const forms = Object.entries(operations).map(([operation, { fields }]) => ({
   operation,
   least: Object.fromEntries(
@@ -73,7 +73,7 @@ function* cases(random, others) {
   }
 }
 
-/** What the runner is told to run, as soon as it is. */
+/** The command line in `run.json`, as soon as it exists. */
 async function commandOf(server, id) {
   await ended(server, id);
   const file = path.join(server.jobDirectory(id), 'run.json');
@@ -105,7 +105,7 @@ export async function injectFlags(context, server) {
     accepted.set(`${operation} with ${what}`, { operation, form });
   }
   await kill(server, blocker);
-  // What stands in the list of the worst is run before what chance has added.
+  // The values of the list are run before the random ones.
   const odd = [...accepted].filter(([what]) => /--|-x|constructor|__proto__/.test(what));
   const others = random.shuffle([...accepted].filter((each) => !odd.includes(each)));
   for (const [what, { operation, form }] of [...random.shuffle(odd), ...others].slice(0, 6 * rounds)) {

@@ -31,7 +31,7 @@ function mutateBytes(random, bytes) {
   );
 }
 
-/** A path that is nearly one of the service's. */
+/** A path that is similar to one of the service's. */
 function mutatedPath(random) {
   const path = random.pick(routes);
   const nasty = encodeURIComponent(
@@ -102,7 +102,7 @@ function headerRequest(random) {
   };
 }
 
-/** Parts of a form that would be accepted, some of which are replaced by something else. */
+/** Parts of a valid form, some of which are replaced. */
 function mutatedParts(random, operation) {
   const name = () =>
     random
@@ -138,7 +138,7 @@ function mutatedOptions(random) {
   return random.chance(0.3) ? mutateBytes(random, Buffer.from(text)).toString() : text;
 }
 
-/** A form whose framing is right and whose values are wrong. */
+/** A form with correct framing and wrong values. */
 function formRequest(random) {
   const operation = random.pick(operations);
   const body = multipart(mutatedParts(random, operation));
@@ -150,7 +150,7 @@ function formRequest(random) {
   };
 }
 
-/** A form whose framing is wrong; its length is told truly, so that the server need not wait. */
+/** A form with wrong framing and a correct length, so that the server need not wait. */
 function bodyRequest(random) {
   const operation = random.pick(operations);
   let body = multipart(mutatedParts(random, operation));
@@ -180,7 +180,7 @@ function wireRequest(random) {
   };
 }
 
-/** What is sent how often: what is cheap to answer comes more often than what makes directories. */
+/** How often each kind is sent: kinds that are cheap to answer more often than those that make directories. */
 const shares = [
   [0.4, pathRequest],
   [0.25, headerRequest],
@@ -189,7 +189,7 @@ const shares = [
   [0.05, wireRequest],
 ];
 
-/** One request that is wrong somewhere: bytes, kind, withoutBody, isBroken (its end must be told). */
+/** One wrong request: bytes, kind, withoutBody, isBroken (its end must be sent). */
 export function mutatedRequest(random) {
   const at = random.next();
   let reached = 0;

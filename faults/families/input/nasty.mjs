@@ -1,4 +1,4 @@
-/** Texts that programs have stumbled over. */
+/** Texts that have caused errors in programs. */
 export const nastyValues = [
   '',
   ' ',

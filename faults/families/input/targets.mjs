@@ -1,4 +1,4 @@
-/** What the service has that can be aimed at. */
+/** Routes, fields and values of the service, as targets of mutations. */
 export const operations = ['infer', 'evaluate', 'uncertainty', 'pipeline', 'fine_tune'];
 export const routes = [
   '/health',

@@ -7,7 +7,7 @@ const signal = (pids, name) => {
   for (const pid of pids) if (isRunning(pid)) process.kill(pid, name);
 };
 
-/** As `rm -r` does, again where a file was made meanwhile. */
+/** Removes as `rm -r` does, again if a file was made meanwhile. */
 function remove({ directory }) {
   for (let tries = 0; existsSync(directory) && tries < 100; tries += 1) {
     spawnSync('rm', ['-rf', directory], { stdio: 'ignore' });
@@ -19,7 +19,7 @@ const removeOne =
   ({ directory }) =>
     rmSync(path.join(directory, name), { recursive: true, force: true });
 
-/** What befalls a running job; each gets its directory, its runner's pid and those of its command. */
+/** Attacks on a running job; each gets its directory, its runner's pid and those of its command. */
 export const attacks = {
   'its directory is removed': remove,
   'its runner is stopped': ({ runner }) => signal([runner], 'SIGSTOP'),

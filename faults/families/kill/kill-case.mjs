@@ -5,7 +5,7 @@ import { ended, request, steps, submit } from '../../support/api.mjs';
 import { until } from '../../support/until.mjs';
 import { attacks, processesOf } from './attacks.mjs';
 
-/** Milliseconds in which a kill is answered, whatever became of the job: 3 s of patience with it, and room. */
+/** Milliseconds in which a kill must be answered, whatever state the job is in: a grace of 3 s and some reserve. */
 export const killBound = 20_000;
 
 const inputs = file('scan.nii');
@@ -25,7 +25,7 @@ export async function running(context, server, device) {
   });
 }
 
-/** Asks for the end of a job; null where no answer comes in time. */
+/** Kills a job; null if no answer comes in time. */
 export async function askKill(server, id) {
   const began = performance.now();
   const answer = await request(server, `/jobs/${id}/kill`, { method: 'POST', limit: killBound }).catch(
@@ -34,7 +34,7 @@ export async function askKill(server, id) {
   return answer && { ...answer, took: performance.now() - began };
 }
 
-/** Ends what is left of a job, so that nothing of a failed case stays. */
+/** Ends all processes of a job, so that none of a failed case is left. */
 export function clear(processes) {
   for (const pid of processes) if (isRunning(pid)) process.kill(pid, 'SIGKILL');
 }

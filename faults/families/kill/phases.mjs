@@ -6,7 +6,7 @@ import { ended, isFinal, job, steps, submit } from '../../support/api.mjs';
 import { Server } from '../../support/server.mjs';
 import { askKill, killBound } from './kill-case.mjs';
 
-/** A short job with a large result, killed at any moment of its way: before, while or after it runs or is packed. */
+/** A short job with a large result, killed at a random moment: before, while or after it runs or is packed. */
 async function killSomewhere(context, server) {
   const { random } = context;
   const options = steps({ lines: 3, pause: '0.05', noise: 20_000 });

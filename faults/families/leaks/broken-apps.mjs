@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** What no answer may hold. */
+/** A text that no answer may contain. */
 export const secret = 'a-secret-that-nobody-is-told';
 
 const manifest = (command) =>
@@ -22,7 +22,7 @@ function write(directory, files) {
   }
 }
 
-/** An app beside which everything lies that must stay at home. */
+/** An app with all kinds of files that must not be sent. */
 export function temptingApp(context, directory) {
   const outside = path.join(context.scratch, 'outside');
   write(outside, { id_rsa: secret, 'folder/deep': secret });

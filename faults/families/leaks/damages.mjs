@@ -3,7 +3,7 @@ import path from 'node:path';
 
 const release = (gate) => writeFileSync(`${gate}1`, '');
 
-/** What may become of a running job's directory. */
+/** Damages to a running job's directory. */
 export const damages = {
   'no output folder'(directory, gate) {
     rmSync(path.join(directory, 'Output'), { recursive: true, force: true });
@@ -28,7 +28,7 @@ export const damages = {
   },
   'a folder in place of its log'(directory, gate) {
     rmSync(path.join(directory, 'log'), { force: true });
-    // It may have been made anew meanwhile: then that is the case.
+    // The file may have been made again meanwhile, which is a case of its own.
     if (!existsSync(path.join(directory, 'log'))) mkdirSync(path.join(directory, 'log'));
     release(gate);
   },

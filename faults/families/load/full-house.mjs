@@ -5,7 +5,7 @@ import { HealthWatch } from '../../support/health-watch.mjs';
 
 const limit = 32;
 
-/** 32 jobs may be active, and not one more however many come at once; each place that is given back can be had. */
+/** At most 32 jobs are active, however many come at once; each place that is released can be used again. */
 export async function fullHouse(context, server) {
   const gate = path.join(context.scratch, 'never');
   const form = { inputs: file('scan.nii'), options: steps({ gate }) };

@@ -16,7 +16,7 @@ async function stream(server, id) {
 
 const statusOf = (connection) => Number(connection.received.toString('latin1', 9, 12));
 
-/** 200 streams may be open; the 201st is refused, and has its place once another has gone. */
+/** 200 streams may be open; the 201st is refused, and accepted after another one is closed. */
 export async function manyStreams(context, server) {
   const gate = path.join(context.scratch, 'never');
   const form = { inputs: file('scan.nii'), options: steps({ gate }) };

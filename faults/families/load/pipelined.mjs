@@ -40,7 +40,7 @@ export async function pipelined(context, server) {
     await until('its stream can be opened', open, 10_000);
   });
   for (const id of [first, second]) await kill(server, id);
-  // With a grace of nothing it is removed at once, unless somebody is thought to be downloading it still.
+  // Without a grace period it is removed at once, unless the server still counts a download.
   await context.attempt('The result of a job that was asked for behind a stream', async () => {
     await server.kill();
     letTimePass(server);

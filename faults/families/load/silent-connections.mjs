@@ -12,7 +12,7 @@ const openings = [
   'POST /apps/witness/infer HTTP/1.1\r\nHost: localhost\r\nContent-',
 ];
 
-/** Clients that connect and say nothing, or begin and stop: everybody else is served as ever. */
+/** Clients that connect and are silent, or stop in the middle: all others are served as usual. */
 export async function silentConnections(context, server) {
   const { random } = context;
   const connections = [];
@@ -21,7 +21,7 @@ export async function silentConnections(context, server) {
   }
   context.count('connections that say nothing', connections.length);
   for (const each of connections) each.socket.write(random.pick(openings));
-  // Uploads that have begun take a place; one more than half of the places would be a fault of this case.
+  // Uploads that have begun take a place, so this case begins at most half as many as there are places.
   const headers = [`Content-Type: ${multipartType}`, 'Content-Length: 100000'];
   for (const each of connections.slice(0, 10)) {
     each.close();

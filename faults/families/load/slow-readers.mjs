@@ -7,7 +7,7 @@ import { memoryOf } from '../../support/processes.mjs';
 
 const logReaders = 20;
 const resultReaders = 40;
-/** What the server may hold back for each reader that does not read: buffers, not logs and not results. */
+/** Bytes that the server may keep in memory for each reader that does not read: buffers, not whole logs or results. */
 const boundForEach = 8 * 2 ** 20;
 
 async function paused(server, path) {
@@ -38,7 +38,7 @@ export async function slowReaders(context, server) {
   context.highest('memory taken by slow readers', Math.max(0, growth), 'bytes');
   const bound = readers.length * boundForEach;
   context.check(growth <= bound, `${readers.length} slow readers took ${growth} bytes of memory`);
-  // One that reads after all has everything; one that leaves gives its stream back.
+  // A reader that reads later gets everything; one that leaves releases its stream.
   const [first, ...others] = readers;
   first.socket.resume();
   await first.until('__DONE__');

@@ -2,7 +2,7 @@ import { file } from '../../../support/form.mjs';
 import { ended, job, steps, submit } from '../../support/api.mjs';
 import { settled, startersOf } from './starters.mjs';
 
-/** Many starts at once, where the server of before was killed a moment ago with a job that goes on. */
+/** Many starts at once, just after the last server was killed while a job of it keeps running. */
 export async function manyAtOnce(context, count) {
   const [first] = startersOf(context, 1);
   const { dataDirectory } = first;

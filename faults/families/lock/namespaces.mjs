@@ -5,7 +5,7 @@ import { job, steps, submit } from '../../support/api.mjs';
 import { isUp, settled, startersOf } from './starters.mjs';
 
 const namespace = ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc', '--uts'];
-/** As a container's: a host's name of its own too. */
+/** Namespaces as a container has them, with its own host name. */
 const launcherOf = (name) => [...namespace, 'sh', '-c', 'hostname "$0"; exec "$@"', name];
 
 /** Two servers that do not see each other's processes, as two containers on one volume. */
@@ -45,7 +45,7 @@ export async function separateNamespaces(context) {
       await third.kill();
     }
   } finally {
-    // unshare keeps a signal that asks to stop to itself; its death ends what runs in the namespace.
+    // unshare does not pass SIGTERM on; when it is killed, everything in the namespace ends.
     await second.kill();
     await first.kill();
   }

@@ -7,7 +7,7 @@ import { Server } from '../../support/server.mjs';
 
 const startBound = 30_000;
 
-/** A data directory that has something at serve.lock already. */
+/** A data directory with something at serve.lock. */
 function prepared(context, make) {
   const server = new Server(context, {});
   mkdirSync(server.dataDirectory, { mode: 0o700 });
@@ -15,7 +15,7 @@ function prepared(context, make) {
   return server;
 }
 
-/** A start on it works, and so does the server; where it may refuse it says what is wrong, by name. */
+/** A start on it must work; if it may be refused, the message must name what is wrong. */
 async function starts(context, what, make, mayRefuse = false) {
   const server = prepared(context, make);
   context.count('starts on an odd serve.lock');
@@ -78,7 +78,7 @@ const cases = {
   },
 };
 
-/** What may lie at serve.lock, each with a start on it. */
+/** What may be at serve.lock, each with a start on it. */
 export const oddLocks = Object.fromEntries(
   Object.entries(cases).map(([what, runCase]) => [what, (context) => runCase(context, what)]),
 );

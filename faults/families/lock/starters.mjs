@@ -2,7 +2,7 @@ import { addressIn } from '../../../support/serve.mjs';
 import { Server } from '../../support/server.mjs';
 import { until } from '../../support/until.mjs';
 
-/** Milliseconds in which each start has come to listen or has ended. */
+/** Milliseconds in which each start must listen or end. */
 const bound = 60_000;
 
 /** Several servers on one data directory, started at once. */
@@ -18,7 +18,7 @@ export function startersOf(context, count, options = {}) {
 /** Whether it runs and has said that it listens. */
 export const isUp = (server) => server.isAlive && addressIn(server.stdout) !== undefined;
 
-/** Waits until each listens or has ended; never may two listen at once. Gives back those that listen. */
+/** Waits until each listens or has ended; two must never listen at once. Returns those that listen. */
 export async function settled(context, servers, what) {
   let most = 0;
   await until(

@@ -6,7 +6,7 @@ import { addressIn } from '../../../support/serve.mjs';
 import { ended, kill, request, steps, submit } from '../../support/api.mjs';
 import { isUp, settled, startersOf } from './starters.mjs';
 
-/** Milliseconds after which two servers that both still work are too many, where an admin took the lock away. */
+/** Milliseconds after which two servers must not both work any more, after an admin removed the lock. */
 const overlap = 15_000;
 
 const answers = (server) =>
@@ -38,7 +38,7 @@ async function whileOneWorks(context, what, meddle) {
   }
 }
 
-/** The server dies, its job's runner lives on; a start at once must come up, and have the job. */
+/** The server is killed and its job's runner survives; a start directly afterwards must work, and find the job. */
 async function runnerOutlives(context) {
   const [first] = startersOf(context, 1, { flags: ['--on-exit', 'keep'] });
   const { dataDirectory } = first;

@@ -4,7 +4,7 @@ import { ended, logOf, request } from '../../support/api.mjs';
 import { remoteApp } from '../../support/client.mjs';
 import { plant, step } from '../../support/plan.mjs';
 
-/** What a person reads when a file does not arrive as it was. */
+/** Words that tell a person that a file did not arrive unchanged. */
 const saysSo =
   /skip|renam|left out|leave|could not|cannot|omit|unread|not (packed|extracted|saved|taken|carried)/i;
 

@@ -8,11 +8,11 @@ import { until } from '../../support/until.mjs';
 import { askKill } from '../kill/kill-case.mjs';
 import { filesBelow } from '../records/kept.mjs';
 
-/** Milliseconds in which a job ends whose command has, or is seen not to. */
+/** Milliseconds in which a job must end after its command. */
 const endBound = 15_000;
 const startBound = 15_000;
 
-/** Everything of a directory that a job may not change: names, contents, modes. */
+/** The names, contents and modes of a directory that a job may not change. */
 const look = (directory) =>
   [...filesBelow(directory)]
     .map(({ file, info }) => `${file} ${info.mode} ${info.isFile() ? readFileSync(file, 'latin1') : ''}`)

@@ -23,12 +23,12 @@ async function onOneServer(context, home, cases) {
         plantCase(context, server, home, what, make),
       );
       if (check !== undefined) checks.push(check);
-      // A case may leave a server that does not answer, or does not start: the next one gets another.
+      // After a case the server may not answer or start: then the next case gets another one.
       if (check !== undefined && !server.hasEnded) continue;
       await server.kill();
       server = await begin(context);
     }
-    // Whether all of it can be removed is for the family `removal` to say.
+    // The family `removal` checks whether all of it can be removed.
     await until('the jobs are removed', () => server.jobDirectories().length === 0, (grace + 6) * 1000).catch(
       () => {},
     );
@@ -38,7 +38,7 @@ async function onOneServer(context, home, cases) {
   }
 }
 
-/** A full run takes all of them, a smaller one some. The server is root where the harness is: it can do most harm. */
+/** A full run takes all of them, a smaller one some. The server runs as root if the harness does, which is the worst case. */
 export async function plantCases(context) {
   const home = path.join(context.scratch, 'planted');
   mkdirSync(home);

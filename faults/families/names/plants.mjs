@@ -1,4 +1,4 @@
-/** What a job plants in its own directory, where the server, the runner and the packer open things. */
+/** Links and files that a job makes in its own directory, where the server, the runner and the packer open files. */
 import path from 'node:path';
 import { step } from '../../support/plan.mjs';
 
@@ -49,7 +49,7 @@ export const plants = [
   ['everything is removed', () => ['Output', 'Input', ...records].map((name) => step.remove(name, 'job'))],
 ];
 
-/** Those of which every run has its turn. */
+/** Those that every run includes. */
 export const mostHarmful = plants.filter(([what]) =>
   /^(log|Output|result.zip.partial) is a link to a (file|directory) elsewhere/.test(what),
 );

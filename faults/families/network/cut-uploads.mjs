@@ -35,7 +35,7 @@ const chunked = Buffer.concat([
   Buffer.from('0\r\n\r\n'),
 ]);
 
-/** Bytes of a request after which it may be cut: around everything that begins or ends there. */
+/** Offsets at which a request may be cut: around the beginning and end of each of its parts. */
 function boundaries(whole) {
   const marks = [
     'HTTP/1.1',
@@ -67,7 +67,7 @@ const ends = {
   },
 };
 
-/** Uploads cut at every kind of boundary: no job, no file, no place taken. */
+/** Uploads cut at every kind of boundary leave no job, no file and no used place. */
 export async function cutUploads(context, server, places) {
   const { random } = context;
   const before = (await listJobs(server)).length;
@@ -78,7 +78,7 @@ export async function cutUploads(context, server, places) {
       await context.attempt(`An upload ${form}, cut at byte ${at} by ${end}`, async () => {
         const connection = await Connection.open(server.url);
         await connection.write(whole.subarray(0, at));
-        // What came so far is looked at before the end comes.
+        // The server reads what came so far before the end comes.
         if (random.chance(0.5)) await new Promise((resolve) => setTimeout(resolve, random.integer(1, 15)));
         await ends[end](connection);
       });
@@ -86,7 +86,7 @@ export async function cutUploads(context, server, places) {
   }
   await checkDirectories(context, server);
   context.check((await listJobs(server)).length === before, 'A cut upload became a job');
-  // All places are free: as many jobs as the server takes come in. A place is given back behind its directory.
+  // All places are free: the server accepts as many jobs as its limit. A place is released after its directory is removed.
   await context.attempt('Every place is free after the cut uploads', async () => {
     const ids = [];
     for (let place = 0; place < places; place += 1) {

@@ -28,7 +28,7 @@ async function byRanges(context, server, id, whole, tag) {
   );
 }
 
-/** `remote-app result` over a network that cuts it again and again goes on where it was. */
+/** `remote-app result` continues where it was over a network that cuts it repeatedly. */
 async function byClient(context, server, id, whole) {
   const { random } = context;
   const proxy = await FaultyProxy.open(() => server.url);

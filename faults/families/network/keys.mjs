@@ -5,7 +5,7 @@ import { ended, steps, submit } from '../../support/api.mjs';
 
 const atOnce = 20;
 
-/** Submissions with one key are one job: at once, one after the other, and after a death of the server. */
+/** Submissions with one key make one job: at once, one after the other, and after the server was killed. */
 export async function repeatKeys(context, server) {
   const { random } = context;
   const nonce = random.word(16);

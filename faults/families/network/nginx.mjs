@@ -5,7 +5,7 @@ import { remoteApp } from '../../support/client.mjs';
 import { hasNginx, startNginx } from '../../support/nginx.mjs';
 import { Server } from '../../support/server.mjs';
 
-/** Longer than a stock nginx waits for a word of the server, in milliseconds. */
+/** Longer than a stock nginx waits for bytes of the server, in milliseconds. */
 const longSilence = 65_000;
 
 /**
@@ -44,7 +44,7 @@ export async function throughNginx(context) {
     context.note('LEFT OUT: nginx or openssl is not installed (apt-get install nginx openssl)');
     return;
   }
-  // A server of its own: the others are killed under their clients.
+  // Its own server, because the others are killed while clients use them.
   const server = await new Server(context, { flags: ['--cpu-slots', '2'] }).start();
   const nginx = await startNginx(context, server.url);
   try {

@@ -6,7 +6,7 @@ import { remoteApp } from '../../support/client.mjs';
 import { FaultyProxy, faultKinds } from '../../support/proxy.mjs';
 import { until } from '../../support/until.mjs';
 
-/** A client sends a submission four times; a network that breaks more than three has won. */
+/** A client sends a submission at most four times, so the network may break three of them. */
 const mostInUploads = 3;
 const mostAfterwards = 4;
 
@@ -27,7 +27,7 @@ function plan(random) {
   return [...inUploads, ...afterwards];
 }
 
-/** One `remote-app infer` as a person types it, over a network that breaks: as if nothing had happened. */
+/** One `remote-app infer` over a network that breaks: its output and result are as without faults. */
 export async function inferThroughFaults(context, server, { deaths = 0 } = {}) {
   const { random } = context;
   const proxy = await FaultyProxy.open(() => server.url);

@@ -5,7 +5,7 @@ import { Server } from '../../support/server.mjs';
 import { until } from '../../support/until.mjs';
 
 const questions = 31;
-/** Processes of nvidia-smi that may be there at once: a question, one that is being abandoned, and their children. */
+/** Processes of nvidia-smi that may exist at once: a call, one that is being killed, and their children. */
 const mostProcesses = 6;
 /** Milliseconds: a driver that is not persistent loads in some seconds, so it may be waited for a while. */
 const answerBound = 30_000;
@@ -37,7 +37,7 @@ async function honest(context, server, mode) {
   }
 }
 
-/** Many questions while it hangs: they share what is asked, and are all answered. */
+/** Many requests while it hangs: they share one call, and are all answered. */
 async function manyAtOnce(context, server, gpus, mode) {
   gpus.mode = mode;
   const asked = Array.from({ length: questions }, (_, at) =>
@@ -69,7 +69,7 @@ async function manyAtOnce(context, server, gpus, mode) {
   );
 }
 
-/** A server with an nvidia-smi that works at first; nothing of it is left behind. */
+/** A server with an nvidia-smi that works at first; none of its processes is left. */
 async function withGpus(context, run) {
   const gpus = new FakeGpus(context, 2);
   const server = await new Server(context, { environment: gpus.environment }).start();
@@ -88,12 +88,12 @@ async function withGpus(context, run) {
   }
 }
 
-/** What the server tells of its GPUs while nvidia-smi fails. */
+/** What the server answers about its GPUs while nvidia-smi fails. */
 export const answersWhileFailing = (context, modes) =>
   withGpus(context, async (server, gpus) => {
     for (const mode of modes) {
       gpus.mode = mode;
-      // What was asked a moment before may still be told.
+      // A call that began before may still be answered.
       await delay(300);
       await honest(context, server, mode);
     }

@@ -7,7 +7,7 @@ import { FakeGpus } from '../../support/fake-gpus.mjs';
 import { Server } from '../../support/server.mjs';
 import { until } from '../../support/until.mjs';
 
-/** Milliseconds in which a server listens whatever nvidia-smi does. */
+/** Milliseconds in which a server must listen, whatever nvidia-smi does. */
 const startBound = 15_000;
 
 /** A server with a job on each of two GPUs and one that waits for each. */
@@ -46,7 +46,7 @@ export async function restartsWhileFailing(context, mode) {
     const before = performance.now();
     await server.listening(startBound);
     context.highest('longest start while nvidia-smi fails', performance.now() - before, 'ms');
-    // The two that ran go on and end: what waits for their GPUs must go on waiting, not fail.
+    // The two running jobs end: jobs that wait for their GPUs must keep waiting, not fail.
     await until('nvidia-smi was asked', () => performance.now() - before > 1500);
     const views = await Promise.all(jobs.map(({ id }) => job(server, id)));
     for (const { job_id, status, error } of views) {

@@ -89,7 +89,7 @@ export class DiskModel {
     this.#positions.set(key, { node, at: flags.includes('O_APPEND') ? null : 0 });
   }
 
-  /** Where a descriptor stands; one that was inherited, or opened to append, stands at the end. */
+  /** The position of a descriptor; one that was inherited, or opened for appending, is at the end. */
   #position(process, fd) {
     const known = this.#positions.get(`${process}:${fd.fd}`);
     const node = fd.isDeleted ? known?.node : this.#find(fd.path);

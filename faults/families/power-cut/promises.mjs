@@ -1,12 +1,12 @@
 const finals = /"job_id":\s*"([0-9a-f]{12})",\s*"status":\s*"(done|error|killed)"/g;
 const envelopes = /"job_id":\s*"([0-9a-f]{12})",\s*"status_url"/g;
 
-/** What the server's clients were told, up to some call of the trace. */
+/** What the server has told its clients, up to a call of the trace. */
 export class Promises {
   accepted = new Set();
-  /** How a job had ended, by what was answered. */
+  /** The end of each job that an answer stated. */
   ends = new Map();
-  /** Jobs whose runner was about to begin, or had: nobody can know then how far the command came. */
+  /** Jobs whose runner may have begun: how far the command came is unknown. */
   begun = new Set();
 
   /** Takes in one call; returns whether it promised something new. */

@@ -16,7 +16,7 @@ async function checkJob(context, server, job, promises, when) {
     context.violation(`Job ${id} ${what} before a power cut and answers ${answer.status} after it (${when})`);
     return;
   }
-  // Its command waits for what never comes, where it runs again.
+  // Its command waits for ever if it runs again.
   if (fate === 'killed' && promised === undefined) return;
   const { status, error } = await ended(server, id, 30_000);
   if (promised !== undefined) {
@@ -56,7 +56,7 @@ export async function replay(context, { jobs, data }, calls, count, random) {
   const when = `after call ${count} of ${calls.length}, ${call}, with ${state.what}`;
   const serial = context.serial();
   const directory = path.join(context.scratch, `cut-${String(serial).padStart(6, '0')}`);
-  // Ids of this replay's own: a server looks for what is left of its jobs by their ids, on the whole machine.
+  // Each replay has its own ids, because a server searches the whole machine for processes of its jobs by their ids.
   const idOf = (recorded) => `${serial.toString(16).padStart(4, '0')}${recorded.slice(4)}`;
   materialise(state, directory, [[data, directory], ...[...jobs.keys()].map((id) => [id, idOf(id)])]);
   context.count(`a power cut that leaves ${state.what.split(', ')[0]}`);

@@ -16,7 +16,7 @@ function* differences(node, directory) {
   }
 }
 
-/** The model is of use only where it ends with what is on the disk: else a call is not understood. */
+/** The model must end with the content of the disk: otherwise it does not understand a call. */
 export function checkModel(context, { data }, calls) {
   const model = new DiskModel(data);
   for (const call of calls) model.apply(call);

@@ -1,12 +1,12 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** Which changes of names a power cut leaves besides the certain ones: nothing, all, or what chance has it. */
+/** Which changes of names survive a power cut besides the synced ones: none, all, or random ones. */
 const names = {
   'no name that was not synced': () => () => false,
   'every name': () => () => true,
   'names by chance': (random) => () => random.chance(0.5),
-  // As a journal does: every change up to some moment, and none after it. No certain one is after it.
+  // As with a journal: every change up to some moment, and none after it. All synced changes are before it.
   'names up to a moment': (random, steps) => {
     const last = steps.findLastIndex(({ isDurable }) => isDurable);
     const moment = random.integer(last, steps.length);
@@ -14,7 +14,7 @@ const names = {
   },
 };
 
-/** What is left of a file's content that was not synced. */
+/** What remains of a file's content that was not synced. */
 const contents = {
   'old contents': ({ durable }) => durable ?? Buffer.alloc(0),
   'empty files': ({ durable, data }) =>

@@ -38,7 +38,7 @@ export async function recordWorkload(context) {
     await ended(server, first);
     await request(server, `/jobs/${first}/result`);
     const [slow, failed] = [await add('done', { gate }), await add('error', { code: 3 })];
-    // Both slots are taken: these wait, with nothing but their uploads on the disk.
+    // Both slots are taken, so these wait, with only their uploads on the disk.
     const waiting = [await add('done'), await add('done')];
     await until('the one to be killed runs', async () => (await job(server, killed)).status === 'running');
     await kill(server, killed);

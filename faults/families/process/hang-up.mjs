@@ -6,7 +6,7 @@ import { isRunning } from '../../../support/processes.mjs';
 import { ended, job, request, steps, submit } from '../../support/api.mjs';
 import { Server } from '../../support/server.mjs';
 
-/** The terminal goes away: the server and its job do not. */
+/** The terminal is closed: the server and its job keep running. */
 async function livesOn(context, what, launcher) {
   const server = await new Server(context, { launcher }).start();
   const gate = path.join(context.scratch, `gate-${context.serial()}-`);

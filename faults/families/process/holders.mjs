@@ -11,7 +11,7 @@ const start = (server, settings, app = 'witness', more = {}) =>
   submit(server, app, 'infer', { inputs: file('scan.nii'), options: steps(settings), ...more });
 const isRunningJob = (server, id) => async () => (await job(server, id)).status === 'running';
 
-/** A connection that has asked for something and reads none of it. */
+/** A connection that has sent a request and does not read the answer. */
 async function unread(server, target) {
   const connection = await Connection.open(server.url);
   connection.socket.pause();
@@ -30,7 +30,7 @@ function closeAll(connections) {
   for (const each of connections) each.close();
 }
 
-/** Everything that could hold the process of a server that stops: each makes it so, and gives back what ends it. */
+/** Everything that could delay the end of a stopping server: each function sets it up, and returns a function that ends it. */
 export const holders = {
   'connections that are kept alive': {
     async hold(_context, server) {

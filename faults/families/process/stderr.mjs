@@ -11,7 +11,7 @@ import { until, within } from '../../support/until.mjs';
 const startBound = 15_000;
 const stopBound = 10_500;
 
-/** Things that servers write of: refusals, jobs that fail, requests that break. */
+/** Causes of lines in the server's log: refusals, failed jobs, broken requests. */
 async function giveItReasons(server) {
   for (let count = 0; count < 20; count += 1) {
     await request(server, `/apps/nothing-${count}/infer`, { method: 'POST', body: 'x', limit: 8000 });
@@ -19,7 +19,7 @@ async function giveItReasons(server) {
   }
 }
 
-/** It starts, answers, runs a job and stops in time, with nobody to tell anything. */
+/** The server starts, answers, runs a job and stops in time, without a usable stderr. */
 async function livesOn(context, what, options, lose = () => {}) {
   const server = new Server(context, options);
   server.spawn();
@@ -41,7 +41,7 @@ async function livesOn(context, what, options, lose = () => {}) {
   }
 }
 
-/** A pipe that holds all it can hold, and that nobody reads. */
+/** A full pipe that nobody reads. */
 function fullPipe(context) {
   const fifo = path.join(context.scratch, `fifo-${context.serial()}`);
   execFileSync('mkfifo', [fifo]);
@@ -53,7 +53,7 @@ function fullPipe(context) {
       if (cause.code !== 'EAGAIN') throw cause;
     }
   };
-  // The server's end blocks, as one that a shell has made.
+  // The server's end is blocking, like one from a shell.
   return { server: openSync(fifo, constants.O_RDWR), fill, close: () => closeSync(fd) };
 }
 

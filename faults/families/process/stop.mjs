@@ -4,11 +4,11 @@ import { FakeGpus } from '../../support/fake-gpus.mjs';
 import { apps, Server } from '../../support/server.mjs';
 import { until } from '../../support/until.mjs';
 
-/** Milliseconds in which a server is gone; the half second is the machine's. */
+/** Milliseconds in which a server must end; half a second of them is reserve for a busy machine. */
 const bound = 10_500;
 const boundAtOnce = 1500;
 
-/** Stops a server that something holds: once, and half of the time a second time. */
+/** Stops a server while something delays it: once, and in half of the cases a second time. */
 export async function stops(context, what, { hold, flags = [] }) {
   const { random } = context;
   const isTwice = random.chance(0.4);
@@ -41,7 +41,7 @@ export async function stops(context, what, { hold, flags = [] }) {
     await release?.();
     if (isRunning(pid)) process.kill(pid, 'SIGKILL');
     for (const each of [...server.processes(), ...gpus.processes()]) {
-      // A runner that keeps its job, as it was told to, and what a second signal left behind.
+      // A runner that may keep its job (--on-exit keep), and processes that a second signal left behind.
       if (isRunning(each.pid)) process.kill(each.pid, 'SIGKILL');
     }
   }

@@ -15,16 +15,16 @@ const records = [
 ];
 const damagesAtOnce = 3;
 
-/** What of a job must never be lost: all but the records themselves where its main record is damaged. */
+/** The files of a job that must never be lost: all but the records, if its main record is damaged. */
 const isKept = (record) => (file) =>
   record === 'job.json' ? !/^(log$|[^/]*\.json)/.test(file) : /^(Output\/|result\.zip$)/.test(file);
 
-/** So many cases, that go through the kinds of damage before one comes again. */
+/** This many cases, which go through all kinds of damage before one is repeated. */
 export function dealDamages(context, world, count) {
   const { random } = context;
   const deck = [];
   const draw = () => {
-    // `job.json` is what a job stands and falls with: as often as the others together.
+    // `job.json` is the main record of a job: it is damaged as often as the others together.
     if (deck.length === 0) {
       const kinds = (names) => names.flatMap((name) => Object.keys(damages).map((kind) => [name, kind]));
       const others = random.shuffle(kinds(records.slice(1).map(([name]) => name)));
@@ -48,7 +48,7 @@ export function dealDamages(context, world, count) {
   });
 }
 
-/** Does what a case says; returns what of it must be found again. */
+/** Carries out a case; returns the files that must be found again. */
 function inflict(context, world, { damaged, old, strangers, expired }) {
   const { random } = context;
   const kept = [];

@@ -4,7 +4,7 @@ import { checkArchive } from '../../invariants.mjs';
 import { ended, request } from '../../support/api.mjs';
 import { until } from '../../support/until.mjs';
 
-/** Milliseconds in which a start on a few jobs is over. */
+/** Milliseconds in which a start with a few jobs must listen. */
 const startBound = 15_000;
 
 /** Whether the server listens in time. */
@@ -23,7 +23,7 @@ export async function startsWithin(context, server, what) {
   }
 }
 
-/** A job that was done has the same result byte for byte; one that was not goes on, once. */
+/** A job that was done has exactly the same result; one that was not continues, once. */
 async function checkJob(context, server, expected, what) {
   const { id, state, result } = expected;
   const answer = await request(server, `/jobs/${id}`);
@@ -52,7 +52,7 @@ export async function checkUntouched(context, world, server, untouched, what) {
   }
 }
 
-/** What is set aside is named on stderr; the cut upload alone is removed; a damaged job that is served is right. */
+/** Entries that are set aside are named on stderr; only the cut upload is removed; a damaged job that is served is correct. */
 export async function checkForeign(context, world, server, { damaged, strangers, expired }, said, what) {
   for (const each of damaged) {
     const answer = await request(server, `/jobs/${each.id}`);

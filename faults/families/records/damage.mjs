@@ -28,7 +28,7 @@ function replace(file, make) {
 export const damages = {
   'of 0 bytes': put(''),
   'cut short': (file, random) => truncateSync(file, random.integer(1, readFileSync(file).length - 3)),
-  // The high bit alone: no digit of a date becomes another digit, which would be a record that says something else.
+  // Only the high bit, so that no digit of a date becomes another digit, which would be a valid record.
   'with flipped bits': (file, random) => {
     const bytes = readFileSync(file);
     for (let more = random.integer(1, 8); more > 0; more -= 1)
@@ -43,7 +43,7 @@ export const damages = {
   'that is a number': put('7'),
   'of version 999': (file) =>
     writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), version: 999 })),
-  // In a record of a job alone; another file stays as it is.
+  // Only in the record of a job; other files stay as they are.
   'that asks to be kept for longer than there are dates': (file, random) => {
     const record = JSON.parse(readFileSync(file, 'utf8'));
     if (record.request !== undefined) record.request.keep = 10 ** random.integer(13, 300);
@@ -61,7 +61,7 @@ export const damages = {
   'that may not be read': (file) => chmodSync(file, 0),
 };
 
-/** What may have become of the list of expired jobs. */
+/** Damages to the list of expired jobs. */
 export const expiredDamages = {
   torn: (file, random) => truncateSync(file, random.integer(1, readFileSync(file).length - 1)),
   garbage: (file, random) => writeFileSync(file, random.bytes(3000)),
@@ -69,7 +69,7 @@ export const expiredDamages = {
   'a directory': (file) => replace(file, () => mkdirSync(file)),
 };
 
-/** A record of before there were versions, and as it is otherwise. */
+/** A record without a version, as earlier servers wrote it, and otherwise unchanged. */
 export function makeOld(file) {
   const { version: _version, ...record } = JSON.parse(readFileSync(file, 'utf8'));
   writeFileSync(file, JSON.stringify(record));

@@ -4,7 +4,7 @@ import { listJobs } from '../../support/api.mjs';
 import { Shim } from '../../support/shim.mjs';
 import { inventory, lost } from './kept.mjs';
 
-/** A disk or a process that cannot open a record this time, though nothing is wrong with the record. */
+/** A valid record that cannot be opened this time, because of the disk or a lack of descriptors. */
 export async function failedReading(context, world) {
   const shim = Shim.build(context);
   if (shim === null) {

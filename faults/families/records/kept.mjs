@@ -26,14 +26,14 @@ function contentOf({ file, info }) {
   return info.isFile() ? hash(readFileSync(file)) : null;
 }
 
-/** What must not get lost: the content of each file below `directory` that `isKept`, with its path. */
+/** The content, with its path, of each file below `directory` that `isKept`: none may be lost. */
 export const inventory = (directory, isKept = () => true) =>
   [...filesBelow(directory)]
     .filter(({ file }) => isKept(path.relative(directory, file)))
     .map((each) => ({ file: each.file, content: contentOf(each) }))
     .filter(({ content }) => content !== null);
 
-/** Those of an inventory whose content is nowhere below `directory` any more, be it in a result there. */
+/** The files of an inventory whose content is no longer anywhere below `directory`, not even in a result. */
 export function lost(directory, kept) {
   const there = new Set();
   for (const each of filesBelow(directory)) {
@@ -42,7 +42,7 @@ export function lost(directory, kept) {
     try {
       for (const content of unzip(readFileSync(each.file)).values()) there.add(hash(content));
     } catch {
-      // A torn archive keeps nothing.
+      // A damaged archive counts as empty.
     }
   }
   return kept.filter(({ content }) => !there.has(content)).map(({ file }) => path.relative(directory, file));

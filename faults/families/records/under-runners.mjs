@@ -23,7 +23,7 @@ async function begin(context, world, server, gate) {
   return { id, content, noise: 0 };
 }
 
-/** A record of a job is damaged while its runner and its command live, and no server does. */
+/** A record of a job is damaged while its runner and its command run, and no server does. */
 export async function underRunners(context, world) {
   const { random } = context;
   for (const left of [world.data, world.witness]) rmSync(left, { recursive: true, force: true });

@@ -51,7 +51,7 @@ export class World {
     execFileSync('cp', ['-a', this.data, this.template]);
   }
 
-  /** The data directory as it was made, and no command has begun. */
+  /** Restores the data directory as it was made, before any command began. */
   reset() {
     for (const left of [this.data, this.witness]) rmSync(left, { recursive: true, force: true });
     execFileSync('cp', ['-a', this.template, this.data]);
@@ -63,7 +63,7 @@ export class World {
     return told.filter((line) => line.startsWith(`start ${id} `)).length;
   }
 
-  /** A job that is over and removed: it makes the list of such jobs. */
+  /** A job that has ended and was removed, so that the list of expired jobs exists. */
   async #expire() {
     const server = await this.server({}, 1).start();
     this.removed = (await this.#submit(server, 'removed', {})).id;
@@ -72,7 +72,7 @@ export class World {
     await server.kill();
   }
 
-  /** What a server leaves that dies in the middle of an upload. */
+  /** The files that a server leaves when it dies during an upload. */
   #cutUpload() {
     this.upload = this.context.random.bytes(6).toString('hex');
     const directory = path.join(this.data, 'jobs', this.upload);

@@ -25,7 +25,7 @@ async function isRefused(context, server, what) {
   await server.kill();
 }
 
-/** A start that cannot be leaves nothing locked; a second server on a directory takes nothing from the first. */
+/** A failed start leaves nothing locked; a second server on a directory does not harm the first. */
 export async function failedStarts(context, user) {
   const home = path.join(user.home, 'failed-starts');
   mkdirSync(home);

@@ -11,7 +11,7 @@ import { until } from '../../support/until.mjs';
 
 const grace = 2;
 const startBound = 15_000;
-/** Milliseconds in which a job is removed that has expired. */
+/** Milliseconds in which an expired job must be removed. */
 const removalBound = 25_000;
 
 const below = (directory) => {
@@ -22,7 +22,7 @@ const below = (directory) => {
   }
 };
 
-/** Whether a start that did not listen is at least over: no process, no second server beside it. */
+/** Checks that a start which did not listen has ended: no process, no second server beside it. */
 async function checkFailedStart(context, server, second, what, cause) {
   context.violation(
     `With ${what} left by a job the next start does not listen: ${cause.message.slice(0, 400)}`,
@@ -61,7 +61,7 @@ async function works(context, server, what) {
   );
 }
 
-/** Nothing of an expired job is left, or, where it cannot be removed, that is said. */
+/** Checks that nothing of an expired job is left, or that stderr says that it cannot be removed. */
 async function checkRemoved(context, server, id, what, isBlocked) {
   const isGone = () =>
     !existsSync(server.jobDirectory(id)) && below(path.join(server.dataDirectory, 'trash')).length === 0;
@@ -81,7 +81,7 @@ async function checkRemoved(context, server, id, what, isBlocked) {
   context.check(status === 410, `A job with ${what} answers ${status} when it has expired`);
 }
 
-/** A job leaves what is hard to remove, and expires: while its server runs, or before the next one starts. */
+/** A job leaves files that are hard to remove, and expires: while its server runs, or before the next one starts. */
 export async function removalCase(context, user, { what, steps, block, free, isAtStart }) {
   context.count(`${what}, at ${isAtStart ? 'a start' : 'expiry'}`);
   const home = path.join(user.home, `removal-${context.serial()}`);
@@ -125,7 +125,7 @@ export async function removalCase(context, user, { what, steps, block, free, isA
     }
     await checkRemoved(context, server, id, what, block !== undefined);
     await works(context, server, what);
-    // What could not be removed is met again by the next start.
+    // The next start finds again what could not be removed.
     await server.kill();
     if (!(await startsAgain(context, server, second, what))) return;
     if (block === undefined) return;
@@ -137,7 +137,7 @@ export async function removalCase(context, user, { what, steps, block, free, isA
     await second.kill();
     await server.close();
     unblock();
-    // Node's removal does not get past PATH_MAX.
+    // Node cannot remove paths longer than PATH_MAX.
     execFileSync('rm', ['-rf', home]);
   }
 }

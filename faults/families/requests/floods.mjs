@@ -18,7 +18,7 @@ const opening = form.subarray(0, -`--${boundary}--\r\n`.length);
 /** A mebibyte that repeats one text. */
 const block = (text) => Buffer.from(text.repeat(Math.ceil(mebibyte / text.length)).slice(0, mebibyte));
 
-/** A body in chunks: what comes first, then so many mebibytes of a text, then what comes last. */
+/** A body in chunks: a beginning, then this many mebibytes of a text, then an end. */
 function* inChunks(before, text, mebibytes, after) {
   yield chunkedHead;
   if (before.length > 0) yield chunk(Buffer.from(before));
@@ -42,7 +42,7 @@ const start = `--${boundary}\r\n`;
 const disposition = 'Content-Disposition: form-data; name="inputs"; filename="scan.nii"';
 const rest = `\r\n\r\nvoxels\r\n--${boundary}--\r\n`;
 
-/** What of a part can be huge: what stands before it, what is repeated, what stands behind it. */
+/** The parts of a form that can be huge: the text before, the repeated text, the text after. */
 const hugeHeaders = {
   'a part header of {} MB': [`${start}${disposition}\r\nX-Header: `, 'v', rest],
   'a file name of {} MB': [
@@ -57,7 +57,7 @@ const hugeHeaders = {
   '{} MB of line ends in a part header': [`${start}${disposition}\r\n X:`, '\r', rest],
 };
 
-/** A request whose chunks say much about themselves and hold one byte each. */
+/** A request whose chunks have long extensions and one byte each. */
 function* extendedChunks(mebibytes) {
   yield chunkedHead;
   const one = Buffer.from(`1;${'e'.repeat(8000)}\r\nx\r\n`);
@@ -66,7 +66,7 @@ function* extendedChunks(mebibytes) {
   yield Buffer.from('0\r\n\r\n');
 }
 
-/** One chunk whose extension has no end. */
+/** One chunk whose extension never ends. */
 function* endlessExtension(mebibytes) {
   yield chunkedHead;
   yield Buffer.from('5;');

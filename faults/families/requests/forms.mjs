@@ -111,14 +111,14 @@ const framings = {
   },
 };
 
-/** Small requests of every odd shape; what is answered may be chosen, but it is an answer and leaves nothing. */
+/** Small requests of every odd shape; each must get one of the expected answers, and leave nothing. */
 export function forms(random) {
   const cutAt = (pieces) => pieces.reduce((sum, each) => sum + each.length, 0);
   const fromPieces = (what, pieces, expected = either) => ({
     what: `A request with ${what}`,
     pieces: () => pieces,
     expected,
-    // Some of them are cut as well: where, the seed says.
+    // Some of them are also cut, at a place that the seed chooses.
     size: random.chance(0.5) ? cutAt(pieces) : 0,
   });
   return [

@@ -50,7 +50,7 @@ const raw =
     socket.destroy();
   };
 
-/** What a strange server answers: `isFine` where a client may make sense of it, `only` where it matters to some. */
+/** The answers of a strange server: `isFine` if a client may accept it, `only` for the commands that it concerns. */
 export const answers = {
   'an empty object': { answer: body({}) },
   'an empty list': { answer: body([]) },

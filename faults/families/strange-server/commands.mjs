@@ -2,7 +2,7 @@ const id = 'abcdef012345';
 
 const infer = ['infer', 'scan.nii', '--app', 'app', '--patience', '5'];
 
-/** Every command of a client; none waits long where it has a say in it. */
+/** Every command of a client, with short time limits where it has flags for them. */
 export const commands = {
   health: () => ['health'],
   gpus: () => ['gpus'],

@@ -6,7 +6,7 @@ import { runClient } from './run-client.mjs';
 import { StrangeServer } from './server.mjs';
 
 const id = 'abcdef012345';
-/** Seconds in which a full disk is told of. */
+/** Seconds in which a full disk must be reported. */
 const bound = 10;
 const tellsOfTheDisk = /disk|ENOSPC|no space|full|room/i;
 

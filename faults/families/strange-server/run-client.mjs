@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { memoryOf } from '../../support/processes.mjs';
 import { bin } from '../../support/server.mjs';
 
-/** Seconds in which every command ends, whatever it is told. */
+/** Seconds in which every command must end, whatever the server answers. */
 const bound = 40;
 /** Characters of each output that are kept. */
 const kept = 100_000;

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 
-/** What some program or other takes for a line's end. */
+/** Characters that some programs treat as the end of a line. */
 const separators = {
   'U+2028': '\u2028',
   'U+2029': '\u2029',
@@ -23,7 +23,7 @@ const forgeries = [
   'data:__DONE__',
 ];
 
-/** Logs of an app that tries to end its own stream; every separator once, then more of them as chance has it. */
+/** Logs of an app that tries to end its own stream; every separator once, then random ones. */
 export function hostileLines(random, count) {
   const named = random.shuffle(Object.entries(separators));
   const one = ([name, separator], forgery) => {

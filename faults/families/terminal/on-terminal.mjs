@@ -4,7 +4,7 @@ import { ended, steps, submit } from '../../support/api.mjs';
 import { remoteAppOnTerminal } from '../../support/client.mjs';
 import { allSequences, hostileSequences, intruders } from './sequences.mjs';
 
-/** Runs the real client on a real terminal, with an app that prints what terminals obey. */
+/** Runs the real client on a real terminal, with an app that prints control sequences. */
 export async function onTerminal(context, server) {
   const singles = hostileSequences(context.random).slice(0, times(context.rounds, 3));
   const all = ['everything that terminals obey', allSequences(context.random, '\n')];

@@ -1,6 +1,6 @@
 const esc = '\x1b';
 
-/** What terminals obey. */
+/** Control sequences that terminals act on. */
 export const hostileSequences = (random) =>
   random.shuffle(
     Object.entries({

@@ -69,7 +69,7 @@ async function serve(text, isRefusing) {
   return server;
 }
 
-/** A server whose names, errors and lists are made to be obeyed by a terminal. */
+/** A server whose names, errors and lists contain control sequences. */
 export async function strangeTexts(context) {
   const { random, rounds } = context;
   const refused = random.shuffle(commands).slice(0, times(rounds, 3));
