@@ -6,6 +6,7 @@ import { commandOf } from '../../contract/operations.js';
 import { faultWithoutPath, isDiskFull, isShortage, isSystemError } from '../../files/error-code.js';
 import type { Packer } from '../../pack/packer.js';
 import type { Ended, Executor, Grant, Placed, Reach, RunOrder, Waiting } from '../executors/executor.js';
+import type { Report } from '../report.js';
 import { whenThereIsRoom } from '../when-there-is-room.js';
 import type { Job } from './job.js';
 import { countLeftFiles } from './left-files.js';
