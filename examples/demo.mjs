@@ -1,6 +1,6 @@
 /**
  * The main job, on this machine: serves the example app, then does what a researcher would. Every command is shown
- * as it would be typed, its log is live, and nothing is left running or lying about afterwards. `npm run demo`.
+ * as it would be typed, its log is live, and no process and no file is left afterwards. `npm run demo`.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -33,7 +33,7 @@ async function run(shown, program, args) {
 const remoteApp = (...args) => run('remote-app', [bin], args);
 const phantom = (...args) => run('phantom', [path.join(root, 'examples/apps/tissue/phantom.mjs')], args);
 
-/** Shows what came back. */
+/** Shows the files of a result. */
 function listResult(directory) {
   say(`$ ls -R ${directory}`);
   const files = readdirSync(path.join(place, directory), { recursive: true, withFileTypes: true });

@@ -27,7 +27,7 @@ const groups = [
     but: ['contract/app-manifest'],
   },
   {
-    // What every command needs that asks the server something.
+    // What every command needs that sends a request to the server.
     name: 'connection',
     packages: ['undici'],
     ours: [
@@ -47,18 +47,18 @@ const groups = [
     ],
   },
   {
-    // What reads every answer but that of a health check.
+    // What reads every answer except that of a health check.
     name: 'answers',
     packages: ['zod/v4/core', 'zod/v4/mini'],
     ours: ['client/connection/answer-schemas'],
   },
   {
-    // What a command needs whose server is reached through a proxy or ssh, or that fails at the way to it.
+    // What a command needs whose server is reached through a proxy or ssh, or cannot be reached.
     name: 'reach',
     ours: ['client/ssh/', 'client/connection/transport/'],
   },
   {
-    // What every command says that shows a job.
+    // What every command needs that shows a job.
     name: 'words',
     packages: ['chalk', 'fast-string-width', 'fast-string-truncated-width'],
     ours: [
@@ -96,7 +96,7 @@ export const splittingGroups = (modules) =>
     priority: groups.length - index,
   }));
 
-/** Checks that every name in the groups is that of a module: a file that was moved would leave its group unnoticed. */
+/** Checks that every name in the groups is that of a module, so that a file which is moved does not leave its group unnoticed. */
 export function checkGroups(modules, ids) {
   for (const { name, packages = [], ours, but = [] } of groups) {
     const gone = [

@@ -1,6 +1,6 @@
 /**
- * Bundles what `tsc` made, with the packages that it uses, into dist/bundle: a process that reads three files starts
- * several times faster than one that looks for eight hundred. Usage: node tools/bundle.mjs [DIRECTORY]
+ * Bundles the modules that `tsc` wrote, with the packages that they use, into dist/bundle: a process that reads three files starts
+ * several times faster than one that reads eight hundred. Usage: node tools/bundle.mjs [DIRECTORY]
  */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -14,17 +14,17 @@ const modules = path.join(root, 'dist');
 const tools = fileURLToPath(new URL('.', import.meta.url));
 const out = path.join(modules, 'bundle');
 
-/** The file that a stand-in has the text of: `stand-in-node-http.cjs`. */
+/** The name of the file of a stand-in: `stand-in-node-http.cjs`. */
 const fileOf = (of) => `stand-in-${of.replaceAll(/[^a-z0-9]+/g, '-')}.cjs`;
 
-/** Puts the stand-ins in. */
+/** The plugin that replaces modules by their stand-ins. */
 const standingIn = {
   name: 'stand-ins',
   resolveId(id, importer = '') {
     const found = standIns.find(({ of, within }) => of === id && (within?.test(importer) ?? true));
-    // A stand-in asks for the module that it stands in for.
+    // A stand-in may import the module that it replaces.
     if (!found || path.basename(importer) === fileOf(id)) return;
-    // In the directory of whoever asks: what the stand-in itself asks for is looked up from there.
+    // In the directory of the importer, from where the imports of the stand-in are resolved.
     return found.file ? path.join(tools, found.file) : path.join(path.dirname(importer), fileOf(id));
   },
   load(id) {
@@ -34,8 +34,8 @@ const standingIn = {
 };
 
 /**
- * oclif sorts its commands as a person would. The first such comparison loads the rules of the person's language, for
- * 6 ms, whichever that is; names of commands need no rules. With those 6 ms neither `cli-help` nor `cli-health` of the
+ * oclif sorts its commands by the rules of the user's language. The first such comparison loads these rules, which takes
+ * 6 ms; names of commands need no such rules. With those 6 ms neither `cli-help` nor `cli-health` of the
  * bench holds: their ratios rise by 0.3 and 0.2.
  */
 const plainSorting = {
@@ -56,20 +56,20 @@ async function bundle(programs, { entryFileNames = '[name].js', groups, define =
     cwd: root,
     input: Object.fromEntries(programs.map((name) => [name, path.join(modules, `${name}.js`)])),
     platform: 'node',
-    // unzipper reads from a cloud's storage as well, where this package is there.
+    // unzipper can also read from a cloud storage, if this package is installed.
     external: ['@aws-sdk/client-s3'],
     plugins: [standingIn, plainSorting],
     transform: { define },
-    // A package of koa's makes functions from text, of its own alone; and what is loaded later may lie in a group.
+    // A package of koa makes functions from its own text; and modules that are loaded later may be in a group.
     checks: { eval: false, ineffectiveDynamicImport: false },
     preserveEntrySignatures: 'allow-extension',
     output: {
       dir: out,
-      // What V8 compiled can be kept of CommonJS alone, in the oldest Node that is supported.
+      // In the oldest supported version of Node, V8's compiled code can be saved only for CommonJS.
       format: 'cjs',
       entryFileNames,
       chunkFileNames: 'chunks/[name]-[hash].js',
-      // Names stay as they are: they stand in stacks and messages.
+      // Names are kept, because stacks and messages show them.
       minify: { mangle: false, compress: true, codegen: { removeWhitespace: true } },
       ...(groups ? { codeSplitting: { groups } } : {}),
     },
@@ -77,14 +77,14 @@ async function bundle(programs, { entryFileNames = '[name].js', groups, define =
   return output;
 }
 
-/** The directories of the packages that these modules are of. */
+/** The directories of the packages of these modules. */
 const packagesOf = (modules) =>
   new Set(modules.map((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(id)?.[0]).filter(Boolean));
 
 /** Packages that oclif uses as well. */
 const ofOclif = ['tinyglobby', 'typescript'];
 
-/** Checks that no command reads a package of ours that it does not use: one import can bring one to every start. */
+/** Checks that no command reads a package of ours that it does not use: one import can add one to every start. */
 function checkStart(main, chunks) {
   const read = new Set([main]);
   for (const { imports } of read) {
@@ -137,5 +137,5 @@ for (const { of, file = fileOf(of) } of standIns) {
   }
 }
 writeFileSync(path.join(out, 'LICENSES.txt'), licences(used).join(`\n${'-'.repeat(80)}\n\n`));
-// The package is one of ES modules; the bundle is not.
+// The package has ES modules; the bundle is CommonJS.
 writeFileSync(path.join(out, 'package.json'), '{ "type": "commonjs" }\n');

@@ -1,11 +1,11 @@
 /** The commands as data, for the pages that are made of them: what oclif wrote about them in its manifest. */
 
-/** A flag that every command, or every command of a client, has. */
+/** Whether every command, or every command of a client, has a flag. */
 export const isShared = ({ helpGroup }) => helpGroup === 'SERVER' || helpGroup === 'GLOBAL';
 
 export const shownFlags = ({ flags }) => Object.values(flags).filter(({ hidden }) => !hidden);
 
-/** The flags of a command that no other group of commands shares with it. */
+/** The flags of a command that are not shared by a group of commands. */
 export const ownFlags = (command) => shownFlags(command).filter((flag) => !isShared(flag));
 
 export const commandsOf = (manifest) =>
@@ -31,7 +31,7 @@ export const variablesOf = (commands) => [
   ),
 ];
 
-/** How a flag is typed: its letter, and its name. */
+/** The spellings of a flag: its letter, and its name. */
 export const spellings = ({ name, char, allowNo }) => [
   ...(char ? [`-${char}`] : []),
   `--${allowNo ? '[no-]' : ''}${name}`,
@@ -40,6 +40,6 @@ export const spellings = ({ name, char, allowNo }) => [
 /** A command as it is typed: a space stands between a topic and its command. */
 export const typed = ({ id }) => id.replaceAll(':', ' ');
 
-/** Fills in what the texts of a command leave to oclif. */
+/** Fills in the placeholders of oclif in the texts of a command. */
 export const filled = (text, bin, command) =>
   text.replaceAll('<%= config.bin %>', bin).replaceAll('<%= command.id %>', typed(command));

@@ -1,12 +1,12 @@
 import { crc32 } from 'node:zlib';
 
 /**
- * Stands in for the package `crc-32`, which archiver sums up every file with, a byte at a time and in JavaScript: half
- * of what storing a large file costs. The build puts it in that package's place.
+ * Replaces the package `crc-32`, with which archiver computes checksums, a byte at a time and in JavaScript: half
+ * of the time that storing a large file takes. The build puts it in the place of that package.
  */
 export default {
   /**
-   * The sum of these bytes after others, as a signed number.
+   * The checksum of these bytes after others, as a signed number.
    * @param {Uint8Array} bytes
    * @param {unknown} [seed] the sum so far; archiver begins with an empty buffer in its place
    * @returns {number}

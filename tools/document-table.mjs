@@ -1,4 +1,4 @@
-/** A JSON document as a table: a row for each name in it, from the schema that it is held to. */
+/** A JSON document as a table: a row for each name in it, from its schema. */
 import { z } from 'zod';
 import { code, table } from './markdown.mjs';
 
@@ -24,7 +24,7 @@ function rowsOf({ properties = {}, required = [] }, prefix) {
   });
 }
 
-/** The rows of what lies in a value: in an object, in the entries of a list or of a map, in each form of it. */
+/** The rows for the content of a value: of an object, of the entries of a list or of a map, of each of its forms. */
 function rowsBelow(schema, place) {
   if (schema.properties) return rowsOf(schema, `${place}.`);
   if (schema.items) return rowsBelow(schema.items, `${place}[]`);

@@ -13,7 +13,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 execFileSync(process.execPath, ['node_modules/oclif/bin/run.js', 'manifest'], {
   cwd: root,
   stdio: ['ignore', 'ignore', 'inherit'],
-  // The generator need not ask whether there is a newer one of it.
+  // Keeps the generator from looking for a newer version of itself.
   env: { ...process.env, OCLIF_SKIP_NEW_VERSION_CHECK: '1', OCLIF_NEW_VERSION_CHECK: 'false' },
 });
 const read = (file) => JSON.parse(readFileSync(`${root}${file}`, 'utf8'));

@@ -1,4 +1,4 @@
-/** The pieces of JSON Schema that the OpenAPI document is made of. */
+/** The parts of JSON Schema that the OpenAPI document consists of. */
 
 export const string = { type: 'string' };
 export const integer = { type: 'integer' };

@@ -2,7 +2,7 @@
 import { exitCodeMeanings, exitCodes } from '../dist/contract/errors.js';
 import { commandsOf, filled, ownFlags, sharedFlags, spellings, typed, variablesOf } from './commands.mjs';
 
-/** Text as roff prints it: hyphens that can be copied, and no line that looks like a request. */
+/** Text for roff: hyphens that can be copied, and no line that looks like a request. */
 const plain = (text) =>
   text
     .replaceAll('\\', '\\e')

@@ -1,4 +1,4 @@
-/** The pieces of Markdown that the generated pages are made of. */
+/** The parts of Markdown that the generated pages consist of. */
 
 export const row = (cells) => `| ${cells.join(' | ')} |`;
 

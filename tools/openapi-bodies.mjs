@@ -1,4 +1,4 @@
-/** What the bodies of answers are, as OpenAPI says it. */
+/** The bodies of answers, as OpenAPI schemas. */
 import { mediaTypes } from '../dist/contract/http.js';
 import { jobIdPattern, jobStates, mostCounted } from '../dist/contract/job.js';
 import { operationNames } from '../dist/contract/operations.js';
@@ -120,11 +120,11 @@ export const schemas = {
   DrainState: object({ draining: boolean, active: integer }),
 };
 
-/** The media types of what is no JSON. */
+/** The media types of bodies other than JSON. */
 export const typeOf = (body) =>
   ({ Archive: mediaTypes.zip, Log: mediaTypes.events, Metrics: mediaTypes.metrics })[body] ?? mediaTypes.json;
 
-/** What an answer with this body says. */
+/** The description of an answer with this body. */
 export const descriptions = {
   Health: 'It does',
   DeviceList: 'Ids and names',

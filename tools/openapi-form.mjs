@@ -1,4 +1,4 @@
-/** The forms of the operations, as OpenAPI says it. */
+/** The forms of the operations, as OpenAPI schemas. */
 import { carriesFiles, groupsField, maxInteger, optionsField } from '../dist/contract/fields.js';
 import { array, binary, boolean, integer, number, object, string } from './json-schema.mjs';
 

@@ -34,7 +34,7 @@ function parametersOf({ path, parameters = [] }) {
 /** The errors that a route may answer with. */
 const errorsOf = ({ errors }) => [...commonErrors, ...errors].map((code) => errorKinds[code]);
 
-/** The answer with this status: its body, the errors that have it, or either of them. */
+/** The answer with this status: its body, its errors, or both. */
 function response(route, status) {
   const body = route.answers[status];
   const kinds = errorsOf(route).filter((kind) => kind.status === status);

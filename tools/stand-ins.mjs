@@ -1,10 +1,10 @@
 /**
- * What the bundle has in place of a package or of a module of Node: the part that is used, or the same later. Each
- * is there for the time that it saves; `npm run bench -- cli pack extract` shows it. Each of the small ones saves 2 to
- * 4 ms of the 65 that `cli-help` may take, the one of `node:http2` 11 ms, and none can be spared.
+ * Replacements, in the bundle, for a package or a module of Node: only the part that is used, or the same loaded later. Each
+ * saves time, which `npm run bench -- cli pack extract` shows. Each of the small ones saves 2 to
+ * 4 ms of the 65 that `cli-help` may take, the one of `node:http2` 11 ms, and all of them are needed.
  */
 
-/** A module of Node whose members are loaded when they are first used, and not with the file that names them. */
+/** A module of Node whose members are loaded when they are first used, not with the file that imports them. */
 const whenUsed = (name, members) =>
   members
     .map((each) => `Object.defineProperty(exports, '${each}', { get: () => require('${name}').${each} });`)
@@ -19,7 +19,7 @@ const undici = /\/undici\//;
  */
 export const standIns = [
   {
-    // The whole has WebSockets, caches and mocks as well: 40 ms.
+    // The whole package also has WebSockets, caches and mocks: 40 ms.
     of: 'undici',
     code: `const Dispatcher = require('undici/lib/dispatcher/dispatcher.js');
       Dispatcher.prototype.request = require('undici/lib/api/api-request.js');
@@ -29,7 +29,7 @@ export const standIns = [
       exports.Agent = require('undici/lib/dispatcher/agent.js');
       exports.buildConnector = require('undici/lib/core/connect.js');`,
   },
-  // Its constants are all that undici needs of it to speak HTTP/1.1.
+  // For HTTP/1.1 undici needs only its constants.
   { of: 'node:http2', within: undici, code: 'exports.constants = {};' },
   // Node's limit for the head of an answer, and a class whose instances only a server has: 4 ms.
   {
@@ -38,7 +38,7 @@ export const standIns = [
     code: 'exports.maxHeaderSize = 16384; exports.IncomingMessage = class {};',
   },
   {
-    // What it needs to describe an assertion that fails: 2 ms.
+    // The part that describes a failed assertion: 2 ms.
     of: 'node:assert',
     within: undici,
     code: `module.exports = (value, message) => {
@@ -46,7 +46,7 @@ export const standIns = [
     };`,
   },
   {
-    // The index loads, beside these, what compares versions of Node: 3 ms.
+    // The index also loads code that compares versions of Node: 3 ms.
     of: '@oclif/core',
     code: `exports.Args = require('@oclif/core/args');
       exports.Command = require('@oclif/core/command').Command;
@@ -65,12 +65,12 @@ export const standIns = [
         return results;
       };`,
   },
-  // A byte at a time, in JavaScript: half of what storing a large file takes.
+  // Computed a byte at a time in JavaScript: half of the time that storing a large file takes.
   { of: 'crc-32', file: 'crc-32.mjs' },
-  // Whether this is Windows' Linux, which nothing here depends on: 2 ms.
+  // Whether this is the Windows Subsystem for Linux, which nothing here depends on: 2 ms.
   { of: 'wsl-utils', within: oclif, code: 'exports.isWsl = false;' },
   {
-    // It compiles each text of the help as a template; ours have none: 3 ms.
+    // It compiles each text of the help as a template; ours contain none: 3 ms.
     of: 'ejs',
     within: oclif,
     code: `exports.render = (text, ...more) => (text.includes('<%') ? require('ejs').render(text, ...more) : text);`,

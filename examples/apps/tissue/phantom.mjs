@@ -73,7 +73,7 @@ async function main(args) {
   for (let index = 0; index < options.cases; index += 1) {
     const name = `head_${String(options.seed + index).padStart(3, '0')}`;
     const phantom = createPhantom({
-      // Far from the seeds of the heads that the shipped checkpoints were trained on.
+      // Different from the seeds of the heads that the shipped checkpoints were trained on.
       seed: 100_000 + options.seed + index,
       size: [options.size, options.size, options.size],
       spacing: [spacing, spacing, spacing],

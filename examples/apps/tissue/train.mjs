@@ -1,6 +1,6 @@
 /**
  * Trains the checkpoints that the app ships: `node train.mjs [DIRECTORY]`. Three folds over 18 phantoms, each
- * trained on twelve and measured on the other six. Same program, same numbers: nothing here depends on the clock.
+ * trained on twelve and measured on the other six. The same program gives the same numbers: nothing here depends on the clock.
  */
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -18,7 +18,7 @@ const CASES = 18;
 const EPOCHS = 25;
 const classes = TISSUES.length;
 
-/** Fine and coarse grids by turns: the app meets both thin clinical slices and thick ones. */
+/** Fine and coarse grids by turns, because clinical slices can be thin or thick. */
 const GRIDS = [
   { size: [96, 96, 44], spacing: [2.3, 2.3, 5] },
   { size: [128, 128, 32], spacing: [1.7, 1.7, 7] },

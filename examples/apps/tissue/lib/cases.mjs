@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { AppError, UsageError } from './errors.mjs';
 
-/** Formats that a result is written in when its input came in them; anything else becomes NIfTI. */
+/** Formats in which a result is written if its input has them; all others become NIfTI. */
 const KEPT_FORMATS = ['.nii.gz', '.nii', '.mha', '.nrrd'];
 const KNOWN_ENDINGS = [
   ...KEPT_FORMATS,

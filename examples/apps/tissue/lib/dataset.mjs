@@ -6,7 +6,7 @@ import { readVolume, requireSameGeometry } from './volume.mjs';
 
 /**
  * A training set on disk: `DIR/<case>/image.*` and `DIR/<case>/label.*`, in any format that ITK reads; `image`
- * may also be a directory with a DICOM series. An archive that wraps it all in one folder is seen through.
+ * may also be a directory with a DICOM series. If everything is inside one folder, that folder is used.
  */
 export async function findDataset(directory) {
   const names = await directoriesIn(directory);

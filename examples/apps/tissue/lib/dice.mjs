@@ -10,7 +10,7 @@ export function countOverlap(one, other, classes, mask) {
   return counts;
 }
 
-/** Twice the overlap over the sum of the sizes; null where neither has the label. */
+/** Twice the overlap divided by the sum of the sizes; null if neither has the label. */
 export function dice({ one, other, both }) {
   return one + other === 0 ? null : (2 * both) / (one + other);
 }

@@ -6,10 +6,10 @@ const FIRST_ELEMENT = 132;
 const PIXEL_DATA = 0x7fe00010;
 const UNDEFINED_LENGTH = 0xffffffff;
 
-/** More than a slice's header takes. A header that is longer still is left to the reader as it is. */
+/** More bytes than the header of a slice has. A file with a longer header is read unchanged. */
 const HEADER_BYTES = 1 << 18;
 
-/** How many bytes a DICOM file has after its pixel data; 0 where that cannot be told. */
+/** How many bytes a DICOM file has after its pixel data; 0 if that cannot be determined. */
 export async function bytesAfterPixels(file) {
   const handle = await open(file);
   try {
@@ -24,7 +24,7 @@ export async function bytesAfterPixels(file) {
 
 /**
  * Where the pixel data end, or undefined. It walks from element to element rather than looking for the tag's
- * bytes, for an icon inside a sequence has pixel data too. Little endian with explicit value representations
+ * bytes, because an icon inside a sequence also has pixel data. Little endian with explicit value representations
  * only: the files in question are of that kind.
  */
 function endOfPixelData(bytes) {

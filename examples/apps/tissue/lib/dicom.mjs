@@ -13,7 +13,7 @@ export async function readSeries(directory, log) {
   const series = await readTrimmed(files, log);
   if (series === undefined)
     throw new AppError(`${directory} holds DICOM files that cannot be read as one series of slices.`);
-  // ITK reads the first series it finds; the others must not vanish in silence.
+  // ITK reads the first series that it finds; the others must not be ignored without a message.
   const used = series.sortedFilenames.length;
   if (used < files.length) {
     throw new AppError(
@@ -55,7 +55,7 @@ async function readTrimmed(files, log) {
   if (excess.every((count) => count === 0)) return tryRead(files);
   const scratch = await mkdtemp(path.join(tmpdir(), 'tissue-dicom-'));
   try {
-    // All of them are copied, as the reader mounts the directory that they lie in.
+    // All of them are copied, because the reader mounts the directory that contains them.
     const copies = files.map((_, index) => path.join(scratch, `${String(index).padStart(6, '0')}.dcm`));
     for (const [index, file] of files.entries()) {
       await copyFile(file, copies[index]);

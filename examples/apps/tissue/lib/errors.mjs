@@ -1,4 +1,4 @@
-/** What the person who started the job can put right; `message` is one sentence that says how. */
+/** An error that the person who started the job can correct; `message` is one sentence that says how. */
 export class AppError extends Error {
   exitCode = 1;
 }

@@ -16,7 +16,7 @@ const CORE_DEPTH_MM = 15;
 /** Air this far outside the head is background without asking the model, which saves half of the work. */
 const RIM_MM = 8;
 
-/** The features of a volume: one array per local feature, and what places a voxel in the head. */
+/** The features of a volume: one array per local feature, and the positions of the voxels in the head. */
 export function computeFeatures(volume) {
   const { size, spacing } = volume;
   const sigmas = (millimetres) => spacing.map((step) => millimetres / step);
@@ -33,7 +33,7 @@ export function computeFeatures(volume) {
   return { local: [intensity, fine, coarse, gradient, deviation, depth], voxels, centre, size, spacing };
 }
 
-/** 64-bit integers as numbers, and what is no number as 0: one NaN would spread through every filter. */
+/** 64-bit integers as numbers, and NaN as 0: one NaN would spread through every filter. */
 function asFiniteNumbers(data) {
   if (data instanceof BigInt64Array || data instanceof BigUint64Array) return Float64Array.from(data, Number);
   const isFloat = data instanceof Float32Array || data instanceof Float64Array;
@@ -56,7 +56,7 @@ function normalise(data, depth) {
   return normalised;
 }
 
-/** Up to about 100,000 of the values where `accepts` holds, evenly spread; undefined where there are too few. */
+/** Up to about 100,000 of the values where `accepts` holds, evenly spread; undefined if there are too few. */
 function sample(data, accepts) {
   let count = 0;
   for (let i = 0; i < data.length; i += 1) if (accepts(i)) count += 1;

@@ -9,7 +9,7 @@ export function smooth(data, size, sigmas) {
     const kernel = gaussianKernel(sigmas[axis]);
     if (kernel.length === 1 || size[axis] === 1) continue;
     convolve(from, to, size, axis, kernel);
-    // The caller's data are never written to: a second buffer is made when it is first needed.
+    // Never writes to the caller's data: a second buffer is made when it is first needed.
     spare = from === data ? (spare ?? new Float32Array(data.length)) : from;
     from = to;
     to = spare;

@@ -30,7 +30,7 @@ export function compareLabels(one, other, { size, spacing }, settings) {
   return result;
 }
 
-/** Both are null where one volume lacks the label: then there is no distance. */
+/** Both are null if one volume lacks the label: then there is no distance. */
 function surfaceMetrics(one, other, label, geometry, percentile) {
   const distances = surfaceDistances(one, other, label, geometry);
   if (distances === undefined) return { hausdorff_mm: null, mean_surface_mm: null };

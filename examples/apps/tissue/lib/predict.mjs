@@ -4,7 +4,7 @@ import { ROW, softmax } from './model.mjs';
 /**
  * Labels each voxel with the class that is most probable on the average over the members. Going voxel by voxel
  * rather than member by member needs no volume of probabilities, however many members there are.
- * `stack` ('none', 'probability' or 'label') asks for one component per member besides.
+ * `stack` ('none', 'probability' or 'label') also asks for one component per member.
  */
 export function predict(features, members, classes, { stack = 'none', block = 1 << 16, onProgress } = {}) {
   const { voxels } = features;

@@ -60,7 +60,7 @@ function applyOverride(settings, override, fileName) {
   settings[name] = value;
 }
 
-/** Refuses a setting that is not one of `choices`, whichever of the file and `--set` it came from. */
+/** Refuses a setting that is not one of `choices`, whether it comes from the file or from `--set`. */
 export function requireChoice(settings, name, choices) {
   if (!choices.includes(settings[name]))
     throw new UsageError(`Setting '${name}' must be one of ${choices.join(', ')}, not '${settings[name]}'.`);

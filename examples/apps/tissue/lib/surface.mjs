@@ -2,7 +2,7 @@ import { distanceTo } from './distance.mjs';
 
 /**
  * Distances in mm from each surface voxel of a label in `one` to the surface in `other`, and back; undefined
- * where either lacks the label. Works in the box that holds both, for the rest has no surface.
+ * where either lacks the label. Works in the box that contains both, because the rest has no surface.
  */
 export function surfaceDistances(one, other, label, { size, spacing }) {
   const box = boundingBox([one, other], label, size);

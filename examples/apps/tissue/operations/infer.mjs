@@ -12,7 +12,7 @@ import { readVolume, writeVolume } from '../lib/volume.mjs';
 
 /**
  * Writes `<case>` with one label per voxel for each input, and `<case>_stack.nii.gz` with one component per member
- * where uncertainty is asked for. Returns what it wrote, which is what `pipeline` goes on with.
+ * if uncertainty is asked for. Returns what it wrote, for the next steps of `pipeline`.
  */
 export async function infer({ appDirectory, manifest, options, log, output }) {
   const cases = listCases(options.inputs, '--inputs');

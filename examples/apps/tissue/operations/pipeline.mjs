@@ -7,7 +7,7 @@ import { uncertainty } from './uncertainty.mjs';
 /** Inference, then evaluation where ground truth is given, then uncertainty where asked for: a folder for each. */
 export async function pipeline(context) {
   const { options, output } = context;
-  // A wrong number of files is told before the work, not after it.
+  // A wrong number of files is reported before the work, not after it.
   const inputs = listCases(options.inputs, '--inputs');
   for (const [flag, groups] of [
     ['--gt', options.gt],
