@@ -28,7 +28,7 @@ test.each([['status'], ['logs'], ['result'], ['kill'], ['rm'], ['apps'], ['infer
     for (const id of named) {
       const args = command === 'infer' ? ['infer', 'ct.nii', '--app', id] : [command, id];
       const { code, stderr } = await cli.run(args, { REMOTE_APP_SERVER: server.url });
-      expect([code, stderr]).toEqual([2, expect.stringContaining(`'${id}' is no id`)]);
+      expect([code, stderr]).toEqual([2, expect.stringContaining(`'${id}' is not the id`)]);
     }
     expect(server.received).toEqual([]);
   },

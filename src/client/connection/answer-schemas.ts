@@ -28,8 +28,8 @@ const textOrNull = orNull(text);
 const listOf = <T extends z.ZodMiniType>(schema: T, longest = longestList) =>
   z.pipe(z.array(z.unknown()).check(z.maxLength(longest)), z.array(schema));
 
-const jobId = text.check(z.regex(pathJobId, 'which is no id of a job'));
-const appId = text.check(z.regex(appIdPattern, 'which is no identifier of an app'));
+const jobId = text.check(z.regex(pathJobId, 'which is not the id of a job'));
+const appId = text.check(z.regex(appIdPattern, 'which is not the identifier of an app'));
 
 const figure = z.number().check(z.minimum(0));
 

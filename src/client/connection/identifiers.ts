@@ -16,11 +16,13 @@ export const appIdPattern = /^(?!\.{1,2}$)\P{Cs}{1,4096}$/su;
 /** @throws UsageError for a text that cannot be a job's id */
 export function checkJobId(id: string): string {
   if (pathJobId.test(id)) return id;
-  throw new UsageError(`${quotePath(id)} is no id of a job; '${nextCommand('jobs')}' lists them`);
+  throw new UsageError(`${quotePath(id)} is not the id of a job; '${nextCommand('jobs')}' lists them`);
 }
 
 /** @throws UsageError for a text that cannot be an app's identifier */
 export function checkAppId(id: string): string {
   if (appIdPattern.test(id)) return id;
-  throw new UsageError(`${quotePath(id)} is no identifier of an app; '${nextCommand('apps')}' lists them`);
+  throw new UsageError(
+    `${quotePath(id)} is not the identifier of an app; '${nextCommand('apps')}' lists them`,
+  );
 }

@@ -31,7 +31,7 @@ function nearest(target: string): string {
     if (stats) {
       const what = each === target ? 'it' : quotePath(each);
       throw new UsageError(
-        `Results cannot be saved in ${quotePath(target)}: ${what} is no directory; ${choose}`,
+        `Results cannot be saved in ${quotePath(target)}: ${what} is not a directory; ${choose}`,
       );
     }
   }

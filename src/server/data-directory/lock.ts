@@ -33,7 +33,7 @@ function lockFile(file: string): ReturnType<typeof lockPath> {
     return lockPath(file, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK);
   } catch (cause) {
     if (!['EISDIR', 'ELOOP', 'ENXIO'].includes(errorCode(cause))) throw cause;
-    const problem = `${file} is no regular file, and is needed to lock the directory: remove it`;
+    const problem = `${file} is not a regular file, and is needed to lock the directory: remove it`;
     throw new SetupError(problem, { cause });
   }
 }

@@ -47,7 +47,7 @@ export function answerUnread(server: Server): void {
     endResponse(response, new ServiceError('badExpectation', detail));
   });
   server.on('connect', (_request: IncomingMessage, socket: Socket) => {
-    const detail = 'This server is no proxy; it does not take CONNECT';
+    const detail = 'This server is not a proxy; it does not support CONNECT';
     endWith(socket, bareAnswer(new ServiceError('methodNotAllowed', detail)));
   });
 }

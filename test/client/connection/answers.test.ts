@@ -84,7 +84,7 @@ describe('an answer', () => {
     [
       '/jobs',
       '{"jobs":[{"job_id":"../x","status":"done"}]}',
-      "jobs.0.job_id is '../x', which is no id of a job",
+      "jobs.0.job_id is '../x', which is not the id of a job",
     ],
     ['/jobs', `{"jobs":[${'0,'.repeat(200_000)}0]}`, 'jobs has more than 100000 entries'],
     ['/ram', '{"used_gb":"1","total_gb":2}', "used_gb is '1', not a number"],
@@ -96,9 +96,9 @@ describe('an answer', () => {
     ],
     ['/repo_apps/x', '{"app":"x"}', 'display_name is missing'],
     ['/repo_apps/x', '{"app":"x","available":false,"reason":7}', 'reason is 7, not a text'],
-    ['/repo_apps_list', '{"apps":["\\ud800"]}', 'which is no identifier of an app'],
-    ['/repo_apps_list', '{"apps":[".."]}', 'which is no identifier of an app'],
-    ['/repo_apps_list', '{"apps":["."]}', 'which is no identifier of an app'],
+    ['/repo_apps_list', '{"apps":["\\ud800"]}', 'which is not the identifier of an app'],
+    ['/repo_apps_list', '{"apps":[".."]}', 'which is not the identifier of an app'],
+    ['/repo_apps_list', '{"apps":["."]}', 'which is not the identifier of an app'],
     ['/health', '{"status":"on fire\\n\\u001b[2J"}', "status is 'on fire\\x0a\\x1b[2J', not ok"],
   ])('to %s of %s: %s', async (path, body, problem) => {
     expect((await ask(path, body)).error?.message).toContain(problem);

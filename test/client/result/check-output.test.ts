@@ -34,9 +34,9 @@ describe('a directory for results', () => {
     symlinkSync('nowhere', path.join(directory.path, 'dangling'));
     const at = (name: string) => path.join(directory.path, name);
     expect(refusal(at('file'))).toBe(
-      `Results cannot be saved in '${at('file')}': it is no directory; choose another directory with --output`,
+      `Results cannot be saved in '${at('file')}': it is not a directory; choose another directory with --output`,
     );
-    expect(refusal(at('file/a/b'))).toContain(`'${at('file')}' is no directory`);
+    expect(refusal(at('file/a/b'))).toContain(`'${at('file')}' is not a directory`);
     expect(refusal(at('dangling'))).toContain('it is a link to something that does not exist');
     expect(refusal(at('taken'))).toContain(`'${at('taken/result.zip')}' is a directory`);
   });

@@ -201,7 +201,7 @@ describe('on a file system that other machines may share', () => {
     const { child, stderr } = await start(data);
     expect([child.exitCode, stderr()]).toEqual([
       2,
-      expect.stringMatching(/serve\.lock is no regular file.*remove/),
+      expect.stringMatching(/serve\.lock is not a regular file.*remove/),
     ]);
   });
 });

@@ -29,7 +29,7 @@ export interface CollectOptions {
 const noVolume = (count: number): string =>
   count === 1
     ? 'is not a volume, and there is none beside it; --all-files sends it'
-    : `is no volume, nor are ${count - 1} more, and there is none beside them; --all-files sends them`;
+    : `is not a volume, nor are ${count - 1} more, and there is none beside them; --all-files sends them`;
 
 /** What the paths of one group come to. */
 export interface Collected {

@@ -104,7 +104,7 @@ describe('files that go with volumes', () => {
   test('are refused if a directory has nothing else, and an empty one if a path names it', async () => {
     await expect(send([['notes']])).rejects.toThrow(UsageError);
     await expect(send([['notes']])).rejects.toThrow(
-      /notes\/a\.txt' is no volume, nor are 1 more.*--all-files/,
+      /notes\/a\.txt' is not a volume, nor are 1 more.*--all-files/,
     );
     expect((await send([['notes']], true)).names).toEqual(['a.txt', 'b.txt']);
     await expect(send([['empty.txt']])).rejects.toThrow("empty.txt' is empty (0 bytes)");
