@@ -146,11 +146,11 @@ export class AppCatalog {
     const app = this.apps.current.get(id);
     if (!app) return { network: false, directories: [], environment: {} };
     const network = this.#hasNetwork(app);
-    const repository = this.#repositoryOf(app)?.tracked.cache.directory;
-    if (repository === undefined) return { network, directories: [app.argument], environment: {} };
+    const cache = this.#repositoryOf(app)?.tracked.cache;
+    if (cache === undefined) return { network, directories: [app.argument], environment: {} };
     const offline = network ? {} : { HF_HUB_OFFLINE: '1' };
-    const environment = { HF_HUB_CACHE: path.dirname(repository), ...offline };
-    return { network, directories: [repository], environment };
+    const environment = { HF_HUB_CACHE: path.dirname(cache.directory), ...offline };
+    return { network, directories: [cache.directory, ...cache.sharedBlobs()], environment };
   }
 
   /** What an exit code of this app's program means, in words; null for one that means nothing in particular. */

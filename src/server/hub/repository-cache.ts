@@ -1,4 +1,4 @@
-import { lstatSync } from 'node:fs';
+import { lstatSync, readdirSync, realpathSync } from 'node:fs';
 import { readdir, readlink, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { readSmallFile } from '../../files/small-file.js';
@@ -111,10 +111,31 @@ export class RepositoryCache {
     return found.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
+  /** Where content is that several repositories have: `blobs` of such a repository holds a link to it. */
+  get #shared(): string {
+    return path.join(this.cache, 'blobs');
+  }
+
+  /** The files that this repository shares with others: they lie beside its directory, and the engine needs them as well. */
+  sharedBlobs(): string[] {
+    try {
+      const home = realpathSync(this.#shared) + path.sep;
+      const blobs = path.join(this.directory, 'blobs');
+      return readdirSync(blobs, { withFileTypes: true })
+        .filter((entry) => entry.isSymbolicLink())
+        .map((entry) => realpathSync(path.join(blobs, entry.name)))
+        .filter((file) => file.startsWith(home));
+    } catch {
+      // There are none, or one whose content is gone.
+      return [];
+    }
+  }
+
   /** The directories that the content of a snapshot may lie in: the repository's, and the one that repositories share. */
   async #homes(): Promise<string[]> {
-    const shared = path.join(this.cache, 'blobs');
-    const found = await Promise.all([this.directory, shared].map((each) => realpath(each).catch(() => null)));
+    const found = await Promise.all(
+      [this.directory, this.#shared].map((each) => realpath(each).catch(() => null)),
+    );
     return found.filter((each) => each !== null);
   }
 
