@@ -7,6 +7,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Workshop } from '../support/workshop.mjs';
+import { askDifferences } from './ask.mjs';
 import { runProgram } from './clients.mjs';
 import { prepareEnvironment, programOf, Skipped } from './environment.mjs';
 import { helpersRow } from './helpers.mjs';
@@ -62,7 +63,9 @@ async function test(workshop) {
   if (isChosen(refused)) add(await refusalRow(place, refused, servers));
   if (isChosen({ name: 'Python helpers' })) add(await helpersRow(place, servers));
 
-  process.stdout.write(`${formatMatrix(rows)}\n`);
+  if (isChosen({ name: 'differences' })) faults.push(...(await askDifferences(workshop, say)));
+
+  process.stdout.write(`${rows.length > 0 ? formatMatrix(rows) : 'No row of the matrix was chosen'}\n`);
   say(`Self-test: of ${changed} files, a changed byte ${changed > 0 ? 'is seen in each' : 'was not tried'}`);
   for (const fault of faults) say(`FAILED  ${fault}`);
   return faults.length;

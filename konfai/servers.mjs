@@ -80,36 +80,38 @@ async function listOf(workshop, apps) {
   return file;
 }
 
+/** The flags and the environment of a token; without one the server is open. */
+const tokenOf = ({ token = '', auth, tokenVariable }, usual) => ({
+  flags: [
+    ...(auth || !token ? ['--auth', auth ?? 'off'] : []),
+    ...(tokenVariable ? ['--token-env', tokenVariable] : []),
+  ],
+  env: token ? { [tokenVariable ?? usual]: token } : {},
+});
+
 /** `remote-app serve`, with KonfAI's engine. */
-export async function startOurs(workshop, { apps, token = '', flags = [], env = {} }) {
-  const words = serveWords({
-    dataDirectory: await workshop.directory('data'),
-    apps: [await listOf(workshop, apps)],
-    flags: [...(token ? [] : ['--auth', 'off']), ...flags],
-  });
+export async function startOurs(workshop, options) {
+  const {
+    apps,
+    token = '',
+    flags = [],
+    env = {},
+    dataDirectory = await workshop.directory('data'),
+  } = options;
+  const secret = tokenOf(options, 'SERVICE_API_TOKEN');
+  const list = await listOf(workshop, apps);
+  const words = serveWords({ dataDirectory, apps: [list], flags: [...secret.flags, ...flags] });
   const server = new Server(workshop, 'our server', token);
-  const secret = token ? { SERVICE_API_TOKEN: token } : {};
-  return server.listen([process.execPath, bin, ...words], { ...secret, ...env }, addressIn);
+  return server.listen([process.execPath, bin, ...words], { ...secret.env, ...env }, addressIn);
 }
 
 /** `konfai-apps-server`. */
-export async function startTheirs(workshop, { apps, token = '', flags = [], env = {} }) {
+export async function startTheirs(workshop, options) {
+  const { apps, token = '', flags = [], env = {} } = options;
+  const secret = tokenOf(options, 'KONFAI_API_TOKEN');
   const list = await listOf(workshop, apps);
-  const words = [
-    '--host',
-    '127.0.0.1',
-    '--port',
-    '0',
-    '--apps',
-    list,
-    ...(token ? [] : ['--auth', 'off']),
-    ...flags,
-  ];
+  const words = ['--host', '127.0.0.1', '--port', '0', '--apps', list, ...secret.flags, ...flags];
   const server = new Server(workshop, 'their server', token);
-  const secret = token ? { KONFAI_API_TOKEN: token } : {};
-  return server.listen(
-    [programOf('konfai-apps-server'), ...words],
-    { ...secret, ...env },
-    (printed) => /Uvicorn running on (http:\S+)/.exec(printed)?.[1],
-  );
+  const addressOf = (printed) => /Uvicorn running on (http:\S+)/.exec(printed)?.[1];
+  return server.listen([programOf('konfai-apps-server'), ...words], { ...secret.env, ...env }, addressOf);
 }

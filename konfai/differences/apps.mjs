@@ -1,0 +1,143 @@
+import { existsSync } from 'node:fs';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { unzip } from '../../support/unzip.mjs';
+
+export const apps = [
+  {
+    what: 'What `--apps` takes',
+    theirs: 'a JSON file `{"apps": [...]}`',
+    ours: 'the same file; also app directories, directories of apps and repository ids; repeatable',
+    verdict: 'better',
+    probe: async ({ server, app }) =>
+      String((await (await server.fetch('/repo_apps_list')).json()).apps[0] === app),
+    seen: ['true', 'true'],
+  },
+  {
+    what: 'An app whose files are broken',
+    theirs: '`"available": false`',
+    ours: '`"available": false`, and a `reason` that names the field',
+    verdict: 'better',
+    probe: async ({ server, brokenApp }) => {
+      const { available, reason } = await (await server.fetch(`/repo_apps/${brokenApp}`)).json();
+      return `${available} ${/short_description/.test(reason)}`;
+    },
+    seen: ['false false', 'false true'],
+  },
+  {
+    what: 'Keys of `app.json` that the service does not use (`task`, `parameters`, `vram_plan`)',
+    theirs: 'not in the answer',
+    ours: 'in the answer of `/repo_apps/{app}`; `remote-app apps APP` shows them',
+    verdict: 'better',
+    probe: async ({ server, app }) =>
+      String('task' in (await (await server.fetch(`/repo_apps/${app}`)).json())),
+    seen: ['false', 'true'],
+  },
+  {
+    what: 'Configuration files in sub-folders (`/repo_apps_config/{app}`)',
+    theirs: 'all at the top of the archive',
+    ours: 'at the top, and in their folders; without hidden files and `__pycache__`',
+    verdict: 'better',
+    probe: async ({ server, app }) => {
+      await mkdir(path.join(app, 'more'), { recursive: true });
+      await writeFile(path.join(app, 'more', 'extra.yml'), 'a: 1\n');
+      const response = await server.fetch(`/repo_apps_config/${app}`);
+      const names = [...unzip(Buffer.from(await response.arrayBuffer())).keys()];
+      await rm(path.join(app, 'more'), { recursive: true });
+      return names
+        .filter((name) => name.includes('extra'))
+        .sort()
+        .join(' ');
+    },
+    seen: ['extra.yml', 'extra.yml more/extra.yml'],
+  },
+  {
+    what: 'What asking for the configuration of an app in a directory leaves there',
+    theirs: '`APP_configs` and `APP_configs.zip` beside the app',
+    ours: 'nothing',
+    verdict: 'better',
+    probe: async ({ server, app }) => {
+      await rm(`${app}_configs`, { recursive: true, force: true });
+      await (await server.fetch(`/repo_apps_config/${app}`)).arrayBuffer();
+      return String(existsSync(`${app}_configs`));
+    },
+    seen: ['true', 'false'],
+  },
+];
+
+export const servers = [
+  {
+    what: '`--auth bearer` without a token in the environment',
+    theirs: 'does not start',
+    ours: 'starts, open to all, and says so; `--auth required` does not start',
+    verdict: 'purpose',
+    why: 'the specification says so',
+    probe: async ({ start }) => {
+      const server = await start({ token: '', auth: 'bearer' }).catch(() => null);
+      await server?.stop();
+      return server === null ? 'ended' : 'listens';
+    },
+    seen: ['ended', 'listens'],
+  },
+  {
+    what: 'The token',
+    theirs: '`KONFAI_API_TOKEN`, or `--token`',
+    ours: '`SERVICE_API_TOKEN`, `--token-env KONFAI_API_TOKEN` or `--token-file`; none on the command line, where all users of the machine see it',
+    verdict: 'purpose',
+    why: 'the specification names the variable',
+    probe: async ({ start }) => {
+      const server = await start({ tokenVariable: 'KONFAI_API_TOKEN' });
+      const statuses = [(await fetch(`${server.url}/health`)).status, (await server.fetch('/health')).status];
+      await server.stop();
+      return statuses.join(' ');
+    },
+    seen: ['401 200', '401 200'],
+  },
+  {
+    what: 'A page of another web site that calls a server without a token',
+    theirs: 'is answered',
+    ours: 'is refused: 403',
+    verdict: 'better',
+    probe: async ({ start }) => {
+      const server = await start({ token: '' });
+      const { status } = await fetch(`${server.url}/repo_apps_list`, {
+        headers: { Origin: 'https://elsewhere.example', 'Sec-Fetch-Site': 'cross-site' },
+      });
+      await server.stop();
+      return String(status);
+    },
+    seen: ['200', '403'],
+  },
+  {
+    what: 'Active jobs, bytes of a file and of an upload, log streams, seconds to a keep-alive',
+    theirs: '32; 2 GiB, 6 GiB; 200; 15',
+    ours: 'the same; flags of `serve` change all but the streams',
+    verdict: 'same',
+    probe: async ({ limits }) => limits(),
+    seen: Array(2).fill('32, 2GiB, 6GiB, 200, 15'),
+  },
+  {
+    what: 'What the data set of a fine-tuning may extract to',
+    theirs: '64 GiB; `KONFAI_APPS_MAX_DATASET_BYTES`',
+    ours: 'what any archive may: ten times the largest upload; `--max-dataset-size 64GiB`',
+    verdict: 'purpose',
+    why: 'the specification bounds every upload',
+    probe: async ({ datasetLimit }) => datasetLimit(),
+    seen: ['64GiB', 'none'],
+  },
+  {
+    what: '`/health`, `/available_devices`, `/ram`, `/vram`',
+    theirs: 'as its clients expect them',
+    ours: 'the same fields',
+    verdict: 'same',
+    probe: async ({ server }) => {
+      const keys = async (where) =>
+        Object.keys(await (await server.fetch(where)).json())
+          .sort()
+          .join(' ');
+      const vram = (await server.fetch('/vram')).status;
+      return `${await keys('/health')}, ${await keys('/available_devices')}, ${await keys('/ram')}, ${vram}`;
+    },
+    seen: Array(2).fill('status, devices_index devices_name, total_gb used_gb, 422'),
+  },
+];
