@@ -2,18 +2,13 @@
  * `npm run test:konfai [-- --flip]`: KonfAI's real engine, clients and server against ours, on the CPU. Prints a matrix
  * of operation by client by server; exit code 0 says that every cell passed and that all results are equal.
  */
-
-import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { Workshop } from '../support/workshop.mjs';
 import { askDifferences } from './ask.mjs';
-import { runProgram } from './clients.mjs';
-import { prepareEnvironment, programOf, Skipped } from './environment.mjs';
 import { helpersRow } from './helpers.mjs';
 import { changesUnseen, formatMatrix, refusalRow, runRow } from './matrix.mjs';
 import { operations, refused } from './operations.mjs';
 import { startOurs, startTheirs } from './servers.mjs';
+import { say, session } from './session.mjs';
 
 const { values: flags } = parseArgs({
   options: {
@@ -21,19 +16,9 @@ const { values: flags } = parseArgs({
     only: { type: 'string', multiple: true, default: [] },
   },
 });
-const say = (text) => process.stderr.write(`${text}\n`);
 
-/** Runs everything in a workshop; resolves with the number of faults. */
-async function test(workshop) {
-  const root = path.join(workshop.root, 'made');
-  const made = await runProgram(
-    workshop,
-    [programOf('python'), fileURLToPath(new URL('make.py', import.meta.url)), root],
-    workshop.root,
-  );
-  if (made.code !== 0) throw new Error(`make.py: ${made.printed}`);
-
-  const app = path.join(root, 'Contrast');
+/** Runs everything that was chosen; resolves with the number of faults. */
+async function test({ workshop, root, app }) {
   const servers = [
     await startOurs(workshop, { apps: [app], token: 'a-token-of-ours' }),
     await startTheirs(workshop, { apps: [app], token: 'a-token-of-theirs' }),
@@ -52,12 +37,13 @@ async function test(workshop) {
   };
   for (const operation of operations.filter(isChosen)) add(await runRow(place, operation, servers));
 
-  let changed = 0;
+  const selfTest = { changed: 0, unseen: 0 };
   for (const { name, cells } of rows) {
     const cell = cells.find(({ contents }) => contents);
     if (!cell) continue;
     const { changed: count, unseen } = await changesUnseen(place, cell);
-    changed += count;
+    selfTest.changed += count;
+    selfTest.unseen += unseen.length;
     for (const file of unseen) faults.push(`${name}: a changed byte of ${file} is not seen`);
   }
   if (isChosen(refused)) add(await refusalRow(place, refused, servers));
@@ -66,27 +52,11 @@ async function test(workshop) {
   if (isChosen({ name: 'differences' })) faults.push(...(await askDifferences(workshop, say)));
 
   process.stdout.write(`${rows.length > 0 ? formatMatrix(rows) : 'No row of the matrix was chosen'}\n`);
-  say(`Self-test: of ${changed} files, a changed byte ${changed > 0 ? 'is seen in each' : 'was not tried'}`);
+  say(`Self-test: a byte was changed in ${selfTest.changed} files, and not seen in ${selfTest.unseen}`);
   for (const fault of faults) say(`FAILED  ${fault}`);
   return faults.length;
 }
 
-try {
-  await prepareEnvironment(say);
-} catch (cause) {
-  if (!(cause instanceof Skipped)) throw cause;
-  say(`skipped: ${cause.message}`);
-  process.exit(0);
-}
-const workshop = await Workshop.open('konfai');
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
-  process.once(signal, async () => {
-    await workshop.close();
-    process.exit(130);
-  });
-}
-try {
-  process.exitCode = (await test(workshop)) === 0 ? 0 : 1;
-} finally {
-  await workshop.close();
-}
+await session('konfai', async (made) => {
+  process.exitCode = (await test(made)) === 0 ? 0 : 1;
+});
