@@ -9,17 +9,18 @@ const took = [];
 
 const timer = setInterval(() => {
   const askedAt = performance.now();
-  get(process.argv[2], { agent }, (response) => {
+  const note = () => took.push(performance.now() - askedAt);
+  const request = get(process.argv[2], { agent }, (response) => {
     response.resume();
-    response.once('end', () => took.push(performance.now() - askedAt));
+    response.once('end', note);
   });
+  // A connection that the server closed, or an answer that has not come at the end: it has taken so long already.
+  request.once('error', note);
 }, 10);
 
 process.stdin.resume();
 process.stdin.once('end', () => {
   clearInterval(timer);
-  setTimeout(() => {
-    process.stdout.write(JSON.stringify(took));
-    agent.destroy();
-  }, 500);
+  setTimeout(() => agent.destroy(), 500);
 });
+process.once('beforeExit', () => process.stdout.write(JSON.stringify(took)));
