@@ -2,6 +2,7 @@ import { truncate } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { LineSplitter } from '../../src/runner/line-splitter.js';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService, jobId } from '../support/fake-service.js';
 import { json } from '../support/scripted-server.js';
@@ -230,6 +231,32 @@ describe('a log at a terminal', () => {
       expect(terminal.rows.join('').replaceAll(/\s+/g, ' ')).toBe(
         `loadinga line between${last}saved`.replaceAll(/\s+/g, ' '),
       );
+      expectWhole(terminal);
+    });
+  });
+
+  test('of bars inside each other, as tqdm draws them, the outer one leads and stays', async () => {
+    const held = gate();
+    const bar = (what: string, done: number, of: number) =>
+      `\r${what}: ${String((done / of) * 100).padStart(3)}%|${'█'.repeat(done).padEnd(of)}| ${done}/${of} [00:01<00:02]`;
+    /** A bar in the row below, and the cursor back in the upper one. */
+    const below = (text: string) => `\n${text}\u001b[A`;
+    const first = `loading\n${bar('Case', 1, 4)}${below(bar('Patch', 1, 2))}${below(bar('Patch', 2, 2))}`;
+    const wiped = below(`\r${' '.repeat(40)}\r`);
+    const rest = `${wiped}${bar('Case', 2, 4)}${below(bar('Patch', 1, 2))}${wiped}${bar('Case', 4, 4)}\nsaved\n`;
+    const linesOf = (output: string) =>
+      new LineSplitter().push(Buffer.from(output)).map(({ text, isRedraw }) => text + (isRedraw ? '\r' : ''));
+    const before = linesOf(first);
+    const all = linesOf(first + rest);
+    const [next = '', ...after] = all.slice(before.length);
+    const lines = [...all.slice(0, before.length), held.before(next), ...after];
+    const env = { NO_COLOR: '1' };
+    await withTerminal({ lines }, ['logs', jobId], { columns: 80, env }, async (terminal) => {
+      await terminal.shows(/^Case \[=+-+\] 25% 1\/4 00:02 left > Patch (50|100)%$/);
+      expect(terminal.rows).toHaveLength(2);
+      held.open();
+      expect(await terminal.ended()).toBe(0);
+      expect(terminal.rows).toEqual(['loading', bar('Case', 4, 4).trim(), 'saved']);
       expectWhole(terminal);
     });
   });

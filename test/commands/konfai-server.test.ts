@@ -145,6 +145,14 @@ describe('the end of a job of KonfAI', () => {
     }
   });
 
+  test('whose result has expired names the job', async () => {
+    await using here = await world({ isExpired: true });
+    expect(await here.run('result', id)).toMatchObject({
+      code: 2,
+      stderr: `Error: Job ${id} on ${here.server.url} has no result any more: Result retention expired\n`,
+    });
+  });
+
   test('is killed where it runs', async () => {
     await using here = await world({ state: 'running' });
     expect((await here.run('kill', id)).stdout).toBe(`${id}  killed\n`);

@@ -16,6 +16,8 @@ export interface KonfaiFake {
    */
   readonly queue?: string[];
   readonly result?: Buffer;
+  /** Whether the result was kept for as long as it is. */
+  readonly isExpired?: boolean;
   /** Whether another program reads the log: a second stream is cut behind its head. */
   readonly isRead?: boolean;
   /** The number of lines after which the server is started again, and has forgotten the job. */
@@ -114,6 +116,8 @@ export async function konfaiServer(fake: KonfaiFake = {}) {
     } else if (state !== 'done') {
       // Also for a job that was killed, for which there never will be a result.
       json(response, 202, body);
+    } else if (fake.isExpired) {
+      json(response, 410, { detail: 'Result retention expired' });
     } else {
       response.writeHead(200, { 'content-type': 'application/zip', 'content-length': result.length });
       response.end(result);

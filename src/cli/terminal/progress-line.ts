@@ -24,6 +24,9 @@ const counts = String.raw`(?<done>\d[\d.]*[kMGTP]?)\s?\/\s?(?<total>\d[\d.]*[kMG
 /** Elapsed and remaining time, then a rate and more. */
 const times = String.raw`(?:\s*\[[^\]<]{0,40}<\s*(?<left>[\d:?. a-z]{1,20}?)\s*(?:,[^\]]*)?\].{0,100})?`;
 
+/** What may change from one state of a bar to the next: KonfAI says there how much memory is used. */
+const detail = /\s*[:(].*$/su;
+
 const shape = new RegExp(String.raw`^\s*${words}${percents}(?:${drawing}|\s+)${counts}${times}\s*$`, 'u');
 
 /**
@@ -38,7 +41,7 @@ export function readProgress(line: string): Progress | null {
   const { what = found.close ?? '', percent = '', done = '', total = '', left } = found;
   const known = left === undefined || left.includes('?') ? null : left;
   return {
-    what: what.replace(/\s*:$/, ''),
+    what: what.replace(detail, ''),
     percent: Math.min(Number(percent), 100),
     done,
     total,

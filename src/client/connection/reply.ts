@@ -76,6 +76,10 @@ function ownSentence(status: number, detail: string, { server, path }: Asked): s
   if (status === errorKinds.unknownJob.status && detail === wireDetails.unknownJob && job !== undefined) {
     return `No job ${quoteName(job)} on ${server}; '${nextCommand('jobs')}' lists them`;
   }
+  if (status === errorKinds.expired.status && job !== undefined && !detail.includes(job)) {
+    // KonfAI's server says only that something has expired.
+    return `Job ${job} on ${server} has no result any more: ${excerpt(detail)}`;
+  }
   if (status === errorKinds.notFound.status && /^(There is no [A-Z]+ \/|Not Found$)/.test(detail)) {
     return `${server} has no ${excerpt(path)}: is that the address of the service?`;
   }
