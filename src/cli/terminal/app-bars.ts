@@ -83,7 +83,8 @@ export class AppBars {
     const [outer, ...inner] = this.#bars;
     if (!outer) return '';
     const { percent, done, total, left } = outer;
-    const figures = `${percent}% ${done}/${total}${left === null ? '' : ` ${left} left`}`;
+    const counts = done === null ? '' : ` ${done}/${total}`;
+    const figures = `${percent}%${counts}${left === null ? '' : ` ${left} left`}`;
     const what = caption(outer.what);
     let free = room - figures.length;
     if (free < 0) return cutToWidth(figures, room);

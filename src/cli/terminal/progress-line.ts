@@ -5,9 +5,9 @@ export interface Progress {
   /** What is done, in the app's words; empty where it does not say. */
   readonly what: string;
   readonly percent: number;
-  /** As the app writes them: `45`, `1.2k`. */
-  readonly done: string;
-  readonly total: string;
+  /** As the app writes them: `45`, `1.2k`; null where it does not say. */
+  readonly done: string | null;
+  readonly total: string | null;
   /** The time that is left, as the app writes it; null where it does not say. */
   readonly left: string | null;
 }
@@ -19,7 +19,8 @@ const longest = 1000;
 const words = String.raw`(?:(?<what>\S.{0,199}?)\s*:?\s+|(?<close>\S.{0,199}?):)?`;
 const percents = String.raw`(?<percent>\d{1,3})(?:\.\d+)?\s?%`;
 /** The drawing of tqdm, in its own characters or in ASCII. */
-const drawing = String.raw`\|[ \d#=>.\-\u2580-\u259f]*\|\s*`;
+const strip = String.raw`\|[ \d#=>.\-\u2580-\u259f]*`;
+const drawing = String.raw`${strip}\|\s*`;
 const counts = String.raw`(?<done>\d[\d.]*[kMGTP]?)\s?\/\s?(?<total>\d[\d.]*[kMGTP]?)`;
 /** Elapsed and remaining time, then a rate and more. */
 const times = String.raw`(?:\s*\[[^\]<]{0,40}<\s*(?<left>[\d:?. a-z]{1,20}?)\s*(?:,[^\]]*)?\].{0,100})?`;
@@ -28,6 +29,8 @@ const times = String.raw`(?:\s*\[[^\]<]{0,40}<\s*(?<left>[\d:?. a-z]{1,20}?)\s*(
 const detail = /\s*[:(].*$/su;
 
 const shape = new RegExp(String.raw`^\s*${words}${percents}(?:${drawing}|\s+)${counts}${times}\s*$`, 'u');
+/** A drawing without counts, which may be cut. */
+const bare = new RegExp(String.raw`^\s*${words}${percents}${strip}\|?\s*$`, 'u');
 
 /**
  * Reads the progress that a line tells of, as KonfAI's and other tqdm programs write it: `45%|###   | 45/100 [00:10<00:12]`,
@@ -36,9 +39,10 @@ const shape = new RegExp(String.raw`^\s*${words}${percents}(?:${drawing}|\s+)${c
  */
 export function readProgress(line: string): Progress | null {
   if (line.length > longest || !line.includes('%')) return null;
-  const found = shape.exec(stripVTControlCharacters(line))?.groups;
+  const text = stripVTControlCharacters(line);
+  const found = (shape.exec(text) ?? bare.exec(text))?.groups;
   if (!found) return null;
-  const { what = found.close ?? '', percent = '', done = '', total = '', left } = found;
+  const { what = found.close ?? '', percent = '', done = null, total = null, left } = found;
   const known = left === undefined || left.includes('?') ? null : left;
   return {
     what: what.replace(detail, ''),

@@ -29,6 +29,8 @@ test.each([
     '2',
     null,
   ],
+  ['45%|###', '', 45, null, null, null],
+  ['Reading: 45%|####      |', 'Reading', 45, null, null, null],
   ['45% 3/25', '', 45, '3', '25', null],
   ['Case head-mr: 12% 3/25', 'Case head-mr', 12, '3', '25', null],
   ['  0%|          | 0/3 [00:00<?, ?it/s]\u001b[A', '', 0, '0', '3', null],
@@ -60,6 +62,10 @@ describe('the bars of an app', () => {
     expect(all.drawing(40)).toBe('Prediction 45% 45/100 00:12 left');
     for (let room = 0; room < 80; room += 1) expect(all.drawing(room).length).toBeLessThanOrEqual(room);
     expect(all.drawing(30)).toBe('Predicti 45% 45/100 00:12 left');
+  });
+
+  test('without counts are drawn by their percents', () => {
+    expect(bars('45%|###').drawing(80)).toBe('[==========--------------] 45%');
   });
 
   test('inside each other: the outer one drives the line', () => {
