@@ -181,6 +181,8 @@ const newToken = object({
   expires_at: time.describe('Until when it counts; null for ever'),
   token: z.string().describe('The token, which is kept nowhere'),
 });
+const limit = z.number().int().nullable().optional();
+const limitTable = object({ max_jobs: limit, max_gpus: limit, max_kept: limit, max_upload: limit });
 const listedToken = object({
   name: z.string(),
   role: z.enum(['user', 'admin']),
@@ -188,6 +190,7 @@ const listedToken = object({
   created_at: time,
   expires_at: time,
   revoked_at: time,
+  limits: limitTable.describe('Its own; null for none, whatever its role has'),
 });
 
 /** By command, its documents: each with when it is printed, and its schema. */
@@ -302,6 +305,12 @@ export const jsonDocuments = {
   rm: eachJob(object({ job_id: id, status: z.literal('removed') }), [failure]),
   status: [{ when: null, schema: job }],
   'token:create': [{ when: null, schema: newToken }],
+  'token:limit': [
+    {
+      when: null,
+      schema: object({ of: z.string().describe('The name, or the role'), limits: limitTable }),
+    },
+  ],
   'token:list': [{ when: null, schema: object({ tokens: z.array(listedToken) }) }],
   'token:revoke': [{ when: null, schema: object({ name: z.string(), revoked_at: time }) }],
   'token:rotate': [{ when: null, schema: newToken }],

@@ -68,6 +68,9 @@ export const schemas = {
   Limits: object({
     max_file_size: integer,
     max_upload_size: integer,
+    max_jobs: { ...integerOrNull, description: 'Active jobs of this token' },
+    max_gpus: { ...integerOrNull, description: 'GPUs of its jobs at once' },
+    max_kept: { ...integerOrNull, description: 'Bytes that its jobs may keep' },
     max_dataset_size: {
       type: ['integer', 'null'],
       description:

@@ -1,5 +1,6 @@
 import { quoteName } from '../contract/quote.js';
-import type { Role } from './principal.js';
+import type { LimitTable } from './limits.js';
+import type { Role } from './roles.js';
 import { hashOf } from './secret.js';
 import { namePattern, nameRule, stateOf, type TokenDocument, type TokenEntry } from './token-file.js';
 
@@ -36,7 +37,13 @@ function changed(document: TokenDocument, name: string, change: (entry: TokenEnt
  */
 export function withToken(
   document: TokenDocument,
-  { name, role, expires, token }: { name: string; role: Role; expires: string | null; token: string },
+  {
+    name,
+    role,
+    expires,
+    token,
+    limits = {},
+  }: { name: string; role: Role; expires: string | null; token: string; limits?: LimitTable },
 ): TokenDocument {
   if (!namePattern.test(name)) {
     throw new TokenChangeError(`A token's name is ${nameRule}; got ${quoteName(name)}`);
@@ -55,6 +62,7 @@ export function withToken(
     created_at: now(),
     expires_at: expires,
     revoked_at: null,
+    limits,
   };
   return { ...document, tokens: [...document.tokens, entry] };
 }
@@ -62,6 +70,16 @@ export function withToken(
 /** Makes a token invalid. @throws TokenChangeError for an unknown name */
 export const withoutToken = (document: TokenDocument, name: string): TokenDocument =>
   changed(document, name, (entry) => ({ ...entry, hash: null, revoked_at: entry.revoked_at ?? now() }));
+
+/** Changes limits of a token; those that are not named stay. @throws TokenChangeError for an unknown name */
+export const withLimits = (document: TokenDocument, name: string, limits: LimitTable): TokenDocument =>
+  changed(document, name, (entry) => ({ ...entry, limits: { ...entry.limits, ...limits } }));
+
+/** Changes limits of a role; those that are not named stay. */
+export const withRoleLimits = (document: TokenDocument, role: Role, limits: LimitTable): TokenDocument => ({
+  ...document,
+  roles: { ...document.roles, [role]: { ...document.roles[role], ...limits } },
+});
 
 /**
  * Replaces a token by a new one of the same name, with the same jobs; also one that was revoked or has expired.

@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs
 import { z } from 'zod';
 import { oneLine, quoteName, quotePath } from '../contract/quote.js';
 import { faultWithoutPath } from '../files/error-code.js';
-import { roles } from './principal.js';
+import { roles } from './roles.js';
 import { refuseUnsafe, UnsafeFile } from './safe-file.js';
 import { hashPattern } from './secret.js';
 
@@ -17,6 +17,13 @@ export const nameRule = 'up to 64 letters, digits and . _ @ -, beginning with a 
 
 const time = z.iso.datetime();
 
+const count = z.int().min(0).nullable();
+
+/** Limits by name; `limits.ts` says what they mean. */
+const limitTable = z
+  .strictObject({ max_jobs: count, max_gpus: count, max_kept: count, max_upload: count })
+  .partial();
+
 const tokenEntry = z.strictObject({
   name: z.string().regex(namePattern, `must be ${nameRule}`),
   role: z.enum(roles),
@@ -25,10 +32,13 @@ const tokenEntry = z.strictObject({
   created_at: time,
   expires_at: time.nullable().default(null),
   revoked_at: time.nullable().default(null),
+  limits: limitTable.default({}),
 });
 
 const tokenDocument = z.strictObject({
   version: z.literal(currentVersion),
+  /** Limits of all who have a role, unless their token has its own. */
+  roles: z.strictObject({ user: limitTable, admin: limitTable }).partial().default({}),
   tokens: z.array(tokenEntry),
 });
 
@@ -36,7 +46,7 @@ const tokenDocument = z.strictObject({
 export type TokenEntry = z.infer<typeof tokenEntry>;
 export type TokenDocument = z.infer<typeof tokenDocument>;
 
-export const noTokens: TokenDocument = { version: currentVersion, tokens: [] };
+export const noTokens: TokenDocument = { version: currentVersion, roles: {}, tokens: [] };
 
 /** The file of the tokens cannot be used. The message names it, and says why. */
 export class TokenFileError extends Error {

@@ -91,6 +91,11 @@ export const errorKinds = {
     means: 'The server accepts no new jobs now',
   },
   tooManyConnections: { status: 503, exit: exitCodes.busy, retryAfter: 5, means: 'No connection is free' },
+  keptFull: {
+    status: 507,
+    exit: exitCodes.busy,
+    means: 'The jobs of this token keep as many bytes as they may',
+  },
   diskFull: { status: 507, exit: exitCodes.busy, means: "The server's disk is full" },
 } as const satisfies Record<string, ErrorKind>;
 export type ErrorCode = keyof typeof errorKinds;

@@ -101,6 +101,7 @@ const submission = (form: OperationName): Route => ({
     'shuttingDown',
     'draining',
     'diskFull',
+    'keptFull',
   ],
 });
 

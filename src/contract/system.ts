@@ -19,6 +19,12 @@ export interface Limits {
   readonly max_upload_size: number;
   /** Bytes of the archive of a data set, and of what it extracts to; null where the other limits count for it. */
   readonly max_dataset_size: number | null;
+  /** Jobs that whoever asks may have active; null for no limit of theirs. */
+  readonly max_jobs: number | null;
+  /** GPUs that their jobs may have at once. */
+  readonly max_gpus: number | null;
+  /** Bytes that their jobs may keep on the server. */
+  readonly max_kept: number | null;
   /** Seconds that a job and its result are kept after its end. */
   readonly grace: number;
   /** Seconds that a job may ask for instead, with its field `keep`. */

@@ -172,7 +172,8 @@ async function serveFrom(
   { report, hurry, events }: ServeContext & { readonly events: ServerEvents },
 ): Promise<RunningServer> {
   const { token, tokensFile } = settings;
-  const named = tokensFile === null ? null : new NamedTokens(tokensFile, report);
+  let onTokens = () => {};
+  const named = tokensFile === null ? null : new NamedTokens(tokensFile, report, () => onTokens());
   const access = new Access(token, named);
   const unlock = lockDataDirectory(settings.dataDirectory);
   const gpus = new GpuInventory(process.env.CUDA_VISIBLE_DEVICES);
@@ -187,6 +188,7 @@ async function serveFrom(
     const [found] = await Promise.all([findSandbox(settings.sandbox, rules), gpus.start()]);
     if (settings.download) await repositories.fetchAll(hurry);
     const { passEnvironment } = settings;
+    const mostGpus = (owner: string | null) => access.limitsOf(owner).max_gpus?.most ?? null;
     const executor = new LocalExecutor({
       gpus,
       cpuSlots: settings.cpuSlots,
@@ -195,8 +197,10 @@ async function serveFrom(
       maxLogBytes,
       sandbox: found.sandbox,
       passEnvironment,
+      mostGpus,
       report,
     });
+    onTokens = () => executor.reconsider();
     const jobs = new JobService({
       store: new JobStore(settings.dataDirectory, report),
       expired: new ExpiredJobs(settings.dataDirectory, report),

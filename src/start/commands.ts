@@ -18,6 +18,7 @@ import Rm from '../commands/rm.js';
 import Serve from '../commands/serve.js';
 import Status from '../commands/status.js';
 import TokenCreate from '../commands/token/create.js';
+import TokenLimit from '../commands/token/limit.js';
 import TokenList from '../commands/token/list.js';
 import TokenRevoke from '../commands/token/revoke.js';
 import TokenRotate from '../commands/token/rotate.js';
@@ -46,6 +47,7 @@ export const commands = {
   serve: Serve,
   status: Status,
   'token:create': TokenCreate,
+  'token:limit': TokenLimit,
   'token:list': TokenList,
   'token:revoke': TokenRevoke,
   'token:rotate': TokenRotate,

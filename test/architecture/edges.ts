@@ -219,6 +219,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'server/jobs',
       'server/executors',
       'server',
+      'access',
       'pack',
       'files',
       'contract',

@@ -53,6 +53,9 @@ describe('the table of routes', () => {
       'GET /jobs/{id}/result',
       'POST /jobs/{id}/kill',
       'DELETE /jobs/{id}',
+      'POST /drain',
+      'GET /drain',
+      'DELETE /drain',
     ]);
   });
 

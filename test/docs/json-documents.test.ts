@@ -123,6 +123,10 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
   rm: async () => [await run('rm', await id(), nobody)],
   status: async () => [await run('status', await id())],
   'token:create': async () => [await run('token', 'create', 'made', '--tokens', 'made.json')],
+  'token:limit': async () => {
+    await run('token', 'create', 'ana', '--tokens', 'limited.json');
+    return [await run('token', 'limit', 'ana', '--max-jobs', '3', '--tokens', 'limited.json')];
+  },
   'token:list': async () => {
     await run('token', 'create', 'ana', '--tokens', 'listed.json');
     return [await run('token', 'list', '--tokens', 'listed.json')];

@@ -5,10 +5,10 @@ import { UsageError } from '../../client/errors.js';
 import { tokenVariable } from '../../contract/defaults.js';
 import { readDuration } from '../../contract/duration.js';
 import type { ServerSettings } from '../../server/settings.js';
+import { parseSize } from '../sizes.js';
 import { FlagValueError } from '../usage-errors.js';
 import type { ServeFlags } from './flags.js';
 import { requireSomeToken, serverToken } from './server-token.js';
-import { parseSize } from './sizes.js';
 
 function size(flag: string, text: string): number {
   const bytes = parseSize(text);

@@ -69,22 +69,31 @@ export abstract class TokenCommand extends BaseCommand {
     }
   }
 
-  /** Changes the file, and returns what became of one entry. */
-  protected change(
+  /** Changes the file, and returns what it holds then. */
+  protected edit(
     file: string,
-    name: string,
     change: (before: TokenDocument, modules: Edits) => TokenDocument,
-  ): Promise<TokenDocument['tokens'][number]> {
+  ): Promise<TokenDocument> {
     return this.with((modules) => {
       let after = modules.noTokens;
       modules.editTokens(file, (before) => {
         after = change(before, modules);
         return after;
       });
-      const entry = after.tokens.find((each) => each.name.toLowerCase() === name.toLowerCase());
-      if (!entry) throw new Error(`The token ${name} is not there`);
-      return entry;
+      return after;
     });
+  }
+
+  /** Changes the file, and returns what became of one entry. */
+  protected async change(
+    file: string,
+    name: string,
+    change: (before: TokenDocument, modules: Edits) => TokenDocument,
+  ): Promise<TokenDocument['tokens'][number]> {
+    const { tokens } = await this.edit(file, change);
+    const entry = tokens.find((each) => each.name.toLowerCase() === name.toLowerCase());
+    if (!entry) throw new Error(`The token ${name} is not there`);
+    return entry;
   }
 
   /** Prints the command's output; with `--json` the returned value is printed instead. */

@@ -72,6 +72,9 @@ const limits = z.object({
   max_file_size: orNull(figure),
   max_upload_size: orNull(figure),
   max_dataset_size: orNull(figure),
+  max_jobs: orNull(figure),
+  max_gpus: orNull(figure),
+  max_kept: orNull(figure),
   grace: orNull(figure),
   max_keep: orNull(figure),
 });

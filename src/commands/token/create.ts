@@ -1,5 +1,6 @@
 import { Flags } from '@oclif/core';
-import { roles } from '../../access/principal.js';
+import { roles } from '../../access/roles.js';
+import { limitFlags, limitsOf } from '../../cli/tokens/limit-flags.js';
 import { expiresFlag, type NewToken, nameArg, TokenCommand } from '../../cli/tokens/token-command.js';
 
 export default class TokenCreate extends TokenCommand {
@@ -18,6 +19,7 @@ export default class TokenCreate extends TokenCommand {
       default: 'user',
       description: "'user': their own jobs; 'admin': those of all",
     })(),
+    ...limitFlags,
     expires: expiresFlag({ description: "How long it counts, such as 12h or 90d; 'never' without it" }),
   };
 
@@ -31,6 +33,7 @@ export default class TokenCreate extends TokenCommand {
         role: flags.role,
         expires: flags.expires ?? null,
         token,
+        limits: limitsOf(flags),
       });
     });
     return this.tellToken(token, entry);

@@ -1,5 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { type Principal, theAdmin } from '../../access/principal.js';
+import { type Limits, noLimits } from '../../access/limits.js';
+import { type Owner, type Principal, theAdmin } from '../../access/principal.js';
 import { hashOf } from '../../access/secret.js';
 import { stateOf, type TokenEntry } from '../../access/token-file.js';
 import { ServiceError, wireDetails } from '../../contract/errors.js';
@@ -60,7 +61,12 @@ export class Access {
         `${wireDetails.invalidToken}: it expired at ${entry.expires_at}; ask the admin of the server for a new one`,
       );
     }
-    return { name: entry.name, role: entry.role };
+    return { name: entry.name, role: entry.role, limits: this.limitsOf(entry.name) };
+  }
+
+  /** What an owner may have at most, by the file as it is now. */
+  limitsOf(owner: Owner): Limits {
+    return (owner === null ? null : this.named?.limitsOf(owner)) ?? noLimits;
   }
 
   #place(hash: string): string {

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import path from 'node:path';
-import { readTokens, type TokenEntry, TokenFileError } from '../../access/token-file.js';
+import { type Limits, limitsFor } from '../../access/limits.js';
+import { readTokens, type TokenDocument, type TokenEntry, TokenFileError } from '../../access/token-file.js';
 import { errorCode } from '../../files/error-code.js';
 import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
@@ -29,7 +30,7 @@ function stampOf(file: string): string {
  * second. One that cannot be used any more is reported, and the tokens stay what they were.
  */
 export class NamedTokens {
-  #entries: readonly TokenEntry[];
+  #document: TokenDocument;
   #stamp: string;
   #lookedAt = performance.now();
 
@@ -45,7 +46,7 @@ export class NamedTokens {
   ) {
     this.#stamp = stampOf(file);
     try {
-      this.#entries = readTokens(file).tokens;
+      this.#document = readTokens(file);
     } catch (cause) {
       if (cause instanceof TokenFileError) {
         throw new SetupError(`${cause.message}; 'remote-app token create' makes a file`, { cause });
@@ -56,7 +57,13 @@ export class NamedTokens {
 
   /** All tokens, revoked ones included. */
   get entries(): readonly TokenEntry[] {
-    return this.#entries;
+    return this.#document.tokens;
+  }
+
+  /** What the owner of that name may have at most; null if there is no such token. */
+  limitsOf(name: string): Limits | null {
+    const entry = this.entries.find((each) => each.name === name);
+    return entry ? limitsFor(entry, this.#document.roles) : null;
   }
 
   /** Looks at the file, unless that was done a moment ago. */
@@ -71,9 +78,9 @@ export class NamedTokens {
     if (stamp === this.#stamp) return;
     this.#stamp = stamp;
     try {
-      const before = this.#entries;
-      this.#entries = readTokens(this.file).tokens;
-      this.changed(before, this.#entries);
+      const before = this.entries;
+      this.#document = readTokens(this.file);
+      this.changed(before, this.entries);
     } catch (cause) {
       const why = cause instanceof TokenFileError ? cause.message : cause;
       this.report('The tokens stay as they were read before, until their file is mended', why);

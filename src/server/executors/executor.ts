@@ -66,6 +66,8 @@ export interface RunOrder {
     readonly output: string;
   };
   readonly devices: DeviceRequest;
+  /** Whose it is; null for the admin's. Jobs of several owners that wait are given devices in turn. */
+  readonly owner: string | null;
   /** Milliseconds that it may run; null for as long as it takes. */
   readonly timeLimit: number | null;
   /** Whether an earlier server accepted it: then it waits for devices that are missing at the moment. */

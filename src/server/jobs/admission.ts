@@ -1,8 +1,9 @@
-import type { Owner } from '../../access/principal.js';
+import type { Owner, Principal } from '../../access/principal.js';
 import { ServiceError } from '../../contract/errors.js';
 import type { Job } from './job.js';
 import type { JobDirectory } from './job-directory.js';
 import type { JobRequest } from './job-record.js';
+import type { Allowed, OwnerLimits } from './owner-limits.js';
 import type { JobStore } from './store.js';
 import type { Trash } from './trash.js';
 
@@ -18,6 +19,8 @@ export interface Told {
 export interface Slot {
   /** Where the upload goes. */
   readonly directory: JobDirectory;
+  /** What its owner's limits allow. */
+  readonly allowed: Pick<Allowed, 'bytes' | 'advice'>;
   /** The directory of the job after it is accepted. */
   readonly place: JobDirectory;
   /** Turns the upload into a job that survives a power cut. */
@@ -43,6 +46,7 @@ export interface AdmissionDeps {
   /** Most jobs that may be active at once. */
   readonly maxJobs: number;
   readonly activeJobs: () => number;
+  readonly owners: OwnerLimits;
   readonly start: (upload: JobDirectory, request: JobRequest, told: Told) => Promise<Job>;
 }
 
@@ -61,20 +65,31 @@ export class Admission {
     return this.#uploading;
   }
 
-  /** @throws ServiceError `busy` */
-  reserve(): Slot {
-    const { store, trash, maxJobs, activeJobs, start } = this.deps;
+  /**
+   * @param stated bytes of the request; undefined if it does not say
+   * @throws ServiceError `busy`, or what the limits of its owner say
+   */
+  reserve(asker: Principal, stated: number | undefined): Slot {
+    const { store, trash, maxJobs, activeJobs, owners, start } = this.deps;
     if (activeJobs() + this.#uploading >= maxJobs) {
       throw new ServiceError(
         'busy',
         `Server busy: ${maxJobs} jobs are active, the most there may be; try again later`,
       );
     }
-    const directory = store.create();
+    const allowed = owners.take(asker, stated);
+    let directory: JobDirectory;
+    try {
+      directory = store.create();
+    } catch (cause) {
+      allowed.release();
+      throw cause;
+    }
     this.#uploading += 1;
     let isAccepted = false;
     return {
       directory,
+      allowed,
       place: store.placeOf(directory),
       accept: async (request, told) => {
         const job = await start(directory, request, told);
@@ -84,6 +99,7 @@ export class Admission {
       [Symbol.asyncDispose]: async () => {
         // Releases the place even if removing the files fails.
         this.#uploading -= 1;
+        allowed.release();
         if (!isAccepted) await trash.throwAway(directory.path, true);
       },
     };

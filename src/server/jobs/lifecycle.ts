@@ -129,6 +129,7 @@ export class Lifecycle {
     return {
       directory,
       devices: request.device,
+      owner: request.owner,
       timeLimit: null,
       isAccepted: isRestored,
       grant,

@@ -15,7 +15,9 @@ import { factsOf, followJob } from './follow-job.js';
 import { Job } from './job.js';
 import type { JobDirectory } from './job-directory.js';
 import { type JobRequest, newRecord } from './job-record.js';
+import { KeptBytes } from './kept-bytes.js';
 import { Lifecycle, type LifecycleDeps } from './lifecycle.js';
+import { OwnerLimits } from './owner-limits.js';
 import { Retention } from './retention.js';
 import type { JobStore, StoredJob } from './store.js';
 import type { Trash } from './trash.js';
@@ -50,6 +52,11 @@ export class JobService {
   readonly #admission: Admission;
   readonly #retention: Retention;
   readonly #unreadable: UnreadableJobs;
+  readonly #kept = new KeptBytes();
+  readonly #owners = new OwnerLimits({
+    activeJobsOf: (owner) => this.#activeJobsOf(owner),
+    keptBytesOf: (owner) => this.#kept.of(owner),
+  });
   #isClosing = false;
   #isDraining = false;
 
@@ -60,6 +67,7 @@ export class JobService {
       trash,
       maxJobs,
       activeJobs: () => this.active,
+      owners: this.#owners,
       start: (upload, request, told) => this.#accept(upload, request, told),
     });
     this.#unreadable = new UnreadableJobs({
@@ -121,6 +129,7 @@ export class JobService {
   resume(): void {
     const jobs = [...this.#jobs.values()];
     for (const job of jobs.filter((each) => each.isFinal)) this.#retention.restore(job);
+    for (const job of jobs) void this.#kept.measure(job);
     const active = jobs.filter((job) => !job.isFinal);
     // Running jobs take their devices before waiting jobs are considered.
     this.#unreadable.resume();
@@ -135,16 +144,17 @@ export class JobService {
 
   /**
    * Reserves a place among the active jobs for an upload.
-   * @throws ServiceError `busy`, `draining` or `shuttingDown`
+   * @param stated bytes of the request; undefined if it does not say
+   * @throws ServiceError `busy`, `keptFull`, `draining` or `shuttingDown`
    */
-  reserve(): Slot {
+  reserve(asker: Principal, stated: number | undefined): Slot {
     this.#refuseWhileClosing();
     if (this.#isDraining) {
       const detail =
         'This server accepts no new jobs for now: its admin is about to stop it; submit again later';
       throw new ServiceError('draining', detail);
     }
-    return this.#admission.reserve();
+    return this.#admission.reserve(asker, stated);
   }
 
   /** Refuses new jobs from now on, or accepts them again. Uploads that have begun become jobs. */
@@ -166,10 +176,13 @@ export class JobService {
 
   /**
    * The devices that a new job asks for.
-   * @throws ServiceError if they are known not to exist
+   * @param field which a refusal is about
+   * @throws ServiceError if they are known not to exist, or are more than their owner may have
    */
-  checkDevices(asked: AskedDevices): DeviceRequest {
-    return this.deps.executor.check(asked);
+  checkDevices(asker: Principal, field: string, asked: AskedDevices): DeviceRequest {
+    const request = this.deps.executor.check(asked);
+    this.#owners.checkGpus(asker, field, request);
+    return request;
   }
 
   /**
@@ -207,6 +220,10 @@ export class JobService {
   /** Number of jobs that have not ended. */
   get active(): number {
     return this.#lives.size;
+  }
+
+  #activeJobsOf(owner: Owner): number {
+    return [...this.#lives.keys()].filter((id) => this.#jobs.get(id)?.request.owner === owner).length;
   }
 
   /** Newest first. */
@@ -273,6 +290,7 @@ export class JobService {
     const record = newRecord(upload.id, request);
     const job = new Job(await store.accept(upload, record), record, false, report);
     this.#jobs.set(job.id, job);
+    this.#kept.add(job, bytes);
     this.deps.events.tell('accepted', { ...factsOf(job), bytes });
     this.#live(job);
     return job;
@@ -283,6 +301,7 @@ export class JobService {
     const lifecycle = new Lifecycle(job, this.deps);
     const end = lifecycle.run().finally(() => {
       this.#lives.delete(job.id);
+      void this.#kept.measure(job);
       if (!this.#isClosing) this.#retention.schedule(job);
     });
     this.#lives.set(job.id, { lifecycle, end });
@@ -290,6 +309,7 @@ export class JobService {
 
   #forget(job: Job): void {
     this.#jobs.delete(job.id);
+    this.#kept.forget(job);
     this.#admission.forget(job);
     this.deps.events.tell('removed', factsOf(job));
   }

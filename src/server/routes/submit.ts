@@ -1,6 +1,7 @@
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { RouterContext } from '@koa/router';
+import type { Principal } from '../../access/principal.js';
 import { jobEnvelope } from '../../contract/envelope.js';
 import { ServiceError } from '../../contract/errors.js';
 import { mediaTypes, parameters } from '../../contract/http.js';
@@ -8,13 +9,12 @@ import { fieldWithRole, type Operation, type OperationName, operationOf } from '
 import { quoteName } from '../../contract/quote.js';
 import type { AppCatalog } from '../apps/catalog.js';
 import { principalOf } from '../http/auth.js';
-import type { Submitter } from '../jobs/admission.js';
 import type { Job } from '../jobs/job.js';
 import type { JobFiles } from '../jobs/job-record.js';
 import type { JobService } from '../jobs/service.js';
 import { EarlyChecks } from '../uploads/early-checks.js';
 import { placeFiles } from '../uploads/place-files.js';
-import { checkRoom, limitsOf, type UploadSettings } from '../uploads/quota.js';
+import { checkRoom, limitsOf, type UploadSettings, within } from '../uploads/quota.js';
 import type { FormFields } from '../uploads/read-fields.js';
 import { readSubmission } from '../uploads/read-submission.js';
 import { receiveForm } from '../uploads/receive.js';
@@ -44,11 +44,12 @@ const moved = (files: JobFiles, from: string, to: string): JobFiles =>
 function devicesOf(
   operation: Operation,
   { values, given }: Pick<FormFields, 'values' | 'given'>,
+  asker: Principal,
   jobs: JobService,
 ) {
   const { name: gpu } = fieldWithRole(operation, 'gpus');
   const { name: cpu } = fieldWithRole(operation, 'workers');
-  return jobs.checkDevices({
+  return jobs.checkDevices(asker, gpu, {
     gpus: values[gpu] as readonly number[] | undefined,
     isCpu: given.has(cpu),
     workers: Number(values[cpu]),
@@ -66,13 +67,14 @@ async function receive(
   ctx: RouterContext,
   app: string,
   operation: OperationName,
-  { owner, idempotencyKey }: Submitter,
+  asker: Principal,
+  idempotencyKey: string | null,
   deps: SubmitDeps,
 ): Promise<Job> {
-  await using slot = deps.jobs.reserve();
+  await using slot = deps.jobs.reserve(asker, contentLength(ctx));
   const { directory } = slot;
   const spec = operationOf(operation);
-  const limits = limitsOf(deps.limits, spec);
+  const limits = within(limitsOf(deps.limits, spec), slot.allowed);
   await checkRoom(contentLength(ctx), directory.path, limits);
   if (!ctx.is(mediaTypes.form)) {
     throw new ServiceError('notMultipart', `The body must be ${mediaTypes.form}`);
@@ -83,12 +85,12 @@ async function receive(
   const incoming = path.join(directory.path, 'Incoming');
   await mkdir(incoming, { mode: 0o700 });
   const checks = new EarlyChecks(spec, (fields) => {
-    devicesOf(spec, fields, deps.jobs);
+    devicesOf(spec, fields, asker, deps.jobs);
     keepOf(spec, fields, deps.jobs);
   });
   const received = await receiveForm(ctx, incoming, limits, checks);
   const form = readSubmission(spec, received);
-  const device = devicesOf(spec, form, deps.jobs);
+  const device = devicesOf(spec, form, asker, deps.jobs);
   const keep = keepOf(spec, form, deps.jobs);
   const placed = await placeFiles(form.groups, directory.input, limits);
   await rm(incoming, { recursive: true });
@@ -102,7 +104,7 @@ async function receive(
       device,
       acceptedOptions: form.acceptedOptions,
       idempotencyKey,
-      owner,
+      owner: asker.name,
       keep,
     },
     {
@@ -116,8 +118,11 @@ async function receive(
 export const submit = (operation: OperationName, deps: SubmitDeps) => async (ctx: RouterContext) => {
   const app = captured(ctx);
   deps.catalog.get(app);
-  const { name: owner } = principalOf(ctx);
-  const from = { owner, idempotencyKey: ctx.get(parameters.idempotencyKey.name) || null };
-  const job = await deps.jobs.submitOnce(from, () => receive(ctx, app, operation, from, deps));
+  const asker = principalOf(ctx);
+  const idempotencyKey = ctx.get(parameters.idempotencyKey.name) || null;
+  const from = { owner: asker.name, idempotencyKey };
+  const job = await deps.jobs.submitOnce(from, () =>
+    receive(ctx, app, operation, asker, idempotencyKey, deps),
+  );
   ctx.body = jobEnvelope(job.id, job.request.acceptedOptions);
 };

@@ -4,7 +4,7 @@ import { metricsType, parameters } from '../../contract/http.js';
 import { quoteName } from '../../contract/quote.js';
 import { type DeviceList, healthy, type Limits, type MemoryUse } from '../../contract/system.js';
 import type { Executor } from '../executors/executor.js';
-import { requireAdmin } from '../http/auth.js';
+import { principalOf, requireAdmin } from '../http/auth.js';
 import { gigabyte, readRam } from '../ram.js';
 import type { UploadSettings } from '../uploads/quota.js';
 
@@ -61,11 +61,17 @@ export interface ShownLimits extends UploadSettings {
   readonly maxKeep: number;
 }
 
+/** `GET /limits`: those of the server, and of who asks. */
 export const limits = (shown: ShownLimits) => (ctx: RouterContext) => {
+  const { max_upload, max_jobs, max_gpus, max_kept } = principalOf(ctx).limits;
+  const own = max_upload?.most ?? Number.POSITIVE_INFINITY;
   ctx.body = {
-    max_file_size: shown.maxFileSize,
-    max_upload_size: shown.maxUploadSize,
-    max_dataset_size: shown.maxDatasetSize,
+    max_file_size: Math.min(own, shown.maxFileSize),
+    max_upload_size: Math.min(own, shown.maxUploadSize),
+    max_dataset_size: shown.maxDatasetSize && Math.min(own, shown.maxDatasetSize),
+    max_jobs: max_jobs?.most ?? null,
+    max_gpus: max_gpus?.most ?? null,
+    max_kept: max_kept?.most ?? null,
     grace: shown.grace / 1000,
     max_keep: Math.max(shown.grace, shown.maxKeep) / 1000,
   } satisfies Limits;

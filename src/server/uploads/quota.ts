@@ -45,6 +45,24 @@ export function limitsOf(
   return { maxFileSize: most, maxUploadSize: most, maxExtractedSize: most, advice };
 }
 
+/**
+ * The limits of a submission by somebody who may upload only so many bytes.
+ * @param bytes null if there is no such limit
+ * @param advice what a sentence about it ends with: whose limit it is
+ */
+export function within(
+  limits: SubmissionLimits,
+  { bytes, advice }: { readonly bytes: number | null; readonly advice: string },
+): SubmissionLimits {
+  if (bytes === null || bytes >= limits.maxUploadSize) return limits;
+  return {
+    ...limits,
+    maxUploadSize: bytes,
+    maxFileSize: Math.min(limits.maxFileSize, bytes),
+    advice,
+  };
+}
+
 /** Bounds of what uploaded archives extract to. */
 export const extractionLimits = ({ maxExtractedSize, advice }: SubmissionLimits) => ({
   maxBytes: maxExtractedSize,

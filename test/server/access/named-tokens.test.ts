@@ -214,6 +214,7 @@ describe('serve --tokens', () => {
         created_at: new Date().toISOString(),
         expires_at: null,
         revoked_at: null,
+        limits: {},
         hash: index === 999 ? (before.tokens[0]?.hash ?? null) : `sha256:${String(index).padStart(64, '0')}`,
       })),
     }));

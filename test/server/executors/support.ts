@@ -63,6 +63,7 @@ export class TestJob {
     return {
       directory: this,
       devices: { kind: 'cpu', workers: 1 },
+      owner: null,
       timeLimit: null,
       isAccepted: false,
       grant: null,

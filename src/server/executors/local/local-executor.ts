@@ -35,6 +35,8 @@ export interface LocalSettings extends RunnerSettings {
   readonly sandbox: Sandbox | null;
   /** Names of variables that jobs get beside those of the table: `serve --pass-env`. */
   readonly passEnvironment: readonly string[];
+  /** GPUs that an owner may have at once; null for any number. */
+  readonly mostGpus?: (owner: string | null) => number | null;
   readonly report: Report;
 }
 
@@ -57,11 +59,20 @@ export class LocalExecutor implements Executor {
   /** The GPUs may be known only later. */
   constructor(private readonly settings: LocalSettings) {
     const { gpus, cpuSlots } = settings;
-    const scheduler = new Scheduler(gpus.current, cpuSlots);
+    const scheduler = new Scheduler(
+      gpus.current,
+      cpuSlots,
+      settings.mostGpus ? { mostGpus: settings.mostGpus } : {},
+    );
     gpus.on('known', () => scheduler.setGpus(gpus.current ?? []));
     gpus.askWhile(() => scheduler.waitsForUnseen);
     this.#scheduler = scheduler;
     this.#runners = new Runners(settings);
+  }
+
+  /** Looks again who may be given what, after the limits of owners have changed. */
+  reconsider(): void {
+    this.#scheduler.reconsider();
   }
 
   devices(): readonly Device[] {
@@ -81,11 +92,13 @@ export class LocalExecutor implements Executor {
   }
 
   run(order: RunOrder): AsyncIterable<RunEvent> {
-    const { directory, devices, isAccepted, grant } = order;
+    const { directory, devices, isAccepted, grant, owner } = order;
     // A job that an earlier server accepted waits for a GPU that is gone: it may come back.
     const impossible = isAccepted ? null : this.#scheduler.impossible(devices);
     if (impossible !== null) throw new Error(impossible);
-    const ticket = grant ? this.#scheduler.adopt(grant) : this.#scheduler.request(devices, isAccepted);
+    const ticket = grant
+      ? this.#scheduler.adopt(grant, owner)
+      : this.#scheduler.request(devices, isAccepted, owner);
     // The ticket may be cancelled before anybody awaits it.
     ticket.granted.catch(() => {});
     let settle = () => {};
@@ -136,7 +149,7 @@ export class LocalExecutor implements Executor {
     } finally {
       run.ticket.cancel();
       const grant = await run.ticket.granted.catch(() => null);
-      if (grant) this.#scheduler.release(grant);
+      if (grant) this.#scheduler.release(grant, order.owner);
       this.#runs.delete(run);
       settle();
     }

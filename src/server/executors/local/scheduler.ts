@@ -1,5 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { DeviceRequest, Grant } from '../executor.js';
+import { type Owner, Shares } from './shares.js';
+import { type Queued, TurnsOfOwners } from './turns-of-owners.js';
 
 /** A GPU of this machine. */
 export interface KnownGpu {
@@ -19,12 +21,28 @@ export interface Ticket {
   cancel(): void;
 }
 
-interface Waiting {
+interface Waiting extends Queued {
   readonly request: DeviceRequest;
   /** Whether an earlier server accepted it: then it waits for a GPU that is missing. */
   readonly isAccepted: boolean;
   readonly grant: (grant: Grant) => void;
   readonly fail: (cause: Error) => void;
+  /** How many GPUs its owner may have at once, if that is what it waits for; otherwise null. */
+  limit: number | null;
+}
+
+/** What the scheduler is told from outside. */
+export interface SchedulerSettings {
+  /** GPUs that an owner may have at once; null for any number. */
+  readonly mostGpus?: (owner: Owner) => number | null;
+  /** Milliseconds of a clock that nobody sets. */
+  readonly now?: () => number;
+}
+
+/** How many GPUs a request asks for. */
+function gpusOf(request: DeviceRequest): number {
+  if (request.kind === 'cpu') return 0;
+  return request.kind === 'anyGpu' ? 1 : request.ids.length;
 }
 
 function describe(request: DeviceRequest): string {
@@ -43,9 +61,10 @@ const gpuGrant = (gpus: readonly KnownGpu[]): Grant => ({
 export class TicketCancelled extends Error {}
 
 /**
- * Grants GPUs and CPU slots. A job gets all of its GPUs or none, in arrival order for each GPU: a job that waits for GPU 0
- * and 1 holds neither until it gets both, and no later job gets them first. A job that can use an idle GPU which no earlier
- * job wants runs at once. CPU slots are granted in arrival order.
+ * Grants GPUs and CPU slots, to each owner in turn (`TurnsOfOwners`). A job gets all of its GPUs or none, in order for each
+ * GPU: a job that waits for GPU 0 and 1 holds neither until it gets both, and no later job gets them first. A job that can
+ * use an idle GPU which no earlier job wants runs at once. CPU slots are granted strictly in order. A job whose owner has as
+ * many GPUs as they may waits, and so do the later ones of that owner; it keeps no GPU from others meanwhile.
  * Emits `change` after each pass over the queue: positions, and what jobs wait for, may have changed.
  */
 export class Scheduler extends EventEmitter<{ change: [] }> {
@@ -58,14 +77,27 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
    */
   readonly #holders = new Map<number | string, number>();
   #freeSlots: number;
+  /** In the order of the last pass. */
   #queue: Waiting[] = [];
+  #arrivals = 0;
+  readonly #now: () => number;
+  readonly #gpuShares: Shares;
+  readonly #cpuShares: Shares;
+  readonly #gpuTurns: TurnsOfOwners;
+  readonly #cpuTurns: TurnsOfOwners;
 
   /** @param gpus null if `setGpus` follows */
   constructor(
     gpus: readonly KnownGpu[] | null,
     private readonly cpuSlots: number,
+    private readonly settings: SchedulerSettings = {},
   ) {
     super();
+    this.#now = settings.now ?? (() => performance.now());
+    this.#gpuShares = new Shares(this.#now);
+    this.#cpuShares = new Shares(this.#now);
+    this.#gpuTurns = new TurnsOfOwners(this.#gpuShares, this.#now);
+    this.#cpuTurns = new TurnsOfOwners(this.#cpuShares, this.#now);
     // There is one listener for each job that waits.
     this.setMaxListeners(0);
     this.#freeSlots = cpuSlots;
@@ -124,9 +156,21 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return request.kind === 'anyGpu' ? this.#gpus?.length === 0 : this.#unseen(request).length > 0;
   }
 
+  /**
+   * Counts what an owner used before this server started.
+   * @param gpuTime milliseconds on a GPU, times the number of GPUs
+   * @param ago milliseconds since then
+   */
+  remember(owner: Owner, gpuTime: number, ago: number): void {
+    this.#gpuShares.remember(owner, gpuTime, ago);
+  }
+
   /** What a request waits for, in words. */
-  #describe(request: DeviceRequest): string {
+  #describe({ request, limit, owner }: Waiting): string {
     const words = describe(request);
+    if (limit !== null) {
+      return `${words}: ${owner ?? 'the admin'} may have ${limit} at once and has ${this.#gpuShares.heldBy(owner)}`;
+    }
     if (request.kind === 'cpu') return words;
     if (this.#gpus === null) return `${words} (nvidia-smi has not told yet which there are)`;
     if (!this.#isUnseen(request)) return words;
@@ -141,11 +185,13 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
    * Takes a place in the queue. The grant may be made before this returns.
    * @param isAccepted an earlier server accepted it
    */
-  request(request: DeviceRequest, isAccepted = false): Ticket {
+  request(request: DeviceRequest, isAccepted = false, owner: Owner = null): Ticket {
     let cancel = () => {};
     let entry: Waiting | undefined;
+    this.#arrivals += 1;
+    const place = { owner, arrival: this.#arrivals, since: this.#now(), limit: null };
     const granted = new Promise<Grant>((grant, reject) => {
-      entry = { request, isAccepted, grant, fail: reject };
+      entry = { ...place, request, isAccepted, grant, fail: reject };
       cancel = () => {
         if (!this.#queue.some((each) => each === entry)) return;
         this.#queue = this.#queue.filter((each) => each !== entry);
@@ -159,7 +205,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
       const index = entry ? this.#queue.indexOf(entry) : -1;
       return index < 0 ? null : index + 1;
     };
-    const inWords = () => this.#describe(request);
+    const inWords = () => (entry ? this.#describe(entry) : '');
     return {
       granted,
       position,
@@ -171,20 +217,29 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   }
 
   /** Marks the devices that a job of an earlier server still holds as taken. */
-  adopt(grant: Grant): Ticket {
-    this.#hold(grant);
+  adopt(grant: Grant, owner: Owner = null): Ticket {
+    this.#hold(grant, owner);
     return { granted: Promise.resolve(grant), position: () => null, waitingFor: '', cancel: () => {} };
   }
 
-  #hold(grant: Grant): void {
+  #hold(grant: Grant, owner: Owner): void {
     this.#count(grant, 1);
     this.#freeSlots -= grant.cpuSlots;
+    this.#gpuShares.hold(owner, grant.gpus.length);
+    this.#cpuShares.hold(owner, grant.cpuSlots);
   }
 
-  /** Releases the devices of a job. */
-  release(grant: Grant): void {
+  /** Goes through the queue again: the limits of owners may have changed. */
+  reconsider(): void {
+    this.#dispatch();
+  }
+
+  /** Releases the devices of a job, of the owner that it was given to. */
+  release(grant: Grant, owner: Owner = null): void {
     this.#count(grant, -1);
     this.#freeSlots += grant.cpuSlots;
+    this.#gpuShares.hold(owner, -grant.gpus.length);
+    this.#cpuShares.hold(owner, -grant.cpuSlots);
     this.#dispatch();
   }
 
@@ -196,38 +251,80 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     }
   }
 
-  /** Goes through the queue in arrival order and grants what can be granted. */
+  /** Goes through the queue, each owner in turn, and grants what can be granted. */
   #dispatch(): void {
-    const wantedAhead = new Set<number>();
-    let cpuBlocked = false;
+    const isOfCpu = ({ request }: Waiting) => request.kind === 'cpu';
+    const gpu = this.#grantGpus(this.#queue.filter((each) => !isOfCpu(each)));
+    const cpu = this.#grantSlots(this.#queue.filter(isOfCpu));
     const left: Waiting[] = [];
-    for (const waiting of this.#queue) {
-      const grant = this.#tryGrant(waiting.request, wantedAhead, cpuBlocked);
-      if (grant) {
-        this.#hold(grant);
-        waiting.grant(grant);
-        continue;
-      }
-      // A job that waits for a missing GPU may wait for long, so it reserves no other GPU.
-      if (waiting.request.kind === 'gpus' && !this.#isUnseen(waiting.request)) {
-        for (const id of waiting.request.ids) wantedAhead.add(id);
-      }
-      if (waiting.request.kind === 'cpu') cpuBlocked = true;
-      left.push(waiting);
+    // One order for both, in which people see their places: of the two that are next, the one that came first.
+    for (let [a, b] = [gpu[0], cpu[0]]; a ?? b; [a, b] = [gpu[0], cpu[0]]) {
+      const next = b === undefined || (a !== undefined && a.arrival < b.arrival) ? gpu.shift() : cpu.shift();
+      if (next) left.push(next);
     }
     this.#queue = left;
     this.emit('change');
   }
 
-  #tryGrant(request: DeviceRequest, wantedAhead: Set<number>, cpuBlocked: boolean): Grant | null {
-    if (request.kind !== 'cpu') {
-      const open = (this.#gpus ?? []).filter((gpu) => this.isFree(gpu) && !wantedAhead.has(gpu.id));
-      const ids = request.kind === 'gpus' ? request.ids : open.slice(0, 1).map(({ id }) => id);
-      const gpus = ids.flatMap((each) => open.find(({ id }) => id === each) ?? []);
-      return gpus.length > 0 && gpus.length === ids.length ? gpuGrant(gpus) : null;
+  /** Gives a waiting job what it was granted. */
+  #give(waiting: Waiting, grant: Grant, turns: TurnsOfOwners, isFirst: boolean): void {
+    this.#hold(grant, waiting.owner);
+    if (isFirst) turns.serve(waiting.owner);
+    waiting.grant(grant);
+  }
+
+  /** @returns the jobs that go on waiting, in their order */
+  #grantGpus(queue: readonly Waiting[]): Waiting[] {
+    const wantedAhead = new Set<number>();
+    const atLimit = new Set<Owner>();
+    const left: Waiting[] = [];
+    for (const { job, isFirst } of this.#gpuTurns.order(queue)) {
+      job.limit = this.#limitOf(job);
+      // Otherwise small jobs of the owner would go past a large one for ever.
+      if (job.limit !== null) atLimit.add(job.owner);
+      const grant = atLimit.has(job.owner) ? null : this.#tryGpus(job.request, wantedAhead);
+      if (grant) {
+        this.#give(job, grant, this.#gpuTurns, isFirst);
+        continue;
+      }
+      // A job that waits for a missing GPU may wait for long, so it reserves no other GPU; nor does one that waits for others
+      // of its owner.
+      if (job.request.kind === 'gpus' && !this.#isUnseen(job.request) && !atLimit.has(job.owner)) {
+        for (const id of job.request.ids) wantedAhead.add(id);
+      }
+      left.push(job);
     }
+    return left;
+  }
+
+  /** How many GPUs the owner of a job may have at once, if it would have more with it; otherwise null. */
+  #limitOf({ owner, request }: Waiting): number | null {
+    const most = this.settings.mostGpus?.(owner) ?? null;
+    return most !== null && this.#gpuShares.heldBy(owner) + gpusOf(request) > most ? most : null;
+  }
+
+  /** @returns the jobs that go on waiting, in their order */
+  #grantSlots(queue: readonly Waiting[]): Waiting[] {
+    const left: Waiting[] = [];
+    for (const { job, isFirst } of this.#cpuTurns.order(queue)) {
+      const grant = left.length === 0 ? this.#trySlots(job.request) : null;
+      if (grant) this.#give(job, grant, this.#cpuTurns, isFirst);
+      else left.push(job);
+    }
+    return left;
+  }
+
+  #tryGpus(request: DeviceRequest, wantedAhead: ReadonlySet<number>): Grant | null {
+    const open = (this.#gpus ?? []).filter((gpu) => this.isFree(gpu) && !wantedAhead.has(gpu.id));
+    const ids = request.kind === 'gpus' ? request.ids : open.slice(0, 1).map(({ id }) => id);
+    const gpus = ids.flatMap((each) => open.find(({ id }) => id === each) ?? []);
+    return gpus.length > 0 && gpus.length === ids.length ? gpuGrant(gpus) : null;
+  }
+
+  #trySlots(request: DeviceRequest): Grant | null {
+    if (request.kind !== 'cpu') return null;
     // A job that asks for more slots than there are gets all of them: otherwise it would never run.
     const cpuSlots = Math.min(request.workers, this.cpuSlots);
-    return !cpuBlocked && this.#freeSlots >= cpuSlots ? { gpus: [], gpuUuids: [], cpuSlots } : null;
+    return this.#freeSlots >= cpuSlots ? { gpus: [], gpuUuids: [], cpuSlots } : null;
   }
 }

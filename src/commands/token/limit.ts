@@ -1,0 +1,50 @@
+import { Args, Flags } from '@oclif/core';
+import type { LimitTable } from '../../access/limits.js';
+import { roles } from '../../access/roles.js';
+import { limitFlags, limitsOf } from '../../cli/tokens/limit-flags.js';
+import { TokenCommand } from '../../cli/tokens/token-command.js';
+
+export default class TokenLimit extends TokenCommand {
+  static override summary = 'Limit what a token may have, or all tokens of a role';
+  static override description =
+    "A token's own limit comes before that of its role. Limits that are not named stay; 'none' lifts one. Without a limit the " +
+    'command shows those there are. A submission beyond a limit is refused, with a sentence that says which; a job that would ' +
+    'be beyond --max-gpus waits.';
+  static override examples = [
+    '<%= config.bin %> token limit ana --max-jobs 4 --max-gpus 1 --tokens tokens.json',
+    '<%= config.bin %> token limit --role user --max-kept 50GiB --tokens tokens.json',
+  ];
+  static override args = {
+    name: Args.string({ ignoreStdin: true, description: 'Name of a token; or give --role' }),
+  };
+  static override flags = {
+    role: Flags.option({
+      options: roles,
+      description: 'All tokens of this role, but for what they have of their own',
+    })(),
+    ...limitFlags,
+  };
+
+  async run(): Promise<{ readonly of: string; readonly limits: LimitTable }> {
+    const { args, flags } = await this.parse(TokenLimit);
+    const { name } = args;
+    const { role } = flags;
+    const limits = limitsOf(flags);
+    const after = await this.edit(
+      flags.tokens,
+      (before, { withLimits, withRoleLimits, TokenChangeError }) => {
+        if ((name === undefined) === (role === undefined))
+          throw new TokenChangeError('Name a token, or a role with --role, and not both');
+        return name === undefined
+          ? withRoleLimits(before, role ?? 'user', limits)
+          : withLimits(before, name, limits);
+      },
+    );
+    const { limitLine } = await import('../../cli/tokens/token-text.js');
+    const entry = after.tokens.find((each) => each.name.toLowerCase() === name?.toLowerCase());
+    const of = entry?.name ?? role ?? '';
+    const now = (entry ? entry.limits : after.roles[role ?? 'user']) ?? {};
+    await this.print(`${of}: ${limitLine(now) || 'no limits'}`);
+    return { of, limits: now };
+  }
+}

@@ -1,0 +1,45 @@
+import type { Owner } from '../../access/principal.js';
+import type { Job } from './job.js';
+import { treeSize } from './tree-size.js';
+
+/**
+ * How many bytes the jobs of each owner keep on the disk: of a job that is active its upload, of one that has ended all
+ * files that are left of it. What a job writes while it runs counts once it has ended.
+ */
+export class KeptBytes {
+  readonly #bytes = new Map<string, { readonly owner: Owner; readonly bytes: number }>();
+  /** Measurements, one after the other, so that they take little of the disk from the jobs. */
+  #measuring: Promise<void> = Promise.resolve();
+
+  /** Bytes that the jobs of an owner keep. */
+  of(owner: Owner): number {
+    let sum = 0;
+    for (const each of this.#bytes.values()) if (each.owner === owner) sum += each.bytes;
+    return sum;
+  }
+
+  /** Counts a job that was just accepted. */
+  add(job: Job, bytes: number): void {
+    this.#bytes.set(job.id, { owner: job.request.owner, bytes });
+  }
+
+  /**
+   * Measures what is left of a job that has ended, or what there is of one of an earlier server. The jobs of the admin
+   * have no limit, and are not measured.
+   */
+  measure(job: Job): Promise<void> {
+    const { owner } = job.request;
+    if (owner === null) return Promise.resolve();
+    if (!this.#bytes.has(job.id)) this.add(job, 0);
+    this.#measuring = this.#measuring.then(async () => {
+      const bytes = await treeSize(job.directory.path);
+      if (this.#bytes.has(job.id)) this.#bytes.set(job.id, { owner, bytes });
+    });
+    return this.#measuring;
+  }
+
+  /** The job is removed. */
+  forget(job: Job): void {
+    this.#bytes.delete(job.id);
+  }
+}

@@ -1,0 +1,134 @@
+import { afterAll, describe, expect, test } from 'vitest';
+import { withLimits, withRoleLimits } from '../../../src/access/change-tokens.js';
+import type { LimitTable } from '../../../src/access/limits.js';
+import { file } from '../../../support/form.mjs';
+import { until } from '../../../support/until.mjs';
+import { least, steps } from '../../support/form.js';
+import { sharedServer } from '../../support/server.js';
+import { TestTokens } from '../../support/tokens.js';
+
+const tokens = new TestTokens();
+for (const name of ['ana', 'bob', 'cem', 'dan', 'eva']) tokens.create(name);
+const limit = (name: string, limits: LimitTable) => tokens.edit((before) => withLimits(before, name, limits));
+tokens.edit((before) => withRoleLimits(before, 'user', { max_jobs: 2 }));
+limit('bob', { max_jobs: 1 });
+limit('cem', { max_upload: 10_000, max_jobs: null });
+limit('dan', { max_kept: 50_000, max_jobs: null });
+limit('eva', { max_gpus: 1, max_jobs: null });
+afterAll(() => tokens[Symbol.asyncDispose]());
+
+const server = sharedServer({
+  gpus: 2,
+  token: 'of-the-environment',
+  flags: ['--tokens', tokens.file, '--cpu-slots', '32', '--max-jobs', '32'],
+});
+const api = (name: string) => tokens.api(server, name);
+const onCpu = { cpu: '1' };
+const waiting = () => ({ ...least.infer, ...onCpu, ...steps(`wait=${server.gate().path}`) });
+
+describe('a limit of active jobs', () => {
+  test('of a role holds for each of its tokens, and says whose it is', async () => {
+    const ana = api('ana');
+    const form = waiting();
+    const ids = [await ana.accepted('infer', form), await ana.accepted('infer', form)];
+    expect(await ana.refused('infer', form)).toEqual([
+      429,
+      "Token 'ana' has 2 active jobs, the most that it may have (the limit of the role 'user'); wait for one to end, or kill one",
+    ]);
+    const one = await api('bob').accepted('infer', form);
+    expect(await api('bob').refused('infer', form)).toEqual([
+      429,
+      expect.stringContaining(
+        "Token 'bob' has 1 active job, the most that it may have (the limit of the token 'bob')",
+      ),
+    ]);
+    // The admin has none.
+    const more = [await server.api.accepted('infer', form), await server.api.accepted('infer', form)];
+    for (const { job_id } of [...ids, one, ...more]) await server.api.kill(job_id);
+    const { job_id } = await ana.accepted('infer', form);
+    await ana.kill(job_id);
+  });
+
+  test('holds for uploads that come at the same time', async () => {
+    const form = waiting();
+    const answers = await Promise.all(Array.from({ length: 8 }, () => api('ana').submit('infer', form)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 429, 429, 429, 429, 429, 429]);
+    for (const { job_id } of (await api('ana').json<{ jobs: { job_id: string }[] }>('/jobs')).jobs)
+      await api('ana').kill(job_id);
+  });
+
+  test('is taken up when it changes', async () => {
+    limit('bob', { max_jobs: 0 });
+    await until('it is refused', async () => {
+      const answer = await api('bob').submit('infer', { ...least.infer, ...onCpu });
+      return answer.status === 429 && (await answer.text()).includes('has 0 active jobs');
+    });
+    limit('bob', { max_jobs: 1 });
+    await until(
+      'it is accepted',
+      async () => (await api('bob').submit('infer', { ...least.infer, ...onCpu })).ok,
+    );
+  });
+});
+
+test('a limit of uploads is said, and by GET /limits', async () => {
+  const cem = api('cem');
+  expect(await cem.json('/limits')).toMatchObject({ max_upload_size: 10_000, max_file_size: 10_000 });
+  const form = { inputs: file('ct.nii', 'x'.repeat(300_000)), ...onCpu };
+  expect(await cem.refused('infer', form)).toEqual([
+    413,
+    "File 'ct.nii' is larger than the limit of 9.8 KiB of the token 'cem'",
+  ]);
+  expect((await cem.run('infer', { inputs: file('ct.nii', 'x'.repeat(1000)), ...onCpu })).view.status).toBe(
+    'done',
+  );
+  expect(await server.api.json('/limits')).toMatchObject({ max_jobs: null, max_upload_size: 6 * 2 ** 30 });
+});
+
+test('a limit of what is kept counts what jobs have left, and is free again when they are removed', async () => {
+  const dan = api('dan');
+  const small = { inputs: file('ct.nii', 'x'.repeat(1000)), ...onCpu };
+  const { id } = await dan.run('infer', { ...small, ...steps('shell=head -c 60000 /dev/zero > big') });
+  const [status, detail] = await until('what it has left is counted', async () => {
+    const answer = await dan.submit('infer', small);
+    return answer.status === 507
+      ? ([507, ((await answer.json()) as { detail: string }).detail] as const)
+      : null;
+  });
+  expect([status, detail]).toEqual([
+    507,
+    expect.stringMatching(
+      /^The jobs of token 'dan' keep [\d.]+ KiB of the 48.8 KiB that they may keep \(the limit of the token 'dan'\), which leaves too little/,
+    ),
+  ]);
+  // Also after a restart, when it is measured again.
+  await server.crash();
+  await server.start();
+  await until('it is counted again', async () => (await dan.submit('infer', small)).status === 507);
+  for (const { job_id } of (await dan.json<{ jobs: { job_id: string }[] }>('/jobs')).jobs) {
+    await dan.kill(job_id);
+    await dan.fetch(`/jobs/${job_id}`, { method: 'DELETE' });
+  }
+  expect((await dan.fetch(`/jobs/${id}`)).status).toBe(410);
+  expect((await dan.run('infer', small)).view.status).toBe('done');
+  const large = { inputs: file('ct.nii', 'x'.repeat(60_000)), ...onCpu };
+  expect((await dan.refused('infer', large))[0]).toBe(507);
+});
+
+test('a limit of GPUs at once keeps a job waiting, and refuses one that could never run', async () => {
+  const eva = api('eva');
+  const form = { ...least.infer, ...steps(`wait=${server.gate().path}`) };
+  expect(await eva.refused('infer', { ...form, gpu: '0,1' })).toEqual([
+    422,
+    "Field 'gpu' asks for 2 GPUs; token 'eva' may have 1 at once (the limit of the token 'eva')",
+  ]);
+  const first = await eva.accepted('infer', form);
+  await eva.reaches(first.job_id, 'running');
+  const second = await eva.accepted('infer', form);
+  expect((await eva.reaches(second.job_id, 'waiting')).waiting_for).toBe(
+    'a free GPU: eva may have 1 at once and has 1',
+  );
+  limit('eva', { max_gpus: 2 });
+  await eva.reaches(second.job_id, 'running');
+  for (const { job_id } of [first, second]) await eva.kill(job_id);
+});
