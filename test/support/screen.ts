@@ -127,9 +127,17 @@ export class Screen {
     else if (final === 'G') this.#column = Math.min(count, this.columns) - 1;
     else if (final === 'K') this.#deleteInRow(parameters);
     else if (final === 'J' && (parameters === '' || parameters === '0')) {
+      if (this.#row === 0 && column === 0) this.#keepAll();
       this.#deleteInRow('');
       this.#rows.length = this.#row + 1;
     } else throw new Error(`A terminal got the sequence ${parameters}${final}`);
+  }
+
+  /** What tmux does before it deletes all of a screen: what was there is moved above it. */
+  #keepAll(): void {
+    const kept = this.#rows.filter(({ cells }) => cells.length > 0);
+    this.#row = kept.length;
+    this.#rows = [...kept, emptyRow()];
   }
 
   #deleteInRow(parameters: string): void {

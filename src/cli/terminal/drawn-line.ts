@@ -110,8 +110,11 @@ export class DrawnLine {
     return `\r${withoutWrap(this.#drawing?.(room) ?? '')}\r`;
   }
 
-  /** Deletes also the rows that a narrower terminal has broken the line into. */
+  /**
+   * Deletes also the rows that a narrower terminal has broken the line into. Not from the first column on: in the first row
+   * tmux would take that for a screen that is cleared, and keep what was on it.
+   */
   #redrawAll(): void {
-    if (this.#ora.isSpinning) this.#stream.write('\r\u001b[J\r');
+    if (this.#ora.isSpinning) this.#stream.write('\r\u001b[K\u001b[C\u001b[J\r');
   }
 }
