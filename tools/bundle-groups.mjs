@@ -66,6 +66,8 @@ const groups = [
       'cli/kept',
       'cli/terminal/colours',
       'cli/terminal/format',
+      'cli/terminal/bar-block',
+      'cli/terminal/bar-text',
       'cli/terminal/log-rows',
       'cli/terminal/text-reporter',
       'cli/terminal/time-text',

@@ -6,6 +6,10 @@ const burst = 1000;
 /** Redraws a second after that: more than a person can follow. */
 const perSecond = 20;
 
+/** A text that moves the cursor up, as bars in bars do: without it the next one would be drawn in the wrong row. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the sequence that moves the cursor
+const moves = /\u001b\[\d{0,2}A/;
+
 /**
  * Limits the rate of progress redraws, so that a bar which is drawn ten thousand times a second does not fill the log.
  * The newest redraw is held back: it is written before the next line, or once the rate allows it.
@@ -25,12 +29,13 @@ export class RedrawLimiter {
     const passed: string[] = [];
     for (const { text, isRedraw } of lines) {
       const line = isRedraw ? text + redrawEnd : text;
-      if (isRedraw && !this.#take()) {
+      const isAlone = isRedraw && !moves.test(text);
+      if (isAlone && !this.#take()) {
         this.#held = line;
         continue;
       }
-      // A redraw replaces the one that is held back; any other line is written after it.
-      if (this.#held !== null && !isRedraw) passed.push(this.#held);
+      // A redraw of the same row replaces the one that is held back; any other line is written after it.
+      if (this.#held !== null && !isAlone) passed.push(this.#held);
       this.#held = null;
       passed.push(line);
     }

@@ -39,6 +39,13 @@ describe('redraws', () => {
     expect(limiter.pass(bars(2000)).length).toBe(1000);
   });
 
+  test('that move the cursor up all pass, behind the one that is held back', () => {
+    const limiter = new RedrawLimiter(() => 0);
+    limiter.pass(bars(1001));
+    const moving = redraw('inner\u001b[A');
+    expect(limiter.pass([moving, moving])).toEqual(['1000\r', `${moving.text}\r`, `${moving.text}\r`]);
+  });
+
   test('never hold back other lines', () => {
     const lines = Array.from({ length: 5000 }, (_, index) => line(`${index}`));
     expect(new RedrawLimiter(() => 0).pass(lines).length).toBe(5000);

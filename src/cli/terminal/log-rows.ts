@@ -1,16 +1,5 @@
-import { stripVTControlCharacters } from 'node:util';
-
-/** Whether a line shows nothing. */
-export const isBlank = (text: string): boolean => stripVTControlCharacters(text).trim() === '';
-
-/** What a bar says without its figures and its drawing. */
-const wordsOf = (text: string): string =>
-  stripVTControlCharacters(text)
-    .replaceAll(/\P{L}+/gu, ' ')
-    .trim();
-
-const isSameBar = (state: string | null, text: string): boolean =>
-  state !== null && wordsOf(state) === wordsOf(text);
+import { BarBlock, type MovedText, movedText } from './bar-block.js';
+import { isBlank, isSameBar } from './bar-text.js';
 
 /**
  * Makes the rows that a person sees of the lines of a log. A redraw, which is a line that a carriage return ended, is the
@@ -20,35 +9,63 @@ const isSameBar = (state: string | null, text: string): boolean =>
  * the last state, so that line replaces the one before it. Others end each state with it: what comes next is a line of
  * its own, unless it is the bar's last state with a line feed. The former are known by the empty redraw that they begin with,
  * a last state by its words, which are those of the state before.
+ *
+ * A bar in a bar goes down a row, writes its state there, and goes up again. The last state of a bar that begins with the
+ * return is therefore held until it is known whether the next one goes back to it; from then on both are a `BarBlock`.
  */
 export class LogRows {
   #style: 'none' | 'returnsFirst' | 'returnsLast' = 'none';
   #state: string | null = null;
+  /** A bar whose last state seems to have come. */
+  #held: string | null = null;
+  #block: BarBlock | null = null;
+  /** Whether the row of the block at the cursor was returned to: what comes next there is a state, and no line of text. */
+  #isReturned = false;
+  #hasRedraws = false;
 
-  /** The state of the row that may still be redrawn; null without one. */
-  get state(): string | null {
-    return this.#state;
+  /** The rows that may still be redrawn; none without one. */
+  get states(): readonly string[] {
+    if (this.#block) return this.#block.rows;
+    const state = this.#state ?? this.#held;
+    return state === null ? [] : [state];
   }
 
   /** Takes a line of the log; returns the rows that will not change any more. */
   push(text: string, isRedraw: boolean): string[] {
-    if (isRedraw) {
+    this.#hasRedraws ||= isRedraw;
+    const moved = movedText(text);
+    // Without redraws it is a server that does not tell them: what it sends are lines.
+    if (moved.behind > 0 && this.#hasRedraws) this.#block ??= this.#open(moved.behind);
+    if (this.#block) return this.#pushNested(this.#block, moved, isRedraw);
+    if (isRedraw && text === '') {
       this.#redraw(text);
       return [];
     }
-    const isLast = text !== '' && (this.#style === 'returnsFirst' || isSameBar(this.#state, text));
+    const held = this.#release();
+    if (isRedraw) {
+      this.#redraw(text);
+      return held;
+    }
+    const isBar = text !== '' && this.#style === 'returnsFirst';
+    const isLast = isBar || (text !== '' && isSameBar(this.#state, text));
     const kept = isLast ? null : this.#state;
     this.#clear();
-    if (kept === null) return [text];
+    if (isBar) {
+      this.#held = text;
+      return held;
+    }
+    if (kept === null) return [...held, text];
     // A line feed alone ends the row.
-    return text === '' ? [kept] : [kept, text];
+    return text === '' ? [...held, kept] : [...held, kept, text];
   }
 
-  /** The row that the end of the log leaves. */
+  /** The rows that the end of the log leaves. */
   end(): string[] {
+    const left = [...this.#release(), ...(this.#block?.rows ?? [])];
     const kept = this.#state;
     this.#clear();
-    return kept === null ? [] : [kept];
+    this.#block = null;
+    return kept === null ? left : [...left, kept];
   }
 
   #redraw(text: string): void {
@@ -62,6 +79,41 @@ export class LogRows {
       if (this.#style === 'none') this.#style = 'returnsLast';
       this.#state = text;
     }
+  }
+
+  #open(depth: number): BarBlock {
+    const block = new BarBlock(this.#held ?? '', depth);
+    this.#held = null;
+    this.#clear();
+    return block;
+  }
+
+  #pushNested(block: BarBlock, { before, body, behind }: MovedText, isRedraw: boolean): string[] {
+    block.up(before);
+    const isState =
+      isRedraw || behind > 0 || isBlank(body) || this.#isReturned || isSameBar(block.current, body);
+    this.#isReturned = isRedraw;
+    if (!isState) {
+      // Text of the program: it stays, and the bars go on below it.
+      const left = [...block.leaveAbove(), body];
+      if (block.rows.length === 0) this.#block = null;
+      return left;
+    }
+    block.write(body);
+    block.up(behind);
+    if (isRedraw) return [];
+    if (behind > 0 || isBlank(body) || block.hasRowsBelow) return block.down();
+    // The outermost bar without one in it: that was its last state, or the next bar in it comes.
+    const left = block.leaveAbove();
+    this.#block = null;
+    this.#held = body;
+    return left;
+  }
+
+  #release(): string[] {
+    const held = this.#held;
+    this.#held = null;
+    return held === null ? [] : [held];
   }
 
   #clear(): void {

@@ -2,9 +2,10 @@ import type { Stage } from '../../client/reporter.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { servicePrefix } from '../../contract/log-stream.js';
 import { AppBars } from './app-bars.js';
+import { isBlank } from './bar-text.js';
 import { Colours } from './colours.js';
 import { cutToWidth, DrawnLine } from './drawn-line.js';
-import { isBlank } from './log-rows.js';
+import { inOneRow } from './one-row.js';
 import { caption } from './terminal-text.js';
 import { type ReporterOptions, TextReporter } from './text-reporter.js';
 import type { Transfer } from './transfer.js';
@@ -43,8 +44,8 @@ export class TerminalReporter extends TextReporter {
     }
     const printed = super.line(text, isRedraw);
     if (!this.#bars.isEmpty) this.#draw('row', (room) => this.#bars.drawing(room));
-    else if (this.rows.state !== null)
-      this.#draw('row', (room) => cutToWidth(caption(this.rows.state ?? ''), room));
+    else if (this.rows.states.length > 0)
+      this.#draw('row', (room) => inOneRow(this.rows.states.map(caption), room));
     else this.#clear('row');
     return printed;
   }
