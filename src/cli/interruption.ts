@@ -12,6 +12,22 @@ export interface Interruption {
   stop(): void;
 }
 
+/** Deletes the ^C that the terminal has written where the next message begins. */
+function deleteEcho(name: NodeJS.Signals): void {
+  if (name === 'SIGINT' && isInteractive()) process.stderr.write('\r\u001b[K\r');
+}
+
+/** Ends the process after a second signal, and says what is left behind. */
+function leaveAtOnce(name: NodeJS.Signals, first: unknown): void {
+  deleteEcho(name);
+  const leaves = first instanceof Interrupted ? first.leaves : null;
+  const sentence = new Interrupted(name, leaves ?? undefined).message;
+  // Imported lazily to keep start-up fast.
+  import('./terminal/tell-error.js')
+    .then(({ tellError }) => tellError(sentence, []))
+    .finally(() => process.exit(exitCodes.interrupted));
+}
+
 const everywhere = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** Listens until it is stopped. */
@@ -23,10 +39,10 @@ export function watchInterruption(): Interruption {
     if (controller.signal.aborted) {
       // When a terminal is closed, both the system and the shell send SIGHUP.
       if (name === 'SIGHUP') return;
-      process.exit(exitCodes.interrupted);
+      leaveAtOnce(name, controller.signal.reason);
+      return;
     }
-    // Deletes the ^C that the terminal has written where the next message begins.
-    if (name === 'SIGINT' && isInteractive()) process.stderr.write('\r\u001b[K\r');
+    deleteEcho(name);
     controller.abort(new Interrupted(name));
   };
   const names = [...everywhere, ...(process.platform === 'win32' ? (['SIGBREAK'] as const) : [])];

@@ -129,6 +129,8 @@ export class JobFailed extends ClientError {
 /** A person, or the system, asked the command to stop. */
 export class Interrupted extends ClientError {
   override readonly name = 'Interrupted';
+  /** What is left behind, as a sentence goes on, if the command is made to leave at once. */
+  leaves: string | null = null;
 
   /**
    * @param outcome what this means for a job, as a sentence goes on

@@ -5,6 +5,7 @@ import { kill } from './connection/api.js';
 import type { Connection } from './connection/connection.js';
 import { ClientError, type ErrorDetails, Interrupted } from './errors.js';
 import { followToEnd } from './logs/follow-to-end.js';
+import { nextCommand } from './next-command.js';
 import type { Reporter } from './reporter.js';
 import type { Destination } from './result/destination.js';
 import { fetchResult, type StreamedArchive } from './result/result.js';
@@ -42,6 +43,10 @@ export type FinishedJob = {
 } & Sending &
   (SavedArchive | StreamedArchive);
 
+/** What a person does about a job whose end was asked for and not heard of. */
+const mayStillRun = (jobId: string): string =>
+  `remote job ${jobId} may still run: '${nextCommand(`kill ${jobId}`)}' ends it`;
+
 /** Kills a job that nobody waits for any more. Never throws: returns what became of it, in words and as details. */
 async function killAndSay(
   connection: Connection,
@@ -55,8 +60,8 @@ async function killAndSay(
     const { status } = await kill(connection, jobId, killTimeout);
     return { outcome: `remote job ${jobId} is ${status}`, details: { job_id: jobId, status } };
   } catch (error) {
-    const outcome = `remote job ${jobId} may still run: ${(error as Error).message}`;
-    return { outcome, details: { job_id: jobId } };
+    const why = (error as Error).message;
+    return { outcome: `${mayStillRun(jobId)} (${why})`, details: { job_id: jobId } };
   }
 }
 
@@ -72,8 +77,9 @@ async function killedOnInterrupt<T>(
     return await wait();
   } catch (error) {
     if (!connection.signal?.aborted) throw error;
-    const { outcome, details } = await killAndSay(connection, jobId, 'Interrupted', options);
     const { reason } = connection.signal;
+    if (reason instanceof Interrupted) reason.leaves = mayStillRun(jobId);
+    const { outcome, details } = await killAndSay(connection, jobId, 'Interrupted', options);
     throw reason instanceof Interrupted ? reason.with(outcome, details) : reason;
   }
 }

@@ -3,6 +3,7 @@ import { backoff, pause } from '../../client/connection/backoff.js';
 import type { Connection } from '../../client/connection/connection.js';
 import { askFailure } from '../../client/connection/job-end.js';
 import { ClientError, isTransient, JobFailed } from '../../client/errors.js';
+import { nextCommand } from '../../client/next-command.js';
 import type { Reporter } from '../../client/reporter.js';
 import { exitCodes } from '../../contract/errors.js';
 import type { JobsOutput } from '../each-job.js';
@@ -73,7 +74,7 @@ export async function waitForJobs(
       await pause(Math.min(backoff(round, shortestPause, longestPause), left()), connection.signal);
     }
   } catch (error) {
-    if (connection.signal?.aborted) reporter.note('The jobs go on');
+    if (connection.signal?.aborted) reporter.note(goingOn([...jobs.pending]));
     throw error;
   } finally {
     reporter.waiting(null);
@@ -86,6 +87,15 @@ const failureIn = ({ job_id, status, error, expires_at, left_files }: JobAnswer)
     expiresAt: expires_at,
     leftFiles: left_files,
   });
+
+/** What a person who leaves does about jobs that go on. */
+function goingOn(ids: readonly string[]): string {
+  const again = nextCommand(`wait ${ids.join(' ')}`);
+  const [only] = ids;
+  return ids.length === 1
+    ? `Job ${only} goes on; '${again}' waits for it again`
+    : `${ids.length} jobs go on; '${again}' waits for them again`;
+}
 
 const stillActive = (state: string, timeout: number): ClientError =>
   new ClientError(`The job is ${state} after ${timeout} seconds, and goes on`, exitCodes.timedOut);

@@ -3,6 +3,13 @@ import { ClientError, TransportError } from '../errors.js';
 import { AnswerError } from './check-answer.js';
 import { codeOf, unreachedReason, wasClosed } from './transport/socket-faults.js';
 
+/** How a connection broke, where the words of the system or of undici for it are no sentence. */
+const brokenReasons: Readonly<Record<string, string>> = {
+  'other side closed': 'it was closed on the other side',
+  ECONNRESET: 'it was closed on the other side',
+  EPIPE: 'it was closed on the other side',
+};
+
 const silent = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT']);
 
 /**
@@ -55,7 +62,6 @@ export function explainTransport(
   if (/CERT|SELF_SIGNED|UNABLE_TO_|ERR_TLS|ERR_SSL/.test(code)) {
     return new TransportError('unusable', `TLS with ${server} fails: ${text}`, { cause: error });
   }
-  // The words of undici for it are no sentence.
-  const how = text === 'other side closed' ? 'it was closed on the other side' : text;
+  const how = brokenReasons[text] ?? brokenReasons[code] ?? text;
   return new TransportError('broken', `The connection to ${server} broke: ${how}`, { cause: error });
 }

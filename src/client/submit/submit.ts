@@ -139,7 +139,11 @@ export async function submit(
       // What was sent last is still on its way, and the server looks through all of it before it answers.
       if (sent === body.length) reporter.waiting('Waiting for the server to accept the job');
     };
-    const onLastWord = () => reporter.waiting('Interrupted: waiting for the id of the job, to kill it');
+    const onLastWord = () => {
+      reporter.waiting('Interrupted: waiting for the id of the job, to kill it');
+      const reason: unknown = connection.signal?.reason;
+      if (reason instanceof Interrupted) reason.leaves = mayBeAccepted();
+    };
     try {
       return await send(connection, {
         path,
