@@ -13,8 +13,13 @@ export interface Reporter {
   endLog(): Promise<boolean>;
   /** A hint for a person. */
   note(text: string): void;
-  /** What is being waited for; null once the wait is over. */
-  waiting(what: string | null): void;
+  /**
+   * What is being waited for; null once the wait is over.
+   * @param isNews whether it is told also where nothing is drawn
+   */
+  waiting(what: string | null, isNews?: boolean): void;
+  /** What is being waited for while a log is silent. Shown where nothing else is. */
+  silent(what: string): void;
   /** Bytes moved so far. A total of 0 means that it is not known. */
   progress(stage: Stage, done: number, total: number): void;
 }

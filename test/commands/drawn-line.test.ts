@@ -280,6 +280,42 @@ describe('a log at a terminal', () => {
     expect(terminal.written).toBe(`${lines.join('\r\n')}\r\n`);
   });
 
+  test('shows the bars of nested loops side by side, and leaves the last state of the outer one', async () => {
+    const up = '\u001b[A';
+    const [second, end] = [gate(), gate()];
+    const inner = (step: number) => ['\r', `batch ${step}/9 ${'#'.repeat(60)}${up}`];
+    const outer = (step: number) => `Epoch ${step}/2 ${'='.repeat(60)}`;
+    const lines = [
+      'loading',
+      ...['\r', outer(0), ...inner(1), ...inner(2), '\r', `      ${up}\r`],
+      ...[outer(1), ...inner(1), second.before('\r'), `batch 7/9 ${up}`],
+      ...[end.before('\r'), `      ${up}\r`, `${outer(2)}\r`, outer(2), 'saved'],
+    ];
+    await withTerminal({ lines }, ['logs', jobId], { columns: 80 }, async (terminal) => {
+      await terminal.shows(/^Epoch 1\/2 =+ {2}batch 1\/9 #+$/);
+      expect(terminal.rows).toHaveLength(2);
+      second.open();
+      await terminal.shows(/^Epoch 1\/2 =+ {2}batch 7\/9$/);
+      end.open();
+      expect(await terminal.ended()).toBe(0);
+      expect(terminal.rows).toEqual(['loading', outer(2), 'saved']);
+      expectWhole(terminal);
+    });
+  });
+
+  test('that is silent for a while says that the job is waited for, below its lines', async () => {
+    const held = gate();
+    const lines = ['a', held.before('b')];
+    await withTerminal({ lines }, ['logs', jobId], {}, async (terminal) => {
+      await terminal.shows(/^a$/);
+      await terminal.shows(new RegExp(`^${spinner} Waiting for job ${jobId}$`));
+      expect(terminal.rows).toHaveLength(2);
+      held.open();
+      expect(await terminal.ended()).toBe(0);
+      expect(terminal.rows).toEqual(['a', 'b']);
+    });
+  });
+
   test('with --all shows every state as a line', async () => {
     const lines = ['a', '1%\r', '2%\r', 'b'];
     await withTerminal({ lines }, ['logs', jobId, '--all'], {}, async (terminal) => {
@@ -377,6 +413,63 @@ describe('a whole run at a terminal', () => {
         `Error: Interrupted; remote job ${jobId} is killed`,
       ]);
       expectWhole(terminal);
+    });
+  });
+
+  test('a second Ctrl-C leaves at once, says what may go on, and leaves a whole line', async () => {
+    const lines = ['a', gate().before('never')];
+    const override: Fake['override'] = ({ url }) => url.endsWith('/kill');
+    await withTerminal(
+      { lines, override },
+      ['infer', 'ct.nii'],
+      { env: { NO_COLOR: '1' }, columns: 200 },
+      async (terminal) => {
+        await terminal.shows(/^a$/);
+        terminal.type(interrupt);
+        await terminal.shows(/^Interrupted: killing/);
+        terminal.type(interrupt);
+        expect(await terminal.ended()).toBe(130);
+        expect(terminal.rows).toEqual([
+          `Job ${jobId} is accepted: infer on tissue`,
+          'a',
+          `Interrupted: killing remote job ${jobId}`,
+          `Error: Interrupted; remote job ${jobId} may still run: 'remote-app kill ${jobId}' ends it`,
+        ]);
+        expectWhole(terminal);
+        expect(terminal.screen.cursor).toEqual([4, 0]);
+      },
+    );
+  });
+
+  test('a job whose end is not heard of is named with the command that ends it', async () => {
+    const lines = ['a', gate().before('never')];
+    const override: Fake['override'] = ({ url }, _, raw) => {
+      if (!url.endsWith('/kill')) return false;
+      raw.socket.destroy();
+      return true;
+    };
+    const options = { env: { NO_COLOR: '1' }, columns: 240 };
+    await withTerminal({ lines, override }, ['infer', 'ct.nii'], options, async (terminal) => {
+      await terminal.shows(/^a$/);
+      terminal.type(interrupt);
+      expect(await terminal.ended()).toBe(130);
+      expect(terminal.rows.at(-1)).toMatch(
+        /^Error: Interrupted; remote job \w+ may still run: 'remote-app kill \w+' ends it \(The connection .*closed on the other side\)$/,
+      );
+    });
+  });
+
+  test('a result that is waited for is told once', async () => {
+    const override: Fake['override'] = ({ url }, response) => {
+      if (!url.endsWith('/result')) return false;
+      json(response, 202, { job_id: jobId, status: 'running' });
+      return true;
+    };
+    await withTerminal({ override }, ['result', jobId], { env: { NO_COLOR: '1' } }, async (terminal) => {
+      await terminal.shows(new RegExp(`^${spinner} Job ${jobId} is running; waiting for its end$`));
+      expect(terminal.rows).toHaveLength(1);
+      terminal.type(interrupt);
+      expect(await terminal.ended()).toBe(130);
     });
   });
 

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { truncate } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { zipOf } from '../../support/zip.mjs';
@@ -87,6 +88,59 @@ describe('a follower whose server is gone for good', () => {
       new RegExp(`^Error: .*; job ${jobId} is done: ${result} fetches its result\n`, 'm'),
     );
   });
+});
+
+test('a download that breaks, and is taken up again in vain, tells of one outage', async () => {
+  await using cli = await cliWithScan();
+  let asked = 0;
+  await using server = await fakeService({
+    override: ({ url, headers }, response) => {
+      if (!url.endsWith('/result')) return false;
+      asked += 1;
+      if (asked === 1) {
+        response.writeHead(200, {
+          'content-type': 'application/zip',
+          'content-length': zip.length,
+          etag: '"a"',
+        });
+        response.write(zip.subarray(0, 10), () => response.destroy());
+      } else if (asked < 4) {
+        response.destroy();
+      } else if (headers.range) {
+        const range = `bytes 10-${zip.length - 1}/${zip.length}`;
+        response.writeHead(206, { 'content-range': range, etag: '"a"' }).end(zip.subarray(10));
+      } else {
+        response.writeHead(200, { 'content-type': 'application/zip', etag: '"a"' }).end(zip);
+      }
+      return true;
+    },
+  });
+  const { code, stderr } = await cli.run(['result', jobId, '--server', server.url]);
+  expect([code, asked]).toEqual([0, 4]);
+  expect(stderr.match(/trying again/g), stderr).toHaveLength(1);
+});
+
+test('an upload that is given up says that there is no job', async () => {
+  await using cli = await cliWithScan();
+  await truncate(path.join(cli.directory, 'ct.nii'), 64 * 2 ** 20);
+  await using server = await fakeService(
+    {
+      override: ({ method }, _, raw) => {
+        if (method !== 'POST') return false;
+        raw.on('error', () => {});
+        raw.socket.destroy();
+        server.server.close();
+        return true;
+      },
+    },
+    true,
+  );
+  const args = ['infer', '--app', 'tissue', 'ct.nii', '--patience', '1', '--server', server.url];
+  const { code, stderr } = await cli.run(args);
+  expect(code).toBe(5);
+  expect(stderr).toMatch(
+    /^Error: .*; the upload is not complete, so there is no job: run the command again\n/m,
+  );
 });
 
 describe('a server that was never there', () => {

@@ -75,6 +75,10 @@ export class TerminalReporter extends TextReporter {
     this.#draw('wait', (room) => `${this.#running(this.#drawn.glyph)} ${cutToWidth(text, room - 2)}`);
   }
 
+  override silent(what: string): void {
+    if (this.#shows === null) this.waiting(what);
+  }
+
   override progress(stage: Stage, done: number, total: number): void {
     if (total === 0) this.waiting(`${stage} ${formatBytes(done)}`);
     super.progress(stage, done, total);

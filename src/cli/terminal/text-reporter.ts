@@ -44,7 +44,11 @@ export class TextReporter implements Reporter {
     writeErr(`${this.#colours.hint(oneLine(text))}\n`);
   }
 
-  waiting(_what: string | null): void {}
+  waiting(what: string | null, isNews = false): void {
+    if (what !== null && isNews) this.note(what);
+  }
+
+  silent(_what: string): void {}
 
   progress(stage: Stage, done: number, total: number): void {
     if (total === 0) return;

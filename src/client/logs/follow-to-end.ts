@@ -7,6 +7,9 @@ import type { Reporter } from '../reporter.js';
 import { followLog } from './log-stream.js';
 import { lastLines } from './tail.js';
 
+/** Milliseconds without a new line after which a person is told that the job is still waited for. */
+const silence = 2000;
+
 /** The errors of jobs that somebody killed. */
 const errorsOfKilled: readonly string[] = Object.values(killErrors);
 
@@ -67,6 +70,10 @@ export async function followToEnd(
     waiting: (outage) => reporter.waiting(outage ?? pending),
   });
   waitFor(forJob);
+  let lastAt = performance.now();
+  const watch = setInterval(() => {
+    if (performance.now() - lastAt > silence) reporter.silent(forJob);
+  }, silence / 2);
   try {
     const { since, tail, persistent } = options;
     const events = followLog(connection, jobId, { since, tail, persistent, patience });
@@ -76,6 +83,7 @@ export async function followToEnd(
     for await (const event of tail === undefined ? events : lastLines(events, tail)) {
       if (event.kind === 'error') throw await failureOf(connection, jobId, event.message);
       if (event.kind === 'done') break;
+      lastAt = performance.now();
       lines += 1;
       if (event.id !== null && isFromStart && event.id > number + 1) reporter.note(missing(number, event.id));
       isFromStart = true;
@@ -93,6 +101,7 @@ export async function followToEnd(
     if (isKnown && isUnknownJob(error)) throw new JobForgotten(jobId, connection.server, error);
     throw connection.isMet ? leaving(jobId, error) : error;
   } finally {
+    clearInterval(watch);
     await reporter.endLog();
     waitFor(null);
   }

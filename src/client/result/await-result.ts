@@ -8,6 +8,7 @@ import { job } from '../connection/api.js';
 import { backoff, pause } from '../connection/backoff.js';
 import type { Connection } from '../connection/connection.js';
 import { jobFailure } from '../connection/job-end.js';
+import type { Patience } from '../connection/patience.js';
 import { bodyOf, type Reply, retryAfter } from '../connection/reply.js';
 import { ClientError, isTransient, isUnknownJob, type JobFailed, JobForgotten, leaving } from '../errors.js';
 import { progressOf } from '../job-progress.js';
@@ -24,6 +25,8 @@ export interface AwaitOptions {
   readonly isDone?: boolean | undefined;
   /** Whether what a failed job left is wanted as well. */
   readonly isPartial?: boolean | undefined;
+  /** Of a download that broke off and goes on; another one where it is not given. */
+  readonly patience?: Patience | undefined;
   /** The command that fetches the result, where that has more words than usual. */
   readonly again?: string;
 }
@@ -77,7 +80,7 @@ export async function awaitResult(
   /** Null while the job runs, as far as is known. */
   let deadline = options.isDone ? afterWait() : null;
   let isTold = false;
-  const patience = connection.patience(reporter);
+  const patience = options.patience ?? connection.patience(reporter);
   let met = connection.isMet || (options.isDone ?? false);
   for (let number = 0; ; number++) {
     let wait = backoff(number, 200, 2000);
@@ -86,7 +89,8 @@ export async function awaitResult(
       const reply = await connection.send(path, { headers, query });
       met = true;
       if ([200, 206, errorKinds.noSuchRange.status].includes(reply.statusCode)) {
-        patience.renew();
+        // Whether the outage is over is seen when bytes come.
+        patience.answered();
         reporter.waiting(null);
         return reply;
       }
@@ -101,9 +105,8 @@ export async function awaitResult(
       if (state === undefined) deadline ??= afterWait();
       else deadline = null;
       const waited = await waitText(connection, jobId, state);
-      if (state !== undefined && !options.isImpatient && !isTold) reporter.note(waited);
+      reporter.waiting(waited, state !== undefined && !options.isImpatient && !isTold);
       isTold = true;
-      reporter.waiting(waited);
     } catch (error) {
       if ((number > 0 || options.isDone) && isUnknownJob(error)) {
         throw new JobForgotten(jobId, connection.server, error);

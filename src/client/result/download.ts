@@ -5,7 +5,7 @@ import { quoteName } from '../../contract/quote.js';
 import { errorCode } from '../../files/error-code.js';
 import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
-import type { Watcher } from '../connection/patience.js';
+import type { Patience, Watcher } from '../connection/patience.js';
 import { header, type Reply } from '../connection/reply.js';
 import { ClientError, isTransient, TransportError } from '../errors.js';
 import { WriteError, writing } from '../write-error.js';
@@ -100,7 +100,7 @@ function contentRange(reply: Reply): { start: number; total: number } | null {
  */
 export async function download(
   connection: Connection,
-  request: (headers: Readonly<Record<string, string>>) => Promise<Reply>,
+  request: (headers: Readonly<Record<string, string>>, patience: Patience) => Promise<Reply>,
   sink: Sink,
   options: DownloadOptions = {},
 ): Promise<number | null> {
@@ -117,6 +117,7 @@ export async function download(
       const resume = offset > 0 ? tag : undefined;
       const reply = await request(
         resume === undefined ? {} : { range: `bytes=${offset}-`, 'if-range': resume },
+        patience,
       );
       hasBegun = true;
       patience.answered();

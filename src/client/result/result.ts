@@ -6,6 +6,7 @@ import { quotePath } from '../../contract/quote.js';
 import { isPlainWord } from '../../contract/shell-word.js';
 import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
+import type { Patience } from '../connection/patience.js';
 import type { Reply } from '../connection/reply.js';
 import { leaving } from '../errors.js';
 import { nextCommand } from '../next-command.js';
@@ -35,7 +36,7 @@ function fetchAgain(
 }
 
 /** Asks for the result with these headers more. */
-type Request = (headers: Readonly<Record<string, string>>) => Promise<Reply>;
+type Request = (headers: Readonly<Record<string, string>>, patience: Patience) => Promise<Reply>;
 
 /**
  * Fetches a result. If that is interrupted, or given up, the job is named and how to go on: the result stays on the server.
@@ -51,8 +52,8 @@ async function fetching<T>(
 ): Promise<T> {
   let isDone = options.isDone ?? false;
   try {
-    return await fetch(async (headers) => {
-      const reply = await awaitResult(connection, jobId, headers, { ...options, isDone, again });
+    return await fetch(async (headers, patience) => {
+      const reply = await awaitResult(connection, jobId, headers, { ...options, isDone, again, patience });
       isDone = true;
       return reply;
     });

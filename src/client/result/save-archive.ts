@@ -7,6 +7,7 @@ import { oneLine, quoteName, quotePath } from '../../contract/quote.js';
 import { ArchiveError } from '../../extract/errors.js';
 import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
+import type { Patience } from '../connection/patience.js';
 import type { Reply } from '../connection/reply.js';
 import { claimName } from '../earlier-results.js';
 import { ClientError } from '../errors.js';
@@ -67,7 +68,7 @@ async function roomIn(directory: string): Promise<number> {
 /** Downloads a zip archive, if there is room for it. */
 async function fetchArchive(
   connection: Connection,
-  request: (headers: Readonly<Record<string, string>>) => Promise<Reply>,
+  request: (headers: Readonly<Record<string, string>>, patience: Patience) => Promise<Reply>,
   incoming: IncomingArchive,
   { reporter, again }: SaveOptions,
 ): Promise<void> {
@@ -125,7 +126,7 @@ async function extractSaved(
  */
 export async function saveArchive(
   connection: Connection,
-  request: (headers: Readonly<Record<string, string>>) => Promise<Reply>,
+  request: (headers: Readonly<Record<string, string>>, patience: Patience) => Promise<Reply>,
   options: SaveOptions,
 ): Promise<SavedArchive> {
   const incoming = new IncomingArchive(options);

@@ -26,7 +26,10 @@ export function memoryReporter(): Reporter & {
     line: async (text) => lines.push(text) > 0,
     endLog: async () => true,
     note: (text) => notes.push(text),
-    waiting: () => {},
+    waiting: (what, isNews) => {
+      if (what !== null && isNews) notes.push(what);
+    },
+    silent: () => {},
     progress: (...move) => moves.push(move),
   };
 }
