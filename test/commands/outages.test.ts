@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { truncate } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { zipOf } from '../../support/zip.mjs';
@@ -118,29 +117,6 @@ test('a download that breaks, and is taken up again in vain, tells of one outage
   const { code, stderr } = await cli.run(['result', jobId, '--server', server.url]);
   expect([code, asked]).toEqual([0, 4]);
   expect(stderr.match(/trying again/g), stderr).toHaveLength(1);
-});
-
-test('an upload that is given up says that there is no job', async () => {
-  await using cli = await cliWithScan();
-  await truncate(path.join(cli.directory, 'ct.nii'), 64 * 2 ** 20);
-  await using server = await fakeService(
-    {
-      override: ({ method }, _, raw) => {
-        if (method !== 'POST') return false;
-        raw.on('error', () => {});
-        raw.socket.destroy();
-        server.server.close();
-        return true;
-      },
-    },
-    true,
-  );
-  const args = ['infer', '--app', 'tissue', 'ct.nii', '--patience', '1', '--server', server.url];
-  const { code, stderr } = await cli.run(args);
-  expect(code).toBe(5);
-  expect(stderr).toMatch(
-    /^Error: .*; the upload is not complete, so there is no job: run the command again\n/m,
-  );
 });
 
 describe('a server that was never there', () => {

@@ -5,7 +5,7 @@ test.each([
   ['all of them where there is room', ['ab', 'cd'], 10, 'ab  cd'],
   ['the same width of each where there is not', ['aaaaaa', 'bbbbbb'], 8, 'aaa  bbb'],
   ['what a short one leaves to the others', ['a', 'bbbbbb'], 8, 'a  bbbbb'],
-  ['no half of a wide character', ['肝肝肝', 'bbb'], 7, '肝  bbb'],
+  ['no half of a wide character', ['肝肝肝', 'bb'], 7, '肝  bb'],
   ['nothing that is wider than the row', ['aaa', 'bbb', 'ccc'], 3, ''],
   ['one alone', ['aaaaaa'], 4, 'aaaa'],
 ])('shows %s', (_, texts, columns, row) => {
