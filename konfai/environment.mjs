@@ -24,6 +24,9 @@ export const programOf = (name) => path.join(directory, 'bin', name);
 /** The PATH with KonfAI's programs in front: `serve` and KonfAI's server find the engine there. */
 export const withPrograms = `${path.join(directory, 'bin')}:${process.env.PATH}`;
 
+/** PATH on which `konfai-apps` is the program of `konfai/engine`, and `nvidia-smi` the imitation of the tests. */
+export const withStandIns = [here('engine'), here('../test/fixtures/bin'), withPrograms].join(':');
+
 const lastLine = (text) => text.trim().split('\n').at(-1) ?? '';
 
 const pip = (...words) =>

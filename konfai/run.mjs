@@ -4,7 +4,9 @@
  */
 import { parseArgs } from 'node:util';
 import { askDifferences } from './ask.mjs';
+import { withStandIns } from './environment.mjs';
 import { helpersRow } from './helpers.mjs';
+import { interruptionRow } from './interruption.mjs';
 import { changesUnseen, formatMatrix, refusalRow, runRow } from './matrix.mjs';
 import { operations, refused } from './operations.mjs';
 import { startOurs, startTheirs } from './servers.mjs';
@@ -16,6 +18,15 @@ const { values: flags } = parseArgs({
     only: { type: 'string', multiple: true, default: [] },
   },
 });
+
+/** The row of Ctrl-C, with servers of its own, on which a job can take long. */
+async function interrupted(place) {
+  const options = { apps: [place.app], token: 'a-token', env: { PATH: withStandIns } };
+  const servers = [await startOurs(place.workshop, options), await startTheirs(place.workshop, options)];
+  const row = await interruptionRow(place, servers);
+  await Promise.all(servers.map((server) => server.stop()));
+  return row;
+}
 
 /** Runs everything that was chosen; resolves with the number of faults. */
 async function test({ workshop, root, app }) {
@@ -49,6 +60,9 @@ async function test({ workshop, root, app }) {
   if (isChosen(refused)) add(await refusalRow(place, refused, servers));
   if (isChosen({ name: 'Python helpers' })) add(await helpersRow(place, servers));
 
+  await Promise.all(servers.map((server) => server.stop()));
+
+  if (isChosen({ name: 'Ctrl-C' })) add(await interrupted(place));
   if (isChosen({ name: 'differences' })) faults.push(...(await askDifferences(workshop, say)));
 
   process.stdout.write(`${rows.length > 0 ? formatMatrix(rows) : 'No row of the matrix was chosen'}\n`);

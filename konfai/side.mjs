@@ -5,14 +5,11 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { argumentsOf, readProcess, runningProcesses } from '../support/processes.mjs';
 import { until } from '../support/until.mjs';
-import { programOf, withPrograms } from './environment.mjs';
+import { programOf, withStandIns } from './environment.mjs';
 import { startOurs, startTheirs } from './servers.mjs';
 
 const execute = promisify(execFile);
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
-
-/** PATH on which `konfai-apps` is the program of `konfai/engine`, and `nvidia-smi` the imitation of the tests. */
-const withEngine = [here('engine'), here('../test/fixtures/bin'), withPrograms].join(':');
 
 /** A constant of KonfAI's server that no answer shows. */
 async function constantOf(name) {
@@ -75,7 +72,7 @@ export async function sideOf({ workshop, app, brokenApp }, isOurs) {
       tokenVariable,
       dataDirectory: dataDirectory && path.join(workshop.root, dataDirectory),
       flags: graceFlags,
-      env: { PATH: withEngine, ...gpuEnvironment(gpus), ...retention },
+      env: { PATH: withStandIns, ...gpuEnvironment(gpus), ...retention },
     });
   };
   return {

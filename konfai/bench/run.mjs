@@ -2,15 +2,13 @@
  * `npm run bench:konfai [-- --runs N]`: KonfAI's server as a yardstick of ours, both real, by turns in one run. Prints the
  * table of bench/README.md: medians, the first round left out.
  */
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { interleave } from '../../bench/support/interleave.mjs';
-import { withPrograms } from '../environment.mjs';
+import { withPrograms, withStandIns } from '../environment.mjs';
 import { startOurs, startTheirs } from '../servers.mjs';
 import { say, session } from '../session.mjs';
 import { firstLine, infer, log, result, start, upload } from './measures.mjs';
 
-const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const { values: flags } = parseArgs({ options: { runs: { type: 'string', default: '3' } } });
 const rounds = Number(flags.runs);
 
@@ -58,7 +56,7 @@ function tableOf({ ours, theirs }) {
 
 /** Both servers with an engine; jobs are gone a second after their end. */
 function startersOf(workshop, app, isReal) {
-  const env = { PATH: isReal ? withPrograms : `${here('../engine')}:${withPrograms}` };
+  const env = { PATH: isReal ? withPrograms : withStandIns };
   const apps = [app];
   return {
     ours: () => startOurs(workshop, { apps, env, flags: ['--grace', isReal ? '120' : '1'] }),
