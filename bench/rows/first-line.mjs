@@ -53,6 +53,24 @@ async function measure({ workshop, rounds }) {
   }
 }
 
+/** The same with a sandbox around the app and without one, in turn. */
+async function measureSandbox({ workshop, rounds }) {
+  const app = await nodeApp(workshop, 'hello', `console.log('${line}');`);
+  const serverWith = (sandbox) => Server.start(workshop, { apps: [app], flags: ['--sandbox', sandbox] });
+  const [confined, open] = [await serverWith('bwrap'), await serverWith('off')];
+  try {
+    for (const server of [confined, open]) await throughServer(server);
+    const { figure, yardstick } = await interleave(rounds * roundsPerRun, {
+      figure: () => throughServer(confined),
+      yardstick: () => throughServer(open),
+    });
+    return { figure: figure.milliseconds, yardstick: yardstick.milliseconds };
+  } finally {
+    await confined.stop();
+    await open.stop();
+  }
+}
+
 export const rows = [
   {
     name: 'first-line',
@@ -61,5 +79,14 @@ export const rows = [
     unit: 'ms',
     reach: plus(80, 'ms'),
     measure,
+  },
+  {
+    name: 'sandbox-first-line',
+    what: 'the same in a sandbox',
+    yardstick: 'the same without one',
+    tools: ['bwrap'],
+    unit: 'ms',
+    reach: plus(20, 'ms'),
+    measure: measureSandbox,
   },
 ];
