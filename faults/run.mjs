@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Context } from './context.mjs';
 import * as strangeApps from './families/apps.mjs';
+import * as breakOut from './families/break-out.mjs';
 import * as browser from './families/browser.mjs';
 import * as descriptors from './families/descriptors.mjs';
 import * as disk from './families/disk.mjs';
@@ -58,6 +59,7 @@ const lanes = [
     requests,
     apps: strangeApps,
     browser,
+    'break-out': breakOut,
     leaks,
     terminal,
     descriptors,

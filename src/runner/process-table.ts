@@ -15,6 +15,7 @@ interface ProcessStatus extends Omit<ProcessIdentity, 'boot'> {
   readonly parent: number;
   readonly group: number;
   readonly session: number;
+  readonly threads: number;
   /** Ended, and waiting only for its parent to notice. */
   readonly isZombie: boolean;
 }
@@ -38,6 +39,7 @@ export function readStatus(pid: number): ProcessStatus | undefined {
       parent: Number(fields[1]),
       group: Number(fields[2]),
       session: Number(fields[3]),
+      threads: Number(fields[17]),
       startTime: Number(fields[19]),
     };
   } catch (cause) {

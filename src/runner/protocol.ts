@@ -20,6 +20,13 @@ export interface RunRequest {
   readonly directory: string;
   /** Where the command writes its result. */
   readonly output: string;
+  /** What the job may use in its sandbox; null for as much as there is. */
+  readonly limits: {
+    /** Bytes. */
+    readonly memory: number | null;
+    /** Processes and threads. */
+    readonly processes: number | null;
+  };
   /** Names of the runner's own variables that the command gets. */
   readonly inherited: readonly string[];
   /** Added to these. */
@@ -46,7 +53,7 @@ export interface RunEnd {
   /** Why there was no exit code to have, in words. */
   readonly error: string | null;
   /** What of the machine was at fault, where that is known. */
-  readonly fault: 'diskFull' | null;
+  readonly fault: 'diskFull' | 'outOfMemory' | null;
   /** Lines of output that are not in the log: the disk did not take them. */
   readonly lostLines: number;
   /** ISO 8601. */

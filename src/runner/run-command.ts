@@ -18,7 +18,8 @@ import { identify, type ProcessIdentity } from './process-table.js';
 import { jobMarker, type RunEnd, type RunRequest } from './protocol.js';
 import { RedrawLimiter } from './redraws.js';
 import { endInSandbox, readStatusOf, signalInside } from './sandboxed.js';
-import { terminateGroup, terminateStrays } from './terminate.js';
+import { signal, terminateGroup, terminateStrays } from './terminate.js';
+import { type Excess, LimitWatch } from './watch-limits.js';
 
 /** Milliseconds after which a redraw that is held back is written, and a lone carriage return ends a line. */
 const redrawPause = 250;
@@ -85,6 +86,8 @@ function startFault(request: RunRequest, cause: unknown): string {
   return `Cannot start ${name}: ${why}`;
 }
 
+type CommandEnd = Pick<RunEnd, 'exitCode' | 'signal'> & Partial<Excess>;
+
 /**
  * Starts the command and waits until it, and every process that it left in its group, has ended.
  * @throws the reason why it could not be started, in words
@@ -94,7 +97,7 @@ async function runProgram(
   pipe: OutputPipe,
   stopped: AbortSignal,
   onStart: (command: ProcessIdentity) => void,
-): Promise<Pick<RunEnd, 'exitCode' | 'signal'>> {
+): Promise<CommandEnd> {
   let child: ChildProcess;
   try {
     checkProgram(request);
@@ -114,8 +117,11 @@ async function runProgram(
     terminateGroup(group, request.killGrace, status && ((leader) => signalInside(leader, 'SIGTERM')));
   stopped.addEventListener('abort', endGroup, { once: true });
   if (stopped.aborted) endGroup();
+  const watch = new LimitWatch(group, request.limits, () => signal(-group, 'SIGKILL'));
   await ended;
+  watch.stop();
   await endGroup();
+  if (watch.excess !== null) return { exitCode: null, signal: 'SIGKILL', ...watch.excess };
   if (status === undefined || child.signalCode !== null) {
     return { exitCode: child.exitCode, signal: child.signalCode };
   }
@@ -147,12 +153,11 @@ export async function runCommand(
 ): Promise<RunEnd> {
   const log = new LogFile(logPath, request.maxLogBytes);
   const pipe = openOutputPipe(request.directory);
-  let error: string | null = null;
   const copied = copyOutput(pipe.reader, log);
-  const end = await runProgram(request, pipe, stop, onStartNoting(note)).catch((cause: Error) => {
-    error = cause.message;
-    return { exitCode: null, signal: null };
-  });
+  const end = await runProgram(request, pipe, stop, onStartNoting(note)).catch(
+    (cause: Error): CommandEnd => ({ exitCode: null, signal: null, error: cause.message }),
+  );
+  let error = end.error ?? null;
   // Nothing gets out of a sandbox, which is gone with its first process.
   if (!request.isSandboxed) await terminateStrays(request.jobId, request.directory);
   await Promise.race([copied, delay(drainPatience, undefined, { ref: false })]);
@@ -162,7 +167,7 @@ export async function runCommand(
   log.close();
   const cause = end.exitCode === 0 ? await outputFault(request.output) : null;
   if (cause !== null) error = `The output could not be written to the disk: ${faultWithoutPath(cause)}`;
-  const fault = isDiskFull(cause) ? 'diskFull' : null;
+  const fault = isDiskFull(cause) ? 'diskFull' : (end.fault ?? null);
   return { ...end, error, fault, lostLines: log.lostLines, endedAt: new Date().toISOString() };
 }
 

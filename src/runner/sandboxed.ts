@@ -41,23 +41,32 @@ export function endInSandbox(code: number): Pick<RunEnd, 'exitCode' | 'signal'> 
 }
 
 /**
- * Signals every process inside a sandbox. bwrap itself is left out, since its end would end them all at once: the process
- * that was started, and its child, which is the first process of the sandbox. All others descend from that one, whatever
- * they have done, as long as they live.
- * @returns whether there was one
+ * The processes inside a sandbox. bwrap itself does not count: the process that was started, and its child, which is the
+ * first process of the sandbox. All others descend from that one, whatever they have done, as long as they live.
  */
-export function signalInside(leader: number, name: NodeJS.Signals): boolean {
+export function processesInside(leader: number): number[] {
   const parents = new Map<number, number>();
   for (const pid of processIds()) {
     const status = readStatus(pid);
     if (status && !status.isZombie) parents.set(pid, status.parent);
   }
-  const isInside = (pid: number): boolean => {
-    const parent = parents.get(pid);
-    if (parent === undefined || parent === leader) return false;
-    return parents.get(parent) === leader || isInside(parent);
+  const depthOf = (pid: number | undefined): number => {
+    let depth = 0;
+    for (let current = pid; current !== leader; depth += 1) {
+      if (current === undefined) return 0;
+      current = parents.get(current);
+    }
+    return depth;
   };
-  const inside = [...parents.keys()].filter(isInside);
+  return [...parents.keys()].filter((pid) => depthOf(pid) > 1);
+}
+
+/**
+ * Signals every process inside a sandbox, and not bwrap, whose end would end them all at once.
+ * @returns whether there was one
+ */
+export function signalInside(leader: number, name: NodeJS.Signals): boolean {
+  const inside = processesInside(leader);
   for (const pid of inside) signal(pid, name);
   return inside.length > 0;
 }

@@ -44,6 +44,8 @@ export interface SandboxReport {
   readonly problem: string;
   /** What jobs see beside the system, their app and their own files. */
   readonly binds: ServerSettings['binds'];
+  /** What one job may use. */
+  readonly limits: ServerSettings['jobLimits'];
   /** Variables, with their values, that name places which jobs do not see. */
   readonly blindSpots: readonly string[];
   /** Repositories that their engine may have to fetch, and cannot. */
@@ -105,12 +107,14 @@ function runnerEnvironment(tokenVariables: readonly string[]): NodeJS.ProcessEnv
 }
 
 function reportSandbox(found: FoundSandbox, settings: ServerSettings, catalog: AppCatalog): SandboxReport {
-  const { binds, download, passEnvironment } = settings;
-  if (!found.sandbox) return { version: null, problem: found.problem, binds, blindSpots: [], offline: [] };
+  const { binds, download, jobLimits: limits, passEnvironment } = settings;
+  if (!found.sandbox)
+    return { version: null, problem: found.problem, binds, limits, blindSpots: [], offline: [] };
   return {
     version: found.version,
     problem: '',
     binds,
+    limits,
     blindSpots: blindSpots(process.env, binds, passEnvironment),
     offline: download ? [] : catalog.offlineRepositories(),
   };
@@ -196,6 +200,7 @@ async function serveFrom(
       killGrace,
       maxLogBytes,
       sandbox: found.sandbox,
+      limits: settings.jobLimits,
       passEnvironment,
       mostGpus,
       report,

@@ -1,4 +1,5 @@
 import type { SandboxMode } from './sandbox/find-sandbox.js';
+import type { JobLimits } from './sandbox/limits.js';
 import type { Visible } from './sandbox/visible.js';
 import type { UploadSettings } from './uploads/quota.js';
 
@@ -32,6 +33,8 @@ export interface ServerSettings extends UploadSettings {
   readonly cpuSlots: number;
   readonly onExit: 'kill' | 'keep';
   readonly sandbox: SandboxMode;
+  /** What one job may use in its sandbox. */
+  readonly jobLimits: JobLimits;
   /** What jobs see in their sandbox beside the system, their app and their own files. Absolute. */
   readonly binds: readonly Visible[];
   /** Variables of the server's environment that jobs get beside those of the table. */

@@ -35,6 +35,7 @@ export class RunnerJob implements AsyncDisposable {
       command,
       wrapper: [],
       isSandboxed: false,
+      limits: { memory: null, processes: null },
       inherited: Object.keys(process.env),
       directory: workspace,
       output: path.join(root.path, 'Output'),

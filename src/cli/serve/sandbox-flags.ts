@@ -1,4 +1,5 @@
 import { Flags } from '@oclif/core';
+import { wholeNumber } from '../usage-errors.js';
 
 /** The flags of `serve` that say what jobs see of the machine. */
 export const sandboxFlags = {
@@ -27,6 +28,17 @@ export const sandboxFlags = {
     default: [],
     helpValue: 'PATH',
     summary: 'The same, which they may write to, such as a cache of models',
+  }),
+  'processes-per-job': wholeNumber({
+    helpValue: 'N',
+    default: 4096,
+    min: 1,
+    summary: 'Most processes and threads of a job in its sandbox',
+  }),
+  'memory-per-job': Flags.string({
+    helpValue: 'SIZE',
+    summary:
+      'Most memory of a job in its sandbox, in the same units as --max-file-size; by default all there is',
   }),
   'pass-env': Flags.string({
     multiple: true,

@@ -1,3 +1,4 @@
+import { formatBytes } from '../../contract/bytes.js';
 import type { SandboxReport } from '../../server/serve.js';
 import type { ServerLog } from './server-log.js';
 
@@ -6,12 +7,19 @@ export function saySandbox(found: SandboxReport, log: ServerLog): void {
   if (found.version === null) {
     log.warn(`jobs run without a sandbox: ${found.problem}.`);
     log.warn('An app can read the files of every job, and all that this user can read.');
+    if (found.limits.memory !== null) log.warn('--memory-per-job is not held without a sandbox.');
     log.warn('To run them so without this warning: --sandbox off.');
     return;
   }
   const seen = found.binds.map(({ path, isWritable }) => `${path}${isWritable ? ' (writable)' : ''}`);
   const files = ['the system', 'their app', 'their own files', ...seen].join(', ');
   log.say(`Jobs run in sandboxes (${found.version}). They see ${files}.`);
+  const { processes, memory } = found.limits;
+  const most = [
+    ...(processes === null ? [] : [`${processes} processes and threads`]),
+    ...(memory === null ? [] : [`${formatBytes(memory)} of memory`]),
+  ];
+  if (most.length > 0) log.say(`A job may use ${most.join(' and ')}; it is ended when it uses more.`);
   for (const variable of found.blindSpots) {
     log.warn(
       `${variable}: jobs do not see that place in their sandbox; show it to them with --bind or --bind-rw.`,

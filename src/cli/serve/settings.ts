@@ -55,6 +55,9 @@ export function serverSettings(
   environment: NodeJS.ProcessEnv,
 ): ServerSettings {
   const dataset = flags['max-dataset-size'];
+  if (flags.sandbox === 'off' && flags['memory-per-job'] !== undefined) {
+    throw new UsageError('--memory-per-job is held by the sandbox of a job: leave it out, or --sandbox off');
+  }
   const token = serverToken(flags, environment);
   const tokens = tokensFile(flags);
   requireSomeToken(flags, token !== null || tokens !== null);
@@ -83,6 +86,10 @@ export function serverSettings(
     cpuSlots: flags['cpu-slots'] ?? availableParallelism(),
     onExit: flags['on-exit'],
     sandbox: flags.sandbox,
+    jobLimits: {
+      processes: flags['processes-per-job'],
+      memory: flags['memory-per-job'] === undefined ? null : size('memory-per-job', flags['memory-per-job']),
+    },
     binds: [
       ...flags.bind.map((each) => ({ path: path.resolve(each), isWritable: false })),
       ...flags['bind-rw'].map((each) => ({ path: path.resolve(each), isWritable: true })),

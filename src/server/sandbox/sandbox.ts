@@ -24,6 +24,8 @@ export interface Confined {
   readonly command: readonly string[];
   readonly grant: Grant;
   readonly reach: Reach;
+  /** Bytes that the job may use; null for as many as there are. */
+  readonly memory: number | null;
 }
 
 /** The descriptor on which bwrap tells how the command ended. The runner reads it; the command does not have it. */
@@ -56,13 +58,17 @@ function systemMounts(): string[] {
   ];
 }
 
-/** A `/dev` and a `/proc` that show the job's own GPUs and processes alone. Nothing else can be made in `/dev`. */
-const kernelMounts = (devices: readonly string[]): string[] => [
+/**
+ * A `/dev` and a `/proc` that show the job's own GPUs and processes alone. Nothing can be made in `/dev` but shared memory,
+ * which is memory of the job.
+ */
+const kernelMounts = (devices: readonly string[], memory: number | null): string[] => [
   '--proc',
   '/proc',
   '--dev',
   '/dev',
   ...devices.flatMap((each) => ['--dev-bind-try', each, each]),
+  ...(memory === null ? [] : ['--size', String(memory)]),
   '--tmpfs',
   '/dev/shm',
   '--remount-ro',
@@ -70,11 +76,15 @@ const kernelMounts = (devices: readonly string[]): string[] => [
 ];
 
 /** The arguments of bwrap that every sandbox of this machine begins with; with nothing more they are a test of it. */
-export const emptySandbox = (network: boolean, devices: readonly string[] = []): string[] => [
+export const emptySandbox = (
+  network: boolean,
+  devices: readonly string[] = [],
+  memory: number | null = null,
+): string[] => [
   ...isolation,
   ...(network ? [] : ['--unshare-net']),
   ...systemMounts(),
-  ...kernelMounts(devices),
+  ...kernelMounts(devices, memory),
 ];
 
 /** Puts jobs into sandboxes of bubblewrap. */
@@ -90,7 +100,7 @@ export class Sandbox {
    * what the admin has named, and of the data directory its own Input, Output and Workspace.
    * @param searchPath the `PATH` of the command
    */
-  wrap({ directory, command, grant, reach }: Confined, searchPath: string): string[] {
+  wrap({ directory, command, grant, reach, memory }: Confined, searchPath: string): string[] {
     const system = systemFiles().directories;
     const readable = [
       ...reach.directories,
@@ -110,7 +120,7 @@ export class Sandbox {
       this.program,
       '--json-status-fd',
       String(statusDescriptor),
-      ...emptySandbox(reach.network, gpuDevices(grant)),
+      ...emptySandbox(reach.network, gpuDevices(grant), memory),
       '--dir',
       '/run',
       '--dir',

@@ -42,6 +42,7 @@ export const localSubject = (more: Partial<LocalSettings> = {}): Subject => ({
       killGrace: 300,
       maxLogBytes: 1 << 20,
       sandbox: null,
+      limits: { memory: null, processes: null },
       passEnvironment: [],
       program: fileURLToPath(new URL('../../../dist/runner/main.js', import.meta.url)),
       report: () => {},

@@ -88,6 +88,7 @@ describe('serve refuses to start', () => {
   test.for([
     [['--bind', '/no/such/place'], /--bind \/no\/such\/place: there is no such file or directory/],
     [['--bind-rw', '/'], /--bind-rw \/: the data directory .* is there/],
+    [['--sandbox', 'off', '--memory-per-job', '8GiB'], /--memory-per-job is held by the sandbox of a job/],
     [['--network', 'nobody'], /--network nobody: there is no such app; there are: none/],
   ] as const)('with %j', async ([flags, sentence]) => {
     expect(await refusal(flags)).toEqual([2, expect.stringMatching(sentence)]);

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { RunRequest } from '../../../runner/protocol.js';
 import type { GpuInventory } from '../../devices/gpu-inventory.js';
 import type { Report } from '../../report.js';
+import { type JobLimits, limitWords } from '../../sandbox/limits.js';
 import { passedNames } from '../../sandbox/passed-environment.js';
 import type { Sandbox } from '../../sandbox/sandbox.js';
 import { whenThereIsRoom } from '../../when-there-is-room.js';
@@ -33,6 +34,8 @@ export interface LocalSettings extends RunnerSettings {
   readonly maxLogBytes: number;
   /** Keeps jobs apart from each other; null where they run without. */
   readonly sandbox: Sandbox | null;
+  /** What a job may use in its sandbox. */
+  readonly limits: JobLimits;
   /** Names of variables that jobs get beside those of the table: `serve --pass-env`. */
   readonly passEnvironment: readonly string[];
   /** GPUs that an owner may have at once; null for any number. */
@@ -191,15 +194,30 @@ export class LocalExecutor implements Executor {
 
   /** What its runner is asked to do. */
   #request(order: RunOrder, grant: Grant): RunRequest {
-    const { sandbox, environment: own, passEnvironment: added, maxLogBytes, killGrace } = this.settings;
+    const {
+      sandbox,
+      environment: own,
+      passEnvironment: added,
+      limits,
+      maxLogBytes,
+      killGrace,
+    } = this.settings;
     const { directory, environment } = order;
     const command = order.command();
     const reach = order.reach();
+    const searchPath = own.PATH ?? '';
+    const wrapper = sandbox
+      ? [
+          ...sandbox.wrap({ directory, command, grant, reach, memory: limits.memory }, searchPath),
+          ...limitWords(limits, searchPath),
+        ]
+      : [];
     const inside = sandbox ? { HOME: directory.temporary, ...reach.environment } : {};
     return {
       jobId: directory.id,
       command,
-      wrapper: sandbox?.wrap({ directory, command, grant, reach }, own.PATH ?? '') ?? [],
+      wrapper,
+      limits,
       isSandboxed: sandbox !== null,
       directory: directory.workspace,
       output: directory.output,

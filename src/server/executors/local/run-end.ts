@@ -30,7 +30,7 @@ const signalNumber = (name: string): number =>
 /** @param wasStopped whether it was asked to end, which explains a signal */
 function toldByRunner({ exitCode, signal, error, fault, lostLines }: RunEnd, wasStopped: boolean): Ended {
   // The kernel sends SIGKILL when memory runs out, and reports that only in its own log.
-  const isOutOfMemory = signal === 'SIGKILL' && !wasStopped;
+  const isOutOfMemory = signal === 'SIGKILL' && !wasStopped && error === null;
   return {
     kind: 'ended',
     exitCode: signal === null ? exitCode : 128 + signalNumber(signal),

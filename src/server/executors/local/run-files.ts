@@ -28,7 +28,7 @@ const runEnd = z.object({
   error: z.string().max(maxEndBytes).nullable(),
   lostLines: z.number().int().min(0).default(0),
   // An earlier version did not note it.
-  fault: z.enum(['diskFull']).nullable().default(null),
+  fault: z.enum(['diskFull', 'outOfMemory']).nullable().default(null),
   endedAt: z.iso.datetime(),
 }) satisfies z.ZodType<RunEnd>;
 

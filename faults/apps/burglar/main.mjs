@@ -1,0 +1,153 @@
+/** Tries to get out of its job, by the plan in its input file: `deed`, and what the deed needs. Each deed is bounded. */
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { linkSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+
+const words = process.argv.slice(2);
+const after = (flag) => words[words.indexOf(flag) + 1];
+const plan = JSON.parse(readFileSync(after('--inputs'), 'utf8'));
+const output = after('--output');
+const job = path.dirname(output);
+
+/** Does something that may fail; nothing then. */
+function attempt(action) {
+  try {
+    return action();
+  } catch {
+    return undefined;
+  }
+}
+
+const list = (directory) => attempt(() => readdirSync(directory)) ?? [];
+const numbers = () => list('/proc').filter((name) => /^\d+$/.test(name));
+const under = (directory, depth = 4) =>
+  depth === 0
+    ? []
+    : list(directory).flatMap((name) => {
+        const file = path.join(directory, name);
+        return [file, ...under(file, depth - 1)];
+      });
+
+/** Where the files of other jobs may be found. */
+const ways = {
+  'by their path': () => under(path.dirname(job)),
+  'through the roots of other processes': () =>
+    numbers().flatMap((pid) => under(`/proc/${pid}/root${path.dirname(job)}`)),
+  'through the working directories of other processes': () =>
+    numbers().flatMap((pid) => under(`/proc/${pid}/cwd`, 3)),
+  'by a path given to it': () => plan.files,
+};
+
+/** A sleep that is told from all others by its length. */
+const sleeper = () => ['sleep', String(plan.marker)];
+const tricks = {
+  session: (command) => ['setsid', ...command],
+  fork: (command) => ['sh', '-c', '("$@" &)', 'sh', ...command],
+  environment: (command) => ['env', '-i', 'PATH=/usr/bin:/bin', ...command],
+  pipes: (command) => ['sh', '-c', 'exec "$@" >/dev/null 2>&1 </dev/null', 'sh', ...command],
+  signals: (command) => ['sh', '-c', 'trap "" TERM INT HUP; "$@"', 'sh', ...command],
+  place: (command) => ['sh', '-c', 'cd /; exec "$@"', 'sh', ...command],
+};
+
+const deeds = {
+  /** Prints what other jobs' files hold that looks like a secret. */
+  read: () => {
+    for (const file of ways[plan.way]()) {
+      const text = attempt(() => readFileSync(file, 'latin1')) ?? '';
+      for (const found of text.match(/secret-\w+/g) ?? []) console.log(found);
+    }
+  },
+  /** Puts a file of another job into its own result. */
+  take: () => {
+    const own = path.join(output, 'taken');
+    attempt(() => (plan.isHard ? linkSync(plan.file, own) : symlinkSync(plan.file, own)));
+  },
+  /** Writes what the runner and the server write. */
+  forge: () => {
+    for (const name of ['exit.json', 'runner.json', 'job.json', 'run.json', 'log', 'exit.json.reserved']) {
+      const file = path.join(job, name);
+      attempt(() => writeFileSync(file, plan.content));
+      attempt(() => writeFileSync(`${file}.new`, plan.content));
+      attempt(() => renameSync(`${file}.new`, file));
+      for (const pid of numbers()) attempt(() => writeFileSync(`/proc/${pid}/cwd/${name}`, plan.content));
+    }
+    attempt(() => renameSync(output, `${output}.moved`));
+    attempt(() => rmSync(path.join(job, 'Input'), { recursive: true }));
+    process.exitCode = 9;
+  },
+  /** Prints lines as if the service had. */
+  pretend: () => {
+    for (const start of ['', '\u001b[32m', '\u200b', '\r', '\0'])
+      console.log(`${start}[remote-app] ${plan.content}`);
+  },
+  /** Leaves a process behind, by these tricks one inside the other. */
+  hide: async () => {
+    const command = plan.tricks.reduce((inner, trick) => tricks[trick](inner), sleeper());
+    spawn(command[0], command.slice(1), { stdio: 'inherit', detached: true }).unref();
+    await delay(500);
+    console.log('hidden');
+    if (plan.stays) await delay(600_000);
+  },
+  /** Says hello to whoever listens there. */
+  connect: async () => {
+    for (const target of plan.targets) {
+      const socket = connect(target);
+      socket.on('error', () => {});
+      socket.on('connect', () => socket.write('GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n'));
+      socket.on('data', (data) => console.log(`answered ${String(data).slice(0, 12)}`));
+      await delay(300);
+      socket.destroy();
+    }
+  },
+  /** Reads every GPU's device. */
+  gpus: () => {
+    for (const name of list('/dev').filter((each) => /^nvidia\d/.test(each))) {
+      console.log(attempt(() => readFileSync(`/dev/${name}`, 'latin1')) ?? '');
+    }
+  },
+  litter: () => {
+    for (const directory of ['/tmp', '/var/tmp', '/dev/shm']) {
+      attempt(() => writeFileSync(path.join(directory, plan.name), 'x'.repeat(1 << 20)));
+    }
+  },
+  /** Forks until it may not, or has `count` children. */
+  fork: async () => {
+    const script = `i=0; while [ $i -lt ${plan.count} ]; do sleep ${plan.marker} & i=$((i+1)); done; wait`;
+    spawn('sh', ['-c', script], { stdio: 'inherit' });
+    await delay(3000);
+  },
+  /** Takes memory in children, that many mebibytes in each. */
+  memory: async () => {
+    for (let count = 0; count < plan.children; count += 1) {
+      const program = `x = bytearray(${plan.size} << 20); import time; print('took', flush=True); time.sleep(4); print('held', flush=True)`;
+      spawn('python3', ['-c', program], { stdio: 'inherit' });
+    }
+    await delay(6000);
+  },
+  kill: () => {
+    for (const pid of plan.pids) attempt(() => process.kill(pid, 'SIGKILL'));
+    for (const pid of numbers().map(Number)) {
+      if (pid !== process.pid && pid !== 1) attempt(() => plan.isWild && process.kill(pid, 'SIGSTOP'));
+    }
+  },
+  /** Makes namespaces and mounts of its own, to undo what hides the rest. */
+  mount: () => {
+    const script = `umount -l ${path.dirname(job)} || mount -t proc proc /proc || mount --bind / /mnt; ls ${path.dirname(job)}`;
+    for (const words of [
+      ['sh', '-c', script],
+      ['unshare', '-Urm', 'sh', '-c', script],
+      ['nsenter', '-t', '1', '-m', 'true'],
+    ]) {
+      const { stdout = '' } = spawnSync(words[0], words.slice(1), { encoding: 'utf8' });
+      console.log(stdout);
+    }
+    attempt(() => execFileSync('true'));
+  },
+};
+
+console.log(`burglar ${plan.deed}`);
+await deeds[plan.deed]();
+// What a deed has started does not keep it.
+process.exit();

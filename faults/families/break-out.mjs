@@ -1,0 +1,78 @@
+/** Jobs that try to get out: with a sandbox nothing succeeds, without one what SECURITY.md says, and nothing else. */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { times } from '../context.mjs';
+import { checkProcesses } from '../invariants.mjs';
+import { product } from '../support/server.mjs';
+import { unprivileged } from '../support/unprivileged.mjs';
+import { attacks } from './break-out/attacks.mjs';
+import { House } from './break-out/house.mjs';
+
+/** Every attack in an order of its own; the one that ends the server, where it succeeds, comes last. */
+function inOrder(random) {
+  const names = Object.keys(attacks);
+  const last = names.pop();
+  return [...random.shuffle(names), last];
+}
+
+/** Tries every attack. */
+async function tryAll(context, user, sandbox) {
+  const house = new House(context, user, sandbox);
+  try {
+    await house.open();
+    if (!house.hasGpus) context.note('no /dev of its own can be made here: GPUs are left out');
+    for (const name of inOrder(context.random)) {
+      const { open, needsGpus = false, run } = attacks[name];
+      if (needsGpus && !house.hasGpus) continue;
+      const isExpected = open && sandbox === 'off';
+      context.count(sandbox === 'off' ? 'attempts without a sandbox' : `attempts in a sandbox, ${user.name}`);
+      await context.attempt(`'${name}', --sandbox ${sandbox}, ${user.name}`, async () => {
+        const hasSucceeded = await run(house, context.random);
+        const verb = hasSucceeded ? 'succeeds' : 'does not succeed';
+        context.check(
+          hasSucceeded === isExpected,
+          `To ${name} ${verb} with --sandbox ${sandbox}, ${user.name}`,
+        );
+      });
+    }
+    if (house.server.isAlive) await checkProcesses(context, house.server);
+  } finally {
+    await house.close();
+  }
+}
+
+/** SECURITY.md lists every attack, and which succeed without a sandbox. */
+function checkPage(context) {
+  const page = readFileSync(path.join(product, 'SECURITY.md'), 'utf8');
+  for (const [name, { open }] of Object.entries(attacks)) {
+    const row = `| ${name} | ${open ? 'yes' : 'no'} | no |`;
+    context.check(page.includes(row), `SECURITY.md has no row '${row}'`);
+  }
+}
+
+export async function run(context) {
+  checkPage(context);
+  const user = unprivileged(context);
+  if (user === null) context.note('no other user can be taken on: tried as root alone');
+  const other = user && { ...user, name: 'as an ordinary user' };
+  const users = [
+    ...(other ? [other] : []),
+    ...(process.getuid() === 0
+      ? [{ home: context.scratch, launcher: [], environment: { HOME: context.scratch }, name: 'as root' }]
+      : []),
+  ];
+  const probe = new House(context, users[0], 'bwrap');
+  try {
+    await probe.server.start();
+  } catch (cause) {
+    probe.server.mayEnd = true;
+    context.note(`no sandbox works here, so none is tried: ${cause.message.split('\n').at(-1)}`);
+    return;
+  } finally {
+    await probe.close();
+  }
+  for (let round = 0; round < times(context.rounds, 1); round += 1) {
+    for (const each of users) await tryAll(context, each, 'bwrap');
+    await tryAll(context, users[0], 'off');
+  }
+}

@@ -1,0 +1,179 @@
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { argumentsOf, runningProcesses } from '../../../support/processes.mjs';
+import { request } from '../../support/api.mjs';
+import { until } from '../../support/until.mjs';
+import { limits } from './house.mjs';
+
+const sleepers = (marker) =>
+  runningProcesses().filter((pid) => argumentsOf(pid).join(' ') === `sleep ${marker}`);
+
+/** Ends what an attack has left behind. @returns how many there were */
+function sweep(marker) {
+  const left = sleepers(marker);
+  for (const pid of left) process.kill(pid, 'SIGKILL');
+  return left.length;
+}
+
+/** Seconds that no other process of this machine sleeps. */
+const markerOf = (random) => `8${random.integer(100_000, 999_999)}`;
+
+/** Reads; succeeds if the log has a secret. */
+const reading = (way) => async (house, random) => {
+  const files = random.shuffle([house.private, `/proc/${house.server.pid}/environ`]);
+  const { said } = await house.visit({ deed: 'read', way, files });
+  return [house.secret, house.server.token].some((secret) => said.includes(secret));
+};
+
+const taking = (isHard) => async (house) => {
+  const file = path.join(house.server.jobDirectory(house.victim), 'Output', 'answer');
+  const { id } = await house.visit({ deed: 'take', isHard, file });
+  const { bytes } = await request(house.server, `/jobs/${id}/result`);
+  return bytes.includes(house.secret);
+};
+
+const hiding = (stays) => async (house, random) => {
+  const marker = markerOf(random);
+  // What leaves nothing to find a process by, and perhaps more. From the inside out: a shell that stays must have neither
+  // the job's pipe nor its mark.
+  const inner = ['session', 'fork', ...['signals', 'place'].filter(() => random.chance(0.5))];
+  const outer = ['environment', 'pipes'];
+  const plan = { deed: 'hide', marker, stays, tricks: [...random.shuffle(inner), ...random.shuffle(outer)] };
+  const id = await house.send(plan);
+  const log = path.join(house.server.jobDirectory(id), 'log');
+  await until('the process is hidden', () => readFileSync(log, 'utf8').includes('hidden\n'));
+  if (stays) await house.kill(id);
+  await house.end(id);
+  return sweep(marker) > 0;
+};
+
+const connecting = (choose) => async (house) => {
+  const before = house.connections;
+  const { said } = await house.visit({ deed: 'connect', targets: [choose(house)] });
+  return house.connections > before || said.includes('answered');
+};
+
+/**
+ * Every way to break out: how it is tried, which resolves with whether it has succeeded, and whether it does without a
+ * sandbox. SECURITY.md has the same table.
+ */
+export const attacks = {
+  'read the files of another job by their path': { open: true, run: reading('by their path') },
+  'read them through the roots of other processes': {
+    open: true,
+    run: reading('through the roots of other processes'),
+  },
+  "read the user's other files, or the token in the server's environment": {
+    open: true,
+    run: reading('by a path given to it'),
+  },
+  'put a symbolic link to a file of another job into the result': { open: false, run: taking(false) },
+  'put a hard link to a file of another job into the result': { open: true, run: taking(true) },
+  'write the records and the log': {
+    open: true,
+    run: async (house, random) => {
+      const word = random.word(12);
+      const content = `${JSON.stringify({ exitCode: 0, signal: null, error: null, word })}\n`;
+      const { id, view, said } = await house.visit({ deed: 'forge', content });
+      const records = ['exit.json', 'runner.json', 'job.json', 'run.json', 'log'].map((name) =>
+        path.join(house.server.jobDirectory(id), name),
+      );
+      const isForged = records.some((each) => existsSync(each) && readFileSync(each, 'utf8').includes(word));
+      return isForged || said.includes(word) || view.error !== 'Subprocess failed (exit code 9)';
+    },
+  },
+  "print lines that read as the service's own": {
+    open: false,
+    run: async (house, random) => {
+      const word = random.word(12);
+      const { log } = await house.visit({ deed: 'pretend', content: word });
+      const told = log.filter((line) => line.includes(word));
+      return told.length === 0 || told.some((line) => !line.startsWith(' '));
+    },
+  },
+  'leave a process behind at its end': { open: true, run: hiding(false) },
+  'leave a process behind when it is killed': { open: true, run: hiding(true) },
+  'reach a service of the machine': { open: true, run: connecting(({ targets }) => targets[0]) },
+  'reach a socket with a path': { open: true, run: connecting(({ targets }) => targets[1]) },
+  'reach a socket without a path': { open: true, run: connecting(({ targets }) => targets[2]) },
+  'reach the job service itself': {
+    open: true,
+    run: connecting(({ server }) => ({ host: '127.0.0.1', port: Number(new URL(server.url).port) })),
+  },
+  'use the device of another GPU': {
+    open: true,
+    needsGpus: true,
+    run: async (house, random) => {
+      const gpu = random.integer(0, 1);
+      const { said } = await house.visit({ deed: 'gpus' }, { gpu: String(gpu) });
+      if (!said.includes(house.gpuSecrets[gpu]))
+        throw new Error(`It does not see its own GPU ${gpu}: ${said}`);
+      return said.includes(house.gpuSecrets[1 - gpu]);
+    },
+  },
+  'use the device of a GPU as a job on the CPU': {
+    open: true,
+    needsGpus: true,
+    run: async (house) => {
+      const { said } = await house.visit({ deed: 'gpus' });
+      return house.gpuSecrets.some((secret) => said.includes(secret));
+    },
+  },
+  'leave files in /tmp and in shared memory': {
+    open: true,
+    run: async (house, random) => {
+      const name = `burglar-${random.word(12)}`;
+      await house.visit({ deed: 'litter', name });
+      const left = ['/tmp', '/var/tmp', '/dev/shm'].map((each) => path.join(each, name)).filter(existsSync);
+      for (const each of left) rmSync(each);
+      return left.length > 0;
+    },
+  },
+  'fork without end': {
+    open: true,
+    run: async (house, random) => {
+      const marker = markerOf(random);
+      const id = await house.send({ deed: 'fork', marker, count: 2 * limits.processes });
+      let most = 0;
+      const ending = /^It was ended with more than the \d+ processes and threads/;
+      await until('the herd has ended', async () => {
+        most = Math.max(most, sleepers(marker).length);
+        return house.hasEnded(id);
+      });
+      const { error } = await house.end(id);
+      // For root the kernel does not count: the runner ends such a job when it next looks.
+      const isHeld = most <= limits.processes || ending.test(error ?? '');
+      return sweep(marker) > 0 || !isHeld;
+    },
+  },
+  'use more memory than allowed, in one process': {
+    open: true,
+    run: async (house) => {
+      const { said } = await house.visit({ deed: 'memory', children: 1, size: 3 * limits.mebibytes });
+      return said.includes('held');
+    },
+  },
+  'use more memory than allowed, in several': {
+    open: true,
+    run: async (house) => {
+      const { said } = await house.visit({ deed: 'memory', children: 4, size: limits.mebibytes / 2 });
+      return said.includes('held');
+    },
+  },
+  'undo what hides other files, by mounts and namespaces': {
+    open: true,
+    run: async (house) => (await house.visit({ deed: 'mount' })).said.includes(house.victim),
+  },
+  'end the server': {
+    open: true,
+    run: async (house) => {
+      house.server.mayEnd = true;
+      try {
+        await house.visit({ deed: 'kill', pids: [house.server.pid], isWild: house.sandbox !== 'off' });
+      } catch (cause) {
+        if (house.server.isAlive) throw cause;
+      }
+      return !house.server.isAlive;
+    },
+  },
+};

@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'vitest';
+import type { JobLimits } from '../../../src/server/sandbox/limits.js';
+import { sandbox } from '../../support/sandbox.js';
+import { localSubject } from '../executors/local-subject.js';
+import { Bench, Followed } from '../executors/support.js';
+
+const mebibyte = 2 ** 20;
+const isRoot = process.getuid?.() === 0;
+
+/** How a job with these limits ends that runs this script, and its log. */
+async function run(script: string, limits: Partial<JobLimits>) {
+  const all = { memory: null, processes: null, ...limits };
+  await using bench = await Bench.open(localSubject({ sandbox, limits: all }));
+  const job = bench.job();
+  const ended = await new Followed((await bench.executor()).run(job.order(script))).ended;
+  expect(job.processes()).toEqual([]);
+  return { ...ended, log: job.log };
+}
+
+const python = (program: string) => `exec python3 -c "${program}"`;
+
+describe.runIf(sandbox)('a job in its sandbox', () => {
+  test('is ended, in words, when its processes use more memory than it may', async () => {
+    const part = python("x = bytearray(60 << 20); import time; print('has', flush=True); time.sleep(600)");
+    const { fault, error, signal, log } = await run(`(${part}) & (${part}) & ${part}`, {
+      memory: 120 * mebibyte,
+    });
+    expect([fault, signal]).toEqual(['outOfMemory', 'SIGKILL']);
+    expect(error).toBe(
+      'It was ended with more than the 120.0 MiB of memory that a job may use on this server',
+    );
+    expect(log).toContain(`[remote-app] ${error}\n`);
+  });
+
+  test('gets no more than twice its memory at once, however fast it asks', async () => {
+    const { exitCode, log } = await run(python('bytearray(300 << 20)'), { memory: 100 * mebibyte });
+    expect([exitCode, log]).toEqual([1, expect.stringContaining('MemoryError')]);
+  });
+
+  test('does not fill memory by files', async () => {
+    const { exitCode, log } = await run('head -c 40M /dev/zero > /dev/shm/file', { memory: 20 * mebibyte });
+    expect([exitCode, log]).toEqual([1, expect.stringMatching(/No space left/)]);
+  });
+
+  test('uses what it may', async () => {
+    const { exitCode } = await run(`sleep 1 & ${python('bytearray(60 << 20)')}`, {
+      memory: 200 * mebibyte,
+      processes: 50,
+    });
+    expect(exitCode).toBe(0);
+  });
+
+  test('has no more processes than it may', async () => {
+    // Sixty at most, whatever the limit does.
+    const script = 'for each in $(seq 60); do sleep 600 & done; sleep 5; echo all';
+    const { error, signal, exitCode, log } = await run(script, { processes: 40 });
+    expect(log).not.toContain('all\n');
+    if (isRoot) {
+      expect([signal, error]).toEqual([
+        'SIGKILL',
+        'It was ended with more than the 40 processes and threads that a job may have on this server',
+      ]);
+    } else expect([exitCode, log]).toEqual([2, expect.stringMatching(/fork/i)]);
+  });
+
+  test('has as many as it may beside others', async () => {
+    const script = 'for each in $(seq 25); do sleep 1 & done; wait; echo all';
+    const ends = await Promise.all([1, 2, 3].map(() => run(script, { processes: 40 })));
+    expect(ends.map(({ exitCode }) => exitCode)).toEqual([0, 0, 0]);
+  });
+});
