@@ -37,6 +37,28 @@ describe('a job whose server an admin stops', () => {
   });
 });
 
+describe('a job whose app refuses what it was given', () => {
+  const server = sharedServer();
+  const run = (...args: string[]) => cli.run(args, { REMOTE_APP_SERVER: server.url });
+  const reason = 'Monte Carlo dropout (3 samples) is not implemented: it would change nothing';
+
+  test.each(['REMOTE_APP_REFUSAL_FILE', 'KONFAI_APPS_REFUSAL_FILE'])(
+    'is told with the sentence of the app, and exits with 2: by %s',
+    async (variable) => {
+      const refusal = `shell=echo '${reason}' > "$${variable}"`;
+      const { code, stderr } = await run(...infer(refusal, 'exit=1'), '--mc', '3');
+      const id = /Job (\w+) is accepted/.exec(stderr)?.[1] ?? '';
+      const told = `Error: Job ${id} was refused by its app: ${reason}\n`;
+      expect([code, stderr]).toEqual([2, expect.stringContaining(told)]);
+      for (const command of ['logs', 'result']) {
+        const again = await run(command, id);
+        expect([again.code, again.stderr]).toEqual([2, expect.stringContaining(told)]);
+      }
+      expect((await run('wait', id)).code).toBe(2);
+    },
+  );
+});
+
 describe('rm', () => {
   test('removes every job that it can, one line each, and exits with the highest exit code', async () => {
     await using server = await TestServer.start();

@@ -55,6 +55,16 @@ describe('a command line', () => {
     expect(sent.options).toEqual({ config_overrides: ['x=1,2', 'y=3'] });
   });
 
+  test('sends 0 as a value, where it means something', async () => {
+    const sizes = ['--patch-size', '1,0,0', '--batch-size', '0', '--max-voxels', '9000'];
+    expect((await request('infer', 'a', ...sizes)).options).toEqual({
+      patch_size: [1, 0, 0],
+      batch_size: 0,
+      max_voxels: 9000,
+    });
+    expect((await request('fine_tune', './set', '--batch-size', '0')).options).toEqual({ batch_size: 0 });
+  });
+
   test('treats an empty value as a missing one', async () => {
     expect((await request('infer', 'a', '--gpu', '', '--tta', '')).fields).toEqual({});
   });
