@@ -1,3 +1,4 @@
+import { formatBytes } from '../../contract/bytes.js';
 import type { HubSettings } from './hub-settings.js';
 import type { RepositoryName } from './repository-name.js';
 import { TrackedRepository } from './tracked-repository.js';
@@ -18,8 +19,6 @@ const usualTimes: LookTimes = { between: 3600_000, retry: 30_000, longestRetry: 
 /** Milliseconds between two lines about one download, and the least bytes of one that is told of. */
 const progressInterval = 5000;
 const worthTelling = 1e6;
-
-const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
 
 export interface RepositoriesOptions {
   readonly settings: HubSettings;
@@ -141,7 +140,7 @@ export class Repositories {
       if (total < worthTelling || now - last < progressInterval) return;
       last = now;
       const percent = Math.floor((100 * bytes) / Math.max(total, 1));
-      this.options.say(`${each.label}: ${megabytes(bytes)} of ${megabytes(total)} (${percent}%)`);
+      this.options.say(`${each.label}: ${formatBytes(bytes)} of ${formatBytes(total)} (${percent}%)`);
     };
   }
 

@@ -1,4 +1,5 @@
 import { statfs } from 'node:fs/promises';
+import { formatBytes } from '../../contract/bytes.js';
 import { quoteName } from '../../contract/quote.js';
 import { isWeights } from '../../contract/weights.js';
 import { makeDirectory } from '../../files/make-directory.js';
@@ -17,7 +18,7 @@ const largest = 32 * 1024 * 1024;
 const mostBytes = 256 * 1024 * 1024;
 const mostFiles = 2000;
 
-/** Bytes that a download leaves free on the disk. */
+/** Bytes that a download leaves free on the disk; a small one as many as it has. */
 const headroom = 1024 ** 3;
 
 export interface UpdateOptions {
@@ -41,51 +42,60 @@ export interface Progress {
 const describes = (name: string, { size }: TreeFile): boolean =>
   !isWeights(name) && size <= largest && !name.split('/').some((part) => part.startsWith('.'));
 
-/** The files that the apps need, each once. @throws HubError where a description is too much */
-function neededFiles(tree: readonly TreeFile[], { folders, extent, cache }: UpdateOptions): TreeFile[] {
-  const found = new Set<TreeFile>();
-  for (const folder of folders) {
-    for (const [name, file] of filesOfApp(tree, folder)) {
-      if (extent === 'everything' || describes(name, file)) found.add(file);
-    }
-  }
-  const bytes = [...found].reduce((sum, { size }) => sum + size, 0);
-  if (extent === 'description' && (found.size > mostFiles || bytes > mostBytes)) {
-    throw new HubError(
-      `The description of ${quoteName(cache.repository)} is more than ${mostFiles} files or ${mostBytes >> 20} MiB, ` +
-        "which is not fetched unasked: start the server with '--download', or download it with 'hf download'",
-    );
-  }
-  return [...found];
+/** The files that the apps need, each once: first those that describe them, then the others. */
+interface Needed {
+  readonly description: ReadonlySet<TreeFile>;
+  readonly others: ReadonlySet<TreeFile>;
 }
 
-const gigabytes = (bytes: number): string => `${(bytes / 1024 ** 3).toFixed(1)} GiB`;
+const bytesOf = (files: Iterable<TreeFile>): number => [...files].reduce((sum, { size }) => sum + size, 0);
+
+/** @throws HubError where a description is too much to be fetched unasked */
+function neededFiles(tree: readonly TreeFile[], { folders, extent, cache }: UpdateOptions): Needed {
+  const all = folders.flatMap((folder) => [...filesOfApp(tree, folder)]);
+  const description = new Set(all.filter(([name, file]) => describes(name, file)).map(([, file]) => file));
+  const files = all.map(([, file]) => file);
+  if (extent === 'everything') {
+    return { description, others: new Set(files.filter((file) => !description.has(file))) };
+  }
+  if (description.size <= mostFiles && bytesOf(description) <= mostBytes) {
+    return { description, others: new Set() };
+  }
+  throw new HubError(
+    `The description of ${quoteName(cache.repository)} is more than ${mostFiles} files or ${mostBytes >> 20} MiB, ` +
+      "which is not fetched unasked: start the server with '--download', or download it with 'hf download'",
+  );
+}
 
 async function checkDisk(cache: RepositoryCache, needed: number): Promise<void> {
   makeDirectory(cache.directory);
   const { bavail, bsize } = await statfs(cache.directory);
   const free = bavail * bsize;
-  if (needed === 0 || needed + headroom <= free) return;
+  if (needed + Math.min(headroom, needed) <= free) return;
   throw new HubError(
-    `${quoteName(cache.repository)} needs ${gigabytes(needed)} more, and ${gigabytes(free)} are free where the cache is`,
+    `${quoteName(cache.repository)} needs ${formatBytes(needed)} more, and ${formatBytes(free)} are free where the cache is`,
   );
 }
 
-/** Puts files into the snapshot whose content is in the cache already; resolves with the others that are needed. */
-async function placeKnown(
-  commit: string,
-  tree: readonly TreeFile[],
-  options: UpdateOptions,
-): Promise<TreeFile[]> {
+/** Puts all files of the apps into the snapshot whose content is in the cache already. */
+async function placeKnown(commit: string, tree: readonly TreeFile[], options: UpdateOptions): Promise<void> {
   const { cache, folders, hasLinks } = options;
-  const needed = new Set(neededFiles(tree, options));
-  const missing: TreeFile[] = [];
   for (const file of new Set(folders.flatMap((folder) => [...filesOfApp(tree, folder).values()]))) {
-    if (await cache.has(commit, file)) continue;
-    // Weights that an older commit has as well: the engine finds them without the hub.
-    if (await cache.hasBlob(file)) await placeInSnapshot(cache, commit, file, hasLinks);
-    else if (needed.has(file)) missing.push(file);
+    // Also weights that an older commit has: the engine finds them without the hub.
+    if (!(await cache.has(commit, file)) && (await cache.hasBlob(file))) {
+      await placeInSnapshot(cache, commit, file, hasLinks);
+    }
   }
+}
+
+/** Those of these files that the snapshot lacks. */
+async function missingOf(
+  files: Iterable<TreeFile>,
+  commit: string,
+  cache: RepositoryCache,
+): Promise<TreeFile[]> {
+  const missing: TreeFile[] = [];
+  for (const file of files) if (!(await cache.has(commit, file))) missing.push(file);
   return missing;
 }
 
@@ -99,36 +109,51 @@ async function treeOf(commit: string, { cache, hub, signal }: UpdateOptions): Pr
   return listed;
 }
 
+/** Downloads files, and puts each into the snapshot. */
+async function fetchFiles(
+  files: readonly TreeFile[],
+  commit: string,
+  { hub, cache, hasLinks, signal }: UpdateOptions,
+  onBytes: (count: number) => void,
+): Promise<void> {
+  if (files.length === 0) return;
+  await checkDisk(cache, bytesOf(files));
+  await removeAbandoned(cache);
+  for (const file of files) {
+    // A file may be there twice under two names.
+    if (!(await cache.hasBlob(file))) await downloadBlob(file, { hub, cache, commit, signal, onBytes });
+    await placeInSnapshot(cache, commit, file, hasLinks);
+  }
+}
+
+/** Has the revision lead to the commit. */
+async function moveRevision(revision: string, commit: string, cache: RepositoryCache): Promise<void> {
+  if (isCommit(revision) || cache.commitOf(revision) === commit) return;
+  await placeText(cache.refFile(revision), commit);
+}
+
 /**
  * Brings the cache to the commit that a revision is at now. The revision leads to that commit when all its files are there:
- * before that, whoever reads the cache finds the older one, whole.
- * @returns the commit
+ * before that, whoever reads the cache finds the older one, whole. Where there is no older one, the description is enough.
  * @throws HubError, or the system's error
  */
-export async function update(
-  { repository, revision }: RevisionName,
-  options: UpdateOptions,
-): Promise<string> {
-  const { hub, cache, hasLinks, signal, onProgress } = options;
+export async function update({ repository, revision }: RevisionName, options: UpdateOptions): Promise<void> {
+  const { hub, cache, signal, onProgress } = options;
+  const isFirst = cache.commitOf(revision) === null;
   const commit = isCommit(revision) ? revision : await hub.commit({ repository, revision }, signal);
-  const missing = await placeKnown(commit, await treeOf(commit, options), options);
-  const total = missing.reduce((sum, { size }) => sum + size, 0);
-  if (missing.length > 0) {
-    await checkDisk(cache, total);
-    await removeAbandoned(cache);
-  }
+  const tree = await treeOf(commit, options);
+  const needed = neededFiles(tree, options);
+  await placeKnown(commit, tree, options);
+  const description = await missingOf(needed.description, commit, cache);
+  const others = await missingOf(needed.others, commit, cache);
+  const total = bytesOf(description) + bytesOf(others);
   let bytes = 0;
   const onBytes = (count: number) => {
     bytes += count;
     onProgress?.({ bytes, total });
   };
-  for (const file of missing) {
-    // A file may be there twice under two names.
-    if (!(await cache.hasBlob(file))) await downloadBlob(file, { hub, cache, commit, signal, onBytes });
-    await placeInSnapshot(cache, commit, file, hasLinks);
-  }
-  if (!isCommit(revision) && cache.commitOf(revision) !== commit) {
-    await placeText(cache.refFile(revision), commit);
-  }
-  return commit;
+  await fetchFiles(description, commit, options, onBytes);
+  if (isFirst) await moveRevision(revision, commit, cache);
+  await fetchFiles(others, commit, options, onBytes);
+  await moveRevision(revision, commit, cache);
 }

@@ -9,6 +9,7 @@ import { blobName, type TreeFile } from '../../../src/server/hub/tree.js';
 import { type UpdateOptions, update } from '../../../src/server/hub/update.js';
 import { FakeHub } from '../../support/fake-hub.js';
 import { files, repository, weights } from '../../support/hub-app.js';
+import { smallDisk } from '../../support/small-disk.js';
 import { temporary } from '../../support/temporary.js';
 
 const { signal } = new AbortController();
@@ -203,6 +204,22 @@ describe('an update', () => {
     expect((await blobs()).filter((name) => name.endsWith('.incomplete'))).toEqual([path.basename(fresh)]);
   });
 });
+
+const disk = smallDisk(4);
+test.skipIf(disk === null)(
+  'what the disk has no room for is not begun; the description is there',
+  async () => {
+    const small = new RepositoryCache(path.join(disk ?? '', 'cache'), repository);
+    fake.commit(repository, { ...files, 'MR/CV_0.pt': Buffer.alloc(5_000_000) });
+    const refused = update(main, options({ cache: small }));
+    await expect(refused).rejects.toThrow(
+      /needs 4\.8 MiB more, and [\d.]+ (KiB|MiB) are free where the cache is/,
+    );
+    expect(fake.stored).toEqual([]);
+    const commit = small.commitOf('main') ?? '';
+    expect((await small.files(commit, 'MR')).map(({ name }) => name)).toContain('app.json');
+  },
+);
 
 test('what leads out of the cache of a repository is no file of it', async () => {
   await update(main, options());

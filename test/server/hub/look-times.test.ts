@@ -40,6 +40,7 @@ test('a hub that fails is asked again by itself, until it answers', async () => 
   hub.fail(() => null);
   await until('the hub has answered', () => tracked.look.checkedAt);
   expect(tracked.look.problem).toBe(null);
+  await until('the admin is told', () => lines.length > 1);
   // The admin hears of it once, however often it fails.
   expect(lines).toEqual([
     expect.stringMatching(/VBoussot\/ImpactSynth: .* answered 503/),

@@ -264,13 +264,26 @@ describe('serve --download', () => {
     await using server = await serving([`${other}:X`], {}, ['--download']);
     expect(await view(server, `${other}:X`)).toMatchObject({ checkpoints_name_available: ['CV_0.pt'] });
     expect(server.stderr).toMatch(/lab\/large: looking for it at http/);
-    expect(server.stderr).toMatch(/lab\/large: [\d.]+ MB of 3\.0 MB \(\d+%\)/);
+    expect(server.stderr).toMatch(/lab\/large: [\d.]+ (B|KiB|MiB) of 2\.9 MiB \(\d+%\)/);
     expect(server.stderr).toMatch(/lab\/large: at commit [0-9a-f]{12} in the cache/);
     expect(hub.requests.filter((each) => each.includes('/resolve/')).length).toBe(2);
     // An empty file needs no request.
     expect(
       existsSync(path.join(cacheOf(server, other), 'snapshots', commitOf(server, other), 'X/.hidden')),
     ).toBe(true);
+  });
+
+  test('whose weights do not come leaves the app described, and says what is wrong', async () => {
+    const other = 'lab/halved';
+    hub.commit(other, { 'X/app.json': manifest(), 'X/CV_0.pt': weights });
+    hub.swapped = Buffer.alloc(weights.length);
+    await using server = await serving([`${other}:X`], {}, ['--download']);
+    hub.swapped = null;
+    expect(await view(server, `${other}:X`)).toMatchObject({
+      available: true,
+      checkpoints_name_available: [],
+      repository: { problem: expect.stringMatching(/'X\/CV_0\.pt' came with another content/) },
+    });
   });
 
   test('that fails is said, and the server starts', async () => {
