@@ -98,7 +98,9 @@ test('volumes with different positions are refused, and so are lists of differen
   await writeImage(path.join(cwd, 'a.nii.gz'), cube(1));
   await writeImage(path.join(cwd, 'moved.nii.gz'), cube(1), { origin: [0, 0, 5] });
 
-  const moved = await tissue(['eval', '--output', 'E', '--inputs', 'a.nii.gz', '--gt', 'moved.nii.gz'], cwd);
+  // By the names that the person knows: the job's own directories say nothing.
+  const [input, truth] = ['a.nii.gz', 'moved.nii.gz'].map((name) => path.join(cwd, name));
+  const moved = await tissue(['eval', '--output', 'E', '--inputs', `${input}`, '--gt', `${truth}`], cwd);
   expect(moved.code).toBe(1);
   expect(moved.stderr).toBe(
     'Error: a.nii.gz and moved.nii.gz differ in origin (0 0 0 against 0 0 5): resample one onto the other.\n',

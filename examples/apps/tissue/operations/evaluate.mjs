@@ -42,11 +42,12 @@ export async function evaluate({ appDirectory, manifest, options, log, output })
 async function evaluateCase(inputFile, truthFile, maskFile, { settings, manifest, log }) {
   const input = await readVolume(inputFile, log);
   const truth = await readVolume(truthFile, log);
-  requireSameGeometry(input, inputFile, truth, truthFile);
+  const [inputName, truthName] = [path.basename(inputFile), path.basename(truthFile)];
+  requireSameGeometry(input, inputName, truth, truthName);
   const mask = maskFile && (await readVolume(maskFile, log));
-  if (mask) requireSameGeometry(input, inputFile, mask, maskFile);
-  const one = asLabels(input, inputFile, mask);
-  const other = asLabels(truth, truthFile, mask);
+  if (mask) requireSameGeometry(input, inputName, mask, path.basename(maskFile));
+  const one = asLabels(input, inputName, mask);
+  const other = asLabels(truth, truthName, mask);
   const labels = compareLabels(one, other, input, settings);
   for (const [label, metrics] of Object.entries(labels))
     labels[label] = { name: tissueName(manifest, label), ...metrics };
@@ -54,13 +55,13 @@ async function evaluateCase(inputFile, truthFile, maskFile, { settings, manifest
 }
 
 /** Labels as bytes, with everything outside the mask as background. */
-function asLabels({ data }, file, mask) {
+function asLabels({ data }, name, mask) {
   const labels = new Uint8Array(data.length);
   for (let i = 0; i < data.length; i += 1) {
     const value = Number(data[i]);
     if (!Number.isInteger(value) || value < 0 || value > 255) {
       throw new AppError(
-        `${file} holds ${value}, which is no label (0 to 255): give a label volume, not an image.`,
+        `${name} holds ${value}, which is no label (0 to 255): give a label volume, not an image.`,
       );
     }
     labels[i] = mask === undefined || Number(mask.data[i]) !== 0 ? value : 0;
