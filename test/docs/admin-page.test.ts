@@ -1,0 +1,128 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { readConfig } from '../../src/cli/serve/config-file.js';
+import { serveFlags } from '../../src/cli/serve/flags.js';
+import { hasEnded } from '../../support/serve.mjs';
+import { until } from '../../support/until.mjs';
+import { selfSigned } from '../support/certificates.js';
+import { Cli } from '../support/cli.js';
+import { freePort } from '../support/free-port.js';
+import { TestServer } from '../support/server.js';
+import { plant } from '../support/temporary.js';
+
+const page = readFileSync(new URL('../../docs/admin.md', import.meta.url), 'utf8');
+
+/** The first block of the page in this language. */
+function block(language: string): string {
+  const [, text] = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'ms').exec(page) ?? [];
+  if (text === undefined) throw new Error(`The page has no ${language}`);
+  return text;
+}
+
+/** A text with each of these replaced, which must be in it. */
+function replaced(text: string, changes: Readonly<Record<string, string>>): string {
+  return Object.entries(changes).reduce((changed, [from, to]) => {
+    expect(changed).toContain(from);
+    return changed.replaceAll(from, to);
+  }, text);
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (hasEnded(child)) return;
+  const exit = once(child, 'exit');
+  child.kill('SIGTERM');
+  await exit;
+}
+
+interface Proxy {
+  readonly port: number;
+  /** Where the service is. */
+  readonly target: string;
+  /** A directory with `gpu.pem` and `gpu.key`. */
+  readonly directory: string;
+}
+
+/** The proxies of the page: the program with its arguments, after its configuration was written. */
+const proxies: Readonly<Record<string, (proxy: Proxy) => readonly string[]>> = {
+  nginx: ({ port, target, directory }) => {
+    const server = replaced(block('nginx'), {
+      'listen 443 ssl': `listen 127.0.0.1:${port} ssl`,
+      'gpu.example.org': 'localhost',
+      '/etc/ssl/certs': directory,
+      '/etc/ssl/private': directory,
+      '127.0.0.1:8000': target,
+    });
+    const places = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+      (name) => `${name}_temp_path ${directory}/${name};`,
+    );
+    const file = path.join(directory, 'nginx.conf');
+    writeFileSync(
+      file,
+      `daemon off;\npid ${directory}/nginx.pid;\nerror_log ${directory}/error.log;\nevents {}\nhttp {\naccess_log off;\n${places.join('\n')}\n${server}}\n`,
+    );
+    return ['nginx', '-e', `${directory}/error.log`, '-c', file];
+  },
+  caddy: ({ port, target, directory }) => {
+    const site = replaced(block('caddyfile'), {
+      'gpu.example.org': `https://localhost:${port}`,
+      '/etc/ssl/certs': directory,
+      '/etc/ssl/private': directory,
+      '127.0.0.1:8000': target,
+    });
+    const file = path.join(directory, 'Caddyfile');
+    writeFileSync(file, `{\n\tadmin off\n\tauto_https disable_redirects\n}\n${site}`);
+    return ['caddy', 'run', '--config', file, '--adapter', 'caddyfile'];
+  },
+};
+
+describe('docs/admin.md', () => {
+  test('has a serve.yaml that is one', () => {
+    const file = path.join(process.env.TMPDIR ?? '/tmp', `remote-app-test-${process.pid}.yaml`);
+    onTestFinished(() => rmSync(file, { force: true }));
+    writeFileSync(file, block('yaml'));
+    expect(readConfig(file, serveFlags).map(({ name }) => name)).toContain('auth');
+  });
+
+  test('names metrics that there are', async () => {
+    await using server = await TestServer.start({ gpus: 1 });
+    const text = await (await server.api.fetch('/metrics')).text();
+    const named = new Set([...page.matchAll(/`(remote_app_\w+)/g)].map(([, name]) => name));
+    expect(named.size).toBeGreaterThan(4);
+    for (const name of named) expect(text).toContain(`# HELP ${name} `);
+  });
+
+  test.for(Object.keys(proxies))(
+    'has a configuration of %s that carries a whole job',
+    async (name, context) => {
+      if (spawnSync(name, [name === 'nginx' ? '-v' : 'version']).error)
+        context.skip(`${name} is not installed`);
+      await using server = await TestServer.start({ token: 'secret' });
+      await using cli = await Cli.create();
+      const { file } = await selfSigned(cli.directory, 'gpu', 'localhost');
+      await plant(cli.directory, { 'ct.nii': 'x'.repeat(3_000_000) });
+      const port = await freePort();
+      const proxy = { port, target: new URL(server.url).host, directory: cli.directory };
+      const [program = '', ...words] = proxies[name]?.(proxy) ?? [];
+      const child = spawn(program, words, {
+        stdio: 'ignore',
+        env: { PATH: `${process.env.PATH}:/usr/sbin`, HOME: cli.home },
+      });
+      onTestFinished(() => end(child));
+      const env = {
+        REMOTE_APP_SERVER: `https://localhost:${port}`,
+        REMOTE_APP_CA: file,
+        SERVICE_API_TOKEN: 'secret',
+      };
+      await until('the proxy answers', async () => (await cli.run(['health'], env)).code === 0);
+      const { code, stdout, stderr } = await cli.run(['infer', 'ct.nii', '-o', 'Result'], env);
+      expect([code, stdout], stderr).toEqual([0, expect.stringContaining('Starting infer')]);
+      expect(readFileSync(path.join(cli.directory, 'Result', 'probe.json'), 'utf8')).toContain('ct.nii');
+      const refused = await cli.run(['jobs'], { ...env, SERVICE_API_TOKEN: 'wrong' });
+      expect(refused.code).toBe(4);
+      await end(child);
+    },
+  );
+});

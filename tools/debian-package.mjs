@@ -1,0 +1,117 @@
+/**
+ * Makes the Debian package of what is built, with the program dpkg-deb.
+ * Usage: node tools/debian-package.mjs [DIRECTORY] [VERSION]
+ */
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const description = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
+const [out = root, version = description.version] = process.argv.slice(2);
+
+const stage = mkdtempSync(path.join(tmpdir(), 'remote-app-deb-'));
+const at = (name) => path.join(stage, name);
+const source = (name) => readFileSync(path.join(root, name));
+
+/** Writes a file of the package, and the directories above it. */
+function put(name, content, mode = 0o644) {
+  mkdirSync(path.dirname(at(name)), { recursive: true });
+  writeFileSync(at(name), content);
+  chmodSync(at(name), mode);
+}
+
+/** The program: what npm would install, without what lies elsewhere in Debian. */
+function putProgram() {
+  const library = 'usr/lib/remote-app';
+  const elsewhere = ['docs/remote-app.1', 'CHANGELOG.md'];
+  for (const name of description.files.filter((each) => !elsewhere.includes(each))) {
+    cpSync(path.join(root, name), at(path.join(library, name)), { recursive: true });
+  }
+  put(`${library}/package.json`, `${JSON.stringify({ ...description, version }, null, 2)}\n`);
+  const manifest = JSON.parse(source('oclif.manifest.json'));
+  put(`${library}/oclif.manifest.json`, JSON.stringify({ ...manifest, version }));
+  chmodSync(at(`${library}/bin/run.js`), 0o755);
+  mkdirSync(at('usr/bin'), { recursive: true });
+  symlinkSync('../lib/remote-app/bin/run.js', at('usr/bin/remote-app'));
+}
+
+function putDocumentation() {
+  const documentation = 'usr/share/doc/remote-app';
+  const others = 'The licences of the packages in it are in /usr/lib/remote-app/dist/bundle/LICENSES.txt.';
+  put(`${documentation}/copyright`, `${source('LICENSE')}\n${others}\n`);
+  put(`${documentation}/changelog.gz`, gzipSync(source('CHANGELOG.md'), { level: 9 }));
+  for (const name of ['README.md', 'SECURITY.md', 'docs/admin.md', 'docs/apps.md', 'docs/cli.md']) {
+    put(`${documentation}/${path.basename(name)}`, source(name));
+  }
+  put('usr/share/man/man1/remote-app.1.gz', gzipSync(source('docs/remote-app.1'), { level: 9 }));
+}
+
+/** Where each shell of Debian looks for the completions of packages. */
+const completions = {
+  bash: 'usr/share/bash-completion/completions/remote-app',
+  zsh: 'usr/share/zsh/vendor-completions/_remote-app',
+  fish: 'usr/share/fish/vendor_completions.d/remote-app.fish',
+};
+
+function putCompletions() {
+  for (const [shell, name] of Object.entries(completions)) {
+    put(name, execFileSync(process.execPath, [path.join(root, 'bin/run.js'), 'completion', shell]));
+  }
+}
+
+/** Kilobytes of a directory. */
+function sizeOf(directory) {
+  return readdirSync(directory, { recursive: true })
+    .map((name) => statSync(path.join(directory, name)))
+    .reduce((sum, stats) => sum + (stats.isFile() ? Math.ceil(stats.size / 1024) : 1), 0);
+}
+
+function putControl() {
+  const size = sizeOf(stage);
+  const control = String(source('packaging/debian/control'));
+  put('DEBIAN/control', control.replace('@VERSION@', version).replace('@SIZE@', String(size)));
+  put('DEBIAN/conffiles', source('packaging/debian/conffiles'));
+  for (const name of ['postinst', 'prerm', 'postrm']) {
+    put(`DEBIAN/${name}`, source(`packaging/debian/${name}`), 0o755);
+  }
+}
+
+/** Directories and files as others may read them, whatever the umask of who packs. */
+function openForReading() {
+  for (const name of ['.', ...readdirSync(stage, { recursive: true })]) {
+    const mode = statSync(at(name)).mode;
+    chmodSync(at(name), mode & 0o111 ? 0o755 : 0o644);
+  }
+}
+
+try {
+  putProgram();
+  putDocumentation();
+  putCompletions();
+  put('etc/remote-app/serve.yaml', source('packaging/serve.yaml'));
+  put('usr/lib/systemd/system/remote-app.service', source('packaging/remote-app.service'));
+  putControl();
+  openForReading();
+  const file = path.join(out, `remote-app_${version}_all.deb`);
+  execFileSync('dpkg-deb', ['--root-owner-group', '-Zxz', '--build', stage, file], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  console.log(file);
+} finally {
+  rmSync(stage, { recursive: true, force: true });
+}
