@@ -75,6 +75,7 @@ const job = object({
   finished_at: time,
   expires_at: time.describe('Until when it is kept, once it has ended'),
   keep: z.number().nullable().describe('Seconds that it is kept after its end'),
+  time_limit: z.number().nullable().describe('Seconds that it may run; null for as long as it takes'),
   left_files: z
     .number()
     .int()

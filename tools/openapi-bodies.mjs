@@ -78,6 +78,8 @@ export const schemas = {
     },
     grace: number,
     max_keep: number,
+    max_run_time: { type: ['number', 'null'], description: 'Seconds that a job may run' },
+    max_fine_tune_time: { type: ['number', 'null'], description: 'The same for fine-tuning' },
   }),
   AppList: object({ apps: array(string) }),
   AppView: { oneOf: [available, unavailable] },
@@ -105,6 +107,7 @@ export const schemas = {
     finished_at: time,
     expires_at: time,
     keep: { ...integerOrNull, description: 'Seconds that it is kept after its end' },
+    time_limit: { ...integerOrNull, description: 'Seconds that it may run' },
     left_files: {
       ...integerOrNull,
       description: `Files that a failed or killed job left in its output, counted up to ${mostCounted}`,

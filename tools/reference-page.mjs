@@ -1,6 +1,6 @@
 /** The reference page, from the operations table: each field as a form, our command line and the app's spell it. */
 import { errorKinds } from '../dist/contract/errors.js';
-import { carriesFiles, flagName, groupsField } from '../dist/contract/fields.js';
+import { carriesFiles, flagName, groupsField, isOfService } from '../dist/contract/fields.js';
 import { operations } from '../dist/contract/operations.js';
 import { code, table } from './markdown.mjs';
 
@@ -40,7 +40,7 @@ function formName(field) {
 }
 
 function fieldRow(field) {
-  const positional = field.role === 'keep' ? 'not passed on' : 'positional';
+  const positional = isOfService(field) ? 'not passed on' : 'positional';
   const argument = field.argument ? code(field.argument) : positional;
   const kind = kinds[field.kind] + range(field);
   return [formName(field), kind, defaultOf(field), flagOf(field), argument, field.help];

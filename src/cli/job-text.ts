@@ -63,6 +63,7 @@ export function describeJob(job: JobAnswer, now = Date.now()): string[] {
     ['Started', formatTime(job.started_at, distance)],
     ['Finished', formatTime(job.finished_at, finished)],
     ['Left', leftBehind(job)],
+    ['Time limit', job.time_limit === null ? null : formatDuration(job.time_limit)],
     ['Kept', keptAfterEnd(job)],
     ['Kept until', formatTime(job.expires_at, distance)],
   ]);

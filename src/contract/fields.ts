@@ -31,7 +31,9 @@ export type FieldRole =
   /** The workers of a job that runs on the CPU; left off the app's command line where GPUs were granted. */
   | 'workers'
   /** How long the job is kept once it has ended: for the service alone, never on the app's command line. */
-  | 'keep';
+  | 'keep'
+  /** How long the job may run: for the service alone as well. */
+  | 'timeLimit';
 
 /**
  * What bounds a field's value in an app's description (`GET /repo_apps/{id}`). A client checks it before it uploads; the
@@ -47,6 +49,9 @@ export type AppBound =
   | 'checkpointNames'
   /** At least as many groups as the app requires inputs. */
   | 'inputs';
+
+/** Whether a field is for the service alone: it never reaches an app's command line. */
+export const isOfService = ({ role }: Field): boolean => role === 'keep' || role === 'timeLimit';
 
 /** The value of a `duration` that stands for the most that the server allows. */
 export const mostTime = 'max';

@@ -49,6 +49,8 @@ export interface JobView {
   readonly expires_at: string | null;
   /** Seconds that it is kept after its end; null for a job of an earlier version. */
   readonly keep: number | null;
+  /** Seconds that it may run; null for as long as it takes. */
+  readonly time_limit: number | null;
   /** Files that a failed or killed job left in its output, at most `mostCounted`; null for others, or if not known. */
   readonly left_files: number | null;
   readonly assigned_gpus: readonly number[];

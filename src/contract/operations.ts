@@ -160,6 +160,12 @@ const keep: Field = {
   role: 'keep',
   help: "How long the server keeps the job once it has ended, such as 12h or 7d; 'max' for as long as it allows",
 };
+const timeLimit: Field = {
+  name: 'time_limit',
+  kind: 'duration',
+  role: 'timeLimit',
+  help: "How long the job may run, such as 30m; it is ended then. 'max', or nothing, for as long as the server allows",
+};
 const quiet: Field = {
   name: 'quiet',
   kind: 'boolean',
@@ -190,6 +196,7 @@ export const operations = {
       { ...inputs, bound: 'inputs' },
       quiet,
       keep,
+      timeLimit,
     ],
   },
   evaluate: {
@@ -197,7 +204,17 @@ export const operations = {
     verb: 'eval',
     command: 'evaluate',
     summary: 'Evaluate predictions against ground truth',
-    fields: [evaluationFile, gpu, cpu, { ...inputs, help: 'Predictions to evaluate' }, gt, mask, quiet, keep],
+    fields: [
+      evaluationFile,
+      gpu,
+      cpu,
+      { ...inputs, help: 'Predictions to evaluate' },
+      gt,
+      mask,
+      quiet,
+      keep,
+      timeLimit,
+    ],
   },
   uncertainty: {
     segment: 'uncertainty',
@@ -211,6 +228,7 @@ export const operations = {
       { ...inputs, help: 'Multi-component stacks that an inference wrote' },
       quiet,
       keep,
+      timeLimit,
     ],
   },
   pipeline: {
@@ -238,6 +256,7 @@ export const operations = {
       mask,
       quiet,
       keep,
+      timeLimit,
     ],
   },
   fine_tune: {
@@ -293,6 +312,7 @@ export const operations = {
       cpu,
       quiet,
       keep,
+      timeLimit,
     ],
   },
 } as const satisfies Record<string, Operation>;

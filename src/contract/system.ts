@@ -29,6 +29,10 @@ export interface Limits {
   readonly grace: number;
   /** Seconds that a job may ask for instead, with its field `keep`. */
   readonly max_keep: number;
+  /** Seconds that a job may run; null for as long as it takes. */
+  readonly max_run_time: number | null;
+  /** The same for fine-tuning. */
+  readonly max_fine_tune_time: number | null;
 }
 
 /** What the routes of `/drain` answer with. */

@@ -218,6 +218,8 @@ async function serveFrom(
       maxJobs: settings.maxJobs,
       grace: settings.grace,
       maxKeep: settings.maxKeep,
+      maxRunTime: settings.maxRunTime,
+      maxFineTuneTime: settings.maxFineTuneTime,
       events,
       report,
     });

@@ -28,6 +28,10 @@ export interface ServerSettings extends UploadSettings {
   readonly grace: number;
   /** Milliseconds. */
   readonly maxKeep: number;
+  /** Milliseconds that a job may run; null for as long as it takes. */
+  readonly maxRunTime: number | null;
+  /** The same for fine-tuning. */
+  readonly maxFineTuneTime: number | null;
   /** Milliseconds. */
   readonly keepAlive: number;
   readonly cpuSlots: number;

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { carriesFiles, type Field, flagName, groupsField } from '../../src/contract/fields.js';
 import { fieldWithRole, operationNames, operationOf, operations } from '../../src/contract/operations.js';
 
-/** The field tables of spec.md, and `keep` of interface.md, written by hand: name, default; `!` if it is required. */
+/** The field tables of spec.md, `keep` and `time_limit` of interface.md, written by hand: name, default; `!` if it is required. */
 const specified: Record<string, Record<string, unknown>> = {
   infer: {
     inputs: '!',
@@ -16,6 +16,7 @@ const specified: Record<string, Record<string, unknown>> = {
     cpu: 1,
     quiet: false,
     keep: undefined,
+    time_limit: undefined,
   },
   evaluate: {
     inputs: '!',
@@ -26,6 +27,7 @@ const specified: Record<string, Record<string, unknown>> = {
     cpu: 1,
     quiet: false,
     keep: undefined,
+    time_limit: undefined,
   },
   uncertainty: {
     inputs: '!',
@@ -34,6 +36,7 @@ const specified: Record<string, Record<string, unknown>> = {
     cpu: 1,
     quiet: false,
     keep: undefined,
+    time_limit: undefined,
   },
   fine_tune: {
     dataset: '!',
@@ -47,6 +50,7 @@ const specified: Record<string, Record<string, unknown>> = {
     cpu: 1,
     quiet: false,
     keep: undefined,
+    time_limit: undefined,
   },
 };
 specified.pipeline = {
@@ -119,7 +123,7 @@ describe('the operations table', () => {
   test.for(operationNames)('has one field of each role in %s', (name) => {
     const { fields } = operationOf(name);
     const roles = fields.flatMap(({ role }) => role ?? []);
-    expect(roles.toSorted()).toEqual(['gpus', 'keep', 'paths', 'workers']);
+    expect(roles.toSorted()).toEqual(['gpus', 'keep', 'paths', 'timeLimit', 'workers']);
     expect(fieldWithRole(operationOf(name), 'gpus')).toMatchObject({ kind: 'gpus', argument: '--gpu' });
     expect(fieldWithRole(operationOf(name), 'workers')).toMatchObject({ default: 1, argument: '--cpu' });
     expect(carriesFiles(fieldWithRole(operationOf(name), 'paths'))).toBe(true);

@@ -92,6 +92,14 @@ export const serveFlags = {
     helpValue: 'TIME',
     summary: 'How long a job may ask to be kept once it has ended, such as 90s, 12h or 7d',
   }),
+  'max-run-time': Flags.string({
+    helpValue: 'TIME',
+    summary: 'How long a job may run, such as 2h; it is ended then. Without it as long as it takes',
+  }),
+  'max-fine-tune-time': Flags.string({
+    helpValue: 'TIME',
+    summary: 'The same for fine-tuning; without it as for other jobs',
+  }),
   keepalive: wholeNumber({
     helpValue: 'SECONDS',
     default: keepAliveInterval,

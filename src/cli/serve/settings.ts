@@ -25,6 +25,14 @@ function duration(flag: string, text: string): number {
   return seconds * 1000;
 }
 
+/** Milliseconds; null where the flag is not given. */
+function runTime(flag: string, text: string | undefined): number | null {
+  if (text === undefined) return null;
+  const time = duration(flag, text);
+  if (time === 0) throw new FlagValueError(flag, 'a time of at least a second, such as 2h', text);
+  return time;
+}
+
 /** @throws UsageError where the flags say that everybody may come in, and who may */
 function tokensFile({ tokens, auth }: ServeFlags): string | null {
   if (tokens !== undefined && auth === 'off') {
@@ -60,6 +68,7 @@ export function serverSettings(
   }
   const token = serverToken(flags, environment);
   const tokens = tokensFile(flags);
+  const maxRunTime = runTime('max-run-time', flags['max-run-time']);
   requireSomeToken(flags, token !== null || tokens !== null);
   return {
     host: flags.host,
@@ -82,6 +91,8 @@ export function serverSettings(
     maxDatasetSize: dataset === undefined ? null : size('max-dataset-size', dataset),
     grace: flags.grace * 1000,
     maxKeep: duration('max-keep', flags['max-keep']),
+    maxRunTime,
+    maxFineTuneTime: runTime('max-fine-tune-time', flags['max-fine-tune-time']) ?? maxRunTime,
     keepAlive: flags.keepalive * 1000,
     cpuSlots: flags['cpu-slots'] ?? availableParallelism(),
     onExit: flags['on-exit'],

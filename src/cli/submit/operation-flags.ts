@@ -1,5 +1,5 @@
 import { Flags, type Interfaces } from '@oclif/core';
-import { carriesFiles, type Field, type FieldKind, flagName } from '../../contract/fields.js';
+import { carriesFiles, type Field, type FieldKind, flagName, isOfService } from '../../contract/fields.js';
 import { type OperationName, operationOf } from '../../contract/operations.js';
 
 /** The placeholder of a value in help texts, by the field's kind. */
@@ -20,7 +20,7 @@ const placeholders: Readonly<Record<FieldKind, string>> = {
 
 /** The section of a help text that a field's flag stands in; the flags of the command itself have none. */
 function helpGroup(field: Field): { helpGroup?: string } {
-  if (field.role === 'keep') return {};
+  if (isOfService(field)) return {};
   return { helpGroup: carriesFiles(field) ? 'FILES' : 'APP' };
 }
 

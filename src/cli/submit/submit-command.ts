@@ -96,6 +96,12 @@ export abstract class SubmitCommand extends ClientCommand {
       client.startJob(connection, { ...keptForLong(submission), app }, options),
     );
     await this.print([envelope.job_id]);
-    return { ...envelope, ...keptOf(await tellKept(connection, envelope.job_id, reporter, true)) };
+    const view = await tellKept(connection, envelope.job_id, reporter, true);
+    if (flags['time-limit'] !== undefined && view?.time_limit === null) {
+      reporter.note(
+        `${connection.server} does not know --time-limit: job ${envelope.job_id} may run for longer`,
+      );
+    }
+    return { ...envelope, ...keptOf(view) };
   }
 }

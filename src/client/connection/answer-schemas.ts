@@ -44,6 +44,7 @@ const jobFields = {
   finished_at: textOrNull,
   expires_at: textOrNull,
   keep: orNull(figure),
+  time_limit: orNull(figure),
   left_files: orNull(figure),
   assigned_gpus: z._default(z.nullable(z.array(z.int())), []),
   queue_position: orNull(z.int()),
@@ -77,6 +78,8 @@ const limits = z.object({
   max_kept: orNull(figure),
   grace: orNull(figure),
   max_keep: orNull(figure),
+  max_run_time: orNull(figure),
+  max_fine_tune_time: orNull(figure),
 });
 export type LimitsAnswer = z.infer<typeof limits>;
 export const limitsAnswer: Answer<LimitsAnswer> = answer('the limits of a server', limits);

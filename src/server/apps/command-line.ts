@@ -1,4 +1,4 @@
-import { carriesFiles, type Field, type FieldValue } from '../../contract/fields.js';
+import { carriesFiles, type Field, type FieldValue, isOfService } from '../../contract/fields.js';
 import { operationOf, outputArgument } from '../../contract/operations.js';
 import type { Grant } from '../executors/executor.js';
 import type { JobRequest } from '../jobs/job-record.js';
@@ -25,7 +25,7 @@ function spell({ kind, argument }: Field, value: FieldValue): string[] {
 /** What stands on the app's command line for one field; nothing where it has no value. */
 function argumentsOf(field: Field, { request, output, grant }: AppInvocation): string[] {
   const { values, files } = request;
-  if (field.role === 'keep') return [];
+  if (isOfService(field)) return [];
   if (carriesFiles(field)) return (files[field.name] ?? []).flatMap((group) => spell(field, group));
   const hasGpus = grant.gpus.length > 0;
   if (field.role === 'gpus') return [outputArgument, output, ...(hasGpus ? spell(field, grant.gpus) : [])];

@@ -30,6 +30,8 @@ const jobRequest = z.object({
   owner: z.string().nullable().default(null),
   /** Seconds that it is kept after its end. An earlier version did not note it. */
   keep: z.number().min(0).max(longestDuration).nullable().default(null),
+  /** Seconds that it may run; null for as long as it takes. There was no limit in an earlier version. */
+  timeLimit: z.number().min(0).max(longestDuration).nullable().default(null),
 });
 
 const jobRecord = z.object({
@@ -49,6 +51,8 @@ const jobRecord = z.object({
   expiresAt: time.nullable(),
   /** The same by a clock that nobody sets. An earlier version did not note it. */
   expiresAtBootTime: z.object({ boot: z.string(), seconds: z.number() }).nullable().default(null),
+  /** When it has run for as long as it may, by a clock that nobody sets; null before it runs, and without a limit. */
+  limitAtBootTime: z.object({ boot: z.string(), seconds: z.number() }).nullable().default(null),
   gpus: z.array(id),
   /** An earlier version did not note them. */
   gpuUuids: z.array(z.string()).default([]),
@@ -82,6 +86,7 @@ export const newRecord = (jobId: string, request: JobRequest): JobRecord => ({
   leftFiles: null,
   expiresAt: null,
   expiresAtBootTime: null,
+  limitAtBootTime: null,
   gpus: [],
   gpuUuids: [],
   cpuSlots: 0,

@@ -105,7 +105,9 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   /** It was given devices and is about to start. */
   async run(grant: Grant): Promise<void> {
     this.#waiting = null;
-    await this.#become('running', { ...grant, startedAt: now() });
+    const { timeLimit } = this.request;
+    const limitAtBootTime = timeLimit === null ? null : bootTimeIn(timeLimit);
+    await this.#become('running', { ...grant, startedAt: now(), limitAtBootTime });
   }
 
   /** Saves that somebody asked for its end, so that a later server knows it as well. The first cause stays. */
@@ -174,6 +176,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       finished_at: record.finishedAt,
       expires_at: this.expiry?.date.toISOString() ?? record.expiresAt,
       keep: record.request.keep,
+      time_limit: record.request.timeLimit,
       left_files: record.leftFiles,
       assigned_gpus: record.gpus,
       queue_position: waiting?.position ?? null,

@@ -1,8 +1,10 @@
 import { lstatSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { formatBytes } from '../../contract/bytes.js';
+import { spellDuration } from '../../contract/duration.js';
 import { type KillCause, killErrors } from '../../contract/job.js';
 import { commandOf } from '../../contract/operations.js';
+import { secondsUntil } from '../../files/boot-clock.js';
 import { faultWithoutPath, isDiskFull, isShortage, isSystemError } from '../../files/error-code.js';
 import type { Packer } from '../../pack/packer.js';
 import type { Ended, Executor, Grant, Placed, Reach, RunOrder, Waiting } from '../executors/executor.js';
@@ -45,6 +47,17 @@ function outputFault(output: string): string | null {
   return stats.isDirectory()
     ? null
     : 'The app replaced its output directory, which is not followed: there is no result';
+}
+
+/** Milliseconds that a job may still run: one of an earlier server has used some of its time. Null for as long as it takes. */
+function timeLeft({ request: { timeLimit }, record, state }: Job): number | null {
+  if (timeLimit === null) return null;
+  if (state !== 'running') return timeLimit * 1000;
+  const { limitAtBootTime, startedAt } = record;
+  // After another boot only the wall clock is left.
+  const byBoot = limitAtBootTime && secondsUntil(limitAtBootTime);
+  const left = byBoot ?? timeLimit - (Date.now() - Date.parse(startedAt ?? '')) / 1000;
+  return Math.min(Math.max(left, 0), timeLimit) * 1000;
 }
 
 /** Takes one job from the queue to its end, whatever happens; also a job that an earlier server left unfinished. */
@@ -130,7 +143,7 @@ export class Lifecycle {
       directory,
       devices: request.device,
       owner: request.owner,
-      timeLimit: null,
+      timeLimit: timeLeft(this.job),
       isAccepted: isRestored,
       grant,
       environment: {
@@ -181,6 +194,12 @@ export class Lifecycle {
       job.log(`${end.lostLines} lines of the log could not be written: the disk had no room`);
     if (end.fault === 'outOfMemory' && end.error === null) {
       job.log('The command was killed, and not by this service: the server may have run out of memory');
+    }
+    if (end.fault === 'timeLimit') {
+      const error = `Ended at its time limit: it may run for ${spellDuration(job.request.timeLimit ?? 0)}`;
+      job.log(error);
+      await this.#fail('error', error);
+      return;
     }
     const refusal = this.#refusal(end);
     const explain = (code: number) => this.deps.explainExit(job, code);

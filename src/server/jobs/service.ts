@@ -4,6 +4,7 @@ import { ServiceError, shuttingDownDetail, wireDetails } from '../../contract/er
 import type { FieldValue } from '../../contract/fields.js';
 import { type KillCause, type KillReply, notRunning } from '../../contract/job.js';
 import { acceptance } from '../../contract/log-stream.js';
+import type { OperationName } from '../../contract/operations.js';
 import { commandOf } from '../../contract/operations.js';
 import type { DrainState } from '../../contract/system.js';
 import { setAside } from '../data-directory/set-aside.js';
@@ -20,6 +21,7 @@ import { Lifecycle, type LifecycleDeps } from './lifecycle.js';
 import { OwnerLimits } from './owner-limits.js';
 import { Retention } from './retention.js';
 import type { JobStore, StoredJob } from './store.js';
+import { timeLimitWithin } from './time-limit.js';
 import type { Trash } from './trash.js';
 import { UnreadableJobs } from './unreadable-jobs.js';
 
@@ -33,6 +35,10 @@ export interface JobServiceDeps extends LifecycleDeps {
   readonly grace: number;
   /** Milliseconds that a job may ask for. */
   readonly maxKeep: number;
+  /** Milliseconds that a job may run; null for as long as it takes. */
+  readonly maxRunTime: number | null;
+  /** The same for fine-tuning. */
+  readonly maxFineTuneTime: number | null;
   /** Told of what happens to jobs. */
   readonly events: ServerEvents;
 }
@@ -192,6 +198,17 @@ export class JobService {
    */
   keepFor(field: string, asked: FieldValue | undefined): number {
     return this.#retention.keepFor(field, asked);
+  }
+
+  /**
+   * Seconds that a new job may run; null for as long as it takes.
+   * @param asked the value of the field of that name
+   * @throws FieldError if that is more than this server allows, or nothing
+   */
+  timeLimitFor(operation: OperationName, field: string, asked: FieldValue | undefined): number | null {
+    const { maxRunTime, maxFineTuneTime } = this.deps;
+    const most = operation === 'fine_tune' ? maxFineTuneTime : maxRunTime;
+    return timeLimitWithin(most === null ? null : most / 1000, field, asked);
   }
 
   /** Runs a submission once for each idempotency key of an owner. A repeat gets the first one's job. */

@@ -62,6 +62,17 @@ function keepOf(operation: Operation, { values }: Pick<FormFields, 'values'>, jo
   return jobs.keepFor(name, values[name]);
 }
 
+/** Seconds that the job of a form may run. @throws FieldError if that is more than this server allows */
+function timeLimitOf(
+  name: OperationName,
+  operation: Operation,
+  { values }: Pick<FormFields, 'values'>,
+  jobs: JobService,
+): number | null {
+  const { name: field } = fieldWithRole(operation, 'timeLimit');
+  return jobs.timeLimitFor(name, field, values[field]);
+}
+
 /** Receives one submission. Everything of it is removed unless it becomes a job. */
 async function receive(
   ctx: RouterContext,
@@ -87,11 +98,13 @@ async function receive(
   const checks = new EarlyChecks(spec, (fields) => {
     devicesOf(spec, fields, asker, deps.jobs);
     keepOf(spec, fields, deps.jobs);
+    timeLimitOf(operation, spec, fields, deps.jobs);
   });
   const received = await receiveForm(ctx, incoming, limits, checks);
   const form = readSubmission(spec, received);
   const device = devicesOf(spec, form, asker, deps.jobs);
   const keep = keepOf(spec, form, deps.jobs);
+  const timeLimit = timeLimitOf(operation, spec, form, deps.jobs);
   const placed = await placeFiles(form.groups, directory.input, limits);
   await rm(incoming, { recursive: true });
   directory.create();
@@ -106,6 +119,7 @@ async function receive(
       idempotencyKey,
       owner: asker.name,
       keep,
+      timeLimit,
     },
     {
       notes: form.ignored.map((name) => `Ignored field ${quoteName(name)}: no operation has it`),

@@ -59,6 +59,10 @@ export interface ShownLimits extends UploadSettings {
   readonly grace: number;
   /** Milliseconds that a job may ask for instead. */
   readonly maxKeep: number;
+  /** Milliseconds that a job may run; null for as long as it takes. */
+  readonly maxRunTime: number | null;
+  /** The same for fine-tuning. */
+  readonly maxFineTuneTime: number | null;
 }
 
 /** `GET /limits`: those of the server, and of who asks. */
@@ -74,5 +78,7 @@ export const limits = (shown: ShownLimits) => (ctx: RouterContext) => {
     max_kept: max_kept?.most ?? null,
     grace: shown.grace / 1000,
     max_keep: Math.max(shown.grace, shown.maxKeep) / 1000,
+    max_run_time: shown.maxRunTime && shown.maxRunTime / 1000,
+    max_fine_tune_time: shown.maxFineTuneTime && shown.maxFineTuneTime / 1000,
   } satisfies Limits;
 };

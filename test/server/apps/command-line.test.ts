@@ -34,6 +34,7 @@ const everything: Record<string, FormValues> = {
     cpu: '7',
     quiet: 'true',
     keep: '1h',
+    time_limit: '2h',
     ...options({
       patch_size: [96, 80, 0],
       max_voxels: 9000,
@@ -53,6 +54,7 @@ const everything: Record<string, FormValues> = {
     cpu: '2',
     quiet: 'true',
     keep: '1h',
+    time_limit: '2h',
   },
   uncertainty: {
     inputs: [file('a.nii'), file('b.nii')],
@@ -62,6 +64,7 @@ const everything: Record<string, FormValues> = {
     cpu: '2',
     quiet: 'true',
     keep: '1h',
+    time_limit: '2h',
   },
   pipeline: {
     inputs: [file('a.nii'), file('b.nii')],
@@ -82,6 +85,7 @@ const everything: Record<string, FormValues> = {
     cpu: '2',
     quiet: 'true',
     keep: '1h',
+    time_limit: '2h',
     ...options({ patch_size: [32], max_voxels: 1, batch_size: 1, config_overrides: ['a=b=c'] }),
   },
   fine_tune: {
@@ -96,6 +100,7 @@ const everything: Record<string, FormValues> = {
     cpu: '2',
     quiet: 'true',
     keep: '1h',
+    time_limit: '2h',
     ...options({ batch_size: 3, config_overrides: ['a=1'] }),
   },
 };

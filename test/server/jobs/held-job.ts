@@ -44,6 +44,7 @@ export async function makeJob(): Promise<{ job: Job; directory: HeldDirectory }>
     idempotencyKey: null,
     owner: null,
     keep: 120,
+    timeLimit: null,
   });
   await directory.saveFirst(record);
   const report = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);

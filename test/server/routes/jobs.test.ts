@@ -46,6 +46,7 @@ describe('a job', () => {
       keep: 120,
       left_files: null,
       owner: null,
+      time_limit: null,
       assigned_gpus: [],
       queue_position: 1,
       waiting_for: 'a CPU slot',

@@ -3,8 +3,8 @@ import type { Connection } from '../../connection/connection.js';
 import type { Submission } from '../submission.js';
 import { checkApp } from './check-app.js';
 import { checkGpus } from './check-gpus.js';
-import { checkKeep } from './check-keep.js';
 import { checkSizes, type SizeCheck } from './check-sizes.js';
+import { checkTimes } from './check-times.js';
 import { ifItCanSay, patience } from './if-it-can-say.js';
 
 /**
@@ -19,6 +19,6 @@ export async function preflight(connection: Connection, submission: Submission):
     checkApp(connection, submission),
     checkGpus(connection, submission),
   ]);
-  if (known) checkKeep(submission, known, connection.server);
+  if (known) checkTimes(submission, known, connection.server);
   return known ? (files) => checkSizes(files, known, connection.server) : () => {};
 }
