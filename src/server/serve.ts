@@ -30,6 +30,7 @@ import { Trash } from './jobs/trash.js';
 import type { Report } from './report.js';
 import { blindSpots } from './sandbox/blind-spots.js';
 import { type FoundSandbox, findSandbox } from './sandbox/find-sandbox.js';
+import { realPath } from './sandbox/visible.js';
 import { killGrace, maxLogBytes, maxStreams, type ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
 
@@ -188,7 +189,8 @@ async function serveFrom(
     checkFileSystem(settings.dataDirectory);
     // Loaded while nvidia-smi is asked.
     const metricsModule = import('./metrics/metrics.js');
-    const rules = { binds: settings.binds, hidden: [settings.dataDirectory] };
+    const secrets = settings.tokensFile === null ? [] : [realPath(settings.tokensFile)];
+    const rules = { binds: settings.binds, hidden: [settings.dataDirectory, ...secrets] };
     const [found] = await Promise.all([findSandbox(settings.sandbox, rules), gpus.start()]);
     if (settings.download) await repositories.fetchAll(hurry);
     const { passEnvironment } = settings;

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
 import { tokenVariable } from '../../contract/defaults.js';
 import { readDuration } from '../../contract/duration.js';
+import { expandHome } from '../../files/home-path.js';
 import type { ServerSettings } from '../../server/settings.js';
 import { parseSize } from '../sizes.js';
 import { FlagValueError } from '../usage-errors.js';
@@ -102,8 +103,8 @@ export function serverSettings(
       memory: flags['memory-per-job'] === undefined ? null : size('memory-per-job', flags['memory-per-job']),
     },
     binds: [
-      ...flags.bind.map((each) => ({ path: path.resolve(each), isWritable: false })),
-      ...flags['bind-rw'].map((each) => ({ path: path.resolve(each), isWritable: true })),
+      ...flags.bind.map((each) => ({ path: path.resolve(expandHome(each)), isWritable: false })),
+      ...flags['bind-rw'].map((each) => ({ path: path.resolve(expandHome(each)), isWritable: true })),
     ],
     passEnvironment: flags['pass-env'],
   };

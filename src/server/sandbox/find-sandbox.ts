@@ -45,7 +45,9 @@ function checkRules({ binds, hidden }: SandboxRules): void {
       throw new SetupError(`${flag} ${file}: there is no such file or directory`);
     }
     const real = realPath(file);
-    const secret = hidden.find((each) => isWithin(real, each) || isWithin(each, real));
+    // A file that is hidden can be covered where it is.
+    const directories = hidden.filter((each) => statSync(each, { throwIfNoEntry: false })?.isDirectory());
+    const secret = directories.find((each) => isWithin(real, each) || isWithin(each, real));
     if (secret !== undefined) {
       throw new SetupError(
         `${flag} ${file}: the data directory ${secret} is there, and no job may see that of the others; name a directory beside it`,

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isRunning, runningProcesses } from '../../../support/processes.mjs';
 import { until } from '../../../support/until.mjs';
 import { unzip } from '../../../support/unzip.mjs';
+import { Cli } from '../../support/cli.js';
 import { least, steps } from '../../support/form.js';
 import { sandbox } from '../../support/sandbox.js';
 import { apps, TestServer } from '../../support/server.js';
@@ -114,6 +115,23 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
       'cat /etc/shadow || echo hidden; grep -c ^root: /etc/passwd; ls /etc/ssl/private || true',
     );
     expect(seen.slice(0, 3)).toEqual([expect.stringContaining('Permission denied'), 'hidden', '1']);
+  });
+
+  test('does not see the file of tokens, wherever that lies', async () => {
+    const shown = path.join(home, 'shown');
+    mkdirSync(shown);
+    writeFileSync(path.join(shown, 'seen'), 'seen\n');
+    const tokens = path.join(shown, 'tokens.json');
+    const command = ['token', 'create', 'ana', '--role', 'admin', '--tokens', tokens];
+    await using cli = await Cli.create();
+    const { stdout, stderr } = await cli.run(command);
+    expect(stdout.trim(), stderr).not.toBe('');
+    const flags = ['--sandbox', 'bwrap', '--tokens', tokens, '--bind', shown];
+    await using other = await TestServer.start({ flags, token: 'secret' });
+    const form = { ...least.infer, ...steps(`shell=cat ${shown}/seen; cat ${tokens} 2>&1 || true`) };
+    const { log } = await other.api.run('infer', form);
+    expect(log).toContain('data: seen\n');
+    expect(log).toMatch(/tokens\.json: Permission denied/);
   });
 
   test('cannot write into its app', async () => {
