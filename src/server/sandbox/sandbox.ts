@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { Grant, Reach } from '../executors/executor.js';
 import { gpuDevices } from './gpu-devices.js';
+import { packagesAbove } from './packages-above.js';
 import { programPlaces } from './program-places.js';
 import { nameServers, systemFiles } from './system-files.js';
 import { cover, coverHidden, type Visible, withRealPaths } from './visible.js';
@@ -103,7 +104,7 @@ export class Sandbox {
   wrap({ directory, command, grant, reach, memory }: Confined, searchPath: string): string[] {
     const system = systemFiles().directories;
     const readable = [
-      ...reach.directories,
+      ...reach.directories.flatMap((each) => [each, ...packagesAbove(each)]),
       ...programPlaces(command[0] ?? '', searchPath),
       ...(reach.network ? nameServers() : []),
     ];

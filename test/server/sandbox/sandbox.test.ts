@@ -211,6 +211,22 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(log).toContain('data: from the environment False\n');
   });
 
+  test('finds the packages of the workspace that its app is part of, and nothing else there', async () => {
+    const packages = path.join(home, 'workspace', 'node_modules', 'greeting');
+    const app = path.join(home, 'workspace', 'apps', 'member');
+    mkdirSync(packages, { recursive: true });
+    cpSync(apps.shell, app, { recursive: true });
+    writeFileSync(path.join(packages, 'index.js'), 'module.exports = "from the workspace";\n');
+    writeFileSync(path.join(home, 'workspace', 'notes'), 'notes');
+    const program = `import greeting from 'greeting'; import { existsSync } from 'node:fs'; console.log(greeting, existsSync('${home}/workspace/notes'));\n`;
+    writeFileSync(path.join(app, 'main.mjs'), program);
+    const manifest = JSON.parse(readFileSync(path.join(app, 'app.json'), 'utf8'));
+    writeFileSync(path.join(app, 'app.json'), JSON.stringify({ ...manifest, command: ['node', 'main.mjs'] }));
+    await using other = await TestServer.start({ apps: [app], app: 'member', flags: ['--sandbox', 'bwrap'] });
+    const { log } = await other.api.run('infer', least.infer);
+    expect(log).toContain('data: from the workspace false\n');
+  });
+
   test('that cannot start says what is missing', async () => {
     const app = path.join(home, 'nowhere');
     cpSync(apps.shell, app, { recursive: true });
