@@ -1,7 +1,11 @@
+import type { BlockList } from 'node:net';
 import Koa from 'koa';
 import type { Access } from './access/access.js';
+import type { AuditLog } from './audit/audit-log.js';
 import type { ServerEvents } from './events.js';
+import { auditRequests } from './http/audit-requests.js';
 import { requireToken } from './http/auth.js';
+import { fromClient } from './http/client-address.js';
 import { handleErrors } from './http/error-handler.js';
 import { underLastNet } from './http/last-net.js';
 import { refuseOtherSites } from './http/same-origin.js';
@@ -13,6 +17,10 @@ export interface AppDeps extends RouteDeps {
   readonly access: Access;
   /** The address that the server listens on, which decides what hosts are accepted without a token. */
   readonly host: string;
+  /** Proxies whose word counts for where a request comes from. */
+  readonly trustedProxies: BlockList;
+  /** Null without an audit log. */
+  readonly audit: AuditLog | null;
   /** Told of requests that are refused. */
   readonly events: ServerEvents;
 }
@@ -29,6 +37,8 @@ export function createApp(deps: AppDeps): Koa {
   });
   const router = createRouter(deps);
   app.use(underLastNet);
+  app.use(fromClient(deps.trustedProxies));
+  if (deps.audit) app.use(auditRequests(deps.audit));
   app.use(handleErrors(deps.report, deps.events));
   app.use(refuseOtherSites(deps.access.isOpen, deps.host));
   app.use(requireToken(deps.access));

@@ -50,8 +50,13 @@ export interface RefusedRequest {
   readonly error: ErrorCode;
   /** What the client was told, which may name files. */
   readonly detail: string;
-  /** Address of the other end of the connection. */
+  /** Address of who sent it. */
   readonly from: string;
+  /** Name and role of the token; both null where none was accepted, and the name for that of the environment. */
+  readonly owner: string | null;
+  readonly role: string | null;
+  /** The name of the route, from the table of routes; null if it reached none. */
+  readonly route: string | null;
 }
 
 /** Ids of apps that are served from now on, and of those that are no more. */

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { accessSync, chmodSync, constants, realpathSync } from 'node:fs';
+import type { BlockList } from 'node:net';
 import path from 'node:path';
 import { isSystemError } from '../files/error-code.js';
 import { makeDirectory } from '../files/make-directory.js';
@@ -10,11 +11,14 @@ import { NamedTokens } from './access/named-tokens.js';
 import { createApp } from './app.js';
 import { AllowedApps } from './apps/allowed-apps.js';
 import { AppCatalog } from './apps/catalog.js';
+import { auditEvents, auditTokens } from './audit/audit-events.js';
+import { AuditLog } from './audit/audit-log.js';
 import { checkFileSystem } from './data-directory/file-system-check.js';
 import { lockDataDirectory } from './data-directory/lock.js';
 import { GpuInventory } from './devices/gpu-inventory.js';
 import { ServerEvents } from './events.js';
 import { LocalExecutor } from './executors/local/local-executor.js';
+import { addressList } from './http/client-address.js';
 import { httpServer } from './http/http-server.js';
 import { LastNet } from './http/last-net.js';
 import { listen } from './http/listen.js';
@@ -171,6 +175,15 @@ export async function serve(settings: ServerSettings, context: ServeContext): Pr
   }
 }
 
+/** @throws SetupError for what is no address */
+function proxiesOf({ trustedProxies }: ServerSettings): BlockList {
+  try {
+    return addressList(trustedProxies);
+  } catch (cause) {
+    throw new SetupError(`--trusted-proxy: ${cause instanceof Error ? cause.message : cause}`, { cause });
+  }
+}
+
 async function serveFrom(
   { catalog, repositories }: Apps,
   settings: ServerSettings,
@@ -178,7 +191,16 @@ async function serveFrom(
 ): Promise<RunningServer> {
   const { token, tokensFile } = settings;
   let onTokens = () => {};
-  const named = tokensFile === null ? null : new NamedTokens(tokensFile, report, () => onTokens());
+  const trustedProxies = proxiesOf(settings);
+  const audit = settings.auditLog === null ? null : new AuditLog(settings.auditLog, report);
+  if (audit) auditEvents(events, audit);
+  const named =
+    tokensFile === null
+      ? null
+      : new NamedTokens(tokensFile, report, (before, after) => {
+          if (audit) auditTokens(audit, before, after);
+          onTokens();
+        });
   const access = new Access(token, named);
   const unlock = lockDataDirectory(settings.dataDirectory);
   const gpus = new GpuInventory(process.env.CUDA_VISIBLE_DEVICES);
@@ -240,6 +262,8 @@ async function serveFrom(
     const app = createApp({
       access,
       host: settings.host,
+      trustedProxies,
+      audit,
       catalog,
       jobs,
       executor,
@@ -273,6 +297,7 @@ async function serveFrom(
       appProblems,
       problemsOf: (ids) => catalog.problems(ids),
       reload: () => {
+        audit?.reopen();
         named?.reload();
         return catalog.reload();
       },
@@ -295,6 +320,7 @@ async function serveFrom(
         await quiet;
         clearTimeout(timer);
         net.remove();
+        audit?.close();
         unlock();
       },
     };

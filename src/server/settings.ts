@@ -14,6 +14,10 @@ export interface ServerSettings extends UploadSettings {
   readonly token: string | null;
   /** The file of the named tokens; null if there are none. Without either every endpoint is open. */
   readonly tokensFile: string | null;
+  /** The file of the audit log; null for none. */
+  readonly auditLog: string | null;
+  /** Addresses and networks of proxies whose `X-Forwarded-For` counts. */
+  readonly trustedProxies: readonly string[];
   /** Environment variables that may hold a token: no job may see them. */
   readonly tokenVariables: readonly string[];
   readonly apps: readonly string[];

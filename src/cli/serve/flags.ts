@@ -42,6 +42,19 @@ export const serveFlags = {
     helpValue: 'FILE',
     summary: "File of named tokens, as 'token create' makes it: each sees its own jobs alone",
   }),
+  'audit-log': Flags.string({
+    helpValue: 'FILE',
+    summary:
+      'Append a JSON line to this file for each submission, end, download, kill, refusal and change of a token',
+  }),
+  'trusted-proxy': Flags.string({
+    multiple: true,
+    multipleNonGreedy: true,
+    default: [],
+    helpValue: 'ADDRESS',
+    summary:
+      'Proxy, or network such as 10.0.0.0/8, whose X-Forwarded-For says where a request comes from; repeatable',
+  }),
   apps: Flags.string({
     multiple: true,
     multipleNonGreedy: true,

@@ -80,6 +80,8 @@ export function serverSettings(
         : { host: flags['metrics-host'], port: flags['metrics-port'] },
     token,
     tokensFile: tokens,
+    auditLog: flags['audit-log'] === undefined ? null : path.resolve(flags['audit-log']),
+    trustedProxies: flags['trusted-proxy'],
     tokenVariables: [...new Set([tokenVariable, flags['token-env']])],
     apps: flags.apps,
     networkApps: flags.network,

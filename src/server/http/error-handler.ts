@@ -1,4 +1,5 @@
 import type { Context, Middleware } from 'koa';
+import type { Principal } from '../../access/principal.js';
 import { internalError, ServiceError } from '../../contract/errors.js';
 import { oneLine } from '../../contract/quote.js';
 import { errorCode, isDiskFull, isShortage } from '../../files/error-code.js';
@@ -67,8 +68,21 @@ export function handleErrors(report: Report, events: ServerEvents): Middleware {
       ctx.body = body;
       drain(ctx);
       const { method, ip: from } = ctx;
+      ctx.state.isRefused = true;
+      const { name: owner = null, role = null } = (ctx.state.principal ?? {}) as Partial<Principal>;
+      const { _matchedRouteName: route = null } = ctx as { _matchedRouteName?: string };
       const { code, detail } = error;
-      events.tell('refused', { method, path: shown(ctx.path), status, error: code, detail, from });
+      events.tell('refused', {
+        method,
+        path: shown(ctx.path),
+        status,
+        error: code,
+        detail,
+        from,
+        owner,
+        role,
+        route,
+      });
     }
   };
 }

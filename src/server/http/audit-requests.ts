@@ -1,0 +1,72 @@
+import type { Context, Middleware } from 'koa';
+import type { Principal } from '../../access/principal.js';
+import { jobIdPattern } from '../../contract/job.js';
+import { type Route, type RouteName, routes } from '../../contract/routes.js';
+import type { AuditEntry, AuditLog } from '../audit/audit-log.js';
+
+/** The routes that a line is written about, and what that says. */
+function eventOf(name: RouteName): AuditEntry['event'] | null {
+  const route: Route = routes[name];
+  if (route.form !== undefined) return 'submission';
+  if (name === 'result') return 'download';
+  if (name === 'kill') return 'kill';
+  if (name === 'remove') return 'removal';
+  return name === 'drain' || name === 'undrain' ? 'drain' : null;
+}
+
+/** The id of the job that a request is about; null for a text that is none. */
+function jobIdIn(ctx: Context): string | null {
+  const { job_id: made } = Object(ctx.body) as { job_id?: unknown };
+  const id = typeof made === 'string' ? made : String(Object(ctx.captures)[0] ?? '');
+  return jobIdPattern.test(id) ? id : null;
+}
+
+/** The app of a submission that was accepted: so it is one of the allowlist. */
+function appIn(ctx: Context): string {
+  const text = String(Object(ctx.captures)[0] ?? '');
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/**
+ * Writes a line for each submission, download, kill and removal that was answered, when its answer is over. What is refused
+ * is told by the error handler.
+ */
+export function auditRequests(log: AuditLog): Middleware {
+  return async (ctx, next) => {
+    const { socket } = ctx.req;
+    const sentBefore = socket.bytesWritten;
+    await next();
+    const { _matchedRouteName: name } = ctx as { _matchedRouteName?: RouteName };
+    const event = name === undefined || ctx.method === 'HEAD' ? null : eventOf(name);
+    const { principal, isRefused } = ctx.state as { principal?: Principal; isRefused?: boolean };
+    if (event === null || isRefused || !principal) return;
+    const about = {
+      event,
+      owner: principal.name,
+      role: principal.role,
+      from: ctx.ip,
+      job_id: jobIdIn(ctx),
+    };
+    const write = () => {
+      if (event === 'download') {
+        const { statusCode, writableFinished } = ctx.res;
+        // Before the job is done, and where it failed, there is nothing to download.
+        if (statusCode !== 200 && statusCode !== 206) return;
+        log.write({ ...about, bytes: socket.bytesWritten - sentBefore, complete: writableFinished });
+      } else if (event === 'submission') {
+        const received = Number(ctx.get('Content-Length')) || null;
+        log.write({ ...about, app: appIn(ctx), operation: name ?? null, bytes: received });
+      } else if (event === 'drain') {
+        log.write({ ...about, job_id: undefined, draining: name === 'drain' });
+      } else {
+        log.write(about);
+      }
+    };
+    if (ctx.res.closed) write();
+    else ctx.res.once('close', write);
+  };
+}

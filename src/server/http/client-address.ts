@@ -1,0 +1,56 @@
+import { BlockList, isIP } from 'node:net';
+import type { Context, Middleware } from 'koa';
+
+/** An address as it is compared and written: one of IPv4 that came as one of IPv6 is one of IPv4. */
+const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '');
+
+/** A set of addresses. @throws Error in words for a text that is neither an address nor a network, such as 10.0.0.0/8 */
+export function addressList(texts: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const text of texts) {
+    const [address = '', bits] = text.split('/');
+    const family = isIP(address);
+    const kind = family === 6 ? 'ipv6' : 'ipv4';
+    const most = family === 6 ? 128 : 32;
+    if (family === 0 || (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= most))) {
+      throw new Error(`'${text}' is neither an address nor a network such as 10.0.0.0/8`);
+    }
+    if (bits === undefined) list.addAddress(address, kind);
+    else list.addSubnet(address, Number(bits), kind);
+  }
+  return list;
+}
+
+const isIn = (list: BlockList, address: string): boolean => {
+  const family = isIP(address);
+  return family !== 0 && list.check(address, family === 6 ? 'ipv6' : 'ipv4');
+};
+
+/** The address without a port, of an entry of the header. */
+function entryAddress(entry: string): string {
+  const text = entry.trim();
+  const [, bracketed, v4] = /^(?:\[([^\]]+)\](?::\d+)?|(\d+(?:\.\d+){3}):\d+)$/.exec(text) ?? [];
+  return plain(bracketed ?? v4 ?? text);
+}
+
+/**
+ * Where a request comes from: the other end of its connection or, behind proxies that the admin trusts, the last address
+ * that the first of them saw. What anybody else writes into the header counts for nothing.
+ */
+export function clientAddress(remote: string, forwarded: string, trusted: BlockList): string {
+  let address = plain(remote);
+  const entries = forwarded === '' ? [] : forwarded.split(',').map(entryAddress);
+  for (let entry = entries.pop(); entry !== undefined && isIn(trusted, address); entry = entries.pop()) {
+    if (isIP(entry) === 0) break;
+    address = entry;
+  }
+  return address;
+}
+
+/** Sets the address that a request comes from. */
+export function fromClient(trusted: BlockList): Middleware {
+  return (ctx: Context, next) => {
+    ctx.request.ip = clientAddress(ctx.req.socket.remoteAddress ?? '', ctx.get('X-Forwarded-For'), trusted);
+    return next();
+  };
+}

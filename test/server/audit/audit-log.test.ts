@@ -1,0 +1,203 @@
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { AuditLog } from '../../../src/server/audit/audit-log.js';
+import { addressList, clientAddress } from '../../../src/server/http/client-address.js';
+import { file } from '../../../support/form.mjs';
+import { until } from '../../../support/until.mjs';
+import { least, steps } from '../../support/form.js';
+import { sharedServer, TestServer } from '../../support/server.js';
+import { smallDisk } from '../../support/small-disk.js';
+import { TestTokens } from '../../support/tokens.js';
+
+type Line = Readonly<Record<string, unknown>>;
+
+const tokens = new TestTokens();
+for (const name of ['ana', 'bob']) tokens.create(name);
+afterAll(() => tokens[Symbol.asyncDispose]());
+const log = path.join(tokens.directory, 'audit.log');
+const linesOf = (name = log): Line[] =>
+  existsSync(name)
+    ? readFileSync(name, 'utf8')
+        .trim()
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line))
+    : [];
+const find = (facts: Line, name = log) =>
+  until(`a line with ${JSON.stringify(facts)}`, () =>
+    linesOf(name).find((line) => Object.entries(facts).every(([key, value]) => line[key] === value)),
+  );
+const onCpu = { cpu: '1' };
+
+describe('serve --audit-log', () => {
+  const server = sharedServer({
+    token: 'of-the-environment',
+    flags: ['--tokens', tokens.file, '--audit-log', log, '--trusted-proxy', '127.0.0.0/8'],
+  });
+  const ana = () => tokens.api(server, 'ana');
+
+  test('has a line for each submission, end, download, kill and removal: who, whence, what, how much', async () => {
+    const api = ana();
+    const headers = { 'X-Forwarded-For': '203.0.113.9, 198.51.100.7' };
+    const form = { inputs: file('secret-name.nii', 'x'.repeat(5000)), ...onCpu };
+    const { job_id: id } = await api.accepted('infer', form, { headers });
+    await api.ended(id);
+    const who = { owner: 'ana', role: 'user', from: '198.51.100.7', job_id: id };
+    const submission = await find({ event: 'submission', ...who, app: 'probe', operation: 'infer' });
+    expect(Number(submission.bytes)).toBeGreaterThan(5000);
+    expect(Date.now() - Date.parse(String(submission.time))).toBeLessThan(60_000);
+    const end = await find({ event: 'end', job_id: id, owner: 'ana', status: 'done' });
+    expect([typeof end.seconds, end.gpus]).toEqual(['number', []]);
+    const result = await api.fetch(`/jobs/${id}/result`, { headers });
+    const { length } = Buffer.from(await result.arrayBuffer());
+    const download = await find({ event: 'download', ...who, complete: true });
+    expect(Number(download.bytes)).toBeGreaterThanOrEqual(length);
+    const running = { ...least.infer, ...onCpu, ...steps('wait=/nobody/opens/this') };
+    const { job_id: second } = await api.accepted('infer', running);
+    await api.kill(second);
+    await find({ event: 'kill', owner: 'ana', from: '127.0.0.1', job_id: second });
+    await find({ event: 'end', job_id: second, status: 'killed' });
+    // An unfinished or a failed job has no result to download.
+    await api.fetch(`/jobs/${second}/result`);
+    await api.fetch(`/jobs/${second}`, { method: 'DELETE' });
+    await find({ event: 'removal', job_id: second });
+    expect(linesOf().filter(({ event, job_id }) => event === 'download' && job_id === second)).toEqual([]);
+  });
+
+  test('has a line for each refusal, with whose token it was', async () => {
+    await fetch(`${server.url}/jobs`, { headers: { Authorization: 'Bearer nonsense-token' } });
+    await find({
+      event: 'refusal',
+      owner: null,
+      role: null,
+      status: 401,
+      error: 'invalidToken',
+      method: 'GET',
+    });
+    await ana().fetch('/jobs/ffffffffffff/result');
+    await find({ event: 'refusal', owner: 'ana', status: 404, error: 'unknownJob', route: 'result' });
+    await ana().submit('infer', { ...least.infer, tta: 'secret-value' });
+    await find({ event: 'refusal', owner: 'ana', status: 422, route: 'infer' });
+  });
+
+  test('has a line for each change of a token', async () => {
+    const changed = async (change: string, name: string) => {
+      await until('the file is looked at', async () => (await server.api.fetch('/health')).ok);
+      await until(`${name} is ${change}`, async () => {
+        await server.api.fetch('/health');
+        return linesOf().some(
+          (line) => line.event === 'token' && line.change === change && line.token === name,
+        );
+      });
+    };
+    tokens.create('cem', { role: 'admin' });
+    await changed('created', 'cem');
+    tokens.rotate('cem');
+    await changed('rotated', 'cem');
+    tokens.revoke('cem');
+    await changed('revoked', 'cem');
+    expect(await find({ event: 'token', change: 'created', token: 'cem' })).toMatchObject({ role: 'admin' });
+  });
+
+  test('never has a token, a name of a file, or what somebody has sent as a value', () => {
+    const text = readFileSync(log, 'utf8');
+    for (const secret of [
+      'secret-name',
+      'secret-value',
+      'nonsense-token',
+      'sha256',
+      tokens.of('ana'),
+      'of-the-environment',
+    ])
+      expect(text).not.toContain(secret);
+    expect(statSync(log).mode & 0o777).toBe(0o600);
+  });
+
+  test('is written anew after a SIGHUP, when an admin has moved it, and the old file is left', async () => {
+    renameSync(log, `${log}.1`);
+    await ana().fetch('/jobs/eeeeeeeeeeee');
+    await find({ event: 'refusal', error: 'unknownJob', route: 'job' }, `${log}.1`);
+    const before = linesOf(`${log}.1`).length;
+    server.signal('SIGHUP');
+    await until('there is a new one', () => existsSync(log));
+    await ana().fetch('/jobs/eeeeeeeeeeee');
+    await find({ event: 'refusal', error: 'unknownJob', route: 'job' });
+    expect(linesOf(`${log}.1`)).toHaveLength(before);
+  });
+
+  test('is appended to after a restart', async () => {
+    const before = linesOf().length;
+    await server.crash();
+    await server.start();
+    await ana().fetch('/jobs/dddddddddddd');
+    await until('there is one more', () => linesOf().length > before);
+  });
+});
+
+const disk = smallDisk(1);
+
+describe.skipIf(disk === null)('on a full disk', () => {
+  test('the service goes on, which is said once, and the lost lines are counted', () => {
+    const said: string[] = [];
+    const name = path.join(disk ?? '', 'audit.log');
+    const audit = new AuditLog(name, (problem) => said.push(problem));
+    audit.write({ event: 'kill', job_id: 'first' });
+    const filler = path.join(disk ?? '', 'filler');
+    expect(() => writeFileSync(filler, Buffer.alloc(2 << 20))).toThrow(/ENOSPC/);
+    // What is left of the log's own block is soon full as well.
+    for (let count = 0; count < 200; count += 1) audit.write({ event: 'kill', job_id: 'x'.repeat(100) });
+    expect(said).toEqual([expect.stringContaining('The audit log cannot be written; the service goes on')]);
+    rmSync(filler);
+    audit.write({ event: 'kill', job_id: 'last' });
+    audit.close();
+    const texts = readFileSync(name, 'utf8').trim().split('\n');
+    const lines = texts.flatMap((text) => {
+      try {
+        return [JSON.parse(text) as Line];
+      } catch {
+        return [];
+      }
+    });
+    // At most the line that the disk had taken in part is no line.
+    expect(texts.length - lines.length).toBeLessThanOrEqual(1);
+    const [noted, last] = lines.slice(-2);
+    expect([noted?.event, last?.job_id]).toEqual(['lost', 'last']);
+    expect(lines.filter(({ event }) => event === 'kill').length + Number(noted?.lines)).toBe(202);
+  });
+});
+
+describe('a start', () => {
+  test('fails where the audit log cannot be written', async () => {
+    const directory = path.join(tokens.directory, 'directory');
+    mkdirSync(directory);
+    const started = TestServer.start({ flags: ['--audit-log', directory] });
+    await expect(started).rejects.toThrow(/The audit log .* cannot be written/);
+  });
+
+  test('fails where a trusted proxy is no address', async () => {
+    const started = TestServer.start({ flags: ['--trusted-proxy', 'proxy.example.org'] });
+    await expect(started).rejects.toThrow(
+      /--trusted-proxy: 'proxy.example.org' is neither an address nor a network/,
+    );
+  });
+});
+
+describe('where a request comes from', () => {
+  const trusted = addressList(['127.0.0.1', '10.0.0.0/8', '::1']);
+
+  test.for([
+    ['192.0.2.1', '203.0.113.9', '192.0.2.1'],
+    ['127.0.0.1', '', '127.0.0.1'],
+    ['::ffff:127.0.0.1', '203.0.113.9', '203.0.113.9'],
+    ['127.0.0.1', '198.51.100.1, 203.0.113.9', '203.0.113.9'],
+    ['127.0.0.1', '203.0.113.9, 10.1.2.3', '203.0.113.9'],
+    ['127.0.0.1', '10.1.2.3', '10.1.2.3'],
+    ['::1', '[2001:db8::5]:443', '2001:db8::5'],
+    ['::1', '203.0.113.9:1234', '203.0.113.9'],
+    ['127.0.0.1', 'not an address', '127.0.0.1'],
+    ['127.0.0.1', '203.0.113.9, <script>', '127.0.0.1'],
+  ] as const)('%s with "%s" is %s', ([remote, forwarded, expected]) => {
+    expect(clientAddress(remote, forwarded, trusted)).toBe(expected);
+  });
+});
