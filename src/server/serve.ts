@@ -51,7 +51,7 @@ export interface SandboxReport {
   readonly binds: ServerSettings['binds'];
   /** What one job may use. */
   readonly limits: ServerSettings['jobLimits'];
-  /** Variables, with their values, that name places which jobs do not see. */
+  /** What leads jobs to places that they do not see, in words. */
   readonly blindSpots: readonly string[];
   /** Repositories that their engine may have to fetch, and cannot. */
   readonly offline: readonly string[];
@@ -120,7 +120,12 @@ function reportSandbox(found: FoundSandbox, settings: ServerSettings, catalog: A
     problem: '',
     binds,
     limits,
-    blindSpots: blindSpots(process.env, binds, passEnvironment),
+    blindSpots: blindSpots({
+      environment: process.env,
+      binds,
+      added: passEnvironment,
+      apps: catalog.directories(),
+    }),
     offline: download ? [] : catalog.offlineRepositories(),
   };
 }

@@ -132,6 +132,11 @@ export class AppCatalog {
     return network || this.networkApps.includes(id);
   }
 
+  /** Directories of the apps that are on this machine. */
+  directories(): string[] {
+    return [...this.apps.current.values()].flatMap(({ directory }) => directory ?? []);
+  }
+
   /** Ids of the repositories whose jobs may not use the network. */
   offlineRepositories(): string[] {
     const apps = [...this.apps.current.values()];

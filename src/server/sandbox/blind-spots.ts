@@ -1,25 +1,61 @@
-import { existsSync } from 'node:fs';
+import { type Dirent, existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { passedNames } from './passed-environment.js';
 import { systemFiles } from './system-files.js';
 import { isWithin, realPath, type Visible } from './visible.js';
 
-/**
- * The variables that jobs get and that name a place which they do not see in their sandbox, such as a cache of models in
- * a home directory: an app that believes them fails.
- * @param environment the server's
- * @param added names of `serve --pass-env`
- */
-export function blindSpots(
-  environment: NodeJS.ProcessEnv,
-  binds: readonly Visible[],
-  added: readonly string[],
-): string[] {
-  const seen = [...systemFiles().directories, ...binds.map((each) => realPath(each.path))];
-  return passedNames(environment, { isSandboxed: true, network: true, added }).flatMap((name) => {
-    const value = environment[name] ?? '';
-    if (!path.isAbsolute(value) || !existsSync(value)) return [];
-    const real = realPath(value);
-    return seen.some((each) => isWithin(each, real)) ? [] : [`${name}=${value}`];
+/** Links of an app that are named, and levels of its directory in which they are looked for. */
+const mostLinks = 5;
+const deepest = 3;
+
+export interface BlindSpotsOptions {
+  /** The server's. */
+  readonly environment: NodeJS.ProcessEnv;
+  readonly binds: readonly Visible[];
+  /** Names of `serve --pass-env`. */
+  readonly added: readonly string[];
+  /** Directories of apps. */
+  readonly apps: readonly string[];
+}
+
+function entriesOf(directory: string): Dirent[] {
+  try {
+    return readdirSync(directory, { withFileTypes: true });
+  } catch {
+    return [];
+  }
+}
+
+/** The links in a directory and below. */
+function linksIn(directory: string, levels = deepest): string[] {
+  return entriesOf(directory).flatMap((entry) => {
+    const file = path.join(directory, entry.name);
+    if (entry.isSymbolicLink()) return [file];
+    return entry.isDirectory() && entry.name !== 'node_modules' && levels > 1
+      ? linksIn(file, levels - 1)
+      : [];
   });
+}
+
+/**
+ * What jobs are led to and do not see in their sandbox, in words: places that variables name, such as a cache of models in
+ * a home directory, and files of an app that are links to elsewhere, such as its weights. An app that relies on them fails.
+ */
+export function blindSpots({ environment, binds, added, apps }: BlindSpotsOptions): string[] {
+  const seen = [...systemFiles().directories, ...binds.map((each) => realPath(each.path))];
+  const isUnseen = (file: string, also: readonly string[] = []): boolean => {
+    const real = realPath(file);
+    return existsSync(real) && ![...seen, ...also].some((each) => isWithin(each, real));
+  };
+  const variables = passedNames(environment, { isSandboxed: true, network: true, added }).flatMap((name) => {
+    const value = environment[name] ?? '';
+    return path.isAbsolute(value) && isUnseen(value) ? [`${name}=${value}`] : [];
+  });
+  const links = apps.flatMap((app) =>
+    linksIn(app)
+      .filter((link) => isUnseen(link, [realPath(app)]))
+      .slice(0, mostLinks)
+      .map((link) => `${link} leads to ${realPath(link)}`),
+  );
+  return [...variables, ...links];
 }

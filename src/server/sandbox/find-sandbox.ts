@@ -37,6 +37,13 @@ async function problemOf(program: string): Promise<string | null> {
   }
 }
 
+async function versionOf(program: string): Promise<string> {
+  const { stdout } = await run(program, ['--version'], { timeout: patience }).catch(() => ({
+    stdout: 'bwrap',
+  }));
+  return oneLine(stdout.trim());
+}
+
 /** @throws SetupError for a path that does not exist, or that would show jobs to each other */
 function checkRules({ binds, hidden }: SandboxRules): void {
   for (const { path: file, isWritable } of binds) {
@@ -65,10 +72,8 @@ async function find(rules: SandboxRules): Promise<FoundSandbox> {
       problem: 'bwrap is not installed (Debian and Ubuntu: apt-get install bubblewrap)',
     };
   }
-  const problem = await problemOf(program);
-  if (problem !== null) return { sandbox: null, problem };
-  const { stdout } = await run(program, ['--version'], { timeout: patience });
-  return { sandbox: new Sandbox(program, rules), version: oneLine(stdout.trim()) };
+  const [problem, version] = await Promise.all([problemOf(program), versionOf(program)]);
+  return problem === null ? { sandbox: new Sandbox(program, rules), version } : { sandbox: null, problem };
 }
 
 /**

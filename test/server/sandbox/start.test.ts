@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../../support/cli.js';
@@ -44,8 +44,15 @@ describe('serve --sandbox auto', () => {
     const models = path.join(root.path, 'models');
     const cache = path.join(root.path, 'cache');
     for (const each of [models, cache]) mkdirSync(each);
+    const linked = path.join(root.path, 'linked');
+    cpSync(apps.shell, linked, { recursive: true });
+    const weights = path.join(root.path, 'weights.pt');
+    writeFileSync(weights, 'weights');
+    writeFileSync(path.join(models, 'seen.pt'), 'weights');
+    symlinkSync(weights, path.join(linked, 'CV_0.pt'));
+    symlinkSync(path.join(models, 'seen.pt'), path.join(linked, 'CV_1.pt'));
     await using server = await TestServer.start({
-      apps: [apps.probe, 'Lab/Model:CT'],
+      apps: [linked, 'Lab/Model:CT'],
       environment: { HF_HOME: root.path, HF_HUB_OFFLINE: '1' },
       flags: ['--sandbox', 'auto', '--bind', models, '--bind-rw', cache],
     });
@@ -56,6 +63,8 @@ describe('serve --sandbox auto', () => {
       ),
     );
     expect(server.stderr).toContain(`WARNING: HF_HOME=${root.path}: jobs do not see that place`);
+    expect(server.stderr).toContain(`CV_0.pt leads to ${weights}: jobs do not see that place`);
+    expect(server.stderr).not.toContain('CV_1.pt');
     expect(server.stderr).toContain('WARNING: Lab/Model:CT: its jobs have no network');
   });
 });
@@ -67,11 +76,17 @@ test('serve --sandbox off says nothing of it', async () => {
 
 describe('serve refuses to start', () => {
   /** What a start that is refused says. */
-  async function refusal(flags: readonly string[], environment: Record<string, string> = {}) {
+  async function refusal(
+    flags: readonly string[],
+    environment: Record<string, string> = {},
+    wrapper: readonly string[] = [],
+  ) {
     await using cli = await Cli.create();
     const { code, stderr } = await cli.run(
       ['serve', '--port', '0', '--data-dir', 'data', ...flags],
       environment,
+      '',
+      wrapper,
     );
     return [code, stderr.trim().split('\n').at(-1)];
   }
@@ -82,6 +97,17 @@ describe('serve refuses to start', () => {
     expect(await refusal(['--sandbox', 'bwrap'], environment)).toEqual([
       2,
       expect.stringMatching(/--sandbox bwrap: bwrap does not work here .*No permissions.*--sandbox off/),
+    ]);
+  });
+
+  test.runIf(sandbox)('with --sandbox bwrap where the kernel allows no user namespaces', async () => {
+    const forbid = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"';
+    const wrapper = ['unshare', '--user', '--map-root-user', 'sh', '-c', forbid, 'sh'];
+    expect(await refusal(['--sandbox', 'bwrap'], {}, wrapper)).toEqual([
+      2,
+      expect.stringMatching(
+        /bwrap does not work here \(bwrap: .*namespace.*\); without a sandbox: --sandbox off/,
+      ),
     ]);
   });
 
