@@ -72,17 +72,9 @@ export function handleErrors(report: Report, events: ServerEvents): Middleware {
       const { name: owner = null, role = null } = (ctx.state.principal ?? {}) as Partial<Principal>;
       const { _matchedRouteName: route = null } = ctx as { _matchedRouteName?: string };
       const { code, detail } = error;
-      events.tell('refused', {
-        method,
-        path: shown(ctx.path),
-        status,
-        error: code,
-        detail,
-        from,
-        owner,
-        role,
-        route,
-      });
+      // Not ctx.path, which throws for an address that is not valid.
+      const path = shown(ctx.url.split('?', 1)[0] ?? '');
+      events.tell('refused', { method, path, status, error: code, detail, from, owner, role, route });
     }
   };
 }
