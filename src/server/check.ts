@@ -11,7 +11,7 @@ import { checkFileSystem } from './data-directory/file-system-check.js';
 import { lockDataDirectory } from './data-directory/lock.js';
 import { GpuInventory } from './devices/gpu-inventory.js';
 import { listen } from './http/listen.js';
-import { findSandbox } from './sandbox/find-sandbox.js';
+import { findSandbox, hiddenPlaces } from './sandbox/find-sandbox.js';
 import type { ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
 
@@ -113,9 +113,9 @@ async function* checkGpus(): AsyncGenerator<Finding> {
   }
 }
 
-async function* checkSandbox({ sandbox, binds, dataDirectory }: ServerSettings): AsyncGenerator<Finding> {
+async function* checkSandbox({ sandbox, binds, ...more }: ServerSettings): AsyncGenerator<Finding> {
   const about = 'sandbox';
-  const found = await findSandbox(sandbox, { binds, hidden: [dataDirectory] });
+  const found = await findSandbox(sandbox, { binds, hidden: hiddenPlaces(more) });
   if (found.sandbox) yield { kind: 'ok', about, says: found.version };
   else yield { kind: 'note', about, says: found.problem || 'off: jobs see what this user sees' };
 }

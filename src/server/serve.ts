@@ -33,8 +33,7 @@ import { StreamSlots } from './jobs/stream-slots.js';
 import { Trash } from './jobs/trash.js';
 import type { Report } from './report.js';
 import { blindSpots } from './sandbox/blind-spots.js';
-import { type FoundSandbox, findSandbox } from './sandbox/find-sandbox.js';
-import { realPath } from './sandbox/visible.js';
+import { type FoundSandbox, findSandbox, hiddenPlaces } from './sandbox/find-sandbox.js';
 import { killGrace, maxLogBytes, maxStreams, type ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
 
@@ -216,8 +215,7 @@ async function serveFrom(
     checkFileSystem(settings.dataDirectory);
     // Loaded while nvidia-smi is asked.
     const metricsModule = import('./metrics/metrics.js');
-    const secrets = settings.tokensFile === null ? [] : [realPath(settings.tokensFile)];
-    const rules = { binds: settings.binds, hidden: [settings.dataDirectory, ...secrets] };
+    const rules = { binds: settings.binds, hidden: hiddenPlaces(settings) };
     const [found] = await Promise.all([findSandbox(settings.sandbox, rules), gpus.start()]);
     if (settings.download) await repositories.fetchAll(hurry);
     const { passEnvironment } = settings;

@@ -18,6 +18,8 @@ export interface ServerSettings extends UploadSettings {
   readonly auditLog: string | null;
   /** Addresses and networks of proxies whose `X-Forwarded-For` counts. */
   readonly trustedProxies: readonly string[];
+  /** Files with tokens, and the audit log: no sandbox shows them to a job, wherever they are. */
+  readonly secretFiles: readonly string[];
   /** Environment variables that may hold a token: no job may see them. */
   readonly tokenVariables: readonly string[];
   readonly apps: readonly string[];

@@ -82,6 +82,9 @@ export function serverSettings(
     tokensFile: tokens,
     auditLog: flags['audit-log'] === undefined ? null : path.resolve(flags['audit-log']),
     trustedProxies: flags['trusted-proxy'],
+    secretFiles: [flags['token-file'], tokens, flags['audit-log']].flatMap((each) =>
+      each ? [path.resolve(each)] : [],
+    ),
     tokenVariables: [...new Set([tokenVariable, flags['token-env']])],
     apps: flags.apps,
     networkApps: flags.network,

@@ -89,3 +89,9 @@ export async function findSandbox(mode: SandboxMode, rules: SandboxRules): Promi
   }
   return found;
 }
+
+/** What no job may see: the data directory, and files with tokens. As real paths. */
+export const hiddenPlaces = (settings: {
+  readonly dataDirectory: string;
+  readonly secretFiles: readonly string[];
+}): readonly string[] => [settings.dataDirectory, ...settings.secretFiles].map(realPath);

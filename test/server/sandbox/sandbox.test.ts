@@ -23,8 +23,10 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
       mkdirSync(path.join(home, name));
       writeFileSync(path.join(home, name, 'file'), `${name}\n`);
     }
+    writeFileSync(path.join(home, 'models', 'token'), `${secret}\n`, { mode: 0o600 });
     cpSync(apps.probe, path.join(home, 'online'), { recursive: true });
     server = await TestServer.start({
+      token: secret,
       apps: [apps.probe, path.join(home, 'online')],
       environment: {
         LAB_SECRET: secret,
@@ -34,6 +36,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
       },
       flags: [
         ...['--sandbox', 'bwrap', '--network', 'online', '--pass-env', 'NAMED'],
+        ...['--token-file', path.join(home, 'models', 'token')],
         ...['--bind', path.join(home, 'models'), '--bind-rw', path.join(home, 'cache')],
       ],
     });
@@ -82,6 +85,13 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(log).toContain('data:  [remote-app] Result: 99 files\n');
     expect(log).toMatch(/^data: \[remote-app\] Result: 1 file,/m);
     expect(readFileSync(path.join(server.jobDirectory(id), 'exit.json'), 'utf8')).not.toContain('forged');
+  });
+
+  test('cannot read the file with the token, also in a place that it sees', async () => {
+    const models = path.join(home, 'models');
+    const seen = await lines(`cat ${models}/file ${models}/token`);
+    expect(seen[0]).toBe('models');
+    expect(seen.join('\n')).not.toContain(secret);
   });
 
   test('sees the system read-only, and a /tmp of its own that goes with it', async () => {
