@@ -315,6 +315,24 @@ export const jsonDocuments = {
   'token:list': [{ when: null, schema: object({ tokens: z.array(listedToken) }) }],
   'token:revoke': [{ when: null, schema: object({ name: z.string(), revoked_at: time }) }],
   'token:rotate': [{ when: null, schema: newToken }],
+  usage: [
+    {
+      when: null,
+      schema: object({
+        since: time.describe('Since when; null for all that is noted'),
+        usage: z.array(
+          object({
+            owner: z.string().nullable().describe('Name of the token; null for the one of the environment'),
+            app: z.string(),
+            jobs: z.number().int().describe('How many have ended'),
+            gpu_hours: z.number().describe('Hours on a GPU, times the number of GPUs'),
+            bytes_in: z.number().describe('Of the uploads'),
+            bytes_out: z.number().describe('Of the results'),
+          }),
+        ),
+      }),
+    },
+  ],
   wait: eachJob(
     object({
       job_id: id,

@@ -95,6 +95,19 @@ export const schemas = {
     accepted_options: array(string),
   }),
   JobList: object({ jobs: array({ $ref: '#/components/schemas/JobView' }) }),
+  Usage: object({
+    since: time,
+    usage: array(
+      object({
+        owner: textOrNull,
+        app: string,
+        jobs: integer,
+        gpu_hours: number,
+        bytes_in: integer,
+        bytes_out: integer,
+      }),
+    ),
+  }),
   JobView: object({
     job_id: jobId,
     status,
@@ -140,6 +153,7 @@ export const descriptions = {
   AppView: 'Its description, or why there is none',
   JobEnvelope: 'The job',
   JobList: 'Jobs',
+  Usage: 'By owner and app',
   JobView: 'The job',
   UnfinishedJob: 'The job has not ended',
   EndedJob: 'The job failed or was killed',

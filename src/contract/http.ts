@@ -43,6 +43,12 @@ export const parameters = {
     kind: 'integer',
     help: "The same as 'since', as browsers send it",
   },
+  usedSince: {
+    name: 'since',
+    in: 'query',
+    kind: 'text',
+    help: 'Jobs that ended since then, as 2026-11-01T00:00:00Z; without it all',
+  },
   all: {
     name: 'all',
     in: 'query',

@@ -14,6 +14,7 @@ export type AnswerBody =
   | 'RefreshView'
   | 'JobEnvelope'
   | 'JobList'
+  | 'Usage'
   | 'JobView'
   | 'UnfinishedJob'
   | 'EndedJob'
@@ -147,6 +148,13 @@ export const routes = {
     200: 'RefreshView',
   }),
   ...eachOperation(submission),
+  usage: get(
+    '/usage',
+    'What jobs that have ended used, by owner and app: of all for an admin, else your own',
+    { 200: 'Usage' },
+    ['invalidField'],
+    [parameters.usedSince],
+  ),
   jobs: get(
     '/jobs',
     'Your jobs, newest first',

@@ -35,6 +35,8 @@ export interface EndedJob extends JobFacts {
   /** The app did not accept the input: the error is in its words, which may name files. */
   readonly isRefused: boolean;
   readonly gpus: readonly number[];
+  /** Bytes of its upload; null for a job of an earlier version. */
+  readonly received: number | null;
   /** Seconds that it ran; null for a job that never did. */
   readonly seconds: number | null;
   /** Bytes of the packed result; null if there is none. */

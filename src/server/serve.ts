@@ -18,6 +18,7 @@ import { lockDataDirectory } from './data-directory/lock.js';
 import { GpuInventory } from './devices/gpu-inventory.js';
 import { ServerEvents } from './events.js';
 import { LocalExecutor } from './executors/local/local-executor.js';
+import { halfLife } from './executors/local/shares.js';
 import { addressList } from './http/client-address.js';
 import { httpServer } from './http/http-server.js';
 import { LastNet } from './http/last-net.js';
@@ -36,6 +37,7 @@ import { blindSpots } from './sandbox/blind-spots.js';
 import { type FoundSandbox, findSandbox, hiddenPlaces } from './sandbox/find-sandbox.js';
 import { killGrace, maxLogBytes, maxStreams, type ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
+import { UsageLedger } from './usage/usage-ledger.js';
 
 /** Milliseconds that answers under way may take when the server stops. */
 const farewell = 1000;
@@ -233,6 +235,12 @@ async function serveFrom(
       report,
     });
     onTokens = () => executor.reconsider();
+    const usage = new UsageLedger(settings.dataDirectory, report);
+    // What is older weighs next to nothing.
+    await usage.each(Date.now() - 8 * halfLife, ({ owner, gpu_seconds, time }) => {
+      executor.remember(owner, gpu_seconds * 1000, Math.max(0, Date.now() - Date.parse(time)));
+    });
+    usage.follow(events);
     const jobs = new JobService({
       store: new JobStore(settings.dataDirectory, report),
       expired: new ExpiredJobs(settings.dataDirectory, report),
@@ -267,6 +275,7 @@ async function serveFrom(
       host: settings.host,
       trustedProxies,
       audit,
+      usage,
       catalog,
       jobs,
       executor,

@@ -23,6 +23,7 @@ import TokenList from '../commands/token/list.js';
 import TokenRevoke from '../commands/token/revoke.js';
 import TokenRotate from '../commands/token/rotate.js';
 import Uncertainty from '../commands/uncertainty.js';
+import Usage from '../commands/usage.js';
 import Wait from '../commands/wait.js';
 
 /** All commands by name; a colon stands between a topic and its command. oclif is told of this list, and searches no directory and no plugin when it starts. */
@@ -52,5 +53,6 @@ export const commands = {
   'token:revoke': TokenRevoke,
   'token:rotate': TokenRotate,
   uncertainty: Uncertainty,
+  usage: Usage,
   wait: Wait,
 };

@@ -169,6 +169,7 @@ export const rooms: Readonly<Record<string, Room>> = {
   },
   'server/serve.ts': {
     imports: [
+      'server/usage',
       'server/audit',
       'server/settings.ts',
       'server/app.ts',
@@ -214,6 +215,7 @@ export const rooms: Readonly<Record<string, Room>> = {
   },
   'server/routes': {
     imports: [
+      'server/usage',
       'server/http',
       'server/uploads',
       'server/apps',
@@ -230,6 +232,10 @@ export const rooms: Readonly<Record<string, Room>> = {
   'server/http': {
     imports: ['server/audit', 'server/access', 'server', 'access', 'files', 'contract'],
     reason: 'What every request goes through knows no job.',
+  },
+  'server/usage': {
+    imports: ['server', 'files', 'contract'],
+    reason: 'What was used is told by others, and asked for by a route.',
   },
   'server/audit': {
     imports: ['server', 'access', 'files', 'contract'],

@@ -62,6 +62,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
       'server/jobs',
       'server/executors/local',
       'access',
+      'server/usage',
       'contract',
     ],
     reason: 'What comes from outside is parsed at the door, and has types from there on.',

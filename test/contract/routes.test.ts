@@ -47,6 +47,7 @@ describe('the table of routes', () => {
       'POST /apps/{app}/uncertainty',
       'POST /apps/{app}/pipeline',
       'POST /apps/{app}/fine_tune',
+      'GET /usage',
       'GET /jobs',
       'GET /jobs/{id}',
       'GET /jobs/{id}/logs',

@@ -139,6 +139,10 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
     await run('token', 'create', 'ana', '--tokens', 'rotated.json');
     return [await run('token', 'rotate', 'ana', '--tokens', 'rotated.json')];
   },
+  usage: async () => {
+    await id();
+    return [await run('usage')];
+  },
   wait: async () => [await run('wait', await id(), nobody)],
 };
 

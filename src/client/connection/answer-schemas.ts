@@ -92,6 +92,24 @@ export const jobAnswer = (id: string): Answer<JobAnswer> =>
 
 export const jobsAnswer = answer('a list of jobs', z.object({ jobs: listOf(listedJob) }), 16 * mebibyte);
 
+export const usageAnswer = answer(
+  'what jobs have used',
+  z.object({
+    since: textOrNull,
+    usage: listOf(
+      z.object({
+        owner: textOrNull,
+        app: text,
+        jobs: figure,
+        gpu_hours: figure,
+        bytes_in: figure,
+        bytes_out: figure,
+      }),
+    ),
+  }),
+  16 * mebibyte,
+);
+
 export const killAnswer = (id: string): Answer<KillReply> =>
   answer(
     'what became of a job',

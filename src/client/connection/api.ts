@@ -4,6 +4,7 @@ import type { KillReply, RemovedJob } from '../../contract/job.js';
 import { appPath, jobPath, killPath } from '../../contract/paths.js';
 import { routes } from '../../contract/routes.js';
 import type { DeviceList, DrainState, MemoryUse } from '../../contract/system.js';
+import type { Usage } from '../../contract/usage.js';
 import { HttpError } from '../errors.js';
 import type { AppAnswer, JobAnswer, LimitsAnswer, RefreshAnswer } from './answer-schemas.js';
 import type { Connection } from './connection.js';
@@ -87,6 +88,16 @@ export async function jobs(connection: Connection, all = false): Promise<readonl
     throw new HttpError(error.status, message, null);
   }
 }
+
+/**
+ * `GET /usage`, a route of ours.
+ * @param since ISO 8601; undefined for all that is noted
+ */
+export const usage = async (connection: Connection, since?: string): Promise<Usage> => {
+  const query =
+    since === undefined ? {} : { query: `?${parameters.usedSince.name}=${encodeURIComponent(since)}` };
+  return connection.json(routes.usage.path, (await answers()).usageAnswer, query);
+};
 
 /**
  * `POST /jobs/{id}/kill`; the answer comes when the job's processes are gone. The signal that ends the connection's other

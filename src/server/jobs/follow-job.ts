@@ -26,7 +26,8 @@ function endOf(job: Job, state: EndedJob['state']): EndedJob {
   const { startedAt, finishedAt, error, isRefused, gpus } = job.record;
   const hasRun = startedAt !== null && finishedAt !== null;
   const seconds = hasRun ? secondsBetween(startedAt, finishedAt) : null;
-  return { ...factsOf(job), state, error, isRefused, gpus, seconds, bytes: resultSize(job) };
+  const { uploadBytes: received } = job.record;
+  return { ...factsOf(job), state, error, isRefused, gpus, received, seconds, bytes: resultSize(job) };
 }
 
 /** Tells of the transitions of a job from now on, each once. */

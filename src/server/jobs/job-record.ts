@@ -43,6 +43,8 @@ const jobRecord = z.object({
   /** The app has refused its input, and the error says why. An earlier version did not note it. */
   isRefused: z.boolean().default(false),
   createdAt: time,
+  /** Bytes of its upload. An earlier version did not note them. */
+  uploadBytes: z.number().min(0).nullable().default(null),
   startedAt: time.nullable(),
   finishedAt: time.nullable(),
   /** Files that it left in its output if it failed, as far as they were counted. An earlier version did not. */
@@ -73,7 +75,11 @@ export type JobFiles = JobRequest['files'];
 export type JobRecord = DeepReadonly<z.infer<typeof jobRecord>>;
 
 /** The record of a new job. */
-export const newRecord = (jobId: string, request: JobRequest): JobRecord => ({
+export const newRecord = (
+  jobId: string,
+  request: JobRequest,
+  uploadBytes: number | null = null,
+): JobRecord => ({
   version: currentVersion,
   id: jobId,
   request,
@@ -81,6 +87,7 @@ export const newRecord = (jobId: string, request: JobRequest): JobRecord => ({
   error: null,
   isRefused: false,
   createdAt: new Date().toISOString(),
+  uploadBytes,
   startedAt: null,
   finishedAt: null,
   leftFiles: null,

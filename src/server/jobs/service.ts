@@ -304,7 +304,7 @@ export class JobService {
     const { store, report } = this.deps;
     upload.log(`${acceptance(upload.id)}: ${commandOf(request.operation)} on ${request.app}`);
     for (const note of notes) upload.log(note);
-    const record = newRecord(upload.id, request);
+    const record = newRecord(upload.id, request, bytes);
     const job = new Job(await store.accept(upload, record), record, false, report);
     this.#jobs.set(job.id, job);
     this.#kept.add(job, bytes);

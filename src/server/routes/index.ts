@@ -3,6 +3,7 @@ import { eachOperation } from '../../contract/operations.js';
 import { type RouteName, routeNames, routes } from '../../contract/routes.js';
 import type { Executor } from '../executors/executor.js';
 import type { Report } from '../report.js';
+import type { UsageLedger } from '../usage/usage-ledger.js';
 import { askForRefresh, listApps, sendAppConfig, showApp, showRefresh } from './apps.js';
 import { setDraining, showDraining } from './drain.js';
 import { killJob, listJobs, removeJob, showJob } from './jobs.js';
@@ -19,12 +20,14 @@ import {
   type ShownMetrics,
   vram,
 } from './system.js';
+import { showUsage } from './usage.js';
 
 /** What the routes need; they make none of it. */
 export interface RouteDeps extends SubmitDeps, LogDeps {
   readonly executor: Executor;
   readonly limits: ShownLimits;
   readonly metrics: ShownMetrics;
+  readonly usage: UsageLedger;
   readonly report: Report;
 }
 
@@ -56,6 +59,7 @@ export function createRouter(deps: RouteDeps): Router {
     refresh: askForRefresh(catalog),
     refreshed: showRefresh(catalog),
     ...eachOperation((operation) => submit(operation, deps)),
+    usage: showUsage(deps.usage),
     jobs: listJobs(jobs),
     job: showJob(jobs),
     logs: streamLogs(deps),

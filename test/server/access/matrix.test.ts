@@ -34,6 +34,7 @@ const expected: Readonly<Record<RouteName, Expected>> = {
   uncertainty: same(200),
   pipeline: same(200),
   fine_tune: same(200),
+  usage: same(200),
   jobs: same(200),
   job: { done: 200, running: 200 },
   logs: { done: 200, running: 200 },

@@ -73,6 +73,15 @@ export class LocalExecutor implements Executor {
     this.#runners = new Runners(settings);
   }
 
+  /**
+   * Counts what an owner used before this server started, so that a restart makes nobody's use forgotten.
+   * @param gpuTime milliseconds on a GPU, times the number of GPUs
+   * @param ago milliseconds since then
+   */
+  remember(owner: string | null, gpuTime: number, ago: number): void {
+    this.#scheduler.remember(owner, gpuTime, ago);
+  }
+
   /** Looks again who may be given what, after the limits of owners have changed. */
   reconsider(): void {
     this.#scheduler.reconsider();

@@ -1,0 +1,20 @@
+/** What the jobs of an owner on an app have used, of those that have ended. */
+export interface UsageRow {
+  /** Name of the token; null for the token of the environment, or none. */
+  readonly owner: string | null;
+  readonly app: string;
+  readonly jobs: number;
+  /** Hours on a GPU, times the number of GPUs. */
+  readonly gpu_hours: number;
+  /** Bytes of the uploads. */
+  readonly bytes_in: number;
+  /** Bytes of the results. */
+  readonly bytes_out: number;
+}
+
+/** What `GET /usage` answers with: the largest use of GPUs first. */
+export interface Usage {
+  /** ISO 8601; null for all that is noted. */
+  readonly since: string | null;
+  readonly usage: readonly UsageRow[];
+}

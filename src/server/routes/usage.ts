@@ -1,0 +1,28 @@
+import type { RouterContext } from '@koa/router';
+import { mayReach } from '../../access/principal.js';
+import { FieldError } from '../../contract/errors.js';
+import { parameters } from '../../contract/http.js';
+import { quoteName } from '../../contract/quote.js';
+import type { Usage } from '../../contract/usage.js';
+import { principalOf } from '../http/auth.js';
+import type { UsageLedger } from '../usage/usage-ledger.js';
+
+/** Milliseconds of the time in the query; 0 without one. */
+function sinceOf(ctx: RouterContext): number {
+  const { name } = parameters.usedSince;
+  const text = ctx.query[name];
+  if (text === undefined) return 0;
+  const time = typeof text === 'string' && /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(time)) {
+    throw new FieldError(name, `must be a time such as 2026-11-01T00:00:00Z, got ${quoteName(String(text))}`);
+  }
+  return time;
+}
+
+/** `GET /usage`: an admin gets that of all, a user their own. */
+export const showUsage = (ledger: UsageLedger) => async (ctx: RouterContext) => {
+  const asker = principalOf(ctx);
+  const since = sinceOf(ctx);
+  const usage = await ledger.summary(since, (owner) => mayReach(asker, owner));
+  ctx.body = { since: since === 0 ? null : new Date(since).toISOString(), usage } satisfies Usage;
+};

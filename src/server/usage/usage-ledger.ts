@@ -1,0 +1,118 @@
+import { closeSync, constants, createReadStream, writeSync } from 'node:fs';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { z } from 'zod';
+import type { UsageRow } from '../../contract/usage.js';
+import { errorCode } from '../../files/error-code.js';
+import { openOwnFile } from '../../files/own-file.js';
+import type { EndedJob, ServerEvents } from '../events.js';
+import type { Report } from '../report.js';
+
+const figure = z.number().min(0);
+
+/** A job that has ended, as the file has it. */
+const usedByJob = z.object({
+  time: z.iso.datetime(),
+  job_id: z.string(),
+  owner: z.string().nullable(),
+  app: z.string(),
+  /** Seconds on a GPU, times the number of GPUs. */
+  gpu_seconds: figure,
+  bytes_in: figure,
+  bytes_out: figure,
+});
+type UsedByJob = z.infer<typeof usedByJob>;
+
+const useOf = ({ id, owner, app, gpus, seconds, received, bytes }: EndedJob): UsedByJob => ({
+  time: new Date().toISOString(),
+  job_id: id,
+  owner,
+  app,
+  gpu_seconds: gpus.length * (seconds ?? 0),
+  bytes_in: received ?? 0,
+  bytes_out: bytes ?? 0,
+});
+
+function parseLine(line: string): UsedByJob | null {
+  try {
+    return usedByJob.safeParse(JSON.parse(line)).data ?? null;
+  } catch {
+    // A crash has cut it off.
+    return null;
+  }
+}
+
+/** What jobs have used, in the file `usage` of the data directory: a line for each that has ended. It stays when they go. */
+export class UsageLedger {
+  readonly #file: string;
+  /** One reading at a time: a long file must not be read by many requests at once. */
+  #reading: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    dataDirectory: string,
+    private readonly report: Report,
+  ) {
+    this.#file = path.join(dataDirectory, 'usage');
+  }
+
+  /** Adds a line for each job that ends from now on. */
+  follow(events: ServerEvents): void {
+    events.on('ended', (job) => this.#add(useOf(job)));
+  }
+
+  /** What jobs used that ended since then, by owner and app, the largest use of GPUs first. */
+  async summary(since: number, isWanted: (owner: string | null) => boolean): Promise<UsageRow[]> {
+    const rows = new Map<string, UsageRow>();
+    await this.each(since, ({ owner, app, gpu_seconds, bytes_in, bytes_out }) => {
+      if (!isWanted(owner)) return;
+      const key = JSON.stringify([owner, app]);
+      const row = rows.get(key) ?? { owner, app, jobs: 0, gpu_hours: 0, bytes_in: 0, bytes_out: 0 };
+      rows.set(key, {
+        ...row,
+        jobs: row.jobs + 1,
+        gpu_hours: row.gpu_hours + gpu_seconds / 3600,
+        bytes_in: row.bytes_in + bytes_in,
+        bytes_out: row.bytes_out + bytes_out,
+      });
+    });
+    return [...rows.values()].sort((a, b) => b.gpu_hours - a.gpu_hours || b.jobs - a.jobs);
+  }
+
+  /** Each job that ended since then (milliseconds of the wall clock). Lines that are none are passed over. */
+  each(since: number, take: (used: UsedByJob) => void): Promise<void> {
+    const read = this.#reading.then(() => this.#each(since, take));
+    this.#reading = read.catch(() => {});
+    return read;
+  }
+
+  async #each(since: number, take: (used: UsedByJob) => void): Promise<void> {
+    let descriptor: number;
+    try {
+      descriptor = openOwnFile(this.#file, constants.O_RDONLY);
+    } catch (cause) {
+      if (errorCode(cause) === 'ENOENT') return;
+      throw cause;
+    }
+    // The stream closes the descriptor.
+    const input = createReadStream('', { fd: descriptor });
+    for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+      const used = parseLine(line);
+      if (used && Date.parse(used.time) >= since) take(used);
+    }
+  }
+
+  #add(used: UsedByJob): void {
+    try {
+      const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
+      const descriptor = openOwnFile(this.#file, flags);
+      try {
+        // The line feed in front ends a line that a crash or a full disk has cut off.
+        writeSync(descriptor, `\n${JSON.stringify(used)}`);
+      } finally {
+        closeSync(descriptor);
+      }
+    } catch (cause) {
+      this.report(`What job ${used.job_id} used could not be noted`, cause);
+    }
+  }
+}

@@ -1,0 +1,122 @@
+import { appendFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Usage } from '../../src/contract/usage.js';
+import { file } from '../../support/form.mjs';
+import { until } from '../../support/until.mjs';
+import { Cli } from '../support/cli.js';
+import { apps, sharedServer } from '../support/server.js';
+import { TestTokens } from '../support/tokens.js';
+
+const tokens = new TestTokens();
+for (const name of ['ana', 'bob']) tokens.create(name);
+tokens.create('root', { role: 'admin' });
+afterAll(() => tokens[Symbol.asyncDispose]());
+const server = sharedServer({ apps: [apps.probe, apps.shell], gpus: 2, flags: ['--tokens', tokens.file] });
+let cli: Cli;
+beforeAll(async () => {
+  cli = await Cli.create();
+});
+afterAll(() => cli[Symbol.asyncDispose]());
+
+const run = (name: string, ...words: string[]) =>
+  cli.run(['usage', ...words], { REMOTE_APP_SERVER: server.url, SERVICE_API_TOKEN: tokens.of(name) });
+const form = { inputs: file('ct.nii', 'x'.repeat(20_000)) };
+const rows = async (name: string, query = '') =>
+  (await tokens.api(server, name).json<Usage>(`/usage${query}`)).usage;
+
+describe('usage', () => {
+  test('counts jobs, GPU hours and bytes by owner and app; a user sees their own', async () => {
+    expect((await run('ana')).stderr).toContain('No job has ended');
+    const [ana, bob] = [tokens.api(server, 'ana'), tokens.api(server, 'bob')];
+    const first = await ana.run('infer', form);
+    await ana.run('infer', { ...form, cpu: '1' });
+    await bob.run('infer', form);
+    const all = await until('all three are noted', async () => {
+      const found = await rows('root');
+      return found.reduce((sum, { jobs }) => sum + jobs, 0) === 3 ? found : null;
+    });
+    expect(all.map(({ owner, app, jobs }) => [owner, app, jobs]).sort()).toEqual([
+      ['ana', 'probe', 2],
+      ['bob', 'probe', 1],
+    ]);
+    const hers = all.find(({ owner }) => owner === 'ana');
+    expect(hers?.bytes_in).toBeGreaterThan(40_000);
+    expect(hers?.bytes_out).toBeGreaterThan(100);
+    const { started_at, finished_at } = first.view;
+    const hours = (Date.parse(finished_at ?? '') - Date.parse(started_at ?? '')) / 3_600_000;
+    expect(hers?.gpu_hours).toBeCloseTo(hours, 6);
+    expect(await rows('bob')).toEqual(all.filter(({ owner }) => owner === 'bob'));
+  });
+
+  test('stays when the jobs are removed, and after a crash that cut the last line off', async () => {
+    const before = await rows('root');
+    const ana = tokens.api(server, 'ana');
+    for (const { job_id } of (await ana.json<{ jobs: { job_id: string }[] }>('/jobs')).jobs)
+      await ana.fetch(`/jobs/${job_id}`, { method: 'DELETE' });
+    await server.crash();
+    appendFileSync(path.join(server.dataDirectory, 'usage'), '\n{"time":"2026-11-2');
+    await server.start();
+    expect(await rows('root')).toEqual(before);
+    await ana.run('infer', form);
+    await until('it is noted', async () => (await rows('ana'))[0]?.jobs === 3);
+  });
+
+  test('--since leaves out what was before, and refuses what is no time', async () => {
+    const line = (days: number, more: object) =>
+      `\n${JSON.stringify({
+        time: new Date(Date.now() - days * 86_400_000).toISOString(),
+        job_id: '0123456789ab',
+        owner: 'old',
+        app: 'lungs',
+        gpu_seconds: 7200,
+        bytes_in: 1,
+        bytes_out: 2,
+        ...more,
+      })}`;
+    appendFileSync(path.join(server.dataDirectory, 'usage'), line(40, {}) + line(20, { owner: 'recent' }));
+    const owners = async (...words: string[]) =>
+      (JSON.parse((await run('root', '--json', ...words)).stdout) as Usage).usage.map(({ owner }) => owner);
+    expect(await owners()).toContain('old');
+    expect(await owners('--since', '30d')).toContain('recent');
+    expect(await owners('--since', '30d')).not.toContain('old');
+    expect((await run('root')).stdout).toMatch(/^old +lungs +1 +2\.00 +1 B +2 B$/m);
+    expect((await run('root')).stdout).toMatch(/^all +\d/m);
+    const { code, stderr } = await run('root', '--since', 'yesterday');
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining('--since takes a time such as 30d or 2026-11-01'),
+    ]);
+    const refused = await tokens.api(server, 'ana').fetch('/usage?since=soon');
+    expect(refused.status).toBe(422);
+  });
+
+  test('decides who goes first after a restart', async () => {
+    await server.crash();
+    const now = new Date().toISOString();
+    const used = { time: now, job_id: '0123456789ab', owner: 'ana', app: 'probe', bytes_in: 0, bytes_out: 0 };
+    writeFileSync(
+      path.join(server.dataDirectory, 'usage'),
+      `\n${JSON.stringify({ ...used, gpu_seconds: 36_000 })}`,
+    );
+    await server.start();
+    const gate = server.gate();
+    const waiting = {
+      ...form,
+      gpu: '0',
+      options: JSON.stringify({ config_overrides: [`wait=${gate.path}`] }),
+    };
+    const [ana, bob, root] = ['ana', 'bob', 'root'].map((name) => tokens.api(server, name));
+    const holds = await root?.accepted('infer', waiting);
+    await root?.reaches(holds?.job_id ?? '', 'running');
+    const hers = await ana?.accepted('infer', waiting);
+    await ana?.reaches(hers?.job_id ?? '', 'waiting');
+    const his = await bob?.accepted('infer', waiting);
+    await until('he is in front of her', async () => {
+      const [hersNow, hisNow] = [await ana?.job(hers?.job_id ?? ''), await bob?.job(his?.job_id ?? '')];
+      return hisNow?.queue_position === 1 && hersNow?.queue_position === 2;
+    });
+    gate.open();
+    await ana?.ended(hers?.job_id ?? '');
+  });
+});
