@@ -1,6 +1,16 @@
 /** Tries to get out of its job, by the plan in its input file: `deed`, and what the deed needs. Each deed is bounded. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
-import { linkSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import {
+  existsSync,
+  linkSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -40,8 +50,17 @@ const ways = {
   'by a path given to it': () => plan.files,
 };
 
+const patience = 20_000;
+
+/** Waits until it is so, within bounds: a machine under fire is slow. */
+async function soon(isSo) {
+  for (const end = Date.now() + patience; !isSo() && Date.now() < end; ) await delay(50);
+}
+
 /** A sleep that is told from all others by its length. */
 const sleeper = () => ['sleep', String(plan.marker)];
+const isSleeper = (pid) =>
+  attempt(() => readFileSync(`/proc/${pid}/cmdline`, 'latin1')) === `${sleeper().join('\0')}\0`;
 const tricks = {
   session: (command) => ['setsid', ...command],
   fork: (command) => ['sh', '-c', '("$@" &)', 'sh', ...command],
@@ -86,7 +105,7 @@ const deeds = {
   hide: async () => {
     const command = plan.tricks.reduce((inner, trick) => tricks[trick](inner), sleeper());
     spawn(command[0], command.slice(1), { stdio: 'inherit', detached: true }).unref();
-    await delay(500);
+    await soon(() => numbers().some((pid) => isSleeper(pid)));
     console.log('hidden');
     if (plan.stays) await delay(600_000);
   },
@@ -96,8 +115,11 @@ const deeds = {
       const socket = connect(target);
       socket.on('error', () => {});
       socket.on('connect', () => socket.write('GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n'));
-      socket.on('data', (data) => console.log(`answered ${String(data).slice(0, 12)}`));
-      await delay(300);
+      socket.on('data', (data) => {
+        console.log(`answered ${String(data).slice(0, 12)}`);
+        socket.destroy();
+      });
+      await Promise.race([once(socket, 'close'), delay(patience)]);
       socket.destroy();
     }
   },
@@ -114,17 +136,19 @@ const deeds = {
   },
   /** Forks until it may not, or has `count` children. */
   fork: async () => {
-    const script = `i=0; while [ $i -lt ${plan.count} ]; do sleep ${plan.marker} & i=$((i+1)); done; wait`;
-    spawn('sh', ['-c', script], { stdio: 'inherit' });
-    await delay(3000);
+    const script = `i=0; while [ $i -lt ${plan.count} ]; do sleep ${plan.marker} & i=$((i+1)); done; touch all; wait`;
+    const herd = spawn('sh', ['-c', script], { stdio: 'inherit' });
+    await soon(() => existsSync('all') || herd.exitCode !== null);
+    // Long enough to be seen.
+    await delay(2500);
   },
   /** Takes memory in children, that many mebibytes in each. */
   memory: async () => {
-    for (let count = 0; count < plan.children; count += 1) {
+    const children = Array.from({ length: plan.children }, () => {
       const program = `x = bytearray(${plan.size} << 20); import time; print('took', flush=True); time.sleep(4); print('held', flush=True)`;
-      spawn('python3', ['-c', program], { stdio: 'inherit' });
-    }
-    await delay(6000);
+      return once(spawn('python3', ['-c', program], { stdio: 'inherit' }), 'exit');
+    });
+    await Promise.all(children);
   },
   kill: () => {
     for (const pid of plan.pids) attempt(() => process.kill(pid, 'SIGKILL'));
