@@ -104,6 +104,7 @@ try {
   putDocumentation();
   putCompletions();
   put('etc/remote-app/serve.yaml', source('packaging/serve.yaml'));
+  put('etc/logrotate.d/remote-app', source('packaging/logrotate'));
   put('usr/lib/systemd/system/remote-app.service', source('packaging/remote-app.service'));
   putControl();
   openForReading();

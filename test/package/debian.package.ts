@@ -82,8 +82,10 @@ test('the Debian package is installed, upgraded over a running job, and removed'
   cpSync(probe, path.join(shared, 'apps', 'probe'), { recursive: true });
   root.output(['cp', '-r', '/mnt/apps', '/srv/apps']);
   const port = await freePort();
-  const edit = `s/^#apps:/apps:/; s/^#  - /  - /; s/^port: .*/port: ${port}/; $ a sandbox: off`;
+  const edit = `s/^#apps:/apps:/; s/^#  - /  - /; s/^port: .*/port: ${port}/; s/^#audit-log:/audit-log:/; $ a sandbox: off`;
   root.output(['sed', '-i', edit, '/etc/remote-app/serve.yaml']);
+  // As LogsDirectory= does.
+  root.output(['install', '-d', '-o', 'remote-app', '-g', 'remote-app', '-m', '0700', '/var/log/remote-app']);
   const config = root.output(['cat', '/etc/remote-app/serve.yaml']);
   const check = ['remote-app', 'serve', '--config', '/etc/remote-app/serve.yaml', '--check'];
   expect(root.output([...check, '--token-file', '/etc/remote-app/token'])).toMatch(/^note +app probe/m);
@@ -119,6 +121,12 @@ test('the Debian package is installed, upgraded over a running job, and removed'
   expect(root.output(['remote-app', 'wait', id], env)).toContain('done');
   root.output(['remote-app', 'result', id, '-o', '/tmp/result'], env);
   expect(root.output(['ls', '/tmp/result'])).toContain('probe.json');
+  const audit = root.output(['cat', '/var/log/remote-app/audit.jsonl']).trim().split('\n');
+  expect(audit.filter((each) => JSON.stringify(JSON.parse(each)).includes(id)).length).toBeGreaterThan(1);
+  if (root.run(['logrotate', '--version']).code === 0) {
+    root.output(['logrotate', '--force', '/etc/logrotate.d/remote-app']);
+    expect(root.output(['ls', '/var/log/remote-app'])).toContain('audit.jsonl.1');
+  }
   await stopService(root, service);
 
   root.output(['dpkg', '-r', 'remote-app']);
@@ -128,7 +136,7 @@ test('the Debian package is installed, upgraded over a running job, and removed'
   }
   expect(root.output(['cat', '/etc/remote-app/serve.yaml', '/etc/remote-app/token'])).toContain(token);
   root.output(['dpkg', '-P', 'remote-app']);
-  for (const gone of ['/etc/remote-app', '/var/lib/remote-app']) {
+  for (const gone of ['/etc/remote-app', '/var/lib/remote-app', '/var/log/remote-app']) {
     expect([gone, root.run(['ls', gone]).code]).toEqual([gone, 2]);
   }
   // Nothing of it came to this machine.
