@@ -56,7 +56,7 @@ describe('a server with --max-run-time and --max-fine-tune-time', () => {
     expect(await api.json('/limits')).toMatchObject({ max_run_time: 3, max_fine_tune_time: 3600 });
   });
 
-  test('does not count the time that a job waits, and never hands the field to the app', async () => {
+  test('never hands the field to the app', async () => {
     const { id } = await api.run('infer', { ...least.infer, ...onCpu, time_limit: '2s' });
     expect((await api.recorded(id)).argv.join(' ')).not.toMatch(/time/);
   });
@@ -100,6 +100,21 @@ describe('a server without', () => {
       1,
       expect.stringContaining('Ended at its time limit: it may run for 1s'),
     ]);
+  });
+});
+
+describe('a server with one CPU slot', () => {
+  const server = sharedServer({ flags: ['--cpu-slots', '1'] });
+  const { api } = server;
+
+  test('does not count the time that a job waits', async () => {
+    const first = await api.accepted('infer', { ...endless, time_limit: '3s' });
+    const second = await api.accepted('infer', { ...least.infer, ...onCpu, time_limit: '2s' });
+    expect((await api.ended(first.job_id)).view.error).toMatch(/time limit/);
+    const { view } = await api.ended(second.job_id);
+    expect([view.status, view.error]).toEqual(['done', null]);
+    // It waited for longer than it may run.
+    expect(Date.parse(view.started_at ?? '') - Date.parse(view.created_at)).toBeGreaterThan(2000);
   });
 });
 
