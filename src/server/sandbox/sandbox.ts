@@ -4,7 +4,7 @@ import { gpuDevices } from './gpu-devices.js';
 import { packagesAbove } from './packages-above.js';
 import { programPlaces } from './program-places.js';
 import { nameServers, systemFiles } from './system-files.js';
-import { cover, coverHidden, type Visible, withRealPaths } from './visible.js';
+import { cover, coverHidden, isWithin, realPath, type Visible, withRealPaths } from './visible.js';
 
 /** What the admin says of every job's sandbox. */
 export interface SandboxRules {
@@ -103,11 +103,14 @@ export class Sandbox {
    */
   wrap({ directory, command, grant, reach, memory }: Confined, searchPath: string): string[] {
     const system = systemFiles().directories;
+    // Seen already, under this name and without links.
+    const isOfSystem = (file: string) =>
+      [file, realPath(file)].every((name) => system.some((each) => isWithin(each, name)));
     const readable = [
       ...reach.directories.flatMap((each) => [each, ...packagesAbove(each)]),
       ...programPlaces(command[0] ?? '', searchPath),
       ...(reach.network ? nameServers() : []),
-    ];
+    ].filter((each) => !isOfSystem(each));
     const visible = withRealPaths([
       ...readable.map((each) => ({ path: each, isWritable: false })),
       ...this.rules.binds,
