@@ -89,7 +89,7 @@ const tokenOf = ({ token = '', auth, tokenVariable }, usual) => ({
   env: token ? { [tokenVariable ?? usual]: token } : {},
 });
 
-/** `remote-app serve`, with KonfAI's engine. */
+/** `remote-app serve`, with KonfAI's engine, and with a sandbox where there can be one, as it starts by itself. */
 export async function startOurs(workshop, options) {
   const {
     apps,
@@ -100,7 +100,7 @@ export async function startOurs(workshop, options) {
   } = options;
   const secret = tokenOf(options, 'SERVICE_API_TOKEN');
   const list = await listOf(workshop, apps);
-  const words = serveWords({ dataDirectory, apps: [list], flags: [...secret.flags, ...flags] });
+  const words = serveWords({ dataDirectory, apps: [list], flags: ['--sandbox', 'auto', ...secret.flags, ...flags] });
   const server = new Server(workshop, 'our server', token);
   return server.listen([process.execPath, bin, ...words], { ...secret.env, ...env }, addressIn);
 }
