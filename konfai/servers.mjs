@@ -100,7 +100,11 @@ export async function startOurs(workshop, options) {
   } = options;
   const secret = tokenOf(options, 'SERVICE_API_TOKEN');
   const list = await listOf(workshop, apps);
-  const words = serveWords({ dataDirectory, apps: [list], flags: ['--sandbox', 'auto', ...secret.flags, ...flags] });
+  const words = serveWords({
+    dataDirectory,
+    apps: [list],
+    flags: ['--sandbox', 'auto', ...secret.flags, ...flags],
+  });
   const server = new Server(workshop, 'our server', token);
   return server.listen([process.execPath, bin, ...words], { ...secret.env, ...env }, addressIn);
 }

@@ -11,18 +11,16 @@ import { startOurs, startTheirs } from './servers.mjs';
 const execute = promisify(execFile);
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 
-/** A constant of KonfAI's server that no answer shows. */
-async function constantOf(name) {
-  const source = `from konfai_apps import app_server; print(int(app_server.${name}))`;
-  return (await execute(programOf('python'), ['-c', source])).stdout.trim();
+/** Constants of KonfAI's server that no answer shows, as integers. */
+async function constantsOf(...names) {
+  const values = names.map((name) => `int(app_server.${name})`).join(', ');
+  const source = `from konfai_apps import app_server; print(${values})`;
+  return (await execute(programOf('python'), ['-c', source])).stdout.trim().split(' ');
 }
 
 async function limitsOfTheirs() {
-  const [jobs, file, upload, streams, seconds] = await Promise.all(
-    ['MAX_ACTIVE_JOBS', 'MAX_FILE_BYTES', 'MAX_TOTAL_BYTES', 'MAX_SSE_GLOBAL', 'SSE_HEARTBEAT_S'].map(
-      constantOf,
-    ),
-  );
+  const names = ['MAX_ACTIVE_JOBS', 'MAX_FILE_BYTES', 'MAX_TOTAL_BYTES', 'MAX_SSE_GLOBAL', 'SSE_HEARTBEAT_S'];
+  const [jobs, file, upload, streams, seconds] = await constantsOf(...names);
   return `${jobs}, ${file / 2 ** 30}GiB, ${upload / 2 ** 30}GiB, ${streams}, ${seconds}`;
 }
 
@@ -31,7 +29,7 @@ const serveFlags = () =>
 
 const datasetLimit = {
   ours: async () => serveFlags()['max-dataset-size'].default ?? 'none',
-  theirs: async () => `${(await constantOf('MAX_DATASET_BYTES')) / 2 ** 30}GiB`,
+  theirs: async () => `${(await constantsOf('MAX_DATASET_BYTES'))[0] / 2 ** 30}GiB`,
 };
 
 async function limitsOfOurs() {
@@ -81,7 +79,7 @@ export async function sideOf({ workshop, app, brokenApp }, isOurs) {
     start,
     server: await start(),
     niceOf,
-    constant: constantOf,
+    constant: async (name) => (await constantsOf(name))[0],
     limits: isOurs ? limitsOfOurs : limitsOfTheirs,
     datasetLimit: isOurs ? datasetLimit.ours : datasetLimit.theirs,
   };

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:konfai [-- --runs N]`: KonfAI's server as a yardstick of ours, both real, by turns in one run. Prints the
+ * `npm run bench:konfai [-- MEASURE... --runs N]`: KonfAI's server as a yardstick of ours, both real, by turns in one run. Prints the
  * table of bench/README.md: medians, the first round left out.
  */
 import { parseArgs } from 'node:util';
@@ -9,7 +9,10 @@ import { startOurs, startTheirs } from '../servers.mjs';
 import { say, session } from '../session.mjs';
 import { firstLine, infer, log, result, start, upload } from './measures.mjs';
 
-const { values: flags } = parseArgs({ options: { runs: { type: 'string', default: '3' } } });
+const { values: flags, positionals: words } = parseArgs({
+  allowPositionals: true,
+  options: { runs: { type: 'string', default: '3' } },
+});
 const rounds = Number(flags.runs);
 
 /** What is measured: `real` with KonfAI's engine, the others with the program of `konfai/engine` in its place. */
@@ -21,6 +24,9 @@ const measures = [
   { name: 'result', measure: result },
   { name: 'infer', measure: infer, real: true },
 ];
+
+/** All of them, or those whose names were given. */
+const isChosen = ({ name }) => words.length === 0 || words.includes(name);
 
 /** The lines of the table: of which figure, in which unit. */
 const lines = [
@@ -42,7 +48,8 @@ const amount = (value, unit) => {
 };
 
 function tableOf({ ours, theirs }) {
-  const rows = lines.map(([what, figure, unit]) => [
+  const measured = lines.filter(([, figure]) => figure in ours);
+  const rows = measured.map(([what, figure, unit]) => [
     what,
     amount(ours[figure], unit),
     amount(theirs[figure], unit),
@@ -67,7 +74,7 @@ function startersOf(workshop, app, isReal) {
 
 async function bench({ workshop, root, app }) {
   const figures = { ours: {}, theirs: {} };
-  for (const { name, measure, real = false } of measures) {
+  for (const { name, measure, real = false } of measures.filter(isChosen)) {
     const starters = startersOf(workshop, app, real);
     const servers = name === 'start' ? {} : { ours: await starters.ours(), theirs: await starters.theirs() };
     const sideOf = (side) => () =>

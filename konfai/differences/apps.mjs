@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { unzip } from '../../support/unzip.mjs';
+import { doing, logOf, reaches, submit } from '../jobs.mjs';
 
 export const apps = [
   {
@@ -65,7 +66,38 @@ export const apps = [
   },
 ];
 
+/** The log of a job that is to look for a file. */
+async function logOfLooking({ server, app }, file) {
+  const id = await submit(server, app, doing(`SEES=${file}`));
+  await reaches(server, id, 'done');
+  return logOf(server, id);
+}
+
 export const servers = [
+  {
+    what: 'What a job sees of the machine',
+    theirs: 'all that the user of the server sees, and the network',
+    ours: 'with bubblewrap installed: the system, its app, its own files, its own GPUs; `--bind` and `--network APP` show more ([apps.md](apps.md#what-it-sees-of-the-machine))',
+    verdict: 'better',
+    probe: async (context) => {
+      const log = await logOfLooking(context, `${context.brokenApp}/app.json`);
+      if (log[0].startsWith('[remote-app]') && !log.some((line) => line.includes('in a sandbox')))
+        return null;
+      return log.find((line) => line.startsWith('file: '));
+    },
+    seen: ['file: seen', 'file: not seen'],
+  },
+  {
+    what: "The server's token in the environment of jobs",
+    theirs: 'yes',
+    ours: 'no, nor any other variable whose name says that it is a secret',
+    verdict: 'better',
+    probe: async (context) => {
+      const log = await logOfLooking(context, '/');
+      return log.find((line) => line.startsWith('token in')).endsWith('yes') ? 'yes' : 'no';
+    },
+    seen: ['yes', 'no'],
+  },
   {
     what: '`--auth bearer` without a token in the environment',
     theirs: 'does not start',

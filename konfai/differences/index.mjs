@@ -5,8 +5,8 @@ import { submissions } from './submissions.mjs';
 
 /**
  * What a client can see of their server and of ours, by subject. Each row is a line of the table in docs/konfai.md, and
- * a question that `npm run test:konfai` asks of both real servers: `probe` resolves with what is seen, and `seen` is
- * what is expected of theirs and of ours.
+ * a question that `npm run test:konfai` asks of both real servers: `probe` resolves with what is seen, or with
+ * null where this machine cannot show it, and `seen` is what is expected of theirs and of ours.
  */
 export const differences = {
   'Submitting a job': submissions,

@@ -35,6 +35,8 @@ import { Trash } from './jobs/trash.js';
 import type { Report } from './report.js';
 import { blindSpots } from './sandbox/blind-spots.js';
 import { type FoundSandbox, findSandbox, hiddenPlaces } from './sandbox/find-sandbox.js';
+import { programPlaces } from './sandbox/program-places.js';
+import type { Visible } from './sandbox/visible.js';
 import { killGrace, maxLogBytes, maxStreams, type ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
 import { UsageLedger } from './usage/usage-ledger.js';
@@ -112,6 +114,10 @@ function runnerEnvironment(tokenVariables: readonly string[]): NodeJS.ProcessEnv
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !tokenVariables.includes(name)));
 }
 
+/** What jobs see of an engine, with the environment of Python or the like that it is part of. */
+const enginePlaces = ([program = '']: readonly string[]): Visible[] =>
+  programPlaces(program, process.env.PATH ?? '').map((place) => ({ path: place, isWritable: false }));
+
 function reportSandbox(found: FoundSandbox, settings: ServerSettings, catalog: AppCatalog): SandboxReport {
   const { binds, download, jobLimits: limits, passEnvironment } = settings;
   if (!found.sandbox)
@@ -123,7 +129,7 @@ function reportSandbox(found: FoundSandbox, settings: ServerSettings, catalog: A
     limits,
     blindSpots: blindSpots({
       environment: process.env,
-      binds,
+      binds: [...binds, ...enginePlaces(settings.engine)],
       added: passEnvironment,
       apps: catalog.directories(),
     }),

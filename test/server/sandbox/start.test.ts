@@ -69,6 +69,22 @@ describe('serve --sandbox auto', () => {
   });
 });
 
+test.runIf(sandbox)('does not warn of the environment that the engine is part of', async () => {
+  await using root = await temporary();
+  const bin = path.join(root.path, 'venv', 'bin');
+  mkdirSync(bin, { recursive: true });
+  writeFileSync(path.join(root.path, 'venv', 'pyvenv.cfg'), '');
+  writeFileSync(path.join(bin, 'konfai-apps'), '#!/bin/sh\n', { mode: 0o755 });
+  const environment = {
+    PATH: `${bin}:${process.env.PATH}`,
+    VIRTUAL_ENV: path.dirname(bin),
+    HF_HOME: root.path,
+  };
+  await using server = await TestServer.start({ environment, flags: ['--sandbox', 'auto'] });
+  expect(server.stderr).toContain(`WARNING: HF_HOME=${root.path}: jobs do not see that place`);
+  expect(server.stderr).not.toContain('VIRTUAL_ENV');
+});
+
 test('serve --sandbox off says nothing of it', async () => {
   await using server = await TestServer.start({ flags: ['--sandbox', 'off'] });
   expect(server.stderr).not.toMatch(/sandbox/i);
