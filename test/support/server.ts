@@ -65,7 +65,12 @@ export class TestServer implements AsyncDisposable {
 
   static async start(options: ServerOptions = {}): Promise<TestServer> {
     const server = new TestServer(options);
-    await server.start();
+    try {
+      await server.start();
+    } catch (cause) {
+      await rm(server.#root, { recursive: true, force: true });
+      throw cause;
+    }
     return server;
   }
 
