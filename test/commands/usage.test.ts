@@ -10,7 +10,7 @@ test.each([
   [['logs'], "Missing: JOB (The job's id, as a submission printed it)"],
   [['logs', id, 'more\nwords'], 'Unexpected argument: more\\x0awords'],
   [['serve', '--port', '70000'], "--port takes a whole number from 0 to 65535, got '70000'"],
-  [['serve', '--auth', 'x'], 'Expected --auth=x to be one of: bearer, off'],
+  [['serve', '--auth', 'x'], 'Expected --auth=x to be one of: bearer, required, off'],
   [
     ['serve', '--max-file-size', 'x'],
     "--max-file-size takes a size such as 2GiB, 2G (the same) or 500MB, got 'x'",
