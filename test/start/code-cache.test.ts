@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Config } from '@oclif/core';
@@ -6,6 +6,13 @@ import { expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** A command line that shares no compiled code with other tests. */
+async function createAlone(): Promise<Cli> {
+  const cli = await Cli.create();
+  rmSync(path.join(cli.home, '.cache'), { recursive: true, force: true });
+  return cli;
+}
 
 /** The files that hold code, below the cache directory of this home. */
 function storedCode(cli: Cli): string[] {
@@ -15,7 +22,7 @@ function storedCode(cli: Cli): string[] {
 }
 
 test('the compiled code of a command is saved where only its user can write, and used again', async () => {
-  await using cli = await Cli.create();
+  await using cli = await createAlone();
   const first = await cli.run(['jobs', '--help']);
   expect([first.code, first.stderr]).toEqual([0, '']);
 
@@ -29,14 +36,14 @@ test('the compiled code of a command is saved where only its user can write, and
 });
 
 test('code that is damaged is not run', async () => {
-  await using cli = await Cli.create();
+  await using cli = await createAlone();
   const first = await cli.run(['jobs', '--help']);
   for (const file of storedCode(cli)) writeFileSync(file, Buffer.alloc(statSync(file).size, 'x'));
   expect(await cli.run(['jobs', '--help'])).toEqual(first);
 });
 
 test('code of a bundle that is gone is removed', async (context) => {
-  await using cli = await Cli.create();
+  await using cli = await createAlone();
   await cli.run(['jobs', '--help']);
   const [file = ''] = storedCode(cli);
   // Newer versions of Node have a cache of their own.
@@ -49,7 +56,7 @@ test('code of a bundle that is gone is removed', async (context) => {
 });
 
 test.each(['tyypo', '--foo'])('no code is saved for %s, which is not a command', async (word) => {
-  await using cli = await Cli.create();
+  await using cli = await createAlone();
   expect((await cli.run([word])).code).toBe(2);
   expect(existsSync(cli.home) ? readdirSync(cli.home, { recursive: true }) : []).not.toContainEqual(
     expect.stringContaining(word),
@@ -59,14 +66,14 @@ test.each(['tyypo', '--foo'])('no code is saved for %s, which is not a command',
 test.each(['/dev/null', '/proc/x'])(
   'a cache directory that cannot be used changes nothing: %s',
   async (directory) => {
-    await using cli = await Cli.create();
+    await using cli = await createAlone();
     const plain = await cli.run(['jobs', '--help']);
     expect(await cli.run(['jobs', '--help'], { XDG_CACHE_HOME: directory })).toEqual(plain);
   },
 );
 
 test('--version prints the same line as oclif', async () => {
-  await using cli = await Cli.create();
+  await using cli = await createAlone();
   const { userAgent } = await Config.load(root);
   expect(await cli.run(['--version'])).toMatchObject({ code: 0, stdout: `${userAgent}\n`, stderr: '' });
 });

@@ -2,6 +2,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { shareCode } from './code-cache.js';
 import { temporary } from './temporary.js';
 
 const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
@@ -31,8 +32,10 @@ export class Cli {
   static async create(): Promise<Cli> {
     const root = await temporary();
     const directory = path.join(root.path, 'work');
+    const home = path.join(root.path, 'home');
     mkdirSync(directory);
-    return new Cli(path.join(root.path, 'home'), directory, () => root[Symbol.asyncDispose]());
+    shareCode(home);
+    return new Cli(home, directory, () => root[Symbol.asyncDispose]());
   }
 
   /** @param wrapper a program with its arguments that runs the command */

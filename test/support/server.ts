@@ -9,6 +9,7 @@ import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { addressIn, hasEnded, serverEnvironment, serveWords } from '../../support/serve.mjs';
 import { until } from '../../support/until.mjs';
 import { Api } from './api.js';
+import { shareCode } from './code-cache.js';
 import { processesNaming, processesOfJobs } from './processes.js';
 
 const fixture = (name: string): string => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
@@ -123,7 +124,10 @@ export class TestServer implements AsyncDisposable {
   /** Starts it, or starts it again on the same data directory; resolves when it answers. */
   async start(flags: readonly string[] = []): Promise<void> {
     const { options } = this;
-    if (this.#root === '') this.#root = await mkdtemp(path.join(tmpdir(), 'remote-app-test-'));
+    if (this.#root === '') {
+      this.#root = await mkdtemp(path.join(tmpdir(), 'remote-app-test-'));
+      shareCode(this.#root);
+    }
     this.stdout = '';
     this.stderr = '';
     // Node raises its soft limit of descriptors to the hard limit, so the hard limit counts.
