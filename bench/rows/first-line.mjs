@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { nodeApp } from '../support/apps.mjs';
 import { logLines, submit } from '../support/http.mjs';
@@ -53,22 +55,49 @@ async function measure({ workshop, rounds }) {
   }
 }
 
-/** The same with a sandbox around the app and without one, in turn. */
-async function measureSandbox({ workshop, rounds }) {
+/** The same on two servers in turn, of which the second is the yardstick. */
+async function measureBoth({ workshop, rounds }, figureOptions, yardstickOptions) {
   const app = await nodeApp(workshop, 'hello', `console.log('${line}');`);
-  const serverWith = (sandbox) => Server.start(workshop, { apps: [app], flags: ['--sandbox', sandbox] });
-  const [confined, open] = [await serverWith('bwrap'), await serverWith('off')];
+  const ours = await Server.start(workshop, { apps: [app], ...figureOptions });
+  const other = await Server.start(workshop, { apps: [app], ...yardstickOptions });
   try {
-    for (const server of [confined, open]) await throughServer(server);
+    for (const server of [ours, other]) await throughServer(server);
     const { figure, yardstick } = await interleave(rounds * roundsPerRun, {
-      figure: () => throughServer(confined),
-      yardstick: () => throughServer(open),
+      figure: () => throughServer(ours),
+      yardstick: () => throughServer(other),
     });
     return { figure: figure.milliseconds, yardstick: yardstick.milliseconds };
   } finally {
-    await confined.stop();
-    await open.stop();
+    await ours.stop();
+    await other.stop();
   }
+}
+
+const measureSandbox = (bench) =>
+  measureBoth(bench, { flags: ['--sandbox', 'bwrap'] }, { flags: ['--sandbox', 'off'] });
+
+/** A file of a thousand named tokens, all of different people; the last one is `token`. */
+async function thousandTokens(workshop, token) {
+  const file = path.join(await workshop.directory('tokens'), 'tokens.json');
+  const tokens = Array.from({ length: 1000 }, (_, index) => ({
+    name: `user-${index}`,
+    role: 'user',
+    hash: `sha256:${createHash('sha256')
+      .update(index === 999 ? token : `other-${index}`)
+      .digest('hex')}`,
+    created_at: new Date().toISOString(),
+    expires_at: null,
+    revoked_at: null,
+  }));
+  await writeFile(file, JSON.stringify({ version: 1, tokens }), { mode: 0o600 });
+  return file;
+}
+
+async function measureAccess(bench) {
+  const token = 'a-token-of-the-bench';
+  const file = await thousandTokens(bench.workshop, token);
+  const flags = ['--tokens', file, '--audit-log', path.join(path.dirname(file), 'audit')];
+  return measureBoth(bench, { flags, token }, {});
 }
 
 export const rows = [
@@ -88,5 +117,13 @@ export const rows = [
     unit: 'ms',
     reach: plus(20, 'ms'),
     measure: measureSandbox,
+  },
+  {
+    name: 'access-first-line',
+    what: 'the same with 1,000 named tokens and an audit log',
+    yardstick: 'the same open to all',
+    unit: 'ms',
+    reach: plus(5, 'ms'),
+    measure: measureAccess,
   },
 ];

@@ -12,6 +12,12 @@ export function send(url, { method = 'GET', headers = {}, body = null, ...option
   });
 }
 
+/** The header that a server with tokens asks for. */
+const authorization = ({ token = null }) => (token === null ? {} : { Authorization: `Bearer ${token}` });
+
+/** Asks a server something that it answers with JSON. */
+export const ask = (server, path) => getJson(`${server.url}${path}`, { headers: authorization(server) });
+
 async function text(response) {
   const pieces = [];
   for await (const piece of response) pieces.push(piece);
@@ -32,6 +38,7 @@ export function submit(server, app, content = Buffer.alloc(1024, 'x')) {
   return getJson(server.submitUrl(app), {
     method: 'POST',
     headers: {
+      ...authorization(server),
       'Content-Type': multipartType,
       'Content-Length': body.length,
     },
@@ -41,7 +48,7 @@ export function submit(server, app, content = Buffer.alloc(1024, 'x')) {
 
 /** The lines of a job's log as they come, terminal marker included. For logs that are not long. */
 export async function* logLines(server, id) {
-  const response = await send(`${server.url}/jobs/${id}/logs`);
+  const response = await send(`${server.url}/jobs/${id}/logs`, { headers: authorization(server) });
   response.setEncoding('utf8');
   let rest = '';
   for await (const piece of response) {

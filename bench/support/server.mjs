@@ -3,7 +3,7 @@ import path from 'node:path';
 import { addressIn, serveWords } from '../../support/serve.mjs';
 import { until } from '../../support/until.mjs';
 import { productArgs } from './command.mjs';
-import { getJson } from './http.mjs';
+import { ask } from './http.mjs';
 
 /** Waits without a limit, because a row may be run at a hundred times its size. */
 const eventually = (what, condition) => until(what, condition, Number.POSITIVE_INFINITY, 20);
@@ -31,8 +31,10 @@ export class Server {
   #workshop;
   #child;
 
-  static async start(workshop, { apps, flags = [], env = {}, dataDirectory }) {
+  /** @param token one that the flags let in; null for a server that is open to all */
+  static async start(workshop, { apps, flags = [], env = {}, dataDirectory, token = null }) {
     const server = new Server();
+    server.token = token;
     server.#workshop = workshop;
     server.dataDirectory = dataDirectory ?? (await workshop.directory('data'));
     // What the row's app is told.
@@ -42,7 +44,7 @@ export class Server {
     const words = serveWords({
       dataDirectory: server.dataDirectory,
       apps,
-      flags: ['--auth', 'off', ...flags, ...passed],
+      flags: ['--auth', token === null ? 'off' : 'required', ...flags, ...passed],
     });
     server.#child = workshop.start(process.execPath, productArgs(words), {
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -68,7 +70,7 @@ export class Server {
   /** Resolves when a job is final; `done`, unless it failed. */
   async ended(id) {
     await eventually(`job ${id} ends`, async () => {
-      const { status, error } = await getJson(`${this.url}/jobs/${id}`);
+      const { status, error } = await ask(this, `/jobs/${id}`);
       if (status === 'error' || status === 'killed') throw new Error(`Job ${id} is ${status}: ${error}`);
       return status === 'done';
     });
@@ -77,7 +79,7 @@ export class Server {
   /** Resolves when every job has ended. */
   async quiet() {
     const isActive = ({ status }) => !['done', 'error', 'killed'].includes(status);
-    await eventually('every job ends', async () => !(await getJson(`${this.url}/jobs`)).jobs.some(isActive));
+    await eventually('every job ends', async () => !(await ask(this, '/jobs')).jobs.some(isActive));
   }
 
   /** Resolves when no job directory is left, so that one measurement's removals do not run into the next. */
