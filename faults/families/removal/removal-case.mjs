@@ -66,7 +66,7 @@ async function checkRemoved(context, server, id, what, isBlocked) {
   const isGone = () =>
     !existsSync(server.jobDirectory(id)) && below(path.join(server.dataDirectory, 'trash')).length === 0;
   if (isBlocked) {
-    const isSaid = () => server.stderr.includes(id);
+    const isSaid = () => new RegExp(`${id}.* could not be `).test(server.stderr);
     await until('it is reported', isSaid, removalBound).catch(() =>
       context.violation(
         `A job with ${what} cannot be removed, and stderr does not name it: ${server.stderr.slice(-300)}`,
