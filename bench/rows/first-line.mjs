@@ -111,7 +111,7 @@ export const rows = [
   },
   {
     name: 'sandbox-first-line',
-    what: 'the same in a sandbox',
+    what: 'submit to the first line of that app in a sandbox',
     yardstick: 'the same without one',
     tools: ['bwrap'],
     unit: 'ms',
@@ -120,7 +120,7 @@ export const rows = [
   },
   {
     name: 'access-first-line',
-    what: 'the same with 1,000 named tokens and an audit log',
+    what: 'submit to the first line of that app with 1,000 named tokens and an audit log',
     yardstick: 'the same open to all',
     unit: 'ms',
     reach: plus(5, 'ms'),
