@@ -107,7 +107,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
   test('sees no home directory, and of other files what the admin has named', async () => {
     const [models, cache, hidden] = ['models', 'cache', 'private'].map((name) => path.join(home, name));
     const seen = await lines(
-      `ls /root /home; cat ${models}/file ${cache}/file ${hidden}/file; echo new > ${cache}/new; echo new > ${models}/new`,
+      `ls -d /root/* /home/*; cat ${models}/file ${cache}/file ${hidden}/file; echo new > ${cache}/new; echo new > ${models}/new`,
     );
     expect(seen).toEqual([
       expect.stringMatching(/\/root.*No such file/),
