@@ -45,7 +45,8 @@ test('code that is damaged is not run', async () => {
 test('code of a bundle that is gone is removed', async (context) => {
   await using cli = await createAlone();
   await cli.run(['jobs', '--help']);
-  const [file = ''] = storedCode(cli);
+  const [file] = storedCode(cli);
+  if (file === undefined) throw new Error('no code was stored');
   // Newer versions of Node have a cache of their own.
   context.skip(file.includes('compile-cache'), 'this version of Node keeps the code itself');
   const old = path.join(path.dirname(file), 'base-gone.js-v20.19.0-x64');
