@@ -31,8 +31,9 @@ async function* checkApps({ apps: sources, engine, networkApps }: ServerSettings
   const allowed = [...byId.values()];
   if (allowed.length === 0)
     yield { kind: 'note', about: 'apps', says: 'none is allowed: name one with --apps' };
-  const { apps, forEngine, engineProblem } = await lookAtApps(allowed, engine, process.env.PATH);
-  for (const { id, problems, missing } of apps) {
+  const { apps, forEngine, engineProblem } = await lookAtApps(allowed, engine, process.env.PATH ?? '');
+  for (const { id, problems, missing: findMissing } of apps) {
+    const missing = await findMissing();
     const about = `app ${id}`;
     const argument = allowed.find((each) => each.id === id)?.argument ?? '';
     if (problems.length + missing.length === 0) yield { kind: 'ok', about, says: argument };

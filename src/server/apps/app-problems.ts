@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { oneLine } from '../../contract/quote.js';
 import { faultWithoutPath } from '../../files/error-code.js';
+import { findProgram } from '../../files/find-program.js';
 import type { AllowedApp } from './allowlist.js';
 import { ownCommand, viewAppDirectory } from './app-directory.js';
-import { findProgram } from './find-program.js';
 import { ManifestError, type ManifestFault, manifestFile, readManifest } from './manifest.js';
 import { onLines } from './manifest-lines.js';
 import { lookInCache } from './repository-app.js';
@@ -35,8 +35,8 @@ export interface AppFindings {
   readonly id: string;
   /** Why it cannot be run. */
   readonly problems: readonly string[];
-  /** Files that it names and that are not there, without which a part of it can be run. */
-  readonly missing: readonly string[];
+  /** Looks for files that it names and that are not there, without which a part of it can be run. */
+  readonly missing: () => Promise<readonly string[]>;
 }
 
 /** The files that an app names and does not have. */
@@ -58,31 +58,34 @@ async function missingFiles(id: string, directory: string): Promise<ManifestFaul
 }
 
 /** The program of an app's own command if it cannot be run. */
-function lostProgram(directory: string, searched: string | undefined): ManifestFault[] {
+function lostProgram(directory: string, searched: string): ManifestFault[] {
   const [program] = ownCommand(directory) ?? [];
-  if (program === undefined || findProgram(program, searched) !== null) return [];
+  if (program === undefined || findProgram(program, searched) !== undefined) return [];
   return [{ path: ['command', 0], problem: `there is no program '${program}' that can be run` }];
 }
 
-async function findingsOf(
-  { id, directory, repository }: AllowedApp,
-  searched: string | undefined,
-): Promise<AppFindings> {
+const nothing = async () => [];
+
+async function findingsOf({ id, directory, repository }: AllowedApp, searched: string): Promise<AppFindings> {
   if (repository !== null) {
     const found = await lookInCache(repository);
-    return { id, problems: await describe(found.directory, found.faults), missing: found.missing };
+    return {
+      id,
+      problems: await describe(found.directory, found.faults),
+      missing: async () => found.missing,
+    };
   }
-  if (directory === null) return { id, problems: [], missing: [] };
+  if (directory === null) return { id, problems: [], missing: nothing };
   try {
     return {
       id,
       problems: await describe(directory, lostProgram(directory, searched)),
-      missing: await describe(directory, await missingFiles(id, directory)),
+      missing: async () => describe(directory, await missingFiles(id, directory)),
     };
   } catch (cause) {
     const faults =
       cause instanceof ManifestError ? cause.faults : [{ path: [], problem: faultWithoutPath(cause) }];
-    return { id, problems: await describe(directory, faults), missing: [] };
+    return { id, problems: await describe(directory, faults), missing: nothing };
   }
 }
 
@@ -103,12 +106,12 @@ function needsEngine({ directory }: AllowedApp): boolean {
 export async function lookAtApps(
   apps: Iterable<AllowedApp>,
   engine: readonly string[],
-  searched: string | undefined,
+  searched: string,
 ): Promise<AllFindings> {
   const all = [...apps];
   const forEngine = all.filter(needsEngine).map(({ id }) => id);
   const [program = ''] = engine;
-  const isMissing = forEngine.length > 0 && findProgram(program, searched) === null;
+  const isMissing = forEngine.length > 0 && findProgram(program, searched) === undefined;
   return {
     apps: await Promise.all(all.map((app) => findingsOf(app, searched))),
     forEngine,

@@ -67,7 +67,7 @@ export class AppCatalog {
    */
   async problems(ids?: readonly string[]): Promise<string[]> {
     const asked = [...this.apps.current.values()].filter(({ id }) => ids?.includes(id) ?? true);
-    const { apps, engineProblem } = await lookAtApps(asked, this.engine, process.env.PATH);
+    const { apps, engineProblem } = await lookAtApps(asked, this.engine, process.env.PATH ?? '');
     return [
       ...apps.flatMap(({ id, problems }) =>
         problems.map((each) => `app ${quoteName(id)} cannot be run: ${each}`),
