@@ -21,8 +21,6 @@ export interface RepositoryFiles {
 
 /** What became of the last look at the hub. */
 export interface Look {
-  /** Whether the hub is being asked now, or will be in a moment. */
-  readonly isUnderWay: boolean;
   /** When the hub last answered; null for never. */
   readonly checkedAt: Date | null;
   /** Why it did not answer since, or what is wrong with the repository; null if nothing is. */
@@ -77,7 +75,7 @@ export class TrackedRepository {
   }
 
   get look(): Look {
-    return { isUnderWay: this.isUnderWay, checkedAt: this.#checkedAt, problem: this.#problem };
+    return { checkedAt: this.#checkedAt, problem: this.#problem };
   }
 
   /**
