@@ -3,6 +3,7 @@ import type { Principal } from '../../access/principal.js';
 import { jobIdPattern } from '../../contract/job.js';
 import { type Route, type RouteName, routes } from '../../contract/routes.js';
 import type { AuditEntry, AuditLog } from '../audit/audit-log.js';
+import { captured } from './path-parameters.js';
 
 /** The routes that a line is written about, and what that says. */
 function eventOf(name: RouteName): AuditEntry['event'] | null {
@@ -17,18 +18,8 @@ function eventOf(name: RouteName): AuditEntry['event'] | null {
 /** The id of the job that a request is about; null for a text that is none. */
 function jobIdIn(ctx: Context): string | null {
   const { job_id: made } = Object(ctx.body) as { job_id?: unknown };
-  const id = typeof made === 'string' ? made : String(Object(ctx.captures)[0] ?? '');
+  const id = typeof made === 'string' ? made : captured(ctx);
   return jobIdPattern.test(id) ? id : null;
-}
-
-/** The app of a submission that was accepted: so it is one of the allowlist. */
-function appIn(ctx: Context): string {
-  const text = String(Object(ctx.captures)[0] ?? '');
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
 
 /**
@@ -59,7 +50,7 @@ export function auditRequests(log: AuditLog): Middleware {
         log.write({ ...about, bytes: socket.bytesWritten - sentBefore, complete: writableFinished });
       } else if (event === 'submission') {
         const received = Number(ctx.get('Content-Length')) || null;
-        log.write({ ...about, app: appIn(ctx), operation: name ?? null, bytes: received });
+        log.write({ ...about, app: captured(ctx), operation: name ?? null, bytes: received });
       } else if (event === 'drain') {
         log.write({ ...about, job_id: undefined, draining: name === 'drain' });
       } else {

@@ -7,9 +7,9 @@ import { configName } from '../../contract/archives.js';
 import { mediaTypes } from '../../contract/http.js';
 import { isWeights } from '../../contract/weights.js';
 import type { AppCatalog } from '../apps/catalog.js';
+import { captured } from '../http/path-parameters.js';
 import type { Report } from '../report.js';
 import { goneSignal } from './client-gone.js';
-import { captured } from './path-parameters.js';
 
 export const listApps = (catalog: AppCatalog) => (ctx: RouterContext) => {
   ctx.body = { apps: catalog.ids() } satisfies AppList;

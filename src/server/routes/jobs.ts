@@ -2,9 +2,9 @@ import type { RouterContext } from '@koa/router';
 import { parameters } from '../../contract/http.js';
 import type { JobList, RemovedJob } from '../../contract/job.js';
 import { principalOf, requireAdmin } from '../http/auth.js';
+import { captured } from '../http/path-parameters.js';
 import type { JobService } from '../jobs/service.js';
 import { isAskedFor } from './boolean-parameter.js';
-import { captured } from './path-parameters.js';
 
 /** `GET /jobs`: one's own; with `?all=1` those of all, for an admin. */
 export const listJobs = (jobs: JobService) => (ctx: RouterContext) => {

@@ -10,6 +10,7 @@ import {
 } from '../../contract/log-stream.js';
 import { quoteName } from '../../contract/quote.js';
 import { principalOf } from '../http/auth.js';
+import { captured } from '../http/path-parameters.js';
 import type { Job } from '../jobs/job.js';
 import { countLines } from '../jobs/log-lines.js';
 import { readLog } from '../jobs/log-reader.js';
@@ -18,7 +19,6 @@ import type { StreamSlots } from '../jobs/stream-slots.js';
 import { isAskedFor } from './boolean-parameter.js';
 import { whenGone } from './client-gone.js';
 import { EventBytes } from './event-bytes.js';
-import { captured } from './path-parameters.js';
 
 export interface LogDeps {
   readonly jobs: JobService;

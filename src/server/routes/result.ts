@@ -10,6 +10,7 @@ import { errorCode } from '../../files/error-code.js';
 import { openOwnFile } from '../../files/own-file.js';
 import { principalOf } from '../http/auth.js';
 import { sendError } from '../http/error-answer.js';
+import { captured } from '../http/path-parameters.js';
 import type { Job } from '../jobs/job.js';
 import type { JobService } from '../jobs/service.js';
 import type { Report } from '../report.js';
@@ -17,7 +18,6 @@ import { setArchiveHeaders } from './archive-headers.js';
 import { isAskedFor } from './boolean-parameter.js';
 import { whenGone } from './client-gone.js';
 import { sendLeft, sendUnpacked } from './packed-while-sent.js';
-import { captured } from './path-parameters.js';
 
 /** Bytes of a result that are read at once. */
 const chunkSize = 1 << 20;

@@ -5,10 +5,11 @@ import type { Principal } from '../../access/principal.js';
 import { jobEnvelope } from '../../contract/envelope.js';
 import { ServiceError } from '../../contract/errors.js';
 import { mediaTypes, parameters } from '../../contract/http.js';
-import { fieldWithRole, type Operation, type OperationName, operationOf } from '../../contract/operations.js';
+import { fieldWithRole, type OperationName, operationOf } from '../../contract/operations.js';
 import { quoteName } from '../../contract/quote.js';
 import type { AppCatalog } from '../apps/catalog.js';
 import { principalOf } from '../http/auth.js';
+import { captured } from '../http/path-parameters.js';
 import type { Job } from '../jobs/job.js';
 import type { JobFiles } from '../jobs/job-record.js';
 import type { JobService } from '../jobs/service.js';
@@ -18,7 +19,6 @@ import { checkRoom, limitsOf, type UploadSettings, within } from '../uploads/quo
 import type { FormFields } from '../uploads/read-fields.js';
 import { readSubmission } from '../uploads/read-submission.js';
 import { receiveForm } from '../uploads/receive.js';
-import { captured } from './path-parameters.js';
 
 export interface SubmitDeps {
   readonly catalog: AppCatalog;
@@ -40,37 +40,32 @@ const moved = (files: JobFiles, from: string, to: string): JobFiles =>
     ]),
   );
 
-/** The devices that a form asks for. @throws ServiceError if this server is known not to have them */
-function devicesOf(
-  operation: Operation,
+/**
+ * What a form asks of this server beside its files.
+ * @throws ServiceError, or FieldError, if this server is known not to have the devices, or allows less
+ */
+function askedOf(
+  name: OperationName,
   { values, given }: Pick<FormFields, 'values' | 'given'>,
   asker: Principal,
   jobs: JobService,
 ) {
+  const operation = operationOf(name);
   const { name: gpu } = fieldWithRole(operation, 'gpus');
   const { name: cpu } = fieldWithRole(operation, 'workers');
-  return jobs.checkDevices(asker, gpu, {
-    gpus: values[gpu] as readonly number[] | undefined,
-    isCpu: given.has(cpu),
-    workers: Number(values[cpu]),
-  });
-}
-
-/** Seconds that a form asks the job to be kept. @throws FieldError if that is more than this server allows */
-function keepOf(operation: Operation, { values }: Pick<FormFields, 'values'>, jobs: JobService): number {
-  const { name } = fieldWithRole(operation, 'keep');
-  return jobs.keepFor(name, values[name]);
-}
-
-/** Seconds that the job of a form may run. @throws FieldError if that is more than this server allows */
-function timeLimitOf(
-  name: OperationName,
-  operation: Operation,
-  { values }: Pick<FormFields, 'values'>,
-  jobs: JobService,
-): number | null {
-  const { name: field } = fieldWithRole(operation, 'timeLimit');
-  return jobs.timeLimitFor(name, field, values[field]);
+  const { name: keep } = fieldWithRole(operation, 'keep');
+  const { name: timeLimit } = fieldWithRole(operation, 'timeLimit');
+  return {
+    device: jobs.checkDevices(asker, gpu, {
+      gpus: values[gpu] as readonly number[] | undefined,
+      isCpu: given.has(cpu),
+      workers: Number(values[cpu]),
+    }),
+    /** Seconds. */
+    keep: jobs.keepFor(keep, values[keep]),
+    /** Seconds; null for as long as it takes. */
+    timeLimit: jobs.timeLimitFor(name, timeLimit, values[timeLimit]),
+  };
 }
 
 /** Receives one submission. Everything of it is removed unless it becomes a job. */
@@ -96,15 +91,11 @@ async function receive(
   const incoming = path.join(directory.path, 'Incoming');
   await mkdir(incoming, { mode: 0o700 });
   const checks = new EarlyChecks(spec, (fields) => {
-    devicesOf(spec, fields, asker, deps.jobs);
-    keepOf(spec, fields, deps.jobs);
-    timeLimitOf(operation, spec, fields, deps.jobs);
+    askedOf(operation, fields, asker, deps.jobs);
   });
   const received = await receiveForm(ctx, incoming, limits, checks);
   const form = readSubmission(spec, received);
-  const device = devicesOf(spec, form, asker, deps.jobs);
-  const keep = keepOf(spec, form, deps.jobs);
-  const timeLimit = timeLimitOf(operation, spec, form, deps.jobs);
+  const asked = askedOf(operation, form, asker, deps.jobs);
   const placed = await placeFiles(form.groups, directory.input, limits);
   await rm(incoming, { recursive: true });
   directory.create();
@@ -114,12 +105,10 @@ async function receive(
       operation,
       values: form.values,
       files: moved(placed, directory.path, slot.place.path),
-      device,
+      ...asked,
       acceptedOptions: form.acceptedOptions,
       idempotencyKey,
       owner: asker.name,
-      keep,
-      timeLimit,
     },
     {
       notes: form.ignored.map((name) => `Ignored field ${quoteName(name)}: no operation has it`),
