@@ -268,6 +268,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'server/devices',
       'server',
       'runner',
+      'access',
       'files',
       'contract',
     ],

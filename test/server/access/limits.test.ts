@@ -126,7 +126,7 @@ test('a limit of GPUs at once keeps a job waiting, and refuses one that could ne
   await eva.reaches(first.job_id, 'running');
   const second = await eva.accepted('infer', form);
   expect((await eva.reaches(second.job_id, 'waiting')).waiting_for).toBe(
-    'a free GPU: eva may have 1 at once and has 1',
+    "a free GPU: token 'eva' may have 1 at once and has 1",
   );
   limit('eva', { max_gpus: 2 });
   await eva.reaches(second.job_id, 'running');

@@ -275,7 +275,7 @@ describe('a limit of GPUs at once', () => {
     const second = scheduler.request(any, false, 'ana');
     expect([second.position(), second.waitingFor]).toEqual([
       1,
-      'a free GPU: ana may have 1 at once and has 1',
+      "a free GPU: token 'ana' may have 1 at once and has 1",
     ]);
     most = null;
     scheduler.reconsider();

@@ -74,7 +74,7 @@ export class Runners {
       throw Object.assign(new Error('The disk has no room for a runner'), { code: 'ENOSPC' });
     }
     // After a power cut there is no runner to read it.
-    writeJsonFile(runFiles(directory).request, request, false);
+    writeJsonFile(runFiles(directory).request, request, { isKept: false });
     const { environment, program = runnerProgram } = this.settings;
     const child = spawn(process.execPath, [program, directory], {
       cwd: directory,

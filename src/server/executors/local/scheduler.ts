@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
+import { type Owner, ownerInWords } from '../../../access/principal.js';
 import type { DeviceRequest, Grant } from '../executor.js';
-import { type Owner, Shares } from './shares.js';
+import { Shares } from './shares.js';
 import { type Queued, TurnsOfOwners } from './turns-of-owners.js';
 
 /** A GPU of this machine. */
@@ -169,7 +170,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   #describe({ request, limit, owner }: Waiting): string {
     const words = describe(request);
     if (limit !== null) {
-      return `${words}: ${owner ?? 'the admin'} may have ${limit} at once and has ${this.#gpuShares.heldBy(owner)}`;
+      return `${words}: ${ownerInWords(owner)} may have ${limit} at once and has ${this.#gpuShares.heldBy(owner)}`;
     }
     if (request.kind === 'cpu') return words;
     if (this.#gpus === null) return `${words} (nvidia-smi has not told yet which there are)`;

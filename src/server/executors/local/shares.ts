@@ -1,5 +1,4 @@
-/** Who a job is of; null for the admin's. */
-export type Owner = string | null;
+import type { Owner } from '../../../access/principal.js';
 
 /**
  * Milliseconds after which what somebody has used counts half: six hours. What was used in the morning weighs little in the

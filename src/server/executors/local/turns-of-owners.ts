@@ -1,4 +1,5 @@
-import type { Owner, Shares } from './shares.js';
+import type { Owner } from '../../../access/principal.js';
+import type { Shares } from './shares.js';
 
 /** Milliseconds after which an owner who waits, and was given nothing, goes before all who were: one hour. */
 export const longestPassedOver = 3600_000;
