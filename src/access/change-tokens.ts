@@ -2,7 +2,14 @@ import { quoteName } from '../contract/quote.js';
 import type { LimitTable } from './limits.js';
 import type { Role } from './roles.js';
 import { hashOf } from './secret.js';
-import { namePattern, nameRule, stateOf, type TokenDocument, type TokenEntry } from './token-file.js';
+import {
+  namePattern,
+  nameRule,
+  placeOf,
+  stateOf,
+  type TokenDocument,
+  type TokenEntry,
+} from './token-file.js';
 
 /** A change of the tokens that cannot be made as it was asked for. */
 export class TokenChangeError extends Error {
@@ -11,8 +18,8 @@ export class TokenChangeError extends Error {
 
 const now = (): string => new Date().toISOString();
 
-function indexOf({ tokens }: TokenDocument, name: string): number {
-  const index = tokens.findIndex((each) => each.name.toLowerCase() === name.toLowerCase());
+function indexOf(document: TokenDocument, name: string): number {
+  const index = placeOf(document, name);
   if (index < 0) {
     throw new TokenChangeError(
       `There is no token named ${quoteName(name)}; 'token list' shows those there are`,
@@ -48,7 +55,7 @@ export function withToken(
   if (!namePattern.test(name)) {
     throw new TokenChangeError(`A token's name is ${nameRule}; got ${quoteName(name)}`);
   }
-  const taken = document.tokens.find((each) => each.name.toLowerCase() === name.toLowerCase());
+  const taken = document.tokens[placeOf(document, name)];
   if (taken) {
     const why = stateOf(taken) === 'revoked' ? 'was revoked, and its jobs keep its name' : 'is there already';
     throw new TokenChangeError(

@@ -109,6 +109,10 @@ export function readTokens(file: string): TokenDocument {
   }
 }
 
+/** The place of a token in the file, -1 if it is not there. Two names that differ by case alone are one name to a person. */
+export const placeOf = ({ tokens }: TokenDocument, name: string): number =>
+  tokens.findIndex((each) => each.name.toLowerCase() === name.toLowerCase());
+
 /** Whether a token of this entry lets in now, and if not, why. */
 export function stateOf(
   { hash, expires_at }: TokenEntry,

@@ -1,5 +1,5 @@
 import { Args, Flags, type Interfaces } from '@oclif/core';
-import type { TokenDocument } from '../../access/token-file.js';
+import type { TokenDocument, TokenEntry } from '../../access/token-file.js';
 import { UsageError } from '../../client/errors.js';
 import { readDuration } from '../../contract/duration.js';
 import { BaseCommand } from '../base-command.js';
@@ -69,18 +69,19 @@ export abstract class TokenCommand extends BaseCommand {
     }
   }
 
-  /** Changes the file, and returns what it holds then. */
+  /** Changes the file. Returns what it holds then, and the entry of a token. */
   protected edit(
     file: string,
+    name: string | undefined,
     change: (before: TokenDocument, modules: Edits) => TokenDocument,
-  ): Promise<TokenDocument> {
+  ): Promise<{ readonly after: TokenDocument; readonly entry: TokenEntry | undefined }> {
     return this.with((modules) => {
       let after = modules.noTokens;
       modules.editTokens(file, (before) => {
         after = change(before, modules);
         return after;
       });
-      return after;
+      return { after, entry: name === undefined ? undefined : after.tokens[modules.placeOf(after, name)] };
     });
   }
 
@@ -89,9 +90,8 @@ export abstract class TokenCommand extends BaseCommand {
     file: string,
     name: string,
     change: (before: TokenDocument, modules: Edits) => TokenDocument,
-  ): Promise<TokenDocument['tokens'][number]> {
-    const { tokens } = await this.edit(file, change);
-    const entry = tokens.find((each) => each.name.toLowerCase() === name.toLowerCase());
+  ): Promise<TokenEntry> {
+    const { entry } = await this.edit(file, name, change);
     if (!entry) throw new Error(`The token ${name} is not there`);
     return entry;
   }
@@ -106,13 +106,25 @@ export abstract class TokenCommand extends BaseCommand {
     if (!this.jsonEnabled()) writeErr(`${line}\n`);
   }
 
-  /** Prints a new token, once: alone on stdout, so that it can be piped to where it belongs. */
-  protected async tellToken(token: string, { name, role, expires_at }: Omit<NewToken, 'token'>) {
+  /**
+   * Gives somebody a new token, and prints it, once: alone on stdout, so that it can be piped to where it belongs.
+   * @param change what the file is to hold with that token
+   */
+  protected async giveToken(
+    file: string,
+    of: string,
+    change: (before: TokenDocument, token: string, modules: Edits) => TokenDocument,
+  ): Promise<NewToken> {
+    let token = '';
+    const { name, role, expires_at } = await this.change(file, of, (before, modules) => {
+      token = modules.newToken();
+      return change(before, token, modules);
+    });
     const until = expires_at === null ? '' : ` until ${expires_at}`;
     await this.print(token);
     this.note(
       `This is the token of '${name}' (${role})${until}. It is not shown again; 'remote-app login' saves it.`,
     );
-    return { name, role, expires_at, token } satisfies NewToken;
+    return { name, role, expires_at, token };
   }
 }

@@ -25,17 +25,14 @@ export default class TokenCreate extends TokenCommand {
 
   async run(): Promise<NewToken> {
     const { args, flags } = await this.parse(TokenCreate);
-    let token = '';
-    const entry = await this.change(flags.tokens, args.name, (before, { newToken, withToken }) => {
-      token = newToken();
-      return withToken(before, {
+    return this.giveToken(flags.tokens, args.name, (before, token, { withToken }) =>
+      withToken(before, {
         name: args.name,
         role: flags.role,
         expires: flags.expires ?? null,
         token,
         limits: limitsOf(flags),
-      });
-    });
-    return this.tellToken(token, entry);
+      }),
+    );
   }
 }

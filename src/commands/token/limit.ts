@@ -30,8 +30,9 @@ export default class TokenLimit extends TokenCommand {
     const { name } = args;
     const { role } = flags;
     const limits = limitsOf(flags);
-    const after = await this.edit(
+    const { after, entry } = await this.edit(
       flags.tokens,
+      name,
       (before, { withLimits, withRoleLimits, TokenChangeError }) => {
         if ((name === undefined) === (role === undefined))
           throw new TokenChangeError('Name a token, or a role with --role, and not both');
@@ -41,7 +42,6 @@ export default class TokenLimit extends TokenCommand {
       },
     );
     const { limitLine } = await import('../../cli/tokens/token-text.js');
-    const entry = after.tokens.find((each) => each.name.toLowerCase() === name?.toLowerCase());
     const of = entry?.name ?? role ?? '';
     const now = (entry ? entry.limits : after.roles[role ?? 'user']) ?? {};
     await this.print(`${of}: ${limitLine(now) || 'no limits'}`);

@@ -19,11 +19,8 @@ export default class TokenRotate extends TokenCommand {
 
   async run(): Promise<NewToken> {
     const { args, flags } = await this.parse(TokenRotate);
-    let token = '';
-    const entry = await this.change(flags.tokens, args.name, (before, { newToken, withNewSecret }) => {
-      token = newToken();
-      return withNewSecret(before, args.name, token, flags.expires);
-    });
-    return this.tellToken(token, entry);
+    return this.giveToken(flags.tokens, args.name, (before, token, { withNewSecret }) =>
+      withNewSecret(before, args.name, token, flags.expires),
+    );
   }
 }
