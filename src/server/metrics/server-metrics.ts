@@ -4,6 +4,31 @@ import { jobStates } from '../../contract/job.js';
 import { DiskLook } from './disk-use.js';
 import type { MetricSources } from './sources.js';
 
+/** Metrics of one value, which is read whenever somebody asks. A gauge without a value is left out. */
+const oneValue = (registers: Registry[]) => ({
+  gauge: (name: string, help: string, read: () => number | undefined | Promise<number | undefined>) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      async collect() {
+        const value = await read();
+        if (value === undefined) this.remove();
+        else this.set(value);
+      },
+    }),
+  counter: (name: string, help: string, read: () => number) =>
+    new Counter({
+      name,
+      help,
+      registers,
+      collect() {
+        this.reset();
+        this.inc(read());
+      },
+    }),
+});
+
 /** Metrics that are looked up when they are asked for: what there is now. */
 export function showServer(sources: MetricSources, registry: Registry): void {
   const registers = [registry];
@@ -31,58 +56,29 @@ export function showServer(sources: MetricSources, registry: Registry): void {
       }
     },
   });
-  new Gauge({
-    name: 'remote_app_draining',
-    help: 'Whether new jobs are refused because an admin has asked for it: 1 or 0',
-    registers,
-    collect() {
-      this.set(sources.isDraining() ? 1 : 0);
-    },
-  });
-  new Gauge({
-    name: 'remote_app_log_streams',
-    help: 'Log streams that are open',
-    registers,
-    collect() {
-      this.set(sources.openStreams());
-    },
-  });
-  const bytes = (name: string, help: string, read: () => number) =>
-    new Counter({
-      name,
-      help,
-      registers,
-      collect() {
-        this.reset();
-        this.inc(read());
-      },
-    });
-  bytes(
+  const { gauge, counter } = oneValue(registers);
+  gauge(
+    'remote_app_draining',
+    'Whether new jobs are refused because an admin has asked for it: 1 or 0',
+    () => (sources.isDraining() ? 1 : 0),
+  );
+  gauge('remote_app_log_streams', 'Log streams that are open', () => sources.openStreams());
+  counter(
     'remote_app_received_bytes_total',
     'Bytes received by all connections',
     () => sources.transferred().received,
   );
-  bytes('remote_app_sent_bytes_total', 'Bytes sent by all connections', () => sources.transferred().sent);
-  new Gauge({
-    name: 'remote_app_disk_free_bytes',
-    help: 'Free bytes of the file system that has the data directory',
-    registers,
-    async collect() {
-      const use = await disk.ask();
-      if (use) this.set(use.free);
-      else this.remove();
-    },
-  });
-  new Gauge({
-    name: 'remote_app_disk_size_bytes',
-    help: 'Size of the file system that has the data directory',
-    registers,
-    async collect() {
-      const use = await disk.ask();
-      if (use) this.set(use.size);
-      else this.remove();
-    },
-  });
+  counter('remote_app_sent_bytes_total', 'Bytes sent by all connections', () => sources.transferred().sent);
+  gauge(
+    'remote_app_disk_free_bytes',
+    'Free bytes of the file system that has the data directory',
+    async () => (await disk.ask())?.free,
+  );
+  gauge(
+    'remote_app_disk_size_bytes',
+    'Size of the file system that has the data directory',
+    async () => (await disk.ask())?.size,
+  );
   showProcess(registry);
 }
 
@@ -91,37 +87,19 @@ export function showServer(sources: MetricSources, registry: Registry): void {
  * measures the delay of the event loop a hundred times a second.
  */
 function showProcess(registry: Registry): void {
-  const registers = [registry];
+  const { gauge, counter } = oneValue([registry]);
   const start = Date.now() / 1000 - process.uptime();
-  new Gauge({
-    name: 'process_start_time_seconds',
-    help: 'Start of the server, in seconds since 1970',
-    registers,
-  }).set(start);
-  new Gauge({
-    name: 'process_resident_memory_bytes',
-    help: 'Memory of the server, without that of jobs',
-    registers,
-    collect() {
-      this.set(process.memoryUsage.rss());
-    },
+  gauge('process_start_time_seconds', 'Start of the server, in seconds since 1970', () => start);
+  gauge('process_resident_memory_bytes', 'Memory of the server, without that of jobs', () =>
+    process.memoryUsage.rss(),
+  );
+  counter('process_cpu_seconds_total', 'Processor time of the server, without that of jobs', () => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1e6;
   });
-  new Counter({
-    name: 'process_cpu_seconds_total',
-    help: 'Processor time of the server, without that of jobs',
-    registers,
-    collect() {
-      const { user, system } = process.cpuUsage();
-      this.reset();
-      this.inc((user + system) / 1e6);
-    },
-  });
-  new Gauge({
-    name: 'process_open_fds',
-    help: 'Descriptors that the server has open',
-    registers,
-    async collect() {
-      this.set((await readdir('/proc/self/fd')).length);
-    },
-  });
+  gauge(
+    'process_open_fds',
+    'Descriptors that the server has open',
+    async () => (await readdir('/proc/self/fd')).length,
+  );
 }
