@@ -42,7 +42,7 @@ function lock(file: string): (() => void) | null {
 /** @returns whether it is written; false if another command has made the file at the same time */
 function write(file: string, document: TokenDocument, like: FileAccess | 'new'): boolean {
   try {
-    writeJsonFile(file, document, true, like);
+    writeJsonFile(file, document, { like });
     syncDirectorySync(path.dirname(file));
     return true;
   } catch (cause) {

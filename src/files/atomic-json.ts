@@ -40,14 +40,20 @@ function nameNew(from: string, to: string): void {
   }
 }
 
+/** How a file is replaced. */
+interface Replacement {
+  /** False for a file that nobody reads after a power cut; then it may be empty. */
+  readonly isKept?: boolean;
+  /** Whose owner and mode it gets; only its user can read it otherwise. With `new` it must not be there yet. */
+  readonly like?: FileAccess | 'new';
+}
+
 /**
  * Replaces a text file atomically: a reader, a crash or a power cut finds the old text or the new one, never a part of it.
  * A file that is new survives a power cut only after `syncDirectory`.
- * @param isKept false for a file that nobody reads after a power cut; then it may be empty
- * @param like whose owner and mode it gets; only its user can read it otherwise. With `new` it must not be there yet
  * @throws the system's error: EEXIST for a file that was to be new
  */
-export function writeTextFile(file: string, text: string, isKept = true, like?: FileAccess | 'new'): void {
+export function writeTextFile(file: string, text: string, { isKept = true, like }: Replacement = {}): void {
   using directory = openDirectory(path.dirname(file));
   const target = path.join(directory.path, path.basename(file));
   const partial = `${target}.${process.pid}.partial`;
@@ -71,8 +77,8 @@ export function writeTextFile(file: string, text: string, isKept = true, like?: 
 }
 
 /** `writeTextFile` with a value as JSON. */
-export const writeJsonFile = (file: string, value: unknown, isKept = true, like?: FileAccess | 'new'): void =>
-  writeTextFile(file, jsonText(value), isKept, like);
+export const writeJsonFile = (file: string, value: unknown, how?: Replacement): void =>
+  writeTextFile(file, jsonText(value), how);
 
 async function writeSynced(file: string, text: string): Promise<void> {
   await using handle = await open(file, 'wx', 0o600);

@@ -40,7 +40,7 @@ async function run(directory: string): Promise<void> {
   const runner = identify(process.pid);
   const note = (command: ProcessIdentity | null) =>
     // After a power cut neither is there.
-    writeJsonFile(files.record, { runner, command } satisfies RunnerRecord, false);
+    writeJsonFile(files.record, { runner, command } satisfies RunnerRecord, { isKept: false });
   asFarAsPossible(() => note(null));
   asFarAsPossible(() => reserveJsonFile(files.end, maxEndBytes));
   const end = await runCommand(request, files.log, stop.signal, note).catch(
