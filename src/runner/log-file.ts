@@ -1,4 +1,5 @@
 import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, writeSync } from 'node:fs';
+import { counted } from '../contract/counted.js';
 import { servicePrefix } from '../contract/log-stream.js';
 import { faultWithoutPath } from '../files/error-code.js';
 import { openOwnFile } from '../files/own-file.js';
@@ -102,7 +103,7 @@ export class LogFile {
   }
 
   #lostNote(): string {
-    const lines = this.#lostLines === 1 ? '1 line' : `${this.#lostLines} lines`;
+    const lines = counted(this.#lostLines, 'line');
     return `${servicePrefix}${lines} could not be written here: ${this.#fault}\n`;
   }
 }

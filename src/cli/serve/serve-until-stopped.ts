@@ -82,7 +82,7 @@ function introduce(server: RunningServer, log: ServerLog): void {
 
 function describeFate(active: number, onExit: ServerSettings['onExit']): string {
   if (active === 0) return 'no job is active.';
-  const jobs = active === 1 ? '1 active job' : `${active} active jobs`;
+  const jobs = counted(active, 'active job');
   return onExit === 'kill' ? `killing ${jobs}.` : `leaving ${jobs} to the next server.`;
 }
 

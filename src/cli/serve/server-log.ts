@@ -1,3 +1,4 @@
+import { counted } from '../../contract/counted.js';
 import { oneLine } from '../../contract/quote.js';
 import { Colours } from '../terminal/colours.js';
 import { DirectOutput, replaceStream } from './direct-output.js';
@@ -68,7 +69,7 @@ export class ServerLog {
   /** Writes how many lines were lost, if any. @returns whether the log can be written to */
   #sayLost(): boolean {
     if (this.#lost === 0) return true;
-    const lines = this.#lost === 1 ? '1 line' : `${this.#lost} lines`;
+    const lines = counted(this.#lost, 'line');
     const message = `${lines} could not be written here`;
     const line = this.#isJson ? JSON.stringify({ time: now(), level: 'warn', message }) : `(${message})`;
     if (!this.#output.write(`${line}\n`)) return false;

@@ -1,3 +1,4 @@
+import { counted } from '../../contract/counted.js';
 import { exitCodes } from '../../contract/errors.js';
 import { oneLine } from '../../contract/quote.js';
 import { checkServer } from '../../server/check.js';
@@ -14,6 +15,6 @@ export async function showCheck(settings: ServerSettings): Promise<void> {
     await writeOut(`${marks[kind].padEnd(marks.problem.length)}  ${oneLine(about)}: ${oneLine(says)}\n`);
   }
   if (problems === 0) return;
-  await writeOut(`${problems === 1 ? '1 problem' : `${problems} problems`}\n`);
+  await writeOut(`${counted(problems, 'problem')}\n`);
   process.exitCode = exitCodes.usage;
 }

@@ -1,6 +1,7 @@
 import { lstatSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { formatBytes } from '../../contract/bytes.js';
+import { counted } from '../../contract/counted.js';
 import { spellDuration } from '../../contract/duration.js';
 import { type KillCause, killErrors } from '../../contract/job.js';
 import { commandOf } from '../../contract/operations.js';
@@ -228,7 +229,7 @@ export class Lifecycle {
     try {
       const { files, bytes, notes } = await this.deps.packer.pack(output, result, this.#packing.signal);
       for (const note of notes) job.log(`Result: ${note}`);
-      job.log(`Result: ${files} ${files === 1 ? 'file' : 'files'}, ${formatBytes(bytes)}`);
+      job.log(`Result: ${counted(files, 'file')}, ${formatBytes(bytes)}`);
     } catch (cause) {
       const isOfDisk = isDiskFull(cause) || (isSystemError(cause) && !isShortage(cause));
       if (!isOfDisk) throw cause;
