@@ -61,11 +61,18 @@ export const appManifestSchema = z.object({
     .describe(
       'Program and first arguments, run without a shell. An element that names a file of this directory is made absolute. Without it, the engine of the server runs the app',
     ),
+  resident: z
+    .boolean()
+    .optional()
+    .describe(
+      'true: the command is started once and given job after job, so that it loads its model once. Needs `command`, and a program that does what docs/apps.md says under Resident apps',
+    ),
 });
 export type AppManifest = z.infer<typeof appManifestSchema>;
 
 /** What `GET /repo_apps/{id}` answers with for an app whose files can be read. */
-export interface AvailableApp extends Omit<AppManifest, 'tta' | 'models' | 'command' | 'terminology'> {
+export interface AvailableApp
+  extends Omit<AppManifest, 'tta' | 'models' | 'command' | 'resident' | 'terminology'> {
   readonly app: string;
   readonly available: true;
   readonly checkpoints_name: readonly string[];

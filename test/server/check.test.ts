@@ -36,6 +36,10 @@ const faulty = {
     JSON.stringify({ ...manifest, command: ['no-such-program'] }, null, 2),
     "line 8: command.0: there is no program 'no-such-program' that can be run",
   ],
+  resident: [
+    JSON.stringify({ ...manifest, resident: true }, null, 2),
+    'line 7: resident: only a program of the app can be resident, and `command` is missing',
+  ],
 } as const;
 
 const files = Object.fromEntries(Object.entries(faulty).map(([name, [text]]) => [`${name}/app.json`, text]));

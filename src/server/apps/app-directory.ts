@@ -71,7 +71,7 @@ export async function describeApp(
   manifest: ReadManifest,
   { directory, names, present, added }: AppParts,
 ): Promise<AvailableApp> {
-  const { tta, models, command: _, terminology, more, ...shown } = manifest;
+  const { tta, models, command: _command, resident: _resident, terminology, more, ...shown } = manifest;
   const checkpoints = models ?? [...names].filter(isWeights).sort();
   const { patchSize, parameters } = await predictionOf(directory);
   return {

@@ -59,9 +59,17 @@ function syntaxFault({ message }: SyntaxError): ManifestFault {
 /** What `app.json` says, and under `more` the keys that we do not know. */
 export type ReadManifest = AppManifest & { readonly more: Readonly<Record<string, unknown>> };
 
-/** Without its command, whatever that is: nobody has read it who may say what runs on this machine. */
+/** Without its command and how that is started, whatever they are: nobody has read them who may say what runs on this machine. */
 const withoutCommand = (json: unknown): unknown =>
-  typeof json === 'object' && json !== null && !Array.isArray(json) ? { ...json, command: undefined } : json;
+  typeof json === 'object' && json !== null && !Array.isArray(json)
+    ? { ...json, command: undefined, resident: undefined }
+    : json;
+
+/** What an app lacks to be what it says. */
+const contradiction = ({ command, resident }: AppManifest): ManifestFault | null =>
+  resident && !command
+    ? { path: ['resident'], problem: 'only a program of the app can be resident, and `command` is missing' }
+    : null;
 
 /**
  * Reads the `app.json` of an app directory.
@@ -92,6 +100,9 @@ export function readManifest(directory: string, from: 'admin' | 'repository' = '
     const faults = parsed.error.issues.map(({ path, message }) => ({ path, problem: inWords(message) }));
     throw new ManifestError(`app.json of this app is not valid: ${z.prettifyError(parsed.error)}`, faults);
   }
+  const fault = contradiction(parsed.data);
+  if (fault)
+    throw new ManifestError(`app.json of this app is not valid: resident: ${fault.problem}`, [fault]);
   const others = Object.entries(Object(coerced)).filter(
     ([key]) => !Object.hasOwn(appManifestSchema.shape, key),
   );
