@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config';
+
+/** `npm run test:slurm`: jobs on a real Slurm cluster of the tests' own, which needs root and Debian's packages. */
+export default defineConfig({
+  test: {
+    include: ['test/slurm/*.slurm.ts'],
+    globalSetup: ['test/support/global-setup.ts', 'test/slurm/support/shared-cluster.ts'],
+    pool: 'forks',
+    // Most of the time is spent waiting for Slurm, which looks at its jobs about once a second.
+    maxWorkers: 3,
+    testTimeout: 90_000,
+    hookTimeout: 60_000,
+  },
+});
