@@ -264,6 +264,7 @@ export const rooms: Readonly<Record<string, Room>> = {
   'server/executors/local': {
     imports: [
       'server/sandbox',
+      'server/executors/runs',
       'server/executors',
       'server/devices',
       'server',
@@ -273,6 +274,10 @@ export const rooms: Readonly<Record<string, Room>> = {
       'contract',
     ],
     reason: 'The local executor places jobs and runs them; it knows no record of a job and no transport.',
+  },
+  'server/executors/runs': {
+    imports: ['server/executors', 'runner', 'files', 'contract'],
+    reason: 'What executors have in common is what a runner leaves in a job directory, not where it runs.',
   },
   'server/sandbox': {
     imports: ['server/executors', 'server', 'files', 'contract'],

@@ -60,7 +60,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
       'server/apps',
       'server/hub',
       'server/jobs',
-      'server/executors/local',
+      'server/executors/runs',
       'access',
       'server/usage',
       'contract',

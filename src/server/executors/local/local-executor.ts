@@ -20,9 +20,9 @@ import type {
   RunOrder,
   Waiting,
 } from '../executor.js';
-import { checkDevices } from './check-devices.js';
-import { gpuEnvironment } from './environment.js';
-import { untold } from './run-end.js';
+import { checkDevices } from '../runs/check-devices.js';
+import { gpuEnvironment } from '../runs/environment.js';
+import { untold } from '../runs/run-end.js';
 import { type RunnerSettings, Runners } from './runners.js';
 import { Scheduler, type Ticket, TicketCancelled } from './scheduler.js';
 import { knownGpus, memoryOf } from './show-gpus.js';

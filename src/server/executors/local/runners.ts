@@ -1,11 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeJsonFile } from '../../../files/atomic-json.js';
-import { errorCode, isShortage } from '../../../files/error-code.js';
+import { isShortage } from '../../../files/error-code.js';
 import { isGone } from '../../../files/is-gone.js';
 import { lowerPriority } from '../../../runner/priority.js';
 import {
@@ -19,8 +18,9 @@ import { runnerProgram } from '../../../runner/program.js';
 import { type RunRequest, runFiles } from '../../../runner/protocol.js';
 import { signal, terminateGroup, terminateStrays } from '../../../runner/terminate.js';
 import type { Ended, Grant, JobPlace } from '../executor.js';
-import { lacksRoom, settleRunEnd } from './run-end.js';
-import { readRunGpus, readRunnerRecord } from './run-files.js';
+import { isRemoved } from '../runs/is-removed.js';
+import { lacksRoom, settleRunEnd } from '../runs/run-end.js';
+import { readRunGpus, readRunnerRecord } from '../runs/run-files.js';
 
 /** Milliseconds between two looks at a runner that an earlier server started. */
 const pollInterval = 100;
@@ -33,20 +33,6 @@ interface Child {
   readonly process: ChildProcess;
   readonly exited: Promise<unknown>;
 }
-
-const isThere = (directory: string): Promise<boolean> =>
-  lstat(directory).then(
-    () => true,
-    (cause) => errorCode(cause) !== 'ENOENT',
-  );
-
-/**
- * Whether the directory of a running job was removed. If the directory of all jobs is missing as well, the disk may have
- * been unmounted for a moment, and this is false. Asynchronous, because a network file system that does not answer must
- * not block the server.
- */
-const isRemoved = async (directory: string): Promise<boolean> =>
-  !(await isThere(directory)) && (await isThere(path.dirname(directory)));
 
 export interface RunnerSettings {
   /** The environment of runners and commands: the server's, without its token variables. */

@@ -2,7 +2,7 @@ import { ServiceError } from '../../../contract/errors.js';
 import type { Gpu, GpuInventory } from '../../devices/gpu-inventory.js';
 import { NoGpuAnswer } from '../../devices/nvidia-smi.js';
 import type { DeviceMemory } from '../executor.js';
-import { refuseUnknown } from './check-devices.js';
+import { refuseUnknown } from '../runs/check-devices.js';
 
 /** The GPUs of this machine. @throws ServiceError `gpusUnknown` */
 export function knownGpus({ current, problem }: GpuInventory): readonly Gpu[] {

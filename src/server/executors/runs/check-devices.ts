@@ -1,9 +1,11 @@
 import { ServiceError } from '../../../contract/errors.js';
-import type { Gpu } from '../../devices/gpu-inventory.js';
-import type { AskedDevices, DeviceRequest } from '../executor.js';
+import type { AskedDevices, Device, DeviceRequest } from '../executor.js';
+
+/** A GPU, as far as a request can name it. */
+type Named = Pick<Device, 'id'>;
 
 /** @throws ServiceError `unknownGpu` for ids of GPUs that this server does not have */
-export function refuseUnknown(ids: readonly number[], gpus: readonly Gpu[]): void {
+export function refuseUnknown(ids: readonly number[], gpus: readonly Named[]): void {
   const unknown = ids.filter((id) => !gpus.some((gpu) => gpu.id === id));
   if (unknown.length === 0) return;
   const known = gpus.map(({ id }) => id).join(', ') || 'none';
@@ -17,7 +19,7 @@ export function refuseUnknown(ids: readonly number[], gpus: readonly Gpu[]): voi
  */
 export function checkDevices(
   { gpus: ids, isCpu, workers }: AskedDevices,
-  known: readonly Gpu[] | null,
+  known: readonly Named[] | null,
 ): DeviceRequest {
   if (!ids) return isCpu || known?.length === 0 ? { kind: 'cpu', workers } : { kind: 'anyGpu' };
   if (known?.length === 0) {
