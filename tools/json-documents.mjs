@@ -246,6 +246,7 @@ export const jsonDocuments = {
       schema: object({
         directory: path('the app'),
         language: z.string(),
+        resident: z.boolean().describe('Whether it is started once for many jobs'),
         name: z.string(),
         files: names.describe('What was written, relative to the directory'),
       }),

@@ -12,6 +12,7 @@ export default class Init extends BaseCommand {
   static override examples = [
     '<%= config.bin %> init my-app',
     "<%= config.bin %> init my-app --language shell --name 'My model'",
+    '<%= config.bin %> init my-app --resident',
   ];
   static override args = {
     directory: Args.string({
@@ -26,6 +27,10 @@ export default class Init extends BaseCommand {
       default: 'python' as Language,
       description: 'What its program is written in',
     })(),
+    resident: Flags.boolean({
+      default: false,
+      description: 'An app that is started once and loads its model once, in python or javascript',
+    }),
     name: Flags.string({
       helpValue: 'NAME',
       description: "The app's name for a person; by default that of the directory",
@@ -35,12 +40,13 @@ export default class Init extends BaseCommand {
   async run(): Promise<NewApp> {
     const { args, flags } = await this.parse(Init);
     const { firstSteps, writeNewApp } = await import('../cli/apps/new-app.js');
-    const app = await writeNewApp(args.directory, flags.language, flags.name, this.config.root);
+    const app = await writeNewApp({ target: args.directory, ...flags }, this.config.root);
     if (this.jsonEnabled()) return app;
     const { alone, serve, infer } = firstSteps(app, this.config.bin);
+    const places = app.resident ? "'load' and 'predict'" : "'predict'";
     const lines = [
       `Wrote ${app.files.join(', ')} in ${app.directory}`,
-      `Your model goes into 'predict' of ${app.files[1]}. Until then the app copies what it is given:`,
+      `Your model goes into ${places} of ${app.files[1]}. Until then the app copies what it is given:`,
       `  ${alone}`,
       `  ${serve}          # then, in another terminal:`,
       `  ${infer}`,

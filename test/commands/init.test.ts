@@ -4,20 +4,31 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { type Language, languageNames, languages } from '../../src/cli/apps/app-languages.js';
+import { languageNames, languages, residentHelpers } from '../../src/cli/apps/app-languages.js';
+import { ResidentWorker } from '../../support/resident-worker.mjs';
 import { Cli } from '../support/cli.js';
 import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 
 const run = promisify(execFile);
 
-describe.each(languageNames)('a new app in %s', (language: Language) => {
+/** The languages, and whether the app is resident. */
+const kinds = [
+  ...languageNames.map((language) => ({ language, kind: '', flags: [] })),
+  ...languageNames
+    .filter((language) => residentHelpers[language])
+    .map((language) => ({ language, kind: ', resident', flags: ['--resident'] })),
+];
+
+describe.each(kinds)('a new app in $language$kind', ({ language, flags }) => {
+  const init = ['--language', language, ...flags];
+
   test('runs at once, with a server and without one, for names with spaces and quotes', async () => {
     await using cli = await Cli.create();
     const [program, file] = languages[language];
     const name = `it's 1.nii`;
     await plant(cli.directory, { [`in/${name}`]: 'one', 'in/b $HOME.nii': 'two', 'in/s.zarr/.zgroup': '{}' });
-    const made = await cli.run(['init', 'my app', '--language', language, '--name', 'My model']);
+    const made = await cli.run(['init', 'my app', ...init, '--name', 'My model']);
     expect([made.code, made.stderr]).toEqual([0, '']);
     expect(made.stdout).toContain(`${program} 'my app/${file}' infer 'my app' --output Output`);
 
@@ -47,7 +58,7 @@ describe.each(languageNames)('a new app in %s', (language: Language) => {
   test('tells the person who sent a wrong input why it is refused', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'a.nii': 'a', 'b.nii': 'b', 'c.nii': 'c' });
-    await cli.run(['init', 'app', '--language', language]);
+    await cli.run(['init', 'app', ...init]);
     await using server = await TestServer.start({ apps: [path.join(cli.directory, 'app')] });
     const env = { REMOTE_APP_SERVER: server.url };
     const { code, stderr } = await cli.run(['infer', 'a.nii', '-i', 'b.nii,c.nii'], env);
@@ -59,7 +70,7 @@ describe.each(languageNames)('a new app in %s', (language: Language) => {
 
   test('has an app.json that its schema describes', async () => {
     await using cli = await Cli.create();
-    await cli.run(['init', 'app', '--language', language]);
+    await cli.run(['init', 'app', ...init]);
     const read = async (file: string) =>
       JSON.parse(await readFile(path.join(cli.directory, 'app', file), 'utf8'));
     const manifest = await read('app.json');
@@ -93,5 +104,40 @@ describe('init', () => {
     expect([code, language, name]).toEqual([0, 'python', path.basename(cli.directory)]);
     expect(files.toSorted()).toEqual((await readdir(cli.directory)).sort());
     expect(directory).toBe(cli.directory);
+  });
+
+  test('writes a resident app with the helper that it imports', async () => {
+    await using cli = await Cli.create();
+    const { stdout } = await cli.run(['init', 'my-app', '--resident']);
+    expect(stdout).toContain("Your model goes into 'load' and 'predict' of main.py");
+    const text = await readFile(path.join(cli.directory, 'my-app/app.json'), 'utf8');
+    expect(JSON.parse(text)).toMatchObject({ command: ['python3', 'main.py'], resident: true });
+    const command = [
+      'python3',
+      path.join(cli.directory, 'my-app/main.py'),
+      'resident',
+      'my-app',
+      '--cpu',
+      '1',
+    ];
+    await using worker = new ResidentWorker(command);
+    expect(await worker.answer()).toEqual({ ready: true });
+    await plant(cli.directory, { 'a.nii': 'one' });
+    const files = [
+      '--output',
+      path.join(cli.directory, 'Out'),
+      '--inputs',
+      path.join(cli.directory, 'a.nii'),
+    ];
+    const { answer, log } = await worker.run(['infer', 'my-app', '--cpu', '1', ...files]);
+    expect([answer, log]).toMatchObject([{ exit_code: 0 }, 'Case 1/1: a.nii\n']);
+    expect(await readFile(path.join(cli.directory, 'Out/a.nii'), 'utf8')).toBe('one');
+  });
+
+  test('has no resident app in shell, and says so before it writes anything', async () => {
+    await using cli = await Cli.create();
+    const { code, stderr } = await cli.run(['init', 'my-app', '--resident', '--language', 'shell']);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/no resident app in shell.*--language python/)]);
+    expect(await readdir(cli.directory)).toEqual([]);
   });
 });

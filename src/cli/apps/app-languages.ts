@@ -7,3 +7,9 @@ export const languages = {
 export type Language = keyof typeof languages;
 
 export const languageNames = Object.keys(languages) as readonly Language[];
+
+/** Those that a resident app can be written in: the file beside the program that speaks with the server. */
+export const residentHelpers: Readonly<Partial<Record<Language, string>>> = {
+  python: 'resident.py',
+  javascript: 'resident.mjs',
+};

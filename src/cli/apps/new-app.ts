@@ -6,12 +6,14 @@ import { quotePath } from '../../contract/quote.js';
 import { shellWord } from '../../contract/shell-word.js';
 import { errorCode, faultWithoutPath } from '../../files/error-code.js';
 import { makeDirectory } from '../../files/make-directory.js';
-import { type Language, languages } from './app-languages.js';
+import { type Language, languages, residentHelpers } from './app-languages.js';
 
 export interface NewApp {
   /** Absolute. */
   readonly directory: string;
   readonly language: Language;
+  /** Whether it is started once for many jobs. */
+  readonly resident: boolean;
   readonly name: string;
   /** What was written, relative to the directory. */
   readonly files: readonly string[];
@@ -20,12 +22,13 @@ export interface NewApp {
 /** The schema of `app.json`, in the package and in a new app. */
 const schemaName = 'app.schema.json';
 
-const manifestOf = (name: string, language: Language) => ({
+const manifestOf = ({ name, language, resident }: NewApp) => ({
   $schema: `./${schemaName}`,
   display_name: name,
   short_description: 'Copies each volume',
   description: 'Copies each volume that it is given. Say here what your model does, and with what limits.',
   command: languages[language],
+  ...(resident ? { resident } : {}),
   tta: 0,
   mc_dropout: 0,
   inputs: { Volume_0: { display_name: 'Volume', volume_type: 'VOLUME', required: true } },
@@ -46,15 +49,22 @@ export function firstSteps({ directory, language }: NewApp, bin: string) {
 
 const readme = (app: NewApp): string => {
   const [program, file] = languages[app.language];
+  const places = app.resident ? '`load` and `predict`' : '`predict`';
   return `# ${app.name}
 
-An app for remote-app. Your model goes into \`predict\` of \`${file}\`; \`app.json\` says what the app is.
+An app for remote-app. Your model goes into ${places} of \`${file}\`; \`app.json\` says what the app is.
 
     ${program} ${file} infer . --output Output --inputs "$PWD/VOLUME"     # without a server
     remote-app serve --apps .                                     # with one; then, in another terminal:
     remote-app infer VOLUME
-`;
+${app.resident ? aboutResident(app.language) : ''}`;
 };
+
+/** What its README says of a resident app. */
+const aboutResident = (language: Language): string => `
+The server starts \`${languages[language][1]}\` once: \`load\` loads the model, \`run\` runs one job after the other.
+\`${residentHelpers[language]}\` speaks with the server. Without \`"resident": true\` in \`app.json\` each job is a start of its own.
+`;
 
 /** @throws UsageError for what is not an empty directory, and cannot become one */
 function checkIsFree(directory: string): void {
@@ -70,33 +80,51 @@ function checkIsFree(directory: string): void {
   }
 }
 
+/** The files of the package that a new app gets, by the directory that they are in. @throws UsageError */
+function templatesOf({ language, resident }: Pick<NewAppRequest, 'language' | 'resident'>) {
+  const [, program] = languages[language];
+  if (!resident) return { folder: path.join('templates', language), programs: [program] };
+  const helper = residentHelpers[language];
+  if (helper === undefined) {
+    const others = Object.keys(residentHelpers).join(' or --language ');
+    throw new UsageError(
+      `There is no resident app in ${language}: a resident app keeps its model in memory from job to job. Take --language ${others}`,
+    );
+  }
+  return { folder: path.join('templates', 'resident', language), programs: [program, helper] };
+}
+
+export interface NewAppRequest {
+  /** Made if it is not there; if it is, it must be empty. */
+  readonly target: string;
+  readonly language: Language;
+  readonly resident: boolean;
+  /** For a person; by default the name of the directory. */
+  readonly name: string | undefined;
+}
+
 /**
  * Writes an app that runs as it is.
- * @param target made if it is not there; if it is, it must be empty
- * @param name for a person; by default the name of the directory
  * @param root the directory of this package, which has the programs and the schema
- * @throws UsageError for a directory that has something in it; WriteError
+ * @throws UsageError for a directory that has something in it, and for a language without resident apps; WriteError
  */
-export async function writeNewApp(
-  target: string,
-  language: Language,
-  name: string | undefined,
-  root: string,
-): Promise<NewApp> {
-  const directory = path.resolve(target);
+export async function writeNewApp(request: NewAppRequest, root: string): Promise<NewApp> {
+  const { language, resident } = request;
+  const directory = path.resolve(request.target);
+  const { folder, programs } = templatesOf(request);
   checkIsFree(directory);
-  const [, program] = languages[language];
-  const files = ['app.json', program, 'README.md', schemaName];
-  const app: NewApp = { directory, language, name: name || path.basename(directory) || 'app', files };
+  const files = ['app.json', ...programs, 'README.md', schemaName];
+  const name = request.name || path.basename(directory) || 'app';
+  const app: NewApp = { directory, language, resident, name, files };
   const place = (file: string) => path.join(directory, file);
   await writing(directory, 'run the command again', async () => {
     makeDirectory(directory);
     // Not copied as files: the package may be read-only.
     writeFileSync(place(schemaName), readFileSync(path.join(root, 'docs', schemaName)));
-    writeFileSync(place(program), readFileSync(path.join(root, 'templates', language, program)));
+    for (const file of programs) writeFileSync(place(file), readFileSync(path.join(root, folder, file)));
     writeFileSync(place('README.md'), readme(app));
     // Last: it makes the directory an app.
-    writeFileSync(place('app.json'), `${JSON.stringify(manifestOf(app.name, language), null, 2)}\n`);
+    writeFileSync(place('app.json'), `${JSON.stringify(manifestOf(app), null, 2)}\n`);
   });
   return app;
 }
