@@ -67,6 +67,10 @@ async function bundle(programs, { entryFileNames = '[name].js', groups, define =
       dir: out,
       // In the oldest supported version of Node, V8's compiled code can be saved only for CommonJS.
       format: 'cjs',
+      // Text of one byte a character is read four times as fast.
+      charset: 'ascii',
+      // The licences are in a file of their own.
+      comments: { legal: false },
       entryFileNames,
       chunkFileNames: 'chunks/[name]-[hash].js',
       // Names are kept, because stacks and messages show them.
