@@ -25,6 +25,7 @@ test('the package installs globally and runs', { timeout: 120_000 }, async () =>
         'bin',
         'dist',
         'docs',
+        'engines',
         'oclif.manifest.json',
         'package.json',
         'templates',

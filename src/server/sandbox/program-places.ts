@@ -1,12 +1,11 @@
-import { closeSync, existsSync, openSync, readFileSync, readlinkSync, readSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { findProgram } from '../../files/find-program.js';
+import { readScriptStart } from '../../files/shebang.js';
 
 /** Links and interpreters that are followed from a program. */
 const mostSteps = 16;
-/** Bytes of a script's first line that are read: more than Linux reads. */
-const longestShebang = 512;
 
 /** Whether a directory holds an environment of Python as a whole. */
 const isEnvironment = (prefix: string): boolean =>
@@ -39,22 +38,10 @@ function basePython(file: string): string[] {
 
 /** The programs that run a script: the one that its first line names, and the one that `env` there looks for. */
 function interpreters(file: string, searchPath: string): string[] {
-  try {
-    const descriptor = openSync(file, 'r');
-    try {
-      const start = Buffer.alloc(longestShebang);
-      const text = start.toString('latin1', 0, readSync(descriptor, start, 0, start.length, 0));
-      const words = /^#!\s*([^\n]*)/.exec(text)?.[1]?.trim().split(/\s+/) ?? [];
-      const [program = '', ...args] = words;
-      const named = args.find((word) => !word.startsWith('-') && !word.includes('='));
-      const found = path.basename(program) === 'env' && named ? findProgram(named, searchPath) : undefined;
-      return [program, found ?? ''].filter((each) => path.isAbsolute(each));
-    } finally {
-      closeSync(descriptor);
-    }
-  } catch {
-    return [];
-  }
+  const [program = '', ...args] = readScriptStart(file).shebang;
+  const named = args.find((word) => !word.startsWith('-') && !word.includes('='));
+  const found = path.basename(program) === 'env' && named ? findProgram(named, searchPath) : undefined;
+  return [program, found ?? ''].filter((each) => path.isAbsolute(each));
 }
 
 /** Where a symbolic link leads, one step; undefined for what is none. */

@@ -1,0 +1,53 @@
+import { chmodSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { residentEngine } from '../../../src/server/apps/resident-engine.js';
+import { SetupError } from '../../../src/server/setup-error.js';
+import { plant, temporary } from '../../support/temporary.js';
+
+const workers = '/package/engines';
+const worker = '/package/engines/konfai_worker.py';
+const body = 'import sys\nfrom konfai_apps import main_apps\nsys.exit(main_apps())\n';
+
+/** What becomes of a program with this text, which PATH finds. */
+async function found(name: string, text: string): Promise<readonly string[]> {
+  await using directory = await temporary();
+  await plant(directory.path, { [name]: text });
+  chmodSync(path.join(directory.path, name), 0o755);
+  return residentEngine([name], directory.path, workers);
+}
+
+describe('the command of a resident engine', () => {
+  test('is the worker of this package with the Python that KonfAI is installed for', async () => {
+    const python = '/opt/konfai/bin/python3';
+    expect(await found('konfai-apps', `#!${python}\n${body}`)).toEqual([python, worker]);
+    expect(await found('my-engine', `#!/usr/bin/env python3\n${body}`)).toEqual([
+      '/usr/bin/env',
+      'python3',
+      worker,
+    ]);
+    const long = '/a path/bin/python';
+    const throughShell = `#!/bin/sh\n'''exec' "${long}" "$0" "$@"\n' '''\n${body}`;
+    expect(await found('konfai-apps', throughShell)).toEqual([long, worker]);
+    expect(residentEngine([python, '-m', 'konfai_apps'], '', workers)).toEqual([python, worker]);
+  });
+
+  test('is the engine itself where that is another one', async () => {
+    expect(await found('other', '#!/bin/sh\nexit 0\n')).toEqual(['other']);
+    expect(residentEngine(['node', 'engine.mjs'], '', workers)).toEqual(['node', 'engine.mjs']);
+    expect(residentEngine(['not-there'], '', workers)).toEqual(['not-there']);
+  });
+
+  test('cannot be told for a program that only stands for KonfAI', async () => {
+    const shim = found('konfai-apps', '#!/usr/bin/env bash\nexec pyenv exec konfai-apps "$@"\n');
+    await expect(shim).rejects.toThrow(SetupError);
+    await expect(shim).rejects.toThrow(/konfai-apps does not say which Python it is for.*--engine \/opt/);
+  });
+});
+
+test('the worker is in the package', () => {
+  const root = new URL('../../../', import.meta.url);
+  const { files } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));
+  expect(files).toContain('engines/konfai_worker.py');
+  expect(readFileSync(new URL('engines/konfai_worker.py', root), 'utf8')).toContain('def main()');
+});
