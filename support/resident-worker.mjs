@@ -6,6 +6,7 @@ import { closeSync, constants, mkdirSync, mkdtempSync, openSync, readSync, rmSyn
 import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { until } from './until.mjs';
 
 /** Milliseconds within which a worker has to answer. */
 const patience = 120_000;
@@ -74,7 +75,6 @@ export class ResidentWorker {
         const lines = (this.#rest + text).split('\n');
         this.#rest = lines.pop() ?? '';
         this.#answers.push(...lines);
-        this.child.emit('answer');
       });
   }
 
@@ -100,11 +100,12 @@ export class ResidentWorker {
 
   /** The next answer. @throws if the worker ends, or takes too long */
   async answer() {
-    const signal = AbortSignal.timeout(patience);
-    while (this.#answers.length === 0) {
+    const next = () => {
+      if (this.#answers.length > 0) return true;
       if (this.#hasEnded) throw new Error(`The worker has ended: ${this.printed()}`);
-      await Promise.race([once(this.child, 'answer', { signal }), once(this.child, 'exit', { signal })]);
-    }
+      return false;
+    };
+    await until('the worker answers', next, patience, 2);
     return JSON.parse(this.#answers.shift() ?? '');
   }
 

@@ -1,6 +1,7 @@
 /**
- * The program that the job service runs: `node main.mjs OPERATION APP FLAGS...`, in a job's workspace. It parses, runs
- * one operation, and turns whatever went wrong into one sentence and an exit code (1, or 2 for the command line).
+ * The program that the job service runs: once for many jobs (`node main.mjs resident APP`, see resident.mjs), or for one,
+ * in its workspace: `node main.mjs OPERATION APP FLAGS...`. It parses, runs one operation, and turns whatever went wrong
+ * into one sentence and an exit code (1, or 2 for the command line).
  */
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,8 +9,9 @@ import { parseArguments } from './lib/arguments.mjs';
 import { AppError } from './lib/errors.mjs';
 import { createLog, secondsSince } from './lib/log.mjs';
 import { readManifest } from './lib/manifest.mjs';
+import { serve } from './resident.mjs';
 
-/** Loaded once it is known which is wanted: the image libraries take longer to start than a wrong flag to refuse. */
+/** Loaded when one is wanted: the image libraries take longer to start than a wrong flag to refuse. */
 const OPERATIONS = {
   infer: async () => (await import('./operations/infer.mjs')).infer,
   eval: async () => (await import('./operations/evaluate.mjs')).evaluate,
@@ -17,6 +19,16 @@ const OPERATIONS = {
   pipeline: async () => (await import('./operations/pipeline.mjs')).pipeline,
   'fine-tune': async () => (await import('./operations/fine-tune.mjs')).fineTune,
 };
+
+/**
+ * What is there before the first job of a resident app: all operations, with the image libraries behind them. The
+ * checkpoints and settings are not: they are small, and a job shall see those that were added or changed meanwhile.
+ */
+async function load() {
+  if (process.argv[2] !== 'resident') return;
+  // One that cannot be loaded is told of by the jobs that need it.
+  await Promise.allSettled(Object.values(OPERATIONS).map((operation) => operation()));
+}
 
 async function main(argv) {
   const start = performance.now();
@@ -47,9 +59,13 @@ function sentenceFor(error) {
   return error.stack ?? error;
 }
 
-try {
-  await main(process.argv.slice(2));
-} catch (error) {
-  process.stderr.write(`${sentenceFor(error)}\n`);
-  process.exitCode = error instanceof AppError ? error.exitCode : 1;
+async function run(_model, argv) {
+  try {
+    await main(argv);
+  } catch (error) {
+    process.stderr.write(`${sentenceFor(error)}\n`);
+    process.exitCode = error instanceof AppError ? error.exitCode : 1;
+  }
 }
+
+await serve(load, run);
