@@ -75,6 +75,11 @@ const groups = [
     ],
   },
   {
+    // What the server needs when it starts of what is in the next group otherwise: it sends no request.
+    name: 'archive-errors',
+    ours: ['extract/errors'],
+  },
+  {
     // What every command needs that sends volumes or fetches a result.
     name: 'transfer',
     ours: ['client/', 'cli/apps/app-choice', 'cli/submit/'],
