@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- ROW... | growth] [--runs N] [--json]`: measures the built product and prints the table.
+ * `npm run bench [-- ROW... | growth] [--runs N] [--access] [--json]`: measures the built product and prints the table.
  * A word selects every row whose name begins with it. See bench/README.md.
  */
 import { existsSync } from 'node:fs';
@@ -7,12 +7,17 @@ import { parseArgs } from 'node:util';
 import { Workshop } from '../support/workshop.mjs';
 import { growth } from './growth.mjs';
 import { rows } from './rows/index.mjs';
+import { restrictAccess } from './support/access.mjs';
 import { measureRow } from './support/measure-row.mjs';
 import { formatTable } from './support/report.mjs';
 
 const { values: flags, positionals: words } = parseArgs({
   allowPositionals: true,
-  options: { json: { type: 'boolean', default: false }, runs: { type: 'string', default: '3' } },
+  options: {
+    access: { type: 'boolean', default: false },
+    json: { type: 'boolean', default: false },
+    runs: { type: 'string', default: '3' },
+  },
 });
 
 /** Progress goes to stderr: stdout is the table, or the JSON document, alone. */
@@ -51,6 +56,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
 }
 
 try {
+  if (flags.access) await restrictAccess(workshop);
   if (isGrowth) {
     await growth(bench, chosen, flags.json, say);
   } else {

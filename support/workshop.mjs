@@ -15,6 +15,8 @@ const patience = 12_000;
 export class Workshop {
   #children = new Set();
   #made = new Map();
+  /** Variables of every process. */
+  environment = {};
 
   constructor(root) {
     this.root = root;
@@ -63,7 +65,13 @@ export class Workshop {
    * no profile, no token and no proxy of the person who measures.
    */
   start(command, args, options = {}) {
-    const environment = { PATH: process.env.PATH, HOME: this.root, TMPDIR: this.root, ...options.env };
+    const environment = {
+      PATH: process.env.PATH,
+      HOME: this.root,
+      TMPDIR: this.root,
+      ...this.environment,
+      ...options.env,
+    };
     const child = spawn(command, args, { cwd: this.root, ...options, env: environment });
     this.#children.add(child);
     child.once('close', () => this.#children.delete(child));

@@ -6,11 +6,14 @@ import { Agent, get } from 'node:http';
 
 const agent = new Agent({ keepAlive: true });
 const took = [];
+/** The header that a server with tokens asks for. */
+const { SERVICE_API_TOKEN: token } = process.env;
+const headers = token ? { Authorization: `Bearer ${token}` } : {};
 
 const timer = setInterval(() => {
   const askedAt = performance.now();
   const note = () => took.push(performance.now() - askedAt);
-  const request = get(process.argv[2], { agent }, (response) => {
+  const request = get(process.argv[2], { agent, headers }, (response) => {
     response.resume();
     response.once('end', note);
   });

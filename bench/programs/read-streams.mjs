@@ -39,10 +39,14 @@ class Comparison {
   }
 }
 
+/** The header that a server with tokens asks for. */
+const { SERVICE_API_TOKEN: token } = process.env;
+const headers = token ? { Authorization: `Bearer ${token}` } : {};
+
 const read = (url) =>
   new Promise((resolve, reject) => {
     const comparison = new Comparison();
-    get(url, { agent: false }, (response) => {
+    get(url, { agent: false, headers }, (response) => {
       response.on('data', (piece) => comparison.take(piece));
       response.once('end', () => resolve(comparison.isWhole));
       response.once('error', reject);

@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { thousandTokens } from '../support/access.mjs';
 import { nodeApp } from '../support/apps.mjs';
 import { logLines, submit } from '../support/http.mjs';
 import { interleave } from '../support/interleave.mjs';
@@ -76,29 +75,7 @@ async function measureBoth({ workshop, rounds }, figureOptions, yardstickOptions
 const measureSandbox = (bench) =>
   measureBoth(bench, { flags: ['--sandbox', 'bwrap'] }, { flags: ['--sandbox', 'off'] });
 
-/** A file of a thousand named tokens, all of different people; the last one is `token`. */
-async function thousandTokens(workshop, token) {
-  const file = path.join(await workshop.directory('tokens'), 'tokens.json');
-  const tokens = Array.from({ length: 1000 }, (_, index) => ({
-    name: `user-${index}`,
-    role: 'user',
-    hash: `sha256:${createHash('sha256')
-      .update(index === 999 ? token : `other-${index}`)
-      .digest('hex')}`,
-    created_at: new Date().toISOString(),
-    expires_at: null,
-    revoked_at: null,
-  }));
-  await writeFile(file, JSON.stringify({ version: 1, tokens }), { mode: 0o600 });
-  return file;
-}
-
-async function measureAccess(bench) {
-  const token = 'a-token-of-the-bench';
-  const file = await thousandTokens(bench.workshop, token);
-  const flags = ['--tokens', file, '--audit-log', path.join(path.dirname(file), 'audit')];
-  return measureBoth(bench, { flags, token }, {});
-}
+const measureAccess = async (bench) => measureBoth(bench, await thousandTokens(bench.workshop), {});
 
 export const rows = [
   {

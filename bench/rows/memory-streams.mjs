@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { shellApp } from '../support/apps.mjs';
 import { logFile } from '../support/data.mjs';
 import { finishedJobs } from '../support/finished-jobs.mjs';
-import { getJson, send } from '../support/http.mjs';
+import { ask, authorization, send } from '../support/http.mjs';
 import { plus } from '../support/reach.mjs';
 import { Server } from '../support/server.mjs';
 import { cpuSeconds, peakMemory, residentMemory } from '../support/usage.mjs';
@@ -24,7 +24,7 @@ async function measure({ workshop }, scale) {
   const log = await logFile(workshop, lines);
   const server = await Server.start(workshop, { apps: [app], dataDirectory, flags: ['--grace', '86400'] });
   try {
-    const { jobs } = await getJson(`${server.url}/jobs`);
+    const { jobs } = await ask(server, '/jobs');
     for (const { job_id } of jobs) {
       const file = path.join(server.jobDirectory(job_id), 'log');
       await rm(file);
@@ -34,7 +34,9 @@ async function measure({ workshop }, scale) {
     const idle = residentMemory(server.pid);
     const before = cpuSeconds(server.pid);
     const streams = await Promise.all(
-      jobs.map(({ job_id }) => send(`${server.url}/jobs/${job_id}/logs`, { agent: false })),
+      jobs.map(({ job_id }) =>
+        send(`${server.url}/jobs/${job_id}/logs`, { agent: false, headers: authorization(server) }),
+      ),
     );
     await delay(2000);
     const stalled = peakMemory(server.pid);

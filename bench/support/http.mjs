@@ -13,7 +13,8 @@ export function send(url, { method = 'GET', headers = {}, body = null, ...option
 }
 
 /** The header that a server with tokens asks for. */
-const authorization = ({ token = null }) => (token === null ? {} : { Authorization: `Bearer ${token}` });
+export const authorization = ({ token = null }) =>
+  token === null ? {} : { Authorization: `Bearer ${token}` };
 
 /** Asks a server something that it answers with JSON. */
 export const ask = (server, path) => getJson(`${server.url}${path}`, { headers: authorization(server) });

@@ -31,10 +31,11 @@ export class Server {
   #workshop;
   #child;
 
-  /** @param token one that the flags let in; null for a server that is open to all */
+  /** @param token one that the flags let in; null for a server that is open to all, unless the whole run is not */
   static async start(workshop, { apps, flags = [], env = {}, dataDirectory, token = null }) {
     const server = new Server();
-    server.token = token;
+    const access = token === null ? workshop.access : { token, flags: [] };
+    server.token = access?.token ?? null;
     server.#workshop = workshop;
     server.dataDirectory = dataDirectory ?? (await workshop.directory('data'));
     // What the row's app is told.
@@ -44,11 +45,12 @@ export class Server {
     const words = serveWords({
       dataDirectory: server.dataDirectory,
       apps,
-      flags: ['--auth', token === null ? 'off' : 'required', ...flags, ...passed],
+      flags: [...(access ? ['--auth', 'required', ...access.flags] : ['--auth', 'off']), ...flags, ...passed],
     });
     server.#child = workshop.start(process.execPath, productArgs(words), {
       stdio: ['ignore', 'pipe', 'pipe'],
-      env,
+      // The token of those who ask; the server itself has its file of tokens.
+      env: { ...env, SERVICE_API_TOKEN: undefined },
     });
     server.url = await listening(server.#child);
     return server;
