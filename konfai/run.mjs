@@ -11,6 +11,7 @@ import { changesUnseen, formatMatrix, refusalRow, runRow } from './matrix.mjs';
 import { operations, refused } from './operations.mjs';
 import { startOurs, startTheirs } from './servers.mjs';
 import { say, session } from './session.mjs';
+import { warmFaults } from './warm.mjs';
 
 const { values: flags } = parseArgs({
   options: {
@@ -63,6 +64,7 @@ async function test({ workshop, root, app }) {
   await Promise.all(servers.map((server) => server.stop()));
 
   if (isChosen({ name: 'Ctrl-C' })) add(await interrupted(place));
+  faults.push(...(await warmFaults(place, isChosen, say)));
   if (isChosen({ name: 'differences' })) faults.push(...(await askDifferences(workshop, say)));
 
   process.stdout.write(`${rows.length > 0 ? formatMatrix(rows) : 'No row of the matrix was chosen'}\n`);

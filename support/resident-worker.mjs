@@ -141,7 +141,12 @@ export class ResidentWorker {
     return this.child.signalCode ?? this.child.exitCode;
   }
 
-  async [Symbol.asyncDispose]() {
+  [Symbol.asyncDispose]() {
+    return this.close();
+  }
+
+  /** Ends it, if it has not ended, and removes what was made for it. */
+  async close() {
     if (!this.#hasEnded) await this.end('SIGKILL');
     closeSync(this.#log);
     rmSync(this.#root, { recursive: true, force: true });
