@@ -132,6 +132,7 @@ const files = [
   main,
   ...chunks,
   ...(await bundle(['runner/main'])),
+  ...(await bundle(['runner/sweep'])),
   ...(await bundle(['start/run'], { define })),
 ];
 const used = files.flatMap((file) => file.moduleIds ?? []);

@@ -88,7 +88,15 @@ const job = object({
 
 const memory = { used_gb: z.number().describe('In GB of 1024^3 bytes'), total_gb: z.number() };
 const machine = object({
-  gpus: z.array(object({ id: z.number().int(), name: z.string(), ...memory })),
+  gpus: z.array(
+    object({
+      id: z.number().int(),
+      name: z.string(),
+      free: z.boolean().optional().describe('Whether no job holds it; only of the GPUs of a cluster'),
+      used_gb: memory.used_gb.optional(),
+      total_gb: z.number().optional().describe('A cluster does not tell the memory of its GPUs'),
+    }),
+  ),
   ram: object(memory),
 });
 

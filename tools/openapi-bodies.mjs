@@ -63,7 +63,17 @@ const unavailable = object({ app: string, available: { const: false }, reason: s
 export const schemas = {
   Error: object({ detail: string }),
   Health: object({ status: { const: healthy.status } }),
-  DeviceList: object({ devices_index: array(integer), devices_name: array(string) }),
+  DeviceList: {
+    ...object({ devices_index: array(integer), devices_name: array(string) }),
+    properties: {
+      devices_index: array(integer),
+      devices_name: array(string),
+      devices_free: {
+        ...array({ type: 'boolean' }),
+        description: 'Whether no job holds it; only of the GPUs of a cluster',
+      },
+    },
+  },
   MemoryUse: object({ used_gb: number, total_gb: number }),
   Limits: object({
     max_file_size: integer,

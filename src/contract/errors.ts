@@ -76,6 +76,7 @@ export const errorKinds = {
   internal: { status: 500, exit: exitCodes.failed, means: 'An internal error of the server' },
   noGpu: { status: 503, exit: exitCodes.busy, retryAfter: 60, means: 'The server has no GPU' },
   gpusUnknown: { status: 503, exit: exitCodes.busy, retryAfter: 10, means: 'The GPUs are not known now' },
+  memoryUnknown: { status: 501, exit: exitCodes.failed, means: 'The memory of GPUs cannot be told here' },
   unreadableJob: { status: 503, exit: exitCodes.busy, retryAfter: 5, means: 'The job cannot be read now' },
   shortage: {
     status: 503,

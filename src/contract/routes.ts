@@ -121,7 +121,7 @@ export const routes = {
     '/vram',
     'VRAM, summed over the GPUs that are asked for',
     { 200: 'MemoryUse' },
-    ['unknownGpu', 'invalidField', 'gpusUnknown'],
+    ['unknownGpu', 'invalidField', 'gpusUnknown', 'memoryUnknown'],
     [parameters.devices],
   ),
   limits: get('/limits', 'What a submission may have at most', { 200: 'Limits' }),

@@ -6,6 +6,8 @@ export interface DeviceList {
   /** GPU ids as nvidia-smi gives them. */
   readonly devices_index: readonly number[];
   readonly devices_name: readonly string[];
+  /** Whether no job holds it; only of the GPUs of a cluster. */
+  readonly devices_free?: readonly boolean[] | undefined;
 }
 
 /**

@@ -101,7 +101,8 @@ async function* checkToken({ token, tokensFile, host }: ServerSettings): AsyncGe
     yield { kind: 'note', about, says: `there is none: every endpoint is open to whoever reaches ${host}` };
 }
 
-async function* checkGpus(): AsyncGenerator<Finding> {
+async function* checkGpus({ slurm }: ServerSettings): AsyncGenerator<Finding> {
+  if (slurm) return;
   const about = 'GPUs';
   const gpus = new GpuInventory(process.env.CUDA_VISIBLE_DEVICES);
   try {
@@ -114,8 +115,28 @@ async function* checkGpus(): AsyncGenerator<Finding> {
   }
 }
 
+/** Jobs of a server that runs them on this machine know nothing of a cluster. */
+async function* checkCluster({ slurm, tokenVariables }: ServerSettings): AsyncGenerator<Finding> {
+  if (!slurm) return;
+  const about = 'Slurm';
+  const { lookAtSlurm } = await import('./executors/slurm/open-slurm.js');
+  const own = Object.entries(process.env).filter(([name]) => !tokenVariables.includes(name));
+  const { version, size, problem } = await lookAtSlurm(slurm, Object.fromEntries(own));
+  if (problem !== null) yield { kind: 'problem', about, says: `${version} does not take jobs: ${problem}` };
+  else
+    yield {
+      kind: 'ok',
+      about,
+      says: `${version}: ${counted(size?.nodes ?? 0, 'node')}, ${counted(size?.gpus ?? 0, 'GPU')}`,
+    };
+}
+
 async function* checkSandbox({ sandbox, binds, ...more }: ServerSettings): AsyncGenerator<Finding> {
   const about = 'sandbox';
+  if (more.slurm) {
+    yield { kind: 'note', about, says: 'off: there is none with --executor slurm' };
+    return;
+  }
   const found = await findSandbox(sandbox, { binds, hidden: hiddenPlaces(more) });
   if (found.sandbox) yield { kind: 'ok', about, says: found.version };
   else yield { kind: 'note', about, says: found.problem || 'off: jobs see what this user sees' };
@@ -128,6 +149,7 @@ const checks = [
   ['address', checkAddress],
   ['token', checkToken],
   ['GPUs', checkGpus],
+  ['Slurm', checkCluster],
   ['sandbox', checkSandbox],
 ] as const;
 

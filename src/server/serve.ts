@@ -19,6 +19,7 @@ import { GpuInventory } from './devices/gpu-inventory.js';
 import { ServerEvents } from './events.js';
 import { LocalExecutor } from './executors/local/local-executor.js';
 import { halfLife } from './executors/local/shares.js';
+import type { ClusterReport, OpenSlurmSettings } from './executors/slurm/open-slurm.js';
 import { addressList } from './http/client-address.js';
 import { httpServer } from './http/http-server.js';
 import { LastNet } from './http/last-net.js';
@@ -69,7 +70,10 @@ export interface RunningServer {
   readonly apps: readonly string[];
   /** Where the jobs are kept: its real path. */
   readonly dataDirectory: string;
-  readonly gpus: GpuInventory;
+  /** Null where jobs run on a cluster. */
+  readonly gpus: GpuInventory | null;
+  /** Null where jobs run on this machine. */
+  readonly cluster: ClusterReport | null;
   /** What the apps and the engine lack, in sentences. */
   readonly appProblems: readonly string[];
   /** The same for these apps. */
@@ -117,6 +121,13 @@ function runnerEnvironment(tokenVariables: readonly string[]): NodeJS.ProcessEnv
 /** What jobs see of an engine, with the environment of Python or the like that it is part of. */
 const enginePlaces = ([program = '']: readonly string[]): Visible[] =>
   programPlaces(program, process.env.PATH ?? '').map((place) => ({ path: place, isWritable: false }));
+
+/** Why jobs of a cluster have no sandbox. */
+const noneOnCluster: FoundSandbox = {
+  sandbox: null,
+  problem:
+    'with --executor slurm there is none, since a job in one sees its own GPUs alone, and only their node knows these',
+};
 
 function reportSandbox(found: FoundSandbox, settings: ServerSettings, catalog: AppCatalog): SandboxReport {
   const { binds, download, jobLimits: limits, passEnvironment } = settings;
@@ -187,6 +198,16 @@ export async function serve(settings: ServerSettings, context: ServeContext): Pr
   }
 }
 
+/** The executor of a cluster, loaded only where there is one. @throws SetupError */
+async function openCluster(
+  { slurm, dataDirectory }: ServerSettings,
+  given: Omit<OpenSlurmSettings, 'options' | 'dataDirectory'>,
+) {
+  if (slurm === null) throw new Error('There is no cluster');
+  const { openSlurm } = await import('./executors/slurm/open-slurm.js');
+  return await openSlurm({ ...given, options: slurm, dataDirectory });
+}
+
 /** @throws SetupError for what is no address */
 function proxiesOf({ trustedProxies }: ServerSettings): BlockList {
   try {
@@ -215,7 +236,7 @@ async function serveFrom(
         });
   const access = new Access(token, named);
   const unlock = lockDataDirectory(settings.dataDirectory);
-  const gpus = new GpuInventory(process.env.CUDA_VISIBLE_DEVICES);
+  const gpus = settings.slurm ? null : new GpuInventory(process.env.CUDA_VISIBLE_DEVICES);
   const net = new LastNet(report);
   // Keeps the process alive: most of what the start waits for is unreferenced, and Node would exit in the middle.
   const starting = setInterval(() => {}, 60_000);
@@ -224,27 +245,32 @@ async function serveFrom(
     // Loaded while nvidia-smi is asked.
     const metricsModule = import('./metrics/metrics.js');
     const rules = { binds: settings.binds, hidden: hiddenPlaces(settings) };
-    const [found] = await Promise.all([findSandbox(settings.sandbox, rules), gpus.start()]);
+    const [found] = await Promise.all([
+      settings.slurm ? noneOnCluster : findSandbox(settings.sandbox, rules),
+      gpus?.start(),
+    ]);
     if (settings.download) await repositories.fetchAll(hurry);
     const { passEnvironment } = settings;
     const mostGpus = (owner: string | null) => access.limitsOf(owner).max_gpus?.most ?? null;
-    const executor = new LocalExecutor({
-      gpus,
-      cpuSlots: settings.cpuSlots,
-      environment: runnerEnvironment(settings.tokenVariables),
-      killGrace,
-      maxLogBytes,
-      sandbox: found.sandbox,
-      limits: settings.jobLimits,
-      passEnvironment,
-      mostGpus,
-      report,
-    });
+    const environment = runnerEnvironment(settings.tokenVariables);
+    const given = { environment, killGrace, maxLogBytes, passEnvironment, mostGpus, report };
+    const local =
+      gpus &&
+      new LocalExecutor({
+        ...given,
+        gpus,
+        cpuSlots: settings.cpuSlots,
+        sandbox: found.sandbox,
+        limits: settings.jobLimits,
+      });
+    const { executor, cluster } = local
+      ? { executor: local, cluster: null }
+      : await openCluster(settings, given);
     onTokens = () => executor.reconsider();
     const usage = new UsageLedger(settings.dataDirectory, report);
     // What is older weighs next to nothing.
     await usage.each(Date.now() - 8 * halfLife, ({ owner, gpu_seconds, time }) => {
-      executor.remember(owner, gpu_seconds * 1000, Math.max(0, Date.now() - Date.parse(time)));
+      local?.remember(owner, gpu_seconds * 1000, Math.max(0, Date.now() - Date.parse(time)));
     });
     usage.follow(events);
     const jobs = new JobService({
@@ -269,8 +295,9 @@ async function serveFrom(
     let traffic: Traffic | null = null;
     const metrics = new (await metricsModule).Metrics({
       events,
-      jobs: () => jobs.list().map(({ state, record }) => ({ state, gpus: record.gpus })),
-      gpus: () => gpus.current?.map(({ id }) => id) ?? null,
+      // GPUs of a cluster have the ids of their nodes, which say nothing without the node.
+      jobs: () => jobs.list().map(({ state, record }) => ({ state, gpus: cluster ? [] : record.gpus })),
+      gpus: () => gpus?.current?.map(({ id }) => id) ?? null,
       isDraining: () => jobs.drainState.draining,
       openStreams: () => slots.open,
       transferred: () => traffic?.transferred ?? { received: 0, sent: 0 },
@@ -312,6 +339,7 @@ async function serveFrom(
       apps: catalog.ids(),
       dataDirectory: settings.dataDirectory,
       gpus,
+      cluster,
       appProblems,
       problemsOf: (ids) => catalog.problems(ids),
       reload: () => {
@@ -328,7 +356,7 @@ async function serveFrom(
         server.close();
         ofMetrics?.close();
         ofMetrics?.closeAllConnections();
-        gpus.close();
+        gpus?.close();
         const left = repositories.close();
         await jobs.close(settings.onExit);
         await left;
@@ -344,7 +372,7 @@ async function serveFrom(
     };
   } catch (cause) {
     clearInterval(starting);
-    gpus.close();
+    gpus?.close();
     await repositories.close();
     net.remove();
     unlock();

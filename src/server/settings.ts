@@ -1,3 +1,4 @@
+import type { SlurmOptions } from './executors/slurm/options.js';
 import type { SandboxMode } from './sandbox/find-sandbox.js';
 import type { JobLimits } from './sandbox/limits.js';
 import type { Visible } from './sandbox/visible.js';
@@ -41,6 +42,8 @@ export interface ServerSettings extends UploadSettings {
   /** Milliseconds. */
   readonly keepAlive: number;
   readonly cpuSlots: number;
+  /** How jobs run on a Slurm cluster; null where they run on this machine. */
+  readonly slurm: SlurmOptions | null;
   readonly onExit: 'kill' | 'keep';
   readonly sandbox: SandboxMode;
   /** What one job may use in its sandbox. */

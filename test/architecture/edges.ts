@@ -47,6 +47,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'server/serve.ts',
       'server/check.ts',
       'server/settings.ts',
+      'server/executors/slurm/options.ts',
       'server/devices',
       'server',
       'files',
@@ -179,6 +180,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'server/hub',
       'server/jobs',
       'server/executors/local',
+      'server/executors/slurm',
       'server/devices',
       'server/sandbox',
       'server/data-directory',
@@ -194,6 +196,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'server/settings.ts',
       'server/http',
       'server/apps',
+      'server/executors/slurm',
       'server/sandbox',
       'server/devices',
       'server/data-directory',
@@ -206,7 +209,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'A check looks at what a start would use, and starts nothing.',
   },
   'server/settings.ts': {
-    imports: ['server/uploads', 'server/sandbox'],
+    imports: ['server/uploads', 'server/sandbox', 'server/executors/slurm/options.ts'],
     reason: 'Settings are values, and do nothing.',
   },
   'server/app.ts': {
@@ -275,9 +278,28 @@ export const rooms: Readonly<Record<string, Room>> = {
     ],
     reason: 'The local executor places jobs and runs them; it knows no record of a job and no transport.',
   },
+  'server/executors/slurm': {
+    imports: [
+      'server/sandbox',
+      'server/data-directory',
+      'server/executors/slurm/options.ts',
+      'server/executors/runs',
+      'server/executors',
+      'server',
+      'runner',
+      'files',
+      'contract',
+    ],
+    reason:
+      'Slurm places and runs jobs; what is known here of a cluster is known nowhere else in the server.',
+  },
   'server/executors/runs': {
     imports: ['server/executors', 'runner', 'files', 'contract'],
     reason: 'What executors have in common is what a runner leaves in a job directory, not where it runs.',
+  },
+  'server/executors/slurm/options.ts': {
+    imports: [],
+    reason: 'What an admin asks of Slurm is a value.',
   },
   'server/sandbox': {
     imports: ['server/executors', 'server', 'files', 'contract'],

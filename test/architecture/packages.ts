@@ -76,6 +76,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
       'cli/serve',
       'client/ssh',
       'server/executors/local',
+      'server/executors/slurm',
       'server/sandbox',
       'server/devices',
       'runner',

@@ -4,6 +4,7 @@ import { longestDuration } from '../../contract/duration.js';
 import { wholeNumber } from '../usage-errors.js';
 import { logFormats, logLevels } from './log-flags.js';
 import { sandboxFlags } from './sandbox-flags.js';
+import { slurmFlags } from './slurm-flags.js';
 
 /** The flags of `serve` (interface.md, Command line). */
 export const serveFlags = {
@@ -146,6 +147,7 @@ export const serveFlags = {
     default: 'info',
     summary: 'What is written to stderr: info has a line for each step of a job and each refusal',
   })(),
+  ...slurmFlags,
   ...sandboxFlags,
   'on-exit': Flags.option({
     options: ['kill', 'keep'] as const,

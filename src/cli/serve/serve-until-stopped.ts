@@ -12,6 +12,7 @@ import { DirectOutput, replaceStream } from './direct-output.js';
 import { logEvents } from './log-events.js';
 import type { LogSettings } from './log-flags.js';
 import { reload, warnOfNewApps } from './reload.js';
+import { sayCluster } from './say-cluster.js';
 import { saySandbox } from './say-sandbox.js';
 import { ServerLog } from './server-log.js';
 import { StopSignals } from './stop-signals.js';
@@ -70,7 +71,8 @@ function sayWhatIsServed({ apps, dataDirectory }: RunningServer, log: ServerLog)
 function introduce(server: RunningServer, log: ServerLog): void {
   sayWhatIsServed(server, log);
   for (const problem of server.appProblems) log.warn(problem);
-  sayGpus(server.gpus, log);
+  if (server.gpus) sayGpus(server.gpus, log);
+  if (server.cluster) sayCluster(server.cluster, log);
   if (server.sandbox) saySandbox(server.sandbox, log);
   const { ended, active } = server.recovered;
   if (ended + active > 0) log.say(`Recovered ${active} active and ${ended} finished jobs.`);

@@ -10,6 +10,7 @@ import { parseSize } from '../sizes.js';
 import { FlagValueError } from '../usage-errors.js';
 import type { ServeFlags } from './flags.js';
 import { requireSomeToken, serverToken } from './server-token.js';
+import { slurmOptions } from './slurm-options.js';
 
 function size(flag: string, text: string): number {
   const bytes = parseSize(text);
@@ -67,6 +68,7 @@ export function serverSettings(
   if (flags.sandbox === 'off' && flags['memory-per-job'] !== undefined) {
     throw new UsageError('--memory-per-job is held by the sandbox of a job: leave it out, or --sandbox off');
   }
+  const slurm = slurmOptions(flags);
   const token = serverToken(flags, environment);
   const tokens = tokensFile(flags);
   const maxRunTime = runTime('max-run-time', flags['max-run-time']);
@@ -101,6 +103,7 @@ export function serverSettings(
     maxFineTuneTime: runTime('max-fine-tune-time', flags['max-fine-tune-time']) ?? maxRunTime,
     keepAlive: flags.keepalive * 1000,
     cpuSlots: flags['cpu-slots'] ?? availableParallelism(),
+    slurm,
     onExit: flags['on-exit'],
     sandbox: flags.sandbox,
     jobLimits: {

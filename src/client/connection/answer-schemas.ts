@@ -64,6 +64,7 @@ export const devicesAnswer = answer(
   z.object({
     devices_index: listOf(z.int().check(z.minimum(0)), mostGpus),
     devices_name: listOf(text, mostGpus),
+    devices_free: z.optional(listOf(z.boolean(), mostGpus)),
   }),
 );
 

@@ -2,10 +2,12 @@ import type { MemoryUse } from '../../contract/system.js';
 import { devices, ram, vram } from './api.js';
 import type { Connection } from './connection.js';
 
-/** One GPU of the server and its memory. */
-export interface Gpu extends MemoryUse {
+/** One GPU of the server, and its memory where that can be told: a cluster does not tell it. */
+export interface Gpu extends Partial<MemoryUse> {
   readonly id: number;
   readonly name: string;
+  /** Whether no job holds it; only of the GPUs of a cluster. */
+  readonly free?: boolean;
 }
 
 /** GPUs and memory of the server. */
@@ -21,7 +23,8 @@ export async function readMachine(connection: Connection): Promise<Machine> {
     list.devices_index.map(async (id, index) => ({
       id,
       name: list.devices_name[index] ?? '',
-      ...(await vram(connection, [id])),
+      ...(list.devices_free?.[index] !== undefined && { free: list.devices_free[index] }),
+      ...(list.devices_free === undefined && (await vram(connection, [id]))),
     })),
   );
   return { gpus, ram: memory };

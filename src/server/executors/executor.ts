@@ -19,6 +19,8 @@ export interface Device {
   readonly name: string;
   /** Whether no job holds it. */
   readonly isFree: boolean;
+  /** The machine that has it, where there are several. */
+  readonly node?: string;
 }
 
 /** Memory of devices, in bytes. */
@@ -125,10 +127,10 @@ export interface Executor {
    * The devices that jobs can ask for by id, as they are now.
    * @throws ServiceError `gpusUnknown` while they are not known
    */
-  devices(): readonly Device[];
+  devices(): Promise<readonly Device[]>;
   /**
    * The memory of these devices together.
-   * @throws ServiceError `unknownGpu`, or `gpusUnknown` if it cannot be told
+   * @throws ServiceError `unknownGpu`, `gpusUnknown` if it cannot be told now, or `memoryUnknown` if it never can
    */
   memory(ids: readonly number[]): Promise<DeviceMemory>;
   /**

@@ -12,11 +12,12 @@ export function health(ctx: RouterContext): void {
   ctx.body = healthy;
 }
 
-export const devices = (executor: Executor) => (ctx: RouterContext) => {
-  const all = executor.devices();
+export const devices = (executor: Executor) => async (ctx: RouterContext) => {
+  const all = await executor.devices();
   ctx.body = {
     devices_index: all.map(({ id }) => id),
     devices_name: all.map(({ name }) => name),
+    ...(all.some(({ node }) => node !== undefined) && { devices_free: all.map(({ isFree }) => isFree) }),
   } satisfies DeviceList;
 };
 

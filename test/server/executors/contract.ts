@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { Ended } from '../../../src/server/executors/executor.js';
+import type { Device, Ended } from '../../../src/server/executors/executor.js';
 import { until } from '../../../support/until.mjs';
 import { processesOfJob } from '../../support/processes.js';
 import { Bench, Followed, firstOf, type Subject } from './support.js';
@@ -242,17 +242,22 @@ export function executorContract(name: string, subject: Subject): void {
       expect(await behind.ended).toEqual(end({ exitCode: 0 }));
     });
 
-    test('that runs, and does not wait, although more jobs run than there are devices', async () => {
-      await using bench = await Bench.open(subject);
-      const jobs = [bench.job(), bench.job()];
-      for (const job of jobs) new Followed((await bench.executor()).run(job.order(endless)));
-      for (const job of jobs) await job.prints('ready');
-      const second = await bench.executor();
-      const runs = jobs.map((job) => new Followed(second.run(job.order(endless, placed))));
-      await Promise.all(jobs.map((job) => second.stop(job)));
-      await Promise.all(runs.map(({ ended }) => ended));
-      expect(runs.map(({ kinds }) => kinds)).toEqual([['ended'], ['ended']]);
-    });
+    // On a cluster one queue is behind all executors, so that no two of them give the same device away.
+    const isShared = subject.isCluster === true;
+    test.skipIf(isShared)(
+      'that runs, and does not wait, although more jobs run than there are devices',
+      async () => {
+        await using bench = await Bench.open(subject);
+        const jobs = [bench.job(), bench.job()];
+        for (const job of jobs) new Followed((await bench.executor()).run(job.order(endless)));
+        for (const job of jobs) await job.prints('ready');
+        const second = await bench.executor();
+        const runs = jobs.map((job) => new Followed(second.run(job.order(endless, placed))));
+        await Promise.all(jobs.map((job) => second.stop(job)));
+        await Promise.all(runs.map(({ ended }) => ended));
+        expect(runs.map(({ kinds }) => kinds)).toEqual([['ended'], ['ended']]);
+      },
+    );
 
     test('that runs, by its directory alone, and stops it', async () => {
       await using bench = await Bench.open(subject);
@@ -278,19 +283,25 @@ export function executorContract(name: string, subject: Subject): void {
 
   describe(`${name} tells its devices`, () => {
     const devices = (...free: boolean[]) =>
-      free.map((isFree, id) => ({ id, name: expect.stringMatching(/./), isFree }));
+      free.map((isFree, id) => expect.objectContaining({ id, name: expect.stringMatching(/./), isFree }));
+    const isOneHeld = (all: readonly Device[]) =>
+      all.filter(({ isFree }) => isFree).length === all.length - 1;
 
     test('and their memory, together', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor(2);
-      expect(executor.devices()).toEqual(devices(true, true));
+      expect(await executor.devices()).toEqual(devices(true, true));
+      await expect(executor.memory([0, 7])).rejects.toMatchObject({ code: 'unknownGpu' });
+      if (subject.isCluster) {
+        await expect(executor.memory([0])).rejects.toMatchObject({ code: 'memoryUnknown' });
+        return;
+      }
       const [first, second] = [await executor.memory([0]), await executor.memory([1])];
       expect(first.total).toBeGreaterThan(first.used);
       expect(await executor.memory([1, 0])).toEqual({
         used: first.used + second.used,
         total: first.total + second.total,
       });
-      await expect(executor.memory([0, 7])).rejects.toMatchObject({ code: 'unknownGpu' });
     });
 
     test('and which of them a job holds, of this server or of an earlier one', async () => {
@@ -300,27 +311,30 @@ export function executorContract(name: string, subject: Subject): void {
       const order = (more = {}) => job.order(endless, { devices: { kind: 'gpus', ids: [1] }, ...more });
       const run = new Followed(executor.run(order()));
       await job.prints('ready');
-      expect(executor.devices()).toEqual(devices(true, false));
-      const [event] = run.events;
+      await until('one is held', async () => isOneHeld(await executor.devices()));
+      if (!subject.isCluster) expect(await executor.devices()).toEqual(devices(true, false));
+      const event = run.events.find(({ kind }) => kind === 'placed');
       const again = await bench.executor(2);
       new Followed(again.run(order({ isAccepted: true, grant: event?.kind === 'placed' && event.grant })));
-      expect(again.devices()).toEqual(devices(true, false));
+      expect(isOneHeld(await again.devices())).toBe(true);
       await executor.stop(job);
-      expect(executor.devices()).toEqual(devices(true, true));
+      await until('all are free', async () => (await executor.devices()).every(({ isFree }) => isFree));
       await again.stop(job);
     });
 
     test('if there are none', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
-      expect(executor.devices()).toEqual([]);
+      expect(await executor.devices()).toEqual([]);
       await expect(executor.memory([0])).rejects.toMatchObject({ code: 'unknownGpu' });
     });
 
     test('not while they are unknown: it says why', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor(null);
-      expect(() => executor.devices()).toThrow(/GPUs of this server are not known: .+; try again later/);
+      await expect(executor.devices()).rejects.toThrow(
+        /GPUs of this server are not known: .+; try again later/,
+      );
       await expect(executor.memory([0])).rejects.toMatchObject({ code: 'gpusUnknown' });
     });
   });

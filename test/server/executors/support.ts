@@ -11,6 +11,8 @@ import { temporary } from '../../support/temporary.js';
 export interface Subject {
   /** @param gpus how many it has, by default none; null where it cannot find out */
   make(gpus?: number | null): Promise<Executor>;
+  /** Whether somebody else chooses the GPUs of a job, and knows nothing of their memory: a cluster. */
+  readonly isCluster?: boolean;
   /** Loses a job that runs, as when its machine fails. */
   lose(directory: string): void;
 }
@@ -132,13 +134,19 @@ export class Followed {
     this.ended.catch(() => {});
   }
 
+  /** What it told, in order; a job that waits at the same place for another reason counts as one that waits on. */
   get kinds(): string[] {
-    return this.events.map(({ kind }) => kind);
+    const isNews = (event: RunEvent, index: number) => {
+      const before = this.events[index - 1];
+      return event.kind !== 'waiting' || before?.kind !== 'waiting' || before.position !== event.position;
+    };
+    return this.events.filter(isNews).map(({ kind }) => kind);
   }
 
   /** Its positions in the queue, in order. */
   get positions(): number[] {
-    return this.events.flatMap((event) => (event.kind === 'waiting' ? [event.position] : []));
+    const all = this.events.flatMap((event) => (event.kind === 'waiting' ? [event.position] : []));
+    return all.filter((position, index) => position !== all[index - 1]);
   }
 
   async #follow(run: AsyncIterable<RunEvent>): Promise<Ended> {

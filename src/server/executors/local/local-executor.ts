@@ -87,7 +87,7 @@ export class LocalExecutor implements Executor {
     this.#scheduler.reconsider();
   }
 
-  devices(): readonly Device[] {
+  async devices(): Promise<readonly Device[]> {
     return knownGpus(this.settings.gpus).map((gpu) => ({
       id: gpu.id,
       name: gpu.name,

@@ -1,0 +1,109 @@
+import { UsageError } from '../../client/errors.js';
+import { quoteName } from '../../contract/quote.js';
+import type { SlurmOptions } from '../../server/executors/slurm/options.js';
+import { FlagValueError } from '../usage-errors.js';
+import type { ServeFlags } from './flags.js';
+
+/** A time limit as sbatch takes it: minutes, hours:minutes:seconds, days-hours and the like. */
+const timeLimit = /^(?:\d+-\d+(?::\d+){0,2}|\d+(?::\d+){0,2}|infinite|unlimited)$/i;
+
+/** What the service says itself in each submission, and what would change what a submission is. */
+const reserved = new Set([
+  'array',
+  'chdir',
+  'clusters',
+  'error',
+  'export',
+  'export-file',
+  'help',
+  'input',
+  'job-name',
+  'nodes',
+  'ntasks',
+  'open-mode',
+  'output',
+  'parsable',
+  'quiet',
+  'requeue',
+  'no-requeue',
+  'test-only',
+  'usage',
+  'version',
+  'wait',
+  'wrap',
+]);
+
+/** Flags with a word for Slurm: none of them means anything on one machine. */
+const named = ['partition', 'account', 'qos', 'time', 'constraint'] as const;
+
+/** @throws FlagValueError for a word that is none, or that the service needs for itself */
+function checkWord(word: string): void {
+  const name = /^--([a-z][a-z-]*)(?:=.|$)/.exec(word)?.[1];
+  if (name === undefined) {
+    throw new FlagValueError('slurm-arg', 'one whole word of sbatch, such as --mem=16G', word);
+  }
+  if (reserved.has(name)) {
+    throw new UsageError(`--slurm-arg ${quoteName(word)}: the service sets --${name} itself; leave it out`);
+  }
+}
+
+/** @throws UsageError for a flag that has no meaning where jobs run on a cluster */
+function refuseLocal(flags: ServeFlags): void {
+  if (flags.sandbox === 'bwrap') {
+    throw new UsageError(
+      '--sandbox bwrap: a sandbox shows a job its own GPUs, and which these are is known only on the node that Slurm chooses; ' +
+        'leave it out with --executor slurm, or use --sandbox off',
+    );
+  }
+  if (flags['memory-per-job'] !== undefined) {
+    throw new UsageError(
+      '--memory-per-job is held by the sandbox of a job, and there is none with --executor slurm; use --slurm-arg=--mem=SIZE',
+    );
+  }
+  if (flags['cpu-slots'] !== undefined) {
+    throw new UsageError(
+      '--cpu-slots counts the cores of this machine, and with --executor slurm jobs run on others; leave it out',
+    );
+  }
+}
+
+/**
+ * What is asked of Slurm for every job; null where jobs run on this machine.
+ * @throws UsageError naming the flag
+ */
+export function slurmOptions(flags: ServeFlags): SlurmOptions | null {
+  const args = flags['slurm-arg'];
+  if (flags.executor === 'local') {
+    const given = [
+      ...named.filter((name) => flags[`slurm-${name}`] !== undefined),
+      ...(args.length > 0 ? ['arg'] : []),
+    ];
+    if (given.length > 0)
+      throw new UsageError(`--slurm-${given[0]} is for --executor slurm: add that, or leave it out`);
+    return null;
+  }
+  refuseLocal(flags);
+  for (const name of named) {
+    const value = flags[`slurm-${name}`];
+    if (value !== undefined && !/^[\x21-\x7e]+$/.test(value)) {
+      throw new FlagValueError(`slurm-${name}`, 'a word without spaces', value);
+    }
+  }
+  const time = flags['slurm-time'] ?? null;
+  if (time !== null && !timeLimit.test(time)) {
+    throw new FlagValueError(
+      'slurm-time',
+      'a time limit such as 90 (minutes), 4:00:00 or 2-0 (days-hours)',
+      time,
+    );
+  }
+  for (const word of args) checkWord(word);
+  return {
+    partition: flags['slurm-partition'] ?? null,
+    account: flags['slurm-account'] ?? null,
+    qos: flags['slurm-qos'] ?? null,
+    time,
+    constraint: flags['slurm-constraint'] ?? null,
+    args,
+  };
+}

@@ -1,0 +1,106 @@
+import path from 'node:path';
+import { findProgram } from '../../../files/find-program.js';
+import { runnerProgram, sweepProgram } from '../../../runner/program.js';
+import { ownDirectory } from '../../data-directory/own-directory.js';
+import { SetupError } from '../../setup-error.js';
+import { Cluster } from './cluster.js';
+import { SlurmFailure } from './commands.js';
+import type { SlurmOptions } from './options.js';
+import { Slurm } from './slurm.js';
+import { SlurmExecutor, type SlurmExecutorSettings } from './slurm-executor.js';
+
+/** What a start has found of the cluster, for the admin. */
+export interface ClusterReport {
+  readonly version: string;
+  /** Nodes that jobs may run on, and their GPUs; null while Slurm does not answer. */
+  readonly size: { readonly nodes: number; readonly gpus: number } | null;
+  /** Why Slurm does not answer; null if it does. */
+  readonly problem: string | null;
+}
+
+/** The commands of Slurm that are needed; sacct is used where there is accounting. */
+const needed = ['sbatch', 'squeue', 'scancel', 'sinfo'];
+
+/** Why none of these settings can ever run a job: other refusals may pass, such as that all nodes are down. */
+const lasting = /invalid|not found|permission|denied|unrecognized|unknown|must|not allowed|illegal|requires/i;
+
+/** @throws SetupError */
+function refusal(message: string): SetupError {
+  return new SetupError(`--executor slurm: ${message}`);
+}
+
+/**
+ * Looks whether Slurm takes jobs with these settings.
+ * @throws SetupError if the commands are missing, or Slurm would refuse every job; not if it does not answer
+ */
+export async function examineSlurm(
+  slurm: Slurm,
+  options: SlurmOptions,
+  searchPath: string,
+): Promise<ClusterReport> {
+  const missing = needed.filter((name) => findProgram(name, searchPath) === undefined);
+  if (missing.length > 0) {
+    throw refusal(
+      `${missing.join(', ')} of Slurm cannot be found on PATH; run the server on a login node of the cluster (Debian and Ubuntu: apt-get install slurm-client)`,
+    );
+  }
+  const cluster = new Cluster(options.partition, (words) => slurm.sinfo(words));
+  const version = await slurm.version().catch((cause: Error) => {
+    throw refusal(cause.message);
+  });
+  await cluster.refresh();
+  const { nodes } = cluster;
+  if (nodes === null) return { version, size: null, problem: cluster.problem };
+  if (nodes.length === 0 && options.partition !== null) {
+    throw new SetupError(
+      `--slurm-partition ${options.partition}: the cluster has no such partition with nodes; 'sinfo' lists them`,
+    );
+  }
+  let problem: string | null = null;
+  try {
+    await slurm.test();
+  } catch (cause) {
+    if (!(cause instanceof SlurmFailure)) throw cause;
+    if (!cause.isPassing && lasting.test(cause.message)) {
+      throw refusal(`Slurm refuses every job with these settings: ${cause.message}`);
+    }
+    problem = cause.message;
+  }
+  const gpus = nodes.reduce((sum, node) => sum + node.gpus.length, 0);
+  return { version, size: { nodes: nodes.length, gpus }, problem };
+}
+
+/** The same before there is an executor: `serve --check`. */
+export const lookAtSlurm = (options: SlurmOptions, environment: NodeJS.ProcessEnv): Promise<ClusterReport> =>
+  examineSlurm(
+    new Slurm({ options, environment, programs, bell: '/dev/null' }),
+    options,
+    environment.PATH ?? '',
+  );
+
+const programs = { node: process.execPath, runner: runnerProgram, sweep: sweepProgram };
+
+/** What an executor on a cluster is made of, besides what is found out here. */
+export type OpenSlurmSettings = Omit<SlurmExecutorSettings, 'programs' | 'bell'> & {
+  readonly dataDirectory: string;
+};
+
+/**
+ * The executor of a cluster, which knows what Slurm has of earlier jobs, unless Slurm does not answer.
+ * @throws SetupError
+ */
+export async function openSlurm({
+  dataDirectory,
+  ...settings
+}: OpenSlurmSettings): Promise<{ readonly executor: SlurmExecutor; readonly cluster: ClusterReport }> {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
+  if (/[\u0000-\u001f]/.test(dataDirectory)) {
+    throw refusal('the name of the data directory has a control character, which Slurm does not pass on');
+  }
+  const bell = path.join(ownDirectory(dataDirectory, 'slurm', settings.report), 'bell');
+  const all = { ...settings, programs, bell };
+  const cluster = await examineSlurm(new Slurm(all), settings.options, settings.environment.PATH ?? '');
+  const executor = new SlurmExecutor(all);
+  await executor.start();
+  return { executor, cluster };
+}

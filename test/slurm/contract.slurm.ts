@@ -1,0 +1,77 @@
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, beforeEach } from 'vitest';
+import { SlurmExecutor } from '../../src/server/executors/slurm/slurm-executor.js';
+import { argumentsOf, runningProcesses } from '../../support/processes.mjs';
+import { SlurmCluster } from '../../support/slurm/cluster.mjs';
+import { executorContract } from '../server/executors/contract.js';
+import type { Subject } from '../server/executors/support.js';
+
+const program = (name: string) => fileURLToPath(new URL(`../../dist/runner/${name}.js`, import.meta.url));
+
+let cluster: SlurmCluster;
+
+beforeAll(async () => {
+  cluster = await SlurmCluster.start({
+    nodes: [
+      { name: 'n1', cpus: 1 },
+      { name: 'n2', cpus: 4, gpus: 2, gpuType: 'a100' },
+    ],
+    partitions: [
+      { name: 'all', settings: 'Default=YES' },
+      { name: 'cpu', nodes: 'n1' },
+      { name: 'gpu', nodes: 'n2' },
+    ],
+  });
+});
+afterAll(() => cluster?.stop());
+beforeEach(async () => {
+  cluster.output(['scancel', '--user=root']);
+  await cluster.idle();
+});
+
+/** A configuration of a controller that nobody has started. */
+function deadConfiguration(): string {
+  const file = path.join(mkdtempSync(path.join(cluster.directory, 'dead-')), 'slurm.conf');
+  const text = readFileSync(cluster.environment.SLURM_CONF, 'utf8');
+  writeFileSync(file, text.replace(/^SlurmctldPort=.*$/m, 'SlurmctldPort=1').concat('MessageTimeout=1\n'));
+  return file;
+}
+
+/** A cluster where the node of CPU jobs has one core, so that they run one after the other. */
+const subject: Subject = {
+  isCluster: true,
+  make: async (count = 0) => {
+    const bell = path.join(mkdtempSync(path.join(cluster.shared, 'bell-')), 'bell');
+    const configuration = count === null ? deadConfiguration() : cluster.environment.SLURM_CONF;
+    const executor = new SlurmExecutor({
+      options: {
+        partition: count === 0 ? 'cpu' : 'gpu',
+        account: null,
+        qos: null,
+        time: null,
+        constraint: null,
+        args: [],
+      },
+      environment: { ...process.env, SLURM_CONF: configuration },
+      programs: { node: process.execPath, runner: program('main'), sweep: program('sweep') },
+      bell,
+      passEnvironment: [],
+      killGrace: 300,
+      maxLogBytes: 1 << 20,
+      report: () => {},
+    });
+    await executor.start();
+    return executor;
+  },
+  lose: (directory) => {
+    const isRunner = (pid: number) => {
+      const [, name = '', of] = argumentsOf(pid);
+      return name === program('main') && of === directory;
+    };
+    for (const pid of runningProcesses().filter(isRunner)) process.kill(pid, 'SIGKILL');
+  },
+};
+
+executorContract('The executor of a Slurm cluster', subject);
