@@ -58,7 +58,9 @@ async function killAndSay(
   reporter.note(`${why}: killing remote job ${jobId}`);
   try {
     const { status } = await kill(connection, jobId, killTimeout);
-    return { outcome: `remote job ${jobId} is ${status}`, details: { job_id: jobId, status } };
+    // It had ended before it could be killed.
+    const next = status === 'done' ? `; '${nextCommand(`result ${jobId}`)}' fetches its result` : '';
+    return { outcome: `remote job ${jobId} is ${status}${next}`, details: { job_id: jobId, status } };
   } catch (error) {
     const why = (error as Error).message;
     return { outcome: `${mayStillRun(jobId)} (${why})`, details: { job_id: jobId } };

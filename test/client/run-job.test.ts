@@ -130,6 +130,23 @@ describe('a job', () => {
     });
   });
 
+  test('that has ended before an interruption could kill it: its result can be fetched', async () => {
+    const controller = new AbortController();
+    const interrupt = () => {
+      controller.abort(new Interrupted('SIGINT'));
+      return 'two';
+    };
+    const override: Fake['override'] = ({ url }, response) => {
+      if (!url.endsWith('/kill')) return false;
+      json(response, 200, { job_id: jobId, status: 'done' });
+      return true;
+    };
+    const { result } = await run({ lines: [interrupt], marker: null, override }, { controller });
+    expect(result).toMatchObject({
+      message: `Interrupted; remote job ${jobId} is done; 'remote-app result ${jobId}' fetches its result`,
+    });
+  });
+
   test.each([['Downloading'], ['Extracting']] as const)(
     'that is done is not killed by an interruption while %s, and its result can be fetched later',
     async (stage) => {
