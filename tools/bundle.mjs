@@ -133,6 +133,7 @@ const files = [
   ...chunks,
   ...(await bundle(['runner/main'])),
   ...(await bundle(['runner/sweep'])),
+  ...(await bundle(['keeper/main'])),
   ...(await bundle(['start/run'], { define })),
 ];
 const used = files.flatMap((file) => file.moduleIds ?? []);

@@ -82,6 +82,12 @@ const job = object({
     .nullable()
     .describe('How many files it left in its output, if it has no result'),
   assigned_gpus: z.array(z.number().int()).describe('Ids of the GPUs that it has or had'),
+  start: z
+    .string()
+    .nullable()
+    .describe(
+      'Whether it found its app loaded (warm) or not (cold); null for an app that does not stay loaded',
+    ),
   queue_position: z.number().int().nullable().describe('1 is next; null once it does not wait'),
   waiting_for: z.string().nullable().describe('What it waits for, in words'),
 });

@@ -1,6 +1,6 @@
 /** The bodies of answers, as OpenAPI schemas. */
 import { mediaTypes } from '../dist/contract/http.js';
-import { jobIdPattern, jobStates, mostCounted } from '../dist/contract/job.js';
+import { jobIdPattern, jobStarts, jobStates, mostCounted } from '../dist/contract/job.js';
 import { operationNames } from '../dist/contract/operations.js';
 import { healthy } from '../dist/contract/system.js';
 import {
@@ -136,6 +136,10 @@ export const schemas = {
       description: `Files that a failed or killed job left in its output, counted up to ${mostCounted}`,
     },
     assigned_gpus: array(integer),
+    start: {
+      enum: jobStarts,
+      description: 'Whether it found its app loaded; only for an app that stays loaded, from its start on',
+    },
     queue_position: integerOrNull,
     waiting_for: textOrNull,
   }),

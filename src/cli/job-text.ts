@@ -26,6 +26,12 @@ const distanceTo = (iso: string | null, now: number): string => {
 
 const gpus = (job: JobAnswer): string | null => job.assigned_gpus?.join(',') || null;
 
+/** How the job found its app, if that stays loaded; null otherwise. */
+function loading({ start }: JobAnswer): string | null {
+  if (start === null) return null;
+  return start === 'warm' ? 'loaded already' : 'loaded for this job';
+}
+
 const queue = (job: JobAnswer): string | null =>
   job.queue_position ? `${job.queue_position} in the queue` : null;
 
@@ -59,6 +65,7 @@ export function describeJob(job: JobAnswer, now = Date.now()): string[] {
     ['Position', queue(job)],
     ['Waiting for', job.waiting_for],
     ['GPUs', gpus(job)],
+    ['App was', loading(job)],
     ['Created', formatTime(job.created_at, distance)],
     ['Started', formatTime(job.started_at, distance)],
     ['Finished', formatTime(job.finished_at, finished)],

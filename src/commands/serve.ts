@@ -33,7 +33,8 @@ export default class Serve extends BaseCommand {
 
   async run(): Promise<void> {
     const flags = await this.#flags();
-    const settings = serverSettings(flags, path.join(this.config.dataDir, 'serve'), process.env);
+    const { dataDir, root } = this.config;
+    const settings = serverSettings(flags, path.join(dataDir, 'serve'), process.env, root);
     if (flags.check) {
       const { showCheck } = await import('../cli/serve/show-check.js');
       await showCheck(settings);

@@ -9,6 +9,10 @@ export type FinalState = (typeof finalStates)[number];
 export const isFinal = (state: JobState): state is FinalState =>
   (finalStates as readonly JobState[]).includes(state);
 
+/** Whether a job found its app loaded already, or it was loaded for it. */
+export const jobStarts = ['cold', 'warm'] as const;
+export type JobStart = (typeof jobStarts)[number];
+
 /** Who may ask for the end of a job, and the error of a job that ended because of it. */
 export const killErrors = { user: 'Killed by user', stop: 'The server was stopped' } as const;
 export type KillCause = keyof typeof killErrors;
@@ -54,6 +58,8 @@ export interface JobView {
   /** Files that a failed or killed job left in its output, at most `mostCounted`; null for others, or if not known. */
   readonly left_files: number | null;
   readonly assigned_gpus: readonly number[];
+  /** Only for a job of an app that stays loaded, once it has started. */
+  readonly start?: JobStart;
   /** 1 is next; null once the job waits no more. */
   readonly queue_position: number | null;
   /** What a waiting job waits for, in words. */

@@ -8,6 +8,8 @@ import { outputFifo } from './protocol.js';
 export interface OutputPipe {
   /** The command's output: both streams, in the order in which it printed them. */
   readonly reader: Socket;
+  /** The reader's descriptor. */
+  readonly readFd: number;
   /** For the command's stdout and stderr. */
   readonly writeFd: number;
   /** Closes the runner's copy of the writing end, so that the reader ends when the last process of the job closes its own. */
@@ -40,7 +42,7 @@ export function openOutputPipe(directory: string): OutputPipe {
     const readFd = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
     const writeFd = openSync(fifo, constants.O_WRONLY);
     const reader = new Socket({ fd: readFd, readable: true, writable: false });
-    return { reader, writeFd, release: () => closeSync(writeFd) };
+    return { reader, readFd, writeFd, release: () => closeSync(writeFd) };
   } finally {
     rmSync(fifo, { force: true });
   }

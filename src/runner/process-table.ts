@@ -120,6 +120,18 @@ export function runnerNaming(wanted: string): ProcessIdentity | undefined {
   return undefined;
 }
 
+/**
+ * Finds the keeper of a worker's directory by its arguments.
+ * @throws the system's error where a process could not be looked at
+ */
+export function keeperNaming(wanted: string): ProcessIdentity | undefined {
+  for (const pid of hasProc ? processIds() : []) {
+    const [, program = '', directory] = argumentsOf(pid);
+    if (directory === wanted && program.endsWith('/keeper/main.js')) return identify(pid);
+  }
+  return undefined;
+}
+
 function argumentsOf(pid: number): string[] {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0');

@@ -5,3 +5,6 @@ export const runnerProgram = fileURLToPath(new URL('../runner/main.js', import.m
 
 /** The program that ends what a runner has left. */
 export const sweepProgram = fileURLToPath(new URL('../runner/sweep.js', import.meta.url));
+
+/** The keeper's program. */
+export const keeperProgram = fileURLToPath(new URL('../keeper/main.js', import.meta.url));

@@ -37,6 +37,20 @@ export interface RunRequest {
   readonly killGrace: number;
   /** UUIDs of its GPUs, since a later server may see them under other ids. */
   readonly gpuUuids: readonly string[];
+  /** The loaded app that the job is given to, as long as it is there; then the command is not started. */
+  readonly worker?: WorkerCall;
+}
+
+/** A job for a worker: an app that is loaded already, or is being loaded for this job, by a keeper. */
+export interface WorkerCall {
+  /** The worker's id, which marks its processes as a job's id marks those of a job. */
+  readonly id: string;
+  /** The keeper's directory. */
+  readonly directory: string;
+  /** The words that a cold start would have after the program. */
+  readonly arguments: readonly string[];
+  /** The variables that differ from the worker's own. */
+  readonly environment: Readonly<Record<string, string>>;
 }
 
 /** `runner.json`: the processes of runner and command. Written before the command starts, and again when it has started. */

@@ -1,90 +1,24 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import type { Socket } from 'node:net';
-import path from 'node:path';
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { servicePrefix } from '../contract/log-stream.js';
-import { quoteName } from '../contract/quote.js';
 import { errorCode, faultWithoutPath, isDiskFull } from '../files/error-code.js';
-import { findProgram } from '../files/find-program.js';
 import { syncTree } from '../files/sync-tree.js';
-import { LineSplitter } from './line-splitter.js';
+import { copyOutput } from './copy-output.js';
 import { LogFile } from './log-file.js';
 import { type OutputPipe, openOutputPipe } from './output-pipe.js';
-import { asCommandLine } from './own-lines.js';
 import { lowerPriority } from './priority.js';
 import { identify, type ProcessIdentity } from './process-table.js';
-import { jobMarker, type RunEnd, type RunRequest } from './protocol.js';
-import { RedrawLimiter } from './redraws.js';
+import type { RunEnd, RunRequest } from './protocol.js';
+import { runInWorker } from './run-in-worker.js';
 import { endInSandbox, readStatusOf, signalInside } from './sandboxed.js';
+import { sandboxFault, startFault, startProgram } from './start-program.js';
 import { signal, terminateGroup, terminateStrays } from './terminate.js';
 import { type Excess, LimitWatch } from './watch-limits.js';
 
-/** Milliseconds after which a redraw that is held back is written, and a lone carriage return ends a line. */
-const redrawPause = 250;
 /** Milliseconds to read what is still in the pipe once every process of the job is gone. */
 const drainPatience = 2000;
-
-/** Copies the command's output into its log, until the last process has closed the pipe. */
-function copyOutput(reader: Socket, log: LogFile): Promise<void> {
-  const lines = new LineSplitter();
-  const redraws = new RedrawLimiter();
-  let pause: NodeJS.Timeout | undefined;
-  reader.on('data', (chunk: Buffer) => {
-    log.append(redraws.pass(lines.push(chunk).map(asCommandLine)));
-    pause ??= setTimeout(() => {
-      pause = undefined;
-      log.append([...redraws.pass(lines.pause().map(asCommandLine)), ...redraws.flush()]);
-    }, redrawPause).unref();
-  });
-  // A pipe that fails is treated as closed.
-  reader.on('error', () => reader.destroy());
-  return new Promise((resolve) => {
-    reader.once('close', () => {
-      clearTimeout(pause);
-      log.append([...redraws.pass(lines.end().map(asCommandLine)), ...redraws.flush()]);
-      resolve();
-    });
-  });
-}
-
-/**
- * Looks for a program that starts in a sandbox: bwrap would only say that there is none in there.
- * @throws ENOENT if it is nowhere on this machine
- */
-function checkProgram({ isSandboxed, command: [program = ''] }: RunRequest): void {
-  if (!isSandboxed || findProgram(program, process.env.PATH ?? '') !== undefined) return;
-  throw Object.assign(new Error('No such program'), { code: 'ENOENT' });
-}
-
-function start(request: RunRequest, outputFd: number): ChildProcess {
-  const [program = '', ...args] = [...request.wrapper, ...request.command];
-  // Not execa: it would be loaded at the start of every job, and a command whose output goes to a descriptor and whose
-  // whole group is signalled uses nothing that it adds.
-  const inherited = Object.fromEntries(request.inherited.map((name) => [name, process.env[name]]));
-  return spawn(program, args, {
-    cwd: request.directory,
-    env: { ...inherited, ...request.environment, [jobMarker]: request.jobId },
-    stdio: ['ignore', outputFd, outputFd, ...(request.isSandboxed ? (['pipe'] as const) : [])],
-    // A process group of its own, which can be signalled, and checked for being gone, as a whole.
-    detached: true,
-  });
-}
-
-/** What is wrong when bwrap did not come to start the command. It has printed why. */
-function sandboxFault({ command: [program = ''] }: RunRequest): string {
-  const name = quoteName(path.basename(program));
-  return `Cannot start ${name} in its sandbox; the line of bwrap in the log says why. What an app needs beside its own directory is named with serve --bind`;
-}
-
-/** Names the program without its directory: clients must not see paths of the server. */
-function startFault(request: RunRequest, cause: unknown): string {
-  const name = quoteName(path.basename(request.command[0] ?? ''));
-  const isMissing = errorCode(cause) === 'ENOENT';
-  const why = isMissing ? 'there is no such program on the server' : faultWithoutPath(cause);
-  return `Cannot start ${name}: ${why}`;
-}
 
 type CommandEnd = Pick<RunEnd, 'exitCode' | 'signal'> & Partial<Excess>;
 
@@ -100,8 +34,8 @@ async function runProgram(
 ): Promise<CommandEnd> {
   let child: ChildProcess;
   try {
-    checkProgram(request);
-    child = start(request, pipe.writeFd);
+    const status = request.isSandboxed ? (['pipe'] as const) : [];
+    child = startProgram(request, request.jobId, ['ignore', pipe.writeFd, pipe.writeFd, ...status]);
     await once(child, 'spawn');
     lowerPriority(child);
   } catch (cause) {
@@ -131,7 +65,7 @@ async function runProgram(
 }
 
 /** Writes the command's process into the record; an error is ignored and the command goes on. */
-const onStartNoting = (note: (command: ProcessIdentity) => void) => (command: ProcessIdentity) => {
+const onStartNoting = (note: RunNote) => (command: ProcessIdentity | null) => {
   try {
     note(command);
   } catch {
@@ -139,9 +73,32 @@ const onStartNoting = (note: (command: ProcessIdentity) => void) => (command: Pr
   }
 };
 
+/** Notes which process the job's command is; null for none. */
+type RunNote = (command: ProcessIdentity | null) => void;
+
+/** Runs a command that is started for this job. */
+async function runStarted(
+  request: RunRequest,
+  log: LogFile,
+  stop: AbortSignal,
+  note: RunNote,
+): Promise<CommandEnd> {
+  const pipe = openOutputPipe(request.directory);
+  const copied = copyOutput(pipe.reader, log);
+  const end = await runProgram(request, pipe, stop, note).catch(
+    (cause: Error): CommandEnd => ({ exitCode: null, signal: null, error: cause.message }),
+  );
+  // Nothing gets out of a sandbox, which is gone with its first process.
+  if (!request.isSandboxed) await terminateStrays(request.jobId, request.directory);
+  await Promise.race([copied, delay(drainPatience, undefined, { ref: false })]);
+  pipe.reader.destroy();
+  await copied;
+  return end;
+}
+
 /**
- * Runs one command to its end. When the promise resolves, the log is complete, no process of the job is left, and its
- * output survives a power cut.
+ * Runs one command to its end, in its worker if it has one. When the promise resolves, the log is complete, no process of
+ * the job is left, and its output survives a power cut.
  * @param stop aborted to end the command: SIGTERM to its group, SIGKILL after the request's grace
  * @param note called with the command's process once it runs
  */
@@ -149,26 +106,26 @@ export async function runCommand(
   request: RunRequest,
   logPath: string,
   stop: AbortSignal,
-  note: (command: ProcessIdentity) => void,
+  note: RunNote,
 ): Promise<RunEnd> {
   const log = new LogFile(logPath, request.maxLogBytes);
-  const pipe = openOutputPipe(request.directory);
-  const copied = copyOutput(pipe.reader, log);
-  const end = await runProgram(request, pipe, stop, onStartNoting(note)).catch(
-    (cause: Error): CommandEnd => ({ exitCode: null, signal: null, error: cause.message }),
-  );
+  const noting = onStartNoting(note);
+  const end: CommandEnd =
+    (await runInWorker(request, log, stop, noting)) ?? (await runStarted(request, log, stop, noting));
   let error = end.error ?? null;
-  // Nothing gets out of a sandbox, which is gone with its first process.
-  if (!request.isSandboxed) await terminateStrays(request.jobId, request.directory);
-  await Promise.race([copied, delay(drainPatience, undefined, { ref: false })]);
-  pipe.reader.destroy();
-  await copied;
   if (error !== null) log.append([servicePrefix + error]);
   log.close();
-  const cause = end.exitCode === 0 ? await outputFault(request.output) : null;
+  const cause = end.exitCode === 0 && error === null ? await outputFault(request.output) : null;
   if (cause !== null) error = `The output could not be written to the disk: ${faultWithoutPath(cause)}`;
   const fault = isDiskFull(cause) ? 'diskFull' : (end.fault ?? null);
-  return { ...end, error, fault, lostLines: log.lostLines, endedAt: new Date().toISOString() };
+  return {
+    exitCode: end.exitCode,
+    signal: end.signal,
+    error,
+    fault,
+    lostLines: log.lostLines,
+    endedAt: new Date().toISOString(),
+  };
 }
 
 /** Syncs the output to the disk. Returns the error if that failed, else null. */

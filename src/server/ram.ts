@@ -4,6 +4,12 @@ import type { MemoryUse } from '../contract/system.js';
 /** Bytes of a gigabyte (interface.md, Health and system). */
 export const gigabyte = 1024 ** 3;
 
+/** The share of it that is in use. */
+export function shareOfRam(): number {
+  const { used_gb, total_gb } = readRam();
+  return used_gb / total_gb;
+}
+
 /** RAM of the machine; inside a container, its memory limit. */
 export function readRam(): MemoryUse {
   const limit = process.constrainedMemory();

@@ -11,6 +11,7 @@ import { NamedTokens } from './access/named-tokens.js';
 import { createApp } from './app.js';
 import { AllowedApps } from './apps/allowed-apps.js';
 import { AppCatalog } from './apps/catalog.js';
+import { residentEngine } from './apps/resident-engine.js';
 import { auditEvents, auditTokens } from './audit/audit-events.js';
 import { AuditLog } from './audit/audit-log.js';
 import { checkFileSystem } from './data-directory/file-system-check.js';
@@ -33,6 +34,7 @@ import { JobService } from './jobs/service.js';
 import { JobStore } from './jobs/store.js';
 import { StreamSlots } from './jobs/stream-slots.js';
 import { Trash } from './jobs/trash.js';
+import { shareOfRam } from './ram.js';
 import type { Report } from './report.js';
 import { blindSpots } from './sandbox/blind-spots.js';
 import { type FoundSandbox, findSandbox, hiddenPlaces } from './sandbox/find-sandbox.js';
@@ -176,7 +178,10 @@ function readApps(settings: ServerSettings, { say, report }: ServeContext, event
     download,
     say,
   });
-  return { catalog: new AppCatalog(apps, settings.engine, repositories, settings.networkApps), repositories };
+  const { engine, networkApps, residentEngines } = settings;
+  const loader =
+    residentEngines === null ? null : residentEngine(engine, process.env.PATH ?? '', residentEngines);
+  return { catalog: new AppCatalog(apps, engine, repositories, networkApps, loader), repositories };
 }
 type Apps = ReturnType<typeof readApps>;
 
@@ -262,6 +267,11 @@ async function serveFrom(
         cpuSlots: settings.cpuSlots,
         sandbox: found.sandbox,
         limits: settings.jobLimits,
+        workers: {
+          directory: path.join(settings.dataDirectory, 'workers'),
+          idle: settings.residentIdle,
+          memoryUse: shareOfRam,
+        },
       });
     const { executor, cluster } = local
       ? { executor: local, cluster: null }
@@ -280,6 +290,7 @@ async function serveFrom(
       packer: new Packer(),
       executor,
       commandFor: (job, grant) => catalog.commandFor(job.request, job.directory, grant),
+      residentOf: (job, grant) => catalog.residentFor(job.request, grant),
       reachOf: (job) => catalog.reachOf(job.request.app),
       explainExit: (job, exitCode) => catalog.explainExit(job.request.app, exitCode),
       maxJobs: settings.maxJobs,
@@ -359,6 +370,7 @@ async function serveFrom(
         gpus?.close();
         const left = repositories.close();
         await jobs.close(settings.onExit);
+        await local?.close();
         await left;
         closing.abort();
         server.closeIdleConnections();

@@ -27,6 +27,13 @@ export interface ServerSettings extends UploadSettings {
   /** Ids of apps whose jobs may use the network in their sandbox. */
   readonly networkApps: readonly string[];
   readonly engine: readonly string[];
+  /**
+   * The directory of the programs that keep engines loaded from one job to the next; null where an engine is started for
+   * each job.
+   */
+  readonly residentEngines: string | null;
+  /** Milliseconds that a loaded app may have nothing to do; 0: apps are started anew for each job. */
+  readonly residentIdle: number;
   /** Whether everything of the apps of repositories is fetched before the server listens. */
   readonly download: boolean;
   readonly dataDirectory: string;

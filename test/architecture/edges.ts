@@ -266,6 +266,7 @@ export const rooms: Readonly<Record<string, Room>> = {
   },
   'server/executors/local': {
     imports: [
+      'server/executors/local/resident',
       'server/sandbox',
       'server/executors/runs',
       'server/executors',
@@ -301,6 +302,10 @@ export const rooms: Readonly<Record<string, Room>> = {
     imports: [],
     reason: 'What an admin asks of Slurm is a value.',
   },
+  'server/executors/local/resident': {
+    imports: ['server/sandbox', 'server/executors', 'server', 'runner', 'files'],
+    reason: 'Loaded apps are kept and ended without knowing how a job is placed.',
+  },
   'server/sandbox': {
     imports: ['server/executors', 'server', 'files', 'contract'],
     reason: 'A sandbox is words before a command line: it starts no job, and knows no record of one.',
@@ -325,6 +330,10 @@ export const rooms: Readonly<Record<string, Room>> = {
     imports: ['files', 'contract'],
     reason:
       "The server's error, its events, its reports, its memory and its waits stand below all its rooms.",
+  },
+  keeper: {
+    imports: ['runner', 'files'],
+    reason: 'The keeper of a loaded app is a program of its own: it knows neither side.',
   },
   runner: {
     imports: ['files', 'contract'],

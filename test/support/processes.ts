@@ -16,3 +16,7 @@ export const processesOfJob = (jobId: string): number[] => processesOfJobs(new S
 /** The processes that name this path among their arguments: a server's runners name its data directory. */
 export const processesNaming = (path: string): number[] =>
   runningProcesses().filter((pid) => argumentsOf(pid).some((argument) => argument.includes(path)));
+
+/** The processes whose environment, as they were started, names a file below this directory. */
+export const processesIn = (directory: string): number[] =>
+  runningProcesses().filter((pid) => environmentOf(pid).some((entry) => entry.includes(`${directory}/`)));

@@ -10,7 +10,7 @@ import { addressIn, hasEnded, serverEnvironment, serveWords } from '../../suppor
 import { until } from '../../support/until.mjs';
 import { Api } from './api.js';
 import { shareCode } from './code-cache.js';
-import { processesNaming, processesOfJobs } from './processes.js';
+import { processesIn, processesNaming, processesOfJobs } from './processes.js';
 
 const fixture = (name: string): string => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
 const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
@@ -19,6 +19,7 @@ export const apps = {
   probe: fixture('apps/probe'),
   shell: fixture('apps/shell'),
   broken: fixture('apps/broken'),
+  resident: fixture('apps/resident'),
 } as const;
 
 export interface ServerOptions {
@@ -201,11 +202,16 @@ export class TestServer implements AsyncDisposable {
     }
   }
 
-  /** The processes of all its jobs, and their runners. */
+  /** The processes of all its jobs, their runners, and its workers. */
   processes(): number[] {
     for (const id of this.jobDirectories()) this.#jobIds.add(id);
     const runners = processesNaming(this.dataDirectory).filter((pid) => pid !== this.pid);
-    return [...processesOfJobs(this.#jobIds), ...runners];
+    return [...processesOfJobs(this.#jobIds), ...runners, ...this.workers()];
+  }
+
+  /** The processes of all its workers: the apps that stay loaded, and what they started. */
+  workers(): number[] {
+    return processesIn(path.join(this.dataDirectory, 'workers'));
   }
 
   async #end(signal: NodeJS.Signals): Promise<number | null> {

@@ -69,6 +69,16 @@ export const serveFlags = {
     helpValue: 'COMMAND',
     summary: 'Runs the apps that bring no command of their own',
   }),
+  'engine-resident': Flags.boolean({
+    default: false,
+    summary: 'The engine stays loaded from one job to the next: it is started as COMMAND resident',
+  }),
+  'resident-idle': Flags.string({
+    default: '10m',
+    helpValue: 'TIME',
+    summary:
+      'How long an app that stays loaded ("resident": true in its app.json) is kept with nothing to do; 0 starts it for each job',
+  }),
   download: Flags.boolean({
     default: false,
     summary: 'Fetch the apps of repositories whole, weights included, before the server listens',

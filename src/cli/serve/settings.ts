@@ -57,12 +57,14 @@ function words(command: string): string[] {
 /**
  * Turns the flags of `serve` into settings in base units.
  * @param defaultDirectory where the jobs are kept without `--data-dir`
+ * @param root the directory of this package
  * @throws FlagValueError naming the flag
  */
 export function serverSettings(
   flags: ServeFlags,
   defaultDirectory: string,
   environment: NodeJS.ProcessEnv,
+  root = '.',
 ): ServerSettings {
   const dataset = flags['max-dataset-size'];
   if (flags.sandbox === 'off' && flags['memory-per-job'] !== undefined) {
@@ -91,6 +93,8 @@ export function serverSettings(
     apps: flags.apps,
     networkApps: flags.network,
     engine: words(flags.engine),
+    residentEngines: flags['engine-resident'] ? path.join(root, 'engines') : null,
+    residentIdle: duration('resident-idle', flags['resident-idle']),
     download: flags.download,
     dataDirectory: path.resolve(flags['data-dir'] ?? defaultDirectory),
     maxJobs: flags['max-jobs'],

@@ -47,6 +47,7 @@ const jobFields = {
   time_limit: orNull(figure),
   left_files: orNull(figure),
   assigned_gpus: z._default(z.nullable(z.array(z.int())), []),
+  start: textOrNull,
   queue_position: orNull(z.int()),
   waiting_for: textOrNull,
 };

@@ -100,16 +100,26 @@ export async function describeApp(
   };
 }
 
-/**
- * The program of an app directory: its own command, in which an element that names a file of the directory becomes
- * absolute; null if it has no command.
- */
-export function ownCommand(directory: string): readonly string[] | null {
-  const { command } = readManifest(directory);
+/** What an app directory is run by. */
+export interface OwnProgram {
+  /** Its command, in which an element that names a file of the directory is absolute. */
+  readonly command: readonly string[];
+  /** Whether it can stay loaded from one job to the next. */
+  readonly isResident: boolean;
+}
+
+/** The program of an app directory; null if it has no command of its own. @throws ManifestError */
+export function ownProgram(directory: string): OwnProgram | null {
+  const { command, resident } = readManifest(directory);
   if (!command) return null;
-  return command.map((element) => {
+  const words = command.map((element) => {
     const file = path.resolve(directory, element);
     const isInside = file.startsWith(directory + path.sep);
     return isInside && existsSync(file) ? file : element;
   });
+  return { command: words, isResident: resident ?? false };
 }
+
+/** The command of an app directory; null if it has none. @throws ManifestError */
+export const ownCommand = (directory: string): readonly string[] | null =>
+  ownProgram(directory)?.command ?? null;

@@ -2,16 +2,17 @@ import path from 'node:path';
 import type { AppView, RefreshView } from '../../contract/app-manifest.js';
 import { ServiceError } from '../../contract/errors.js';
 import { quoteName } from '../../contract/quote.js';
-import type { Grant, Reach } from '../executors/executor.js';
+import { findProgram } from '../../files/find-program.js';
+import type { Grant, Reach, Resident } from '../executors/executor.js';
 import type { Repositories } from '../hub/repositories.js';
 import type { CachedFile } from '../hub/repository-cache.js';
 import type { JobDirectory } from '../jobs/job-directory.js';
 import type { JobRequest } from '../jobs/job-record.js';
 import type { AllowedApps } from './allowed-apps.js';
 import { type AllowedApp, checkNetworkApps } from './allowlist.js';
-import { ownCommand, viewAppDirectory } from './app-directory.js';
+import { type OwnProgram, ownProgram, viewAppDirectory } from './app-directory.js';
 import { lookAtApps } from './app-problems.js';
-import { commandLine } from './command-line.js';
+import { commandLine, residentCommandLine } from './command-line.js';
 import { engineExits } from './engine-exits.js';
 import type { RepositoryApp } from './repository-app.js';
 
@@ -27,6 +28,8 @@ export class AppCatalog {
     private readonly repositories: Repositories,
     /** Ids of apps whose jobs may use the network: `serve --network`. */
     private readonly networkApps: readonly string[] = [],
+    /** What keeps the engine loaded from one job to the next: `serve --engine-resident`; null where nothing does. */
+    private readonly residentEngine: readonly string[] | null = null,
   ) {
     checkNetworkApps(networkApps, apps.current);
     // From the start on, so that they are fetched.
@@ -123,8 +126,37 @@ export class AppCatalog {
   commandFor(request: JobRequest, directory: JobDirectory, grant: Grant): string[] {
     const app = this.apps.current.get(request.app);
     if (!app) throw new Error(`App '${request.app}' is no longer on this server's allowlist`);
-    const program = this.#ownCommand(app) ?? this.engine;
+    const program = this.#ownProgram(app)?.command ?? this.engine;
     return commandLine({ program, app: app.argument, request, output: directory.output, grant });
+  }
+
+  /** How the app of a job is loaded on these devices; null for one that is started for each job, or cannot be run. */
+  residentFor(request: JobRequest, grant: Pick<Grant, 'gpus'>): Resident | null {
+    const app = this.apps.current.get(request.app);
+    const name = this.residentName(request.app);
+    if (!app || name === null) return null;
+    const own = this.#ownProgram(app);
+    const loader = own?.command ?? this.residentEngine ?? [];
+    const files = loader.flatMap((word) => findProgram(word, process.env.PATH ?? '') ?? word);
+    return {
+      name,
+      command: residentCommandLine(loader, own ? app.argument : null, { request, grant }),
+      programWords: (own?.command ?? this.engine).length,
+      watched: own ? [app.argument] : files.filter((each) => path.isAbsolute(each)),
+    };
+  }
+
+  /** What an app is called where it stays loaded: its id, or the engine's program for all apps that the engine runs. */
+  residentName(id: string): string | null {
+    const app = this.apps.current.get(id);
+    try {
+      const own = app && this.#ownProgram(app);
+      if (own === null) return this.residentEngine ? path.basename(this.engine[0] ?? '') : null;
+      return own?.isResident ? id : null;
+    } catch {
+      // Who starts the job tells what is wrong with the app.
+      return null;
+    }
   }
 
   /** Whether the admin lets jobs of this app use the network, in the allowlist or by `serve --network`. */
@@ -162,7 +194,7 @@ export class AppCatalog {
   explainExit(id: string, exitCode: number): string | null {
     const app = this.apps.current.get(id);
     try {
-      return app && this.#ownCommand(app) === null ? (engineExits[exitCode] ?? null) : null;
+      return app && this.#ownProgram(app) === null ? (engineExits[exitCode] ?? null) : null;
     } catch {
       // The app's files have become unreadable while the job ran.
       return null;
@@ -170,7 +202,7 @@ export class AppCatalog {
   }
 
   /** @returns null for an app that the engine runs: an app of a repository brings no command of its own */
-  #ownCommand({ directory }: AllowedApp): readonly string[] | null {
-    return directory === null ? null : ownCommand(directory);
+  #ownProgram({ directory }: AllowedApp): OwnProgram | null {
+    return directory === null ? null : ownProgram(directory);
   }
 }

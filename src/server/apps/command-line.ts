@@ -22,17 +22,42 @@ function spell({ kind, argument }: Field, value: FieldValue): string[] {
   return kind === 'overrides' ? words.flatMap((word) => [...flag, word]) : [...flag, ...words];
 }
 
+/** The GPUs, or without one the number of workers on the CPU. */
+function deviceWords(field: Field, { request, grant }: Pick<AppInvocation, 'request' | 'grant'>): string[] {
+  const hasGpus = grant.gpus.length > 0;
+  if (field.role === 'gpus') return hasGpus ? spell(field, grant.gpus) : [];
+  const value = request.values[field.name] ?? field.default;
+  return hasGpus || value === undefined ? [] : spell(field, value);
+}
+
 /** What stands on the app's command line for one field; nothing where it has no value. */
-function argumentsOf(field: Field, { request, output, grant }: AppInvocation): string[] {
-  const { values, files } = request;
+function argumentsOf(field: Field, invocation: AppInvocation): string[] {
+  const { values, files } = invocation.request;
   if (isOfService(field)) return [];
   if (carriesFiles(field)) return (files[field.name] ?? []).flatMap((group) => spell(field, group));
-  const hasGpus = grant.gpus.length > 0;
-  if (field.role === 'gpus') return [outputArgument, output, ...(hasGpus ? spell(field, grant.gpus) : [])];
-  if (field.role === 'workers' && hasGpus) return [];
+  if (field.role === 'gpus') return [outputArgument, invocation.output, ...deviceWords(field, invocation)];
+  if (field.role === 'workers') return deviceWords(field, invocation);
   if (field.unless !== undefined && values[field.unless] !== undefined) return [];
-  const value = values[field.name] ?? (field.role === 'workers' ? field.default : undefined);
+  const value = values[field.name];
   return value === undefined ? [] : spell(field, value);
+}
+
+/** The operation of a command line that loads an app and keeps it. */
+const residentVerb = 'resident';
+
+/**
+ * The argument list that loads an app, or an engine, for one job after the other on these devices.
+ * @param app null for an engine, which is told the app with each job
+ */
+export function residentCommandLine(
+  program: readonly string[],
+  app: string | null,
+  invocation: Pick<AppInvocation, 'request' | 'grant'>,
+): string[] {
+  const { fields } = operationOf(invocation.request.operation);
+  const devices = fields.filter(({ role }) => role === 'gpus' || role === 'workers');
+  const words = devices.flatMap((field) => deviceWords(field, invocation));
+  return [...program, residentVerb, ...(app === null ? [] : [app]), ...words];
 }
 
 /**

@@ -1,3 +1,6 @@
+/** Whether a job found its app loaded already (`warm`). */
+export type JobStart = 'cold' | 'warm';
+
 /** Devices that a job asks for (interface.md, Submission: `gpu`). */
 export type DeviceRequest =
   | { readonly kind: 'gpus'; readonly ids: readonly number[] }
@@ -55,6 +58,27 @@ export interface Reach {
   readonly environment: Readonly<Record<string, string>>;
 }
 
+/** An app that is loaded once, for one job after the other: `"resident": true` in its app.json. */
+export interface Resident {
+  /** What it is called where people ask what is loaded: the app's identifier, or the engine's. */
+  readonly name: string;
+  /** What loads it: program and arguments. */
+  readonly command: readonly string[];
+  /** How many words of the command of a job name the program; what follows is told to the loaded app. */
+  readonly programWords: number;
+  /** Files and directories that it is made of: once one has changed, it is loaded again. */
+  readonly watched: readonly string[];
+}
+
+/** An app that is loaded at the moment. */
+export interface LoadedApp {
+  readonly name: string;
+  /** Whose jobs it is for; null for the admin's. */
+  readonly owner: string | null;
+  /** Ids of its GPUs; empty on the CPU. */
+  readonly gpus: readonly number[];
+}
+
 /** What an executor is given: a job directory and what the job asks for. */
 export interface RunOrder {
   readonly directory: JobPlace & {
@@ -82,6 +106,8 @@ export interface RunOrder {
   readonly command: () => readonly string[];
   /** Called with the command. */
   readonly reach: () => Reach;
+  /** The app as it is loaded on these devices, if it is one that stays loaded; otherwise null. */
+  readonly resident?: (grant: Grant) => Resident | null;
 }
 
 /** The job waits. Sent again whenever one of the values changes. */
@@ -99,6 +125,8 @@ export interface Placed {
   /** In words. */
   readonly where: string;
   readonly grant: Grant;
+  /** Whether its app is loaded already, if it is one that stays loaded. */
+  readonly start?: JobStart;
 }
 
 /** A cause of a run's end other than its command. */
@@ -158,4 +186,6 @@ export interface Executor {
    * releases them.
    */
   hold(job: JobPlace): () => void;
+  /** The apps that are loaded at the moment, whether a job uses them or not. */
+  loaded?(): readonly LoadedApp[];
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { longestDuration } from '../../contract/duration.js';
-import { jobStates, type KillCause, killErrors } from '../../contract/job.js';
+import { jobStarts, jobStates, type KillCause, killErrors } from '../../contract/job.js';
 import { type OperationName, operationNames } from '../../contract/operations.js';
 
 /** Version of `job.json` that this server writes. Records from before there were versions have none. */
@@ -59,6 +59,8 @@ const jobRecord = z.object({
   /** An earlier version did not note them. */
   gpuUuids: z.array(z.string()).default([]),
   cpuSlots: id,
+  /** Whether it found its app loaded; null for an app that does not stay loaded. An earlier version did not note it. */
+  start: z.enum(jobStarts).nullable().default(null),
   /** Somebody asked for its end: then it counts as killed, however its command ends. */
   killRequested: z.boolean(),
   /** Who asked first. An earlier version did not note it. */
@@ -97,6 +99,7 @@ export const newRecord = (
   gpus: [],
   gpuUuids: [],
   cpuSlots: 0,
+  start: null,
   killRequested: false,
   killCause: 'user',
 });

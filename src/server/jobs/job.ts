@@ -1,6 +1,13 @@
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type FinalState, isFinal, type JobState, type JobView, type KillCause } from '../../contract/job.js';
+import {
+  type FinalState,
+  isFinal,
+  type JobStart,
+  type JobState,
+  type JobView,
+  type KillCause,
+} from '../../contract/job.js';
 import { bootTimeIn } from '../../files/boot-clock.js';
 import type { Grant, Waiting } from '../executors/executor.js';
 import type { Report } from '../report.js';
@@ -102,12 +109,15 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     if (this.state === 'queued') await this.#become('waiting', {});
   }
 
-  /** It was given devices and is about to start. */
-  async run(grant: Grant): Promise<void> {
+  /**
+   * It was given devices and is about to start.
+   * @param start whether it finds its app loaded; null for an app that does not stay loaded
+   */
+  async run(grant: Grant, start: JobStart | null): Promise<void> {
     this.#waiting = null;
     const { timeLimit } = this.request;
     const limitAtBootTime = timeLimit === null ? null : bootTimeIn(timeLimit);
-    await this.#become('running', { ...grant, startedAt: now(), limitAtBootTime });
+    await this.#become('running', { ...grant, start, startedAt: now(), limitAtBootTime });
   }
 
   /** Saves that somebody asked for its end, so that a later server knows it as well. The first cause stays. */
@@ -179,6 +189,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       time_limit: record.request.timeLimit,
       left_files: record.leftFiles,
       assigned_gpus: record.gpus,
+      ...(record.start === null ? {} : { start: record.start }),
       queue_position: waiting?.position ?? null,
       waiting_for: waiting?.for ?? null,
     };

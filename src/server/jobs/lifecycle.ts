@@ -8,7 +8,16 @@ import { commandOf } from '../../contract/operations.js';
 import { secondsUntil } from '../../files/boot-clock.js';
 import { faultWithoutPath, isDiskFull, isShortage, isSystemError } from '../../files/error-code.js';
 import type { Packer } from '../../pack/packer.js';
-import type { Ended, Executor, Grant, Placed, Reach, RunOrder, Waiting } from '../executors/executor.js';
+import type {
+  Ended,
+  Executor,
+  Grant,
+  Placed,
+  Reach,
+  Resident,
+  RunOrder,
+  Waiting,
+} from '../executors/executor.js';
 import type { Report } from '../report.js';
 import { whenThereIsRoom } from '../when-there-is-room.js';
 import type { Job } from './job.js';
@@ -22,6 +31,8 @@ export interface LifecycleDeps {
   readonly commandFor: (job: Job, grant: Grant) => readonly string[];
   /** What a job may reach beside its own files. */
   readonly reachOf: (job: Job) => Reach;
+  /** How a job's app is loaded on these devices, if it stays loaded; otherwise null. */
+  readonly residentOf: (job: Job, grant: Grant) => Resident | null;
   /** What an exit code of the job's program means, in words; null for one that means nothing in particular. */
   readonly explainExit: (job: Job, exitCode: number) => string | null;
   readonly report: Report;
@@ -154,6 +165,7 @@ export class Lifecycle {
       },
       command: () => this.#command,
       reach: () => this.deps.reachOf(this.job),
+      resident: (grant) => this.deps.residentOf(this.job, grant),
     };
   }
 
@@ -166,11 +178,11 @@ export class Lifecycle {
   }
 
   /** Saves the job's devices before its command starts, so that a later server knows who holds them. */
-  async #start({ grant, where }: Placed): Promise<void> {
+  async #start({ grant, where, start }: Placed): Promise<void> {
     const { job } = this;
     if (job.state !== 'running') {
       if (grant.gpus.length > 0) job.log(`Assigned GPUs: ${grant.gpus.join(', ')}`);
-      if (!(await this.#whenThereIsRoom(() => job.run(grant)))) {
+      if (!(await this.#whenThereIsRoom(() => job.run(grant, start ?? null)))) {
         this.#stop();
         return;
       }

@@ -37,6 +37,7 @@ async function runningJob() {
     packer: new Packer(),
     commandFor: () => ['true'],
     reachOf: () => ({ network: false, directories: [], environment: {} }),
+    residentOf: () => null,
     explainExit: () => null,
     report,
   };

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import type { RunRequest } from '../../../runner/protocol.js';
+import { isDiskFull, isShortage } from '../../../files/error-code.js';
+import { jobMarker, type RunRequest, type WorkerCall } from '../../../runner/protocol.js';
 import type { GpuInventory } from '../../devices/gpu-inventory.js';
 import type { Report } from '../../report.js';
 import { type JobLimits, limitWords } from '../../sandbox/limits.js';
@@ -15,7 +16,10 @@ import type {
   Executor,
   Grant,
   JobPlace,
+  JobStart,
+  LoadedApp,
   Placed,
+  Resident,
   RunEvent,
   RunOrder,
   Waiting,
@@ -23,6 +27,8 @@ import type {
 import { checkDevices } from '../runs/check-devices.js';
 import { gpuEnvironment } from '../runs/environment.js';
 import { untold } from '../runs/run-end.js';
+import { workerCall, workerOrder } from './resident/worker-order.js';
+import { type Seat, Workers, type WorkersSettings } from './resident/workers.js';
 import { type RunnerSettings, Runners } from './runners.js';
 import { Scheduler, type Ticket, TicketCancelled } from './scheduler.js';
 import { knownGpus, memoryOf } from './show-gpus.js';
@@ -40,6 +46,8 @@ export interface LocalSettings extends RunnerSettings {
   readonly passEnvironment: readonly string[];
   /** GPUs that an owner may have at once; null for any number. */
   readonly mostGpus?: (owner: string | null) => number | null;
+  /** Where and for how long apps stay loaded; without it they are started for each job. */
+  readonly workers?: Pick<WorkersSettings, 'directory' | 'idle' | 'memoryUse'>;
   readonly report: Report;
 }
 
@@ -53,11 +61,33 @@ interface Run {
   readonly over: Promise<void>;
 }
 
+/** Where a job runs on its devices. */
+interface Place {
+  /** Its app, if that stays loaded. */
+  readonly resident: Resident | null;
+  /** Its place in a worker then. */
+  readonly seat: Seat | null;
+  /** Resolves when no other app has its GPUs. */
+  readonly cleared: Promise<void>;
+}
+
+const startWords: Readonly<Record<JobStart, string>> = {
+  cold: 'loading the app; it stays loaded',
+  warm: 'the app is loaded already',
+};
+
+/** Whether a job finds its app loaded; null for an app that does not stay loaded. */
+function startOf({ seat }: Place): JobStart | null {
+  if (!seat) return null;
+  return seat.worker?.isLoaded ? 'warm' : 'cold';
+}
+
 /** Runs jobs on this machine, in the order that its scheduler gives them devices. */
 export class LocalExecutor implements Executor {
   readonly #scheduler: Scheduler;
   readonly #runners: Runners;
   readonly #runs = new Set<Run>();
+  readonly #workers: Workers | null;
 
   /** The GPUs may be known only later. */
   constructor(private readonly settings: LocalSettings) {
@@ -71,6 +101,8 @@ export class LocalExecutor implements Executor {
     gpus.askWhile(() => scheduler.waitsForUnseen);
     this.#scheduler = scheduler;
     this.#runners = new Runners(settings);
+    const { workers, environment, report } = settings;
+    this.#workers = workers ? new Workers({ ...workers, environment, report }) : null;
   }
 
   /**
@@ -151,6 +183,20 @@ export class LocalExecutor implements Executor {
     return () => this.#scheduler.release(grant);
   }
 
+  loaded(): readonly LoadedApp[] {
+    return this.#workers?.loaded() ?? [];
+  }
+
+  /** Ends the loaded apps that have nothing to do. */
+  async endIdle(): Promise<void> {
+    await this.#workers?.endIdle();
+  }
+
+  /** Ends the loaded apps that have nothing to do, and leaves the others, with their jobs, to the next server. */
+  async close(): Promise<void> {
+    await this.#workers?.close();
+  }
+
   async *#events(order: RunOrder, run: Run, settle: () => void): AsyncGenerator<RunEvent, void> {
     let end = untold(null, 'It was stopped before it had started');
     try {
@@ -184,34 +230,54 @@ export class LocalExecutor implements Executor {
   /** @returns undefined if it was stopped before it had started */
   async *#execute(order: RunOrder, run: Run, grant: Grant): AsyncGenerator<Placed, Ended | undefined> {
     const { directory, timeLimit } = order;
-    if (order.grant === null || !this.#runners.hasStarted(directory.path)) {
-      const where = this.#describe(grant, order);
-      yield { kind: 'placed', where, grant };
-      if (!(await this.#launch(order, run, grant))) return undefined;
+    try {
+      if (order.grant === null || !this.#runners.hasStarted(directory.path)) {
+        const place = await this.#place(order, grant);
+        const start = startOf(place);
+        const where = this.#describe(grant, order, place);
+        yield { kind: 'placed', where, grant, ...(start === null ? {} : { start }) };
+        if (!(await this.#launch(order, run, grant, place))) return undefined;
+      }
+      run.isLaunched = true;
+      if (run.isStopped) this.#runners.stop(directory.path);
+      return await this.#runners.settle(directory, timeLimit);
+    } finally {
+      await this.#workers?.release(directory.id);
     }
-    run.isLaunched = true;
-    if (run.isStopped) this.#runners.stop(directory.path);
-    return await this.#runners.settle(directory, timeLimit);
+  }
+
+  /** Chooses the worker of a job, if its app stays loaded, and begins to make room on its devices. */
+  async #place(order: RunOrder, grant: Grant): Promise<Place> {
+    const workers = this.#workers;
+    if (!workers) return { resident: null, seat: null, cleared: Promise.resolve() };
+    const { workers: { idle = 0 } = {}, sandbox, environment } = this.settings;
+    const resident = idle > 0 && sandbox === null ? (order.resident?.(grant) ?? null) : null;
+    const request = this.#frame(order, grant);
+    const seat =
+      resident &&
+      (await workers.seat(
+        await workerOrder({ order, resident, grant, request, environment, idle }),
+        order.directory.id,
+      ));
+    return { resident, seat, cleared: workers.clear(grant, seat?.worker ?? null) };
   }
 
   /** Where a job runs, in words. */
-  #describe(grant: Grant, order: RunOrder): string {
+  #describe(grant: Grant, order: RunOrder, place: Place): string {
     const devices = grant.gpus.length > 0 ? `GPU ${grant.gpus.join(', ')}` : 'the CPU';
-    if (!this.settings.sandbox) return devices;
-    return `${devices}, in a sandbox ${order.reach().network ? 'with' : 'without'} network`;
+    const network = order.reach().network ? 'with' : 'without';
+    const start = startOf(place);
+    return [
+      devices,
+      ...(this.settings.sandbox ? [`in a sandbox ${network} network`] : []),
+      ...(start === null ? [] : [startWords[start]]),
+    ].join(', ');
   }
 
   /** What its runner is asked to do. */
   #request(order: RunOrder, grant: Grant): RunRequest {
-    const {
-      sandbox,
-      environment: own,
-      passEnvironment: added,
-      limits,
-      maxLogBytes,
-      killGrace,
-    } = this.settings;
-    const { directory, environment } = order;
+    const { sandbox, environment: own, limits } = this.settings;
+    const { directory } = order;
     const command = order.command();
     const reach = order.reach();
     const searchPath = own.PATH ?? '';
@@ -221,11 +287,24 @@ export class LocalExecutor implements Executor {
           ...limitWords(limits, searchPath),
         ]
       : [];
+    return { ...this.#frame(order, grant), command, wrapper };
+  }
+
+  /** The same without the command, which is known once the job is placed. */
+  #frame(order: RunOrder, grant: Grant): Omit<RunRequest, 'command' | 'wrapper'> {
+    const {
+      sandbox,
+      environment: own,
+      passEnvironment: added,
+      limits,
+      maxLogBytes,
+      killGrace,
+    } = this.settings;
+    const { directory, environment } = order;
+    const reach = order.reach();
     const inside = sandbox ? { HOME: directory.temporary, ...reach.environment } : {};
     return {
       jobId: directory.id,
-      command,
-      wrapper,
       limits,
       isSandboxed: sandbox !== null,
       directory: directory.workspace,
@@ -243,13 +322,33 @@ export class LocalExecutor implements Executor {
   }
 
   /** @returns whether there is a runner now */
-  async #launch(order: RunOrder, run: Run, grant: Grant): Promise<boolean> {
+  async #launch(order: RunOrder, run: Run, grant: Grant, place: Place): Promise<boolean> {
     const { directory } = order;
     if (this.#runners.hasStarted(directory.path)) return true;
+    await place.cleared;
     return await whenThereIsRoom(
-      () => this.#runners.launch(directory.path, this.#request(order, grant)),
+      async () => {
+        const request = this.#request(order, grant);
+        const worker = await this.#callOf(request, place);
+        await this.#runners.launch(directory.path, worker ? { ...request, worker } : request);
+      },
       () => run.isStopped,
       (cause) => this.settings.report(`Job ${directory.id} waits until the machine has room for it`, cause),
     );
+  }
+
+  /** What its runner tells the worker; null without one, and where it cannot be started: then the command is. */
+  async #callOf(request: RunRequest, { resident, seat }: Place): Promise<WorkerCall | null> {
+    if (!this.#workers || !resident || !seat) return null;
+    try {
+      const worker = await this.#workers.fill(seat, request.jobId);
+      return workerCall(worker, resident, request, jobMarker);
+    } catch (cause) {
+      // What the machine has no room for is tried again.
+      if (isDiskFull(cause) || isShortage(cause)) throw cause;
+      const what = `The app of job ${request.jobId} could not be loaded to stay; it is started for this job alone`;
+      this.settings.report(what, cause);
+      return null;
+    }
   }
 }

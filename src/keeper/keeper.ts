@@ -1,0 +1,273 @@
+import { mkdirSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { writeJsonFile } from '../files/atomic-json.js';
+import { frameKinds, sendFrame } from '../runner/frames.js';
+import { identify, isAlive, type ProcessIdentity } from '../runner/process-table.js';
+import {
+  type KeeperRecord,
+  type KeeperState,
+  type WorkerEnd,
+  type WorkerRequest,
+  workerFiles,
+} from '../runner/worker-files.js';
+import { type Answer, AnswerReader, WrongAnswer } from './answers.js';
+import { Door, type JobCall } from './door.js';
+import { type WorkerExit, WorkerProcess } from './worker-process.js';
+
+/** Milliseconds that what is printed while the app loads is kept for the runner of the first job. */
+const firstPatience = 30_000;
+/** Milliseconds that processes of a job may still run after its answer, and between two looks. */
+const leftPatience = 500;
+const leftInterval = 20;
+/** Milliseconds that a runner may take to read the end of its job. */
+const farewell = 5000;
+
+/** The job that the worker has. */
+interface CurrentJob {
+  readonly call: JobCall;
+  readonly runner: Socket;
+  /** Whether the worker was told of it. */
+  isSent: boolean;
+  /** Whether the worker has answered. */
+  isAnswered: boolean;
+  isStopped: boolean;
+}
+
+/** Holds a worker, and gives it one job at a time. Ends when the worker does. */
+export class Keeper {
+  /** Resolves when the worker, and all that it started, is gone and everybody was told. */
+  readonly gone: Promise<void>;
+  readonly #door: Door;
+  #worker: WorkerProcess | null = null;
+  #job: CurrentJob | null = null;
+  #hasSaidReady = false;
+  /** Whether it can be given a job: it is ready, and its processes are known. */
+  #isReady = false;
+  #hasHadJob = false;
+  #isLeaving = false;
+  /** Whether it leaves when its job has ended. */
+  #isLast = false;
+  /** What the worker has done that it must not do. */
+  #wrong: string | null = null;
+  /** The worker's processes when it was ready: they may stay. */
+  #own: readonly ProcessIdentity[] = [];
+  #idleTimer: NodeJS.Timeout | undefined;
+  /** Resolves when the runner of the last job that was answered is told. */
+  #concluded: Promise<void> = Promise.resolve();
+  #resolveGone = () => {};
+
+  constructor(
+    private readonly directory: string,
+    private readonly request: WorkerRequest,
+  ) {
+    this.gone = new Promise((resolve) => {
+      this.#resolveGone = resolve;
+    });
+    this.#door = new Door({
+      state: () => this.#state,
+      job: (runner, call) => this.#take(runner, call),
+      stop: (runner) => this.#stop(runner),
+      closed: (socket) => this.#stop(socket),
+      leave: () => this.leave(),
+      attached: () => this.#waitForJobs(),
+    });
+  }
+
+  /**
+   * Starts the worker, and lets others in.
+   * @throws if it cannot be started
+   */
+  async open(): Promise<void> {
+    const { directory, request } = this;
+    const { home, temporary, record } = workerFiles(directory);
+    mkdirSync(temporary, { recursive: true, mode: 0o700 });
+    const keeper = identify(process.pid);
+    writeJsonFile(record, { keeper, worker: null } satisfies KeeperRecord, { isKept: false });
+    const environment = { ...request.environment, TMPDIR: temporary };
+    const worker = await WorkerProcess.start({ ...request, environment }, home);
+    this.#worker = worker;
+    this.#listen(worker);
+    writeJsonFile(record, { keeper, worker: worker.identity } satisfies KeeperRecord, { isKept: false });
+    await this.#door.open(directory);
+    this.#waitForJobs();
+  }
+
+  /** Ends the worker, after its job if it has one. */
+  leave(): void {
+    this.#isLast = true;
+    if (this.#job === null) this.#end();
+  }
+
+  get #state(): KeeperState {
+    const job = this.#job?.call.job ?? null;
+    if (this.#isLeaving) return { state: 'leaving', job };
+    if (job !== null) return { state: 'busy', job };
+    return { state: this.#isReady ? 'idle' : 'loading', job };
+  }
+
+  #listen(worker: WorkerProcess): void {
+    const answers = new AnswerReader();
+    worker.output.on('data', (chunk: Buffer) => this.#forward(worker, chunk));
+    worker.output.on('error', () => worker.output.destroy());
+    // Kept in the pipe for the runner of the job that the worker is started for.
+    worker.output.pause();
+    setTimeout(() => worker.output.resume(), firstPatience).unref();
+    worker.answers.on('error', () => worker.answers.destroy());
+    worker.answers.on('data', (chunk: Buffer) => {
+      try {
+        for (const answer of answers.push(chunk)) this.#hear(worker, answer);
+      } catch (cause) {
+        this.#blame(
+          worker,
+          cause instanceof WrongAnswer ? cause.message : 'gave an answer that cannot be read',
+        );
+      }
+    });
+    void worker.exit.then((exit) => this.#bury(worker, exit));
+  }
+
+  /** What the worker prints goes to its job, and is dropped where it has none. */
+  #forward(worker: WorkerProcess, chunk: Buffer): void {
+    const job = this.#job;
+    if (!job || sendFrame(job.runner, frameKinds.output, chunk)) return;
+    worker.output.pause();
+    job.runner.once('drain', () => worker.output.resume());
+  }
+
+  #take(runner: Socket, call: JobCall): void {
+    const worker = this.#worker;
+    if (!worker || this.#job || this.#isLeaving || this.#isLast) {
+      sendFrame(runner, frameKinds.refused);
+      return;
+    }
+    clearTimeout(this.#idleTimer);
+    // Printed between two jobs. What was printed while the app was loaded is for the first one.
+    if (this.#hasHadJob) worker.readOutput();
+    this.#hasHadJob = true;
+    this.#job = { call, runner, isSent: false, isAnswered: false, isStopped: false };
+    sendFrame(runner, frameKinds.accepted, JSON.stringify(worker.identity));
+    worker.output.resume();
+    if (this.#isReady) this.#give(worker, this.#job);
+    this.#door.tellState();
+  }
+
+  #give(worker: WorkerProcess, job: CurrentJob): void {
+    job.isSent = true;
+    worker.tell(`${JSON.stringify(job.call)}\n`);
+  }
+
+  /** Ends the job of a runner that asks for it or is gone. */
+  #stop(runner: Socket): void {
+    if (this.#job?.runner !== runner || this.#job.isAnswered) return;
+    this.#job.isStopped = true;
+    this.#end();
+  }
+
+  #hear(worker: WorkerProcess, answer: Answer): void {
+    const job = this.#job;
+    if (answer.kind === 'ready') {
+      if (this.#hasSaidReady) throw new WrongAnswer('said a second time that it is ready');
+      void this.#becomeReady(worker);
+    } else if (job?.isSent && answer.job === job.call.job) {
+      if (job.isAnswered) throw new WrongAnswer('answered twice');
+      job.isAnswered = true;
+      this.#concluded = this.#conclude(worker, job, answer.exitCode);
+    } else {
+      throw new WrongAnswer(
+        job && answer.job === job.call.job
+          ? 'answered before it was ready'
+          : 'answered for a job that it does not have',
+      );
+    }
+  }
+
+  async #becomeReady(worker: WorkerProcess): Promise<void> {
+    this.#hasSaidReady = true;
+    this.#own = (await worker.processes().catch(() => [])).map(identify);
+    this.#isReady = true;
+    if (this.#isLeaving) return;
+    if (this.#job) this.#give(worker, this.#job);
+    else this.#waitForJobs();
+    this.#door.tellState();
+  }
+
+  /** The worker has answered: what it printed goes to the job, and the worker is free, unless the job left something. */
+  async #conclude(worker: WorkerProcess, job: CurrentJob, exitCode: number): Promise<void> {
+    for (const chunk of worker.readOutput()) sendFrame(job.runner, frameKinds.output, chunk);
+    const left = await this.#leftBy(worker, job);
+    let note: string | null = null;
+    if (left > 0) {
+      const processes = left === 1 ? 'a process' : `${left} processes`;
+      note = `The app left ${processes} behind: it was ended, and is loaded again for the next job`;
+      this.#end(0);
+    }
+    if (this.#isLeaving) await worker.exit;
+    this.#tellEnd(job, { exitCode, signal: null, error: null, fault: null, note });
+    this.#job = null;
+    if (this.#isLast) this.#end();
+    this.#waitForJobs();
+    this.#door.tellState();
+  }
+
+  /** How many processes a job has left, other than those that the worker had when it was ready. */
+  async #leftBy(worker: WorkerProcess, job: CurrentJob): Promise<number> {
+    const deadline = performance.now() + leftPatience;
+    for (;;) {
+      const found = await worker.processes(job.call.job).catch(() => null);
+      const left = found?.filter((pid) => !this.#own.some((own) => own.pid === pid && isAlive(own)));
+      if (left?.length === 0 || this.#isLeaving) return 0;
+      if (performance.now() > deadline) return left?.length ?? 0;
+      await delay(leftInterval);
+    }
+  }
+
+  /** The worker has said what it must not say: it is ended at once. */
+  #blame(worker: WorkerProcess, what: string): void {
+    this.#wrong ??= `The app ${what}, against the protocol of resident apps, and was ended`;
+    worker.answers.pause();
+    this.#end(0);
+  }
+
+  #end(grace?: number): void {
+    this.#isLeaving = true;
+    clearTimeout(this.#idleTimer);
+    this.#door.tellState();
+    void this.#worker?.end(grace);
+  }
+
+  /** Without a server nobody else ends a worker that has nothing to do. */
+  #waitForJobs(): void {
+    clearTimeout(this.#idleTimer);
+    if (this.#job || this.#isLeaving || this.#door.isAttached) return;
+    this.#idleTimer = setTimeout(() => this.leave(), this.request.idle);
+  }
+
+  #tellEnd(job: CurrentJob, end: WorkerEnd): void {
+    sendFrame(job.runner, frameKinds.end, JSON.stringify(end));
+  }
+
+  /** The worker is gone: its job ends with it. */
+  async #bury(worker: WorkerProcess, exit: WorkerExit): Promise<void> {
+    this.#isLeaving = true;
+    const job = this.#job;
+    if (job && !job.isAnswered) {
+      for (const chunk of worker.readOutput()) sendFrame(job.runner, frameKinds.output, chunk);
+      this.#tellEnd(job, { ...this.#explain(exit, job), note: null });
+      this.#job = null;
+    }
+    await this.#concluded;
+    await this.#door.close(farewell);
+    this.#resolveGone();
+  }
+
+  /** How a job ended whose worker is gone without an answer. */
+  #explain(exit: WorkerExit, { isStopped }: CurrentJob): WorkerExit {
+    if (this.#wrong !== null && !isStopped) {
+      return { exitCode: null, signal: null, error: this.#wrong, fault: null };
+    }
+    if (exit.exitCode !== 0 || exit.error !== null || isStopped) return exit;
+    const when = this.#isReady ? 'without an answer' : 'before it was ready';
+    return { ...exit, exitCode: null, error: `The app ended ${when} (exit code 0)` };
+  }
+}

@@ -1,0 +1,113 @@
+import { connect, type Socket } from 'node:net';
+import { servicePrefix } from '../contract/log-stream.js';
+import { OutputLog } from './copy-output.js';
+import { FrameReader, frameKinds, sendFrame } from './frames.js';
+import type { LogFile } from './log-file.js';
+import type { ProcessIdentity } from './process-table.js';
+import type { RunEnd, RunRequest, WorkerCall } from './protocol.js';
+import { terminateGroup, terminateStrays } from './terminate.js';
+import { type WorkerEnd, withSocketAddress, workerFiles } from './worker-files.js';
+
+/** Milliseconds that a keeper may take to take the job: it only says yes or no. */
+const acceptPatience = 10_000;
+
+/** How a job ended that a keeper had. */
+type EndInWorker = Pick<RunEnd, 'exitCode' | 'signal' | 'error' | 'fault'>;
+
+/** What a keeper has said about a job. */
+interface Answers {
+  /** Resolves with the worker's process once it has the job; with null if it does not take it. */
+  readonly accepted: Promise<ProcessIdentity | null>;
+  /** Resolves with null if the keeper is gone. */
+  readonly ended: Promise<WorkerEnd | null>;
+}
+
+function listen(socket: Socket, output: OutputLog): Answers {
+  const frames = new FrameReader();
+  let takes = (_: ProcessIdentity | null) => {};
+  let ends = (_: WorkerEnd | null) => {};
+  const accepted = new Promise<ProcessIdentity | null>((resolve) => {
+    takes = resolve;
+  });
+  const ended = new Promise<WorkerEnd | null>((resolve) => {
+    ends = resolve;
+  });
+  const read = (chunk: Buffer) => {
+    for (const { kind, payload } of frames.push(chunk)) {
+      if (kind === frameKinds.output) output.push(payload);
+      else if (kind === frameKinds.accepted) takes(JSON.parse(`${payload}`) as ProcessIdentity);
+      else if (kind === frameKinds.refused) takes(null);
+      else if (kind === frameKinds.end) ends(JSON.parse(`${payload}`) as WorkerEnd);
+    }
+  };
+  socket.on('data', (chunk: Buffer) => {
+    try {
+      read(chunk);
+    } catch {
+      // Not a keeper of ours.
+      socket.destroy();
+    }
+  });
+  socket.on('error', () => {});
+  socket.once('close', () => {
+    takes(null);
+    ends(null);
+  });
+  return { accepted, ended };
+}
+
+/** Ends what a keeper that was killed has left of its worker: nobody else may be there to do it. */
+async function endWorker({ id, directory }: WorkerCall, worker: ProcessIdentity): Promise<void> {
+  await terminateGroup(worker.pid, 0);
+  await terminateStrays(id, workerFiles(directory).home);
+}
+
+/**
+ * Gives the job to its worker and waits for its end, with its output in the log.
+ * @param note called with the worker's process, and with null when it has nothing to do with the job any more
+ * @returns null if there is no worker that takes it: nothing was run then
+ */
+export async function runInWorker(
+  { worker, jobId, directory }: RunRequest,
+  log: LogFile,
+  stop: AbortSignal,
+  note: (worker: ProcessIdentity | null) => void,
+): Promise<EndInWorker | null> {
+  if (!worker) return null;
+  const output = new OutputLog(log);
+  let socket: Socket;
+  try {
+    socket = withSocketAddress(worker.directory, (address) => connect(address));
+  } catch {
+    return null;
+  }
+  const answers = listen(socket, output);
+  const { arguments: words, environment } = worker;
+  sendFrame(socket, frameKinds.job, JSON.stringify({ job: jobId, arguments: words, directory, environment }));
+  const late = setTimeout(() => socket.destroy(), acceptPatience);
+  const process = await answers.accepted;
+  clearTimeout(late);
+  if (process === null) {
+    socket.destroy();
+    if (stop.aborted) return { exitCode: null, signal: 'SIGTERM', error: null, fault: null };
+    log.append([`${servicePrefix}The loaded app is gone: it is started for this job alone`]);
+    return null;
+  }
+  note(process);
+  const onStop = () => sendFrame(socket, frameKinds.stop);
+  stop.addEventListener('abort', onStop, { once: true });
+  if (stop.aborted) onStop();
+  const end = await answers.ended;
+  stop.removeEventListener('abort', onStop);
+  socket.destroy();
+  if (end === null) await endWorker(worker, process);
+  note(null);
+  output.end();
+  if (end === null) {
+    const error = 'The process that keeps the app loaded was killed; the app was ended with it';
+    return { exitCode: null, signal: null, error, fault: null };
+  }
+  if (end.note !== null) log.append([servicePrefix + end.note]);
+  const { exitCode, signal, error, fault } = end;
+  return { exitCode, signal, error, fault };
+}

@@ -1,0 +1,47 @@
+import { createHash } from 'node:crypto';
+import { lstat, readdir } from 'node:fs/promises';
+import path from 'node:path';
+
+/** Most files that are looked at: an app with more is not programs but data. */
+const mostFiles = 5000;
+
+/** Directories of packages and of what Python compiled, which change when nobody changes the app. */
+const passedOver: ReadonlySet<string> = new Set(['node_modules', '__pycache__']);
+
+/** The files of a directory and below, in the order of their names, without hidden ones. */
+async function* filesBelow(directory: string): AsyncGenerator<string, void> {
+  const entries = await readdir(directory, { withFileTypes: true });
+  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    if (entry.name.startsWith('.') || passedOver.has(entry.name)) continue;
+    const file = path.join(directory, entry.name);
+    if (entry.isDirectory()) yield* filesBelow(file);
+    else yield file;
+  }
+}
+
+async function* filesOf(place: string): AsyncGenerator<string, void> {
+  if ((await lstat(place)).isDirectory()) yield* filesBelow(place);
+  else yield place;
+}
+
+/**
+ * What tells whether one of these files and directories has changed: names, sizes and times of their files. What cannot be
+ * looked at gives a text of its own.
+ */
+export async function fingerprint(places: readonly string[]): Promise<string> {
+  const hash = createHash('sha256');
+  let left = mostFiles;
+  for (const place of places) {
+    try {
+      for await (const file of filesOf(place)) {
+        if (left === 0) break;
+        left -= 1;
+        const { size, mtimeMs, ino } = await lstat(file);
+        hash.update(`${JSON.stringify(file)} ${size} ${mtimeMs} ${ino}\n`);
+      }
+    } catch {
+      hash.update(`${JSON.stringify(place)} cannot be looked at\n`);
+    }
+  }
+  return hash.digest('hex');
+}

@@ -1,0 +1,70 @@
+import { createHash } from 'node:crypto';
+import type { RunRequest, WorkerCall } from '../../../../runner/protocol.js';
+import { isWithin } from '../../../sandbox/visible.js';
+import type { Grant, Resident, RunOrder } from '../../executor.js';
+import { fingerprint } from './fingerprint.js';
+import type { Worker, WorkerOrder } from './worker.js';
+
+/** What a worker is made of. */
+export interface WorkerParts {
+  readonly order: RunOrder;
+  readonly resident: Resident;
+  readonly grant: Grant;
+  /** How the job would be started by itself. */
+  readonly request: Omit<RunRequest, 'command' | 'wrapper'>;
+  /** The server's variables, of which the worker inherits some. */
+  readonly environment: NodeJS.ProcessEnv;
+  readonly idle: number;
+}
+
+/** The variables of a job that name no file of it: they are those of its worker as well. */
+function sharedEnvironment(environment: RunRequest['environment'], { path }: RunOrder['directory']) {
+  return Object.fromEntries(Object.entries(environment).filter(([, value]) => !isWithin(path, value)));
+}
+
+/** What a worker for a job is started with: by it, a worker is found that was started with the same. */
+export async function workerOrder(parts: WorkerParts): Promise<WorkerOrder> {
+  const { order, resident, grant, request, environment: own, idle } = parts;
+  const { isSandboxed, limits, inherited, killGrace } = request;
+  const environment = sharedEnvironment(request.environment, order.directory);
+  const { command, watched, name } = resident;
+  const devices = grant.gpuUuids.length > 0 ? grant.gpuUuids : grant.gpus;
+  const inheritedValues = inherited.map((each) => [each, own[each]]);
+  const content = JSON.stringify([environment, inheritedValues, isSandboxed, limits, order.reach()]);
+  return {
+    command,
+    wrapper: [],
+    isSandboxed,
+    limits,
+    inherited,
+    environment,
+    killGrace,
+    idle,
+    place: JSON.stringify([command, devices, order.owner]),
+    content: createHash('sha256').update(content).digest('hex'),
+    name,
+    owner: order.owner,
+    gpus: grant.gpus,
+    gpuUuids: grant.gpuUuids,
+    watched,
+    seen: await fingerprint(watched),
+  };
+}
+
+/** What a runner tells a worker of its job. */
+export function workerCall(
+  { directory, request }: Pick<Worker, 'directory' | 'request'>,
+  { programWords }: Resident,
+  { jobId, command, environment }: RunRequest,
+  marker: string,
+): WorkerCall {
+  const differing = Object.entries(environment).filter(
+    ([name, value]) => request.environment[name] !== value,
+  );
+  return {
+    id: request.id,
+    directory,
+    arguments: command.slice(programWords),
+    environment: { ...Object.fromEntries(differing), [marker]: jobId },
+  };
+}

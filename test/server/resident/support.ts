@@ -1,0 +1,54 @@
+import { cpSync, existsSync, readdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { file } from '../../../support/form.mjs';
+import { until } from '../../../support/until.mjs';
+import type { Api } from '../../support/api.js';
+import { apps, type TestServer } from '../../support/server.js';
+import { temporary } from '../../support/temporary.js';
+
+/** A submission to the app that stays loaded, which does what is named: `test/fixtures/apps/resident/main.mjs`. */
+export const doing = (deed = 'nothing', more: Record<string, string> = {}) => ({
+  inputs: [file('in.nii.gz', 'volume')],
+  options: JSON.stringify({ config_overrides: [`do=${deed}`] }),
+  cpu: '1',
+  ...more,
+});
+
+/** The same on a GPU. */
+export const onGpu = (gpu: string | null, deed = 'nothing') => {
+  const { cpu: _, ...form } = doing(deed);
+  return gpu === null ? form : { ...form, gpu };
+};
+
+/** A copy of the app in a directory of its own, which a test may change. */
+export async function ownApp(load?: string): Promise<AsyncDisposable & { readonly app: string }> {
+  const root = await temporary();
+  const app = path.join(root.path, 'resident');
+  cpSync(apps.resident, app, { recursive: true });
+  if (load !== undefined) writeFileSync(path.join(app, 'load.txt'), load);
+  return Object.assign(root, { app });
+}
+
+/** What a job of the app told of its process: the how manieth job it was there, and whose. */
+export async function seat(api: Api, id: string): Promise<{ jobs: number; pid: number; marker: string }> {
+  const [jobs, pid, marker = ''] = String((await api.result(id)).get('jobs.txt'))
+    .trim()
+    .split(' ');
+  return { jobs: Number(jobs), pid: Number(pid), marker };
+}
+
+/** Names of the keepers' directories of a server. */
+export function keepersOf(server: TestServer): string[] {
+  const directory = path.join(server.dataDirectory, 'workers');
+  return existsSync(directory) ? readdirSync(directory) : [];
+}
+
+/** Resolves when no worker, and nothing of one, is left. */
+export const noWorkerLeft = (server: TestServer) =>
+  until('no worker is left', () => server.workers().length === 0 && keepersOf(server).length === 0);
+
+/** The app's own lines of a log, without those of the service. */
+export const ownLines = (log: string): string[] =>
+  [...log.matchAll(/^data: (.*)$/gm)].flatMap(([, line = '']) =>
+    line.startsWith('[remote-app]') ? [] : [line],
+  );

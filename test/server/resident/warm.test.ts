@@ -1,0 +1,119 @@
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { until } from '../../../support/until.mjs';
+import { apps, sharedServer, TestServer } from '../../support/server.js';
+import { doing, keepersOf, noWorkerLeft, ownApp, ownLines, seat } from './support.js';
+
+describe('a resident app', () => {
+  const server = sharedServer({ apps: [apps.resident], app: 'resident' });
+  const { api } = server;
+
+  test('is loaded for its first job, and there for the next ones', async () => {
+    const first = await api.run('infer', doing());
+    const second = await api.run('infer', doing());
+    expect(first.view).toMatchObject({ status: 'done', start: 'cold' });
+    expect(second.view).toMatchObject({ status: 'done', start: 'warm' });
+    const [one, two] = [await seat(api, first.id), await seat(api, second.id)];
+    expect(two.pid).toBe(one.pid);
+    expect([one.jobs, two.jobs]).toEqual([1, 2]);
+    // Each job has its own environment, working directory and log.
+    expect([one.marker, two.marker]).toEqual([first.id, second.id]);
+    expect(first.log).toContain('Starting infer on the CPU, loading the app; it stays loaded\n');
+    expect(second.log).toContain('Starting infer on the CPU, the app is loaded already\n');
+    const lines = (jobs: number, id: string) => [`job ${jobs} of ${one.pid} in ${id}`, `job ${jobs} ends`];
+    expect(ownLines(first.log)).toEqual(['loading', 'loaded', ...lines(1, first.id), '__DONE__']);
+    expect(ownLines(second.log)).toEqual([...lines(2, second.id), '__DONE__']);
+    expect(api.json(`/jobs/${second.id}`)).resolves.toMatchObject({ start: 'warm' });
+  });
+
+  test('goes on after a job that fails, with its exit code', async () => {
+    const { view, id } = await api.run('infer', doing('fail'));
+    expect(view).toMatchObject({ status: 'error', error: 'Subprocess failed (exit code 3)', start: 'warm' });
+    expect(existsSync(path.join(server.jobDirectory(id), 'exit.json'))).toBe(true);
+    expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'warm' });
+  });
+
+  test('keeps all that a job prints, and in order', async () => {
+    const { log, view } = await api.run('infer', doing('loud'));
+    expect(view).toMatchObject({ status: 'done', start: 'warm' });
+    const lines = ownLines(log);
+    expect(lines.filter((line) => line === 'l'.repeat(999))).toHaveLength(5000);
+    expect(lines.at(-2)).toMatch(/^job \d+ ends$/);
+  });
+
+  test('is loaded a second time for a second job at once', async () => {
+    const gate = server.gate();
+    const held = await api.running('infer', doing(`wait:${gate.path}`), /^job /);
+    const { view } = await api.run('infer', doing());
+    expect(view).toMatchObject({ status: 'done', start: 'cold' });
+    gate.open();
+    expect((await api.ended(held)).view).toMatchObject({ status: 'done', start: 'warm' });
+  });
+
+  test('is another one for another number of CPUs', async () => {
+    expect((await api.run('infer', doing('nothing', { cpu: '2' }))).view.start).toBe('cold');
+    expect((await api.run('infer', doing('nothing', { cpu: '2' }))).view.start).toBe('warm');
+  });
+
+  test('says nothing of a start for an app of the other kind', async () => {
+    const other = await TestServer.start({ apps: [apps.shell], app: 'shell' });
+    await using _ = other;
+    const { cpu, inputs } = doing();
+    const { view, log } = await other.api.run('infer', { cpu, inputs });
+    expect(view).not.toHaveProperty('start');
+    expect(log).toContain('Starting infer on the CPU\n');
+  });
+});
+
+test('a resident app that is changed is loaded again', async () => {
+  await using own = await ownApp();
+  await using server = await TestServer.start({ apps: [own.app], app: 'resident' });
+  const { api } = server;
+  const first = await api.run('infer', doing());
+  writeFileSync(path.join(own.app, 'weights.pt'), 'new');
+  const second = await api.run('infer', doing());
+  expect(second.view).toMatchObject({ status: 'done', start: 'cold' });
+  expect((await seat(api, second.id)).pid).not.toBe((await seat(api, first.id)).pid);
+  await until('the old one is gone', () => keepersOf(server).length === 1);
+  // Also while nobody submits a job.
+  rmSync(path.join(own.app, 'weights.pt'));
+  await noWorkerLeft(server);
+});
+
+test('a resident app leaves after --resident-idle', async () => {
+  await using server = await TestServer.start({
+    apps: [apps.resident],
+    app: 'resident',
+    flags: ['--resident-idle', '1s'],
+  });
+  const { id } = await server.api.run('infer', doing());
+  expect((await seat(server.api, id)).jobs).toBe(1);
+  expect(keepersOf(server)).toHaveLength(1);
+  await noWorkerLeft(server);
+});
+
+test('--resident-idle 0 starts a resident app for each job', async () => {
+  await using server = await TestServer.start({
+    apps: [apps.resident],
+    app: 'resident',
+    flags: ['--resident-idle', '0'],
+  });
+  for (const _ of [1, 2]) {
+    const { id, view, log } = await server.api.run('infer', doing());
+    expect(view).toMatchObject({ status: 'done' });
+    expect(view).not.toHaveProperty('start');
+    expect((await seat(server.api, id)).jobs).toBe(1);
+    expect(log).toContain('Starting infer on the CPU\n');
+  }
+  expect(keepersOf(server)).toEqual([]);
+});
+
+test('a server that is asked to stop leaves no worker', async () => {
+  await using server = await TestServer.start({ apps: [apps.resident], app: 'resident' });
+  await server.api.run('infer', doing());
+  expect(server.workers()).not.toEqual([]);
+  expect(await server.stop()).toBe(0);
+  expect(server.workers()).toEqual([]);
+  expect(keepersOf(server)).toEqual([]);
+});
