@@ -128,7 +128,9 @@ def _fork():
 
 def _open_channels():
     """Where the jobs come from and the answers go; stdin is empty from then on."""
-    name = os.environ.pop("REMOTE_APP_ANSWERS")
+    name = os.environ.pop("REMOTE_APP_ANSWERS", "")
+    if not name:
+        sys.exit("Only the server starts this program: remote-app serve --engine-resident")
     answers = os.open(name, os.O_WRONLY)
     if name.startswith("/dev/fd/"):
         os.close(int(name[len("/dev/fd/") :]))

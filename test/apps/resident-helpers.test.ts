@@ -132,6 +132,16 @@ describe.each(names)('the helper of a resident app in %s', (name) => {
     expect(isRunning(busy.worker.child.pid ?? 0)).toBe(false);
   });
 
+  test('says who starts it with resident, where that was a person', async () => {
+    await using app = await plantApp(name);
+    const [program = '', ...words] = app.command;
+    const alone = execute(program, [...words, 'resident', '/app']);
+    await expect(alone).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^Only the server starts this program with `resident`.*\n$/),
+    });
+  });
+
   test('ends without an answer where the model does not load', async () => {
     await using app = await plantApp(name);
     await using worker = new ResidentWorker([...app.command, 'resident', '/app'], { FAILS: '1' });

@@ -46,6 +46,12 @@ export async function serve(load, run) {
 /** Where the jobs come from and the answers go. Nothing else can use them: not the app, and no process that it starts. */
 function openChannels() {
   const name = process.env.REMOTE_APP_ANSWERS;
+  if (!name) {
+    console.error(
+      'Only the server starts this program with `resident`. By hand it runs one job: infer APP --output ...',
+    );
+    process.exit(1);
+  }
   delete process.env.REMOTE_APP_ANSWERS;
   const answers = openSync(name, constants.O_WRONLY);
   const [, inherited] = /^\/dev\/fd\/(\d+)$/.exec(name) ?? [];

@@ -43,7 +43,9 @@ def serve(load, run):
 
 def _open_channels():
     """Where the jobs come from and the answers go. Nothing else can use them: not the app, and no process that it starts."""
-    name = os.environ.pop("REMOTE_APP_ANSWERS")
+    name = os.environ.pop("REMOTE_APP_ANSWERS", "")
+    if not name:
+        sys.exit("Only the server starts this program with `resident`. By hand it runs one job: infer APP --output ...")
     answers = os.open(name, os.O_WRONLY)
     if name.startswith("/dev/fd/"):
         os.close(int(name[len("/dev/fd/") :]))
