@@ -5,16 +5,16 @@ import {
   fsyncSync,
   linkSync,
   openSync,
+  renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { errorCode } from './error-code.js';
 import { openDirectory } from './own-file.js';
 import { replaceFile, replaceFileSync } from './replace-file.js';
 import { readSmallFile } from './small-file.js';
-import { syncDirectory } from './sync.js';
+import { syncDescriptor, syncDirectory } from './sync.js';
 
 const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
@@ -81,13 +81,17 @@ export const writeJsonFile = (file: string, value: unknown, how?: Replacement): 
   writeTextFile(file, jsonText(value), how);
 
 async function writeSynced(file: string, text: string): Promise<void> {
-  await using handle = await open(file, 'wx', 0o600);
-  await handle.writeFile(text);
-  await handle.sync();
+  const descriptor = openSync(file, 'wx', 0o600);
+  try {
+    writeFileSync(descriptor, text);
+    await syncDescriptor(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 /**
- * `writeJsonFile` without blocking the event loop. The file, also a new one, survives a power cut once the promise resolves.
+ * `writeJsonFile` without blocking the event loop while the disk writes. The file, also a new one, survives a power cut once the promise resolves.
  * Calls for one file must not overlap.
  */
 export async function saveJsonFile(file: string, value: unknown): Promise<void> {
@@ -97,7 +101,8 @@ export async function saveJsonFile(file: string, value: unknown): Promise<void> 
   rmSync(partial, { recursive: true, force: true });
   try {
     await writeSynced(partial, jsonText(value));
-    await replaceFile(partial, target);
+    // In no thread: once the bytes are on the disk it takes less time than a thread takes to begin.
+    await replaceFile(partial, target, async (from, to) => renameSync(from, to));
     await syncDirectory(directory.path);
   } catch (cause) {
     rmSync(partial, { force: true });

@@ -1,40 +1,73 @@
 import { execFile } from 'node:child_process';
-import { constants } from 'node:fs';
-import { open, opendir, readdir } from 'node:fs/promises';
+import { constants, opendirSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { errorCode } from './error-code.js';
-import { syncDirectory } from './sync.js';
-
-/**
- * Makes a file's bytes survive a power cut.
- * @throws the system's error
- */
-async function syncFile(file: string): Promise<void> {
-  await using handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
-  await handle.sync();
-}
+import { syncDirectory, syncFile } from './sync.js';
 
 const run = promisify(execFile);
 
 /** For more names than this, one `sync` of the file system is faster than one for each (2000 files: 24 ms, 300 ms). */
-const manyNames = 16;
+const manyNames = 32;
 
-/** Files that are synced at once. */
+/** Files and directories that are synced at once. */
 const atOnce = 8;
 
-/** Whether a tree has many names, or a directory that cannot be listed. */
-async function hasManyNames(directory: string): Promise<boolean> {
+const fileFlags = constants.O_RDONLY | constants.O_NOFOLLOW;
+
+/** A file or a directory of a tree. */
+interface Place {
+  readonly path: string;
+  readonly isDirectory: boolean;
+}
+
+/** Adds what a directory holds. Returns how many names it has, or more than `most`. */
+function addEntries(directory: string, places: Place[], most: number): number {
+  const entries = opendirSync(directory);
   let names = 0;
   try {
-    for await (const _ of await opendir(directory, { recursive: true })) {
+    for (let entry = entries.readSync(); entry !== null; entry = entries.readSync()) {
       names += 1;
-      if (names > manyNames) return true;
+      if (names > most) break;
+      const isDirectory = entry.isDirectory();
+      // Anything else has no bytes of its own, and could block.
+      if (isDirectory || entry.isFile()) places.push({ path: path.join(directory, entry.name), isDirectory });
     }
-    return false;
+    return names;
+  } finally {
+    entries.closeSync();
+  }
+}
+
+/**
+ * A tree that has few names: itself, its directories and its files. Undefined for one that has many, or a directory that
+ * cannot be listed. Blocks for these few names: a job's start would wait longer for a thread for each of them.
+ */
+function fewPlaces(directory: string): readonly Place[] | undefined {
+  const places: Place[] = [{ path: directory, isDirectory: true }];
+  let left = manyNames;
+  try {
+    // Those that are added are walked as well.
+    for (const place of places) {
+      if (place.isDirectory) left -= addEntries(place.path, places, left);
+      if (left < 0) return undefined;
+    }
+    return places;
   } catch (cause) {
     if (errorCode(cause) !== 'EACCES') throw cause;
-    return true;
+    return undefined;
+  }
+}
+
+/** Syncs a file, or the names in a directory. Skips what is gone by now. */
+const syncPlace = ({ path: place, isDirectory }: Place): Promise<void> =>
+  (isDirectory ? syncDirectory(place) : syncFile(place, fileFlags)).catch(ignoreGone);
+
+/** Some at once, because the disk commits them together; not all, because each takes a descriptor. */
+async function syncAll(places: readonly Place[]): Promise<void> {
+  for (let done = 0; done < places.length; done += atOnce) {
+    await Promise.all(places.slice(done, done + atOnce).map(syncPlace));
   }
 }
 
@@ -44,11 +77,8 @@ async function syncEach(directory: string): Promise<void> {
   for (const each of entries.filter((entry) => entry.isDirectory())) {
     await syncEach(path.join(directory, each.name)).catch(ignoreGone);
   }
-  const files = entries.filter((entry) => entry.isFile()).map(({ name }) => path.join(directory, name));
-  // Some at once, because the disk commits them together; not all, because each takes a descriptor.
-  for (let done = 0; done < files.length; done += atOnce) {
-    await Promise.all(files.slice(done, done + atOnce).map((file) => syncFile(file).catch(ignoreGone)));
-  }
+  const files = entries.filter((entry) => entry.isFile());
+  await syncAll(files.map(({ name }) => ({ path: path.join(directory, name), isDirectory: false })));
   await syncDirectory(directory);
 }
 
@@ -62,16 +92,19 @@ function ignoreGone(cause: unknown): void {
  * @throws the system's error, also for an earlier write that the disk could not complete
  */
 export async function syncTree(directory: string): Promise<void> {
-  if (await hasManyNames(directory)) {
-    try {
-      // Syncs the whole file system, so it may also wait for the bytes of other writers. Names the parent: a directory
-      // that its owner may not read cannot be named.
-      await run('sync', ['--file-system', '--', path.dirname(directory)]);
-      return;
-    } catch (cause) {
-      // Not every system has the program or this option. If the disk fails, `syncEach` below fails as well.
-      if (!['ENOENT', '1'].includes(errorCode(cause))) throw cause;
-    }
+  const few = fewPlaces(directory);
+  if (few !== undefined) {
+    await syncAll(few);
+    return;
+  }
+  try {
+    // Syncs the whole file system, so it may also wait for the bytes of other writers. Names the parent: a directory
+    // that its owner may not read cannot be named.
+    await run('sync', ['--file-system', '--', path.dirname(directory)]);
+    return;
+  } catch (cause) {
+    // Not every system has the program or this option. If the disk fails, `syncEach` below fails as well.
+    if (!['ENOENT', '1'].includes(errorCode(cause))) throw cause;
   }
   await syncEach(directory).catch(ignoreGone);
 }

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { resultName } from '../../contract/archives.js';
 import { redrawEnd, servicePrefix } from '../../contract/log-stream.js';
 import { oneLine } from '../../contract/quote.js';
-import { saveJsonFile } from '../../files/atomic-json.js';
+import { saveJsonFile, writeJsonFile } from '../../files/atomic-json.js';
 import { isDiskFull } from '../../files/error-code.js';
 import { isGone } from '../../files/is-gone.js';
 import { openOwnFile, readOwnFile } from '../../files/own-file.js';
@@ -80,9 +80,12 @@ export class JobDirectory {
     return path.join(this.path, 'job.json');
   }
 
-  /** Writes the first record, and reserves the room that the last one may need on a full disk. */
-  async saveFirst(record: JobRecord): Promise<void> {
-    await this.save(record);
+  /**
+   * Writes the first record, and reserves the room that the last one may need on a full disk. Neither survives a power cut
+   * before the directory is synced.
+   */
+  saveFirst(record: JobRecord): void {
+    writeJsonFile(this.recordFile, record, { isKept: false });
     const bytes = Buffer.byteLength(JSON.stringify(record, null, 2));
     reserveJsonFile(this.recordFile, bytes + recordGrowth);
   }

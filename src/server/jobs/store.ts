@@ -73,7 +73,7 @@ export class JobStore {
    * @throws the system's error; then it is not a job
    */
   async accept(upload: JobDirectory, record: JobRecord): Promise<JobDirectory> {
-    await upload.saveFirst(record);
+    upload.saveFirst(record);
     await syncTree(upload.path);
     const directory = this.placeOf(upload);
     renameSync(upload.path, directory.path);

@@ -1,4 +1,5 @@
-import { mkdir, open, rename, rm } from 'node:fs/promises';
+import { mkdirSync } from 'node:fs';
+import { open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { volumeSuffix } from '../../contract/archives.js';
 import { FieldError, ServiceError } from '../../contract/errors.js';
@@ -119,7 +120,7 @@ async function extract(file: ReceivedFile, destination: string, room: Room): Pro
 
 /** Places the files of one group in a directory of its own, in upload order. */
 async function placeGroup(group: readonly ReceivedFile[], directory: string, room: Room): Promise<string[]> {
-  await mkdir(directory, { recursive: true, mode: 0o700 });
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
   const names = new UniqueNames();
   const paths: string[] = [];
   for (const file of group) {

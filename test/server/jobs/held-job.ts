@@ -46,7 +46,7 @@ export async function makeJob(): Promise<{ job: Job; directory: HeldDirectory }>
     keep: 120,
     timeLimit: null,
   });
-  await directory.saveFirst(record);
+  directory.saveFirst(record);
   const report = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);
   return { job: new Job(directory, record, false, report), directory };
 }
