@@ -28,6 +28,7 @@ import * as requests from './families/requests.mjs';
 import * as runnerDeath from './families/runner-death.mjs';
 import * as secrets from './families/secrets.mjs';
 import * as serverDeath from './families/server-death.mjs';
+import * as spares from './families/spares.mjs';
 import * as strangeServer from './families/strange-server.mjs';
 import * as terminal from './families/terminal.mjs';
 import { readOptions } from './options.mjs';
@@ -47,6 +48,7 @@ const lanes = [
     lock,
     'strange-server': strangeServer,
     process: ownProcess,
+    spares,
   },
   {
     network,

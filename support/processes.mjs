@@ -40,3 +40,28 @@ export const argumentsOf = (pid) => readProcess(pid, 'cmdline').split('\0').slic
  * @param {number} pid
  */
 export const environmentOf = (pid) => readProcess(pid, 'environ').split('\0').slice(0, -1);
+
+/**
+ * The children of a process.
+ * @param {number} parent
+ */
+export const childrenOf = (parent) =>
+  runningProcesses().filter((pid) => {
+    const stat = readProcess(pid, 'stat');
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === parent;
+  });
+
+/**
+ * Whether it is a runner that waits for a job. It gives itself its name a moment after its start.
+ * @param {number} pid
+ */
+export function isSpare(pid) {
+  const [name, , first] = argumentsOf(pid);
+  return name === 'remote-app-spare-runner' || first === '--spare';
+}
+
+/**
+ * The spare runners of a server.
+ * @param {number} server
+ */
+export const sparesOf = (server) => childrenOf(server).filter(isSpare);

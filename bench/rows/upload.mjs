@@ -3,7 +3,7 @@ import path from 'node:path';
 import { shellApp } from '../support/apps.mjs';
 import { BareServer } from '../support/bare.mjs';
 import { curl, remoteApp } from '../support/command.mjs';
-import { GiB, MiB, randomFile, randomFiles } from '../support/data.mjs';
+import { GiB, randomFile, randomFiles } from '../support/data.mjs';
 import { submit } from '../support/http.mjs';
 import { interleave } from '../support/interleave.mjs';
 import { times } from '../support/reach.mjs';
@@ -65,25 +65,23 @@ async function withServer(workshop, { grace }, measure) {
 async function curlAgainstBare(bench, scale, content) {
   const { workshop, rounds } = bench;
   const form = await curlForm(workshop, await content.make(bench, scale));
-  const warm = await curlForm(workshop, [await randomFile(workshop, 16 * MiB)]);
   const bare = await BareServer.start(workshop);
   try {
     return await withServer(workshop, content, async (server, settle) => {
-      const sides = (config) => ({
+      const sides = {
         figure: async () => {
           const url = server.submitUrl('nothing');
-          const sample = await receiving(server, () => curl(workshop, ['--config', config, url]));
+          const sample = await receiving(server, () => curl(workshop, ['--config', form, url]));
           await settle();
           return sample;
         },
         yardstick: async () => {
-          const sample = await receiving(bare, () => curl(workshop, ['--config', config, bare.url]));
+          const sample = await receiving(bare, () => curl(workshop, ['--config', form, bare.url]));
           if (content.grace === 0) await bare.emptied();
           return sample;
         },
-      });
-      await interleave(1, sides(warm));
-      const { figure, yardstick } = await interleave(rounds, sides(form));
+      };
+      const { figure, yardstick } = await interleave(rounds, sides);
       return {
         figure: figure.seconds,
         yardstick: yardstick.seconds,

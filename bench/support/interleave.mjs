@@ -16,18 +16,31 @@ function medians(samples) {
   return Object.fromEntries(names.map((name) => [name, median(samples.map((sample) => sample[name]))]));
 }
 
+function shuffled(values) {
+  const left = [...values];
+  return values.map(() => left.splice(Math.floor(Math.random() * left.length), 1)[0]);
+}
+
 /**
- * Measures several things by turns, so that what else the machine does falls on all of them; every other round
- * goes backwards, so that none always comes first.
+ * Measures several things by turns, so that what else the machine does falls on all of them, in another random order each time,
+ * so that none always pays for what the one before it has left. The first round is not counted: memory that is touched for the
+ * first time is slow on virtual machines, and code that runs for the first time is slow everywhere.
  * @param sides functions that measure once and resolve with figures
- * @returns for each side, the medians of its figures
+ * @returns for each side, what it resolved with in each round
  */
-export async function interleave(rounds, sides) {
+export async function samplesOf(rounds, sides) {
   const samples = Object.fromEntries(Object.keys(sides).map((name) => [name, []]));
-  for (let round = 0; round < rounds; round += 1) {
-    const order = Object.entries(sides);
-    if (round % 2 === 1) order.reverse();
-    for (const [name, measure] of order) samples[name].push(await measure());
+  for (let round = 0; round <= rounds; round += 1) {
+    for (const [name, measure] of shuffled(Object.entries(sides))) {
+      const sample = await measure();
+      if (round > 0) samples[name].push(sample);
+    }
   }
+  return samples;
+}
+
+/** `samplesOf`: for each side, the medians of its figures. */
+export async function interleave(rounds, sides) {
+  const samples = await samplesOf(rounds, sides);
   return Object.fromEntries(Object.entries(samples).map(([name, each]) => [name, medians(each)]));
 }

@@ -80,8 +80,6 @@ async function bench({ workshop, root, app }) {
     const sideOf = (side) => () =>
       measure({ workshop, root, app, startServer: starters[side] }, servers[side]);
     const sides = { ours: sideOf('ours'), theirs: sideOf('theirs') };
-    // The first round fills caches: compiled code, the files of the disk.
-    await interleave(1, sides);
     const medians = await interleave(rounds, sides);
     for (const side of ['ours', 'theirs']) Object.assign(figures[side], medians[side]);
     for (const server of Object.values(servers)) await server.stop();

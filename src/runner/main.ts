@@ -1,6 +1,7 @@
 /**
  * The runner: runs one job's command beside the server, and outlives it. Started with the job directory as its
- * one argument. It shares nothing with the server but files: `run.json` in, `log` and `exit.json` out.
+ * one argument, or as a spare one that is told the directory later. From then on it shares nothing with the server but
+ * files: `run.json` in, `log` and `exit.json` out.
  */
 
 import { mkdirSync } from 'node:fs';
@@ -12,6 +13,8 @@ import { reserveJsonFile, writeReservedJson } from '../files/reserved-json.js';
 import { identify, type ProcessIdentity } from './process-table.js';
 import { maxEndBytes, type RunEnd, type RunnerRecord, type RunRequest, runFiles } from './protocol.js';
 import { runCommand } from './run-command.js';
+import { type HandedOver, waitForJob } from './spare.js';
+import { spareArgument } from './spare-protocol.js';
 
 /** Longest `run.json`, in bytes: the longest argument list that Linux takes, and room to spare. */
 const maxRequestBytes = 64 << 20;
@@ -32,10 +35,15 @@ process.on('SIGTERM', () => stop.abort());
 process.on('SIGINT', () => stop.abort());
 process.on('SIGHUP', () => {});
 
-async function run(directory: string): Promise<void> {
+/**
+ * Runs a job, unless another runner has claimed it.
+ * @param handed how the job came to a spare runner
+ */
+async function run(directory: string, handed?: HandedOver): Promise<void> {
   const files = runFiles(directory);
   const text = readOwnFile(files.request, maxRequestBytes);
   if (text === undefined || !claim(files.claim)) return;
+  handed?.tellTaken();
   const request = JSON.parse(text) as RunRequest;
   const runner = identify(process.pid);
   const note = (command: ProcessIdentity | null) =>
@@ -43,7 +51,7 @@ async function run(directory: string): Promise<void> {
     writeJsonFile(files.record, { runner, command } satisfies RunnerRecord, { isKept: false });
   asFarAsPossible(() => note(null));
   asFarAsPossible(() => reserveJsonFile(files.end, maxEndBytes));
-  const end = await runCommand(request, files.log, stop.signal, note).catch(
+  const end = await runCommand(request, files.log, stop.signal, note, handed?.fifo).catch(
     (cause: unknown): RunEnd => ({
       exitCode: null,
       signal: null,
@@ -90,7 +98,17 @@ async function writeEnd(file: string, end: RunEnd): Promise<void> {
   }
 }
 
-run(process.argv[2] ?? '.').catch(() => {
+async function runSpare(): Promise<void> {
+  const handed = await waitForJob(stop.signal);
+  try {
+    if (handed) await run(handed.directory, handed);
+  } finally {
+    handed?.leave();
+  }
+}
+
+const [, , directory = '.'] = process.argv;
+(directory === spareArgument ? runSpare() : run(directory)).catch(() => {
   // The error cannot be reported: the server sees that the runner has ended without an `exit.json`.
   process.exitCode = 1;
 });

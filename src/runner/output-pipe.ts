@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { closeSync, constants, openSync, rmSync } from 'node:fs';
+import { closeSync, constants, openSync, renameSync, rmSync } from 'node:fs';
 import { Socket } from 'node:net';
+import path from 'node:path';
 import { oneLine } from '../contract/quote.js';
 import { isSystemError } from '../files/error-code.js';
 import { outputFifo } from './protocol.js';
@@ -22,7 +23,10 @@ export interface OutputPipe {
  */
 export function makeFifo(fifo: string): void {
   try {
-    execFileSync('mkfifo', ['-m', '600', fifo], { stdio: ['ignore', 'ignore', 'pipe'] });
+    execFileSync('mkfifo', ['-m', '600', path.basename(fifo)], {
+      cwd: path.dirname(fifo),
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
   } catch (cause) {
     if (isSystemError(cause)) throw cause;
     const reason = String(Object(cause).stderr).trim().split(': ').at(-1);
@@ -30,14 +34,26 @@ export function makeFifo(fifo: string): void {
   }
 }
 
+/** Gives a FIFO that was made before there was a job the job's name for it. */
+function takeFifo(prepared: string, fifo: string): boolean {
+  try {
+    renameSync(prepared, fifo);
+    return true;
+  } catch {
+    rmSync(prepared, { force: true });
+    return false;
+  }
+}
+
 /**
  * One pipe for stdout and stderr together. Node would give a child two, and lose the order between them: an error could
  * come before the line that led to it. Node has no call to make a pipe, so this is a FIFO.
+ * @param prepared a FIFO that is there already, and has no other use
  */
-export function openOutputPipe(directory: string): OutputPipe {
+export function openOutputPipe(directory: string, prepared?: string): OutputPipe {
   const fifo = outputFifo(directory);
   rmSync(fifo, { force: true });
-  makeFifo(fifo);
+  if (prepared === undefined || !takeFifo(prepared, fifo)) makeFifo(fifo);
   try {
     const readFd = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
     const writeFd = openSync(fifo, constants.O_WRONLY);

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { thisBoot } from '../files/boot-clock.js';
 import { errorCode } from '../files/error-code.js';
+import { spareArgument } from './spare-protocol.js';
 
 /** Identifies a process, also against a later one with the same id. */
 export interface ProcessIdentity {
@@ -99,15 +100,47 @@ export function isGroupAlive(group: number): boolean {
   });
 }
 
+/** The name of a runner that was a spare one before it had a job: the job directory follows. */
+const runnerName = 'remote-app-runner ';
+const spareName = 'remote-app-spare-runner';
+
 /**
- * All runners of this machine, by the process id and the job directory that each was started with. Linux only.
+ * Bytes of arguments that a spare runner is started with. It writes its name over them, as `ps` shows it, when it is given a
+ * job; a name that is longer is cut.
+ */
+export const nameRoom = 2048;
+
+/** Whether there is room for the name of this directory's runner. */
+export const hasNameRoom = (directory: string): boolean =>
+  Buffer.byteLength(runnerName + directory) < nameRoom;
+
+/** Gives this process the name of a spare runner. */
+export function nameSpare(): void {
+  if (hasProc) process.title = spareName;
+}
+
+/** Whether a process is a runner that has no job yet. */
+export const isSpare = (pid: number): boolean => argumentsOf(pid)[0] === spareName;
+
+/** Gives this process the name of a job's runner. @throws Error if others do not see it */
+export function nameRunner(directory: string): void {
+  if (!hasProc) return;
+  process.title = runnerName + directory;
+  if (argumentsOf(process.pid)[0] !== process.title)
+    throw new Error('The name of this process cannot be set');
+}
+
+/**
+ * All runners of this machine, by the process id and the job directory that each was started with or given later. Linux only.
  * @throws the system's error where a process could not be looked at
  */
 export function* runners(): Generator<{ readonly pid: number; readonly directory: string }> {
   if (!hasProc) return;
   for (const pid of processIds()) {
-    const [, program = '', directory] = pid === process.pid ? [] : argumentsOf(pid);
-    if (directory && program.endsWith('/runner/main.js')) yield { pid, directory };
+    const [name = '', program = '', directory] = pid === process.pid ? [] : argumentsOf(pid);
+    if (name.startsWith(runnerName)) yield { pid, directory: name.slice(runnerName.length) };
+    else if (directory && directory !== spareArgument && program.endsWith('/runner/main.js'))
+      yield { pid, directory };
   }
 }
 
@@ -134,7 +167,7 @@ export function keeperNaming(wanted: string): ProcessIdentity | undefined {
 
 function argumentsOf(pid: number): string[] {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0');
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
   } catch (cause) {
     if (isAnswer(cause)) return [];
     throw cause;

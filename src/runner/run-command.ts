@@ -82,8 +82,9 @@ async function runStarted(
   log: LogFile,
   stop: AbortSignal,
   note: RunNote,
+  fifo: string | undefined,
 ): Promise<CommandEnd> {
-  const pipe = openOutputPipe(request.directory);
+  const pipe = openOutputPipe(request.directory, fifo);
   const copied = copyOutput(pipe.reader, log);
   const end = await runProgram(request, pipe, stop, note).catch(
     (cause: Error): CommandEnd => ({ exitCode: null, signal: null, error: cause.message }),
@@ -101,17 +102,19 @@ async function runStarted(
  * the job is left, and its output survives a power cut.
  * @param stop aborted to end the command: SIGTERM to its group, SIGKILL after the request's grace
  * @param note called with the command's process once it runs
+ * @param fifo one that was made for its output before there was a job
  */
 export async function runCommand(
   request: RunRequest,
   logPath: string,
   stop: AbortSignal,
   note: RunNote,
+  fifo?: string,
 ): Promise<RunEnd> {
   const log = new LogFile(logPath, request.maxLogBytes);
   const noting = onStartNoting(note);
   const end: CommandEnd =
-    (await runInWorker(request, log, stop, noting)) ?? (await runStarted(request, log, stop, noting));
+    (await runInWorker(request, log, stop, noting)) ?? (await runStarted(request, log, stop, noting, fifo));
   let error = end.error ?? null;
   if (error !== null) log.append([servicePrefix + error]);
   log.close();

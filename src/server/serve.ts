@@ -16,6 +16,7 @@ import { auditEvents, auditTokens } from './audit/audit-events.js';
 import { AuditLog } from './audit/audit-log.js';
 import { checkFileSystem } from './data-directory/file-system-check.js';
 import { lockDataDirectory } from './data-directory/lock.js';
+import { ownDirectory } from './data-directory/own-directory.js';
 import { GpuInventory } from './devices/gpu-inventory.js';
 import { ServerEvents } from './events.js';
 import { LocalExecutor } from './executors/local/local-executor.js';
@@ -222,6 +223,10 @@ function proxiesOf({ trustedProxies }: ServerSettings): BlockList {
   }
 }
 
+/** The runners that are kept ready; null for none. */
+const sparesOf = ({ spareRunners: count, dataDirectory }: ServerSettings, report: Report) =>
+  count > 0 ? { count, directory: ownDirectory(dataDirectory, 'spares', report) } : null;
+
 async function serveFrom(
   { catalog, repositories }: Apps,
   settings: ServerSettings,
@@ -272,6 +277,7 @@ async function serveFrom(
           idle: settings.residentIdle,
           memoryUse: shareOfRam,
         },
+        spares: sparesOf(settings, report),
       });
     const { executor, cluster } = local
       ? { executor: local, cluster: null }
@@ -343,6 +349,7 @@ async function serveFrom(
     // Only after listening: a server that cannot listen must leave the jobs alone. No request is handled in between.
     jobs.resume();
     repositories.start();
+    local?.open();
     clearInterval(starting);
     return {
       url,

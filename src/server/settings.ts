@@ -49,6 +49,8 @@ export interface ServerSettings extends UploadSettings {
   /** Milliseconds. */
   readonly keepAlive: number;
   readonly cpuSlots: number;
+  /** Runners that are ready before there is a job for them. */
+  readonly spareRunners: number;
   /** How jobs run on a Slurm cluster; null where they run on this machine. */
   readonly slurm: SlurmOptions | null;
   readonly onExit: 'kill' | 'keep';

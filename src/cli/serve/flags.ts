@@ -136,6 +136,13 @@ export const serveFlags = {
     min: 1,
     summary: 'CPU workers shared by the CPU jobs; by default all cores',
   }),
+  'spare-runners': wholeNumber({
+    helpValue: 'N',
+    min: 0,
+    max: 64,
+    summary:
+      'Processes that are ready before a job comes, so that it starts at once, each of up to 45 MiB; by default 1, 0 has none',
+  }),
   'metrics-port': wholeNumber({
     helpValue: 'N',
     min: 0,

@@ -105,6 +105,11 @@ export class LocalExecutor implements Executor {
     this.#workers = workers ? new Workers({ ...workers, environment, report }) : null;
   }
 
+  /** Begins to keep spare runners. Called when the server answers: what it has to do first is slowed down by no other start. */
+  open(): void {
+    this.#runners.open();
+  }
+
   /**
    * Counts what an owner used before this server started, so that a restart makes nobody's use forgotten.
    * @param gpuTime milliseconds on a GPU, times the number of GPUs
@@ -192,9 +197,9 @@ export class LocalExecutor implements Executor {
     await this.#workers?.endIdle();
   }
 
-  /** Ends the loaded apps that have nothing to do, and leaves the others, with their jobs, to the next server. */
+  /** Ends spare runners and the loaded apps that have nothing to do, and leaves the others, with their jobs, to the next server. */
   async close(): Promise<void> {
-    await this.#workers?.close();
+    await Promise.all([this.#runners.close(), this.#workers?.close()]);
   }
 
   async *#events(order: RunOrder, run: Run, settle: () => void): AsyncGenerator<RunEvent, void> {
@@ -231,7 +236,7 @@ export class LocalExecutor implements Executor {
   async *#execute(order: RunOrder, run: Run, grant: Grant): AsyncGenerator<Placed, Ended | undefined> {
     const { directory, timeLimit } = order;
     try {
-      if (order.grant === null || !this.#runners.hasStarted(directory.path)) {
+      if (order.grant === null || !this.#runners.hasStarted(directory.path, false)) {
         const place = await this.#place(order, grant);
         const start = startOf(place);
         const where = this.#describe(grant, order, place);
@@ -323,8 +328,8 @@ export class LocalExecutor implements Executor {
 
   /** @returns whether there is a runner now */
   async #launch(order: RunOrder, run: Run, grant: Grant, place: Place): Promise<boolean> {
-    const { directory } = order;
-    if (this.#runners.hasStarted(directory.path)) return true;
+    const { directory, isAccepted } = order;
+    if (this.#runners.hasStarted(directory.path, !isAccepted)) return true;
     await place.cleared;
     return await whenThereIsRoom(
       async () => {

@@ -1,5 +1,3 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -14,13 +12,14 @@ import {
   runnerNaming,
   runners,
 } from '../../../runner/process-table.js';
-import { runnerProgram } from '../../../runner/program.js';
 import { type RunRequest, runFiles } from '../../../runner/protocol.js';
 import { signal, terminateGroup, terminateStrays } from '../../../runner/terminate.js';
 import type { Ended, Grant, JobPlace } from '../executor.js';
 import { isRemoved } from '../runs/is-removed.js';
 import { lacksRoom, settleRunEnd } from '../runs/run-end.js';
 import { readRunGpus, readRunnerRecord } from '../runs/run-files.js';
+import { type RunnerProcess, type RunnerProgram, startRunner } from './runner-process.js';
+import { type SpareSettings, Spares } from './spares.js';
 
 /** Milliseconds between two looks at a runner that an earlier server started. */
 const pollInterval = 100;
@@ -29,30 +28,38 @@ const childInterval = 1000;
 /** Milliseconds that a runner may take beyond the command's grace before it is killed itself. */
 const runnerGrace = 2500;
 
-interface Child {
-  readonly process: ChildProcess;
-  readonly exited: Promise<unknown>;
-}
-
-export interface RunnerSettings {
-  /** The environment of runners and commands: the server's, without its token variables. */
-  readonly environment: NodeJS.ProcessEnv;
+export interface RunnerSettings extends RunnerProgram {
   /** Milliseconds between SIGTERM and SIGKILL. */
   readonly killGrace: number;
-  /** The runner's program; by default the one beside this program. */
-  readonly program?: string;
+  /** Runners that are started before there is a job; null for none. */
+  readonly spares?: SpareSettings | null;
 }
 
 /** The runners of this machine. Each is a detached child, identified by its process id and start time. */
 export class Runners {
-  readonly #children = new Map<string, Child>();
+  readonly #children = new Map<string, RunnerProcess>();
   /** By directory, when a job was asked to end (`performance.now()`). */
   readonly #stopping = new Map<string, number>();
 
-  constructor(private readonly settings: RunnerSettings) {}
+  readonly #spares: Spares | null;
+
+  constructor(private readonly settings: RunnerSettings) {
+    this.#spares = settings.spares ? new Spares(settings, settings.spares) : null;
+  }
+
+  /** Begins to keep spare runners, if there are to be any. */
+  open(): void {
+    this.#spares?.open();
+  }
+
+  /** Ends the spare runners; those that have a job go on. Resolves when they are gone. */
+  async close(): Promise<void> {
+    await this.#spares?.close();
+  }
 
   /**
-   * Starts a runner on a job directory. A second one on the same directory ends without running anything.
+   * Starts a runner on a job directory, or hands it to one that is ready. A second one on the same directory ends without
+   * running anything.
    * @throws the system's error if it could not be started
    */
   async launch(directory: string, request: RunRequest): Promise<void> {
@@ -61,19 +68,30 @@ export class Runners {
     }
     // After a power cut there is no runner to read it.
     writeJsonFile(runFiles(directory).request, request, { isKept: false });
-    const { environment, program = runnerProgram } = this.settings;
-    const child = spawn(process.execPath, [program, directory], {
-      cwd: directory,
-      env: environment,
-      stdio: 'ignore',
-      detached: true,
+    if (await this.#handOver(directory)) return;
+    const runner = await startRunner(this.settings, [directory], directory);
+    this.#watch(directory, runner);
+    lowerPriority(runner.process);
+  }
+
+  /**
+   * Hands a job to a spare runner.
+   * @returns false if it has to be started otherwise: nobody has claimed it
+   */
+  async #handOver(directory: string): Promise<boolean> {
+    const spare = this.#spares?.take(directory);
+    if (!spare) return false;
+    this.#watch(directory, spare);
+    // One that has claimed the job and died is lost with it, as any runner is.
+    return (await spare.give(directory)) || !isGone(runFiles(directory).claim);
+  }
+
+  /** Knows a child as the runner of a job, until it ends. */
+  #watch(directory: string, runner: RunnerProcess): void {
+    this.#children.set(directory, runner);
+    void runner.exited.then(() => {
+      if (this.#children.get(directory) === runner) this.#children.delete(directory);
     });
-    const exited = once(child, 'exit').catch(() => {});
-    await once(child, 'spawn');
-    void exited.then(() => this.#children.delete(directory));
-    this.#children.set(directory, { process: child, exited });
-    lowerPriority(child);
-    child.unref();
   }
 
   /**
@@ -107,13 +125,16 @@ export class Runners {
     this.#escalate(directory);
   }
 
-  /** Whether a runner has ever taken the job; true if that cannot be determined, so that no job is run twice. */
-  hasStarted(directory: string): boolean {
+  /**
+   * Whether a runner has ever taken the job; true if that cannot be determined, so that no job is run twice.
+   * @param isNew this server has accepted it, so that no earlier one has started it
+   */
+  hasStarted(directory: string, isNew: boolean): boolean {
     const { claim, record, end } = runFiles(directory);
     if (![claim, record, end].every(isGone)) return true;
     try {
-      // The app may have removed these files while the runner still runs.
-      return runnerNaming(directory) !== undefined;
+      // The app may have removed these files while the runner still runs. It takes a look at every process of the machine.
+      return !isNew && runnerNaming(directory) !== undefined;
     } catch {
       return true;
     }

@@ -1,0 +1,109 @@
+import { randomBytes } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import { hasNameRoom } from '../../../runner/process-table.js';
+import type { RunnerProgram } from './runner-process.js';
+import { removeLeftPlace, Spare } from './spare.js';
+
+export interface SpareSettings {
+  /** How many are kept ready. */
+  readonly count: number;
+  /** Where they prepare: a directory of nothing else, on the file system of the jobs. */
+  readonly directory: string;
+}
+
+/** Milliseconds after the last start of a job, or of the server, until a spare runner is started: both go first. */
+const quiet = 60;
+/** Milliseconds until the next one is started where the last one has ended without a job; doubled each time. */
+const shortestPause = 1000;
+const longestPause = 60_000;
+
+/** Runners that are ready before there is a job for them: to start one takes longer than all else that a job's start needs. */
+export class Spares {
+  readonly #ready = new Set<Spare>();
+  /** The last start that was begun. */
+  #starting: Promise<void> = Promise.resolve();
+  #isClosed = false;
+  #pause = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly program: RunnerProgram,
+    private readonly settings: SpareSettings,
+  ) {}
+
+  /** Begins to keep them, and removes what those of an earlier server have left. */
+  open(): void {
+    this.#removeLeft();
+    this.#refill();
+  }
+
+  /** One for the runner of this directory, which is not ready for another one from then on. */
+  take(directory: string): Spare | undefined {
+    this.#refill();
+    if (!hasNameRoom(directory)) return undefined;
+    const [spare] = this.#ready;
+    if (!spare) return undefined;
+    this.#ready.delete(spare);
+    this.#pause = 0;
+    return spare;
+  }
+
+  /** Ends all of them. Resolves when they are gone. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    const all = [...this.#ready].map((spare) => spare.dismiss());
+    this.#ready.clear();
+    await Promise.all([...all, this.#starting]);
+  }
+
+  /** Starts what is missing, in a while. */
+  #refill(): void {
+    clearTimeout(this.#timer);
+    if (this.#isClosed) return;
+    this.#timer = setTimeout(() => {
+      // One after the other: each takes a part of the processor from the jobs.
+      this.#starting = this.#starting.then(() => this.#start());
+    }, this.#pause + quiet).unref();
+  }
+
+  async #start(): Promise<void> {
+    if (this.#ready.size >= this.settings.count) return;
+    try {
+      const place = path.join(this.settings.directory, randomBytes(6).toString('hex'));
+      const spare = await Spare.start(this.program, place);
+      if (this.#isClosed) await spare.dismiss();
+      else this.#keep(spare);
+    } catch {
+      // The machine has no room for it: jobs start without.
+      this.#slowDown();
+    }
+    this.#refill();
+  }
+
+  #keep(spare: Spare): void {
+    this.#ready.add(spare);
+    void spare.exited.then(() => {
+      if (!this.#ready.delete(spare)) return;
+      this.#slowDown();
+      this.#refill();
+    });
+  }
+
+  /** One that ends by itself would be started again and again. */
+  #slowDown(): void {
+    this.#pause = Math.min(longestPause, Math.max(shortestPause, 2 * this.#pause));
+  }
+
+  /** Ends what an earlier server has left. Nothing of a job is in there. */
+  #removeLeft(): void {
+    const { directory } = this.settings;
+    try {
+      const left = readdirSync(directory).filter((name) => /^[0-9a-f]{12}$/.test(name));
+      for (const name of left) removeLeftPlace(path.join(directory, name));
+    } catch {
+      // It takes no room to speak of.
+    }
+  }
+}

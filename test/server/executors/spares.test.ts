@@ -1,0 +1,274 @@
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { getPriority } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, test } from 'vitest';
+import { LocalExecutor, type LocalSettings } from '../../../src/server/executors/local/local-executor.js';
+import { argumentsOf, environmentOf, isRunning, readProcess, sparesOf } from '../../../support/processes.mjs';
+import { until } from '../../../support/until.mjs';
+import { least, steps } from '../../support/form.js';
+import { TestServer } from '../../support/server.js';
+import { temporary } from '../../support/temporary.js';
+import { executorContract } from './contract.js';
+import { localSubject } from './local-subject.js';
+import { Bench, Followed, type Subject, TestJob } from './support.js';
+
+const misbehaving = fileURLToPath(new URL('../../fixtures/programs/runner/main.js', import.meta.url));
+const cleanUps: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
+  await until('no spare runner is left', () => sparesOf(process.pid).length === 0);
+});
+
+/** The executor of this machine with a spare runner, which is ready when it is made. */
+const spareSubject = (more: Partial<LocalSettings> = {}): Subject => {
+  const subject = localSubject(more);
+  return {
+    ...subject,
+    make: async (gpus) => {
+      const root = await temporary();
+      const before = sparesOf(process.pid);
+      const executor = await localSubject({
+        ...more,
+        spares: { count: 1, directory: root.path },
+      }).make(gpus);
+      if (!(executor instanceof LocalExecutor)) throw new Error('It is another executor');
+      executor.open();
+      cleanUps.push(async () => {
+        await executor.close();
+        return root[Symbol.asyncDispose]();
+      });
+      const isReady = () =>
+        more.program !== undefined ||
+        readdirSync(root.path).some(
+          (place) => readdirSync(path.join(root.path, place)).join() === 'fifo,runner.json',
+        );
+      await until('a spare runner is ready', () => sparesOf(process.pid).length > before.length && isReady());
+      return executor;
+    },
+  };
+};
+
+const runnerOf = (job: TestJob): number => {
+  const { runner } = JSON.parse(readFileSync(path.join(job.path, 'runner.json'), 'utf8')) as {
+    runner: { pid: number };
+  };
+  return runner.pid;
+};
+
+/** The descriptors of a process that are sockets. */
+const socketsOf = (pid: number): string[] =>
+  readdirSync(`/proc/${pid}/fd`).filter((fd) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${fd}`).startsWith('socket:');
+    } catch {
+      // Closed meanwhile.
+      return false;
+    }
+  });
+
+/** All that a runner has inherited, or that others know it by. */
+function surroundings(job: TestJob) {
+  const pid = runnerOf(job);
+  const stat = readProcess(pid, 'stat').split(') ').at(-1)?.split(' ') ?? [];
+  const open = readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
+  return {
+    leadsItsSession: Number(stat[3]) === pid && Number(stat[2]) === pid,
+    environment: environmentOf(pid).sort(),
+    directory: readlinkSync(`/proc/${pid}/cwd`) === job.path,
+    priority: getPriority(pid),
+    isNamed: argumentsOf(pid).some((argument) => argument.endsWith(job.path)),
+    open: open
+      .map((file) => file.replace(job.path, 'JOB').replace(/\[\d+\]/, ''))
+      .filter((file) => !/^anon_inode|^\/dev\/(urandom|random)|\.(node|wasm)$/.test(file))
+      .sort(),
+    limits: readProcess(pid, 'limits'),
+    umask: /^Umask:.*$/m.exec(readProcess(pid, 'status'))?.[0],
+  };
+}
+
+executorContract('the local executor with a spare runner', spareSubject());
+
+describe('a spare runner', () => {
+  test('is given a job, and another one takes its place', async () => {
+    await using bench = await Bench.open(spareSubject());
+    const executor = await bench.executor();
+    const [spare] = sparesOf(process.pid);
+    const job = bench.job();
+    const run = new Followed(executor.run(job.order('echo said')));
+    expect(await run.ended).toMatchObject({ exitCode: 0 });
+    expect([runnerOf(job), job.log]).toEqual([spare, 'said\n']);
+    await until('there is another', () => sparesOf(process.pid).some((pid) => pid !== spare));
+  });
+
+  test('that has a job is as one that was started for it', async () => {
+    await using bench = await Bench.open(spareSubject());
+    const [first, second] = [bench.job(), bench.job()];
+    const executor = await bench.executor();
+    const [spare] = sparesOf(process.pid);
+    const without = await localSubject().make();
+    const runs = [
+      new Followed(executor.run(first.order('echo ready; sleep 600'))),
+      new Followed(without.run(second.order('echo ready; sleep 600'))),
+    ];
+    for (const job of [first, second]) await job.prints('ready');
+    expect(runnerOf(first)).toBe(spare);
+    expect(runnerOf(second)).not.toBe(spare);
+    await until(
+      'the channel is closed',
+      () => !surroundings(first).open.some((file) => /^socket/.test(file)),
+    );
+    expect(surroundings(first)).toEqual(surroundings(second));
+    expect(surroundings(first)).toMatchObject({ leadsItsSession: true, directory: true, isNamed: true });
+    await Promise.all([executor.stop(first), without.stop(second)]);
+    await Promise.all(runs.map(({ ended }) => ended));
+  });
+
+  test('has nothing of the server in its hands but its end of a channel', async () => {
+    await using bench = await Bench.open(spareSubject());
+    await bench.executor();
+    const [spare = 0] = sparesOf(process.pid);
+    await until('only its channel is open', () => socketsOf(spare).join() === '3');
+    expect(readlinkSync(`/proc/${spare}/cwd`)).toBe('/');
+  });
+
+  test('that was stopped is woken for its job', async () => {
+    await using bench = await Bench.open(spareSubject());
+    const executor = await bench.executor();
+    const [spare = 0] = sparesOf(process.pid);
+    process.kill(spare, 'SIGSTOP');
+    const job = bench.job();
+    expect(await new Followed(executor.run(job.order('exit 0'))).ended).toMatchObject({ exitCode: 0 });
+    expect(runnerOf(job)).toBe(spare);
+  });
+
+  test('that was killed costs no job anything, and is replaced', async () => {
+    await using bench = await Bench.open(spareSubject());
+    const executor = await bench.executor();
+    const [spare = 0] = sparesOf(process.pid);
+    process.kill(spare, 'SIGKILL');
+    const job = bench.job();
+    expect(await new Followed(executor.run(job.order('exit 0'))).ended).toMatchObject({ exitCode: 0 });
+    expect(runnerOf(job)).not.toBe(spare);
+    await until('there is another', () => sparesOf(process.pid).some((pid) => pid !== spare));
+  });
+
+  test('ends when it is asked to end', async () => {
+    await using bench = await Bench.open(spareSubject());
+    await bench.executor();
+    const [spare = 0] = sparesOf(process.pid);
+    process.kill(spare, 'SIGTERM');
+    await until('it is gone', () => !isRunning(spare));
+  });
+
+  test('given a job with a directory whose name is too long for its own leaves it to a new one', async () => {
+    await using bench = await Bench.open(spareSubject());
+    const executor = await bench.executor();
+    const [spare] = sparesOf(process.pid);
+    const deep = path.join(bench.directory, ...Array.from({ length: 10 }, () => 'd'.repeat(250)));
+    mkdirSync(deep, { recursive: true });
+    const job = new TestJob(deep);
+    bench.jobs.push(job);
+    expect(await new Followed(executor.run(job.order('exit 0'))).ended).toMatchObject({ exitCode: 0 });
+    expect(runnerOf(job)).not.toBe(spare);
+  });
+});
+
+describe('a spare runner that', () => {
+  const subject = (deed: string) =>
+    spareSubject({ program: misbehaving, environment: { ...process.env, SPARE_DEED: deed } });
+
+  test.for(['deaf', 'dies'])('%s leaves its job to a new one, which runs it once', async (deed) => {
+    await using bench = await Bench.open(subject(deed));
+    const executor = await bench.executor();
+    const [spare] = sparesOf(process.pid);
+    const job = bench.job();
+    const run = new Followed(executor.run(job.order('echo ran')));
+    expect(await run.ended).toMatchObject({ exitCode: 0 });
+    expect([job.log, isRunning(spare ?? 0), run.kinds]).toEqual(['ran\n', false, ['placed', 'ended']]);
+  });
+
+  test('dies after it has claimed its job loses it, and nothing runs it again', async () => {
+    await using bench = await Bench.open(subject('claims'));
+    const executor = await bench.executor();
+    const job = bench.job();
+    const end = await new Followed(executor.run(job.order('echo ran'))).ended;
+    expect(end).toMatchObject({ exitCode: null, fault: 'lost', error: expect.stringContaining('killed') });
+    expect(job.log).toBe('');
+  });
+
+  test('is deaf is ended with its job by a kill, which is not kept waiting', async () => {
+    await using bench = await Bench.open(subject('deaf'));
+    const executor = await bench.executor();
+    const job = bench.job();
+    const run = new Followed(executor.run(job.order('echo ready; sleep 600')));
+    await until('it is placed', () => run.kinds.includes('placed'));
+    await executor.stop(job);
+    expect((await run.ended).exitCode).not.toBe(0);
+    expect(job.processes()).toEqual([]);
+  });
+});
+
+describe('a server', () => {
+  const withSpare = async (server: TestServer): Promise<number> => {
+    const places = path.join(server.dataDirectory, 'spares');
+    const isReady = () =>
+      readdirSync(places).some(
+        (place) => readdirSync(path.join(places, place)).join() === 'fifo,runner.json',
+      );
+    await until('it has a spare runner', () => sparesOf(server.pid).length === 1 && isReady());
+    return sparesOf(server.pid)[0] ?? 0;
+  };
+
+  test.for(['SIGTERM', 'SIGKILL'] as const)('that ends by %s leaves no spare runner', async (signal) => {
+    await using server = await TestServer.start();
+    const spare = await withSpare(server);
+    server.signal(signal);
+    await server.ended();
+    await until('it is gone', () => !isRunning(spare));
+  });
+
+  test('ends a spare runner of an earlier one that was stopped, and so did not see that one die', async () => {
+    await using server = await TestServer.start();
+    const spare = await withSpare(server);
+    process.kill(spare, 'SIGSTOP');
+    await server.crash();
+    expect(isRunning(spare)).toBe(true);
+    await server.start();
+    await until('it is gone', () => !isRunning(spare));
+  });
+
+  test('has none where none is wanted', async () => {
+    await using server = await TestServer.start({ flags: ['--spare-runners', '0'] });
+    await server.api.running('infer', least.infer);
+    expect([sparesOf(server.pid), readdirSync(server.dataDirectory).includes('spares')]).toEqual([[], false]);
+  });
+
+  test('has as many as are wanted, and replaces those that are gone', async () => {
+    await using server = await TestServer.start({ flags: ['--spare-runners', '3'] });
+    await until('there are three', () => sparesOf(server.pid).length === 3);
+    for (const spare of sparesOf(server.pid)) process.kill(spare, 'SIGKILL');
+    await until(
+      'none of them is left',
+      () => readdirSync(path.join(server.dataDirectory, 'spares')).length === 0,
+    );
+    await until('there are three again', () => sparesOf(server.pid).length === 3);
+  });
+
+  test('finds the runner of a job again that was a spare one, by its name alone', async () => {
+    await using server = await TestServer.start();
+    const spare = await withSpare(server);
+    const gate = server.gate();
+    const id = await server.api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
+    const record = path.join(server.jobDirectory(id), 'runner.json');
+    expect(JSON.parse(readFileSync(record, 'utf8')).runner.pid).toBe(spare);
+    await server.crash();
+    rmSync(record);
+    await server.start();
+    expect((await server.api.job(id)).status).toBe('running');
+    expect(isRunning(spare)).toBe(true);
+    gate.open();
+    await until('it is done', async () => (await server.api.job(id)).status === 'done');
+  });
+});
