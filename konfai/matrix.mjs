@@ -83,8 +83,10 @@ export async function changesUnseen(place, { output, contents }) {
 const columns = [
   'our client, our server',
   'our client, their server',
+  'our client, ours, loaded',
   'their client, our server',
   'their client, their server',
+  'their client, ours, loaded',
 ];
 
 const cellText = (cell) =>

@@ -35,6 +35,10 @@ async function test({ workshop, root, app }) {
     await startOurs(workshop, { apps: [app], token: 'a-token-of-ours' }),
     await startTheirs(workshop, { apps: [app], token: 'a-token-of-theirs' }),
   ];
+  const loaded = await startOurs(workshop, {
+    ...{ apps: [app], token: 'a-token', side: 'ours, loaded' },
+    flags: ['--engine-resident'],
+  });
   const place = { workshop, root, app, flip: flags.flip };
   const isChosen = ({ name }) => flags.only.length === 0 || flags.only.some((word) => name.includes(word));
 
@@ -47,7 +51,8 @@ async function test({ workshop, root, app }) {
     }
     say(`${row.name}: ${row.cells.every((cell) => cell.faults.length === 0) ? 'ok' : 'FAILED'}`);
   };
-  for (const operation of operations.filter(isChosen)) add(await runRow(place, operation, servers));
+  for (const operation of operations.filter(isChosen))
+    add(await runRow(place, operation, [...servers, loaded]));
 
   const selfTest = { changed: 0, unseen: 0 };
   for (const { name, cells } of rows) {
@@ -61,7 +66,7 @@ async function test({ workshop, root, app }) {
   if (isChosen(refused)) add(await refusalRow(place, refused, servers));
   if (isChosen({ name: 'Python helpers' })) add(await helpersRow(place, servers));
 
-  await Promise.all(servers.map((server) => server.stop()));
+  await Promise.all([...servers, loaded].map((server) => server.stop()));
 
   if (isChosen({ name: 'Ctrl-C' })) add(await interrupted(place));
   faults.push(...(await warmFaults(place, isChosen, say)));

@@ -96,6 +96,7 @@ export async function startOurs(workshop, options) {
     token = '',
     flags = [],
     env = {},
+    side = 'our server',
     dataDirectory = await workshop.directory('data'),
   } = options;
   const secret = tokenOf(options, 'SERVICE_API_TOKEN');
@@ -105,7 +106,7 @@ export async function startOurs(workshop, options) {
     apps: [list],
     flags: ['--sandbox', 'auto', ...secret.flags, ...flags],
   });
-  const server = new Server(workshop, 'our server', token);
+  const server = new Server(workshop, side, token);
   return server.listen([process.execPath, bin, ...words], { ...secret.env, ...env }, addressIn);
 }
 

@@ -90,18 +90,33 @@ export async function result({ workshop, app }, server) {
   return { result: seconds };
 }
 
-/** Seconds of a whole infer with KonfAI's engine, by each client: from the start of the command to its end. */
-export async function infer({ workshop, root, app }, server) {
+/** Seconds of a whole infer with KonfAI's engine: from the start of the command to its end. */
+async function inferBy(client, { workshop, root, app }, server) {
+  const output = path.join(await workshop.directory('result'), 'Output');
+  const operation = { theirs: ['infer', '-i', 'scan.mha'], ours: ['infer', '-i', 'scan.mha'] };
+  const startedAt = performance.now();
+  const { code, printed } = await runProgram(workshop, client.words(server, app, operation, output), root);
+  if (code !== 0) throw new Error(`${client.name}, ${server.side}: ${printed.slice(-1000)}`);
+  return since(startedAt);
+}
+
+/** The same by each client. */
+export async function infer(place, server) {
   const figures = {};
-  for (const client of clients) {
-    const output = path.join(await workshop.directory('result'), 'Output');
-    const operation = { theirs: ['infer', '-i', 'scan.mha'], ours: ['infer', '-i', 'scan.mha'] };
-    const startedAt = performance.now();
-    const { code, printed } = await runProgram(workshop, client.words(server, app, operation, output), root);
-    if (code !== 0) throw new Error(`${client.name}, ${server.side}: ${printed.slice(-1000)}`);
-    figures[client.name] = since(startedAt);
-  }
+  for (const client of clients) figures[client.name] = await inferBy(client, place, server);
   return figures;
+}
+
+/** The same on a server of ours that has the engine loaded, by our client, and by theirs on theirs. */
+export async function loadedInfer(place, server) {
+  const own = server.side.replace('server', 'client');
+  return {
+    loaded: await inferBy(
+      clients.find(({ name }) => name === own),
+      place,
+      server,
+    ),
+  };
 }
 
 /** Seconds from the start of a server to its first answer, and MiB that it has in memory then. */

@@ -7,7 +7,7 @@ import { interleave } from '../../bench/support/interleave.mjs';
 import { withPrograms, withStandIns } from '../environment.mjs';
 import { startOurs, startTheirs } from '../servers.mjs';
 import { say, session } from '../session.mjs';
-import { firstLine, infer, log, result, start, upload } from './measures.mjs';
+import { firstLine, infer, loadedInfer, log, result, start, upload } from './measures.mjs';
 
 const { values: flags, positionals: words } = parseArgs({
   allowPositionals: true,
@@ -23,6 +23,7 @@ const measures = [
   { name: 'log', measure: log },
   { name: 'result', measure: result },
   { name: 'infer', measure: infer, real: true },
+  { name: 'loaded', measure: loadedInfer, real: true, flags: ['--engine-resident'] },
 ];
 
 /** All of them, or those whose names were given. */
@@ -40,6 +41,7 @@ const lines = [
   ['end of the app to a result of 200 MB on disk, by curl', 'result', 's'],
   ['a whole infer by our client', 'our client', 's'],
   ['a whole infer by their client', 'their client', 's'],
+  ['a whole infer by the own client, with `serve --engine-resident`', 'loaded', 's'],
 ];
 
 const amount = (value, unit) => {
@@ -62,11 +64,11 @@ function tableOf({ ours, theirs }) {
 }
 
 /** Both servers with an engine; jobs are gone a second after their end. */
-function startersOf(workshop, app, isReal) {
+function startersOf(workshop, app, { real: isReal = false, flags: more = [] }) {
   const env = { PATH: isReal ? withPrograms : withStandIns };
   const apps = [app];
   return {
-    ours: () => startOurs(workshop, { apps, env, flags: ['--grace', isReal ? '120' : '1'] }),
+    ours: () => startOurs(workshop, { apps, env, flags: ['--grace', isReal ? '120' : '1', ...more] }),
     theirs: () =>
       startTheirs(workshop, { apps, env: { ...env, KONFAI_APPS_RESULT_RETENTION: isReal ? '600' : '1' } }),
   };
@@ -74,8 +76,8 @@ function startersOf(workshop, app, isReal) {
 
 async function bench({ workshop, root, app }) {
   const figures = { ours: {}, theirs: {} };
-  for (const { name, measure, real = false } of measures.filter(isChosen)) {
-    const starters = startersOf(workshop, app, real);
+  for (const { name, measure, ...how } of measures.filter(isChosen)) {
+    const starters = startersOf(workshop, app, how);
     const servers = name === 'start' ? {} : { ours: await starters.ours(), theirs: await starters.theirs() };
     const sideOf = (side) => () =>
       measure({ workshop, root, app, startServer: starters[side] }, servers[side]);

@@ -13,15 +13,22 @@ const read = (file: string): string =>
 const page = read('docs/apps.md');
 const schema = JSON.parse(read('docs/app.schema.json'));
 
-const block = (language: string): string =>
-  new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'ms').exec(page)?.[1] ?? '';
+/** The blocks of a language in the section with this title. */
+function blocks(language: string, title: string): string[] {
+  const [, section = ''] = page.split(`\n## ${title}\n`);
+  const [text = ''] = section.split('\n## ');
+  return [...text.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'gms'))].map(
+    ([, code = '']) => code,
+  );
+}
+const wholeApp = 'A whole app in Python';
 
 test('the example in Python is the program that `init` writes', () => {
-  expect(block('python')).toBe(read('templates/python/main.py'));
+  expect(blocks('python', wholeApp)).toEqual([read('templates/python/main.py')]);
 });
 
 test('its app.json, and that of the example app, fit the schema', () => {
-  for (const text of [block('json'), read('examples/apps/tissue/app.json')]) {
+  for (const text of [...blocks('json', wholeApp), read('examples/apps/tissue/app.json')]) {
     const manifest = JSON.parse(text);
     z.fromJSONSchema(schema).parse(manifest);
     expect(Object.keys(schema.properties)).toEqual(expect.arrayContaining(Object.keys(manifest)));

@@ -1,0 +1,99 @@
+import { execFile } from 'node:child_process';
+import { copyFileSync, readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { ResidentWorker } from '../../support/resident-worker.mjs';
+import { Cli } from '../support/cli.js';
+import { TestServer } from '../support/server.js';
+import { plant } from '../support/temporary.js';
+
+const root = (file: string): string => fileURLToPath(new URL(`../../${file}`, import.meta.url));
+const page = readFileSync(root('docs/apps.md'), 'utf8');
+const execute = promisify(execFile);
+
+const [, section = ''] = page.split('\n## Resident apps\n');
+const programs = [...(section.split('\n## ')[0] ?? '').matchAll(/^```(python|javascript)\n(.*?)^```$/gms)];
+const [python, javascript, plain] = programs.map(([, , code = '']) => code);
+
+/** The programs of the page, as they stand there. */
+const examples = {
+  Python: { file: 'main.py', program: 'python3', code: python, helper: 'python/resident.py' },
+  JavaScript: { file: 'main.mjs', program: 'node', code: javascript, helper: 'javascript/resident.mjs' },
+  'Python without the helper': { file: 'main.py', program: 'python3', code: plain, helper: null },
+} as const;
+type Name = keyof typeof examples;
+
+const manifest = (command: readonly string[]): string =>
+  JSON.stringify({
+    display_name: 'Opposite',
+    short_description: 'x',
+    description: 'x',
+    command,
+    resident: true,
+    tta: 0,
+    mc_dropout: 0,
+    inputs: { Volume_0: { display_name: 'Volume', volume_type: 'VOLUME' } },
+  });
+
+/** Writes the app of an example. @returns the words that run it */
+async function plantApp(directory: string, name: Name): Promise<string[]> {
+  const { file, program, code = '', helper } = examples[name];
+  const app = path.join(directory, 'opposite');
+  await plant(app, { [file]: code, 'app.json': manifest([program, file]) });
+  if (helper) copyFileSync(root(`templates/resident/${helper}`), path.join(app, path.basename(helper)));
+  return [program, path.join(app, file)];
+}
+
+const opposite = (text: string): string =>
+  Buffer.from(Buffer.from(text).map((byte) => 255 - byte)).toString('hex');
+const names = Object.keys(examples) as Name[];
+
+test('the page has these programs, and no others', () => {
+  expect(programs.length).toBe(names.length);
+});
+
+test.each(names)('the example in %s runs with a server, job after job', async (name) => {
+  await using cli = await Cli.create();
+  await plantApp(cli.directory, name);
+  await plant(cli.directory, { "it's größer.nii": 'abc', 'b.nii': 'd' });
+  await using server = await TestServer.start({ apps: [path.join(cli.directory, 'opposite')] });
+  const env = { REMOTE_APP_SERVER: server.url };
+  for (const output of ['One', 'Two']) {
+    const { code, stderr, stdout } = await cli.run(
+      ['infer', "it's größer.nii", 'b.nii', '--quiet', '-o', output],
+      env,
+    );
+    expect(code, stdout + stderr).toBe(0);
+    expect(await readFile(path.join(cli.directory, output, "it's größer.nii"), 'hex')).toBe(opposite('abc'));
+    expect(await readFile(path.join(cli.directory, output, 'b.nii'), 'hex')).toBe(opposite('d'));
+  }
+});
+
+test.each(names)('the example in %s is one process for many jobs, and runs one by itself', async (name) => {
+  await using cli = await Cli.create();
+  const command = await plantApp(cli.directory, name);
+  await plant(cli.directory, { 'a.nii': 'abc', 'One/': '', 'Two/': '', 'Alone/': '' });
+  const words = (output: string, volume: string) => {
+    const files = ['--output', path.join(cli.directory, output), '--cpu', '1', '--inputs', volume, '--quiet'];
+    return ['infer', '/app', '--tta', '0', '--prediction_file', 'Prediction.yml', '-uncertainty', ...files];
+  };
+  const volume = path.join(cli.directory, 'a.nii');
+  await using worker = new ResidentWorker([...command, 'resident', '/app', '--cpu', '1']);
+  expect(await worker.answer()).toEqual({ ready: true });
+  for (const [output, file, exit_code] of [
+    ['One', volume, 0],
+    ['Two', '/nowhere', 1],
+    ['Two', volume, 0],
+  ] as const) {
+    expect((await worker.run(words(output, file))).answer).toMatchObject({ exit_code });
+  }
+  expect(await worker.end()).toBe(0);
+  const [program = '', ...rest] = command;
+  await execute(program, [...rest, ...words('Alone', volume)]);
+  for (const output of ['One', 'Two', 'Alone']) {
+    expect(await readFile(path.join(cli.directory, output, 'a.nii'), 'hex')).toBe(opposite('abc'));
+  }
+});
