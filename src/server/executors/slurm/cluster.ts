@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../../contract/errors.js';
 import type { AskedDevices, Device, DeviceRequest } from '../executor.js';
 import { checkDevices, refuseUnknown } from '../runs/check-devices.js';
@@ -5,6 +6,8 @@ import { type ClusterNode, nodeFormat, parseNodes } from './cluster-nodes.js';
 
 /** Milliseconds for which an answer of sinfo counts. */
 const freshness = 3000;
+/** Milliseconds for which somebody waits for a new one. */
+const patience = 1000;
 
 /** The GPUs and cores of the cluster, by sinfo: asked when somebody wants to know, and at most every few seconds. */
 export class Cluster {
@@ -40,6 +43,11 @@ export class Cluster {
     return this.#underWay;
   }
 
+  /** The same, for somebody who waits for an answer: what is known will do if Slurm takes its time. */
+  async refreshSoon(): Promise<void> {
+    await Promise.race([this.refresh(), delay(patience, undefined, { ref: false })]);
+  }
+
   async #ask(): Promise<void> {
     const where = this.partition === null ? [] : [`--partition=${this.partition}`];
     try {
@@ -63,7 +71,7 @@ export class Cluster {
    * @throws ServiceError `gpusUnknown`
    */
   async devices(): Promise<readonly Device[]> {
-    await this.refresh();
+    await this.refreshSoon();
     return this.#list(this.#known());
   }
 

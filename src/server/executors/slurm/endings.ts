@@ -77,6 +77,10 @@ export function toldByNobody({ id, state, node }: SlurmEnd, lastWords: string): 
   return { fault: 'lost', error: `Its batch script failed in Slurm (job ${id}, ${state})${place}${saying}` };
 }
 
+/** What a batch script cannot say that did not come to write into the job directory. */
+const noWords =
+  'its batch script has said nothing; the data directory of this server must be shared with the nodes, under the same path';
+
 /** Why a job cannot run whose batch script has ended before it came to a start. */
 export function failedStart(
   { id, state, node }: Pick<SlurmEnd, 'id' | 'state' | 'node'>,
@@ -86,6 +90,6 @@ export function failedStart(
   if (state === 'CANCELLED') {
     return `It was cancelled in Slurm (job ${id}) before it had started, and not by this service; ask the admin of the cluster`;
   }
-  const saying = lastWords === '' ? '' : `: ${lastWords}`;
-  return `It could not be started${place} (Slurm job ${id}, ${state ?? 'gone'})${saying}`;
+  const saying = lastWords === '' ? noWords : lastWords;
+  return `It could not be started${place} (Slurm job ${id}, ${state ?? 'gone'}): ${saying}`;
 }

@@ -33,8 +33,9 @@ function refusal(message: string): SetupError {
  * Looks whether Slurm takes jobs with these settings.
  * @throws SetupError if the commands are missing, or Slurm would refuse every job; not if it does not answer
  */
-export async function examineSlurm(
+async function examineSlurm(
   slurm: Slurm,
+  cluster: Cluster,
   options: SlurmOptions,
   searchPath: string,
 ): Promise<ClusterReport> {
@@ -44,7 +45,6 @@ export async function examineSlurm(
       `${missing.join(', ')} of Slurm cannot be found on PATH; run the server on a login node of the cluster (Debian and Ubuntu: apt-get install slurm-client)`,
     );
   }
-  const cluster = new Cluster(options.partition, (words) => slurm.sinfo(words));
   const version = await slurm.version().catch((cause: Error) => {
     throw refusal(cause.message);
   });
@@ -52,8 +52,9 @@ export async function examineSlurm(
   const { nodes } = cluster;
   if (nodes === null) return { version, size: null, problem: cluster.problem };
   if (nodes.length === 0 && options.partition !== null) {
+    const there = (await slurm.partitions()).join(', ');
     throw new SetupError(
-      `--slurm-partition ${options.partition}: the cluster has no such partition with nodes; 'sinfo' lists them`,
+      `--slurm-partition ${options.partition}: the cluster has no partition ${options.partition} with nodes; it has: ${there}`,
     );
   }
   let problem: string | null = null;
@@ -71,12 +72,11 @@ export async function examineSlurm(
 }
 
 /** The same before there is an executor: `serve --check`. */
-export const lookAtSlurm = (options: SlurmOptions, environment: NodeJS.ProcessEnv): Promise<ClusterReport> =>
-  examineSlurm(
-    new Slurm({ options, environment, programs, bell: '/dev/null' }),
-    options,
-    environment.PATH ?? '',
-  );
+export function lookAtSlurm(options: SlurmOptions, environment: NodeJS.ProcessEnv): Promise<ClusterReport> {
+  const slurm = new Slurm({ options, environment, programs, bell: '/dev/null' });
+  const cluster = new Cluster(options.partition, (words) => slurm.sinfo(words));
+  return examineSlurm(slurm, cluster, options, environment.PATH ?? '');
+}
 
 const programs = { node: process.execPath, runner: runnerProgram, sweep: sweepProgram };
 
@@ -99,8 +99,11 @@ export async function openSlurm({
   }
   const bell = path.join(ownDirectory(dataDirectory, 'slurm', settings.report), 'bell');
   const all = { ...settings, programs, bell };
-  const cluster = await examineSlurm(new Slurm(all), settings.options, settings.environment.PATH ?? '');
   const executor = new SlurmExecutor(all);
-  await executor.start();
+  const { options, environment } = settings;
+  const [cluster] = await Promise.all([
+    examineSlurm(new Slurm(all), executor.cluster, options, environment.PATH ?? ''),
+    executor.start(),
+  ]);
   return { executor, cluster };
 }

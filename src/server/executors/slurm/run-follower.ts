@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs';
+import { isGone } from '../../../files/is-gone.js';
 import { runFiles } from '../../../runner/protocol.js';
 import type { Ended, JobPlace } from '../executor.js';
 import { isRemoved } from '../runs/is-removed.js';
 import { settleRunEnd, untold } from '../runs/run-end.js';
 import type { SlurmContext } from './context.js';
-import { type SlurmEnd, toldByNobody, toldBySlurm } from './endings.js';
+import { failedStart, type SlurmEnd, toldByNobody, toldBySlurm } from './endings.js';
 import { lastWords, notedId, placementOf, refreshDirectory } from './handshake.js';
 import { type QueueRow, stageOf } from './queue-rows.js';
 import { Stopping } from './stopping.js';
@@ -14,6 +15,8 @@ import { Wake } from './wake.js';
 const interval = 1000;
 /** Milliseconds for which Slurm is waited for to say how it ended a job whose end the runner has written. */
 const patience = 15_000;
+/** Milliseconds for which a job may go on that Slurm does not know any more: its controller may have lost its state. */
+const afterlife = 30_000;
 
 /** Follows a job whose runner was let go to its end: by `exit.json`, and by what Slurm says of it. */
 export class RunFollower {
@@ -22,6 +25,8 @@ export class RunFollower {
   readonly #since = performance.now();
   #stopping: Stopping | null = null;
   #isLate = false;
+  /** Since when Slurm has nothing of it, not even its end. */
+  #missingSince: number | null = null;
 
   /** @param id Slurm's number of it; null if that is not known */
   constructor(
@@ -75,7 +80,13 @@ export class RunFollower {
   /** Whether Slurm says that nothing of it runs. */
   #isGone(): boolean {
     const { view } = this.context.queue;
-    return view !== null && view.at > this.#since && this.#active().length === 0;
+    if (view === null || view.at < this.#since || this.#active().length > 0) {
+      this.#missingSince = null;
+      return false;
+    }
+    if (this.context.queue.rowsOf(this.#path).length > 0) return true;
+    this.#missingSince ??= performance.now();
+    return performance.now() - this.#missingSince > afterlife;
   }
 
   #askToEnd(): void {
@@ -102,10 +113,14 @@ export class RunFollower {
     const slurmEnd = await this.#slurmEnd();
     const bySlurm = toldBySlurm(slurmEnd);
     if (bySlurm) return { ...(told ?? untold(null, '')), ...bySlurm };
-    if (told) return told;
+    // What the runner could not do is a matter of its node.
+    if (told) return told.error === null ? told : { ...told, error: `${told.error} (node ${slurmEnd.node})` };
     const silent = await settleRunEnd(this.#path, false);
-    // A full disk, or a directory that is gone, explains it; a runner that was killed is what Slurm has more words for.
-    if (silent.fault !== 'lost' || slurmEnd.state === 'FAILED') return silent;
+    // A full disk, or a directory that is gone, explains it; a runner that was killed is what Slurm may have more words for.
+    if (silent.fault !== 'lost' || isGone(this.#path)) return silent;
+    const { claim } = runFiles(this.#path);
+    if (isGone(claim)) return { ...silent, error: failedStart(slurmEnd, lastWords(this.#path)) };
+    if (slurmEnd.state === 'FAILED') return { ...silent, error: `${silent.error} (node ${slurmEnd.node})` };
     return { ...silent, ...toldByNobody(slurmEnd, lastWords(this.#path)) };
   }
 

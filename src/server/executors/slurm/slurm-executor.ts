@@ -58,7 +58,11 @@ export class SlurmExecutor implements Executor {
       report,
     };
     this.#bell = new Doorbell(settings.bell);
+    let isOut = false;
     queue.on('look', () => {
+      if (queue.problem !== null && !isOut) report('Slurm does not answer; what runs goes on', queue.problem);
+      if (queue.problem === null && isOut) report('Slurm answers again', 'jobs are submitted to it');
+      isOut = queue.problem !== null;
       for (const run of this.#runs) run.wake();
     });
     this.#bell.on('ring', (id) => {
@@ -71,9 +75,9 @@ export class SlurmExecutor implements Executor {
     await Promise.all([this.#context.cluster.refresh(), this.#context.queue.look()]);
   }
 
-  /** Why Slurm did not answer at the start; null if it did. */
-  get problem(): string | null {
-    return this.#context.queue.problem;
+  /** The nodes of the cluster. */
+  get cluster(): Cluster {
+    return this.#context.cluster;
   }
 
   /** Looks again who may be given what, after the limits of owners have changed. */
@@ -86,7 +90,7 @@ export class SlurmExecutor implements Executor {
   }
 
   async memory(ids: readonly number[]): Promise<DeviceMemory> {
-    await this.#context.cluster.refresh();
+    await this.#context.cluster.refreshSoon();
     this.#context.cluster.refuseUnknown(ids);
     throw new ServiceError('memoryUnknown', 'Slurm does not tell the memory of the GPUs of its nodes');
   }

@@ -136,10 +136,11 @@ export class SlurmRun {
   #submit(): void {
     this.#submissions += 1;
     this.#since = performance.now();
-    this.#submission = new Submission(this.order, this.context, () => {
+    const changed = () => {
       this.#since = performance.now();
       this.wake();
-    });
+    };
+    this.#submission = new Submission(this.order, this.context, changed, this.#submissions === 1);
   }
 
   /**
@@ -152,7 +153,8 @@ export class SlurmRun {
     for (;;) {
       if (this.#isStopped || hasRun(this.path)) return null;
       const placement = this.id === null ? null : placementOf(this.path, this.id);
-      if (placement) return placement;
+      // A batch script that was not let go on in time gives its node back.
+      if (placement && !this.#isGone(this.id)) return placement;
       const refusal = this.#submission?.refusal ?? this.#failedStart();
       if (refusal != null) return refusal;
       const reason = this.#waitsFor();
@@ -195,9 +197,9 @@ export class SlurmRun {
     if (id === null || view === null || view.at < this.#since) return null;
     const row = view.rows.find((each) => each.id === id);
     if (row && stageOf(row) !== 'ended') return null;
-    // NFS may know of what the batch script has written only now.
+    // NFS may know only now that it has run.
     refreshDirectory(this.path);
-    if (hasRun(this.path) || placementOf(this.path, id)) return null;
+    if (hasRun(this.path)) return null;
     const isAgain = this.context.queue.rowsOf(this.path).some((each) => stageOf(each) !== 'ended');
     const isNobodysFault =
       row === undefined || !['FAILED', 'CANCELLED', 'TIMEOUT', 'OUT_OF_MEMORY'].includes(row.state);
@@ -235,7 +237,7 @@ export class SlurmRun {
   }
 
   /** Whether Slurm has ended it since it was placed. */
-  #isGone(id: number): boolean {
+  #isGone(id: number | null): boolean {
     const row = this.context.queue.view?.rows.find((each) => each.id === id);
     return row !== undefined && stageOf(row) === 'ended';
   }

@@ -1,6 +1,7 @@
+import { oneLine, quoteName } from '../../../contract/quote.js';
 import type { JobPlace } from '../executor.js';
 import { batchEnvironment, batchScript, type NodePrograms } from './batch-script.js';
-import { outsideOfJobs, runSlurm } from './commands.js';
+import { outsideOfJobs, runSlurm, SlurmFailure } from './commands.js';
 import { batchOutput } from './handshake.js';
 import { optionWords, type SlurmOptions } from './options.js';
 import { slurmName } from './queue-rows.js';
@@ -73,7 +74,11 @@ export class Slurm {
     );
     const environment = { ...Object.fromEntries(own), ...batchEnvironment(job, programs, bell) };
     const answer = await runSlurm('sbatch', words, environment, batchScript);
-    return Number(/^(\d+)/m.exec(answer)?.[1]);
+    // A number, or a number and the name of a cluster.
+    const [, id] = /^([1-9]\d{0,9})(?:;\S*)?$/m.exec(answer) ?? [];
+    if (id === undefined)
+      throw new SlurmFailure(`sbatch printed no number of a job: ${quoteName(answer.trim())}`, false);
+    return Number(id);
   }
 
   /** Asks whether Slurm would take such a job. @throws SlurmFailure */
@@ -105,7 +110,13 @@ export class Slurm {
     }
   }
 
+  /** Names of all partitions. @throws SlurmFailure */
+  async partitions(): Promise<string[]> {
+    const answer = await this.sinfo(['--noheader', '--format=%R']);
+    return [...new Set(answer.split('\n').filter(Boolean))].map((name) => oneLine(name.trim()));
+  }
+
   async version(): Promise<string> {
-    return (await runSlurm('sbatch', ['--version'], this.#environment)).trim();
+    return oneLine((await this.sinfo(['--version'])).trim());
   }
 }

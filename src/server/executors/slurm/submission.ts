@@ -4,7 +4,7 @@ import type { DeviceRequest, RunOrder } from '../executor.js';
 import { lacksRoom } from '../runs/run-end.js';
 import { SlurmFailure } from './commands.js';
 import type { SlurmContext } from './context.js';
-import { isPrepared, noteId, prepare } from './handshake.js';
+import { isPrepared, notedId, noteId, prepare } from './handshake.js';
 import { stageOf } from './queue-rows.js';
 import type { Resources } from './slurm.js';
 
@@ -33,11 +33,15 @@ export class Submission {
   readonly #givenUp = new AbortController();
   #mayBeThere: boolean;
 
-  /** @param changed called whenever one of the values has changed */
+  /**
+   * @param changed called whenever one of the values has changed
+   * @param isFirst whether an end counts that Slurm has given a submission of an earlier server
+   */
   constructor(
     private readonly order: Pick<RunOrder, 'directory' | 'devices' | 'isAccepted'>,
     private readonly context: SlurmContext,
     private readonly changed: () => void,
+    private readonly isFirst: boolean,
   ) {
     this.#mayBeThere = order.isAccepted || isPrepared(order.directory.path);
     this.settled = this.#run().catch((cause) => {
@@ -85,7 +89,10 @@ export class Submission {
     await queue.look();
     if (queue.problem !== null) return `Slurm, which does not answer (${queue.problem})`;
     const rows = queue.rowsOf(this.order.directory.path).filter((row) => stageOf(row) !== 'ended');
-    const row = rows.find((each) => stageOf(each) === 'active') ?? rows[0];
+    const ended = this.isFirst
+      ? queue.view?.rows.find(({ id }) => id === notedId(this.order.directory.path))
+      : undefined;
+    const row = rows.find((each) => stageOf(each) === 'active') ?? rows[0] ?? ended;
     if (row) this.#end({ id: row.id });
     return null;
   }
