@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseRows, type QueueRow, rowFormat } from './queue-rows.js';
 
-/** Milliseconds between the starts of two calls of squeue: one a second for all jobs together. */
+/** Milliseconds from the end of a call of squeue to the next one: at most one a second for all jobs together. */
 const interval = 1000;
 /** The same while the controller does not answer. */
 const longestInterval = 5000;
@@ -29,6 +29,8 @@ export class JobQueue extends EventEmitter<{ look: [] }> {
   #asked = 0;
   #isLooking = false;
   #lastStart = Number.NEGATIVE_INFINITY;
+  #lastEnd = Number.NEGATIVE_INFINITY;
+  #isAsking = false;
 
   /** @param ask calls squeue with these words */
   constructor(private readonly ask: (words: readonly string[]) => Promise<string>) {
@@ -67,18 +69,15 @@ export class JobQueue extends EventEmitter<{ look: [] }> {
     return this.view?.rows.filter((each) => each.directory === directory) ?? [];
   }
 
-  #isAsking = false;
-
   async #run(): Promise<void> {
     if (this.#isLooking) return;
     this.#isLooking = true;
     try {
       while (this.#followers > 0 || this.#asked > 0) {
         const pause = this.problem === null ? interval : longestInterval;
-        const due = this.#lastStart + pause - performance.now();
+        const due = this.#lastEnd + pause - performance.now();
         if (due > 0) await delay(Math.min(due, interval), undefined, { ref: this.#asked > 0 });
-        if (performance.now() < this.#lastStart + pause) continue;
-        await this.#look();
+        else await this.#look();
       }
     } finally {
       this.#isLooking = false;
@@ -96,6 +95,7 @@ export class JobQueue extends EventEmitter<{ look: [] }> {
       this.problem = cause instanceof Error ? cause.message : String(cause);
     }
     this.#isAsking = false;
+    this.#lastEnd = performance.now();
     this.emit('look');
   }
 }
