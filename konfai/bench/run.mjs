@@ -41,7 +41,7 @@ const lines = [
   ['end of the app to a result of 200 MB on disk, by curl', 'result', 's'],
   ['a whole infer by our client', 'our client', 's'],
   ['a whole infer by their client', 'their client', 's'],
-  ['a whole infer by the own client, with `serve --engine-resident`', 'loaded', 's'],
+  ['the same by the own client, the engine loaded', 'loaded', 's'],
 ];
 
 const amount = (value, unit) => {

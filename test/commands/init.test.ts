@@ -48,6 +48,7 @@ describe.each(kinds)('a new app in $language$kind', ({ language, flags }) => {
     expect(await readFile(path.join(output, name), 'utf8')).toBe('one');
     expect(await readFile(path.join(output, 's.zarr/.zgroup'), 'utf8')).toBe('{}');
     expect(stdout).toContain(name);
+    expect(stdout.includes('loading the app; it stays loaded')).toBe(flags.length > 0);
 
     const volume = path.join(cli.directory, 'in', name);
     const alone = [`my app/${file}`, 'infer', 'my app', '--output', 'Alone', '--inputs', volume];

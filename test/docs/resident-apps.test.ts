@@ -61,12 +61,15 @@ test.each(names)('the example in %s runs with a server, job after job', async (n
   await plant(cli.directory, { "it's größer.nii": 'abc', 'b.nii': 'd' });
   await using server = await TestServer.start({ apps: [path.join(cli.directory, 'opposite')] });
   const env = { REMOTE_APP_SERVER: server.url };
-  for (const output of ['One', 'Two']) {
+  for (const [output, start] of [
+    ['One', 'loading the app; it stays loaded'],
+    ['Two', 'the app is loaded already'],
+  ] as const) {
     const { code, stderr, stdout } = await cli.run(
       ['infer', "it's größer.nii", 'b.nii', '--quiet', '-o', output],
       env,
     );
-    expect(code, stdout + stderr).toBe(0);
+    expect([code, stdout], stderr).toEqual([0, expect.stringContaining(start)]);
     expect(await readFile(path.join(cli.directory, output, "it's größer.nii"), 'hex')).toBe(opposite('abc'));
     expect(await readFile(path.join(cli.directory, output, 'b.nii'), 'hex')).toBe(opposite('d'));
   }
