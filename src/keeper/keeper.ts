@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { writeJsonFile } from '../files/atomic-json.js';
 import { frameKinds, sendFrame } from '../runner/frames.js';
 import { identify, isAlive, type ProcessIdentity } from '../runner/process-table.js';
+import { signal } from '../runner/terminate.js';
 import {
   type KeeperRecord,
   type KeeperState,
@@ -17,6 +18,8 @@ import { type WorkerExit, WorkerProcess } from './worker-process.js';
 
 /** Milliseconds that what is printed while the app loads is kept for the runner of the first job. */
 const firstPatience = 30_000;
+/** Milliseconds that the runner of the first job may take to come after the app has ended. */
+const runnerPatience = 5000;
 /** Milliseconds that processes of a job may still run after its answer, and between two looks. */
 const leftPatience = 500;
 const leftInterval = 20;
@@ -45,6 +48,8 @@ export class Keeper {
   /** Whether it can be given a job: it is ready, and its processes are known. */
   #isReady = false;
   #hasHadJob = false;
+  #waitsForFirst = false;
+  #firstCame = () => {};
   #isLeaving = false;
   /** Whether it leaves when its job has ended. */
   #isLast = false;
@@ -137,7 +142,8 @@ export class Keeper {
 
   #take(runner: Socket, call: JobCall): void {
     const worker = this.#worker;
-    if (!worker || this.#job || this.#isLeaving || this.#isLast) {
+    const isTooLate = this.#isLeaving && !this.#waitsForFirst;
+    if (!worker || this.#job || isTooLate || this.#isLast) {
       sendFrame(runner, frameKinds.refused);
       return;
     }
@@ -148,7 +154,8 @@ export class Keeper {
     this.#job = { call, runner, isSent: false, isAnswered: false, isStopped: false };
     sendFrame(runner, frameKinds.accepted, JSON.stringify(worker.identity));
     worker.output.resume();
-    if (this.#isReady) this.#give(worker, this.#job);
+    if (this.#isReady && !this.#isLeaving) this.#give(worker, this.#job);
+    this.#firstCame();
     this.#door.tellState();
   }
 
@@ -197,9 +204,10 @@ export class Keeper {
     for (const chunk of worker.readOutput()) sendFrame(job.runner, frameKinds.output, chunk);
     const left = await this.#leftBy(worker, job);
     let note: string | null = null;
-    if (left > 0) {
-      const processes = left === 1 ? 'a process' : `${left} processes`;
+    if (left.length > 0) {
+      const processes = left.length === 1 ? 'a process' : `${left.length} processes`;
       note = `The app left ${processes} behind: it was ended, and is loaded again for the next job`;
+      for (const pid of left) signal(pid, 'SIGKILL');
       this.#end(0);
     }
     if (this.#isLeaving) await worker.exit;
@@ -210,14 +218,14 @@ export class Keeper {
     this.#door.tellState();
   }
 
-  /** How many processes a job has left, other than those that the worker had when it was ready. */
-  async #leftBy(worker: WorkerProcess, job: CurrentJob): Promise<number> {
+  /** The processes that a job has left, other than those that the worker had when it was ready. */
+  async #leftBy(worker: WorkerProcess, job: CurrentJob): Promise<readonly number[]> {
     const deadline = performance.now() + leftPatience;
     for (;;) {
       const found = await worker.processes(job.call.job).catch(() => null);
       const left = found?.filter((pid) => !this.#own.some((own) => own.pid === pid && isAlive(own)));
-      if (left?.length === 0 || this.#isLeaving) return 0;
-      if (performance.now() > deadline) return left?.length ?? 0;
+      if (left?.length === 0 || this.#isLeaving) return [];
+      if (performance.now() > deadline) return left ?? [];
       await delay(leftInterval);
     }
   }
@@ -250,6 +258,7 @@ export class Keeper {
   /** The worker is gone: its job ends with it. */
   async #bury(worker: WorkerProcess, exit: WorkerExit): Promise<void> {
     this.#isLeaving = true;
+    if (!this.#hasHadJob && !this.#isLast) await this.#waitForFirst();
     const job = this.#job;
     if (job && !job.isAnswered) {
       for (const chunk of worker.readOutput()) sendFrame(job.runner, frameKinds.output, chunk);
@@ -259,6 +268,16 @@ export class Keeper {
     await this.#concluded;
     await this.#door.close(farewell);
     this.#resolveGone();
+  }
+
+  /** The app has ended before the runner of its first job came: that job is told, and not started a second time. */
+  async #waitForFirst(): Promise<void> {
+    this.#waitsForFirst = true;
+    const came = new Promise<void>((resolve) => {
+      this.#firstCame = resolve;
+    });
+    await Promise.race([came, delay(runnerPatience)]);
+    this.#waitsForFirst = false;
   }
 
   /** How a job ended whose worker is gone without an answer. */

@@ -8,7 +8,13 @@ import { openOutputPipe } from '../runner/output-pipe.js';
 import { lowerPriority } from '../runner/priority.js';
 import { identify, type ProcessIdentity } from '../runner/process-table.js';
 import { outputFifo } from '../runner/protocol.js';
-import { endInSandbox, processesInside, readStatusOf, signalInside } from '../runner/sandboxed.js';
+import {
+  descendantsOf,
+  endInSandbox,
+  processesInside,
+  readStatusOf,
+  signalInside,
+} from '../runner/sandboxed.js';
 import { sandboxFault, startFault, startProgram } from '../runner/start-program.js';
 import { signal, terminateGroup, terminateStrays } from '../runner/terminate.js';
 import { LimitWatch } from '../runner/watch-limits.js';
@@ -126,10 +132,9 @@ export class WorkerProcess {
   async processes(jobId?: string): Promise<number[]> {
     if (this.request.isSandboxed) return processesInside(this.#group);
     const pipe = outputFifo(this.home);
-    const all = await Promise.all(
-      [this.request.id, ...(jobId === undefined ? [] : [jobId])].map((id) => processesOfJob(id, pipe, true)),
-    );
-    return [...new Set(all.flat())];
+    const ids = [this.request.id, ...(jobId === undefined ? [] : [jobId])];
+    const marked = await Promise.all(ids.map((id) => processesOfJob(id, pipe, true)));
+    return [...new Set([...marked.flat(), ...descendantsOf(this.#group)])];
   }
 
   /** Ends it, with all its processes: SIGTERM, then SIGKILL after the grace. */

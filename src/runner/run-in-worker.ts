@@ -9,7 +9,7 @@ import { terminateGroup, terminateStrays } from './terminate.js';
 import { type WorkerEnd, withSocketAddress, workerFiles } from './worker-files.js';
 
 /** Milliseconds that a keeper may take to take the job: it only says yes or no. */
-const acceptPatience = 10_000;
+const acceptPatience = 60_000;
 
 /** How a job ended that a keeper had. */
 type EndInWorker = Pick<RunEnd, 'exitCode' | 'signal' | 'error' | 'fault'>;

@@ -40,26 +40,30 @@ export function endInSandbox(code: number): Pick<RunEnd, 'exitCode' | 'signal'> 
   return name === undefined ? { exitCode: code, signal: null } : { exitCode: null, signal: name };
 }
 
-/**
- * The processes inside a sandbox. bwrap itself does not count: the process that was started, and its child, which is the
- * first process of the sandbox. All others descend from that one, whatever they have done, as long as they live.
- */
-export function processesInside(leader: number): number[] {
+/** The processes that descend from one, each with how far it is from it. */
+function* familyOf(leader: number): Generator<{ readonly pid: number; readonly depth: number }, void> {
   const parents = new Map<number, number>();
   for (const pid of processIds()) {
     const status = readStatus(pid);
     if (status && !status.isZombie) parents.set(pid, status.parent);
   }
-  const depthOf = (pid: number | undefined): number => {
+  for (const pid of parents.keys()) {
     let depth = 0;
-    for (let current = pid; current !== leader; depth += 1) {
-      if (current === undefined) return 0;
-      current = parents.get(current);
-    }
-    return depth;
-  };
-  return [...parents.keys()].filter((pid) => depthOf(pid) > 1);
+    let current: number | undefined = pid;
+    for (; current !== undefined && current !== leader; depth += 1) current = parents.get(current);
+    if (current === leader && depth > 0) yield { pid, depth };
+  }
 }
+
+/** All processes that descend from one and whose parents all live. */
+export const descendantsOf = (leader: number): number[] => [...familyOf(leader)].map(({ pid }) => pid);
+
+/**
+ * The processes inside a sandbox. bwrap itself does not count: the process that was started, and its child, which is the
+ * first process of the sandbox. All others descend from that one, whatever they have done, as long as they live.
+ */
+export const processesInside = (leader: number): number[] =>
+  [...familyOf(leader)].flatMap(({ pid, depth }) => (depth > 1 ? [pid] : []));
 
 /**
  * Signals every process inside a sandbox, and not bwrap, whose end would end them all at once.

@@ -147,7 +147,7 @@ export class LocalExecutor implements Executor {
     if (impossible !== null) throw new Error(impossible);
     const ticket = grant
       ? this.#scheduler.adopt(grant, owner)
-      : this.#scheduler.request(devices, isAccepted, owner);
+      : this.#scheduler.request(devices, isAccepted, owner, (gpu) => this.#rank(order, gpu));
     // The ticket may be cancelled before anybody awaits it.
     ticket.granted.catch(() => {});
     let settle = () => {};
@@ -249,6 +249,16 @@ export class LocalExecutor implements Executor {
     } finally {
       await this.#workers?.release(directory.id);
     }
+  }
+
+  /** How good a GPU is for a job that may have any: best where its app is loaded, worst where another one has to leave. */
+  #rank(order: RunOrder, gpu: number): number {
+    const workers = this.#workers;
+    if (!workers) return 0;
+    const name = order.resident?.({ gpus: [gpu], gpuUuids: [], cpuSlots: 0 })?.name ?? null;
+    const { own, others } = workers.idleGpus(name, order.owner);
+    if (own.includes(gpu)) return 0;
+    return others.includes(gpu) ? 2 : 1;
   }
 
   /** Chooses the worker of a job, if its app stays loaded, and begins to make room on its devices. */

@@ -26,6 +26,8 @@ interface Waiting extends Queued {
   readonly request: DeviceRequest;
   /** Whether an earlier server accepted it: then it waits for a GPU that is missing. */
   readonly isAccepted: boolean;
+  /** Of the GPUs that it may have, those with a smaller number are better. */
+  readonly rank: (gpu: number) => number;
   readonly grant: (grant: Grant) => void;
   readonly fail: (cause: Error) => void;
   /** How many GPUs its owner may have at once, if that is what it waits for; otherwise null. */
@@ -185,14 +187,20 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   /**
    * Takes a place in the queue. The grant may be made before this returns.
    * @param isAccepted an earlier server accepted it
+   * @param rank of a GPU, for a job that may have any: those with a smaller number are better
    */
-  request(request: DeviceRequest, isAccepted = false, owner: Owner = null): Ticket {
+  request(
+    request: DeviceRequest,
+    isAccepted = false,
+    owner: Owner = null,
+    rank: (gpu: number) => number = () => 0,
+  ): Ticket {
     let cancel = () => {};
     let entry: Waiting | undefined;
     this.#arrivals += 1;
     const place = { owner, arrival: this.#arrivals, since: this.#now(), limit: null };
     const granted = new Promise<Grant>((grant, reject) => {
-      entry = { ...place, request, isAccepted, grant, fail: reject };
+      entry = { ...place, request, isAccepted, rank, grant, fail: reject };
       cancel = () => {
         if (!this.#queue.some((each) => each === entry)) return;
         this.#queue = this.#queue.filter((each) => each !== entry);
@@ -283,7 +291,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
       job.limit = this.#limitOf(job);
       // Otherwise small jobs of the owner would go past a large one for ever.
       if (job.limit !== null) atLimit.add(job.owner);
-      const grant = atLimit.has(job.owner) ? null : this.#tryGpus(job.request, wantedAhead);
+      const grant = atLimit.has(job.owner) ? null : this.#tryGpus(job, wantedAhead);
       if (grant) {
         this.#give(job, grant, this.#gpuTurns, isFirst);
         continue;
@@ -315,11 +323,24 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return left;
   }
 
-  #tryGpus(request: DeviceRequest, wantedAhead: ReadonlySet<number>): Grant | null {
+  #tryGpus(job: Waiting, wantedAhead: ReadonlySet<number>): Grant | null {
+    const { request } = job;
     const open = (this.#gpus ?? []).filter((gpu) => this.isFree(gpu) && !wantedAhead.has(gpu.id));
-    const ids = request.kind === 'gpus' ? request.ids : open.slice(0, 1).map(({ id }) => id);
+    const ids = request.kind === 'gpus' ? request.ids : this.#best(job, open);
     const gpus = ids.flatMap((each) => open.find(({ id }) => id === each) ?? []);
     return gpus.length > 0 && gpus.length === ids.length ? gpuGrant(gpus) : null;
+  }
+
+  /**
+   * The GPU for a job that may have any of these. One that another job in the queue names is the last choice, whatever its
+   * rank: nobody waits longer because a job prefers a GPU.
+   */
+  #best({ rank }: Waiting, open: readonly KnownGpu[]): number[] {
+    if (open.length < 2) return open.map(({ id }) => id);
+    const named = new Set(this.#queue.flatMap(({ request }) => (request.kind === 'gpus' ? request.ids : [])));
+    const order = ({ id }: KnownGpu) => (named.has(id) ? Number.POSITIVE_INFINITY : rank(id));
+    const best = open.reduce((one, other) => (order(other) < order(one) ? other : one));
+    return [best.id];
   }
 
   #trySlots(request: DeviceRequest): Grant | null {

@@ -19,7 +19,7 @@ import { parseKeeperState } from './read-worker.js';
 import { killKeeper, removeWorker } from './remove-worker.js';
 
 /** Milliseconds that a keeper may take to answer. */
-const answerPatience = 10_000;
+const answerPatience = 30_000;
 /** Milliseconds that a keeper may take beyond the worker's grace before it is killed. */
 const keeperGrace = 2500;
 

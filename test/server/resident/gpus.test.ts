@@ -1,0 +1,60 @@
+import { describe, expect, test } from 'vitest';
+import { until } from '../../../support/until.mjs';
+import { apps, sharedServer, TestServer } from '../../support/server.js';
+import { TestTokens } from '../../support/tokens.js';
+import { keepersOf, onGpu, seat } from './support.js';
+
+describe('on GPUs a resident app', () => {
+  const server = sharedServer({ apps: [apps.resident, apps.shell], app: 'resident', gpus: 3 });
+  const { api } = server;
+
+  test('is used again on the GPU where it is loaded, although another one comes first', async () => {
+    const first = await api.run('infer', onGpu('1'));
+    expect(first.view).toMatchObject({ status: 'done', start: 'cold', assigned_gpus: [1] });
+    const second = await api.run('infer', onGpu(null));
+    expect(second.view).toMatchObject({ status: 'done', start: 'warm', assigned_gpus: [1] });
+    expect(second.log).toContain('Starting infer on GPU 1, the app is loaded already\n');
+  });
+
+  test('leaves its GPU to another app before that starts, which takes a free one if it may', async () => {
+    await api.run('infer', onGpu('1'));
+    const { inputs } = onGpu(null);
+    // No GPU is asked for: one is taken on which nothing is loaded.
+    const beside = await api.run('infer', { inputs }, { app: 'shell' });
+    expect(beside.view).toMatchObject({ status: 'done', assigned_gpus: [0] });
+    const before = server.workers();
+    expect(before).not.toEqual([]);
+    const instead = await api.run('infer', { inputs, gpu: '1' }, { app: 'shell' });
+    expect(instead.view).toMatchObject({ status: 'done', assigned_gpus: [1] });
+    expect(server.workers()).toEqual([]);
+    expect(keepersOf(server)).toEqual([]);
+    expect((await api.run('infer', onGpu('1'))).view).toMatchObject({ start: 'cold' });
+  });
+
+  test('is another one on two GPUs, which takes both', async () => {
+    await api.run('infer', onGpu('1'));
+    expect((await api.run('infer', onGpu('1,2'))).view).toMatchObject({ status: 'done', start: 'cold' });
+    expect((await api.run('infer', onGpu('1,2'))).view).toMatchObject({ status: 'done', start: 'warm' });
+    await until('the first one is gone', () => keepersOf(server).length === 1);
+  });
+});
+
+test('a loaded app is of one owner: two people never share a process', async () => {
+  await using tokens = new TestTokens();
+  for (const name of ['ada', 'eva']) tokens.create(name);
+  await using server = await TestServer.start({
+    apps: [apps.resident],
+    app: 'resident',
+    gpus: 2,
+    flags: ['--tokens', tokens.file],
+    token: 'admin',
+  });
+  const [ada, eva] = [tokens.api(server, 'ada', 'resident'), tokens.api(server, 'eva', 'resident')];
+  const first = await ada.run('infer', onGpu('0'));
+  const other = await eva.run('infer', onGpu('0'));
+  expect(other.view).toMatchObject({ status: 'done', start: 'cold' });
+  expect((await seat(eva, other.id)).pid).not.toBe((await seat(ada, first.id)).pid);
+  const again = await server.api.run('infer', onGpu('0'));
+  expect(again.view).toMatchObject({ status: 'done', start: 'cold' });
+  expect((await server.api.run('infer', onGpu('0'))).view.start).toBe('warm');
+});

@@ -1,0 +1,110 @@
+import { describe, expect, test } from 'vitest';
+import { until } from '../../../support/until.mjs';
+import { apps, sharedServer, TestServer } from '../../support/server.js';
+import { doing, keepersOf, noWorkerLeft, ownApp, seat } from './support.js';
+
+const against = (what: string) => `The app ${what}, against the protocol of resident apps, and was ended`;
+
+describe('a resident app that misbehaves fails one job only', () => {
+  const server = sharedServer({ apps: [apps.resident], app: 'resident' });
+  const { api } = server;
+
+  /** Runs a job that ends its worker, and then one that finds a new one. */
+  async function failure(deed: string) {
+    const before = await api.run('infer', doing());
+    const { view, log, id } = await api.run('infer', doing(deed));
+    expect(view.start).toBe('warm');
+    const next = await api.run('infer', doing());
+    expect(next.view).toMatchObject({ status: 'done', start: 'cold' });
+    expect((await seat(api, next.id)).pid).not.toBe((await seat(api, before.id)).pid);
+    await until('the old one is gone', () => keepersOf(server).length === 1);
+    return { view, log, id };
+  }
+
+  test.each([
+    ['die', 'Subprocess failed (exit code 137, SIGKILL)'],
+    ['leave', 'The app ended without an answer (exit code 0)'],
+    ['garbage', against('answered with a line that is not JSON')],
+    ['other', against('answered for a job that it does not have')],
+    ['ready-again', against('said a second time that it is ready')],
+    ['bad-code', against('answered with an exit code that is not a whole number from 0 to 255')],
+    ['long', against('answered with a line of more than 64 KiB')],
+  ])('when it does this in the middle of a job: %s', async (deed, error) => {
+    const { view, log } = await failure(deed);
+    expect(view).toMatchObject({ status: 'error', error });
+    expect(log).toContain(`data: __ERROR__ ${error}\n`);
+  });
+
+  test('when it answers twice: the first answer counts', async () => {
+    const { id, view } = await api.run('infer', doing('twice'));
+    expect(view).toMatchObject({ status: 'done' });
+    expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
+    expect((await api.job(id)).status).toBe('done');
+  });
+
+  test('when it leaves a process: it is ended with it, and the job is told', async () => {
+    await api.run('infer', doing());
+    const { view, log } = await api.run('infer', doing('child'));
+    expect(view).toMatchObject({ status: 'done', start: 'warm' });
+    expect(log).toContain(
+      'The app left a process behind: it was ended, and is loaded again for the next job\n',
+    );
+    expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
+    await until('one is left', () => server.workers().length === 1);
+  });
+
+  test('when it ignores SIGTERM: a kill ends it after its grace', async () => {
+    await api.run('infer', doing());
+    const id = await api.running('infer', doing('ignore'), /^job /);
+    const start = performance.now();
+    expect(await api.kill(id)).toMatchObject({ status: 'killed' });
+    const took = performance.now() - start;
+    expect(took).toBeGreaterThan(2900);
+    expect(took).toBeLessThan(15_000);
+    expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
+  });
+
+  test('when it hangs: a kill ends it at once, and a time limit as well', async () => {
+    await api.run('infer', doing());
+    const id = await api.running('infer', doing('hang'), /^job /);
+    expect(await api.kill(id)).toMatchObject({ status: 'killed' });
+    await noWorkerLeft(server);
+    const { view } = await api.run('infer', doing('hang', { time_limit: '1s' }));
+    expect(view).toMatchObject({ status: 'error', error: 'Ended at its time limit: it may run for 1s' });
+    await noWorkerLeft(server);
+  });
+});
+
+describe('a resident app that cannot be loaded', () => {
+  test.each([
+    ['exit 5', 'Subprocess failed (exit code 5)'],
+    ['exit 0', 'The app ended before it was ready (exit code 0)'],
+    ['early', against('answered for a job that it does not have')],
+  ])('fails the job that it is loaded for: %s', async (load, error) => {
+    await using own = await ownApp(load);
+    await using server = await TestServer.start({ apps: [own.app], app: 'resident' });
+    for (const _ of [1, 2]) {
+      const { view, log } = await server.api.run('infer', doing());
+      expect(view).toMatchObject({ status: 'error', error, start: 'cold' });
+      expect(log).toContain('data: loading\n');
+    }
+    await noWorkerLeft(server);
+  });
+
+  test('can be killed while it loads, and has its processes of before its first job to the end', async () => {
+    await using own = await ownApp('never');
+    await using server = await TestServer.start({ apps: [own.app], app: 'resident' });
+    const id = await server.api.running('infer', doing(), 'loading');
+    expect(await server.api.kill(id)).toMatchObject({ status: 'killed' });
+    await noWorkerLeft(server);
+  });
+
+  test('may have processes of its own that stay', async () => {
+    await using own = await ownApp('child');
+    await using server = await TestServer.start({ apps: [own.app], app: 'resident' });
+    await server.api.run('infer', doing());
+    expect((await server.api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'warm' });
+    expect(await server.stop()).toBe(0);
+    await noWorkerLeft(server);
+  });
+});

@@ -1,0 +1,124 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { until } from '../../../support/until.mjs';
+import { apps, TestServer } from '../../support/server.js';
+import { doing, keepersOf, noWorkerLeft, seat } from './support.js';
+
+const started = (flags: readonly string[] = []) =>
+  TestServer.start({ apps: [apps.resident], app: 'resident', flags });
+
+/** The process of the only keeper of a server. */
+function keeperOf(server: TestServer): number {
+  const [name = ''] = keepersOf(server);
+  const file = path.join(server.dataDirectory, 'workers', name, 'keeper.json');
+  return (JSON.parse(readFileSync(file, 'utf8')) as { keeper: { pid: number } }).keeper.pid;
+}
+
+test('a server that was killed leaves its loaded apps to the next one', async () => {
+  await using server = await started();
+  const { api } = server;
+  const first = await api.run('infer', doing());
+  await server.crash();
+  await server.start();
+  const second = await api.run('infer', doing());
+  expect(second.view).toMatchObject({ status: 'done', start: 'warm' });
+  expect((await seat(api, second.id)).pid).toBe((await seat(api, first.id)).pid);
+});
+
+test('a server that was killed finds a job in a worker again, and the worker after it', async () => {
+  await using server = await started();
+  const { api } = server;
+  await api.run('infer', doing());
+  const gate = server.gate();
+  const id = await api.running('infer', doing(`wait:${gate.path}`), /^job /);
+  await server.crash();
+  await server.start();
+  expect(await api.job(id)).toMatchObject({ status: 'running', start: 'warm' });
+  gate.open();
+  const { view, log } = await api.ended(id);
+  expect(view.status).toBe('done');
+  expect(log.match(/^data: job /gm)).toHaveLength(2);
+  expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'warm' });
+});
+
+test('a job that ends while there is no server is done for the next one', async () => {
+  await using server = await started();
+  const { api } = server;
+  const gate = server.gate();
+  const id = await api.running('infer', doing(`wait:${gate.path}`), /^job /);
+  await server.crash();
+  gate.open();
+  await until('it ends', () =>
+    readFileSync(path.join(server.jobDirectory(id), 'log'), 'utf8').includes(' ends\n'),
+  );
+  await server.start();
+  expect((await api.ended(id)).view).toMatchObject({ status: 'done', start: 'cold' });
+});
+
+test('without a server a loaded app leaves after its time', async () => {
+  await using server = await started(['--resident-idle', '2s']);
+  await server.api.run('infer', doing());
+  await server.crash();
+  await noWorkerLeft(server);
+});
+
+test('a server that wants no loaded apps ends those of the one before', async () => {
+  await using server = await started();
+  await server.api.run('infer', doing());
+  await server.crash();
+  await server.start(['--resident-idle', '0']);
+  await noWorkerLeft(server);
+});
+
+test('a keeper that is killed takes its worker with it, and the job ends with a sentence', async () => {
+  await using server = await started();
+  const { api } = server;
+  const id = await api.running('infer', doing('ignore'), /^job /);
+  process.kill(keeperOf(server), 'SIGKILL');
+  const { view } = await api.ended(id);
+  expect(view).toMatchObject({
+    status: 'error',
+    error: 'The process that keeps the app loaded was killed; the app was ended with it',
+  });
+  await noWorkerLeft(server);
+  const idle = await api.run('infer', doing());
+  expect(idle.view).toMatchObject({ status: 'done', start: 'cold' });
+  process.kill(keeperOf(server), 'SIGKILL');
+  await noWorkerLeft(server);
+});
+
+test('a keeper that was killed while there was no server is cleared away by the next one', async () => {
+  await using server = await started();
+  const id = await server.api.running('infer', doing('ignore'), /^job /);
+  await server.crash();
+  process.kill(keeperOf(server), 'SIGKILL');
+  await server.start();
+  expect((await server.api.ended(id)).view.status).toBe('error');
+  await noWorkerLeft(server);
+});
+
+test('a runner that is killed takes the worker of its job with it', async () => {
+  await using server = await started();
+  const { api } = server;
+  const id = await api.running('infer', doing('ignore'), /^job /);
+  const record = JSON.parse(readFileSync(path.join(server.jobDirectory(id), 'runner.json'), 'utf8'));
+  process.kill(record.runner.pid, 'SIGKILL');
+  expect((await api.ended(id)).view.status).toBe('error');
+  await noWorkerLeft(server);
+  expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
+});
+
+test('a server that stops and keeps its jobs leaves the worker of a running one, and no other', async () => {
+  await using server = await started(['--on-exit', 'keep']);
+  const { api } = server;
+  const gate = server.gate();
+  const id = await api.running('infer', doing(`wait:${gate.path}`), /^job /);
+  await api.run('infer', doing());
+  expect(keepersOf(server)).toHaveLength(2);
+  expect(await server.stop()).toBe(0);
+  expect(keepersOf(server)).toHaveLength(1);
+  await server.start();
+  gate.open();
+  expect((await api.ended(id)).view.status).toBe('done');
+});
