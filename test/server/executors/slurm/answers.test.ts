@@ -1,0 +1,149 @@
+import { describe, expect, test } from 'vitest';
+import { parseNodes } from '../../../../src/server/executors/slurm/cluster-nodes.js';
+import { toldBySlurm } from '../../../../src/server/executors/slurm/endings.js';
+import { parseRows, stageOf } from '../../../../src/server/executors/slurm/queue-rows.js';
+import { waitingWords } from '../../../../src/server/executors/slurm/reasons.js';
+
+describe('the answer of squeue', () => {
+  test('is read as jobs of this service, whatever the directory is called', () => {
+    const answer = [
+      '12|RUNNING|4294901759|n1|1:00:00|None|remote-app-0123456789ab|/data/a b|c/jobs/0123456789ab',
+      '13|PENDING|7||UNLIMITED|ReqNodeNotAvail, UnavailableNodes:n[1-2]|remote-app-ba9876543210|/data/jobs/ba9876543210',
+      '',
+    ].join('\n');
+    expect(parseRows(answer)).toEqual([
+      {
+        id: 12,
+        state: 'RUNNING',
+        priority: 4294901759,
+        node: 'n1',
+        timeLimit: '1:00:00',
+        reason: 'None',
+        jobId: '0123456789ab',
+        directory: '/data/a b|c/jobs/0123456789ab',
+      },
+      {
+        id: 13,
+        state: 'PENDING',
+        priority: 7,
+        node: '',
+        timeLimit: 'UNLIMITED',
+        reason: 'ReqNodeNotAvail, UnavailableNodes:n[1-2]',
+        jobId: 'ba9876543210',
+        directory: '/data/jobs/ba9876543210',
+      },
+    ]);
+  });
+
+  test.for([
+    ['another job of this user', '14|RUNNING|1|n1|1:00|None|train|/home/ana'],
+    ['a job whose name imitates a line', '15|RUNNING|1|n1|1:00|None|x|16|RUNNING|remote-app-|/home/ana'],
+    ['an array', '16_3|RUNNING|1|n1|1:00|None|remote-app-0123456789ab|/data'],
+    ['what is no line of squeue', 'slurm_load_jobs error: Invalid job id'],
+  ] as const)('has no job of ours in %s', ([, line]) => {
+    expect(parseRows(line)).toEqual([]);
+  });
+
+  test.for([
+    ['PENDING', 'waiting'],
+    ['REQUEUE_HOLD', 'waiting'],
+    ['RUNNING', 'active'],
+    ['COMPLETING', 'active'],
+    ['SUSPENDED', 'active'],
+    ['A_STATE_OF_NEXT_YEAR', 'active'],
+    ['OUT_OF_MEMORY', 'ended'],
+    ['NODE_FAIL', 'ended'],
+  ] as const)('says of %s that it is %s', ([state, stage]) => {
+    expect(stageOf({ state })).toBe(stage);
+  });
+});
+
+describe('the answer of sinfo', () => {
+  /** A line as sinfo pads it. */
+  const line = (node: string, partition: string, state: string, cpus: number, gres: string, used: string) =>
+    `${[node, partition].map((cell) => cell.padEnd(128)).join('')}${state.padEnd(32)}${String(cpus).padEnd(16)}${gres.padEnd(512)}${used.padEnd(512)}`;
+  const nodesOf = (lines: string[], partition: string | null = null) =>
+    parseNodes(`${lines.join('\n')}\n`, partition);
+  const gpu = (type: string, isFree: boolean) => ({ type, isFree });
+
+  test('is read as nodes in the order of their names, with their GPUs and which are free', () => {
+    const nodes = nodesOf([
+      line('n10', 'main*', 'mixed', 64, 'gpu:a100:2(S:0-1)', 'gpu:a100:1(IDX:0)'),
+      line('n2', 'main*', 'idle', 8, '(null)', 'gpu:0'),
+    ]);
+    expect(nodes).toEqual([
+      { name: 'n2', cpus: 8, gpus: [] },
+      { name: 'n10', cpus: 64, gpus: [gpu('a100', false), gpu('a100', true)] },
+    ]);
+  });
+
+  test('counts each type for itself, and other resources not at all', () => {
+    const gres = 'gpu:a100:2(S:0,1),gpu:h100:1,shard:8,mps:400';
+    const used = 'gpu:a100:0(IDX:N/A),gpu:h100:1(IDX:2),shard:0,mps:0';
+    expect(nodesOf([line('n1', 'main', 'mixed', 4, gres, used)])[0]?.gpus).toEqual([
+      gpu('a100', true),
+      gpu('a100', true),
+      gpu('h100', false),
+    ]);
+  });
+
+  test('has GPUs without a type', () => {
+    expect(nodesOf([line('n1', 'main', 'mixed', 4, 'gpu:2', 'gpu:1')])[0]?.gpus).toEqual([
+      gpu('', false),
+      gpu('', true),
+    ]);
+  });
+
+  test.for(['down*', 'drained', 'draining', 'maint', 'idle*'])(
+    'has no free GPU on a node that is %s',
+    (state) => {
+      expect(nodesOf([line('n1', 'main', state, 4, 'gpu:1', 'gpu:0')])[0]?.gpus).toEqual([gpu('', false)]);
+    },
+  );
+
+  test('names the nodes of the default partition, if none is asked for, and each once', () => {
+    const lines = [
+      line('n1', 'main*', 'idle', 4, '(null)', ''),
+      line('n1', 'short', 'idle', 4, '(null)', ''),
+      line('n2', 'short', 'idle', 4, '(null)', ''),
+    ];
+    const names = (partition: string | null, of = lines) => nodesOf(of, partition).map(({ name }) => name);
+    expect(names(null)).toEqual(['n1']);
+    expect(names('short', lines.slice(1))).toEqual(['n1', 'n2']);
+    expect(names(null, lines.slice(1))).toEqual(['n1', 'n2']);
+  });
+});
+
+describe('a reason of Slurm', () => {
+  test.for([
+    ['None', 'Slurm to start it'],
+    ['Resources', 'free resources of the cluster (Slurm: Resources)'],
+    ['QOSMaxGRESPerUser', 'its turn under a limit of the cluster (Slurm: QOSMaxGRESPerUser)'],
+    ['AssocGrpCpuLimit', 'its turn under a limit of the cluster (Slurm: AssocGrpCpuLimit)'],
+    ['ReqNodeNotAvail, Reserved', 'Slurm to start it (Slurm: ReqNodeNotAvail, Reserved)'],
+  ] as const)('%s goes on from "Waiting for"', ([reason, words]) => {
+    expect(waitingWords(reason)).toBe(words);
+  });
+});
+
+describe('an end that Slurm caused', () => {
+  const end = { id: 12, state: 'COMPLETED', node: 'n1', timeLimit: '1:00:00', isRequeued: false };
+  const states = ['CANCELLED', 'TIMEOUT', 'DEADLINE', 'OUT_OF_MEMORY', 'NODE_FAIL', 'BOOT_FAIL', 'PREEMPTED'];
+
+  test('has a sentence of its own for each state', () => {
+    const requeued = toldBySlurm({ ...end, state: 'PENDING', isRequeued: true });
+    const told = [...states.map((state) => toldBySlurm({ ...end, state })), requeued];
+    expect(told).not.toContain(null);
+    expect(new Set(told.map((each) => each?.error)).size).toBe(states.length + 1);
+  });
+
+  test('names the node, and the limit that was exceeded', () => {
+    expect(toldBySlurm({ ...end, state: 'NODE_FAIL' })?.error).toContain('on node n1');
+    expect(toldBySlurm({ ...end, state: 'TIMEOUT' })?.error).toContain('1:00:00');
+    expect(toldBySlurm({ ...end, state: 'OUT_OF_MEMORY' })).toMatchObject({ fault: 'outOfMemory' });
+  });
+
+  test.for([['COMPLETED'], ['FAILED'], [null]])('is none in %s', ([state]) => {
+    expect(toldBySlurm({ ...end, state: state ?? null })).toBeNull();
+  });
+});

@@ -1,0 +1,59 @@
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { outsideOfJobs, runSlurm } from '../../../../src/server/executors/slurm/commands.js';
+import { temporary } from '../../../support/temporary.js';
+
+/** A program that stands in for one of Slurm's. */
+async function withProgram(script: string, use: (program: string) => Promise<void>): Promise<void> {
+  await using root = await temporary();
+  const program = path.join(root.path, 'sbatch');
+  mkdirSync(root.path, { recursive: true });
+  writeFileSync(program, `#!/bin/sh\n${script}\n`);
+  chmodSync(program, 0o755);
+  await use(program);
+}
+
+const environment = { PATH: process.env.PATH };
+
+test('a command gets its words as they are, and what it reads', () =>
+  withProgram('for word; do echo "<$word>"; done; cat', async (program) => {
+    const words = ['--chdir=/a b', '$(id)', "'"];
+    expect(await runSlurm(program, words, environment, 'input')).toBe("<--chdir=/a b>\n<$(id)>\n<'>\ninput");
+  }));
+
+test.for([
+  ['Unable to contact slurm controller (connect failure)', true],
+  ['Socket timed out on send/recv operation', true],
+  ['Resource temporarily unavailable', true],
+  ['Invalid partition name specified', false],
+  ['Job violates accounting/QOS policy (job submit limit, user size and/or time limits)', false],
+] as const)('a refusal keeps its words: %s', ([words, isPassing]) =>
+  withProgram(
+    `echo "sbatch: a word of a plugin" >&2; echo "sbatch: error: Batch job submission failed: ${words}" >&2; exit 1`,
+    async (program) => {
+      await expect(runSlurm(program, [], environment)).rejects.toMatchObject({ message: words, isPassing });
+    },
+  ),
+);
+
+test('a refusal without words has the exit code', () =>
+  withProgram('exit 3', async (program) => {
+    await expect(runSlurm(program, [], environment)).rejects.toThrow('failed (exit code 3)');
+  }));
+
+test('a command that is not there is no outage', async () => {
+  const failure = { message: expect.stringContaining('no such program'), isPassing: false };
+  await expect(runSlurm('no-such-sbatch', [], environment)).rejects.toMatchObject(failure);
+});
+
+test('variables of a job that the server runs in do not reach its own jobs', () => {
+  const given = {
+    PATH: '/bin',
+    SLURM_CONF: '/c',
+    SLURM_JOB_ID: '1',
+    SBATCH_PARTITION: 'x',
+    SQUEUE_FORMAT: '%i',
+  };
+  expect(outsideOfJobs(given)).toEqual({ PATH: '/bin', SLURM_CONF: '/c' });
+});
