@@ -25,6 +25,7 @@ import * as ownProcess from './families/process.mjs';
 import * as records from './families/records.mjs';
 import * as removal from './families/removal.mjs';
 import * as requests from './families/requests.mjs';
+import * as residents from './families/residents.mjs';
 import * as runnerDeath from './families/runner-death.mjs';
 import * as secrets from './families/secrets.mjs';
 import * as serverDeath from './families/server-death.mjs';
@@ -49,6 +50,7 @@ const lanes = [
     'strange-server': strangeServer,
     process: ownProcess,
     spares,
+    residents,
   },
   {
     network,

@@ -92,6 +92,7 @@ const job = object({
   waiting_for: z.string().nullable().describe('What it waits for, in words'),
 });
 
+const names = z.array(z.string());
 const memory = { used_gb: z.number().describe('In GB of 1024^3 bytes'), total_gb: z.number() };
 const machine = object({
   gpus: z.array(
@@ -99,6 +100,7 @@ const machine = object({
       id: z.number().int(),
       name: z.string(),
       free: z.boolean().optional().describe('Whether no job holds it; only of the GPUs of a cluster'),
+      loaded: names.optional().describe('Apps that are loaded on it; only where one is'),
       used_gb: memory.used_gb.optional(),
       total_gb: z.number().optional().describe('A cluster does not tell the memory of its GPUs'),
     }),
@@ -115,7 +117,6 @@ const volumes = z.record(
     default: z.union([z.string(), z.number(), z.boolean()]).nullable(),
   }),
 );
-const names = z.array(z.string());
 const count = z.number().int().nullable();
 // An app may tell of more than is known.
 const app = z.looseObject({
@@ -214,7 +215,13 @@ export const jsonDocuments = {
     operationNames.map(operationOf).map(({ command, segment }) => [command, submitted(segment)]),
   ),
   apps: [
-    { when: 'without an app', schema: object({ apps: names.describe('Identifiers') }) },
+    {
+      when: 'without an app',
+      schema: object({
+        apps: names.describe('Identifiers'),
+        loaded: names.optional().describe('Those that are loaded; only where there is one'),
+      }),
+    },
     { when: 'with an app', schema: app },
     {
       when: 'with an app whose files cannot be read',

@@ -72,6 +72,10 @@ export const schemas = {
         ...array({ type: 'boolean' }),
         description: 'Whether no job holds it; only of the GPUs of a cluster',
       },
+      devices_loaded: {
+        ...array(array(string)),
+        description: 'The apps that are loaded on each, for jobs of this token; only where there is one',
+      },
     },
   },
   MemoryUse: object({ used_gb: number, total_gb: number }),
@@ -91,7 +95,16 @@ export const schemas = {
     max_run_time: { type: ['number', 'null'], description: 'Seconds that a job may run' },
     max_fine_tune_time: { type: ['number', 'null'], description: 'The same for fine-tuning' },
   }),
-  AppList: object({ apps: array(string) }),
+  AppList: {
+    ...object({ apps: array(string) }),
+    properties: {
+      apps: array(string),
+      loaded: {
+        ...array(string),
+        description: 'Those that are loaded, for jobs of this token; only where there is one',
+      },
+    },
+  },
   AppView: { oneOf: [available, unavailable] },
   RefreshView: object({
     refreshing: boolean,

@@ -1,4 +1,5 @@
 import type { Gpu, Machine } from '../client/connection/machine.js';
+import { oneLine } from '../contract/quote.js';
 import type { MemoryUse } from '../contract/system.js';
 import { formatMemory, formatTable } from './terminal/format.js';
 
@@ -15,6 +16,8 @@ export function describeMachine({ gpus, ram }: Machine): string[] {
   if (gpus.some(({ free }) => free !== undefined))
     columns.push(['FREE', ({ free }) => (free ? 'yes' : 'no')]);
   if (gpus.some(hasMemory)) columns.push(['MEMORY', (gpu) => (hasMemory(gpu) ? formatMemory(gpu) : '-')]);
+  if (gpus.some(({ loaded }) => loaded !== undefined))
+    columns.push(['LOADED', ({ loaded }) => loaded?.map(oneLine).join(', ') || '-']);
   const rows = gpus.map((gpu) => columns.map(([, cell]) => cell(gpu)));
   const table =
     rows.length > 0

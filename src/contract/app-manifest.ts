@@ -129,4 +129,6 @@ export interface RefreshView {
 /** What `GET /repo_apps_list` answers with. */
 export interface AppList {
   readonly apps: readonly string[];
+  /** Those that are loaded for jobs of whoever asks, an admin of all; only where there is one. */
+  readonly loaded?: readonly string[] | undefined;
 }

@@ -8,6 +8,8 @@ export interface DeviceList {
   readonly devices_name: readonly string[];
   /** Whether no job holds it; only of the GPUs of a cluster. */
   readonly devices_free?: readonly boolean[] | undefined;
+  /** Which apps are loaded on each for jobs of whoever asks, an admin of all; only where one is. */
+  readonly devices_loaded?: readonly (readonly string[])[] | undefined;
 }
 
 /**

@@ -89,7 +89,8 @@ export class Keeper {
     mkdirSync(temporary, { recursive: true, mode: 0o700 });
     const keeper = identify(process.pid);
     writeJsonFile(record, { keeper, worker: null } satisfies KeeperRecord, { isKept: false });
-    const environment = { ...request.environment, TMPDIR: temporary };
+    const own = request.isSandboxed ? { HOME: temporary } : {};
+    const environment = { ...request.environment, ...own, TMPDIR: temporary };
     const worker = await WorkerProcess.start({ ...request, environment }, home);
     this.#worker = worker;
     this.#listen(worker);
@@ -154,12 +155,17 @@ export class Keeper {
     this.#job = { call, runner, isSent: false, isAnswered: false, isStopped: false };
     sendFrame(runner, frameKinds.accepted, JSON.stringify(worker.identity));
     worker.output.resume();
-    if (this.#isReady && !this.#isLeaving) this.#give(worker, this.#job);
+    if (this.#isReady && !this.#isLeaving) void this.#give(worker, this.#job);
     this.#firstCame();
     this.#door.tellState();
   }
 
-  #give(worker: WorkerProcess, job: CurrentJob): void {
+  async #give(worker: WorkerProcess, job: CurrentJob): Promise<void> {
+    if (!(await worker.stage.show(job.call.directory))) {
+      this.#wrong ??= 'The files of the job could not be shown to the app, which runs in a sandbox';
+      this.#end(0);
+      return;
+    }
     job.isSent = true;
     worker.tell(`${JSON.stringify(job.call)}\n`);
   }
@@ -194,7 +200,7 @@ export class Keeper {
     this.#own = (await worker.processes().catch(() => [])).map(identify);
     this.#isReady = true;
     if (this.#isLeaving) return;
-    if (this.#job) this.#give(worker, this.#job);
+    if (this.#job) void this.#give(worker, this.#job);
     else this.#waitForJobs();
     this.#door.tellState();
   }
@@ -210,6 +216,7 @@ export class Keeper {
       for (const pid of left) signal(pid, 'SIGKILL');
       this.#end(0);
     }
+    if (!this.#isLeaving && !(await worker.stage.hide(job.call.directory))) this.#end(0);
     if (this.#isLeaving) await worker.exit;
     this.#tellEnd(job, { exitCode, signal: null, error: null, fault: null, note });
     this.#job = null;

@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, readSync } from 'node:fs';
 import type { Socket } from 'node:net';
-import { Readable } from 'node:stream';
+import { Duplex, Readable } from 'node:stream';
 import { processesOfJob } from '../runner/job-processes.js';
 import { openOutputPipe } from '../runner/output-pipe.js';
 import { lowerPriority } from '../runner/priority.js';
@@ -27,6 +27,7 @@ import {
   type WorkerRequest,
 } from '../runner/worker-files.js';
 import { openInward, openOutward } from './fifos.js';
+import { JobStage } from './stage.js';
 
 /** How a worker ended. */
 export type WorkerExit = Omit<WorkerEnd, 'note'>;
@@ -43,6 +44,8 @@ export class WorkerProcess {
   readonly identity: ProcessIdentity;
   /** Resolves when no process of it is left. */
   readonly exit: Promise<WorkerExit>;
+  /** What its sandbox shows of its jobs. */
+  readonly stage: JobStage;
   readonly #group: number;
   /** Its stdin. */
   readonly #jobs: Socket;
@@ -60,6 +63,8 @@ export class WorkerProcess {
     this.#group = child.pid ?? 0;
     this.identity = identify(this.#group);
     this.exit = this.#exit();
+    const [, , , , , channel]: readonly unknown[] = child.stdio;
+    this.stage = new JobStage(channel instanceof Duplex ? channel : null);
     this.#jobs = pipes.jobs;
     // It may have closed its stdin.
     this.#jobs.on('error', () => {});
@@ -71,14 +76,15 @@ export class WorkerProcess {
     const answers = openInward(answersFifo(home));
     const jobs = openOutward(jobsFifo(home));
     try {
-      const status = request.isSandboxed ? (['pipe'] as const) : [];
+      // How bwrap tells of the end, and how jobs are shown to the sandbox.
+      const more = request.hasStage ? (['pipe', 'pipe'] as const) : [];
       const environment = { ...request.environment, [answersVariable]: answersFile };
       const child = startProgram({ ...request, environment, directory: home }, request.id, [
         jobs.readFd,
         output.writeFd,
         output.writeFd,
         answers.writeFd,
-        ...status,
+        ...more,
       ]);
       await once(child, 'spawn');
       lowerPriority(child);
@@ -153,6 +159,7 @@ export class WorkerProcess {
     const watch = new LimitWatch(this.#group, request.limits, () => signal(-this.#group, 'SIGKILL'));
     await once(child, 'exit');
     watch.stop();
+    this.stage.close();
     await this.end();
     if (!request.isSandboxed) await terminateStrays(request.id, this.home);
     const { exitCode, signalCode } = child;

@@ -10,6 +10,8 @@ export interface WorkerRequest
     'command' | 'wrapper' | 'isSandboxed' | 'limits' | 'inherited' | 'environment' | 'killGrace'
   > {
   readonly id: string;
+  /** Whether each job has to be shown to its sandbox, which is there before it. */
+  readonly hasStage: boolean;
   /** Milliseconds after which it leaves if it has no job and there is no server. */
   readonly idle: number;
   /** What it is for: jobs of the same app, devices and owner. */
@@ -55,6 +57,8 @@ export const workerFiles = (directory: string) => ({
   /** The worker's working directory between two jobs. */
   home: path.join(directory, 'home'),
   temporary: path.join(directory, 'home', 'tmp'),
+  /** What its sandbox shows of the jobs, if it has one. */
+  stage: path.join(directory, 'stage'),
 });
 
 /** The FIFO that a worker writes its answers into. It is unlinked as soon as it is open. */

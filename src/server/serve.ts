@@ -227,6 +227,17 @@ function proxiesOf({ trustedProxies }: ServerSettings): BlockList {
 const sparesOf = ({ spareRunners: count, dataDirectory }: ServerSettings, report: Report) =>
   count > 0 ? { count, directory: ownDirectory(dataDirectory, 'spares', report) } : null;
 
+/** Tells the admin where an app that could stay loaded cannot, because of the sandbox. */
+async function sayResident(local: LocalExecutor | null, catalog: AppCatalog, report: Report): Promise<void> {
+  if (!local || !catalog.ids().some((id) => catalog.residentName(id) !== null)) return;
+  const problem = await local.residentProblem();
+  if (problem === null) return;
+  report(
+    'Apps that could stay loaded are started for each job: the sandbox cannot show them one job after the other',
+    problem,
+  );
+}
+
 async function serveFrom(
   { catalog, repositories }: Apps,
   settings: ServerSettings,
@@ -283,6 +294,7 @@ async function serveFrom(
       ? { executor: local, cluster: null }
       : await openCluster(settings, given);
     onTokens = () => executor.reconsider();
+    events.on('drained', ({ isDraining }) => local?.drain(isDraining));
     const usage = new UsageLedger(settings.dataDirectory, report);
     // What is older weighs next to nothing.
     await usage.each(Date.now() - 8 * halfLife, ({ owner, gpu_seconds, time }) => {
@@ -350,6 +362,7 @@ async function serveFrom(
     jobs.resume();
     repositories.start();
     local?.open();
+    void sayResident(local, catalog, report);
     clearInterval(starting);
     return {
       url,

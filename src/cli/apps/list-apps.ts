@@ -1,6 +1,7 @@
 import type { AppAnswer } from '../../client/connection/answer-schemas.js';
 import { app } from '../../client/connection/api.js';
 import type { Connection } from '../../client/connection/connection.js';
+import type { AppList } from '../../contract/app-manifest.js';
 import { excerpt, oneLine } from '../../contract/quote.js';
 import { wrapped } from '../terminal/format.js';
 
@@ -20,7 +21,7 @@ function about(view: AppAnswer | null): string {
 /** The apps with what each is, for a person: the identifier alone where the server does not tell. */
 export async function listApps(
   connection: Connection,
-  ids: readonly string[],
+  { apps: ids, loaded = [] }: AppList,
   columns: number,
 ): Promise<string[]> {
   const asked = ids.length > mostAsked ? [] : ids;
@@ -28,7 +29,8 @@ export async function listApps(
   connection.signal?.throwIfAborted();
   const width = Math.max(0, ...ids.map((id) => oneLine(id).length));
   return ids.flatMap((id, index) => {
-    const line = `${oneLine(id).padEnd(width)}  ${excerpt(about(views[index] ?? null), 300)}`.trimEnd();
+    const now = loaded.includes(id) ? 'loaded; ' : '';
+    const line = `${oneLine(id).padEnd(width)}  ${now}${excerpt(about(views[index] ?? null), 300)}`.trimEnd();
     return wrapped(line, columns, Math.min(width + 2, 30));
   });
 }

@@ -29,7 +29,7 @@ export async function showApps(
   reporter: Reporter,
 ): Promise<ShownApps> {
   if (id) checkAppId(id);
-  const { app, apps } = await import('../../client/connection/api.js');
+  const { app, appList } = await import('../../client/connection/api.js');
   if (configDirectory !== undefined) {
     if (!id) throw new UsageError('Name the app whose configuration you want');
     const { saveAppConfig } = await import('../../client/result/app-config.js');
@@ -42,9 +42,9 @@ export async function showApps(
     const view = await naming(connection, id, () => app(connection, id));
     return { lines: describeApp(view, columnsOf(process.stdout)), summary: view };
   }
-  const list = await apps(connection);
+  const list = await appList(connection);
   const columns = columnsOf(process.stdout);
   // Scripts read identifiers; a person at a terminal also sees what each app is.
-  const lines = columns === undefined ? list.map(oneLine) : await listApps(connection, list, columns);
-  return { lines, summary: { apps: list } };
+  const lines = columns === undefined ? list.apps.map(oneLine) : await listApps(connection, list, columns);
+  return { lines, summary: list };
 }

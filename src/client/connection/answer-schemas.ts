@@ -66,6 +66,7 @@ export const devicesAnswer = answer(
     devices_index: listOf(z.int().check(z.minimum(0)), mostGpus),
     devices_name: listOf(text, mostGpus),
     devices_free: z.optional(listOf(z.boolean(), mostGpus)),
+    devices_loaded: z.optional(listOf(listOf(text), mostGpus)),
   }),
 );
 
@@ -86,7 +87,11 @@ const limits = z.object({
 export type LimitsAnswer = z.infer<typeof limits>;
 export const limitsAnswer: Answer<LimitsAnswer> = answer('the limits of a server', limits);
 
-export const appsAnswer = answer('a list of apps', z.object({ apps: listOf(appId) }), 16 * mebibyte);
+export const appsAnswer = answer(
+  'a list of apps',
+  z.object({ apps: listOf(appId), loaded: z.optional(listOf(appId)) }),
+  16 * mebibyte,
+);
 
 /** The answer about one job, which was asked for by its id: the id may be left out. */
 export const jobAnswer = (id: string): Answer<JobAnswer> =>

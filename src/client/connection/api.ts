@@ -1,3 +1,4 @@
+import type { AppList } from '../../contract/app-manifest.js';
 import { errorKinds } from '../../contract/errors.js';
 import { parameters } from '../../contract/http.js';
 import type { KillReply, RemovedJob } from '../../contract/job.js';
@@ -49,7 +50,11 @@ export const vram = async (connection: Connection, ids: readonly number[]): Prom
  * @param limit seconds for the whole call
  */
 export const apps = async (connection: Connection, limit?: number): Promise<readonly string[]> =>
-  (await connection.json(routes.apps.path, (await answers()).appsAnswer, { limit })).apps;
+  (await appList(connection, limit)).apps;
+
+/** The same, with those that are loaded at the moment. */
+export const appList = async (connection: Connection, limit?: number): Promise<AppList> =>
+  connection.json(routes.apps.path, (await answers()).appsAnswer, { limit });
 
 /**
  * `GET /repo_apps/{id}`.

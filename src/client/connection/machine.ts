@@ -8,6 +8,8 @@ export interface Gpu extends Partial<MemoryUse> {
   readonly name: string;
   /** Whether no job holds it; only of the GPUs of a cluster. */
   readonly free?: boolean;
+  /** Apps that are loaded on it; only where one is. */
+  readonly loaded?: readonly string[];
 }
 
 /** GPUs and memory of the server. */
@@ -24,6 +26,7 @@ export async function readMachine(connection: Connection): Promise<Machine> {
       id,
       name: list.devices_name[index] ?? '',
       ...(list.devices_free?.[index] !== undefined && { free: list.devices_free[index] }),
+      ...(list.devices_loaded?.[index] !== undefined && { loaded: list.devices_loaded[index] }),
       ...(list.devices_free === undefined && (await vram(connection, [id]))),
     })),
   );

@@ -7,12 +7,19 @@ import { configName } from '../../contract/archives.js';
 import { mediaTypes } from '../../contract/http.js';
 import { isWeights } from '../../contract/weights.js';
 import type { AppCatalog } from '../apps/catalog.js';
+import type { Executor } from '../executors/executor.js';
 import { captured } from '../http/path-parameters.js';
 import type { Report } from '../report.js';
 import { goneSignal } from './client-gone.js';
+import { loadedFor } from './loaded-for.js';
 
-export const listApps = (catalog: AppCatalog) => (ctx: RouterContext) => {
-  ctx.body = { apps: catalog.ids() } satisfies AppList;
+export const listApps = (catalog: AppCatalog, executor: Executor) => (ctx: RouterContext) => {
+  const apps = catalog.ids();
+  const names = new Set(loadedFor(ctx, executor).map(({ name }) => name));
+  const isLoaded = (id: string) => names.has(catalog.residentName(id) ?? '');
+  // Read from the apps' files, so only where one is loaded.
+  const loaded = names.size > 0 ? apps.filter(isLoaded) : [];
+  ctx.body = { apps, ...(loaded.length > 0 && { loaded }) } satisfies AppList;
 };
 
 export const showApp = (catalog: AppCatalog) => async (ctx: RouterContext) => {

@@ -53,7 +53,7 @@ export function createRouter(deps: RouteDeps): Router {
     vram: vram(executor),
     limits: limits(deps.limits),
     metrics: metrics(deps.metrics),
-    apps: listApps(catalog),
+    apps: listApps(catalog, executor),
     app: showApp(catalog),
     appConfig: sendAppConfig(catalog, report),
     refresh: askForRefresh(catalog),

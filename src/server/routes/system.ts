@@ -7,6 +7,7 @@ import type { Executor } from '../executors/executor.js';
 import { principalOf, requireAdmin } from '../http/auth.js';
 import { gigabyte, readRam } from '../ram.js';
 import type { UploadSettings } from '../uploads/quota.js';
+import { loadedFor } from './loaded-for.js';
 
 export function health(ctx: RouterContext): void {
   ctx.body = healthy;
@@ -14,10 +15,13 @@ export function health(ctx: RouterContext): void {
 
 export const devices = (executor: Executor) => async (ctx: RouterContext) => {
   const all = await executor.devices();
+  const loaded = loadedFor(ctx, executor);
+  const on = (id: number) => loaded.filter(({ gpus }) => gpus.includes(id)).map(({ name }) => name);
   ctx.body = {
     devices_index: all.map(({ id }) => id),
     devices_name: all.map(({ name }) => name),
     ...(all.some(({ node }) => node !== undefined) && { devices_free: all.map(({ isFree }) => isFree) }),
+    ...(loaded.some(({ gpus }) => gpus.length > 0) && { devices_loaded: all.map(({ id }) => on(id)) }),
   } satisfies DeviceList;
 };
 

@@ -3,7 +3,9 @@ import type { Grant, Reach } from '../executors/executor.js';
 import { gpuDevices } from './gpu-devices.js';
 import { packagesAbove } from './packages-above.js';
 import { programPlaces } from './program-places.js';
+import { type Stage, stageWords } from './stage.js';
 import { nameServers, systemFiles } from './system-files.js';
+import { tryStage } from './try-stage.js';
 import { cover, coverHidden, isWithin, realPath, type Visible, withRealPaths } from './visible.js';
 
 /** What the admin says of every job's sandbox. */
@@ -29,8 +31,21 @@ export interface Confined {
   readonly memory: number | null;
 }
 
-/** The descriptor on which bwrap tells how the command ended. The runner reads it; the command does not have it. */
-const statusDescriptor = 3;
+/** A loaded app, for the sandbox that it has for all its jobs. */
+export interface ConfinedWorker extends Omit<Confined, 'directory'> {
+  /** Where it stands between two jobs. */
+  readonly home: string;
+  readonly temporary: string;
+  readonly stage: Stage;
+  /** Files that it is made of, beside those of its reach. */
+  readonly watched: readonly string[];
+}
+
+/**
+ * The descriptor on which bwrap tells how the command ended. The runner, or the keeper, reads it; the command does not
+ * have it.
+ */
+const statusDescriptors = { job: 3, worker: 4 };
 
 /**
  * Namespaces of its own for what a job could reach others by. Nobody in it gets more rights than the server's user, also
@@ -88,8 +103,18 @@ export const emptySandbox = (
   ...kernelMounts(devices, memory),
 ];
 
+/** What differs between the sandbox of a job and that of a loaded app. */
+interface Mounts extends Omit<Confined, 'directory'> {
+  readonly temporary: string;
+  readonly workspace: string;
+  /** The mounts of what it may write. */
+  readonly own: readonly string[];
+}
+
 /** Puts jobs into sandboxes of bubblewrap. */
 export class Sandbox {
+  #stageProblem: Promise<string | null> | undefined;
+
   /** @param program bwrap, absolute */
   constructor(
     private readonly program: string,
@@ -101,7 +126,34 @@ export class Sandbox {
    * what the admin has named, and of the data directory its own Input, Output and Workspace.
    * @param searchPath the `PATH` of the command
    */
-  wrap({ directory, command, grant, reach, memory }: Confined, searchPath: string): string[] {
+  wrap({ directory, ...more }: Confined, searchPath: string): string[] {
+    const { input, output, workspace, temporary } = directory;
+    const own = [input, output, workspace].flatMap((each) => ['--bind', each, each]);
+    return this.#words({ ...more, temporary, own, workspace }, statusDescriptors.job, searchPath);
+  }
+
+  /**
+   * The same for a loaded app, which sees Input, Output and Workspace of the job that it has, and of no other.
+   * @throws Error in words where it cannot be made
+   */
+  wrapWorker({ home, stage, watched, reach, ...more }: ConfinedWorker, searchPath: string): string[] {
+    const own = ['--bind', home, home, '--ro-bind', stage.directory, stage.jobs];
+    const all = { ...reach, directories: [...reach.directories, ...watched] };
+    const inner = { ...more, reach: all, own, workspace: home };
+    return [...stageWords(this.program, stage), ...this.#words(inner, statusDescriptors.worker, searchPath)];
+  }
+
+  /** Why no loaded app can have a sandbox on this machine; null if one can. Tried with a real one, once. */
+  stageProblem(): Promise<string | null> {
+    this.#stageProblem ??= tryStage(this.program);
+    return this.#stageProblem;
+  }
+
+  #words(
+    { command, grant, reach, memory, temporary, own, workspace }: Mounts,
+    statusDescriptor: number,
+    searchPath: string,
+  ): string[] {
     const system = systemFiles().directories;
     // Seen already, under this name and without links.
     const isOfSystem = (file: string) =>
@@ -119,7 +171,6 @@ export class Sandbox {
       ...system,
       ...visible.map((each) => each.path),
     ]);
-    const { input, output, workspace, temporary } = directory;
     return [
       this.program,
       '--json-status-fd',
@@ -136,7 +187,7 @@ export class Sandbox {
       ...['--bind', temporary, '/tmp'],
       ...visible.flatMap((each) => [each.isWritable ? '--bind' : '--ro-bind', each.path, each.path]),
       ...covers,
-      ...[input, output, workspace].flatMap((each) => ['--bind', each, each]),
+      ...own,
       ...['--chdir', workspace],
       ...seals,
       ...['--remount-ro', '/'],

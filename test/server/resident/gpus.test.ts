@@ -1,14 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { until } from '../../../support/until.mjs';
+import { Cli } from '../../support/cli.js';
 import { apps, sharedServer, TestServer } from '../../support/server.js';
 import { TestTokens } from '../../support/tokens.js';
-import { keepersOf, onGpu, seat } from './support.js';
+import { keepersOf, noWorkerLeft, onGpu, seat } from './support.js';
 
 describe('on GPUs a resident app', () => {
   const server = sharedServer({ apps: [apps.resident, apps.shell], app: 'resident', gpus: 3 });
   const { api } = server;
 
   test('is used again on the GPU where it is loaded, although another one comes first', async () => {
+    expect(await api.json('/available_devices')).not.toHaveProperty('devices_loaded');
     const first = await api.run('infer', onGpu('1'));
     expect(first.view).toMatchObject({ status: 'done', start: 'cold', assigned_gpus: [1] });
     const second = await api.run('infer', onGpu(null));
@@ -31,6 +33,28 @@ describe('on GPUs a resident app', () => {
     expect((await api.run('infer', onGpu('1'))).view).toMatchObject({ start: 'cold' });
   });
 
+  test('is shown by gpus and apps while it is loaded', async () => {
+    await api.run('infer', onGpu('1'));
+    expect(await api.json('/available_devices')).toMatchObject({ devices_loaded: [[], ['resident'], []] });
+    expect(await api.json('/repo_apps_list')).toEqual({ apps: ['resident', 'shell'], loaded: ['resident'] });
+    await using cli = await Cli.create();
+    const environment = { REMOTE_APP_SERVER: server.url };
+    const { stdout } = await cli.run(['gpus'], environment);
+    expect(stdout).toMatch(/^ID +GPU +MEMORY +LOADED\n0 .* -\n1 .* resident\n/);
+    const { gpus } = JSON.parse((await cli.run(['gpus', '--json'], environment)).stdout);
+    expect(gpus[1]).toMatchObject({ id: 1, loaded: ['resident'] });
+    expect(JSON.parse((await cli.run(['apps', '--json'], environment)).stdout).loaded).toEqual(['resident']);
+  });
+
+  test('leaves when the server is drained', async () => {
+    await api.run('infer', onGpu('1'));
+    expect(keepersOf(server)).not.toEqual([]);
+    await api.fetch('/drain', { method: 'POST' });
+    await noWorkerLeft(server);
+    await api.fetch('/drain', { method: 'DELETE' });
+    expect((await api.run('infer', onGpu('1'))).view).toMatchObject({ status: 'done', start: 'cold' });
+  });
+
   test('is another one on two GPUs, which takes both', async () => {
     await api.run('infer', onGpu('1'));
     expect((await api.run('infer', onGpu('1,2'))).view).toMatchObject({ status: 'done', start: 'cold' });
@@ -51,6 +75,9 @@ test('a loaded app is of one owner: two people never share a process', async () 
   });
   const [ada, eva] = [tokens.api(server, 'ada', 'resident'), tokens.api(server, 'eva', 'resident')];
   const first = await ada.run('infer', onGpu('0'));
+  expect(await ada.json('/repo_apps_list')).toMatchObject({ loaded: ['resident'] });
+  expect(await eva.json('/repo_apps_list')).not.toHaveProperty('loaded');
+  expect(await server.api.json('/repo_apps_list')).toMatchObject({ loaded: ['resident'] });
   const other = await eva.run('infer', onGpu('0'));
   expect(other.view).toMatchObject({ status: 'done', start: 'cold' });
   expect((await seat(eva, other.id)).pid).not.toBe((await seat(ada, first.id)).pid);

@@ -1,6 +1,8 @@
 import { once } from 'node:events';
+import path from 'node:path';
 import { isDiskFull, isShortage } from '../../../files/error-code.js';
 import { jobMarker, type RunRequest, type WorkerCall } from '../../../runner/protocol.js';
+import { workerFiles } from '../../../runner/worker-files.js';
 import type { GpuInventory } from '../../devices/gpu-inventory.js';
 import type { Report } from '../../report.js';
 import { type JobLimits, limitWords } from '../../sandbox/limits.js';
@@ -65,6 +67,8 @@ interface Run {
 interface Place {
   /** Its app, if that stays loaded. */
   readonly resident: Resident | null;
+  /** Whether its app would stay loaded, and cannot in the sandbox of this machine. */
+  readonly isAlone: boolean;
   /** Its place in a worker then. */
   readonly seat: Seat | null;
   /** Resolves when no other app has its GPUs. */
@@ -88,6 +92,7 @@ export class LocalExecutor implements Executor {
   readonly #runners: Runners;
   readonly #runs = new Set<Run>();
   readonly #workers: Workers | null;
+  #isDraining = false;
 
   /** The GPUs may be known only later. */
   constructor(private readonly settings: LocalSettings) {
@@ -192,9 +197,14 @@ export class LocalExecutor implements Executor {
     return this.#workers?.loaded() ?? [];
   }
 
-  /** Ends the loaded apps that have nothing to do. */
-  async endIdle(): Promise<void> {
-    await this.#workers?.endIdle();
+  /** The server is drained, or is not any more: then loaded apps leave as soon as no job waits that could use them. */
+  drain(isDraining: boolean): void {
+    this.#isDraining = isDraining;
+    this.#endUnneeded();
+  }
+
+  #endUnneeded(): void {
+    if (this.#isDraining && this.#scheduler.waiting === 0) void this.#workers?.endIdle();
   }
 
   /** Ends spare runners and the loaded apps that have nothing to do, and leaves the others, with their jobs, to the next server. */
@@ -248,7 +258,32 @@ export class LocalExecutor implements Executor {
       return await this.#runners.settle(directory, timeLimit);
     } finally {
       await this.#workers?.release(directory.id);
+      this.#endUnneeded();
     }
+  }
+
+  /** The words before the command of a loaded app, for its keeper's directory: its sandbox, if jobs have one. */
+  #wrapper(order: RunOrder, grant: Grant, { command, watched }: Resident): (directory: string) => string[] {
+    const { sandbox, limits, environment } = this.settings;
+    if (!sandbox) return () => [];
+    const searchPath = environment.PATH ?? '';
+    const { memory } = limits;
+    const reach = order.reach();
+    const jobs = path.dirname(order.directory.path);
+    return (directory) => {
+      const { home, temporary, stage } = workerFiles(directory);
+      const files = { home, temporary, stage: { directory: stage, jobs }, watched };
+      return [
+        ...sandbox.wrapWorker({ ...files, command, grant, reach, memory }, searchPath),
+        ...limitWords(limits, searchPath),
+      ];
+    };
+  }
+
+  /** Why apps cannot stay loaded in the sandbox of this machine; null if they can. */
+  async residentProblem(): Promise<string | null> {
+    const { sandbox, workers } = this.settings;
+    return sandbox && workers && workers.idle > 0 ? await sandbox.stageProblem() : null;
   }
 
   /** How good a GPU is for a job that may have any: best where its app is loaded, worst where another one has to leave. */
@@ -264,17 +299,27 @@ export class LocalExecutor implements Executor {
   /** Chooses the worker of a job, if its app stays loaded, and begins to make room on its devices. */
   async #place(order: RunOrder, grant: Grant): Promise<Place> {
     const workers = this.#workers;
-    if (!workers) return { resident: null, seat: null, cleared: Promise.resolve() };
+    if (!workers) return { resident: null, isAlone: false, seat: null, cleared: Promise.resolve() };
     const { workers: { idle = 0 } = {}, sandbox, environment } = this.settings;
-    const resident = idle > 0 && sandbox === null ? (order.resident?.(grant) ?? null) : null;
+    const asked = idle > 0 ? (order.resident?.(grant) ?? null) : null;
+    const isAlone = asked !== null && ((await sandbox?.stageProblem()) ?? null) !== null;
+    const resident = isAlone ? null : asked;
     const request = this.#frame(order, grant);
     const seat =
       resident &&
       (await workers.seat(
-        await workerOrder({ order, resident, grant, request, environment, idle }),
+        await workerOrder({
+          order,
+          resident,
+          grant,
+          request,
+          environment,
+          idle,
+          wrapper: this.#wrapper(order, grant, resident),
+        }),
         order.directory.id,
       ));
-    return { resident, seat, cleared: workers.clear(grant, seat?.worker ?? null) };
+    return { resident, isAlone, seat, cleared: workers.clear(grant, seat?.worker ?? null) };
   }
 
   /** Where a job runs, in words. */
@@ -286,6 +331,7 @@ export class LocalExecutor implements Executor {
       devices,
       ...(this.settings.sandbox ? [`in a sandbox ${network} network`] : []),
       ...(start === null ? [] : [startWords[start]]),
+      ...(place.isAlone ? ['where no app can stay loaded'] : []),
     ].join(', ');
   }
 

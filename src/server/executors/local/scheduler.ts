@@ -143,6 +143,11 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return !this.#holders.has(id) && !this.#holders.has(uuid);
   }
 
+  /** How many jobs wait. */
+  get waiting(): number {
+    return this.#queue.length;
+  }
+
   /** Whether a job waits for a GPU that is missing at the moment. */
   get waitsForUnseen(): boolean {
     return this.#queue.some(({ request }) => this.#isUnseen(request));

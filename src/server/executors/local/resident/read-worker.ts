@@ -29,6 +29,7 @@ const workerRequest = z.object({
   command: words,
   wrapper: words,
   isSandboxed: z.boolean(),
+  hasStage: z.boolean(),
   limits: z.object({ memory: count, processes: count }),
   inherited: words,
   environment: z.record(z.string(), z.string()),

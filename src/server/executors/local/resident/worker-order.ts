@@ -15,6 +15,8 @@ export interface WorkerParts {
   /** The server's variables, of which the worker inherits some. */
   readonly environment: NodeJS.ProcessEnv;
   readonly idle: number;
+  /** The words before its command, for a keeper's directory: its sandbox, if it has one. */
+  readonly wrapper: (directory: string) => readonly string[];
 }
 
 /** The variables of a job that name no file of it: they are those of its worker as well. */
@@ -24,17 +26,18 @@ function sharedEnvironment(environment: RunRequest['environment'], { path }: Run
 
 /** What a worker for a job is started with: by it, a worker is found that was started with the same. */
 export async function workerOrder(parts: WorkerParts): Promise<WorkerOrder> {
-  const { order, resident, grant, request, environment: own, idle } = parts;
+  const { order, resident, grant, request, environment: own, idle, wrapper } = parts;
   const { isSandboxed, limits, inherited, killGrace } = request;
   const environment = sharedEnvironment(request.environment, order.directory);
   const { command, watched, name } = resident;
   const devices = grant.gpuUuids.length > 0 ? grant.gpuUuids : grant.gpus;
   const inheritedValues = inherited.map((each) => [each, own[each]]);
-  const content = JSON.stringify([environment, inheritedValues, isSandboxed, limits, order.reach()]);
+  const content = JSON.stringify([environment, inheritedValues, limits, wrapper('/'), order.reach()]);
   return {
     command,
-    wrapper: [],
+    wrapper,
     isSandboxed,
+    hasStage: isSandboxed,
     limits,
     inherited,
     environment,

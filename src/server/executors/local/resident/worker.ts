@@ -23,8 +23,11 @@ const answerPatience = 30_000;
 /** Milliseconds that a keeper may take beyond the worker's grace before it is killed. */
 const keeperGrace = 2500;
 
-/** What a worker is started with, but for its id. */
-export type WorkerOrder = Omit<WorkerRequest, 'id'>;
+/** What a worker is started with, but for its id and what depends on it. */
+export type WorkerOrder = Omit<WorkerRequest, 'id' | 'wrapper'> & {
+  /** The words before its command, for a keeper's directory. */
+  readonly wrapper: (directory: string) => readonly string[];
+};
 
 export interface KeeperSettings {
   /** Where the directories of the workers are. */
@@ -77,10 +80,10 @@ export class Worker extends EventEmitter<{ change: [] }> {
   static async start(order: WorkerOrder, settings: KeeperSettings): Promise<Worker> {
     const id = `worker-${randomBytes(6).toString('hex')}`;
     const directory = path.join(settings.directory, id);
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
-    writeJsonFile(workerFiles(directory).request, { ...order, id } satisfies WorkerRequest, {
-      isKept: false,
-    });
+    const { request: file, temporary, stage } = workerFiles(directory);
+    for (const each of [temporary, stage]) mkdirSync(each, { recursive: true, mode: 0o700 });
+    const request: WorkerRequest = { ...order, id, wrapper: order.wrapper(directory) };
+    writeJsonFile(file, request, { isKept: false });
     try {
       const { program = keeperProgram, environment } = settings;
       const keeper = spawn(process.execPath, [program, directory], {
@@ -98,7 +101,7 @@ export class Worker extends EventEmitter<{ change: [] }> {
       // It closes its stdout when it listens, and when it ends.
       await Promise.race([isUp, delay(answerPatience, undefined, { ref: false })]);
       stdout.destroy();
-      return await Worker.attach(directory, { ...order, id });
+      return await Worker.attach(directory, request);
     } catch (cause) {
       killKeeper(directory);
       await removeWorker(directory);

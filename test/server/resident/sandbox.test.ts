@@ -1,0 +1,79 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { sandbox } from '../../support/sandbox.js';
+import { apps, sharedServer, TestServer } from '../../support/server.js';
+import { doing, noWorkerLeft, ownLines } from './support.js';
+
+describe.runIf(sandbox)('in a sandbox a resident app', () => {
+  const server = sharedServer({ apps: [apps.resident], app: 'resident', flags: ['--sandbox', 'bwrap'] });
+  const { api } = server;
+
+  test('stays loaded, and sees the files of the job that it has, and of no other', async () => {
+    const first = await api.run('infer', doing());
+    expect(first.view).toMatchObject({ status: 'done', start: 'cold' });
+    const jobs = path.join(server.dataDirectory, 'jobs');
+    const second = await api.run('infer', doing(`peek:${jobs}`));
+    expect(second.view).toMatchObject({ status: 'done', start: 'warm' });
+    expect(ownLines(second.log).filter((line) => line.startsWith('sees '))).toEqual([`sees ${second.id}`]);
+    expect(second.log).toContain('in a sandbox without network, the app is loaded already\n');
+    const third = await api.run('infer', doing(`peek:${path.join(jobs, second.id)}`));
+    expect(third.view.status).toBe('error');
+    const own = await api.run('infer', doing(`peek:${server.dataDirectory}`));
+    expect(
+      ownLines(own.log)
+        .filter((line) => line.startsWith('sees '))
+        .sort(),
+    ).toEqual(['sees jobs', 'sees workers']);
+  });
+
+  test('sees Input, Output and Workspace of its job, and neither its log nor its record', async () => {
+    await api.run('infer', doing());
+    const { log, view } = await api.run('infer', doing('peek:..'));
+    expect(view).toMatchObject({ status: 'done', start: 'warm' });
+    expect(
+      ownLines(log)
+        .filter((line) => line.startsWith('sees '))
+        .sort(),
+    ).toEqual(['sees Input', 'sees Output', 'sees Workspace']);
+  });
+
+  test('is ended with all that it left, and by a kill', async () => {
+    await api.run('infer', doing());
+    const left = await api.run('infer', doing('child'));
+    expect(left.log).toContain('The app left a process behind');
+    const id = await api.running('infer', doing('hang'), /^job /);
+    expect(await api.kill(id)).toMatchObject({ status: 'killed' });
+    await noWorkerLeft(server);
+    expect((await api.run('infer', doing('die'))).view.error).toBe(
+      'Subprocess failed (exit code 137, SIGKILL)',
+    );
+    await noWorkerLeft(server);
+  });
+});
+
+test.runIf(sandbox)('in a sandbox a resident app keeps to the memory of a job', async () => {
+  await using server = await TestServer.start({
+    apps: [apps.resident],
+    app: 'resident',
+    flags: ['--sandbox', 'bwrap', '--memory-per-job', '400MiB'],
+  });
+  await server.api.run('infer', doing());
+  const { view } = await server.api.run('infer', doing('memory'));
+  expect(view).toMatchObject({ status: 'error', start: 'warm', error: expect.stringContaining('of memory') });
+  await noWorkerLeft(server);
+});
+
+test.runIf(sandbox)('a worker in a sandbox is found again by the next server', async () => {
+  await using server = await TestServer.start({
+    apps: [apps.resident],
+    app: 'resident',
+    flags: ['--sandbox', 'bwrap'],
+  });
+  await server.api.run('infer', doing());
+  await server.crash();
+  await server.start();
+  const { view, id } = await server.api.run('infer', doing());
+  expect(view).toMatchObject({ status: 'done', start: 'warm' });
+  expect(existsSync(path.join(server.jobDirectory(id), 'Output', 'jobs.txt'))).toBe(true);
+});
