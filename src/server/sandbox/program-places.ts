@@ -19,10 +19,12 @@ const isShared = (directory: string): boolean =>
 /** What belongs to a program by where it lies: its directory, and the libraries beside a `bin`. */
 function around(file: string): string[] {
   const directory = path.dirname(file);
+  // What pyenv and its like have installed lies beside the scripts that choose a version of it.
+  const root = path.dirname(directory);
+  if (path.basename(directory) === 'shims' && !isShared(root)) return [root];
   if (!['bin', 'sbin'].includes(path.basename(directory))) return [isShared(directory) ? file : directory];
-  const prefix = path.dirname(directory);
-  if (isEnvironment(prefix) && !isShared(prefix)) return [prefix];
-  return [directory, ...['lib', 'lib64', 'libexec'].map((name) => path.join(prefix, name))];
+  if (isEnvironment(root) && !isShared(root)) return [root];
+  return [directory, ...['lib', 'lib64', 'libexec'].map((name) => path.join(root, name))];
 }
 
 /** Where the Python lies that an environment was made with. */

@@ -42,6 +42,14 @@ test('a script brings the program that env finds for it', async () => {
   );
 });
 
+test('a script that chooses a version brings all versions', async () => {
+  await using root = await temporary();
+  const shim = path.join(root.path, '.pyenv/shims/python3');
+  await plant(root.path, { '.pyenv/shims/python3': '#!/bin/sh\n', '.pyenv/versions/3.11.7/bin/python3': '' });
+  chmodSync(shim, 0o755);
+  expect(programPlaces('python3', path.dirname(shim))).toContain(path.join(root.path, '.pyenv'));
+});
+
 test('a program beside other things brings itself alone, and one that is nowhere nothing', async () => {
   expect(programPlaces('/tmp/remote-app-no-such-program', '')).toEqual([]);
   expect(programPlaces('no-such-program', '/usr/bin')).toEqual([]);
