@@ -16,6 +16,8 @@ const roundsPerRunOfTwo = 5;
 const burst = 20;
 /** Milliseconds after a job until the next one, in which a server with a spare runner gets another one: it is idle. */
 const pause = 200;
+/** The same after a burst, for as many runners as it had. */
+const pauseOfBurst = 3000;
 
 /** From the submission of 1 KiB to the app's line on the log stream, over HTTP: the start of a client is another row. */
 async function firstLineOf(server) {
@@ -44,7 +46,7 @@ async function direct(workshop, app) {
 }
 
 /** Measures submissions to a server and starts of its app by turns. */
-async function againstDirect(bench, rounds, throughServer, direct) {
+async function againstDirect(bench, rounds, wait, throughServer, direct) {
   const { workshop } = bench;
   const app = await nodeApp(workshop, 'hello', `console.log('${line}');`);
   const server = await Server.start(workshop, { apps: [app] });
@@ -52,11 +54,11 @@ async function againstDirect(bench, rounds, throughServer, direct) {
     const before = cpuSeconds(server.pid);
     const { figure, yardstick } = await samplesOf(rounds, {
       figure: async () => {
-        await delay(pause);
+        await delay(wait);
         return throughServer(server);
       },
       yardstick: async () => {
-        await delay(pause);
+        await delay(wait);
         return direct(workshop, app);
       },
     });
@@ -74,7 +76,7 @@ async function againstDirect(bench, rounds, throughServer, direct) {
 /** What all rows of one submission are taken from. */
 const oneSubmission = (bench) =>
   bench.workshop.once('first-lines', () =>
-    againstDirect(bench, bench.rounds * roundsPerRun, throughServer, direct),
+    againstDirect(bench, bench.rounds * roundsPerRun, pause, throughServer, direct),
   );
 
 const measure = (share) => async (bench) => {
@@ -93,6 +95,7 @@ async function measureBurst(bench) {
   const { figure, yardstick, ...more } = await againstDirect(
     bench,
     bench.rounds * roundsPerRunOfTwo,
+    pauseOfBurst,
     async (server) => {
       const sample = await atOnce(async () => (await firstLineOf(server)).at);
       await server.quiet();

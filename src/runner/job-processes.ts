@@ -13,6 +13,12 @@ interface Sighting {
   readonly open: readonly string[];
 }
 
+/**
+ * How closely processes are looked at. Each may name a job in its environment (`marks`); it may also have the job's pipe as
+ * its stdout or stderr (`output`), or as any descriptor (`everything`), which takes longest.
+ */
+export type Look = 'marks' | 'output' | 'everything';
+
 /** Most descriptors of a process that are looked at, the lowest first: one with more is not a shell. */
 const mostDescriptors = 64;
 
@@ -36,20 +42,21 @@ function jobsOf(pid: number): string[] {
 }
 
 /** The files that a process has open, also deleted ones and a shell's copy of its own output. */
-function openFilesOf(pid: number, isThorough: boolean): string[] {
+function openFilesOf(pid: number, look: Look): string[] {
+  if (look === 'marks') return [];
   const directory = `/proc/${pid}/fd`;
-  const descriptors = isThorough ? readdirSync(directory).slice(0, mostDescriptors) : ['1', '2'];
+  const descriptors = look === 'everything' ? readdirSync(directory).slice(0, mostDescriptors) : ['1', '2'];
   return descriptors.flatMap((each) => unlessGone(() => [readlinkSync(`${directory}/${each}`)]));
 }
 
 /** Looks at every other process. Other work is done in between: a machine may have thousands. */
-async function lookAtAll(isThorough: boolean): Promise<readonly Sighting[]> {
+async function lookAtAll(look: Look): Promise<readonly Sighting[]> {
   const slice = new TimeSlice();
   const sightings: Sighting[] = [];
   for (const pid of processIds()) {
     if (pid === process.pid) continue;
     const jobs = unlessGone(() => jobsOf(pid));
-    sightings.push({ pid, jobs, open: unlessGone(() => openFilesOf(pid, isThorough)) });
+    sightings.push({ pid, jobs, open: unlessGone(() => openFilesOf(pid, look)) });
     await slice.pause();
   }
   return sightings;
@@ -60,7 +67,7 @@ class SharedLook {
   #current: Promise<unknown> = Promise.resolve();
   #next: Promise<readonly Sighting[]> | null = null;
 
-  constructor(private readonly isThorough: boolean) {}
+  constructor(private readonly look: Look) {}
 
   take(): Promise<readonly Sighting[]> {
     this.#next ??= this.#take();
@@ -71,25 +78,28 @@ class SharedLook {
     await this.#current;
     await nextTurn();
     this.#next = null;
-    const look = lookAtAll(this.isThorough);
+    const look = lookAtAll(this.look);
     this.#current = look.catch(() => {});
     return look;
   }
 }
 
-const quick = new SharedLook(false);
-const thorough = new SharedLook(true);
+const looks: Readonly<Record<Look, SharedLook>> = {
+  marks: new SharedLook('marks'),
+  output: new SharedLook('output'),
+  everything: new SharedLook('everything'),
+};
 
 /**
  * The running processes that name a job in their environment or have its pipe open, and all others of their sessions: what
  * a job's command started in a session of its own, also with another environment and another output. Empty if the system
  * has no `/proc`.
- * @param isThorough whether to look for the pipe among all descriptors, and not only at stdout and stderr: it takes longer
+ * @param look `marks` where no process can have the pipe open
  * @throws the system's error where a process could not be looked at
  */
-export async function processesOfJob(jobId: string, pipe: string, isThorough: boolean): Promise<number[]> {
+export async function processesOfJob(jobId: string, pipe: string, look: Look): Promise<number[]> {
   if (!hasProc) return [];
-  const sightings = await (isThorough ? thorough : quick).take();
+  const sightings = await looks[look].take();
   const isMarked = ({ jobs, open }: Sighting) =>
     jobs.includes(jobId) || open.some((file) => file.startsWith(pipe));
   const marked = new Set(sightings.filter(isMarked).map(({ pid }) => pid));

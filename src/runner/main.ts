@@ -35,6 +35,9 @@ process.on('SIGTERM', () => stop.abort());
 process.on('SIGINT', () => stop.abort());
 process.on('SIGHUP', () => {});
 
+/** The exit code of a runner that has run no job: it has none, or another one has claimed it. */
+const notRun = 3;
+
 /**
  * Runs a job, unless another runner has claimed it.
  * @param handed how the job came to a spare runner
@@ -42,7 +45,10 @@ process.on('SIGHUP', () => {});
 async function run(directory: string, handed?: HandedOver): Promise<void> {
   const files = runFiles(directory);
   const text = readOwnFile(files.request, maxRequestBytes);
-  if (text === undefined || !claim(files.claim)) return;
+  if (text === undefined || !claim(files.claim)) {
+    process.exitCode = notRun;
+    return;
+  }
   handed?.tellTaken();
   const request = JSON.parse(text) as RunRequest;
   const runner = identify(process.pid);
@@ -102,6 +108,7 @@ async function runSpare(): Promise<void> {
   const handed = await waitForJob(stop.signal);
   try {
     if (handed) await run(handed.directory, handed);
+    else process.exitCode = notRun;
   } finally {
     handed?.leave();
   }

@@ -34,6 +34,17 @@ export function makeFifo(fifo: string): void {
   }
 }
 
+/**
+ * Opens both ends of a FIFO.
+ * @throws the system's error
+ */
+export function openEnds(fifo: string): OutputPipe {
+  const readFd = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
+  const writeFd = openSync(fifo, constants.O_WRONLY);
+  const reader = new Socket({ fd: readFd, readable: true, writable: false });
+  return { reader, readFd, writeFd, release: () => closeSync(writeFd) };
+}
+
 /** Gives a FIFO that was made before there was a job the job's name for it. */
 function takeFifo(prepared: string, fifo: string): boolean {
   try {
@@ -55,10 +66,7 @@ export function openOutputPipe(directory: string, prepared?: string): OutputPipe
   rmSync(fifo, { force: true });
   if (prepared === undefined || !takeFifo(prepared, fifo)) makeFifo(fifo);
   try {
-    const readFd = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
-    const writeFd = openSync(fifo, constants.O_WRONLY);
-    const reader = new Socket({ fd: readFd, readable: true, writable: false });
-    return { reader, readFd, writeFd, release: () => closeSync(writeFd) };
+    return openEnds(fifo);
   } finally {
     rmSync(fifo, { force: true });
   }

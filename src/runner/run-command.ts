@@ -17,6 +17,8 @@ import { sandboxFault, startFault, startProgram } from './start-program.js';
 import { signal, terminateGroup, terminateStrays } from './terminate.js';
 import { type Excess, LimitWatch } from './watch-limits.js';
 
+/** Milliseconds for the end of the pipe to be read; after that somebody still has it open. */
+const closePatience = 50;
 /** Milliseconds to read what is still in the pipe once every process of the job is gone. */
 const drainPatience = 2000;
 
@@ -90,7 +92,13 @@ async function runStarted(
     (cause: Error): CommandEnd => ({ exitCode: null, signal: null, error: cause.message }),
   );
   // Nothing gets out of a sandbox, which is gone with its first process.
-  if (!request.isSandboxed) await terminateStrays(request.jobId, request.directory);
+  if (!request.isSandboxed) {
+    const isClosed = await Promise.race([
+      copied.then(() => true),
+      delay(closePatience, false, { ref: false }),
+    ]);
+    await terminateStrays(request.jobId, request.directory, isClosed ? 'marks' : 'everything');
+  }
   await Promise.race([copied, delay(drainPatience, undefined, { ref: false })]);
   pipe.reader.destroy();
   await copied;

@@ -4,7 +4,6 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { writeJsonFile } from '../files/atomic-json.js';
-import { makeFifo } from './output-pipe.js';
 import { identify, nameRunner, nameSpare } from './process-table.js';
 import { type RunnerRecord, runFiles } from './protocol.js';
 import { rehearse } from './rehearse.js';
@@ -54,9 +53,7 @@ async function prepare(place: string, channel: Socket): Promise<void> {
   const rehearsal = path.join(place, 'rehearsal');
   try {
     mkdirSync(place, { mode: 0o700 });
-    // A program makes it, which takes longer than all else that the start of a job needs.
-    makeFifo(fifoIn(place));
-    await rehearse(rehearsal);
+    await rehearse(rehearsal, fifoIn(place));
     // A later server ends it by this, if it does not see the death of its own because it is stopped.
     writeJsonFile(
       runFiles(place).record,

@@ -224,8 +224,8 @@ function proxiesOf({ trustedProxies }: ServerSettings): BlockList {
 }
 
 /** The runners that are kept ready; null for none. */
-const sparesOf = ({ spareRunners: count, dataDirectory }: ServerSettings, report: Report) =>
-  count > 0 ? { count, directory: ownDirectory(dataDirectory, 'spares', report) } : null;
+const sparesOf = ({ spareRunners: count, maxJobs: most, dataDirectory }: ServerSettings, report: Report) =>
+  count > 0 ? { count, most, directory: ownDirectory(dataDirectory, 'spares', report) } : null;
 
 /** Tells the admin where an app that could stay loaded cannot, because of the sandbox. */
 async function sayResident(local: LocalExecutor | null, catalog: AppCatalog, report: Report): Promise<void> {

@@ -22,7 +22,7 @@ afterEach(async () => {
 });
 
 /** The executor of this machine with a spare runner, which is ready when it is made. */
-const spareSubject = (more: Partial<LocalSettings> = {}): Subject => {
+const spareSubject = (more: Partial<LocalSettings> = {}, { most = 1, memory = 300_000 } = {}): Subject => {
   const subject = localSubject(more);
   return {
     ...subject,
@@ -31,7 +31,7 @@ const spareSubject = (more: Partial<LocalSettings> = {}): Subject => {
       const before = sparesOf(process.pid);
       const executor = await localSubject({
         ...more,
-        spares: { count: 1, directory: root.path },
+        spares: { count: 1, most, memory, directory: root.path },
       }).make(gpus);
       if (!(executor instanceof LocalExecutor)) throw new Error('It is another executor');
       executor.open();
@@ -131,6 +131,15 @@ describe('a spare runner', () => {
     const [spare = 0] = sparesOf(process.pid);
     await until('only its channel is open', () => socketsOf(spare).join() === '3');
     expect(readlinkSync(`/proc/${spare}/cwd`)).toBe('/');
+  });
+
+  test('is one of as many as jobs came at once, for a while after that', async () => {
+    await using bench = await Bench.open(spareSubject({ cpuSlots: 4 }, { most: 3, memory: 1500 }));
+    const executor = await bench.executor();
+    const runs = Array.from({ length: 4 }, () => new Followed(executor.run(bench.job().order('exit 0'))));
+    await Promise.all(runs.map(({ ended }) => ended));
+    await until('three are ready', () => sparesOf(process.pid).length === 3);
+    await until('one is ready', () => sparesOf(process.pid).length === 1);
   });
 
   test('that was stopped is woken for its job', async () => {

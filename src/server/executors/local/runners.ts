@@ -38,6 +38,8 @@ export interface RunnerSettings extends RunnerProgram {
 /** The runners of this machine. Each is a detached child, identified by its process id and start time. */
 export class Runners {
   readonly #children = new Map<string, RunnerProcess>();
+  /** Directories whose jobs a child has taken to their end, and of which it has left no process. */
+  readonly #completed = new Set<string>();
   /** By directory, when a job was asked to end (`performance.now()`). */
   readonly #stopping = new Map<string, number>();
 
@@ -68,9 +70,11 @@ export class Runners {
     }
     // After a power cut there is no runner to read it.
     writeJsonFile(runFiles(directory).request, request, { isKept: false });
-    if (await this.#handOver(directory)) return;
+    // Whoever looks after a worker knows what is left of its job: the runner does not.
+    const looks = request.worker === undefined;
+    if (await this.#handOver(directory, looks)) return;
     const runner = await startRunner(this.settings, [directory], directory);
-    this.#watch(directory, runner);
+    this.#watch(directory, runner, looks);
     lowerPriority(runner.process);
   }
 
@@ -78,18 +82,22 @@ export class Runners {
    * Hands a job to a spare runner.
    * @returns false if it has to be started otherwise: nobody has claimed it
    */
-  async #handOver(directory: string): Promise<boolean> {
+  async #handOver(directory: string, looks: boolean): Promise<boolean> {
     const spare = this.#spares?.take(directory);
     if (!spare) return false;
-    this.#watch(directory, spare);
+    this.#watch(directory, spare, looks);
     // One that has claimed the job and died is lost with it, as any runner is.
     return (await spare.give(directory)) || !isGone(runFiles(directory).claim);
   }
 
-  /** Knows a child as the runner of a job, until it ends. */
-  #watch(directory: string, runner: RunnerProcess): void {
+  /**
+   * Knows a child as the runner of a job, until it ends.
+   * @param looks whether it looks for what is left of the job before it ends
+   */
+  #watch(directory: string, runner: RunnerProcess, looks: boolean): void {
     this.#children.set(directory, runner);
     void runner.exited.then(() => {
+      if (looks && runner.process.exitCode === 0) this.#completed.add(directory);
       if (this.#children.get(directory) === runner) this.#children.delete(directory);
     });
   }
@@ -112,8 +120,10 @@ export class Runners {
     }
     await this.#endCommand(directory);
     const { workspace, end: endFile } = runFiles(directory);
-    // A runner that has written its end has looked thoroughly itself, beside the server instead of within it.
-    await terminateStrays(id, workspace, !existsSync(endFile));
+    const isWritten = existsSync(endFile);
+    // A runner that came to its end has looked thoroughly itself, beside the server instead of within it. A file may be an app's.
+    const isSwept = this.#completed.delete(directory) && isWritten;
+    if (!isSwept) await terminateStrays(id, workspace, isWritten ? 'output' : 'everything');
     const end = await settleRunEnd(directory, this.#stopping.delete(directory));
     const error = `It was ended at its time limit of ${Number(timeLimit) / 1000} s`;
     return isLate ? { ...end, fault: 'timeLimit', error } : end;

@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { lowerNiceness, lowerPriority } from '../../../runner/priority.js';
@@ -17,26 +17,23 @@ import { type RunnerProcess, type RunnerProgram, startRunner } from './runner-pr
 const patience = 2000;
 
 /** Removes the directory in which a runner has prepared, once the runner is gone. One that ended without a job has done so. */
-export function removePlace(place: string): void {
-  try {
-    rmSync(place, { recursive: true, force: true });
-  } catch {
-    // The next server removes it.
-  }
+async function removePlace(place: string): Promise<void> {
+  // What is left is removed by the next server.
+  await rm(place, { recursive: true, force: true }).catch(() => {});
 }
 
 /**
  * Ends the runner that has prepared there, if it still waits for a job, and removes the directory. A runner whose server dies
  * ends by itself, but not while it is stopped.
  */
-export function removeLeftPlace(place: string): void {
+export async function removeLeftPlace(place: string): Promise<void> {
   try {
     const runner = readRunnerRecord(place)?.runner;
     if (runner && isAlive(runner) && isSpare(runner.pid)) signal(runner.pid, 'SIGKILL');
   } catch {
     // It cannot be told who it was, and whoever continues it sees it end.
   }
-  removePlace(place);
+  await removePlace(place);
 }
 
 /** A runner that was started before there is a job for it. It ends when its channel is closed, as by the server's death. */

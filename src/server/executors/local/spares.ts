@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readdirSync } from 'node:fs';
+import { freemem } from 'node:os';
 import path from 'node:path';
 import { hasNameRoom } from '../../../runner/process-table.js';
 import type { RunnerProgram } from './runner-process.js';
@@ -8,6 +9,10 @@ import { removeLeftPlace, Spare } from './spare.js';
 export interface SpareSettings {
   /** How many are kept ready. */
   readonly count: number;
+  /** How many are kept ready after so many jobs have started at once. */
+  readonly most: number;
+  /** Milliseconds for which a burst is expected to come again; by default five minutes. */
+  readonly memory?: number;
   /** Where they prepare: a directory of nothing else, on the file system of the jobs. */
   readonly directory: string;
 }
@@ -18,6 +23,11 @@ const quiet = 60;
 const shortestPause = 1000;
 const longestPause = 60_000;
 
+/** Milliseconds for which a burst of jobs is expected to come again. */
+const burstMemory = 300_000;
+/** Bytes of free memory below which no more are kept than are wanted in any case. */
+const leastMemory = 2 * 2 ** 30;
+
 /** Runners that are ready before there is a job for them: to start one takes longer than all else that a job's start needs. */
 export class Spares {
   readonly #ready = new Set<Spare>();
@@ -26,11 +36,18 @@ export class Spares {
   #isClosed = false;
   #pause = 0;
   #timer: NodeJS.Timeout | undefined;
+  /** Jobs that have found none since there were as many as were wanted. */
+  #missed = 0;
+  /** How many are wanted. */
+  #wanted: number;
+  #forgetting: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly program: RunnerProgram,
     private readonly settings: SpareSettings,
-  ) {}
+  ) {
+    this.#wanted = settings.count;
+  }
 
   /** Begins to keep them, and removes what those of an earlier server have left. */
   open(): void {
@@ -43,7 +60,10 @@ export class Spares {
     this.#refill();
     if (!hasNameRoom(directory)) return undefined;
     const [spare] = this.#ready;
-    if (!spare) return undefined;
+    if (!spare) {
+      this.#expectBurst();
+      return undefined;
+    }
     this.#ready.delete(spare);
     this.#pause = 0;
     return spare;
@@ -53,9 +73,26 @@ export class Spares {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#forgetting);
     const all = [...this.#ready].map((spare) => spare.dismiss());
     this.#ready.clear();
     await Promise.all([...all, this.#starting]);
+  }
+
+  /** Wants as many from now on as have been wanted at once, for a while. */
+  #expectBurst(): void {
+    const { count, most } = this.settings;
+    this.#missed += 1;
+    if (freemem() < leastMemory) return;
+    this.#wanted = Math.max(this.#wanted, Math.min(most, count + this.#missed));
+    clearTimeout(this.#forgetting);
+    this.#forgetting = setTimeout(() => {
+      this.#wanted = count;
+      for (const spare of [...this.#ready].slice(count)) {
+        this.#ready.delete(spare);
+        void spare.dismiss();
+      }
+    }, this.settings.memory ?? burstMemory).unref();
   }
 
   /** Starts what is missing, in a while. */
@@ -69,7 +106,10 @@ export class Spares {
   }
 
   async #start(): Promise<void> {
-    if (this.#ready.size >= this.settings.count) return;
+    if (this.#ready.size >= this.#wanted) {
+      this.#missed = 0;
+      return;
+    }
     try {
       const place = path.join(this.settings.directory, randomBytes(6).toString('hex'));
       const spare = await Spare.start(this.program, place);
@@ -101,7 +141,7 @@ export class Spares {
     const { directory } = this.settings;
     try {
       const left = readdirSync(directory).filter((name) => /^[0-9a-f]{12}$/.test(name));
-      for (const name of left) removeLeftPlace(path.join(directory, name));
+      for (const name of left) void removeLeftPlace(path.join(directory, name));
     } catch {
       // It takes no room to speak of.
     }
