@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/slurm/*.slurm.ts'],
-    globalSetup: ['test/support/global-setup.ts', 'test/slurm/support/shared-cluster.ts'],
+    globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
     // Most of the time is spent waiting for Slurm, which looks at its jobs about once a second.
     maxWorkers: 3,

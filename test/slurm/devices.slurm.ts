@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest';
+import { file } from '../../support/form.mjs';
+import { cpuNodes } from '../../support/slurm/configuration.mjs';
+import { until } from '../../support/until.mjs';
+import { refusal } from '../support/api.js';
+import { Cli } from '../support/cli.js';
+import { steps } from '../support/form.js';
+import { sharedCluster } from './support/shared-cluster.js';
+
+const slurm = sharedCluster({
+  nodes: [
+    { name: 'n1', gpus: 2, gpuType: 'a100' },
+    { name: 'n2', gpus: 1, gpuType: 'h100' },
+  ],
+});
+const without = sharedCluster({ nodes: cpuNodes });
+const inputs = file('ct.nii');
+
+interface Devices {
+  readonly devices_index: readonly number[];
+  readonly devices_name: readonly string[];
+}
+
+test('the devices are those of the cluster, by node and type, and which are free', async () => {
+  await using server = await slurm.serve();
+  await using cli = await Cli.create();
+  const env = { REMOTE_APP_SERVER: server.url };
+  const { devices_index: ids, devices_name: names } = await server.api.json<Devices>('/available_devices');
+  expect(ids).toEqual([0, 1, 2]);
+  expect(names.filter((name) => /a100/.test(name) && /n1/.test(name)).length).toBe(2);
+  expect(names.filter((name) => /h100/.test(name) && /n2/.test(name)).length).toBe(1);
+
+  const idle = await cli.run(['gpus'], env);
+  expect([idle.code, idle.stdout], idle.stderr).toEqual([0, expect.stringMatching(/a100[\s\S]*h100/)]);
+  const gate = server.gate();
+  const id = await server.api.running(
+    'infer',
+    { inputs, gpu: '0,1', ...steps('print=begun', `wait=${gate.path}`) },
+    'begun',
+  );
+  await until(
+    'it shows that they are taken',
+    async () => (await cli.run(['gpus'], env)).stdout !== idle.stdout,
+  );
+  gate.open();
+  expect((await server.api.ended(id)).view.status).toBe('done');
+  await until(
+    'it shows that they are free',
+    async () => (await cli.run(['gpus'], env)).stdout === idle.stdout,
+  );
+});
+
+test('memory of GPUs that cannot be known is not invented', async () => {
+  await using server = await slurm.serve();
+  const response = await server.api.fetch('/vram?devices=0');
+  const [status, detail] = await refusal(response);
+  expect([status, detail]).toEqual([503, expect.stringMatching(/Slurm|cluster/)]);
+  const [unknown] = await refusal(await server.api.fetch('/vram?devices=17'));
+  expect(unknown).toBe(400);
+});
+
+test('more GPUs than a node has, or a GPU that is none, are refused, and say why', async () => {
+  await using server = await slurm.serve();
+  expect(await server.api.refused('infer', { inputs, gpu: '17' })).toEqual([
+    400,
+    expect.stringMatching(/17/),
+  ]);
+  const response = await server.api.submit('infer', { inputs, gpu: '0,1,2' });
+  if (response.status !== 200) {
+    const [status, detail] = await refusal(response);
+    expect([status, detail]).toEqual([expect.any(Number), expect.stringMatching(/GPU/)]);
+  } else {
+    const { job_id: id } = (await response.json()) as { job_id: string };
+    const { view } = await server.api.ended(id);
+    expect(view).toMatchObject({ status: 'error', error: expect.stringMatching(/configuration|GPU/) });
+  }
+});
+
+test('a cluster without GPUs has none', async () => {
+  await using server = await without.serve();
+  expect(await server.api.json('/available_devices')).toEqual({ devices_index: [], devices_name: [] });
+  await using cli = await Cli.create();
+  const { code } = await cli.run(['gpus'], { REMOTE_APP_SERVER: server.url });
+  expect(code).toBe(0);
+});

@@ -1,0 +1,123 @@
+import { expect, test } from 'vitest';
+import { file } from '../../support/form.mjs';
+import { until } from '../../support/until.mjs';
+import { steps } from '../support/form.js';
+import { processesOfJob } from '../support/processes.js';
+import { sharedCluster } from './support/shared-cluster.js';
+
+/** The controllers of these are stopped, so each test has a cluster. */
+const submitting = sharedCluster();
+const running = sharedCluster();
+const killing = sharedCluster();
+const hanging = sharedCluster();
+const forgetful = sharedCluster();
+const daemonless = sharedCluster();
+const inputs = file('ct.nii');
+
+test('a job that is submitted while slurmctld is down waits for it, says so, and runs', async () => {
+  await using server = await submitting.serve();
+  await submitting.cluster.stopController();
+  const { job_id: id } = await server.api.accepted('infer', { inputs });
+  await until('it says for what it waits', async () =>
+    /Slurm|slurmctld|controller/i.test((await server.api.job(id)).waiting_for ?? ''),
+  );
+  expect(await server.api.json('/health')).toEqual({ status: 'ok' });
+  await submitting.cluster.startController();
+  const { view } = await server.api.ended(id);
+  expect(view).toMatchObject({ status: 'done', error: null });
+  expect(submitting.jobsOf(id).length).toBe(1);
+});
+
+test('a job that runs while slurmctld is down goes on, ends, and has its result', async () => {
+  await using server = await running.serve();
+  const gate = server.gate();
+  const form = { inputs, ...steps('print=begun', `wait=${gate.path}`, 'print=over') };
+  const id = await server.api.running('infer', form, 'begun');
+  await running.cluster.stopController();
+  await until('the server says that Slurm does not answer', () => /slurm/i.test(server.stderr));
+  expect((await server.api.job(id)).status).toBe('running');
+  // A restart meanwhile loses nothing either.
+  await server.crash();
+  await server.start();
+  expect((await server.api.job(id)).status).toBe('running');
+  gate.open();
+  await using log = await server.api.follow(id);
+  await log.until('over');
+  await running.cluster.startController();
+  expect((await server.api.ended(id)).view).toMatchObject({ status: 'done', error: null });
+});
+
+test('a kill while slurmctld is down ends the job, at the latest when slurmctld is back', async () => {
+  await using server = await killing.serve();
+  const id = await server.api.running(
+    'infer',
+    { inputs, ...steps('stubborn=1', 'print=begun', 'wait=/none') },
+    'begun',
+  );
+  await killing.cluster.stopController();
+  const asked = server.api.fetch(`/jobs/${id}/kill`, { method: 'POST' });
+  await until(
+    'the kill is noted',
+    async () =>
+      /kill/i.test(await server.api.json(`/jobs/${id}`).then(JSON.stringify)) || server.stderr.includes(id),
+  );
+  await killing.cluster.startController();
+  await asked;
+  expect((await server.api.ended(id)).view).toMatchObject({ status: 'killed', error: 'Killed by user' });
+  expect(processesOfJob(id)).toEqual([]);
+});
+
+test('a slurmctld that hangs does not hold up the server, nor change the state of a job', async () => {
+  await using server = await hanging.serve();
+  const gate = server.gate();
+  const id = await server.api.running(
+    'infer',
+    { inputs, ...steps('print=begun', `wait=${gate.path}`) },
+    'begun',
+  );
+  hanging.cluster.hangController(true);
+  const { job_id: next } = await server.api.accepted('infer', { inputs });
+  for (let look = 0; look < 20; look += 1) {
+    const began = performance.now();
+    await server.api.json('/health');
+    await server.api.json('/available_devices');
+    expect((await server.api.job(id)).status).toBe('running');
+    expect(performance.now() - began).toBeLessThan(1000);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  hanging.cluster.hangController(false);
+  gate.open();
+  for (const each of [id, next]) expect((await server.api.ended(each)).view.status).toBe('done');
+});
+
+test('a job that slurmctld forgets in a crash does not run for ever, and is told of', async () => {
+  await using server = await forgetful.serve();
+  const { job_id: id } = await server.api.accepted('infer', {
+    inputs,
+    ...steps('print=begun', 'shell=sleep 3', 'print=over'),
+  });
+  await forgetful.jobOf(id);
+  await forgetful.cluster.killController();
+  await forgetful.cluster.startController();
+  const { view } = await server.api.ended(id);
+  if (view.status !== 'done') {
+    expect(view).toMatchObject({ status: 'error', error: expect.stringMatching(/Slurm/) });
+  }
+  expect(processesOfJob(id)).toEqual([]);
+  expect(forgetful.jobsOf(id).every(({ JobState = '' }) => !/PENDING|RUNNING/.test(JobState))).toBe(true);
+});
+
+test('a job whose slurmd is killed goes on and ends well', async () => {
+  await using server = await daemonless.serve();
+  const gate = server.gate();
+  const id = await server.api.running(
+    'infer',
+    { inputs, ...steps('print=begun', `wait=${gate.path}`) },
+    'begun',
+  );
+  const { NodeList: node = '' } = await daemonless.jobOf(id);
+  await daemonless.cluster.killDaemon(node);
+  gate.open();
+  await daemonless.cluster.startDaemon(node);
+  expect((await server.api.ended(id)).view).toMatchObject({ status: 'done', error: null });
+});
