@@ -9,10 +9,11 @@ export class Context {
   #serial = 0;
 
   /**
-   * @param {object} given name, random, rounds, scratch (a directory of the family's own), figures (shared by all)
+   * @param {object} given name, random, rounds, scratch (a directory of the family's own), figures (shared by all),
+   * cluster (on which jobs run; null for this machine)
    */
-  constructor({ name, random, rounds, scratch, figures, say }) {
-    Object.assign(this, { name, random, rounds, scratch, figures, say });
+  constructor({ name, random, rounds, scratch, figures, cluster, say }) {
+    Object.assign(this, { name, random, rounds, scratch, figures, cluster, say });
     mkdirSync(scratch, { recursive: true, mode: 0o700 });
   }
 

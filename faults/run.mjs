@@ -5,6 +5,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { SlurmCluster } from '../support/slurm/cluster.mjs';
+import { installMissing, whyNoCluster } from '../support/slurm/prerequisites.mjs';
 import { Context } from './context.mjs';
 import * as strangeApps from './families/apps.mjs';
 import * as breakOut from './families/break-out.mjs';
@@ -70,17 +72,32 @@ const lanes = [
   },
 ];
 const families = Object.assign({}, ...lanes);
+let cluster = null;
 // An interrupted run ends by `exit`, whose handlers end its servers and unmount its disks.
-for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(130));
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.once(signal, async () => {
+    await cluster?.stop();
+    process.exit(130);
+  });
+}
 const all = Object.keys(families);
 const options = readOptions(all, process.argv.slice(2));
+if (options.executor === 'slurm') {
+  installMissing();
+  const why = whyNoCluster();
+  if (why !== null) {
+    console.log(`skipped: ${why}`);
+    process.exit(0);
+  }
+  cluster = await SlurmCluster.start();
+}
 const root = mkdtempSync(path.join(tmpdir(), 'remote-app-faults-'));
 const figures = new Map();
 const began = performance.now();
 const seconds = () => `${((performance.now() - began) / 1000).toFixed(0).padStart(4)} s`;
 const say = (text) => console.error(`${seconds()}  ${text}`);
 
-say(`--seed ${options.seed} --rounds ${options.rounds}, scratch in ${root}`);
+say(`--seed ${options.seed} --rounds ${options.rounds}, executor ${options.executor}, scratch in ${root}`);
 const random = new Random(options.seed);
 const contexts = new Map(
   options.only.map((name) => [
@@ -91,6 +108,7 @@ const contexts = new Map(
       rounds: options.rounds,
       scratch: path.join(root, name),
       figures,
+      cluster,
       say,
     }),
   ]),
@@ -108,6 +126,7 @@ async function inTurn(chosen) {
 
 await (options.serial ? inTurn(all) : Promise.all(lanes.map((lane) => inTurn(Object.keys(lane)))));
 
+await cluster?.stop();
 const violations = [...contexts.values()].reduce((sum, each) => sum + each.violations.length, 0);
 console.log(table([...contexts.values()], figures).join('\n'));
 console.log(

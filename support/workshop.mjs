@@ -17,6 +17,7 @@ export class Workshop {
   #made = new Map();
   /** Variables of every process. */
   environment = {};
+  #others = new Set();
 
   constructor(root) {
     this.root = root;
@@ -79,6 +80,12 @@ export class Workshop {
     return child;
   }
 
+  /** Has something that is no process of its own end with it, at the latest: `stop` of it is called. */
+  keep(other) {
+    this.#others.add(other);
+    return other;
+  }
+
   /** Ends one process: SIGTERM, then SIGKILL if it does not end. */
   async end(child) {
     if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
@@ -102,6 +109,7 @@ export class Workshop {
 
   async close() {
     await Promise.all([...this.#children].map((child) => this.end(child)));
+    await Promise.all([...this.#others].map((other) => other.stop()));
     await rm(this.root, { recursive: true, force: true, maxRetries: 5 });
   }
 }

@@ -13,6 +13,7 @@ import { rows as memoryStreams } from './memory-streams.mjs';
 import { rows as memoryTransfer } from './memory-transfer.mjs';
 import { rows as pack } from './pack.mjs';
 import { rows as serveStart } from './serve-start.mjs';
+import { rows as slurmFirstLine } from './slurm-first-line.mjs';
 import { rows as upload } from './upload.mjs';
 
 /** All rows, in the order of the table. */
@@ -26,6 +27,7 @@ export const rows = [
   ...liveLogs,
   ...lineDelay,
   ...firstLine,
+  ...slurmFirstLine,
   ...jobThroughput,
   ...fsyncPrice,
   ...pack,

@@ -142,10 +142,21 @@ async function calm(context, server, ledger, witness) {
   await die(context, server);
 }
 
+/** The same devices on this machine, or on a cluster whose nodes share the data directory. */
+function serverOf(context) {
+  const { cluster } = context;
+  if (cluster === null) return new Server(context, { gpus: 2, flags: ['--cpu-slots', '2'] });
+  return new Server(context, {
+    dataDirectory: path.join(cluster.shared, `data-${context.serial()}`),
+    flags: ['--executor', 'slurm'],
+    environment: cluster.environment,
+  });
+}
+
 /** One data directory and all its servers. */
 async function world(context, deaths) {
   const witness = path.join(context.scratch, `witness-${context.serial()}`);
-  const server = new Server(context, { gpus: 2, flags: ['--cpu-slots', '2'] });
+  const server = serverOf(context);
   const ledger = new Ledger(context, witness);
   const died = { times: 0 };
   server.onDeath = () => {

@@ -1,14 +1,12 @@
 // @ts-check
 import { execFileSync, spawnSync } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { hostname, tmpdir } from 'node:os';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { isRunning } from '../processes.mjs';
 import { until } from '../until.mjs';
-import { deviceFile, gpuNodes, gresConf, partitions, placesIn, slurmConf } from './configuration.mjs';
+import { gpuNodes, partitions, placesIn } from './configuration.mjs';
 import { Contained } from './contained.mjs';
-import { freePorts } from './ports.mjs';
+import { makeDirectory } from './directory.mjs';
 import { programPath, whyNoCluster } from './prerequisites.mjs';
 
 /**
@@ -48,7 +46,7 @@ export class SlurmCluster {
     const why = whyNoCluster();
     if (why !== null) throw new Error(`No Slurm cluster can be started: ${why}`);
     const shape = { nodes: gpuNodes, partitions, settings: [], ...options };
-    const cluster = new SlurmCluster(mkdtempSync(path.join(tmpdir(), 'remote-app-slurm-')), shape);
+    const cluster = new SlurmCluster(await makeDirectory(shape), shape);
     try {
       await cluster.#start();
     } catch (cause) {
@@ -184,7 +182,7 @@ export class SlurmCluster {
     });
   }
 
-  /** Ends all of it, jobs too, and removes its directory. */
+  /** Ends all of it, jobs too, and removes its directory. A second call does nothing. */
   async stop() {
     const all = [...this.#nodes.values(), this.#controller, this.#munge];
     this.#nodes.clear();
@@ -229,7 +227,6 @@ export class SlurmCluster {
   }
 
   async #start() {
-    await this.#write();
     const { munge, socket } = this.#places;
     const files = { 'key-file': 'key', 'pid-file': 'pid', 'log-file': 'log', 'seed-file': 'seed' };
     const flags = Object.entries(files).map(([flag, name]) => `--${flag}=${path.join(munge, name)}`);
@@ -243,25 +240,5 @@ export class SlurmCluster {
   #encodes() {
     const words = ['--no-input', `--socket=${this.#places.socket}`];
     return spawnSync('munge', words, { env: this.#environment, stdio: 'ignore' }).status === 0;
-  }
-
-  async #write() {
-    const { configuration, gres, devices, logs, munge, spool, state, shared } = this.#places;
-    // Others must reach the socket of munge and the configuration; munge wants to know that nobody else writes there.
-    chmodSync(this.directory, 0o755);
-    for (const each of [devices, logs, munge, spool, state]) mkdirSync(each, { mode: 0o755 });
-    mkdirSync(shared);
-    chmodSync(shared, 0o1777);
-    writeFileSync(path.join(munge, 'key'), randomBytes(128), { mode: 0o400 });
-    for (const { name, gpus = 0 } of this.shape.nodes) {
-      mkdirSync(path.join(spool, name));
-      mkdirSync(path.join(devices, name));
-      for (let index = 0; index < gpus; index += 1) {
-        execFileSync('mknod', ['-m', '666', deviceFile(this.directory, name, index), 'c', '1', '3']);
-      }
-    }
-    const ports = await freePorts(this.shape.nodes.length + 1);
-    writeFileSync(configuration, slurmConf(this.directory, hostname(), ports, this.shape));
-    writeFileSync(gres, gresConf(this.directory, this.shape));
   }
 }
