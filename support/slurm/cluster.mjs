@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { isRunning } from '../processes.mjs';
 import { until } from '../until.mjs';
+import { startAccounting } from './accounting.mjs';
 import { gpuNodes, partitions, placesIn } from './configuration.mjs';
 import { Contained } from './contained.mjs';
 import { makeDirectory } from './directory.mjs';
@@ -29,14 +30,19 @@ export class SlurmCluster {
   /**
    * @param {string} directory
    * @param {import('./configuration.mjs').Shape} shape
+   * @param {import('./configuration.mjs').Ports} ports
    */
-  constructor(directory, shape) {
+  constructor(directory, shape, ports) {
     this.directory = directory;
     this.shape = shape;
+    this.#ports = ports;
     this.#places = placesIn(directory);
   }
 
   #places;
+  #ports;
+  /** @type {Contained[]} */
+  #accounting = [];
 
   /**
    * Starts a cluster; resolves when all its nodes are idle.
@@ -45,8 +51,9 @@ export class SlurmCluster {
   static async start(options = {}) {
     const why = whyNoCluster();
     if (why !== null) throw new Error(`No Slurm cluster can be started: ${why}`);
-    const shape = { nodes: gpuNodes, partitions, settings: [], ...options };
-    const cluster = new SlurmCluster(await makeDirectory(shape), shape);
+    const shape = { nodes: gpuNodes, partitions, settings: [], accounting: false, ...options };
+    const { directory, ports } = await makeDirectory(shape);
+    const cluster = new SlurmCluster(directory, shape, ports);
     try {
       await cluster.#start();
     } catch (cause) {
@@ -184,7 +191,7 @@ export class SlurmCluster {
 
   /** Ends all of it, jobs too, and removes its directory. A second call does nothing. */
   async stop() {
-    const all = [...this.#nodes.values(), this.#controller, this.#munge];
+    const all = [...this.#nodes.values(), this.#controller, ...this.#accounting, this.#munge];
     this.#nodes.clear();
     await Promise.all(all.map((each) => each?.kill()));
     rmSync(this.directory, { recursive: true, force: true });
@@ -232,6 +239,10 @@ export class SlurmCluster {
     const flags = Object.entries(files).map(([flag, name]) => `--${flag}=${path.join(munge, name)}`);
     this.#munge = await this.#contain(['munged', '--foreground', `--socket=${socket}`, ...flags], 'munged');
     await until('munged answers', () => this.#encodes());
+    if (this.shape.accounting) {
+      const contain = this.#contain.bind(this);
+      this.#accounting = await startAccounting(this.directory, this.#ports, contain);
+    }
     await this.startController();
     await Promise.all(this.shape.nodes.map(({ name }) => this.startNode(name)));
     await this.idle();

@@ -43,6 +43,12 @@ export const partitions = [
  * @property {readonly ClusterNode[]} nodes
  * @property {readonly Partition[]} partitions
  * @property {readonly string[]} settings lines of slurm.conf, which replace those of the same name
+ * @property {boolean} accounting whether Slurm notes in a database what jobs have used
+ */
+
+/**
+ * Where its daemons listen: one port for each node, in their order.
+ * @typedef {{ controller: number, nodes: readonly number[], accounting: number, database: number }} Ports
  */
 
 /**
@@ -52,6 +58,7 @@ export const partitions = [
 export const placesIn = (directory) => ({
   configuration: path.join(directory, 'slurm.conf'),
   gres: path.join(directory, 'gres.conf'),
+  accounting: path.join(directory, 'slurmdbd.conf'),
   devices: path.join(directory, 'devices'),
   logs: path.join(directory, 'logs'),
   munge: path.join(directory, 'munge'),
@@ -78,15 +85,15 @@ const gresOf = ({ gpus = 0, gpuType }) => ['gpu', ...(gpuType ? [gpuType] : []),
  * than it asked for is ended.
  * @param {string} directory
  * @param {string} host
- * @param {readonly number[]} ports that of the controller, then one for each node
+ * @param {Ports} ports
  * @param {Shape} shape
  */
-export function slurmConf(directory, host, [controller, ...nodePorts], shape) {
+export function slurmConf(directory, host, ports, shape) {
   const places = placesIn(directory);
   const own = {
     ClusterName: 'remote-app',
     SlurmctldHost: `${host}(127.0.0.1)`,
-    SlurmctldPort: controller,
+    SlurmctldPort: ports.controller,
     SlurmUser: 'root',
     AuthType: 'auth/munge',
     AuthInfo: `socket=${places.socket}`,
@@ -117,19 +124,27 @@ export function slurmConf(directory, host, [controller, ...nodePorts], shape) {
     // By default jobs start up to 3 s late.
     SchedulerParameters: 'batch_sched_delay=0,sched_interval=1,bf_interval=1,sched_min_interval=0',
   };
+  const accounting = {
+    AccountingStorageType: 'accounting_storage/slurmdbd',
+    AccountingStorageHost: '127.0.0.1',
+    AccountingStoragePort: ports.accounting,
+    // That is the socket of munge.
+    AccountingStoragePass: places.socket,
+  };
+  const all = Object.entries({ ...own, ...(shape.accounting ? accounting : {}) });
   const replaced = new Set(shape.settings.map((line) => line.split('=')[0]));
-  const lines = Object.entries(own).map(([name, value]) => `${name}=${value}`);
+  const lines = all.map(([name, value]) => `${name}=${value}`);
   const nodes = shape.nodes.map((node, index) => {
     const { name, cpus = 8, gpus = 0, features } = node;
-    const words = [`NodeName=${name} NodeHostname=${name} NodeAddr=127.0.0.1 Port=${nodePorts[index]}`];
+    const words = [`NodeName=${name} NodeHostname=${name} NodeAddr=127.0.0.1 Port=${ports.nodes[index]}`];
     words.push(`CPUs=${cpus} RealMemory=100000`);
     if (gpus > 0) words.push(`Gres=${gresOf(node)}`);
     if (features !== undefined) words.push(`Feature=${features}`);
     return words.join(' ');
   });
-  const all = shape.nodes.map(({ name }) => name).join(',');
+  const everyNode = shape.nodes.map(({ name }) => name).join(',');
   const parts = shape.partitions.map(
-    ({ name, nodes: of = all, settings = '' }) => `PartitionName=${name} Nodes=${of} ${settings}`,
+    ({ name, nodes: of = everyNode, settings = '' }) => `PartitionName=${name} Nodes=${of} ${settings}`,
   );
   const kept = lines.filter((line) => !replaced.has(line.split('=')[0] ?? ''));
   return `${[...kept, ...shape.settings, ...nodes, ...parts].join('\n')}\n`;

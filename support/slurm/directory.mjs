@@ -12,7 +12,8 @@ import { freePorts } from './ports.mjs';
  * @param {import('./configuration.mjs').Shape} shape
  */
 export async function makeDirectory(shape) {
-  const ports = await freePorts(shape.nodes.length + 1);
+  const [controller = 0, accounting = 0, database = 0, ...nodes] = await freePorts(shape.nodes.length + 3);
+  const ports = { controller, accounting, database, nodes };
   const directory = mkdtempSync(path.join(tmpdir(), 'remote-app-slurm-'));
   const { configuration, gres, devices, logs, munge, spool, state, shared } = placesIn(directory);
   // Others must reach the socket of munge and the configuration; munge wants to know that nobody else writes there.
@@ -30,5 +31,5 @@ export async function makeDirectory(shape) {
   }
   writeFileSync(configuration, slurmConf(directory, hostname(), ports, shape));
   writeFileSync(gres, gresConf(directory, shape));
-  return directory;
+  return { directory, ports };
 }

@@ -19,7 +19,7 @@ const daemons = '/usr/sbin:/sbin';
 export const programPath = () => `${process.env.PATH}:${daemons}`;
 
 /** @param {string} program */
-const isInstalled = (program) =>
+export const isInstalled = (program) =>
   programPath()
     .split(':')
     .some((directory) => existsSync(path.join(directory, program)));
