@@ -26,7 +26,7 @@ async function bare(cluster, words) {
   await writeFile(script, `#!/bin/sh\nexec ${words.map((word) => `'${word}'`).join(' ')}\n`);
   await writeFile(output, '');
   const env = { PATH: process.env.PATH, ...cluster.environment };
-  await execute('sbatch', ['--quiet', '--cpus-per-task=1', '--export=NONE', `--output=${output}`, script], {
+  await execute('sbatch', ['--quiet', '--cpus-per-task=1', `--output=${output}`, script], {
     env,
   });
   await until('the first line', () => readFileSync(output, 'utf8').includes('\n'), 30_000, 2);

@@ -79,7 +79,8 @@ async function restart(context, server, grace = 600) {
 
 async function checkNow(context, server, ledger) {
   await ledger.checkKnown(server);
-  await checkGpus(context, server);
+  // A cluster has a GPU 0 on each node.
+  if (context.cluster === null) await checkGpus(context, server);
   await checkDirectories(context, server);
   await checkProcesses(context, server);
 }
@@ -96,7 +97,9 @@ async function live(context, server, ledger) {
   await checkNow(context, server, ledger);
   if (random.chance(0.6)) await ledger.verify(server);
   const busy = workload(context, server, ledger);
-  await delay(random.integer(0, random.chance(0.25) ? 1500 : 400));
+  // Slurm takes a second to start a job.
+  const longer = context.cluster === null ? 1 : 4;
+  await delay(random.integer(0, random.chance(0.25) ? 1500 : 400) * longer);
   await die(context, server);
   await busy;
 }

@@ -79,7 +79,7 @@ test('a server that is killed finds its jobs in every state, and runs none twice
 });
 
 test('a server that stops in order leaves its jobs running, and the next one ends them', async () => {
-  await using server = await slurm.serve();
+  await using server = await slurm.serve({ flags: ['--on-exit', 'keep'] });
   const id = await server.api.running(
     'infer',
     { inputs, ...steps('print=begun', 'wait=/nonexistent') },
