@@ -51,7 +51,7 @@ test('a kill while slurmctld is down ends the job, at the latest when slurmctld 
   await using server = await killing.serve();
   const id = await server.api.running(
     'infer',
-    { inputs, ...steps('stubborn=1', 'print=begun', 'wait=/none') },
+    { inputs, ...steps('stubborn=1', 'print=begun', 'wait=/nonexistent/gate') },
     'begun',
   );
   await killing.cluster.stopController();

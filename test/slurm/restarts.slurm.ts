@@ -3,7 +3,6 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { file } from '../../support/form.mjs';
 import { linesOf } from '../../support/log-lines.mjs';
-import { until } from '../../support/until.mjs';
 import { steps } from '../support/form.js';
 import { processesOfJob } from '../support/processes.js';
 import type { TestServer } from '../support/server.js';
@@ -65,9 +64,7 @@ test('a server that is killed finds its jobs in every state, and runs none twice
   });
   await server.crash();
   gate.open();
-  await until('Slurm has run all', () =>
-    [...running, waiting].every((id) => full.jobsOf(id).every(({ JobState }) => JobState === 'COMPLETED')),
-  );
+  for (const id of running) await full.reaches(id, 'COMPLETED');
   await server.start();
   for (const id of [...running, waiting]) {
     const { view, log } = await server.api.ended(id);
@@ -82,7 +79,7 @@ test('a server that stops in order leaves its jobs running, and the next one end
   await using server = await slurm.serve({ flags: ['--on-exit', 'keep'] });
   const id = await server.api.running(
     'infer',
-    { inputs, ...steps('print=begun', 'wait=/nonexistent') },
+    { inputs, ...steps('print=begun', 'wait=/nonexistent/gate') },
     'begun',
   );
   expect(await server.stop()).toBe(0);
