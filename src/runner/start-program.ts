@@ -45,10 +45,16 @@ export function sandboxFault({ command: [program = ''] }: Pick<Startable, 'comma
   return `Cannot start ${name} in its sandbox; the line of bwrap in the log says why. What an app needs beside its own directory is named with serve --bind`;
 }
 
+/** The machine of this runner, in words: Slurm names its node to the batch script. */
+const thisMachine = (): string => {
+  const node = process.env.SLURMD_NODENAME;
+  return node === undefined ? 'the server' : `node ${quoteName(node)}`;
+};
+
 /** Names the program without its directory: clients must not see paths of the server. */
 export function startFault({ command: [program = ''] }: Pick<Startable, 'command'>, cause: unknown): string {
   const name = quoteName(path.basename(program));
   const isMissing = errorCode(cause) === 'ENOENT';
-  const why = isMissing ? 'there is no such program on the server' : faultWithoutPath(cause);
+  const why = isMissing ? `there is no such program on ${thisMachine()}` : faultWithoutPath(cause);
   return `Cannot start ${name}: ${why}`;
 }
