@@ -7,7 +7,7 @@ export default defineConfig({
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
     // Most of the time is spent waiting for Slurm, which looks at its jobs about once a second.
-    maxWorkers: 3,
+    maxWorkers: 6,
     testTimeout: 90_000,
     hookTimeout: 60_000,
   },

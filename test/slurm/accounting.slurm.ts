@@ -52,8 +52,8 @@ describe.skipIf(whyNoAccounting() !== null)('with accounting', () => {
     const form = { inputs, ...steps(`wait=${gate.path}`) };
     const ids: string[] = [];
     for (let count = 0; count < 5; count += 1) ids.push((await server.api.accepted('infer', form)).job_id);
-    await until('the last says for what it waits', async () =>
-      /limit|SubmitJob/i.test((await server.api.job(ids[4] ?? '')).waiting_for ?? ''),
+    await until('the first of them says for what it waits', async () =>
+      /AssocMaxSubmitJobLimit/.test((await server.api.job(ids[2] ?? '')).waiting_for ?? ''),
     );
     // A start meanwhile does not stumble over the limit that the jobs have reached.
     await server.crash();
@@ -71,7 +71,8 @@ describe.skipIf(whyNoAccounting() !== null)('with accounting', () => {
   }, 150_000);
 });
 
-describe('without accounting', () => {
+// Most of their time they wait for Slurm to forget.
+describe.concurrent('without accounting', () => {
   const slurm = sharedCluster({ settings: [forgetting] });
 
   test('the end of a job that squeue has forgotten is told as unknown, and the job is not run again', async () => {

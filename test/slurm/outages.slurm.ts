@@ -44,7 +44,7 @@ test('a job that runs while slurmctld is down goes on, ends, and has its result'
   await using log = await server.api.follow(id);
   await log.until('over');
   await running.cluster.startController();
-  expect((await server.api.ended(id)).view).toMatchObject({ status: 'done', error: null });
+  expect(await server.api.reaches(id, 'done')).toMatchObject({ error: null });
 });
 
 test('a kill while slurmctld is down ends the job, at the latest when slurmctld is back', async () => {

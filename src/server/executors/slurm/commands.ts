@@ -13,6 +13,12 @@ const longestAnswer = 32 << 20;
 const passing =
   /unable to contact|connect failure|connection (?:refused|reset|timed out)|timed out|zero bytes|communication|temporarily|try again|standby mode|not responding|munge|authentication|protocol/i;
 
+/** A line of sbatch that is the name of a limit, such as `QOSMaxSubmitJobPerUserLimit`: it comes before the complaint. */
+const limitLine = /^sbatch: error: ((?:Assoc|QOS)\w*Limit\w*)$/m;
+
+/** The limits of jobs that Slurm has in its queue at once: there is room again when one has ended. */
+const ofSubmissions = /SubmitJob/;
+
 /**
  * A command of Slurm that failed. `isPassing`: the controller was not reached, or the command did not answer in time, so
  * that the same may succeed later. Nobody knows then whether it was carried out.
@@ -23,8 +29,15 @@ export class SlurmFailure extends Error {
   constructor(
     message: string,
     readonly isPassing: boolean,
+    /** Name of the limit that a job would exceed; null if it is not known. */
+    readonly limit: string | null = null,
   ) {
-    super(message);
+    super(limit === null ? message : `${message} (${limit})`);
+  }
+
+  /** Whether Slurm has as many jobs as it takes: the same may succeed when one of them has ended. */
+  get isCrowded(): boolean {
+    return this.limit !== null && ofSubmissions.test(this.limit);
   }
 }
 
@@ -87,9 +100,11 @@ export async function runSlurm(
     throw new SlurmFailure(`${program} did not answer within ${deadline / 1000} seconds`, true);
   }
   if (child.exitCode === 0) return stdout();
-  const complaint = complaintOf(stderr());
+  const said = stderr();
+  const complaint = complaintOf(said);
   throw new SlurmFailure(
     complaint || `${program} failed (exit code ${child.exitCode})`,
     passing.test(complaint),
+    limitLine.exec(said)?.[1] ?? null,
   );
 }

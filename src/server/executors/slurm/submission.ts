@@ -123,6 +123,7 @@ export class Submission {
       if (this.id !== null) return null;
       if (isDiskFull(cause) || isShortage(cause)) return 'room on the machine of the server';
       if (!(cause instanceof SlurmFailure)) throw cause;
+      if (cause.isCrowded) return `Slurm, which has as many jobs as a limit allows (${cause.limit})`;
       if (cause.isPassing) return `Slurm, which does not answer (${cause.message})`;
       this.#end({ refusal: `Slurm refused it: ${cause.message}` });
       return null;
