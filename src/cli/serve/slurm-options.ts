@@ -65,6 +65,11 @@ function refuseLocal(flags: ServeFlags): void {
       '--spare-runners keeps processes of this machine ready, and with --executor slurm jobs run on others; leave it out',
     );
   }
+  if (flags['engine-resident']) {
+    throw new UsageError(
+      '--engine-resident keeps the engine loaded on this machine, and with --executor slurm jobs run on others; leave it out',
+    );
+  }
   if (flags['cpu-slots'] !== undefined) {
     throw new UsageError(
       '--cpu-slots counts the cores of this machine, and with --executor slurm jobs run on others; leave it out',

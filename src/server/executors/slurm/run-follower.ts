@@ -1,12 +1,11 @@
 import { existsSync } from 'node:fs';
-import { isGone } from '../../../files/is-gone.js';
 import { runFiles } from '../../../runner/protocol.js';
 import type { Ended, JobPlace } from '../executor.js';
 import { isRemoved } from '../runs/is-removed.js';
-import { settleRunEnd, untold } from '../runs/run-end.js';
+import { untold } from '../runs/run-end.js';
 import type { SlurmContext } from './context.js';
-import { failedStart, type SlurmEnd, toldByNobody, toldBySlurm } from './endings.js';
-import { lastWords, notedId, placementOf, refreshDirectory } from './handshake.js';
+import { explainEnd, readEnd } from './explain-end.js';
+import { notedId } from './handshake.js';
 import { type QueueRow, stageOf } from './queue-rows.js';
 import { Stopping } from './stopping.js';
 import { Wake } from './wake.js';
@@ -53,7 +52,6 @@ export class RunFollower {
   async ended(): Promise<Ended> {
     const { timeLimit } = this.order;
     this.id ??= notedId(this.#path);
-    let wasStopped = false;
     while (!this.#hasEnd() && !this.#isGone()) {
       if (timeLimit !== null && performance.now() - this.#since > timeLimit) this.#isLate = true;
       if (this.#isLate || (await isRemoved(this.#path))) this.stop();
@@ -62,8 +60,7 @@ export class RunFollower {
         timeLimit === null || this.#isLate ? interval : timeLimit - (performance.now() - this.#since);
       await this.#wake.next(Math.min(interval, Math.max(left, 1)));
     }
-    wasStopped = this.#stopping !== null;
-    const end = await this.#conclude(wasStopped);
+    const end = await this.#conclude(this.#stopping !== null);
     this.#tidy();
     return end;
   }
@@ -103,25 +100,11 @@ export class RunFollower {
   }
 
   async #conclude(wasStopped: boolean): Promise<Ended> {
-    // NFS may know of the file only now.
-    refreshDirectory(this.#path);
-    const isTold = this.#hasEnd();
-    const told = isTold ? await settleRunEnd(this.#path, wasStopped) : null;
+    const told = await readEnd(this.#path, wasStopped);
     if (told?.exitCode === 0) return this.#late(told);
-    await this.#untilGone(isTold ? patience : Number.POSITIVE_INFINITY);
+    await this.#untilGone(told !== null);
     if (wasStopped) return this.#late(told ?? untold(null, 'It was ended'));
-    const slurmEnd = await this.#slurmEnd();
-    const bySlurm = toldBySlurm(slurmEnd);
-    if (bySlurm) return { ...(told ?? untold(null, '')), ...bySlurm };
-    // What the runner could not do is a matter of its node.
-    if (told) return told.error === null ? told : { ...told, error: `${told.error} (node ${slurmEnd.node})` };
-    const silent = await settleRunEnd(this.#path, false);
-    // A full disk, or a directory that is gone, explains it; a runner that was killed is what Slurm may have more words for.
-    if (silent.fault !== 'lost' || isGone(this.#path)) return silent;
-    const { claim } = runFiles(this.#path);
-    if (isGone(claim)) return { ...silent, error: failedStart(slurmEnd, lastWords(this.#path)) };
-    if (slurmEnd.state === 'FAILED') return { ...silent, error: `${silent.error} (node ${slurmEnd.node})` };
-    return { ...silent, ...toldByNobody(slurmEnd, lastWords(this.#path)) };
+    return await explainEnd(this.#path, this.id, told, this.context);
   }
 
   #late(end: Ended): Ended {
@@ -130,31 +113,19 @@ export class RunFollower {
     return { ...end, fault: 'timeLimit', error };
   }
 
-  /** Waits until Slurm says that nothing of it is left. */
-  async #untilGone(longest: number): Promise<void> {
+  /**
+   * Waits until Slurm says that nothing of it is left.
+   * @param isTold whether the runner has written the end: then Slurm is not waited for without an end
+   */
+  async #untilGone(isTold: boolean): Promise<void> {
     const begin = performance.now();
-    const { queue } = this.context;
-    while (performance.now() - begin < longest) {
-      const { view } = queue;
-      if (view !== null && view.at > begin - interval && this.#isGone()) return;
+    while (!isTold || performance.now() - begin < patience) {
+      const { view } = this.context.queue;
+      if (this.#isGone()) return;
+      // Slurm may have forgotten a job at once that has ended.
+      if (isTold && view !== null && view.at > begin && this.#active().length === 0) return;
       this.#askToEnd();
       await this.#wake.next(interval);
     }
-  }
-
-  async #slurmEnd(): Promise<SlurmEnd> {
-    const rows = this.context.queue.rowsOf(this.#path);
-    const row = rows.find(({ id }) => id === this.id) ?? rows[0];
-    const id = row?.id ?? this.id ?? 0;
-    const placement = placementOf(this.#path, id);
-    const isRequeued = (placement?.starts ?? 0) > 1 || (row !== undefined && stageOf(row) === 'waiting');
-    const accounted = row ? null : await this.context.slurm.accounted(id);
-    return {
-      id,
-      state: row?.state ?? accounted?.state ?? null,
-      node: placement?.node ?? row?.node ?? accounted?.node ?? '',
-      timeLimit: row?.timeLimit ?? '',
-      isRequeued,
-    };
   }
 }

@@ -42,6 +42,7 @@ test.for([
   [['--executor=slurm', '--sandbox=bwrap'], /--sandbox bwrap/],
   [['--executor=slurm', '--memory-per-job=1G'], /--slurm-arg=--mem=SIZE/],
   [['--executor=slurm', '--cpu-slots=2'], /--cpu-slots/],
+  [['--executor=slurm', '--engine-resident'], /--engine-resident/],
 ] as const)('%s is refused', async ([argv, sentence]) => {
   await expect(options(...argv)).rejects.toThrow(sentence);
 });
