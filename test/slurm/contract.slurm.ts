@@ -1,12 +1,12 @@
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, beforeEach } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { SlurmExecutor } from '../../src/server/executors/slurm/slurm-executor.js';
 import { argumentsOf, runningProcesses } from '../../support/processes.mjs';
 import { SlurmCluster } from '../../support/slurm/cluster.mjs';
 import { executorContract } from '../server/executors/contract.js';
-import type { Subject } from '../server/executors/support.js';
+import { Bench, Followed, type Subject } from '../server/executors/support.js';
 
 const program = (name: string) => fileURLToPath(new URL(`../../dist/runner/${name}.js`, import.meta.url));
 
@@ -39,32 +39,28 @@ function deadConfiguration(): string {
   return file;
 }
 
-/** A cluster where the node of CPU jobs has one core, so that they run one after the other. */
+/** The executor of the cluster, whose jobs of the CPU have a node with one core, so that they run one after the other. */
+async function executorOf(gpus: number | null, killGrace: number): Promise<SlurmExecutor> {
+  const bell = path.join(mkdtempSync(path.join(cluster.shared, 'bell-')), 'bell');
+  const configuration = gpus === null ? deadConfiguration() : cluster.environment.SLURM_CONF;
+  const partition = gpus === 0 ? 'cpu' : 'gpu';
+  const executor = new SlurmExecutor({
+    options: { partition, account: null, qos: null, time: null, constraint: null, args: [] },
+    environment: { ...process.env, SLURM_CONF: configuration },
+    programs: { node: process.execPath, runner: program('main'), sweep: program('sweep') },
+    bell,
+    passEnvironment: [],
+    killGrace,
+    maxLogBytes: 1 << 20,
+    report: () => {},
+  });
+  await executor.start();
+  return executor;
+}
+
 const subject: Subject = {
   isCluster: true,
-  make: async (count = 0) => {
-    const bell = path.join(mkdtempSync(path.join(cluster.shared, 'bell-')), 'bell');
-    const configuration = count === null ? deadConfiguration() : cluster.environment.SLURM_CONF;
-    const executor = new SlurmExecutor({
-      options: {
-        partition: count === 0 ? 'cpu' : 'gpu',
-        account: null,
-        qos: null,
-        time: null,
-        constraint: null,
-        args: [],
-      },
-      environment: { ...process.env, SLURM_CONF: configuration },
-      programs: { node: process.execPath, runner: program('main'), sweep: program('sweep') },
-      bell,
-      passEnvironment: [],
-      killGrace: 300,
-      maxLogBytes: 1 << 20,
-      report: () => {},
-    });
-    await executor.start();
-    return executor;
-  },
+  make: (gpus = 0) => executorOf(gpus, 300),
   lose: (directory) => {
     const isRunner = (pid: number) => {
       const [, name = '', of] = argumentsOf(pid);
@@ -75,3 +71,15 @@ const subject: Subject = {
 };
 
 executorContract('The executor of a Slurm cluster', subject);
+
+test('a job that does not end at its time limit does not hold up the server', async () => {
+  await using bench = await Bench.open({ ...subject, make: () => executorOf(0, 4000) });
+  const executor = await bench.executor();
+  const job = bench.job();
+  const script = 'trap "echo asked" TERM; while :; do sleep 0.1; done';
+  const run = new Followed(executor.run(job.order(script, { timeLimit: 1000 })));
+  await job.prints('asked');
+  // It has its grace, and there is time for other things.
+  expect(existsSync(path.join(job.path, 'exit.json'))).toBe(false);
+  expect(await run.ended).toMatchObject({ signal: 'SIGKILL', fault: 'timeLimit' });
+});

@@ -44,7 +44,8 @@ export class RunFollower {
 
   /** Ends it. */
   stop(): void {
-    this.#stopping ??= new Stopping(this.context);
+    if (this.#stopping !== null) return;
+    this.#stopping = new Stopping(this.context);
     this.wake();
   }
 

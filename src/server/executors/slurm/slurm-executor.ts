@@ -16,12 +16,14 @@ import type {
 import { Cluster } from './cluster.js';
 import type { SlurmContext } from './context.js';
 import { Doorbell } from './doorbell.js';
+import { hasRun } from './has-run.js';
 import { JobQueue } from './job-queue.js';
 import { OwnerGate } from './owner-gate.js';
 import { stageOf } from './queue-rows.js';
+import type { Rank } from './queued-job.js';
 import { RunFollower } from './run-follower.js';
 import { Slurm, type SlurmSettings } from './slurm.js';
-import { hasRun, type Rank, SlurmRun } from './slurm-run.js';
+import { SlurmRun } from './slurm-run.js';
 import { withdraw } from './withdraw.js';
 
 export interface SlurmExecutorSettings
