@@ -21,6 +21,9 @@ async function resultCell(place, operation, client, server) {
   if (![...contents.keys()].some((name) => operation.writes.test(name))) {
     faults.push(`wrote ${[...contents.keys()].join(', ') || 'nothing'}`);
   }
+  if (server.isLoaded && !/it stays loaded|is loaded already/.test(printed)) {
+    faults.push('ran in an engine that was started for it');
+  }
   return { output, contents, faults };
 }
 

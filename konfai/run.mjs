@@ -35,10 +35,7 @@ async function test({ workshop, root, app }) {
     await startOurs(workshop, { apps: [app], token: 'a-token-of-ours' }),
     await startTheirs(workshop, { apps: [app], token: 'a-token-of-theirs' }),
   ];
-  const loaded = await startOurs(workshop, {
-    ...{ apps: [app], token: 'a-token', side: 'ours, loaded' },
-    flags: ['--engine-resident'],
-  });
+  const loaded = await startOurs(workshop, { apps: [app], token: 'a-token', isLoaded: true });
   const place = { workshop, root, app, flip: flags.flip };
   const isChosen = ({ name }) => flags.only.length === 0 || flags.only.some((word) => name.includes(word));
 

@@ -96,7 +96,7 @@ export async function startOurs(workshop, options) {
     token = '',
     flags = [],
     env = {},
-    side = 'our server',
+    isLoaded = false,
     dataDirectory = await workshop.directory('data'),
   } = options;
   const secret = tokenOf(options, 'SERVICE_API_TOKEN');
@@ -104,9 +104,10 @@ export async function startOurs(workshop, options) {
   const words = serveWords({
     dataDirectory,
     apps: [list],
-    flags: ['--sandbox', 'auto', ...secret.flags, ...flags],
+    flags: ['--sandbox', 'auto', ...(isLoaded ? ['--engine-resident'] : []), ...secret.flags, ...flags],
   });
-  const server = new Server(workshop, side, token);
+  const server = new Server(workshop, isLoaded ? 'ours, loaded' : 'our server', token);
+  server.isLoaded = isLoaded;
   return server.listen([process.execPath, bin, ...words], { ...secret.env, ...env }, addressIn);
 }
 

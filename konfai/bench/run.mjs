@@ -23,7 +23,7 @@ const measures = [
   { name: 'log', measure: log },
   { name: 'result', measure: result },
   { name: 'infer', measure: infer, real: true },
-  { name: 'loaded', measure: loadedInfer, real: true, flags: ['--engine-resident'] },
+  { name: 'loaded', measure: loadedInfer, real: true, isLoaded: true },
 ];
 
 /** All of them, or those whose names were given. */
@@ -64,11 +64,11 @@ function tableOf({ ours, theirs }) {
 }
 
 /** Both servers with an engine; jobs are gone a second after their end. */
-function startersOf(workshop, app, { real: isReal = false, flags: more = [] }) {
+function startersOf(workshop, app, { real: isReal = false, isLoaded = false }) {
   const env = { PATH: isReal ? withPrograms : withStandIns };
   const apps = [app];
   return {
-    ours: () => startOurs(workshop, { apps, env, flags: ['--grace', isReal ? '120' : '1', ...more] }),
+    ours: () => startOurs(workshop, { apps, env, isLoaded, flags: ['--grace', isReal ? '120' : '1'] }),
     theirs: () =>
       startTheirs(workshop, { apps, env: { ...env, KONFAI_APPS_RESULT_RETENTION: isReal ? '600' : '1' } }),
   };

@@ -10,13 +10,14 @@ const konfaiWorker = 'konfai_worker.py';
 /** How pip starts a script of an interpreter whose path is too long, or has a space: a shell runs it. */
 const startedByShell = /^'''exec'\s+"?([^"\n]+?)"?\s+"\$0"/m;
 
-/** The words that run the Python that a script of KonfAI is for; null for what is no such script. */
-function pythonOf(file: string): readonly string[] | null {
+/** The Python that a script of KonfAI is for; undefined for what is no such script. */
+function pythonOf(file: string, searched: string): string | undefined {
   const { shebang, text } = readScriptStart(file);
-  if (!text.includes('konfai_apps')) return null;
+  if (!text.includes('konfai_apps')) return undefined;
   const [, throughShell] = startedByShell.exec(text) ?? [];
-  if (throughShell !== undefined) return [throughShell];
-  return shebang.some((word) => path.basename(word).startsWith('python')) ? shebang : null;
+  if (throughShell !== undefined) return throughShell;
+  const python = shebang.find((word) => path.basename(word).startsWith('python'));
+  return python === undefined ? undefined : findProgram(python, searched);
 }
 
 /**
@@ -37,8 +38,8 @@ export function residentEngine(
   if (words.join(' ') === '-m konfai_apps') return [program, worker];
   if (words.length > 0) return engine;
   const file = findProgram(program, searched);
-  const python = file === undefined ? null : pythonOf(file);
-  if (python) return [...python, worker];
+  const python = file === undefined ? undefined : pythonOf(file, searched);
+  if (python !== undefined) return [python, worker];
   if (file !== undefined && path.basename(program) === 'konfai-apps') {
     throw new SetupError(
       `${oneLine(file)} does not say which Python it is for, so it cannot be kept loaded: name the program of KonfAI's ` +

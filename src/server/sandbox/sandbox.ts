@@ -138,7 +138,10 @@ export class Sandbox {
    */
   wrapWorker({ home, stage, watched, reach, ...more }: ConfinedWorker, searchPath: string): string[] {
     const own = ['--bind', home, home, '--ro-bind', stage.directory, stage.jobs];
-    const all = { ...reach, directories: [...reach.directories, ...watched] };
+    // The program itself comes with what belongs to it: alone, a link in an environment of Python could not be mounted.
+    const places = programPlaces(more.command[0] ?? '', searchPath);
+    const others = watched.filter((file) => !places.some((place) => isWithin(place, file)));
+    const all = { ...reach, directories: [...reach.directories, ...others] };
     const inner = { ...more, reach: all, own, workspace: home };
     return [...stageWords(this.program, stage), ...this.#words(inner, statusDescriptors.worker, searchPath)];
   }

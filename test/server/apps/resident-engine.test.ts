@@ -9,26 +9,22 @@ const workers = '/package/engines';
 const worker = '/package/engines/konfai_worker.py';
 const body = 'import sys\nfrom konfai_apps import main_apps\nsys.exit(main_apps())\n';
 
-/** What becomes of a program with this text, which PATH finds. */
+/** What becomes of a program with this text, which PATH finds beside a Python: PLACE is the directory of both. */
 async function found(name: string, text: string): Promise<readonly string[]> {
   await using directory = await temporary();
-  await plant(directory.path, { [name]: text });
-  chmodSync(path.join(directory.path, name), 0o755);
-  return residentEngine([name], directory.path, workers);
+  const place = directory.path;
+  await plant(place, { [name]: text.replaceAll('PLACE', place), python3: '', 'a path/python': '' });
+  for (const each of [name, 'python3', 'a path/python']) chmodSync(path.join(place, each), 0o755);
+  return residentEngine([name], place, workers).map((word) => word.replace(place, 'PLACE'));
 }
 
 describe('the command of a resident engine', () => {
   test('is the worker of this package with the Python that KonfAI is installed for', async () => {
+    expect(await found('konfai-apps', `#!PLACE/python3\n${body}`)).toEqual(['PLACE/python3', worker]);
+    expect(await found('my-engine', `#!/usr/bin/env python3\n${body}`)).toEqual(['PLACE/python3', worker]);
+    const throughShell = `#!/bin/sh\n'''exec' "PLACE/a path/python" "$0" "$@"\n' '''\n${body}`;
+    expect(await found('konfai-apps', throughShell)).toEqual(['PLACE/a path/python', worker]);
     const python = '/opt/konfai/bin/python3';
-    expect(await found('konfai-apps', `#!${python}\n${body}`)).toEqual([python, worker]);
-    expect(await found('my-engine', `#!/usr/bin/env python3\n${body}`)).toEqual([
-      '/usr/bin/env',
-      'python3',
-      worker,
-    ]);
-    const long = '/a path/bin/python';
-    const throughShell = `#!/bin/sh\n'''exec' "${long}" "$0" "$@"\n' '''\n${body}`;
-    expect(await found('konfai-apps', throughShell)).toEqual([long, worker]);
     expect(residentEngine([python, '-m', 'konfai_apps'], '', workers)).toEqual([python, worker]);
   });
 
