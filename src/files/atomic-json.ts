@@ -93,8 +93,9 @@ async function writeSynced(file: string, text: string): Promise<void> {
 /**
  * `writeJsonFile` without blocking the event loop while the disk writes. The file, also a new one, survives a power cut once the promise resolves.
  * Calls for one file must not overlap.
+ * @param mayBeOlder whether an older text may be found after a power cut, which is whole as well
  */
-export async function saveJsonFile(file: string, value: unknown): Promise<void> {
+export async function saveJsonFile(file: string, value: unknown, mayBeOlder = false): Promise<void> {
   using directory = openDirectory(path.dirname(file));
   const target = path.join(directory.path, path.basename(file));
   const partial = `${target}.${process.pid}.partial`;
@@ -103,7 +104,7 @@ export async function saveJsonFile(file: string, value: unknown): Promise<void> 
     await writeSynced(partial, jsonText(value));
     // In no thread: once the bytes are on the disk it takes less time than a thread takes to begin.
     await replaceFile(partial, target, async (from, to) => renameSync(from, to));
-    await syncDirectory(directory.path);
+    if (!mayBeOlder) await syncDirectory(directory.path);
   } catch (cause) {
     rmSync(partial, { force: true });
     throw cause;

@@ -90,9 +90,12 @@ export class JobDirectory {
     reserveJsonFile(this.recordFile, bytes + recordGrowth);
   }
 
-  /** Writes the record, which survives a power cut once this resolves. Calls must not overlap. */
-  async save(record: JobRecord): Promise<void> {
-    await saveJsonFile(this.recordFile, record);
+  /**
+   * Writes the record, which survives a power cut once this resolves. Calls must not overlap.
+   * @param mayBeOlder whether the one before it may be found after a power cut
+   */
+  async save(record: JobRecord, mayBeOlder = false): Promise<void> {
+    await saveJsonFile(this.recordFile, record, mayBeOlder);
   }
 
   /** Writes the record of a job that has ended, also on a full disk. */
