@@ -73,7 +73,7 @@ async function examineSlurm(
 
 /** The same before there is an executor: `serve --check`. */
 export function lookAtSlurm(options: SlurmOptions, environment: NodeJS.ProcessEnv): Promise<ClusterReport> {
-  const slurm = new Slurm({ options, environment, programs, bell: '/dev/null' });
+  const slurm = new Slurm({ options, environment, programs, passEnvironment: [], bell: '/dev/null' });
   const cluster = new Cluster(options.partition, (words) => slurm.sinfo(words));
   return examineSlurm(slurm, cluster, options, environment.PATH ?? '');
 }

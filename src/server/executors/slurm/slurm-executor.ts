@@ -28,7 +28,7 @@ import { withdraw } from './withdraw.js';
 
 export interface SlurmExecutorSettings
   extends SlurmSettings,
-    Pick<SlurmContext, 'passEnvironment' | 'killGrace' | 'maxLogBytes' | 'report'> {
+    Pick<SlurmContext, 'killGrace' | 'maxLogBytes' | 'report'> {
   /** GPUs that an owner may have at once; null for any number. */
   readonly mostGpus?: (owner: string | null) => number | null;
 }

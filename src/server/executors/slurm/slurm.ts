@@ -1,16 +1,19 @@
 import { oneLine, quoteName } from '../../../contract/quote.js';
+import { passedNames } from '../../sandbox/passed-environment.js';
 import type { JobPlace } from '../executor.js';
 import { batchEnvironment, batchScript, type NodePrograms } from './batch-script.js';
 import { outsideOfJobs, runSlurm, SlurmFailure } from './commands.js';
 import { batchOutput } from './handshake.js';
 import { optionWords, type SlurmOptions } from './options.js';
-import { slurmName } from './queue-rows.js';
+import { slurmName, stageOf } from './queue-rows.js';
 
 export interface SlurmSettings {
   readonly options: SlurmOptions;
   /** The environment of the commands and of jobs: the server's, without its token variables. */
   readonly environment: NodeJS.ProcessEnv;
   readonly programs: NodePrograms;
+  /** Names of variables that jobs get beside those of the table: `serve --pass-env`. */
+  readonly passEnvironment: readonly string[];
   /** The file that batch scripts ring. */
   readonly bell: string;
 }
@@ -69,16 +72,21 @@ export class Slurm {
       '--no-requeue',
       '--export=ALL',
     ];
-    const own = Object.entries(this.#environment).filter(
-      ([name]) => !(deviceVariables as readonly string[]).includes(name),
-    );
-    const environment = { ...Object.fromEntries(own), ...batchEnvironment(job, programs, bell) };
+    const environment = { ...this.#jobEnvironment(), ...batchEnvironment(job, programs, bell) };
     const answer = await runSlurm('sbatch', words, environment, batchScript);
     // A number, or a number and the name of a cluster.
     const [, id] = /^([1-9]\d{0,9})(?:;\S*)?$/m.exec(answer) ?? [];
     if (id === undefined)
       throw new SlurmFailure(`sbatch printed no number of a job: ${quoteName(answer.trim())}`, false);
     return Number(id);
+  }
+
+  /** What of the server's environment goes with a job, and is kept by Slurm as long as the job: nothing that is not passed on. */
+  #jobEnvironment(): NodeJS.ProcessEnv {
+    const rules = { isSandboxed: false, network: true, added: this.settings.passEnvironment };
+    const names = ['SLURM_CONF', ...passedNames(this.#environment, rules)];
+    const passed = names.filter((name) => !(deviceVariables as readonly string[]).includes(name));
+    return Object.fromEntries(passed.map((name) => [name, this.#environment[name]]));
   }
 
   /** Asks whether Slurm would take such a job. @throws SlurmFailure */
@@ -104,7 +112,9 @@ export class Slurm {
       const answer = await runSlurm('sacct', words, this.#environment);
       // A cancelled job has by whom: CANCELLED by 1000.
       const [, state, node = ''] = /^([A-Z_]+)[^|\n]*\|(.*)$/m.exec(answer) ?? [];
-      return state === undefined ? null : { state, node: node === 'None assigned' ? '' : node };
+      // Of a job that Slurm has lost accounting says for ever that it runs.
+      if (state === undefined || stageOf({ state }) !== 'ended') return null;
+      return { state, node: node === 'None assigned' ? '' : node };
     } catch {
       return null;
     }
