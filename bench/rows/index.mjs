@@ -12,6 +12,7 @@ import { rows as memorySpare } from './memory-spare.mjs';
 import { rows as memoryStreams } from './memory-streams.mjs';
 import { rows as memoryTransfer } from './memory-transfer.mjs';
 import { rows as pack } from './pack.mjs';
+import { rows as resident } from './resident.mjs';
 import { rows as serveStart } from './serve-start.mjs';
 import { rows as slurmFirstLine } from './slurm-first-line.mjs';
 import { rows as upload } from './upload.mjs';
@@ -28,6 +29,7 @@ export const rows = [
   ...lineDelay,
   ...firstLine,
   ...slurmFirstLine,
+  ...resident,
   ...jobThroughput,
   ...fsyncPrice,
   ...pack,

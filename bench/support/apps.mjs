@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 
-async function app(workshop, name, command, program, source) {
+async function app(workshop, name, command, program, source, more = {}) {
   const directory = path.join(await workshop.directory('apps'), name);
   await mkdir(directory);
   const manifest = {
@@ -11,6 +11,7 @@ async function app(workshop, name, command, program, source) {
     tta: 0,
     mc_dropout: 0,
     command,
+    ...more,
   };
   await writeFile(path.join(directory, 'app.json'), JSON.stringify(manifest));
   await writeFile(path.join(directory, program), source);
@@ -32,3 +33,33 @@ export const shellApp = (workshop, name, script) =>
 /** An app that is a Node program. */
 export const nodeApp = (workshop, name, source) =>
   app(workshop, name, ['node', 'main.mjs'], 'main.mjs', source);
+
+/**
+ * A Node program that stays loaded.
+ * @param {object} times seconds: loading, working; and the line that each job prints, if any
+ */
+export const residentApp = (workshop, name, { loading, working, line = '' }) =>
+  app(
+    workshop,
+    name,
+    ['node', 'main.mjs'],
+    'main.mjs',
+    `import { openSync, writeSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+const seconds = (count) => count > 0 && new Promise((resolve) => setTimeout(resolve, count * 1000));
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const name = process.env.REMOTE_APP_ANSWERS;
+const answers = /^\\d+$/.test(name) ? Number(name) : openSync(name, 'w');
+const say = (answer) => writeSync(answers, JSON.stringify(answer) + '\\n');
+await seconds(${loading});
+say({ ready: true });
+for (let next = await lines.next(); !next.done; next = await lines.next()) {
+  const { job } = JSON.parse(next.value);
+  const line = ${JSON.stringify(line)};
+  if (line) console.log(line);
+  await seconds(${working});
+  say({ job, exit_code: 0 });
+}
+`,
+    { resident: true },
+  );

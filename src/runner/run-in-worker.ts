@@ -3,8 +3,8 @@ import { servicePrefix } from '../contract/log-stream.js';
 import { OutputLog } from './copy-output.js';
 import { FrameReader, frameKinds, sendFrame } from './frames.js';
 import type { LogFile } from './log-file.js';
-import type { ProcessIdentity } from './process-table.js';
-import type { RunEnd, RunRequest, WorkerCall } from './protocol.js';
+import { isAlive, isSignalable, type ProcessIdentity } from './process-table.js';
+import type { RunEnd, RunRequest } from './protocol.js';
 import { terminateGroup, terminateStrays } from './terminate.js';
 import { type WorkerEnd, withSocketAddress, workerFiles } from './worker-files.js';
 
@@ -57,9 +57,11 @@ function listen(socket: Socket, output: OutputLog): Answers {
 }
 
 /** Ends what a keeper that was killed has left of its worker: nobody else may be there to do it. */
-async function endWorker({ id, directory }: WorkerCall, worker: ProcessIdentity): Promise<void> {
-  await terminateGroup(worker.pid, 0);
-  await terminateStrays(id, workerFiles(directory).home);
+async function endWorker({ worker, jobId, directory }: RunRequest, leader: ProcessIdentity): Promise<void> {
+  // If the process id belongs to another process by now, the group is gone.
+  if (!isSignalable(leader.pid) || isAlive(leader)) await terminateGroup(leader.pid, 0);
+  await terminateStrays(jobId, directory);
+  if (worker) await terminateStrays(worker.id, workerFiles(worker.directory).home);
 }
 
 /**
@@ -68,11 +70,12 @@ async function endWorker({ id, directory }: WorkerCall, worker: ProcessIdentity)
  * @returns null if there is no worker that takes it: nothing was run then
  */
 export async function runInWorker(
-  { worker, jobId, directory }: RunRequest,
+  request: RunRequest,
   log: LogFile,
   stop: AbortSignal,
   note: (worker: ProcessIdentity | null) => void,
 ): Promise<EndInWorker | null> {
+  const { worker, jobId, directory } = request;
   if (!worker) return null;
   const output = new OutputLog(log);
   let socket: Socket;
@@ -100,7 +103,7 @@ export async function runInWorker(
   const end = await answers.ended;
   stop.removeEventListener('abort', onStop);
   socket.destroy();
-  if (end === null) await endWorker(worker, process);
+  if (end === null) await endWorker(request, process);
   note(null);
   output.end();
   if (end === null) {

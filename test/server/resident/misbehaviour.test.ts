@@ -42,9 +42,9 @@ describe('a resident app that misbehaves fails one job only', () => {
     expect((await api.job(id)).status).toBe('done');
   });
 
-  test('when it leaves a process: it is ended with it, and the job is told', async () => {
+  test.each(['child', 'hidden'])('when it leaves a process (%s): it is ended with it', async (deed) => {
     await api.run('infer', doing());
-    const { view, log } = await api.run('infer', doing('child'));
+    const { view, log } = await api.run('infer', doing(deed));
     expect(view).toMatchObject({ status: 'done', start: 'warm' });
     expect(log).toContain(
       'The app left a process behind: it was ended, and is loaded again for the next job\n',

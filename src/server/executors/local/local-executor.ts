@@ -49,7 +49,7 @@ export interface LocalSettings extends RunnerSettings {
   /** GPUs that an owner may have at once; null for any number. */
   readonly mostGpus?: (owner: string | null) => number | null;
   /** Where and for how long apps stay loaded; without it they are started for each job. */
-  readonly workers?: Pick<WorkersSettings, 'directory' | 'idle' | 'memoryUse'>;
+  readonly workers?: Pick<WorkersSettings, 'directory' | 'idle' | 'memoryUse' | 'program'>;
   readonly report: Report;
 }
 

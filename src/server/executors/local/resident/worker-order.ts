@@ -32,7 +32,7 @@ export async function workerOrder(parts: WorkerParts): Promise<WorkerOrder> {
   const { command, watched, name } = resident;
   const devices = grant.gpuUuids.length > 0 ? grant.gpuUuids : grant.gpus;
   const inheritedValues = inherited.map((each) => [each, own[each]]);
-  const content = JSON.stringify([environment, inheritedValues, limits, wrapper('/'), order.reach()]);
+  const content = JSON.stringify([environment, inheritedValues, limits, wrapper('/')]);
   return {
     command,
     wrapper,
