@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { commands } from '../../src/start/commands.js';
 import { errorDocument, jsonDocuments } from '../../tools/json-documents.mjs';
+import { doing } from '../server/resident/support.js';
 import { Cli } from '../support/cli.js';
 import { least, printBytes, steps } from '../support/form.js';
 import { manifest } from '../support/hub-app.js';
@@ -19,7 +20,7 @@ const repositoryApp = 'lab/app:X';
 /** What an app may tell besides what every app does. */
 const told = { task: 'synthesis', vram_plan: { '96': 4.5 }, parameters: { iterations: 300 } };
 const server = sharedServer({
-  apps: [apps.probe, apps.broken, tissue, repositoryApp],
+  apps: [apps.probe, apps.broken, apps.resident, tissue, repositoryApp],
   gpus: 1,
   environment: { HF_HUB_CACHE: cache },
 });
@@ -88,6 +89,8 @@ const submissions: Readonly<Record<string, readonly string[]>> = {
 /** The id of a job that has ended and took these steps of the probe. */
 const id = async (step = 'print=hello'): Promise<string> =>
   (await server.api.run('infer', { ...least.infer, ...steps(step) })).id;
+/** Resolves when an app is loaded, and has nothing to do. */
+const loaded = () => server.api.run('infer', doing(), { app: 'resident' });
 const nobody = 'ffffffffffff';
 
 /** By command, the command lines that print all its documents. */
@@ -99,7 +102,7 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
     ]),
   ),
   apps: async () => [
-    await run('apps'),
+    await loaded().then(() => run('apps')),
     await run('apps', 'tissue'),
     await run('apps', 'broken'),
     await run('apps', repositoryApp),
