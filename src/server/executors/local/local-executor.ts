@@ -1,13 +1,8 @@
 import { once } from 'node:events';
-import path from 'node:path';
-import { isDiskFull, isShortage } from '../../../files/error-code.js';
-import { jobMarker, type RunRequest, type WorkerCall } from '../../../runner/protocol.js';
-import { workerFiles } from '../../../runner/worker-files.js';
+import type { RunRequest } from '../../../runner/protocol.js';
 import type { GpuInventory } from '../../devices/gpu-inventory.js';
-import type { Report } from '../../report.js';
-import { type JobLimits, limitWords } from '../../sandbox/limits.js';
+import { limitWords } from '../../sandbox/limits.js';
 import { passedNames } from '../../sandbox/passed-environment.js';
-import type { Sandbox } from '../../sandbox/sandbox.js';
 import { whenThereIsRoom } from '../../when-there-is-room.js';
 import type {
   AskedDevices,
@@ -18,10 +13,8 @@ import type {
   Executor,
   Grant,
   JobPlace,
-  JobStart,
   LoadedApp,
   Placed,
-  Resident,
   RunEvent,
   RunOrder,
   Waiting,
@@ -29,28 +22,20 @@ import type {
 import { checkDevices } from '../runs/check-devices.js';
 import { gpuEnvironment } from '../runs/environment.js';
 import { untold } from '../runs/run-end.js';
-import { workerCall, workerOrder } from './resident/worker-order.js';
-import { type Seat, Workers, type WorkersSettings } from './resident/workers.js';
+import { type Place, Residency, type ResidencySettings } from './residency.js';
 import { type RunnerSettings, Runners } from './runners.js';
 import { Scheduler, type Ticket, TicketCancelled } from './scheduler.js';
 import { knownGpus, memoryOf } from './show-gpus.js';
 
-export interface LocalSettings extends RunnerSettings {
+export interface LocalSettings extends RunnerSettings, ResidencySettings {
   readonly gpus: GpuInventory;
   readonly cpuSlots: number;
   /** Bytes of a job's log that are kept from its start. */
   readonly maxLogBytes: number;
-  /** Keeps jobs apart from each other; null where they run without. */
-  readonly sandbox: Sandbox | null;
-  /** What a job may use in its sandbox. */
-  readonly limits: JobLimits;
   /** Names of variables that jobs get beside those of the table: `serve --pass-env`. */
   readonly passEnvironment: readonly string[];
   /** GPUs that an owner may have at once; null for any number. */
   readonly mostGpus?: (owner: string | null) => number | null;
-  /** Where and for how long apps stay loaded; without it they are started for each job. */
-  readonly workers?: Pick<WorkersSettings, 'directory' | 'idle' | 'memoryUse' | 'program'>;
-  readonly report: Report;
 }
 
 /** A job in this executor. */
@@ -63,35 +48,12 @@ interface Run {
   readonly over: Promise<void>;
 }
 
-/** Where a job runs on its devices. */
-interface Place {
-  /** Its app, if that stays loaded. */
-  readonly resident: Resident | null;
-  /** Whether its app would stay loaded, and cannot in the sandbox of this machine. */
-  readonly isAlone: boolean;
-  /** Its place in a worker then. */
-  readonly seat: Seat | null;
-  /** Resolves when no other app has its GPUs. */
-  readonly cleared: Promise<void>;
-}
-
-const startWords: Readonly<Record<JobStart, string>> = {
-  cold: 'loading the app; it stays loaded',
-  warm: 'the app is loaded already',
-};
-
-/** Whether a job finds its app loaded; null for an app that does not stay loaded. */
-function startOf({ seat }: Place): JobStart | null {
-  if (!seat) return null;
-  return seat.worker?.isLoaded ? 'warm' : 'cold';
-}
-
 /** Runs jobs on this machine, in the order that its scheduler gives them devices. */
 export class LocalExecutor implements Executor {
   readonly #scheduler: Scheduler;
   readonly #runners: Runners;
   readonly #runs = new Set<Run>();
-  readonly #workers: Workers | null;
+  readonly #residency: Residency;
   #isDraining = false;
 
   /** The GPUs may be known only later. */
@@ -106,8 +68,7 @@ export class LocalExecutor implements Executor {
     gpus.askWhile(() => scheduler.waitsForUnseen);
     this.#scheduler = scheduler;
     this.#runners = new Runners(settings);
-    const { workers, environment, report } = settings;
-    this.#workers = workers ? new Workers({ ...workers, environment, report }) : null;
+    this.#residency = new Residency(settings);
   }
 
   /** Begins to keep spare runners. Called when the server answers: what it has to do first is slowed down by no other start. */
@@ -152,7 +113,7 @@ export class LocalExecutor implements Executor {
     if (impossible !== null) throw new Error(impossible);
     const ticket = grant
       ? this.#scheduler.adopt(grant, owner)
-      : this.#scheduler.request(devices, isAccepted, owner, (gpu) => this.#rank(order, gpu));
+      : this.#scheduler.request(devices, isAccepted, owner, (gpu) => this.#residency.rank(order, gpu));
     // The ticket may be cancelled before anybody awaits it.
     ticket.granted.catch(() => {});
     let settle = () => {};
@@ -194,7 +155,12 @@ export class LocalExecutor implements Executor {
   }
 
   loaded(): readonly LoadedApp[] {
-    return this.#workers?.loaded() ?? [];
+    return this.#residency.loaded();
+  }
+
+  /** Why apps cannot stay loaded in the sandbox of this machine; null if they can. */
+  residentProblem(): Promise<string | null> {
+    return this.#residency.problem();
   }
 
   /** The server is drained, or is not any more: then loaded apps leave as soon as no job waits that could use them. */
@@ -204,12 +170,12 @@ export class LocalExecutor implements Executor {
   }
 
   #endUnneeded(): void {
-    if (this.#isDraining && this.#scheduler.waiting === 0) void this.#workers?.endIdle();
+    if (this.#isDraining && this.#scheduler.waiting === 0) void this.#residency.endIdle();
   }
 
   /** Ends spare runners and the loaded apps that have nothing to do, and leaves the others, with their jobs, to the next server. */
   async close(): Promise<void> {
-    await Promise.all([this.#runners.close(), this.#workers?.close()]);
+    await Promise.all([this.#runners.close(), this.#residency.close()]);
   }
 
   async *#events(order: RunOrder, run: Run, settle: () => void): AsyncGenerator<RunEvent, void> {
@@ -247,9 +213,9 @@ export class LocalExecutor implements Executor {
     const { directory, timeLimit } = order;
     try {
       if (order.grant === null || !this.#runners.hasStarted(directory.path, false)) {
-        const place = await this.#place(order, grant);
-        const start = startOf(place);
+        const place = await this.#residency.place(order, grant, this.#frame(order, grant));
         const where = this.#describe(grant, order, place);
+        const { start } = place;
         yield { kind: 'placed', where, grant, ...(start === null ? {} : { start }) };
         if (!(await this.#launch(order, run, grant, place))) return undefined;
       }
@@ -257,81 +223,19 @@ export class LocalExecutor implements Executor {
       if (run.isStopped) this.#runners.stop(directory.path);
       return await this.#runners.settle(directory, timeLimit);
     } finally {
-      await this.#workers?.release(directory.id);
+      await this.#residency.release(directory.id);
       this.#endUnneeded();
     }
-  }
-
-  /** The words before the command of a loaded app, for its keeper's directory: its sandbox, if jobs have one. */
-  #wrapper(order: RunOrder, grant: Grant, { command, watched }: Resident): (directory: string) => string[] {
-    const { sandbox, limits, environment } = this.settings;
-    if (!sandbox) return () => [];
-    const searchPath = environment.PATH ?? '';
-    const { memory } = limits;
-    const reach = order.reach();
-    const jobs = path.dirname(order.directory.path);
-    return (directory) => {
-      const { home, temporary, stage } = workerFiles(directory);
-      const files = { home, temporary, stage: { directory: stage, jobs }, watched };
-      return [
-        ...sandbox.wrapWorker({ ...files, command, grant, reach, memory }, searchPath),
-        ...limitWords(limits, searchPath),
-      ];
-    };
-  }
-
-  /** Why apps cannot stay loaded in the sandbox of this machine; null if they can. */
-  async residentProblem(): Promise<string | null> {
-    const { sandbox, workers } = this.settings;
-    return sandbox && workers && workers.idle > 0 ? await sandbox.stageProblem() : null;
-  }
-
-  /** How good a GPU is for a job that may have any: best where its app is loaded, worst where another one has to leave. */
-  #rank(order: RunOrder, gpu: number): number {
-    const workers = this.#workers;
-    if (!workers) return 0;
-    const name = order.resident?.({ gpus: [gpu], gpuUuids: [], cpuSlots: 0 })?.name ?? null;
-    const { own, others } = workers.idleGpus(name, order.owner);
-    if (own.includes(gpu)) return 0;
-    return others.includes(gpu) ? 2 : 1;
-  }
-
-  /** Chooses the worker of a job, if its app stays loaded, and begins to make room on its devices. */
-  async #place(order: RunOrder, grant: Grant): Promise<Place> {
-    const workers = this.#workers;
-    if (!workers) return { resident: null, isAlone: false, seat: null, cleared: Promise.resolve() };
-    const { workers: { idle = 0 } = {}, sandbox, environment } = this.settings;
-    const asked = idle > 0 ? (order.resident?.(grant) ?? null) : null;
-    const isAlone = asked !== null && ((await sandbox?.stageProblem()) ?? null) !== null;
-    const resident = isAlone ? null : asked;
-    const request = this.#frame(order, grant);
-    const seat =
-      resident &&
-      (await workers.seat(
-        await workerOrder({
-          order,
-          resident,
-          grant,
-          request,
-          environment,
-          idle,
-          wrapper: this.#wrapper(order, grant, resident),
-        }),
-        order.directory.id,
-      ));
-    return { resident, isAlone, seat, cleared: workers.clear(grant, seat?.worker ?? null) };
   }
 
   /** Where a job runs, in words. */
   #describe(grant: Grant, order: RunOrder, place: Place): string {
     const devices = grant.gpus.length > 0 ? `GPU ${grant.gpus.join(', ')}` : 'the CPU';
     const network = order.reach().network ? 'with' : 'without';
-    const start = startOf(place);
     return [
       devices,
       ...(this.settings.sandbox ? [`in a sandbox ${network} network`] : []),
-      ...(start === null ? [] : [startWords[start]]),
-      ...(place.isAlone ? ['where no app can stay loaded'] : []),
+      ...place.words,
     ].join(', ');
   }
 
@@ -390,26 +294,11 @@ export class LocalExecutor implements Executor {
     return await whenThereIsRoom(
       async () => {
         const request = this.#request(order, grant);
-        const worker = await this.#callOf(request, place);
+        const worker = await this.#residency.callOf(request, place);
         await this.#runners.launch(directory.path, worker ? { ...request, worker } : request);
       },
       () => run.isStopped,
       (cause) => this.settings.report(`Job ${directory.id} waits until the machine has room for it`, cause),
     );
-  }
-
-  /** What its runner tells the worker; null without one, and where it cannot be started: then the command is. */
-  async #callOf(request: RunRequest, { resident, seat }: Place): Promise<WorkerCall | null> {
-    if (!this.#workers || !resident || !seat) return null;
-    try {
-      const worker = await this.#workers.fill(seat, request.jobId);
-      return workerCall(worker, resident, request, jobMarker);
-    } catch (cause) {
-      // What the machine has no room for is tried again.
-      if (isDiskFull(cause) || isShortage(cause)) throw cause;
-      const what = `The app of job ${request.jobId} could not be loaded to stay; it is started for this job alone`;
-      this.settings.report(what, cause);
-      return null;
-    }
   }
 }

@@ -1,0 +1,145 @@
+import path from 'node:path';
+import { isDiskFull, isShortage } from '../../../files/error-code.js';
+import { jobMarker, type RunRequest, type WorkerCall } from '../../../runner/protocol.js';
+import { workerFiles } from '../../../runner/worker-files.js';
+import { type JobLimits, limitWords } from '../../sandbox/limits.js';
+import type { Sandbox } from '../../sandbox/sandbox.js';
+import type { Grant, JobStart, LoadedApp, Resident, RunOrder } from '../executor.js';
+import { workerCall, workerOrder } from './resident/worker-order.js';
+import { type Seat, Workers, type WorkersSettings } from './resident/workers.js';
+
+export interface ResidencySettings extends Pick<WorkersSettings, 'environment' | 'report'> {
+  /** Keeps jobs apart from each other; null where they run without. */
+  readonly sandbox: Sandbox | null;
+  /** What a job may use in its sandbox. */
+  readonly limits: JobLimits;
+  /** Where and for how long apps stay loaded; without it they are started for each job. */
+  readonly workers?: Pick<WorkersSettings, 'directory' | 'idle' | 'memoryUse' | 'program'>;
+}
+
+/** Where a job runs on its devices. */
+export interface Place {
+  /** Its app, if that stays loaded. */
+  readonly resident: Resident | null;
+  /** Its place in a worker then. */
+  readonly seat: Seat | null;
+  /** Whether it finds its app loaded; null for an app that does not stay loaded. */
+  readonly start: JobStart | null;
+  /** That in words; empty where there is nothing to say. */
+  readonly words: readonly string[];
+  /** Resolves when no other app has its GPUs. */
+  readonly cleared: Promise<void>;
+}
+
+const startWords: Readonly<Record<JobStart, string>> = {
+  cold: 'loading the app; it stays loaded',
+  warm: 'the app is loaded already',
+};
+
+const nowhere: Place = { resident: null, seat: null, start: null, words: [], cleared: Promise.resolve() };
+
+/** The apps that stay loaded on this machine, for the jobs of the local executor. */
+export class Residency {
+  readonly #workers: Workers | null;
+
+  constructor(private readonly settings: ResidencySettings) {
+    const { workers, environment, report } = settings;
+    this.#workers = workers ? new Workers({ ...workers, environment, report }) : null;
+  }
+
+  loaded(): readonly LoadedApp[] {
+    return this.#workers?.loaded() ?? [];
+  }
+
+  /** Ends the loaded apps that have nothing to do. */
+  async endIdle(): Promise<void> {
+    await this.#workers?.endIdle();
+  }
+
+  /** Ends the loaded apps that have nothing to do, and leaves the others, with their jobs, to the next server. */
+  async close(): Promise<void> {
+    await this.#workers?.close();
+  }
+
+  /** Why apps cannot stay loaded in the sandbox of this machine; null if they can. */
+  async problem(): Promise<string | null> {
+    const { sandbox, workers } = this.settings;
+    return sandbox && workers && workers.idle > 0 ? await sandbox.stageProblem() : null;
+  }
+
+  /** How good a GPU is for a job that may have any: best where its app is loaded, worst where another one has to leave. */
+  rank(order: RunOrder, gpu: number): number {
+    const workers = this.#workers;
+    // Most machines have none: an app's files are not read for nothing.
+    if (!workers || workers.loaded().length === 0) return 0;
+    const name = order.resident?.({ gpus: [gpu], gpuUuids: [], cpuSlots: 0 })?.name ?? null;
+    const { own, others } = workers.idleGpus(name, order.owner);
+    if (own.includes(gpu)) return 0;
+    return others.includes(gpu) ? 2 : 1;
+  }
+
+  /**
+   * Chooses the worker of a job, if its app stays loaded, and begins to make room on its devices.
+   * @param request how the job would be started by itself
+   */
+  async place(
+    order: RunOrder,
+    grant: Grant,
+    request: Omit<RunRequest, 'command' | 'wrapper'>,
+  ): Promise<Place> {
+    const workers = this.#workers;
+    if (!workers) return nowhere;
+    const { workers: { idle = 0 } = {}, environment } = this.settings;
+    const asked = idle > 0 ? (order.resident?.(grant) ?? null) : null;
+    const isAlone = asked !== null && (await this.problem()) !== null;
+    const resident = isAlone ? null : asked;
+    const cleared = (seat: Seat | null) => workers.clear(grant, seat?.worker ?? null);
+    if (!resident) {
+      const words = isAlone ? ['where no app can stay loaded'] : [];
+      return { ...nowhere, words, cleared: cleared(null) };
+    }
+    const wrapper = this.#wrapper(order, grant, resident);
+    const wanted = await workerOrder({ order, resident, grant, request, environment, idle, wrapper });
+    const seat = await workers.seat(wanted, order.directory.id);
+    const start = seat.worker?.isLoaded ? 'warm' : 'cold';
+    return { resident, seat, start, words: [startWords[start]], cleared: cleared(seat) };
+  }
+
+  /** What its runner tells the worker; null without one, and where it cannot be started: then the command is. */
+  async callOf(request: RunRequest, { resident, seat }: Place): Promise<WorkerCall | null> {
+    if (!this.#workers || !resident || !seat) return null;
+    try {
+      const worker = await this.#workers.fill(seat, request.jobId);
+      return workerCall(worker, resident, request, jobMarker);
+    } catch (cause) {
+      // What the machine has no room for is tried again.
+      if (isDiskFull(cause) || isShortage(cause)) throw cause;
+      const what = `The app of job ${request.jobId} could not be loaded to stay; it is started for this job alone`;
+      this.settings.report(what, cause);
+      return null;
+    }
+  }
+
+  /** A job has ended. Resolves when its worker, if it had one, can have another one or is gone. */
+  async release(jobId: string): Promise<void> {
+    await this.#workers?.release(jobId);
+  }
+
+  /** The words before the command of a loaded app, for its keeper's directory: its sandbox, if jobs have one. */
+  #wrapper(order: RunOrder, grant: Grant, { command, watched }: Resident): (directory: string) => string[] {
+    const { sandbox, limits, environment } = this.settings;
+    if (!sandbox) return () => [];
+    const searchPath = environment.PATH ?? '';
+    const { memory } = limits;
+    const reach = order.reach();
+    const jobs = path.dirname(order.directory.path);
+    return (directory) => {
+      const { home, temporary, stage } = workerFiles(directory);
+      const files = { home, temporary, stage: { directory: stage, jobs }, watched };
+      return [
+        ...sandbox.wrapWorker({ ...files, command, grant, reach, memory }, searchPath),
+        ...limitWords(limits, searchPath),
+      ];
+    };
+  }
+}
