@@ -2,20 +2,35 @@ import { expect, test } from 'vitest';
 import { file } from '../../support/form.mjs';
 import { until } from '../../support/until.mjs';
 import { steps } from '../support/form.js';
+import { processesOfJob } from '../support/processes.js';
 import { sharedCluster } from './support/shared-cluster.js';
 
 const slurm = sharedCluster();
+const endless = steps('print=begun', 'wait=/nonexistent/gate');
 
-test('a job that Slurm puts back into its queue runs at most once at a time, and ends with its own sentence or its result', async () => {
+const inputs = file('ct.nii');
+
+test('a job that is preempted where others are queued again ends, and is not run a second time', async () => {
   await using server = await slurm.serve({ flags: ['--slurm-partition', 'main'] });
-  const gate = server.gate();
-  const form = { inputs: file('ct.nii'), gpu: '0,1', ...steps('print=begun', `wait=${gate.path}`) };
-  const id = await server.api.running('infer', form, 'begun');
+  const id = await server.api.running('infer', { inputs, gpu: '0,1', ...endless }, 'begun');
   const release = await slurm.fill('--partition=urgent');
-  await until('it was preempted', async () => (await server.api.job(id)).status !== 'running');
+  const { view } = await server.api.ended(id);
+  expect(view).toMatchObject({ status: 'error', error: expect.stringMatching(/preempt/i) });
   release();
-  gate.open();
+  expect(slurm.jobsOf(id).map(({ JobState }) => JobState)).toEqual(['PREEMPTED']);
+});
+
+test('a job that the admin of the cluster queues again ends, and is not run a second time', async () => {
+  await using server = await slurm.serve();
+  const id = await server.api.running('infer', { inputs, ...endless }, 'begun');
+  const { JobId = '' } = await slurm.jobOf(id);
+  slurm.cluster.output(['scontrol', 'update', `JobId=${JobId}`, 'Requeue=1']);
+  slurm.cluster.output(['scontrol', 'requeue', JobId]);
   const { view, log } = await server.api.ended(id);
-  if (view.status === 'error') expect(view.error).toMatch(/preempt/i);
-  else expect([view.status, log]).toEqual(['done', expect.stringMatching(/preempt|requeue/i)]);
+  expect(view).toMatchObject({ status: 'error', error: expect.stringMatching(/again/i) });
+  expect(log.match(/^data: begun$/gm)).toHaveLength(1);
+  expect(processesOfJob(id)).toEqual([]);
+  await until('Slurm has nothing left of it', () =>
+    slurm.jobsOf(id).every(({ JobState = '' }) => !/PENDING|RUNNING|COMPLETING/.test(JobState)),
+  );
 });
