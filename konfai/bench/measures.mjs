@@ -109,14 +109,9 @@ export async function infer(place, server) {
 
 /** The same on a server of ours that has the engine loaded, by our client, and by theirs on theirs. */
 export async function loadedInfer(place, server) {
-  const own = server.side.replace('server', 'client');
-  return {
-    loaded: await inferBy(
-      clients.find(({ name }) => name === own),
-      place,
-      server,
-    ),
-  };
+  const own = server.isLoaded ? 'our client' : 'their client';
+  const client = clients.find(({ name }) => name === own);
+  return { loaded: await inferBy(client, place, server) };
 }
 
 /** Seconds from the start of a server to its first answer, and MiB that it has in memory then. */
