@@ -96,7 +96,10 @@ export class RunFollower {
 
   /** Whatever else Slurm has of it could only find that it has run. An error is ignored: then it does find that. */
   #tidy(): void {
-    const waiting = this.context.queue.rowsOf(this.#path).filter((row) => stageOf(row) === 'waiting');
+    const { queue } = this.context;
+    // An older answer may have this job before its start.
+    if (queue.view === null || queue.view.at < this.#since) return;
+    const waiting = queue.rowsOf(this.#path).filter((row) => stageOf(row) === 'waiting');
     void this.context.slurm.cancel(waiting.map(({ id }) => id)).catch(() => {});
   }
 
