@@ -86,8 +86,7 @@ export class Runners {
     const spare = this.#spares?.take(directory);
     if (!spare) return false;
     this.#watch(directory, spare, looks);
-    // One that has claimed the job and died is lost with it, as any runner is.
-    return (await spare.give(directory)) || !isGone(runFiles(directory).claim);
+    return spare.give(directory, () => !isGone(runFiles(directory).claim));
   }
 
   /**

@@ -67,9 +67,10 @@ export class Spare implements RunnerProcess {
 
   /**
    * Hands it a job.
+   * @param isClaimed whether somebody has claimed the job: a busy machine may be slow to say so
    * @returns whether it has claimed the job. If it has not, it is gone, and cannot claim it any more
    */
-  async give(job: string): Promise<boolean> {
+  async give(job: string, isClaimed: () => boolean): Promise<boolean> {
     const answer = this.#answer();
     // It may have been stopped while it had nothing to do.
     this.process.kill('SIGCONT');
@@ -77,10 +78,11 @@ export class Spare implements RunnerProcess {
     lowerPriority(this.process);
     const isTaken = await Promise.race([answer, delay(patience, false, { ref: false })]);
     this.#channel.destroy();
-    if (isTaken) return true;
+    if (isTaken || isClaimed()) return true;
     this.process.kill('SIGKILL');
     await this.#end();
-    return false;
+    // One that has claimed it at the last moment is lost with it, as any runner is.
+    return isClaimed();
   }
 
   /** Ends it. Resolves when it is gone. */
