@@ -207,6 +207,14 @@ describe('a spare runner that', () => {
     expect(job.log).toBe('');
   });
 
+  test('is slow to say that it has claimed its job goes on with it', async () => {
+    await using bench = await Bench.open(subject('slow'));
+    const executor = await bench.executor();
+    const job = bench.job();
+    expect(await new Followed(executor.run(job.order('echo ran'))).ended).toMatchObject({ exitCode: 7 });
+    expect(job.log).toBe('');
+  });
+
   test('is deaf is ended with its job by a kill, which is not kept waiting', async () => {
     await using bench = await Bench.open(subject('deaf'));
     const executor = await bench.executor();
