@@ -44,15 +44,6 @@ function unknownCommand([first = '--help', ...more]: readonly string[], names: r
 }
 
 /**
- * Ends the process with its exit code. Node itself would take its memory apart first, which takes a command 5 ms: with them
- * `cli-health` of the bench does not hold. What is still to be written, and a server, end by themselves.
- */
-function endNow(command: string | undefined): void {
-  const isWritten = [process.stdout, process.stderr].every(({ writableLength }) => writableLength === 0);
-  if (isWritten && command !== 'serve') process.exit();
-}
-
-/**
  * Runs the command line of this process.
  * @param root the package's directory, which has the command manifest
  * @param description what its package.json says
@@ -78,5 +69,4 @@ export async function main(root: string, description: PJSON): Promise<void> {
     args: argv[0] === 'help' ? ['--help', ...argv.slice(1)] : argv,
     loadOptions: { root, pjson: { ...description, oclif: { ...description.oclif, commands: source } } },
   });
-  endNow(argv[0]);
 }
