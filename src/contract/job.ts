@@ -58,8 +58,8 @@ export interface JobView {
   /** Files that a failed or killed job left in its output, at most `mostCounted`; null for others, or if not known. */
   readonly left_files: number | null;
   readonly assigned_gpus: readonly number[];
-  /** Only for a job of an app that stays loaded, once it has started. */
-  readonly start?: JobStart;
+  /** Whether it found its app loaded; null for an app that does not stay loaded, and before it starts. */
+  readonly start: JobStart | null;
   /** 1 is next; null once the job waits no more. */
   readonly queue_position: number | null;
   /** What a waiting job waits for, in words. */

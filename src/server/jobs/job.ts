@@ -189,7 +189,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       time_limit: record.request.timeLimit,
       left_files: record.leftFiles,
       assigned_gpus: record.gpus,
-      ...(record.start === null ? {} : { start: record.start }),
+      start: record.start,
       queue_position: waiting?.position ?? null,
       waiting_for: waiting?.for ?? null,
     };

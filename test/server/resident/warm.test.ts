@@ -62,7 +62,7 @@ describe('a resident app', () => {
     await using _ = other;
     const { cpu, inputs } = doing();
     const { view, log } = await other.api.run('infer', { cpu, inputs });
-    expect(view).not.toHaveProperty('start');
+    expect(view).toMatchObject({ start: null });
     expect(log).toContain('Starting infer on the CPU\n');
   });
 });
@@ -103,7 +103,7 @@ test('--resident-idle 0 starts a resident app for each job', async () => {
   for (const _ of [1, 2]) {
     const { id, view, log } = await server.api.run('infer', doing());
     expect(view).toMatchObject({ status: 'done' });
-    expect(view).not.toHaveProperty('start');
+    expect(view).toMatchObject({ start: null });
     expect((await seat(server.api, id)).jobs).toBe(1);
     expect(log).toContain('Starting infer on the CPU\n');
   }

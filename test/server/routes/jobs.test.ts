@@ -48,6 +48,7 @@ describe('a job', () => {
       owner: null,
       time_limit: null,
       assigned_gpus: [],
+      start: null,
       queue_position: 1,
       waiting_for: 'a CPU slot',
     } satisfies JobView);
