@@ -151,7 +151,8 @@ export const schemas = {
     assigned_gpus: array(integer),
     start: {
       enum: [...jobStarts, null],
-      description: 'Whether it found its app loaded; null for an app that does not stay loaded, and before it starts',
+      description:
+        'Whether it found its app loaded; null for an app that does not stay loaded, and before it starts',
     },
     queue_position: integerOrNull,
     waiting_for: textOrNull,
