@@ -18,8 +18,8 @@ import { type WorkerExit, WorkerProcess } from './worker-process.js';
 
 /** Milliseconds that what is printed while the app loads is kept for the runner of the first job. */
 const firstPatience = 30_000;
-/** Milliseconds that the runner of the first job may take to come after the app has ended. */
-const runnerPatience = 5000;
+/** Milliseconds that the runner of the first job may take to come after the app has ended: jobs have the lowest priority. */
+const runnerPatience = 30_000;
 /** Milliseconds that processes of a job may still run after its answer, and between two looks. */
 const leftPatience = 500;
 const leftInterval = 20;
@@ -102,6 +102,7 @@ export class Keeper {
   /** Ends the worker, after its job if it has one. */
   leave(): void {
     this.#isLast = true;
+    this.#firstCame();
     if (this.#job === null) this.#end();
   }
 
