@@ -63,7 +63,6 @@ const groups = [
     packages: ['chalk', 'fast-string-width', 'fast-string-truncated-width'],
     ours: [
       'cli/job-text',
-      'cli/kept',
       'cli/terminal/colours',
       'cli/terminal/format',
       'cli/terminal/bar-block',
