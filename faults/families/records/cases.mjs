@@ -114,6 +114,6 @@ export async function damagedCase(context, world, damaged) {
     await server.kill();
     const gone = lost(world.data, kept);
     context.check(gone.length === 0, `A start with ${what} deleted ${gone.slice(0, 4).join(', ')}`);
-    rmSync(world.data, { recursive: true, force: true });
+    rmSync(world.data, { recursive: true, force: true, maxRetries: 10 });
   }
 }

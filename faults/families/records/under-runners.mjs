@@ -26,7 +26,8 @@ async function begin(context, world, server, gate) {
 /** A record of a job is damaged while its runner and its command run, and no server does. */
 export async function underRunners(context, world) {
   const { random } = context;
-  for (const left of [world.data, world.witness]) rmSync(left, { recursive: true, force: true });
+  for (const left of [world.data, world.witness])
+    rmSync(left, { recursive: true, force: true, maxRetries: 10 });
   const gate = path.join(world.user.home, `runs-${context.serial()}-`);
   const server = await world.server().start();
   const [damaged, whole] = [

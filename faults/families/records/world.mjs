@@ -53,7 +53,8 @@ export class World {
 
   /** Restores the data directory as it was made, before any command began. */
   reset() {
-    for (const left of [this.data, this.witness]) rmSync(left, { recursive: true, force: true });
+    for (const left of [this.data, this.witness])
+      rmSync(left, { recursive: true, force: true, maxRetries: 10 });
     execFileSync('cp', ['-a', this.template, this.data]);
   }
 
