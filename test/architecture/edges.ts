@@ -311,7 +311,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'A sandbox is words before a command line: it starts no job, and knows no record of one.',
   },
   'server/executors': {
-    imports: [],
+    imports: ['contract'],
     reason: 'What an executor is does not depend on how one works.',
   },
   'server/devices': {

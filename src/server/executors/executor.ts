@@ -1,5 +1,4 @@
-/** Whether a job found its app loaded already (`warm`). */
-export type JobStart = 'cold' | 'warm';
+import type { JobStart } from '../../contract/job.js';
 
 /** Devices that a job asks for (interface.md, Submission: `gpu`). */
 export type DeviceRequest =

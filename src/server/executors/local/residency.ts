@@ -1,10 +1,11 @@
 import path from 'node:path';
+import type { JobStart } from '../../../contract/job.js';
 import { isDiskFull, isShortage } from '../../../files/error-code.js';
 import { jobMarker, type RunRequest, type WorkerCall } from '../../../runner/protocol.js';
 import { workerFiles } from '../../../runner/worker-files.js';
 import { type JobLimits, limitWords } from '../../sandbox/limits.js';
 import type { Sandbox } from '../../sandbox/sandbox.js';
-import type { Grant, JobStart, LoadedApp, Resident, RunOrder } from '../executor.js';
+import type { Grant, LoadedApp, Resident, RunOrder } from '../executor.js';
 import { workerCall, workerOrder } from './resident/worker-order.js';
 import { type Seat, Workers, type WorkersSettings } from './resident/workers.js';
 
