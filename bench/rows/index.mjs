@@ -16,9 +16,11 @@ import { rows as resident } from './resident.mjs';
 import { rows as serveStart } from './serve-start.mjs';
 import { rows as slurmFirstLine } from './slurm-first-line.mjs';
 import { rows as upload } from './upload.mjs';
+import { rows as uploadOne } from './upload-one.mjs';
 
 /** All rows, in the order of the table. */
 export const rows = [
+  ...uploadOne,
   ...upload,
   ...memoryTransfer,
   ...memoryStreams,

@@ -1,21 +1,19 @@
-import { readdir, rm, writeFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { shellApp } from '../support/apps.mjs';
-import { BareServer } from '../support/bare.mjs';
 import { curl, remoteApp } from '../support/command.mjs';
 import { GiB, randomFile, randomFiles } from '../support/data.mjs';
 import { submit } from '../support/http.mjs';
 import { interleave } from '../support/interleave.mjs';
+import { startBare } from '../support/node-server.mjs';
 import { times } from '../support/reach.mjs';
-import { Server } from '../support/server.mjs';
-import { cpuSeconds, peakMemory } from '../support/usage.mjs';
+import { curlForm, receiving, withServer } from '../support/uploading.mjs';
+import { peakMemory } from '../support/usage.mjs';
 
 const fileSize = 256 * 1024;
 
 /**
  * What is uploaded: one file, or many. `grace` is how long the server keeps it: one file leaves the disk before
- * the next comes; many stay until the end of the row, for removing them would slow down the next (see Workshop). The bare
- * server keeps its file as long: memory that was free a moment ago is quicker to write to than other memory.
+ * the next comes; many stay until the end of the row, for removing them would slow down the next (see Workshop).
  */
 const oneFile = {
   what: 'upload 1 GiB in one file',
@@ -31,43 +29,16 @@ const manyFiles = {
   },
 };
 
-/** A form in the words of curl's configuration: 2,000 files are too much for a command line that one can read. */
-async function curlForm(workshop, files) {
-  const config = path.join(await workshop.directory('curl'), 'form');
-  const parts = files.map((file) => `form = "inputs=@${file}"`);
-  await writeFile(config, ['form = "cpu=1"', ...parts].join('\n'));
-  return config;
-}
-
-/** Measures an upload with what it costs the receiver. */
-async function receiving({ pid }, send) {
-  const before = cpuSeconds(pid);
-  const { seconds } = await send();
-  return { seconds, cpu: cpuSeconds(pid) - before };
-}
-
-/** Runs `measure` with a server, and `settle`, which waits until an upload is over and done with. */
-async function withServer(workshop, { grace }, measure) {
-  const app = await shellApp(workshop, 'nothing', ':');
-  // A detached job asks for more than the grace, as much as the server allows.
-  const flags = ['--grace', String(grace), '--max-keep', '0'];
-  const server = await Server.start(workshop, { apps: [app], flags });
-  const settle = () => (grace === 0 ? server.emptied() : server.quiet());
-  try {
-    return await measure(server, settle);
-  } finally {
-    await server.stop();
-    await rm(server.dataDirectory, { recursive: true });
-  }
-}
-
-/** curl sends the same form to both, byte for byte: the bare server writes it as it comes. */
+/**
+ * curl sends the same form to both, byte for byte: the bare server writes it as it comes. The bare server keeps its file as
+ * long as ours does: memory that was free a moment ago is quicker to write to than other memory.
+ */
 async function curlAgainstBare(bench, scale, content) {
   const { workshop, rounds } = bench;
   const form = await curlForm(workshop, await content.make(bench, scale));
-  const bare = await BareServer.start(workshop);
+  const bare = await startBare(workshop);
   try {
-    return await withServer(workshop, content, async (server, settle) => {
+    return await withServer(workshop, content.grace, async (server, settle) => {
       const sides = {
         figure: async () => {
           const url = server.submitUrl('nothing');
@@ -75,13 +46,9 @@ async function curlAgainstBare(bench, scale, content) {
           await settle();
           return sample;
         },
-        yardstick: async () => {
-          const sample = await receiving(bare, () => curl(workshop, ['--config', form, bare.url]));
-          if (content.grace === 0) await bare.emptied();
-          return sample;
-        },
+        yardstick: () => receiving(bare, () => curl(workshop, ['--config', form, bare.url])),
       };
-      const { figure, yardstick } = await interleave(rounds, sides);
+      const { figure, yardstick } = await interleave(2 * rounds, sides);
       return {
         figure: figure.seconds,
         yardstick: yardstick.seconds,
@@ -100,7 +67,7 @@ async function clientAgainstCurl(bench, scale, content) {
   const files = await content.make(bench, scale);
   const form = await curlForm(workshop, files);
   const source = files.length > 1 ? path.dirname(files[0]) : files[0];
-  return withServer(workshop, content, async (server, settle) => {
+  return withServer(workshop, content.grace, async (server, settle) => {
     // The app is named, as in curl's URL.
     const client = ['infer', '--detach', '--app', 'nothing', '--cpu', '1', '--server', server.url, source];
     const settled = async (sending) => {
@@ -137,7 +104,6 @@ const bareServer = 'curl, the same bytes to a bare Node server';
 const ownServer = 'curl to our server';
 
 export const rows = [
-  row('upload-one', oneFile, 'curl', bareServer, 1.15, curlAgainstBare),
   row('upload-many', manyFiles, 'curl', bareServer, 1.5, curlAgainstBare),
   row('upload-one-client', oneFile, 'our client', ownServer, 1.15, clientAgainstCurl),
   row('upload-many-client', manyFiles, 'our client', ownServer, 1.15, clientAgainstCurl),

@@ -1,5 +1,5 @@
 import { randomFillSync } from 'node:crypto';
-import { mkdir, open, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 
 export const MiB = 2 ** 20;
@@ -102,3 +102,9 @@ export const logFile = (workshop, count) =>
       }
     }),
   );
+
+/** Removes the files of a directory. */
+export async function emptyDirectory(directory) {
+  const names = await readdir(directory);
+  await Promise.all(names.map((name) => rm(path.join(directory, name))));
+}

@@ -1,8 +1,8 @@
 import { shellApp } from './apps.mjs';
-import { BareServer } from './bare.mjs';
 import { curl } from './command.mjs';
 import { submit } from './http.mjs';
 import { interleave } from './interleave.mjs';
+import { startBare } from './node-server.mjs';
 import { Server } from './server.mjs';
 import { cpuSeconds, peakMemory } from './usage.mjs';
 
@@ -30,7 +30,7 @@ export async function againstBare({ workshop, rounds }, { script, env }, wayOf) 
  * @returns medians: seconds, cpu seconds of each server, and the peaks of their memory in MiB
  */
 async function receiveByTurns(workshop, server, { path, file, output, rounds, afterOurs }) {
-  const bare = await BareServer.start(workshop, file);
+  const bare = await startBare(workshop, file);
   const receive = async ({ pid }, url) => {
     const before = cpuSeconds(pid);
     const { seconds } = await curl(workshop, ['--output', output, url]);

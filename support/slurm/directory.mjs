@@ -4,8 +4,8 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import path from 'node:path';
+import { freePorts } from '../ports.mjs';
 import { deviceFile, gresConf, placesIn, slurmConf } from './configuration.mjs';
-import { freePorts } from './ports.mjs';
 
 /**
  * Makes the temporary directory of a cluster, with its configuration, its key and the files that stand for GPUs.

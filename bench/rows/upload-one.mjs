@@ -1,0 +1,120 @@
+import { readdir, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { curl, missingTools, run } from '../support/command.mjs';
+import { GiB, randomFile } from '../support/data.mjs';
+import { interleave } from '../support/interleave.mjs';
+import { Nginx } from '../support/nginx.mjs';
+import { NodeServer, startBare } from '../support/node-server.mjs';
+import { times } from '../support/reach.mjs';
+import { curlForm, receiving, withServer } from '../support/uploading.mjs';
+import { peakMemory } from '../support/usage.mjs';
+
+/** Uploads take between one and three seconds each, and a tenth of that is chance: a ratio near 1 needs many of them. */
+const roundsPerRun = 3;
+
+/** The protocol's two requests: the creation, which answers with an address, and the bytes. */
+async function sendByTus(workshop, { url }, file, size) {
+  const version = ['--header', 'Tus-Resumable: 1.0.0'];
+  const create = ['--request', 'POST', '--header', `Upload-Length: ${size}`];
+  const created = await curl(workshop, [...version, ...create, '--write-out', '%header{location}', url]);
+  const patch = ['--request', 'PATCH', '--header', 'Upload-Offset: 0', '--upload-file', file];
+  const type = ['--header', 'Content-Type: application/offset+octet-stream'];
+  const sent = await curl(workshop, [...version, ...patch, ...type, created.stdout]);
+  return { seconds: created.seconds + sent.seconds };
+}
+
+/** The rivals that sync nothing, each with how curl sends a file to it; those that this machine has. */
+async function startRivals(workshop, file) {
+  const { size } = await stat(file);
+  const tus = await NodeServer.start(workshop, 'tus-server');
+  const rivals = { tus: { server: tus, send: () => sendByTus(workshop, tus, file, size) } };
+  if ((await missingTools(workshop, ['nginx'])).length > 0) return rivals;
+  const nginx = await Nginx.start(workshop);
+  const send = () => curl(workshop, ['--upload-file', file, `${nginx.url}file`]);
+  return { ...rivals, nginx: { server: nginx, send } };
+}
+
+const filesIn = async (directory) => (await readdir(directory)).map((name) => path.join(directory, name));
+
+/** An upload to a rival that syncs nothing, and what the sync of it takes then: `synced` is both. */
+async function unsynced(workshop, { server, send }) {
+  const sample = await receiving(server, send);
+  const { seconds } = await run(workshop, 'sync', await filesIn(server.directory));
+  await server.emptied();
+  return { ...sample, synced: sample.seconds + seconds };
+}
+
+/** Uploads to our server and to all rivals by turns. Resolves with figures for each of them. */
+async function byTurns({ workshop, rounds }, scale) {
+  const file = await randomFile(workshop, GiB * scale);
+  const form = await curlForm(workshop, [file]);
+  const bare = await startBare(workshop);
+  const rivals = await startRivals(workshop, file);
+  try {
+    return await withServer(workshop, 0, async (server, settle) => {
+      const unsyncedSides = Object.entries(rivals).map(([name, rival]) => [
+        name,
+        () => unsynced(workshop, rival),
+      ]);
+      const medians = await interleave(rounds * roundsPerRun, {
+        ours: async () => {
+          const url = server.submitUrl('nothing');
+          const sample = await receiving(server, () => curl(workshop, ['--config', form, url]));
+          await settle();
+          return sample;
+        },
+        bare: async () => {
+          const sample = await receiving(bare, () => curl(workshop, ['--config', form, bare.url]));
+          await bare.emptied();
+          return sample;
+        },
+        ...Object.fromEntries(unsyncedSides),
+      });
+      const servers = { ours: server, bare, tus: rivals.tus.server, nginx: rivals.nginx?.server };
+      return Object.fromEntries(
+        Object.entries(medians).map(([name, each]) => [
+          name,
+          { ...each, memory: peakMemory(servers[name].pid) },
+        ]),
+      );
+    });
+  } finally {
+    await Promise.all(
+      [bare, ...Object.values(rivals).map(({ server }) => server)].map((each) => each.stop()),
+    );
+  }
+}
+
+/** What all rows of one upload are taken from. */
+const oneMeasurement = (bench, scale) =>
+  bench.workshop.once(`upload-one-${scale}`, () => byTurns(bench, scale));
+
+/** Our upload against one rival. A rival that syncs nothing is also told of as if it did. */
+const against = (rival) => async (bench, scale) => {
+  const { ours, [rival]: other } = await oneMeasurement(bench, scale);
+  const ratio = (ours.seconds / other.synced).toFixed(2);
+  return {
+    figure: ours.seconds,
+    yardstick: other.seconds,
+    cpu: [ours.cpu, other.cpu],
+    memory: [ours.memory, other.memory],
+    ...(other.synced ? { note: `${other.synced.toFixed(2)} s with a sync behind it, ratio ${ratio}` } : {}),
+  };
+};
+
+const row = (name, yardstick, reach, rival, tools = []) => ({
+  name,
+  what: 'upload 1 GiB in one file, by curl',
+  yardstick,
+  unit: 's',
+  reach: times(reach),
+  grows: true,
+  tools,
+  measure: against(rival),
+});
+
+export const rows = [
+  row('upload-one', 'curl, the same bytes to a bare Node server', 1.15, 'bare'),
+  row('upload-one-tus', 'curl to @tus/server, one PATCH, which syncs nothing', 1, 'tus'),
+  row('upload-one-nginx', 'curl to nginx, one PUT, which syncs nothing', 0.9, 'nginx', ['nginx']),
+];
