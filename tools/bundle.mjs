@@ -7,6 +7,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'rolldown';
 import { checkGroups, splittingGroups } from './bundle-groups.mjs';
+import { rewriting } from './rewrites.mjs';
 import { standIns } from './stand-ins.mjs';
 
 const root = path.resolve(process.argv[2] ?? fileURLToPath(new URL('..', import.meta.url)));
@@ -33,23 +34,6 @@ const standingIn = {
   },
 };
 
-/**
- * oclif sorts its commands by the rules of the user's language. The first such comparison loads these rules, which takes
- * 6 ms; names of commands need no such rules. With those 6 ms neither `cli-help` nor `cli-health` of the
- * bench holds: their ratios rise by 0.3 and 0.2.
- */
-const plainSorting = {
-  name: 'plain-sorting',
-  transform: {
-    filter: { id: /@oclif\/core\/lib\/config\/plugin\.js$/ },
-    handler(code, file) {
-      const parts = code.split('a.id.localeCompare(b.id)');
-      if (parts.length !== 2) throw new Error(`${file} sorts its commands differently now: look at it again`);
-      return parts.join('a.id < b.id ? -1 : 1');
-    },
-  },
-};
-
 /** Makes the bundle of these programs; resolves with the files that it has and the modules in each. */
 async function bundle(programs, { entryFileNames = '[name].js', groups, define = {} } = {}) {
   const { output } = await build({
@@ -58,7 +42,7 @@ async function bundle(programs, { entryFileNames = '[name].js', groups, define =
     platform: 'node',
     // unzipper can also read from a cloud storage, if this package is installed.
     external: ['@aws-sdk/client-s3'],
-    plugins: [standingIn, plainSorting],
+    plugins: [standingIn, ...rewriting],
     transform: { define },
     // A package of koa makes functions from its own text; and modules that are loaded later may be in a group.
     checks: { eval: false, ineffectiveDynamicImport: false },

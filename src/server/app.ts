@@ -1,11 +1,10 @@
-import type { BlockList } from 'node:net';
 import Koa from 'koa';
 import type { Access } from './access/access.js';
 import type { AuditLog } from './audit/audit-log.js';
 import type { ServerEvents } from './events.js';
 import { auditRequests } from './http/audit-requests.js';
 import { requireToken } from './http/auth.js';
-import { fromClient } from './http/client-address.js';
+import { type AddressSet, fromClient } from './http/client-address.js';
 import { handleErrors } from './http/error-handler.js';
 import { underLastNet } from './http/last-net.js';
 import { refuseOtherSites } from './http/same-origin.js';
@@ -18,7 +17,7 @@ export interface AppDeps extends RouteDeps {
   /** The address that the server listens on, which decides what hosts are accepted without a token. */
   readonly host: string;
   /** Proxies whose word counts for where a request comes from. */
-  readonly trustedProxies: BlockList;
+  readonly trustedProxies: AddressSet;
   /** Null without an audit log. */
   readonly audit: AuditLog | null;
   /** Told of requests that are refused. */

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { accessSync, chmodSync, constants, realpathSync } from 'node:fs';
-import type { BlockList } from 'node:net';
 import path from 'node:path';
 import { isSystemError } from '../files/error-code.js';
 import { makeDirectory } from '../files/make-directory.js';
@@ -22,7 +21,7 @@ import { ServerEvents } from './events.js';
 import { LocalExecutor } from './executors/local/local-executor.js';
 import { halfLife } from './executors/local/shares.js';
 import type { ClusterReport, OpenSlurmSettings } from './executors/slurm/open-slurm.js';
-import { addressList } from './http/client-address.js';
+import { type AddressSet, addressList } from './http/client-address.js';
 import { httpServer } from './http/http-server.js';
 import { LastNet } from './http/last-net.js';
 import { listen } from './http/listen.js';
@@ -215,7 +214,7 @@ async function openCluster(
 }
 
 /** @throws SetupError for what is no address */
-function proxiesOf({ trustedProxies }: ServerSettings): BlockList {
+function proxiesOf({ trustedProxies }: ServerSettings): AddressSet {
   try {
     return addressList(trustedProxies);
   } catch (cause) {

@@ -19,7 +19,7 @@ interface Known {
  * a token, and a thousand tokens take no longer than one.
  */
 export class Access {
-  readonly #key = randomBytes(32);
+  #key: Buffer | null = null;
   #known: ReadonlyMap<string, Known> = new Map();
   #entries: readonly TokenEntry[] | null = null;
   readonly #own: string | null;
@@ -70,6 +70,7 @@ export class Access {
   }
 
   #place(hash: string): string {
+    this.#key ??= randomBytes(32);
     return createHmac('sha256', this.#key).update(hash).digest('base64');
   }
 

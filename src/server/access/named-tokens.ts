@@ -3,6 +3,7 @@ import path from 'node:path';
 import { type Limits, limitsFor } from '../../access/limits.js';
 import { readTokens, type TokenDocument, type TokenEntry, TokenFileError } from '../../access/token-file.js';
 import { errorCode } from '../../files/error-code.js';
+import { monotonicTime } from '../../files/monotonic-time.js';
 import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
 
@@ -32,7 +33,7 @@ function stampOf(file: string): string {
 export class NamedTokens {
   #document: TokenDocument;
   #stamp: string;
-  #lookedAt = performance.now();
+  #lookedAt = monotonicTime();
 
   /** @throws SetupError if the file cannot be used */
   constructor(
@@ -68,12 +69,12 @@ export class NamedTokens {
 
   /** Looks at the file, unless that was done a moment ago. */
   refresh(): void {
-    if (performance.now() - this.#lookedAt >= lookEvery) this.reload();
+    if (monotonicTime() - this.#lookedAt >= lookEvery) this.reload();
   }
 
   /** Reads the file again if it has changed. */
   reload(): void {
-    this.#lookedAt = performance.now();
+    this.#lookedAt = monotonicTime();
     const stamp = stampOf(this.file);
     if (stamp === this.#stamp) return;
     this.#stamp = stamp;

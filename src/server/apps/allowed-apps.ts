@@ -1,3 +1,4 @@
+import { monotonicTime } from '../../files/monotonic-time.js';
 import { type AllowedApp, type AppSource, appsOf, readSources, uniqueApps } from './allowlist.js';
 
 /** Milliseconds for which what was found is relied on. */
@@ -22,7 +23,7 @@ export interface AppChanges {
 export class AllowedApps {
   #sources: readonly AppSource[];
   #apps: ReadonlyMap<string, AllowedApp>;
-  #lastLook = performance.now();
+  #lastLook = monotonicTime();
   #lastProblem = '';
 
   /** @throws SetupError that says which source is wrong, or which name is there twice */
@@ -36,7 +37,7 @@ export class AllowedApps {
 
   /** By id. */
   get current(): ReadonlyMap<string, AllowedApp> {
-    if (performance.now() - this.#lastLook > lookInterval) this.#look();
+    if (monotonicTime() - this.#lastLook > lookInterval) this.#look();
     return this.#apps;
   }
 
@@ -49,7 +50,7 @@ export class AllowedApps {
   }
 
   #look(): void {
-    this.#lastLook = performance.now();
+    this.#lastLook = monotonicTime();
     try {
       this.#take(this.#sources.map((source) => (source.isShelf ? appsOf(source) : source)));
       this.#lastProblem = '';
@@ -64,7 +65,7 @@ export class AllowedApps {
     const [before, after] = [this.#apps, uniqueApps(sources)];
     this.#sources = sources;
     this.#apps = after;
-    this.#lastLook = performance.now();
+    this.#lastLook = monotonicTime();
     const added = [...after.keys()].filter((id) => !before.has(id));
     const removed = [...before.keys()].filter((id) => !after.has(id));
     if (added.length + removed.length > 0) this.changes.changed({ added, removed });

@@ -133,7 +133,9 @@ export function lockDataDirectory(directory: string): () => void {
   const own = held.file;
   const note = ownNote();
   asFarAsPossible(() =>
-    own === null ? writeJsonFile(file, note) : writeInPlace(own, `${JSON.stringify(note)}\n`),
+    own === null
+      ? writeJsonFile(file, note, { isKept: false })
+      : writeInPlace(own, `${JSON.stringify(note)}\n`),
   );
   let isHeld = true;
   return () => {

@@ -34,11 +34,18 @@ interface SmiEnd {
   readonly stderr: string;
 }
 
-/** Whether there is a program of this name on PATH: a script without its interpreter is "not found" as well. */
-const isInstalled = (): boolean =>
+/** The directories of PATH, as a program sees them that is started in `/`; an empty one stands for what only the system knows. */
+const searched = (): readonly string[] =>
   (process.env.PATH ?? '')
     .split(path.delimiter)
-    .some((directory) => directory !== '' && existsSync(path.join(directory, program)));
+    .map((directory) => directory && path.resolve('/', directory));
+
+/** Whether there is a program of this name on PATH: a script without its interpreter is "not found" as well. */
+const isInstalled = (): boolean =>
+  searched().some((directory) => directory !== '' && existsSync(path.join(directory, program)));
+
+/** Whether it is known without a try that there is no such program: to start a process that cannot begin takes 4 ms. */
+const isSurelyMissing = (): boolean => !searched().includes('') && !isInstalled();
 
 /** Reads a stream to its end. If it is longer than the limit, closes it and calls `onTooLong`. */
 function collect(stream: Readable | undefined, onTooLong: () => void): () => string {
@@ -119,6 +126,7 @@ export class NvidiaSmi {
         `nvidia-smi (process ${this.#abandoned.pid}) hangs and could not be ended; no other is started before it has`,
       );
     }
+    if (isSurelyMissing()) return [];
     try {
       return rowsOf(await this.#run());
     } catch (cause) {

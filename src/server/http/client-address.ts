@@ -4,8 +4,13 @@ import type { Context, Middleware } from 'koa';
 /** An address as it is compared and written: one of IPv4 that came as one of IPv6 is one of IPv4. */
 const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '');
 
-/** A set of addresses. @throws Error in words for a text that is neither an address nor a network, such as 10.0.0.0/8 */
-export function addressList(texts: readonly string[]): BlockList {
+/** A set of addresses. */
+export type AddressSet = Pick<BlockList, 'check'>;
+
+/** @throws Error in words for a text that is neither an address nor a network, such as 10.0.0.0/8 */
+export function addressList(texts: readonly string[]): AddressSet {
+  // Node loads its list of addresses when it is first named, which most servers, without a proxy to trust, need not wait for.
+  if (texts.length === 0) return { check: () => false };
   const list = new BlockList();
   for (const text of texts) {
     const [address = '', bits] = text.split('/');
@@ -21,7 +26,7 @@ export function addressList(texts: readonly string[]): BlockList {
   return list;
 }
 
-const isIn = (list: BlockList, address: string): boolean => {
+const isIn = (list: AddressSet, address: string): boolean => {
   const family = isIP(address);
   return family !== 0 && list.check(address, family === 6 ? 'ipv6' : 'ipv4');
 };
@@ -37,7 +42,7 @@ function entryAddress(entry: string): string {
  * Where a request comes from: the other end of its connection or, behind proxies that the admin trusts, the last address
  * that the first of them saw. What anybody else writes into the header counts for nothing.
  */
-export function clientAddress(remote: string, forwarded: string, trusted: BlockList): string {
+export function clientAddress(remote: string, forwarded: string, trusted: AddressSet): string {
   let address = plain(remote);
   const entries = forwarded === '' ? [] : forwarded.split(',').map(entryAddress);
   for (let entry = entries.pop(); entry !== undefined && isIn(trusted, address); entry = entries.pop()) {
@@ -48,7 +53,7 @@ export function clientAddress(remote: string, forwarded: string, trusted: BlockL
 }
 
 /** Sets the address that a request comes from. */
-export function fromClient(trusted: BlockList): Middleware {
+export function fromClient(trusted: AddressSet): Middleware {
   return (ctx: Context, next) => {
     ctx.request.ip = clientAddress(ctx.req.socket.remoteAddress ?? '', ctx.get('X-Forwarded-For'), trusted);
     return next();
