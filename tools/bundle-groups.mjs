@@ -47,10 +47,22 @@ const groups = [
     ],
   },
   {
+    // What both sides need to check what they read.
+    name: 'checks',
+    packages: ['zod/v4/core'],
+    ours: [],
+  },
+  {
     // What reads every answer except that of a health check.
     name: 'answers',
-    packages: ['zod/v4/core', 'zod/v4/mini'],
+    packages: ['zod/v4/mini'],
     ours: ['client/connection/answer-schemas'],
+  },
+  {
+    // What the server needs when it starts, and the commands that change tokens.
+    name: 'tokens',
+    packages: ['zod/v4/classic'],
+    ours: ['access/limits', 'access/token-file', 'files/flock'],
   },
   {
     // What a command needs whose server is reached through a proxy or ssh, or cannot be reached.
@@ -74,9 +86,29 @@ const groups = [
     ],
   },
   {
-    // What the server needs when it starts of what is in the next group otherwise: it sends no request.
-    name: 'archive-errors',
-    ours: ['extract/errors'],
+    // What the server needs when it starts of what is in the next group otherwise, or where archives are: it sends no request.
+    name: 'names',
+    packages: ['inherits'],
+    ours: ['extract/errors', 'files/safe-name', 'files/time-slice', 'files/windows-names'],
+  },
+  {
+    // What the server needs when it starts, and `serve --check` or a server of a cluster as well. What these files import comes with them.
+    name: 'setup',
+    ours: [
+      'files/is-gone',
+      'server/access/',
+      'server/apps/',
+      'server/data-directory/',
+      'server/devices/',
+      'server/executors/runs/',
+      'server/http/listen',
+      'server/hub/hub-settings',
+      'server/hub/tracked-repository',
+      'server/sandbox/',
+      'server/setup-error',
+      'server/when-there-is-room',
+    ],
+    but: ['server/apps/prediction-file'],
   },
   {
     // What every command needs that sends volumes or fetches a result.

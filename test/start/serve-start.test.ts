@@ -23,7 +23,10 @@ const dear = [
   'assert',
 ];
 
-test('until its first answer, a server loads no part of Node that the answer does not need', async () => {
+/** Files of the bundle, by the beginnings of their names, that only clients need. */
+const ofClients = ['answers-', 'connection-', 'transfer-', 'reach-'];
+
+test('until its first answer, a server loads nothing dear that the answer does not need', async () => {
   await using place = await temporary();
   const list = path.join(place.path, 'loaded.json');
   await using server = await TestServer.start({
@@ -41,4 +44,8 @@ test('until its first answer, a server loads no part of Node that the answer doe
   const loaded = JSON.parse(readFileSync(list, 'utf8')) as string[];
   expect(loaded).toContain('NativeModule http');
   expect(dear.filter((name) => loaded.includes(`NativeModule ${name}`))).toEqual([]);
+
+  const files = loaded.filter((name) => path.isAbsolute(name)).map((file) => path.basename(file));
+  expect(files).toContainEqual(expect.stringMatching(/^serve-until-stopped-/));
+  expect(files.filter((file) => ofClients.some((each) => file.startsWith(each)))).toEqual([]);
 });

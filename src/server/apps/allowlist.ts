@@ -20,14 +20,17 @@ export interface AllowedApp {
   readonly network: boolean;
 }
 
-const listSchema = z.object({
-  apps: z.array(
-    z.union([
-      z.string().min(1),
-      z.object({ name: z.string().min(1), source: z.string().min(1), network: z.boolean().default(false) }),
-    ]),
-  ),
-});
+/** Made when a list is read: most servers have none. */
+const listSchema = z.lazy(() =>
+  z.object({
+    apps: z.array(
+      z.union([
+        z.string().min(1),
+        z.object({ name: z.string().min(1), source: z.string().min(1), network: z.boolean().default(false) }),
+      ]),
+    ),
+  }),
+);
 
 function isDirectory(source: string): boolean {
   return statSync(source, { throwIfNoEntry: false })?.isDirectory() ?? false;

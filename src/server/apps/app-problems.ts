@@ -58,15 +58,37 @@ async function missingFiles(id: string, directory: string): Promise<ManifestFaul
 }
 
 /** The program of an app's own command if it cannot be run. */
-function lostProgram(directory: string, searched: string): ManifestFault[] {
-  const [program] = ownCommand(directory) ?? [];
+function lostProgram(command: readonly string[] | null, searched: string): ManifestFault[] {
+  const [program] = command ?? [];
   if (program === undefined || findProgram(program, searched) !== undefined) return [];
   return [{ path: ['command', 0], problem: `there is no program '${program}' that can be run` }];
 }
 
 const nothing = async () => [];
 
-async function findingsOf({ id, directory, repository }: AllowedApp, searched: string): Promise<AppFindings> {
+/** The command that an app has of its own, null for one that the engine runs; or why that cannot be told. */
+type Read = { readonly command: readonly string[] | null } | { readonly cause: unknown };
+
+/** Reads the manifest of an app, if it is a directory. */
+function read({ directory }: AllowedApp): Read {
+  try {
+    return { command: directory === null ? null : ownCommand(directory) };
+  } catch (cause) {
+    return { cause };
+  }
+}
+
+function faultsOf(own: Read, searched: string): readonly ManifestFault[] {
+  if ('command' in own) return lostProgram(own.command, searched);
+  const { cause } = own;
+  return cause instanceof ManifestError ? cause.faults : [{ path: [], problem: faultWithoutPath(cause) }];
+}
+
+async function findingsOf(
+  { id, directory, repository }: AllowedApp,
+  own: Read,
+  searched: string,
+): Promise<AppFindings> {
   if (repository !== null) {
     const found = await lookInCache(repository);
     return {
@@ -76,26 +98,11 @@ async function findingsOf({ id, directory, repository }: AllowedApp, searched: s
     };
   }
   if (directory === null) return { id, problems: [], missing: nothing };
-  try {
-    return {
-      id,
-      problems: await describe(directory, lostProgram(directory, searched)),
-      missing: async () => describe(directory, await missingFiles(id, directory)),
-    };
-  } catch (cause) {
-    const faults =
-      cause instanceof ManifestError ? cause.faults : [{ path: [], problem: faultWithoutPath(cause) }];
-    return { id, problems: await describe(directory, faults), missing: nothing };
-  }
-}
-
-/** Whether the engine runs an app; false if that cannot be told. */
-function needsEngine({ directory }: AllowedApp): boolean {
-  try {
-    return directory === null || ownCommand(directory) === null;
-  } catch {
-    return false;
-  }
+  return {
+    id,
+    problems: await describe(directory, faultsOf(own, searched)),
+    missing: 'command' in own ? async () => describe(directory, await missingFiles(id, directory)) : nothing,
+  };
 }
 
 /**
@@ -108,12 +115,14 @@ export async function lookAtApps(
   engine: readonly string[],
   searched: string,
 ): Promise<AllFindings> {
-  const all = [...apps];
-  const forEngine = all.filter(needsEngine).map(({ id }) => id);
+  const all = [...apps].map((app) => ({ app, own: read(app) }));
+  const forEngine = all
+    .filter(({ own }) => 'command' in own && own.command === null)
+    .map(({ app }) => app.id);
   const [program = ''] = engine;
   const isMissing = forEngine.length > 0 && findProgram(program, searched) === undefined;
   return {
-    apps: await Promise.all(all.map((app) => findingsOf(app, searched))),
+    apps: await Promise.all(all.map(({ app, own }) => findingsOf(app, own, searched))),
     forEngine,
     engineProblem: isMissing
       ? `There is no program '${oneLine(program)}', the engine that runs ${forEngine.join(', ')}: install it, or name it with --engine`
