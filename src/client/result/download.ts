@@ -3,13 +3,13 @@ import type { Writable } from 'node:stream';
 import { exitCodes } from '../../contract/errors.js';
 import { quoteName } from '../../contract/quote.js';
 import { errorCode } from '../../files/error-code.js';
+import { readBufferCollector } from '../../files/read-buffers.js';
 import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
 import type { Patience, Watcher } from '../connection/patience.js';
 import { header, type Reply } from '../connection/reply.js';
 import { ClientError, isTransient, TransportError } from '../errors.js';
 import { WriteError, writing } from '../write-error.js';
-import { readBufferCollector } from './read-buffers.js';
 
 /**
  * Where downloaded bytes go. Failed writes are thrown as a `WriteError`, so that they are not mistaken for a broken

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { volumeSuffix } from '../../contract/archives.js';
 import { FieldError, ServiceError } from '../../contract/errors.js';
 import { quoteName } from '../../contract/quote.js';
+import { readBufferCollector } from '../../files/read-buffers.js';
 import { TimeSlice } from '../../files/time-slice.js';
 import type { DiskWatch } from './disk-room.js';
 import type { EarlyChecks } from './early-checks.js';
@@ -12,6 +13,7 @@ import { partNames } from './part-names.js';
 import type { UploadQuota } from './quota.js';
 import type { ReceivedField, ReceivedFile, ReceivedForm } from './received-form.js';
 import type { RequestFlow } from './request-flow.js';
+import { SyncBehind } from './sync-behind.js';
 import { UploadedFile } from './uploaded-file.js';
 
 const strictText = new TextDecoder('utf-8', { fatal: true });
@@ -33,6 +35,9 @@ const mostFinishing = 2;
 const tooMany = (what: string, most: number, advice: string) =>
   new ServiceError('uploadTooLarge', `The form has more than ${most} ${what}; ${advice}`);
 
+/** Of all uploads together: they share the young objects. */
+const collect = readBufferCollector();
+
 /** Receives the parts of one form: texts into memory, files into `directory` under numbers as names. */
 export class FormReceiver implements PartReceiver, ReceivedForm {
   readonly fields: ReceivedField[] = [];
@@ -46,6 +51,7 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
   /** The file that is arriving, and those before it that are still being written. */
   readonly #open = new Set<UploadedFile>();
   readonly #finishing = new Set<Promise<void>>();
+  readonly #behind = new SyncBehind((cause) => this.fail(cause));
   readonly #slice = new TimeSlice();
 
   constructor(
@@ -87,6 +93,7 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
   }
 
   onProgress(received: number, parts: number): void {
+    collect(received - this.bytes);
     this.bytes = received;
     this.#guarded(() => this.quota.checkRequest(received, parts));
   }
@@ -109,6 +116,7 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
   /** Resolves when every file is written. */
   async finish(): Promise<void> {
     await Promise.all(this.#finishing);
+    await this.#behind.settled();
     if (this.disk.isDue) await this.disk.look();
     if (this.#isOver) await this.failed;
   }
@@ -179,7 +187,7 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     this.checks.beforeFile(field, this.fields);
     const target = path.join(this.directory, String(this.files.length));
     this.files.push({ field, name, path: target });
-    const file = new UploadedFile(target, this.disk, this.flow, (cause) => this.fail(cause));
+    const file = new UploadedFile(target, this.disk, this.flow, this.#behind, (cause) => this.fail(cause));
     this.#open.add(file);
     let size = 0;
     part.on('data', (piece: Buffer) => {

@@ -1,5 +1,5 @@
-import { mkdirSync } from 'node:fs';
-import { open, rename, rm } from 'node:fs/promises';
+import { mkdirSync, renameSync } from 'node:fs';
+import { open, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { volumeSuffix } from '../../contract/archives.js';
 import { FieldError, ServiceError } from '../../contract/errors.js';
@@ -7,6 +7,7 @@ import type { Field } from '../../contract/fields.js';
 import { oneLine, quoteName } from '../../contract/quote.js';
 import { ArchiveError } from '../../extract/errors.js';
 import { isSafeName } from '../../files/safe-name.js';
+import { TimeSlice } from '../../files/time-slice.js';
 import { type Release, Turns } from '../../files/turns.js';
 import type { JobFiles } from '../jobs/job-record.js';
 import { DiskWatch, diskRoom, noRoom } from './disk-room.js';
@@ -118,18 +119,23 @@ async function extract(file: ReceivedFile, destination: string, room: Room): Pro
   await rm(file.path);
 }
 
-/** Places the files of one group in a directory of its own, in upload order. */
+/**
+ * Places the files of one group in a directory of its own, in upload order. Renames without the thread pool, which takes five
+ * times as long, and with pauses.
+ */
 async function placeGroup(group: readonly ReceivedFile[], directory: string, room: Room): Promise<string[]> {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const names = new UniqueNames();
   const paths: string[] = [];
+  const slice = new TimeSlice();
   for (const file of group) {
     const name = names.take(plainName(file));
     if (!isSafeName(name))
       throw new FieldError(file.field, `has two files of one name that is too long: ${quoteName(name)}`);
     const target = path.join(directory, name);
     if (file.name.endsWith(volumeSuffix)) await extract(file, target, room);
-    else await rename(file.path, target);
+    else renameSync(file.path, target);
+    await slice.pause();
     paths.push(target);
   }
   return paths;

@@ -2,9 +2,16 @@ import { close as closeCallback, closeSync, openSync, writev as writevCallback, 
 import { promisify } from 'node:util';
 import type { DiskWatch } from './disk-room.js';
 import type { RequestFlow } from './request-flow.js';
+import type { SyncBehind } from './sync-behind.js';
 
-/** Bytes that are gathered for one write; they arrive 64 KiB at a time. */
-const gathered = 256 << 10;
+/**
+ * Least and most bytes that are gathered for one write. They arrive 64 KiB at a time, and a write takes a tenth of a
+ * millisecond of the event loop whatever its size.
+ */
+const leastGathered = 256 << 10;
+const mostGathered = 1 << 20;
+/** Bytes that the files of all uploads gather together, unless each of them has the least already. */
+const gatheredByAll = 8 << 20;
 /** Most pieces that are gathered: a client may send a byte at a time, and each piece takes a hundred bytes of memory. */
 const mostPieces = 512;
 /**
@@ -12,6 +19,12 @@ const mostPieces = 512;
  * file also keeps no descriptor open while other code runs, and an upload may have thousands of them.
  */
 const small = 64 << 10;
+
+/** Files of all uploads that are arriving. */
+let arriving = 0;
+
+/** Bytes that one of them gathers for a write. */
+const gathered = (): number => Math.max(leastGathered, Math.min(mostGathered, gatheredByAll / arriving));
 
 const writev = promisify(writevCallback);
 const close = promisify(closeCallback);
@@ -25,15 +38,18 @@ export class UploadedFile {
   #size = 0;
   #isHolding = false;
   #isAbandoned = false;
+  #hasArrived = false;
 
   constructor(
     private readonly path: string,
     private readonly disk: DiskWatch,
     private readonly flow: RequestFlow,
+    private readonly behind: SyncBehind,
     /** Called with the error of a write under way. */
     private readonly onFailure: (cause: unknown) => void,
   ) {
     disk.countFile();
+    arriving += 1;
   }
 
   /** Takes a piece, which is written later and must not be changed until then. */
@@ -49,6 +65,7 @@ export class UploadedFile {
 
   /** Writes what is left. Resolves when the file is complete and closed. Null for a small file, which is so at once. */
   finish(): Promise<void> | null {
+    this.#arrived();
     if (this.#descriptor !== null || this.#writing || this.#length > small) return this.#finishLarge();
     this.#descriptor = openSync(this.path, 'wx', 0o600);
     try {
@@ -68,13 +85,19 @@ export class UploadedFile {
 
   /** Closes the file of an upload that has failed. */
   async abandon(): Promise<void> {
+    this.#arrived();
     this.#isAbandoned = true;
     await this.#writing;
     await this.#close();
   }
 
+  #arrived(): void {
+    if (!this.#hasArrived) arriving -= 1;
+    this.#hasArrived = true;
+  }
+
   get #isFull(): boolean {
-    return this.#length >= gathered || this.#pieces.length >= mostPieces;
+    return this.#length >= gathered() || this.#pieces.length >= mostPieces;
   }
 
   #hold(): void {
@@ -126,6 +149,7 @@ export class UploadedFile {
       const { bytesWritten } = await writev(this.#descriptor, pieces);
       written += bytesWritten;
       this.disk.wrote(bytesWritten);
+      this.behind.wrote(this.path, bytesWritten);
       if (written < length) dropWritten(pieces, bytesWritten);
     }
   }
@@ -136,7 +160,7 @@ export class UploadedFile {
     this.#descriptor = null;
     if (descriptor === null) return;
     // On a network file system `close` writes what is left, so a large file is not closed on this thread.
-    if (this.#size > gathered) await close(descriptor);
+    if (this.#size > leastGathered) await close(descriptor);
     else closeSync(descriptor);
   }
 }

@@ -1,0 +1,51 @@
+import { symlinkSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { SyncBehind } from '../../../src/server/uploads/sync-behind.js';
+import { plant, temporary } from '../../support/temporary.js';
+
+const mebibyte = 1 << 20;
+
+/** What is told of a file that bytes are written to. A link cannot be opened, so each sync of it is told as an error. */
+async function told(file: string, ...written: readonly number[]): Promise<unknown[]> {
+  const errors: unknown[] = [];
+  const behind = new SyncBehind((cause) => errors.push(cause));
+  for (const bytes of written) behind.wrote(file, bytes);
+  await behind.settled();
+  return errors;
+}
+
+test('a file is synced while it arrives, each time that so many bytes are written', async () => {
+  await using directory = await temporary();
+  await plant(directory.path, { real: 'x' });
+  const link = path.join(directory.path, 'link');
+  symlinkSync('real', link);
+  expect(await told(link, 31 * mebibyte)).toEqual([]);
+  expect(await told(link, 16 * mebibyte, 16 * mebibyte)).toMatchObject([{ code: 'ELOOP' }]);
+  // The sync before this one has given its turn back.
+  expect(await told(link, 32 * mebibyte)).toMatchObject([{ code: 'ELOOP' }]);
+  expect(await told(path.join(directory.path, 'real'), 32 * mebibyte)).toEqual([]);
+});
+
+test('bytes of other files do not count', async () => {
+  await using directory = await temporary();
+  const link = path.join(directory.path, 'link');
+  symlinkSync('nowhere', link);
+  const errors: unknown[] = [];
+  const behind = new SyncBehind((cause) => errors.push(cause));
+  for (const name of ['a', 'b', 'c']) behind.wrote(`${link}/${name}`, 31 * mebibyte);
+  await behind.settled();
+  expect(errors).toEqual([]);
+});
+
+test('a file that is gone is no failure: its upload has ended', async () => {
+  await using directory = await temporary();
+  expect(await told(path.join(directory.path, 'gone'), 32 * mebibyte)).toEqual([]);
+});
+
+test('one sync at a time is under way', async () => {
+  await using directory = await temporary();
+  const link = path.join(directory.path, 'link');
+  symlinkSync('nowhere', link);
+  expect(await told(link, 32 * mebibyte, 32 * mebibyte)).toHaveLength(1);
+});
