@@ -58,7 +58,7 @@ const deeds = {
 
 /** Deeds by which a runner may die that has claimed its job, and end it. */
 const mayLose = (deed) => /spare runners are (killed|asked to end)$/.test(deed);
-/** A server that is asked to stop kills its jobs. */
+/** A server that is asked to stop kills its jobs, those of earlier strikes as well. */
 const mayKill = (deed) => deed === 'the server is asked to stop';
 
 /** Submits some jobs, and strikes at about the time at which they are handed over. */
@@ -67,10 +67,8 @@ async function strike(context, server, ledger, deed) {
   context.count(deed);
   const pids = sparesOf(server.pid);
   const planned = Array.from({ length: random.integer(1, 4) }, () => ledger.plan());
-  for (const each of planned) {
-    each.mayBeLost = mayLose(deed);
-    each.isKillAsked = mayKill(deed);
-  }
+  for (const each of planned) each.mayBeLost = mayLose(deed);
+  if (mayKill(deed)) for (const each of ledger.open) each.isKillAsked = true;
   const sent = Promise.all(planned.map((each) => ledger.submit(server, each)));
   await delay(random.integer(0, latest));
   await deeds[deed]({ context, server, pids, sent });

@@ -11,10 +11,16 @@ export class NotSmallFile extends Error {
 /** A path to something that the shell opened, `<(command)` or stdin: a FIFO that has a writer. */
 const handedOver = /^\/(dev\/(stdin|fd\/\d+)|proc\/self\/fd\/\d+)$/;
 
-/** Reads until the buffer is full or the file ends. */
-function readUpTo(descriptor: number, buffer: Buffer): Buffer {
+/** Bytes of memory that are taken at first, and by how much more each time they are full: most files are far shorter than they may be. */
+const firstPiece = 8 * 1024;
+const growth = 4;
+
+/** Reads until there are so many bytes, or the file ends. */
+function readUpTo(descriptor: number, most: number): Buffer {
+  let buffer = Buffer.alloc(Math.min(most, firstPiece));
   let filled = 0;
-  while (filled < buffer.length) {
+  while (filled < most) {
+    if (filled === buffer.length) buffer = Buffer.concat([buffer], Math.min(most, growth * filled));
     const count = readSync(descriptor, buffer, filled, buffer.length - filled, null);
     if (count === 0) break;
     filled += count;
@@ -38,7 +44,7 @@ export function readSmallFile(file: string, longest = usual): string {
   const descriptor = openSync(file, constants.O_RDONLY | (isHandedOver ? 0 : constants.O_NONBLOCK));
   try {
     if (!isHandedOver && !fstatSync(descriptor).isFile()) throw new NotSmallFile('it is not a regular file');
-    const bytes = readUpTo(descriptor, Buffer.alloc(longest + 1));
+    const bytes = readUpTo(descriptor, longest + 1);
     if (bytes.length > longest) throw new NotSmallFile(`it is longer than ${longest / 1024} KiB`);
     return decoded(bytes);
   } finally {

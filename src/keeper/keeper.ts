@@ -218,7 +218,10 @@ export class Keeper {
       this.#end(0);
     }
     if (!this.#isLeaving && !(await worker.stage.hide(job.call.directory))) this.#end(0);
-    if (this.#isLeaving) await worker.exit;
+    if (this.#isLeaving) {
+      await worker.exit;
+      await worker.endLeftBy(job.call);
+    }
     this.#tellEnd(job, { exitCode, signal: null, error: null, fault: null, note });
     this.#job = null;
     if (this.#isLast) this.#end();
@@ -270,6 +273,7 @@ export class Keeper {
     const job = this.#job;
     if (job && !job.isAnswered) {
       for (const chunk of worker.readOutput()) sendFrame(job.runner, frameKinds.output, chunk);
+      await worker.endLeftBy(job.call);
       this.#tellEnd(job, { ...this.#explain(exit, job), note: null });
       this.#job = null;
     }

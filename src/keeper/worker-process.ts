@@ -26,6 +26,7 @@ import {
   type WorkerEnd,
   type WorkerRequest,
 } from '../runner/worker-files.js';
+import type { JobCall } from './door.js';
 import { openInward, openOutward } from './fifos.js';
 import { JobStage } from './stage.js';
 
@@ -141,6 +142,11 @@ export class WorkerProcess {
     const ids = [this.request.id, ...(jobId === undefined ? [] : [jobId])];
     const marked = await Promise.all(ids.map((id) => processesOfJob(id, pipe, 'everything')));
     return [...new Set([...marked.flat(), ...descendantsOf(this.#group)])];
+  }
+
+  /** Ends what only names the job and no longer the worker. Nothing gets out of a sandbox, which is gone with the worker. */
+  async endLeftBy({ job, directory }: JobCall): Promise<void> {
+    if (!this.request.isSandboxed) await terminateStrays(job, directory);
   }
 
   /** Ends it, with all its processes: SIGTERM, then SIGKILL after the grace. */

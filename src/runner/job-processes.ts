@@ -22,16 +22,6 @@ export type Look = 'marks' | 'output' | 'everything';
 /** Most descriptors of a process that are looked at, the lowest first: one with more is not a shell. */
 const mostDescriptors = 64;
 
-/** Does something with a process that may be gone or another user's by now: then the result is empty. */
-function unlessGone<T>(read: () => readonly T[]): readonly T[] {
-  try {
-    return read();
-  } catch (cause) {
-    if (isAnswer(cause)) return [];
-    throw cause;
-  }
-}
-
 const assignment = `${jobMarker}=`;
 
 function jobsOf(pid: number): string[] {
@@ -41,12 +31,36 @@ function jobsOf(pid: number): string[] {
   return entries.map((entry) => entry.slice(assignment.length));
 }
 
+/** What a link of a process leads to; undefined if it is gone, or the process is. */
+function targetOf(link: string): string | undefined {
+  try {
+    return readlinkSync(link);
+  } catch (cause) {
+    if (isAnswer(cause)) return undefined;
+    throw cause;
+  }
+}
+
 /** The files that a process has open, also deleted ones and a shell's copy of its own output. */
 function openFilesOf(pid: number, look: Look): string[] {
   if (look === 'marks') return [];
   const directory = `/proc/${pid}/fd`;
   const descriptors = look === 'everything' ? readdirSync(directory).slice(0, mostDescriptors) : ['1', '2'];
-  return descriptors.flatMap((each) => unlessGone(() => [readlinkSync(`${directory}/${each}`)]));
+  return descriptors.flatMap((each) => targetOf(`${directory}/${each}`) ?? []);
+}
+
+/** Looks at a process. Whoever may not read its environment may not read which files it has open either: that is not tried. */
+function lookAt(pid: number, look: Look): Sighting {
+  let jobs: readonly string[] = [];
+  let open: readonly string[] = [];
+  try {
+    jobs = jobsOf(pid);
+    open = openFilesOf(pid, look);
+  } catch (cause) {
+    // It may be gone or another user's by now.
+    if (!isAnswer(cause)) throw cause;
+  }
+  return { pid, jobs, open };
 }
 
 /** Looks at every other process. Other work is done in between: a machine may have thousands. */
@@ -55,8 +69,7 @@ async function lookAtAll(look: Look): Promise<readonly Sighting[]> {
   const sightings: Sighting[] = [];
   for (const pid of processIds()) {
     if (pid === process.pid) continue;
-    const jobs = unlessGone(() => jobsOf(pid));
-    sightings.push({ pid, jobs, open: unlessGone(() => openFilesOf(pid, look)) });
+    sightings.push(lookAt(pid, look));
     await slice.pause();
   }
   return sightings;

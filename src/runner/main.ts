@@ -13,7 +13,7 @@ import { reserveJsonFile, writeReservedJson } from '../files/reserved-json.js';
 import { identify, type ProcessIdentity } from './process-table.js';
 import { maxEndBytes, type RunEnd, type RunnerRecord, type RunRequest, runFiles } from './protocol.js';
 import { runCommand } from './run-command.js';
-import { type HandedOver, waitForJob } from './spare.js';
+import { HandedJobs, type HandedOver } from './spare.js';
 import { spareArgument } from './spare-protocol.js';
 
 /** Longest `run.json`, in bytes: the longest argument list that Linux takes, and room to spare. */
@@ -41,14 +41,12 @@ const notRun = 3;
 /**
  * Runs a job, unless another runner has claimed it.
  * @param handed how the job came to a spare runner
+ * @returns whether it has run it
  */
-async function run(directory: string, handed?: HandedOver): Promise<void> {
+async function run(directory: string, handed?: HandedOver): Promise<boolean> {
   const files = runFiles(directory);
   const text = readOwnFile(files.request, maxRequestBytes);
-  if (text === undefined || !claim(files.claim)) {
-    process.exitCode = notRun;
-    return;
-  }
+  if (text === undefined || !claim(files.claim)) return false;
   handed?.tellTaken();
   const request = JSON.parse(text) as RunRequest;
   const runner = identify(process.pid);
@@ -68,6 +66,7 @@ async function run(directory: string, handed?: HandedOver): Promise<void> {
     }),
   );
   await writeEnd(files.end, end);
+  return true;
 }
 
 /** Ignores errors: without its record the runner is found by its arguments, and a reserve is needed on a full disk alone. */
@@ -104,18 +103,30 @@ async function writeEnd(file: string, end: RunEnd): Promise<void> {
   }
 }
 
-async function runSpare(): Promise<void> {
-  const handed = await waitForJob(stop.signal);
+/**
+ * Runs the jobs that the server hands over.
+ * @returns whether it has run the last one; false if it ends while it waits for one
+ */
+async function runHanded(): Promise<boolean> {
+  const jobs = new HandedJobs(stop.signal);
   try {
-    if (handed) await run(handed.directory, handed);
-    else process.exitCode = notRun;
+    for (let job = await jobs.next(); job; job = await jobs.next()) {
+      const hasRun = await run(job.directory, job);
+      if (!hasRun || !jobs.offer()) return hasRun;
+    }
+    return false;
   } finally {
-    handed?.leave();
+    jobs.leave();
   }
 }
 
 const [, , directory = '.'] = process.argv;
-(directory === spareArgument ? runSpare() : run(directory)).catch(() => {
-  // The error cannot be reported: the server sees that the runner has ended without an `exit.json`.
-  process.exitCode = 1;
-});
+(directory === spareArgument ? runHanded() : run(directory)).then(
+  (hasRun) => {
+    if (!hasRun) process.exitCode = notRun;
+  },
+  () => {
+    // The error cannot be reported: the server sees that the runner has ended without an `exit.json`.
+    process.exitCode = 1;
+  },
+);

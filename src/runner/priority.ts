@@ -32,17 +32,21 @@ export function lowerNiceness({ pid }: ChildProcess): void {
 /**
  * Lowers the priority of a child that was just started, or was just given a job, and of its children, below the server's.
  * The child must be started detached: with Linux's autogroups (sched(7)) niceness counts only within a session, so the
- * priority of its whole session is lowered as well.
+ * priority of its whole session is lowered as well, after a head start.
+ * @param onLower called just before that
+ * @returns what waits for the end of the head start
  */
-export function lowerPriority(child: ChildProcess): void {
-  if (child.pid === undefined) return;
+export function lowerPriority(child: ChildProcess, onLower = () => {}): NodeJS.Timeout {
   lowerNiceness(child);
-  setTimeout(() => lowerSession(child, retries), headStart).unref();
+  return setTimeout(() => {
+    onLower();
+    lowerSession(child, retries);
+  }, headStart).unref();
 }
 
 function lowerSession(child: ChildProcess, attempts: number): void {
   // The process id of a child that has ended may belong to another process.
-  if (child.exitCode !== null || child.signalCode !== null) return;
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
   try {
     writeFileSync(`/proc/${child.pid}/autogroup`, String(niceness));
   } catch (cause) {

@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
 import { thisBoot } from '../files/boot-clock.js';
 import { errorCode } from '../files/error-code.js';
 import { spareArgument } from './spare-protocol.js';
@@ -119,8 +120,18 @@ export function nameSpare(): void {
   if (hasProc) process.title = spareName;
 }
 
-/** Whether a process is a runner that has no job yet. */
+/** Whether a process is a runner that has no job. */
 export const isSpare = (pid: number): boolean => argumentsOf(pid)[0] === spareName;
+
+/**
+ * Whether a runner that had this directory's job is done with it: it has no job, or another one. Jobs are compared by their
+ * ids, since a later server may name their place in other words.
+ */
+export function isDoneWith(pid: number, directory: string): boolean {
+  const [name = ''] = argumentsOf(pid);
+  if (name === spareName) return true;
+  return name.startsWith(runnerName) && path.basename(name) !== path.basename(directory);
+}
 
 /** Gives this process the name of a job's runner. @throws Error if others do not see it */
 export function nameRunner(directory: string): void {

@@ -11,11 +11,12 @@ import { identify } from './process-table.js';
 import { maxEndBytes, runFiles } from './protocol.js';
 
 /**
- * Makes a FIFO, and does what else the start of a job takes. V8 compiles a function, and the system loads a page, when it is
+ * Makes FIFOs, and does what else the start of a job takes. V8 compiles a function, and the system loads a page, when it is
  * first used: without this a spare runner would start its job 3 ms later.
  * @param directory for files that nobody reads; does not exist yet
+ * @param fifos paths in one directory, at least one
  */
-export async function rehearse(directory: string, fifo: string): Promise<void> {
+export async function rehearse(directory: string, fifos: readonly string[]): Promise<void> {
   const files = runFiles(directory);
   mkdirSync(directory, { mode: 0o700 });
   writeJsonFile(files.request, {}, { isKept: false });
@@ -23,9 +24,10 @@ export async function rehearse(directory: string, fifo: string): Promise<void> {
   writeJsonFile(files.record, { runner: identify(process.pid) }, { isKept: false });
   reserveJsonFile(files.end, maxEndBytes);
   const log = new LogFile(files.log, maxEndBytes);
-  const cwd = path.dirname(fifo);
+  const [fifo = ''] = fifos;
+  const words = ['-m', '600', ...fifos.map((each) => path.basename(each))];
   // As a job's command is started.
-  const child = spawn('mkfifo', ['-m', '600', path.basename(fifo)], { cwd, stdio: 'ignore', detached: true });
+  const child = spawn('mkfifo', words, { cwd: path.dirname(fifo), stdio: 'ignore', detached: true });
   await Promise.race([once(child, 'exit'), once(child, 'error')]);
   const { reader, writeFd, release } = openEnds(fifo);
   reader.on('data', (chunk: Buffer) => log.append([chunk.toString()]));

@@ -57,6 +57,8 @@ async function runProgram(
   await ended;
   watch.stop();
   await endGroup();
+  // The runner may run another job, and this process id may be another process's then.
+  stopped.removeEventListener('abort', endGroup);
   if (watch.excess !== null) return { exitCode: null, signal: 'SIGKILL', ...watch.excess };
   if (status === undefined || child.signalCode !== null) {
     return { exitCode: child.exitCode, signal: child.signalCode };

@@ -16,3 +16,6 @@ export interface SpareMessage {
 
 /** What a spare runner answers when it has claimed its job. */
 export const spareTaken = 'taken';
+
+/** What it says when the job is over and it is ready for another one, if it still has its channel then. */
+export const spareReady = 'ready';

@@ -4,10 +4,10 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { writeJsonFile } from '../files/atomic-json.js';
-import { identify, nameRunner, nameSpare } from './process-table.js';
+import { hasProc, identify, nameRunner, nameSpare } from './process-table.js';
 import { type RunnerRecord, runFiles } from './protocol.js';
 import { rehearse } from './rehearse.js';
-import { type SpareMessage, spareChannel, spareTaken } from './spare-protocol.js';
+import { type SpareMessage, spareChannel, spareReady, spareTaken } from './spare-protocol.js';
 
 /** A job that the server has handed to a spare runner. */
 export interface HandedOver {
@@ -15,11 +15,12 @@ export interface HandedOver {
   readonly directory: string;
   /** A FIFO that nobody has opened, on the file system of the jobs. It may be missing. */
   readonly fifo: string;
-  /** Tells the server that the job is claimed, and lets go of it. */
+  /** Tells the server that the job is claimed. */
   readonly tellTaken: () => void;
-  /** Lets go of the server. */
-  readonly leave: () => void;
 }
+
+/** Jobs that a runner may have. Each needs a FIFO, and all of them are made by one program. */
+const mostJobs = 16;
 
 /** What the server has written; undefined for a part of a line, which it leaves if it dies meanwhile. */
 function messageIn(line: string): SpareMessage | undefined {
@@ -40,34 +41,6 @@ function succeeds(action: () => void): boolean {
   }
 }
 
-const fifoIn = (place: string): string => path.join(place, 'fifo');
-
-/**
- * Gets ready in a directory of its own. What fails here only takes longer later.
- * @param place does not exist yet
- */
-async function prepare(place: string, channel: Socket): Promise<void> {
-  // A server that is gone by now is seen to be gone.
-  await nextTurn();
-  if (channel.destroyed || channel.readableEnded) return;
-  const rehearsal = path.join(place, 'rehearsal');
-  try {
-    mkdirSync(place, { mode: 0o700 });
-    await rehearse(rehearsal, fifoIn(place));
-    // A later server ends it by this, if it does not see the death of its own because it is stopped.
-    writeJsonFile(
-      runFiles(place).record,
-      { runner: identify(process.pid), command: null } satisfies RunnerRecord,
-      {
-        isKept: false,
-      },
-    );
-  } catch {
-  } finally {
-    succeeds(() => rmSync(rehearsal, { recursive: true, force: true }));
-  }
-}
-
 /**
  * Becomes the runner of a job for all who look. Done before the job is claimed: if the server dies then, the next one finds
  * the runner by its name.
@@ -78,45 +51,100 @@ function becomeRunnerOf(directory: string): void {
   nameRunner(directory);
 }
 
-/**
- * Waits for the job of a spare runner. A server that dies, or wants the runner no longer, closes the channel.
- * @param stop aborted to end a runner that has no job yet
- * @returns undefined if there will be none; then nothing of it is left
- */
-export function waitForJob(stop: AbortSignal): Promise<HandedOver | undefined> {
+/** Becomes a runner without a job for all who look, and keeps no file system from being unmounted. */
+function becomeSpare(): void {
+  process.chdir('/');
   nameSpare();
-  const channel = new Socket({ fd: spareChannel });
-  const leave = () => void channel.destroy();
-  // A channel fails when the server dies.
-  channel.on('error', leave);
-  stop.addEventListener('abort', leave);
-  const tellTaken = () => void channel.write(`${spareTaken}\n`, leave);
-  let place = '';
-  let prepared = Promise.resolve();
-  let isHanded = false;
-  return new Promise((resolve) => {
-    const become = (directory: string) => {
-      if (stop.aborted) return;
-      stop.removeEventListener('abort', leave);
-      isHanded = succeeds(() => becomeRunnerOf(directory));
-      if (isHanded) resolve({ directory, fifo: fifoIn(place), tellTaken, leave });
-      else leave();
-    };
-    createInterface({ input: channel }).on('line', (line) => {
-      const { place: given, job } = messageIn(line) ?? {};
-      if (given !== undefined) {
-        place = given;
-        prepared = prepare(place, channel);
+}
+
+/** The jobs that a server hands to this runner, one after another. A server that dies, or wants the runner no longer, closes the channel. */
+export class HandedJobs {
+  readonly #channel = new Socket({ fd: spareChannel });
+  /** Where it gets ready. */
+  #place = '';
+  #prepared = Promise.resolve();
+  /** How many it has had. */
+  #had = 0;
+  #onJob: (directory: string) => void = () => {};
+
+  /** @param stop aborted to end a runner that has no job */
+  constructor(private readonly stop: AbortSignal) {
+    nameSpare();
+    stop.addEventListener('abort', () => this.leave());
+    const lines = createInterface({ input: this.#channel });
+    // A channel fails when the server dies. Both tell it.
+    for (const each of [this.#channel, lines]) each.on('error', () => this.leave());
+    lines.on('line', (line) => {
+      const { place, job } = messageIn(line) ?? {};
+      if (place !== undefined) {
+        this.#place = place;
+        this.#prepared = this.#prepare();
       }
-      if (job !== undefined) void prepared.then(() => become(job));
+      if (job !== undefined) void this.#prepared.then(() => this.#onJob(job));
     });
-    channel.once('close', () => {
+  }
+
+  /** Waits for the next job. Resolves with undefined if there will be none; then nothing of the runner is left. */
+  async next(): Promise<HandedOver | undefined> {
+    const directory = await new Promise<string | undefined>((resolve) => {
+      this.#onJob = (job) => resolve(succeeds(() => becomeRunnerOf(job)) ? job : undefined);
       // A rehearsal under way ends first, and a job that was handed over before is taken.
-      void prepared.then(() => {
-        if (isHanded) return;
-        succeeds(() => rmSync(place, { recursive: true, force: true }));
-        resolve(undefined);
-      });
+      const onClose = () => void this.#prepared.then(() => resolve(undefined));
+      if (this.#channel.closed) onClose();
+      else this.#channel.once('close', onClose);
     });
-  });
+    this.#onJob = () => {};
+    if (directory === undefined || this.stop.aborted) {
+      this.leave();
+      succeeds(() => rmSync(this.#place, { recursive: true, force: true }));
+      return undefined;
+    }
+    this.#had += 1;
+    const tellTaken = () => void this.#channel.write(`${spareTaken}\n`);
+    return { directory, fifo: this.#fifo(this.#had - 1), tellTaken };
+  }
+
+  /**
+   * Offers itself to the server for another job, when the last one is over.
+   * @returns whether to wait for one
+   */
+  offer(): boolean {
+    const isWanted = !this.stop.aborted && !this.#channel.destroyed && this.#had < mostJobs;
+    // Where its name cannot be seen, others would still take it for the runner of its last job.
+    if (!isWanted || !hasProc || !succeeds(becomeSpare)) return false;
+    this.#channel.write(`${spareReady}\n`);
+    return true;
+  }
+
+  /** Lets go of the server. */
+  leave(): void {
+    this.#channel.destroy();
+  }
+
+  #fifo(number: number): string {
+    return path.join(this.#place, `fifo-${number}`);
+  }
+
+  /** Gets ready in a directory of its own. What fails here only takes longer later. */
+  async #prepare(): Promise<void> {
+    // A server that is gone by now is seen to be gone.
+    await nextTurn();
+    if (this.#channel.destroyed || this.#channel.readableEnded) return;
+    const place = this.#place;
+    const rehearsal = path.join(place, 'rehearsal');
+    try {
+      // It does not exist yet.
+      mkdirSync(place, { mode: 0o700 });
+      await rehearse(
+        rehearsal,
+        Array.from({ length: mostJobs }, (_, number) => this.#fifo(number)),
+      );
+      // A later server ends it by this, if it does not see the death of its own because it is stopped.
+      const record: RunnerRecord = { runner: identify(process.pid), command: null };
+      writeJsonFile(runFiles(place).record, record, { isKept: false });
+    } catch {
+    } finally {
+      succeeds(() => rmSync(rehearsal, { recursive: true, force: true }));
+    }
+  }
 }

@@ -1,4 +1,4 @@
-import { rmdirSync } from 'node:fs';
+import { readdirSync, renameSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { RouterContext } from '@koa/router';
@@ -69,13 +69,13 @@ function askedOf(
   };
 }
 
-/** Removes a directory whose files have their places. It is empty, or nearly: in no thread, which takes longer. */
-async function removeEmptied(directory: string): Promise<void> {
-  try {
-    rmdirSync(directory);
-  } catch {
-    await rm(directory, { recursive: true });
-  }
+/**
+ * Makes a directory whose files have their places the one for the output, if it is empty. To remove a directory takes 8 ms while
+ * the disk is busy, in which nothing else is answered; to rename one does not.
+ */
+async function becomeOutput(emptied: string, output: string): Promise<void> {
+  if (readdirSync(emptied).length === 0) renameSync(emptied, output);
+  else await rm(emptied, { recursive: true });
 }
 
 /** Receives one submission. Everything of it is removed unless it becomes a job. */
@@ -107,7 +107,7 @@ async function receive(
   const form = readSubmission(spec, received);
   const asked = askedOf(operation, form, asker, deps.jobs);
   const placed = await placeFiles(form.groups, directory.input, limits);
-  await removeEmptied(incoming);
+  await becomeOutput(incoming, directory.output);
   directory.create();
   return await slot.accept(
     {

@@ -1,10 +1,28 @@
-import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { getPriority } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
+import type { RunRequest } from '../../../src/runner/protocol.js';
 import { LocalExecutor, type LocalSettings } from '../../../src/server/executors/local/local-executor.js';
-import { argumentsOf, environmentOf, isRunning, readProcess, sparesOf } from '../../../support/processes.mjs';
+import {
+  argumentsOf,
+  environmentOf,
+  isRunning,
+  isSpare,
+  readProcess,
+  sparesOf,
+} from '../../../support/processes.mjs';
 import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
 import { TestServer } from '../../support/server.js';
@@ -13,6 +31,7 @@ import { executorContract } from './contract.js';
 import { localSubject } from './local-subject.js';
 import { Bench, Followed, type Subject, TestJob } from './support.js';
 
+const runnerProgram = fileURLToPath(new URL('../../../dist/runner/main.js', import.meta.url));
 const misbehaving = fileURLToPath(new URL('../../fixtures/programs/runner/main.js', import.meta.url));
 const cleanUps: (() => unknown)[] = [];
 
@@ -20,6 +39,12 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0)) await cleanUp();
   await until('no spare runner is left', () => sparesOf(process.pid).length === 0);
 });
+
+/** Whether a spare runner has done all that it does before it has a job, in its place. */
+const isPrepared = (place: string): boolean => {
+  const made = readdirSync(place);
+  return made.includes('runner.json') && !made.includes('rehearsal');
+};
 
 /** The executor of this machine with a spare runner, which is ready when it is made. */
 const spareSubject = (more: Partial<LocalSettings> = {}, { most = 1, memory = 300_000 } = {}): Subject => {
@@ -41,9 +66,7 @@ const spareSubject = (more: Partial<LocalSettings> = {}, { most = 1, memory = 30
       });
       const isReady = () =>
         more.program !== undefined ||
-        readdirSync(root.path).some(
-          (place) => readdirSync(path.join(root.path, place)).join() === 'fifo,runner.json',
-        );
+        readdirSync(root.path).some((place) => isPrepared(path.join(root.path, place)));
       await until('a spare runner is ready', () => sparesOf(process.pid).length > before.length && isReady());
       return executor;
     },
@@ -91,23 +114,79 @@ function surroundings(job: TestJob) {
 executorContract('the local executor with a spare runner', spareSubject());
 
 describe('a spare runner', () => {
-  test('is given a job, and another one takes its place', async () => {
+  test('is given a job, and another one takes its place while that lasts', async () => {
     await using bench = await Bench.open(spareSubject());
     const executor = await bench.executor();
     const [spare] = sparesOf(process.pid);
     const job = bench.job();
-    const run = new Followed(executor.run(job.order('echo said')));
-    expect(await run.ended).toMatchObject({ exitCode: 0 });
+    const run = new Followed(executor.run(job.order('echo said; sleep 600')));
+    await job.prints('said');
     expect([runnerOf(job), job.log]).toEqual([spare, 'said\n']);
     await until('there is another', () => sparesOf(process.pid).some((pid) => pid !== spare));
+    await executor.stop(job);
+    await run.ended;
+    await until('a runner whose job was killed is gone', () => !isRunning(spare ?? 0));
   });
 
-  test('that has a job is as one that was started for it', async () => {
+  test('has short jobs one after another, and a later server takes it for the runner of the last one alone', async () => {
+    await using bench = await Bench.open(spareSubject());
+    const executor = await bench.executor();
+    const [spare] = sparesOf(process.pid);
+    const done = [];
+    for (const word of ['one', 'two']) {
+      const job = bench.job();
+      const run = new Followed(executor.run(job.order(`echo ${word}; pwd; cat; exit 4`)));
+      expect(await run.ended).toMatchObject({ exitCode: 4, signal: null, fault: null });
+      expect(job.log).toBe(`${word}\n${job.workspace}\n`);
+      done.push(job);
+    }
+    const last = bench.job();
+    const run = new Followed(executor.run(last.order('echo three; sleep 600')));
+    await last.prints('three');
+    expect([...done, last].map(runnerOf)).toEqual([spare, spare, spare]);
+    const later = await localSubject().make();
+    expect([...done, last].map((job) => later.isRunning(job))).toEqual([false, false, true]);
+    await Promise.all(done.map((job) => later.stop(job)));
+    expect([isRunning(spare ?? 0), last.log]).toEqual([true, 'three\n']);
+    await later.stop(last);
+    await run.ended;
+    expect(last.processes()).toEqual([]);
+  });
+
+  test('that has had a job is without one as it was before', async () => {
+    await using bench = await Bench.open(spareSubject());
+    const executor = await bench.executor();
+    const [spare = 0] = sparesOf(process.pid);
+    const job = bench.job();
+    await new Followed(executor.run(job.order('exit 0'))).ended;
+    expect([isSpare(spare), readlinkSync(`/proc/${spare}/cwd`)]).toEqual([true, '/']);
+    await until('only its channel is open', () => socketsOf(spare).join() === '3');
+    expect(
+      readdirSync(`/proc/${spare}/fd`).map((fd) => readlinkSync(`/proc/${spare}/fd/${fd}`)),
+    ).not.toContainEqual(expect.stringContaining(job.path));
+    if (executor instanceof LocalExecutor) await executor.close();
+    await until('it ends with its server', () => !isRunning(spare));
+  });
+
+  test('whose job lasted longer than a second has no other one', async () => {
+    await using bench = await Bench.open(spareSubject());
+    const executor = await bench.executor();
+    const [spare = 0] = sparesOf(process.pid);
+    expect(await new Followed(executor.run(bench.job().order('sleep 1.1'))).ended).toMatchObject({
+      exitCode: 0,
+    });
+    expect(isRunning(spare)).toBe(false);
+  });
+
+  test.for([0, 1])('that has a job, after %i others, is as one that was started for it', async (others) => {
     await using bench = await Bench.open(spareSubject());
     const [first, second] = [bench.job(), bench.job()];
     const executor = await bench.executor();
     const [spare] = sparesOf(process.pid);
     const without = await localSubject().make();
+    for (let left = others; left > 0; left -= 1) {
+      await new Followed(executor.run(bench.job().order('exit 0'))).ended;
+    }
     const runs = [
       new Followed(executor.run(first.order('echo ready; sleep 600'))),
       new Followed(without.run(second.order('echo ready; sleep 600'))),
@@ -161,6 +240,43 @@ describe('a spare runner', () => {
     expect(await new Followed(executor.run(job.order('exit 0'))).ended).toMatchObject({ exitCode: 0 });
     expect(runnerOf(job)).not.toBe(spare);
     await until('there is another', () => sparesOf(process.pid).some((pid) => pid !== spare));
+  });
+
+  test('ends its job although its server dies before it has heard that the runner has it', async () => {
+    await using bench = await Bench.open(spareSubject());
+    const job = bench.job();
+    const place = path.join(bench.directory, 'place');
+    const request: RunRequest = {
+      jobId: job.id,
+      command: ['sh', '-c', 'echo ready; until [ -e gate ]; do sleep 0.01; done; echo done'],
+      wrapper: [],
+      isSandboxed: false,
+      directory: job.workspace,
+      output: job.output,
+      limits: { memory: null, processes: null },
+      inherited: ['PATH'],
+      environment: {},
+      maxLogBytes: 1 << 20,
+      killGrace: 300,
+      gpuUuids: [],
+    };
+    writeFileSync(path.join(job.path, 'run.json'), JSON.stringify(request));
+    const messages = [{ place }, { job: job.path }].map((each) => `${JSON.stringify(each)}\n`).join('');
+    // It reads nothing of what the runner says: for the runner the connection fails when it dies.
+    const server = `
+      const { spawn } = require('node:child_process');
+      const words = [${JSON.stringify(runnerProgram)}, '--spare', ' '.repeat(2048)];
+      const stdio = ['ignore', 'ignore', 'ignore', 'pipe'];
+      spawn(process.execPath, words, { stdio, detached: true }).stdio[3].write(${JSON.stringify(messages)});
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);`;
+    const child = spawn(process.execPath, ['-e', server], { stdio: 'inherit' });
+    await job.prints('ready');
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    writeFileSync(path.join(job.workspace, 'gate'), '');
+    await until('its job has ended', () => existsSync(path.join(job.path, 'exit.json')));
+    expect(job.log).toBe('ready\ndone\n');
+    expect(JSON.parse(readFileSync(path.join(job.path, 'exit.json'), 'utf8'))).toMatchObject({ exitCode: 0 });
   });
 
   test('ends when it is asked to end', async () => {
@@ -230,10 +346,7 @@ describe('a spare runner that', () => {
 describe('a server', () => {
   const withSpare = async (server: TestServer): Promise<number> => {
     const places = path.join(server.dataDirectory, 'spares');
-    const isReady = () =>
-      readdirSync(places).some(
-        (place) => readdirSync(path.join(places, place)).join() === 'fifo,runner.json',
-      );
+    const isReady = () => readdirSync(places).some((place) => isPrepared(path.join(places, place)));
     await until('it has a spare runner', () => sparesOf(server.pid).length === 1 && isReady());
     return sparesOf(server.pid)[0] ?? 0;
   };

@@ -7,6 +7,7 @@ import { isGone } from '../../../files/is-gone.js';
 import { lowerPriority } from '../../../runner/priority.js';
 import {
   isAlive,
+  isDoneWith,
   isSignalable,
   type ProcessIdentity,
   runnerNaming,
@@ -19,6 +20,7 @@ import { isRemoved } from '../runs/is-removed.js';
 import { lacksRoom, settleRunEnd } from '../runs/run-end.js';
 import { readRunGpus, readRunnerRecord } from '../runs/run-files.js';
 import { type RunnerProcess, type RunnerProgram, startRunner } from './runner-process.js';
+import { Spare } from './spare.js';
 import { type SpareSettings, Spares } from './spares.js';
 
 /** Milliseconds between two looks at a runner that an earlier server started. */
@@ -35,9 +37,17 @@ export interface RunnerSettings extends RunnerProgram {
   readonly spares?: SpareSettings | null;
 }
 
+/** A child that has a job. */
+interface Working {
+  readonly pid: number | undefined;
+  /** Resolves when the job is over: whether the runner came to the end of it. */
+  readonly over: Promise<boolean>;
+}
+
 /** The runners of this machine. Each is a detached child, identified by its process id and start time. */
 export class Runners {
-  readonly #children = new Map<string, RunnerProcess>();
+  /** By job directory. */
+  readonly #children = new Map<string, Working>();
   /** Directories whose jobs a child has taken to their end, and of which it has left no process. */
   readonly #completed = new Set<string>();
   /** By directory, when a job was asked to end (`performance.now()`). */
@@ -70,11 +80,9 @@ export class Runners {
     }
     // After a power cut there is no runner to read it.
     writeJsonFile(runFiles(directory).request, request, { isKept: false });
-    // Whoever looks after a worker knows what is left of its job: the runner does not.
-    const looks = request.worker === undefined;
-    if (await this.#handOver(directory, looks)) return;
+    if (await this.#handOver(directory)) return;
     const runner = await startRunner(this.settings, [directory], directory);
-    this.#watch(directory, runner, looks);
+    this.#watch(directory, runner);
     lowerPriority(runner.process);
   }
 
@@ -82,23 +90,32 @@ export class Runners {
    * Hands a job to a spare runner.
    * @returns false if it has to be started otherwise: nobody has claimed it
    */
-  async #handOver(directory: string, looks: boolean): Promise<boolean> {
+  async #handOver(directory: string): Promise<boolean> {
     const spare = this.#spares?.take(directory);
     if (!spare) return false;
-    this.#watch(directory, spare, looks);
-    return spare.give(directory, () => !isGone(runFiles(directory).claim));
+    const isTaken = spare.give(directory, () => !isGone(runFiles(directory).claim));
+    this.#watch(directory, spare);
+    return isTaken;
   }
 
-  /**
-   * Knows a child as the runner of a job, until it ends.
-   * @param looks whether it looks for what is left of the job before it ends
-   */
-  #watch(directory: string, runner: RunnerProcess, looks: boolean): void {
-    this.#children.set(directory, runner);
-    void runner.exited.then(() => {
-      if (looks && runner.process.exitCode === 0) this.#completed.add(directory);
-      if (this.#children.get(directory) === runner) this.#children.delete(directory);
+  /** Knows a child as the runner of a job, until the job is over. */
+  #watch(directory: string, runner: RunnerProcess): void {
+    const working = { pid: runner.process.pid, over: this.#over(runner) };
+    this.#children.set(directory, working);
+    void working.over.then((isComplete) => {
+      if (isComplete) this.#completed.add(directory);
+      if (this.#children.get(directory) === working) this.#children.delete(directory);
     });
+  }
+
+  /** Resolves when the job of a runner is over: whether the runner came to the end of it. */
+  async #over(runner: RunnerProcess): Promise<boolean> {
+    if (runner instanceof Spare && (await runner.over())) {
+      this.#spares?.takeBack(runner);
+      return true;
+    }
+    await runner.exited;
+    return runner.process.exitCode === 0;
   }
 
   /**
@@ -115,7 +132,7 @@ export class Runners {
       this.#escalate(directory);
       const child = this.#children.get(directory);
       const pause = delay(child ? childInterval : pollInterval, undefined, { ref: false });
-      await (child ? Promise.race([child.exited, pause]) : pause);
+      await (child ? Promise.race([child.over, pause]) : pause);
     }
     await this.#endCommand(directory);
     const { workspace, end: endFile } = runFiles(directory);
@@ -185,7 +202,7 @@ export class Runners {
    * @throws the system's error if neither is possible
    */
   #runner(directory: string): ProcessIdentity | undefined {
-    const child = this.#children.get(directory)?.process.pid;
+    const child = this.#children.get(directory)?.pid;
     if (child !== undefined) return { pid: child, startTime: 0, boot: '' };
     let record: ReturnType<typeof readRunnerRecord>;
     try {
@@ -193,7 +210,8 @@ export class Runners {
     } catch (cause) {
       if (isShortage(cause)) throw cause;
     }
-    if (record) return isAlive(record.runner) ? record.runner : undefined;
+    const { runner } = record ?? {};
+    if (runner) return isAlive(runner) && !isDoneWith(runner.pid, directory) ? runner : undefined;
     return runnerNaming(directory);
   }
 

@@ -7,6 +7,7 @@ import {
   type SpareMessage,
   spareArgument,
   spareChannel,
+  spareReady,
   spareTaken,
 } from '../../../runner/spare-protocol.js';
 import { signal } from '../../../runner/terminate.js';
@@ -36,11 +37,18 @@ export async function removeLeftPlace(place: string): Promise<void> {
   await removePlace(place);
 }
 
-/** A runner that was started before there is a job for it. It ends when its channel is closed, as by the server's death. */
+/**
+ * A runner that was started before there is a job for it. Without a job it ends when its channel is closed, as by the server's
+ * death. It is ready for another job after one that was short.
+ */
 export class Spare implements RunnerProcess {
   readonly process: RunnerProcess['process'];
   readonly exited: Promise<unknown>;
   readonly #channel: Socket;
+  /** What it has said since it was given its job. */
+  #said = '';
+  /** Ends the channel of one whose job is not short. */
+  #headStart: NodeJS.Timeout | undefined;
 
   private constructor({ process, exited }: RunnerProcess, place: string) {
     this.process = process;
@@ -48,6 +56,9 @@ export class Spare implements RunnerProcess {
     this.#channel = process.stdio[spareChannel] as Socket;
     // Its end is seen by its exit.
     this.#channel.on('error', () => {});
+    this.#channel.on('data', (chunk: Buffer) => {
+      this.#said += chunk.toString();
+    });
     this.#channel.unref();
     this.#tell({ place });
   }
@@ -71,18 +82,28 @@ export class Spare implements RunnerProcess {
    * @returns whether it has claimed the job. If it has not, it is gone, and cannot claim it any more
    */
   async give(job: string, isClaimed: () => boolean): Promise<boolean> {
-    const answer = this.#answer();
+    this.#said = '';
+    const answer = this.#says(spareTaken);
     // It may have been stopped while it had nothing to do.
     this.process.kill('SIGCONT');
     this.#tell({ job });
-    lowerPriority(this.process);
+    // From then on it has the priority of a job: the next one would not start as others do.
+    this.#headStart = lowerPriority(this.process, () => this.#channel.destroy());
     const isTaken = await Promise.race([answer, delay(patience, false, { ref: false })]);
-    this.#channel.destroy();
     if (isTaken || isClaimed()) return true;
+    this.#channel.destroy();
     this.process.kill('SIGKILL');
     await this.#end();
     // One that has claimed it at the last moment is lost with it, as any runner is.
     return isClaimed();
+  }
+
+  /** Resolves when its job is over: whether it is ready for another one. If it is not, it has ended. */
+  async over(): Promise<boolean> {
+    const isReady = await this.#says(spareReady);
+    if (isReady) clearTimeout(this.#headStart);
+    else await this.exited;
+    return isReady;
   }
 
   /** Ends it. Resolves when it is gone. */
@@ -105,14 +126,19 @@ export class Spare implements RunnerProcess {
     this.#channel.write(`${JSON.stringify(message)}\n`);
   }
 
-  /** Resolves when it has claimed its job, or cannot any more. */
-  #answer(): Promise<boolean> {
+  /** Resolves when it has said something about its job, or cannot any more. */
+  #says(word: string): Promise<boolean> {
     return new Promise((resolve) => {
-      if (this.#channel.destroyed) resolve(false);
-      this.#channel.on('data', (chunk: Buffer) => {
-        if (chunk.toString().includes(spareTaken)) resolve(true);
-      });
-      this.#channel.once('close', () => resolve(false));
+      const settle = (hasSaid: boolean) => {
+        this.#channel.off('data', onData).off('close', onClose);
+        resolve(hasSaid);
+      };
+      const onData = () => {
+        if (this.#said.includes(word)) settle(true);
+      };
+      const onClose = () => settle(false);
+      this.#channel.on('data', onData).once('close', onClose);
+      if (this.#channel.destroyed) settle(false);
     });
   }
 }

@@ -23,6 +23,8 @@ const quiet = 60;
 const shortestPause = 1000;
 const longestPause = 60_000;
 
+/** Milliseconds without a job after which those that have come back from one, and are too many, leave. */
+const idle = 10_000;
 /** Milliseconds for which a burst of jobs is expected to come again. */
 const burstMemory = 300_000;
 /** Bytes of free memory below which no more are kept than are wanted in any case. */
@@ -41,6 +43,7 @@ export class Spares {
   /** How many are wanted. */
   #wanted: number;
   #forgetting: NodeJS.Timeout | undefined;
+  #trimming: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly program: RunnerProgram,
@@ -55,11 +58,11 @@ export class Spares {
     this.#refill();
   }
 
-  /** One for the runner of this directory, which is not ready for another one from then on. */
+  /** One for the runner of this directory: the last that has had a job, since the system has its pages at hand. */
   take(directory: string): Spare | undefined {
     this.#refill();
     if (!hasNameRoom(directory)) return undefined;
-    const [spare] = this.#ready;
+    const spare = [...this.#ready].at(-1);
     if (!spare) {
       this.#expectBurst();
       return undefined;
@@ -69,11 +72,21 @@ export class Spares {
     return spare;
   }
 
+  /** Takes one back that is ready for another job. More than are wanted stay only while jobs come. */
+  takeBack(spare: Spare): void {
+    if (this.#isClosed) {
+      void spare.dismiss();
+      return;
+    }
+    this.#ready.add(spare);
+    clearTimeout(this.#trimming);
+    this.#trimming = setTimeout(() => this.#trim(), idle).unref();
+  }
+
   /** Ends all of them. Resolves when they are gone. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
-    clearTimeout(this.#forgetting);
+    for (const timer of [this.#timer, this.#forgetting, this.#trimming]) clearTimeout(timer);
     const all = [...this.#ready].map((spare) => spare.dismiss());
     this.#ready.clear();
     await Promise.all([...all, this.#starting]);
@@ -88,11 +101,16 @@ export class Spares {
     clearTimeout(this.#forgetting);
     this.#forgetting = setTimeout(() => {
       this.#wanted = count;
-      for (const spare of [...this.#ready].slice(count)) {
-        this.#ready.delete(spare);
-        void spare.dismiss();
-      }
+      this.#trim();
     }, this.settings.memory ?? burstMemory).unref();
+  }
+
+  /** Ends those above the number that is wanted. */
+  #trim(): void {
+    for (const spare of [...this.#ready].slice(this.#wanted)) {
+      this.#ready.delete(spare);
+      void spare.dismiss();
+    }
   }
 
   /** Starts what is missing, in a while. */
@@ -125,6 +143,7 @@ export class Spares {
   #keep(spare: Spare): void {
     this.#ready.add(spare);
     void spare.exited.then(() => {
+      // It has a job, or was not wanted any more.
       if (!this.#ready.delete(spare)) return;
       this.#slowDown();
       this.#refill();
