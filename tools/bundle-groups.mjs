@@ -89,13 +89,21 @@ const groups = [
     // What the server needs when it starts of what is in the next group otherwise, or where archives are: it sends no request.
     name: 'names',
     packages: ['inherits'],
-    ours: ['extract/errors', 'files/safe-name', 'files/time-slice', 'files/windows-names'],
+    ours: [
+      'extract/errors',
+      'files/read-buffers',
+      'files/safe-name',
+      'files/time-slice',
+      'files/windows-names',
+    ],
   },
   {
     // What the server needs when it starts, and `serve --check` or a server of a cluster as well. What these files import comes with them.
     name: 'setup',
     ours: [
       'files/is-gone',
+      'files/turns',
+      'runner/program',
       'server/access/',
       'server/apps/',
       'server/data-directory/',

@@ -255,20 +255,23 @@ async function serveFrom(
           onTokens();
         });
   const access = new Access(token, named);
+  const rules = { binds: settings.binds, hidden: hiddenPlaces(settings) };
+  // Begun before all else, because a sandbox is tried for longer than the rest of a start takes.
+  const sandboxed = settings.slurm ? null : findSandbox(settings.sandbox, rules);
+  // A start that fails for another reason says that one.
+  sandboxed?.catch(() => {});
   const unlock = lockDataDirectory(settings.dataDirectory);
   const gpus = settings.slurm ? null : new GpuInventory(process.env.CUDA_VISIBLE_DEVICES);
   const net = new LastNet(report);
   // Keeps the process alive: most of what the start waits for is unreferenced, and Node would exit in the middle.
   const starting = setInterval(() => {}, 60_000);
   try {
+    // While nvidia-smi is asked, the file system is checked and a module is loaded.
+    const gpusLooked = gpus?.start();
     checkFileSystem(settings.dataDirectory);
-    // Loaded while nvidia-smi is asked.
     const metricsModule = import('./metrics/metrics.js');
-    const rules = { binds: settings.binds, hidden: hiddenPlaces(settings) };
-    const [found] = await Promise.all([
-      settings.slurm ? noneOnCluster : findSandbox(settings.sandbox, rules),
-      gpus?.start(),
-    ]);
+    const found = sandboxed ? await sandboxed : noneOnCluster;
+    await gpusLooked;
     if (settings.download) await repositories.fetchAll(hurry);
     const { passEnvironment } = settings;
     const mostGpus = (owner: string | null) => access.limitsOf(owner).max_gpus?.most ?? null;

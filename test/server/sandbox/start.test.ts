@@ -6,8 +6,12 @@ import { sandbox } from '../../support/sandbox.js';
 import { apps, TestServer } from '../../support/server.js';
 import { temporary } from '../../support/temporary.js';
 
-/** A PATH with Node alone, and with a bwrap that does as it is told. */
-async function pathWith(root: string, bwrap: string | null): Promise<string> {
+/** A PATH with Node alone, and with a bwrap, and what else is given, that do as they are told. */
+async function pathWith(
+  root: string,
+  bwrap: string | null,
+  others: Readonly<Record<string, string>> = {},
+): Promise<string> {
   const programs = path.join(root, 'programs');
   mkdirSync(programs);
   const script = (name: string, text: string) =>
@@ -16,10 +20,20 @@ async function pathWith(root: string, bwrap: string | null): Promise<string> {
   script('flock', 'exec /usr/bin/flock "$@"');
   script('mkfifo', 'exec /usr/bin/mkfifo "$@"');
   if (bwrap !== null) script('bwrap', bwrap);
+  for (const [name, text] of Object.entries(others)) script(name, text);
   return programs;
 }
 
 const broken = 'echo "bwrap: No permissions to create new namespace" >&2; exit 1';
+
+test('a sandbox is tried while the data directory is locked, which a start would wait for otherwise', async () => {
+  await using root = await temporary();
+  const begun = path.join(root.path, 'begun');
+  const flock = `/usr/bin/timeout 20 /bin/sh -c 'until [ -e ${begun} ]; do sleep 0.02; done' && exec /usr/bin/flock "$@"`;
+  const PATH = await pathWith(root.path, `: > ${begun}`, { flock });
+  await using server = await TestServer.start({ environment: { PATH }, flags: ['--sandbox', 'auto'] });
+  expect(server.stderr).toMatch(/^Jobs run in sandboxes/m);
+});
 
 describe('serve --sandbox auto', () => {
   test.for([
@@ -99,7 +113,7 @@ describe('serve refuses to start', () => {
   ) {
     await using cli = await Cli.create();
     const { code, stderr } = await cli.run(
-      ['serve', '--port', '0', '--data-dir', 'data', ...flags],
+      ['serve', '--port', '0', ...(flags.includes('--data-dir') ? [] : ['--data-dir', 'data']), ...flags],
       environment,
       '',
       wrapper,
@@ -113,6 +127,27 @@ describe('serve refuses to start', () => {
     expect(await refusal(['--sandbox', 'bwrap'], environment)).toEqual([
       2,
       expect.stringMatching(/--sandbox bwrap: bwrap does not work here .*No permissions.*--sandbox off/),
+    ]);
+  });
+
+  test('with the other server that has the data directory, whatever becomes of the sandbox', async () => {
+    await using root = await temporary();
+    const environment = { PATH: await pathWith(root.path, broken) };
+    await using server = await TestServer.start({ environment, flags: ['--sandbox', 'off'] });
+    const flags = ['--sandbox', 'bwrap', '--data-dir', server.dataDirectory];
+    expect(await refusal(flags, environment)).toEqual([
+      2,
+      expect.stringMatching(/^.*Another server .* uses the data directory/),
+    ]);
+  });
+
+  test('on a file system without FIFOs', async () => {
+    await using root = await temporary();
+    const mkfifo = 'echo "mkfifo: cannot create fifo: Operation not permitted" >&2; exit 1';
+    const PATH = await pathWith(root.path, null, { mkfifo });
+    expect(await refusal([], { PATH })).toEqual([
+      2,
+      expect.stringMatching(/The file system of the data directory .* has no named pipes \(FIFOs\)/),
     ]);
   });
 
