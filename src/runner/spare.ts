@@ -66,10 +66,12 @@ export class HandedJobs {
   /** How many it has had. */
   #had = 0;
   #onJob: (directory: string) => void = () => {};
+  readonly #closed: Promise<unknown>;
 
   /** @param stop aborted to end a runner that has no job */
   constructor(private readonly stop: AbortSignal) {
     nameSpare();
+    this.#closed = new Promise((resolve) => this.#channel.once('close', resolve));
     stop.addEventListener('abort', () => this.leave());
     const lines = createInterface({ input: this.#channel });
     // A channel fails when the server dies. Both tell it.
@@ -89,9 +91,7 @@ export class HandedJobs {
     const directory = await new Promise<string | undefined>((resolve) => {
       this.#onJob = (job) => resolve(succeeds(() => becomeRunnerOf(job)) ? job : undefined);
       // A rehearsal under way ends first, and a job that was handed over before is taken.
-      const onClose = () => void this.#prepared.then(() => resolve(undefined));
-      if (this.#channel.closed) onClose();
-      else this.#channel.once('close', onClose);
+      void this.#closed.then(() => this.#prepared).then(() => resolve(undefined));
     });
     this.#onJob = () => {};
     if (directory === undefined || this.stop.aborted) {
