@@ -1,4 +1,4 @@
-import { missingTools } from './command.mjs';
+import { missingTools, run } from './command.mjs';
 
 const rounded = (value) => (value === null ? null : Number(value.toPrecision(4)));
 
@@ -28,6 +28,8 @@ export async function measureRow(bench, row, scale = 1) {
   const missing = await missingTools(bench.workshop, row.tools ?? []);
   if (missing.length > 0) return failed(row, `${missing.join(' and ')} is not on this machine`);
   try {
+    // What an earlier row has written would make this one wait for the disk.
+    await run(bench.workshop, 'sync', []);
     const { figure, yardstick = null, fault = null, ...more } = await row.measure(bench, scale);
     return {
       ...heads(row),

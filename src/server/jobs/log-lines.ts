@@ -1,4 +1,4 @@
-import { closeSync, constants, read as readCallback } from 'node:fs';
+import { closeSync, constants, read as readCallback, readSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { servicePrefix } from '../../contract/log-stream.js';
 import { errorCode } from '../../files/error-code.js';
@@ -17,10 +17,15 @@ const missingLog = Buffer.from(
   `${servicePrefix}The log of this job was removed or replaced: it cannot be shown\n`,
 );
 
+const copyMissing = (buffer: Buffer, length: number, position: number): number =>
+  missingLog.copy(buffer, 0, Math.min(position, missingLog.length), position + length);
+
 /** An open log. */
 export interface OpenLog extends Disposable {
   /** Reads into a buffer from a position on. Returns the number of bytes. */
   read(buffer: Buffer, length: number, position: number): Promise<number>;
+  /** The same while nothing else is done. */
+  readNow(buffer: Buffer, length: number, position: number): number;
 }
 
 /** Opens the log of a job for reading. */
@@ -31,13 +36,14 @@ export function openLog(job: Job): OpenLog {
   } catch (cause) {
     if (!(cause instanceof NotOurFile) && errorCode(cause) !== 'ENOENT') throw cause;
     return {
-      read: async (buffer, length, position) =>
-        missingLog.copy(buffer, 0, Math.min(position, missingLog.length), position + length),
+      read: async (...args) => copyMissing(...args),
+      readNow: copyMissing,
       [Symbol.dispose]: () => {},
     };
   }
   return {
     read: async (buffer, length, position) => (await read(descriptor, buffer, 0, length, position)).bytesRead,
+    readNow: (buffer, length, position) => readSync(descriptor, buffer, 0, length, position),
     [Symbol.dispose]: () => closeSync(descriptor),
   };
 }

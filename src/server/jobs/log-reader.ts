@@ -88,6 +88,7 @@ export async function* readLog(
   let position = 0;
   let skip = since;
   let lastLineAt = performance.now();
+  let isWoken = false;
   try {
     // The log of a job that has ended is complete, so the rest is read in any case.
     while (!signal.aborted || job.isFinal) {
@@ -95,7 +96,12 @@ export async function* readLog(
       const isLast = job.isFinal;
       // Leaves one byte for a line feed.
       const room = buffer.length - 1;
-      const bytesRead = await file.read(buffer, room, position);
+      // What was written a moment ago is in the system's memory: a thread takes longer to begin. Only one read, so that a program that
+      // prints all the time leaves time for other requests.
+      const bytesRead = isWoken
+        ? file.readNow(buffer, room, position)
+        : await file.read(buffer, room, position);
+      isWoken = false;
       // An incomplete line is not kept; it is read again when it is complete.
       let end = buffer.subarray(0, bytesRead).lastIndexOf(lineFeed) + 1;
       if (end === 0 && bytesRead === room && room < longestLine) {
@@ -112,15 +118,18 @@ export async function* readLog(
         for (; skip > 0 && start < end; skip -= 1) start = buffer.indexOf(lineFeed, start) + 1;
         if (start < end) yield buffer.subarray(start, end);
         buffer = chunk;
-        continue;
+        // A read that did not fill the buffer got all that there was.
+        if (isLast || bytesRead === room) continue;
+      } else if (isLast) {
+        return;
       }
-      if (isLast) return;
       const quiet = performance.now() - lastLineAt;
       if (quiet >= silence) {
         lastLineAt = performance.now();
         yield null;
       }
       await changes.next(Math.max(1, silence - quiet));
+      isWoken = true;
     }
   } finally {
     changes.close();

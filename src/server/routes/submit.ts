@@ -1,5 +1,5 @@
-import { readdirSync, renameSync } from 'node:fs';
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdirSync, readdirSync, renameSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { RouterContext } from '@koa/router';
 import type { Principal } from '../../access/principal.js';
@@ -99,7 +99,7 @@ async function receive(
   if (/^100-continue$/i.test(ctx.get('Expect'))) ctx.res.writeContinue();
 
   const incoming = path.join(directory.path, 'Incoming');
-  await mkdir(incoming, { mode: 0o700 });
+  mkdirSync(incoming, { mode: 0o700 });
   const checks = new EarlyChecks(spec, (fields) => {
     askedOf(operation, fields, asker, deps.jobs);
   });

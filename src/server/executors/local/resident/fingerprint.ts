@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
-import { lstat, readdir } from 'node:fs/promises';
+import { lstatSync, readdirSync } from 'node:fs';
 import path from 'node:path';
+import { TimeSlice } from '../../../../files/time-slice.js';
 
 /** Most files that are looked at: an app with more is not programs but data. */
 const mostFiles = 5000;
@@ -9,8 +10,8 @@ const mostFiles = 5000;
 const passedOver: ReadonlySet<string> = new Set(['node_modules', '__pycache__']);
 
 /** The files of a directory and below, in the order of their names, without hidden ones. */
-async function* filesBelow(directory: string): AsyncGenerator<string, void> {
-  const entries = await readdir(directory, { withFileTypes: true });
+function* filesBelow(directory: string): Generator<string, void> {
+  const entries = readdirSync(directory, { withFileTypes: true });
   for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     if (entry.name.startsWith('.') || passedOver.has(entry.name)) continue;
     const file = path.join(directory, entry.name);
@@ -19,25 +20,28 @@ async function* filesBelow(directory: string): AsyncGenerator<string, void> {
   }
 }
 
-async function* filesOf(place: string): AsyncGenerator<string, void> {
-  if ((await lstat(place)).isDirectory()) yield* filesBelow(place);
+function* filesOf(place: string): Generator<string, void> {
+  if (lstatSync(place).isDirectory()) yield* filesBelow(place);
   else yield place;
 }
 
 /**
  * What tells whether one of these files and directories has changed: names, sizes and times of their files. What cannot be
- * looked at gives a text of its own.
+ * looked at gives a text of its own. Looks without the thread pool, with pauses: a job waits for it before it starts, and each thread
+ * would take longer to begin than a look takes.
  */
 export async function fingerprint(places: readonly string[]): Promise<string> {
   const hash = createHash('sha256');
+  const slice = new TimeSlice();
   let left = mostFiles;
   for (const place of places) {
     try {
-      for await (const file of filesOf(place)) {
+      for (const file of filesOf(place)) {
         if (left === 0) break;
         left -= 1;
-        const { size, mtimeMs, ino } = await lstat(file);
+        const { size, mtimeMs, ino } = lstatSync(file);
         hash.update(`${JSON.stringify(file)} ${size} ${mtimeMs} ${ino}\n`);
+        await slice.pause();
       }
     } catch {
       hash.update(`${JSON.stringify(place)} cannot be looked at\n`);
