@@ -1,7 +1,7 @@
 import { shellApp } from '../support/apps.mjs';
 import { run } from '../support/command.mjs';
 import { finishedJobs } from '../support/finished-jobs.mjs';
-import { getJson } from '../support/http.mjs';
+import { ask } from '../support/http.mjs';
 import { interleave } from '../support/interleave.mjs';
 import { plus, times } from '../support/reach.mjs';
 import { Server } from '../support/server.mjs';
@@ -13,7 +13,7 @@ const grace = ['--grace', '86400'];
 async function started(workshop, options) {
   const startedAt = performance.now();
   const server = await Server.start(workshop, { ...options, flags: grace });
-  await getJson(`${server.url}/health`);
+  await ask(server, '/health');
   const milliseconds = performance.now() - startedAt;
   const sample = { milliseconds, cpu: cpuSeconds(server.pid), memory: residentMemory(server.pid) };
   await server.stop();

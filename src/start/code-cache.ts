@@ -35,6 +35,21 @@ function readIfThere(file: string): Buffer | undefined {
   }
 }
 
+/**
+ * Milliseconds after the start when the code of a command that still runs is saved: that of a server that has run for weeks would be
+ * all that it ever used, and to load it would make the next start take half as long again.
+ */
+const started = 2000;
+
+/** Calls a function at the end of a command that has succeeded, and once while it runs, if it runs for long. */
+function onceStarted(keep: () => void): void {
+  // A word that is no command fails, and leaves nothing.
+  process.once('exit', (code) => {
+    if (code === 0) keep();
+  });
+  setTimeout(keep, started).unref();
+}
+
 /** The code of some files of the bundle, as one Node version compiled them for one command. */
 class CodeStore {
   readonly #suffix = `-${process.version}-${process.arch}`;
@@ -44,11 +59,8 @@ class CodeStore {
     private readonly bundle: string,
     private readonly directory: string,
   ) {
-    // At the end, when the functions that the command uses have been compiled. A word that is no command fails, and
-    // leaves nothing.
-    process.once('exit', (code) => {
-      if (code === 0 && this.#missing.size > 0) this.#keep();
-    });
+    // When the functions that the command uses have been compiled.
+    onceStarted(() => this.#keep());
   }
 
   /** Compiles a file, with the cached code of an earlier run if there is one that fits. */
@@ -64,6 +76,7 @@ class CodeStore {
 
   /** Ignores errors: without the cache the next start only takes longer. */
   #keep(): void {
+    if (this.#missing.size === 0) return;
     try {
       makeDirectory(this.directory, 0o700);
       for (const [stored, script] of this.#missing) {
@@ -71,6 +84,7 @@ class CodeStore {
         writeFileSync(partial, script.createCachedData(), { mode: 0o600 });
         renameSync(partial, stored);
       }
+      this.#missing.clear();
       const files = readdirSync(this.bundle, { recursive: true, encoding: 'utf8' });
       const current = new Set(files.map((file) => path.basename(file) + this.#suffix));
       for (const name of readdirSync(this.directory)) {
@@ -87,13 +101,17 @@ class CodeStore {
  */
 export function keepCode(bundle: string, command: string): void {
   // Node does so itself from 22.8 on; the types are those of an older one.
-  const { enableCompileCache } = Module as { enableCompileCache?: (directory: string) => unknown };
+  const { enableCompileCache, flushCompileCache } = Module as {
+    enableCompileCache?: (directory: string) => unknown;
+    flushCompileCache?: () => void;
+  };
   const directory = codeDirectory(enableCompileCache ? 'compile-cache' : `code/${command}`);
   if (directory === undefined) return;
   if (enableCompileCache) {
     try {
       makeDirectory(directory, 0o700);
       enableCompileCache(directory);
+      if (flushCompileCache) setTimeout(flushCompileCache, started).unref();
     } catch {}
     return;
   }

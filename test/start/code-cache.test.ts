@@ -3,7 +3,10 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Config } from '@oclif/core';
 import { expect, test } from 'vitest';
+import { until } from '../../support/until.mjs';
 import { Cli } from '../support/cli.js';
+import { TestServer } from '../support/server.js';
+import { temporary } from '../support/temporary.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -33,6 +36,15 @@ test('the compiled code of a command is saved where only its user can write, and
 
   expect(await cli.run(['jobs', '--help'])).toEqual(first);
   expect(storedCode(cli).map((file) => statSync(file).ino)).toEqual(kept);
+});
+
+test('the code of a server is saved while it runs, so that one which is killed leaves it as well', async () => {
+  await using root = await temporary();
+  await using server = await TestServer.start({ environment: { XDG_CACHE_HOME: root.path } });
+  const isCode = (name: string) => name.includes('serve') || name.includes('compile-cache');
+  const stored = () => readdirSync(root.path, { recursive: true, encoding: 'utf8' }).filter(isCode);
+  await until('there is code', () => stored().some((name) => statSync(path.join(root.path, name)).isFile()));
+  await server.crash();
 });
 
 test('code that is damaged is not run', async () => {
