@@ -80,22 +80,27 @@ const runnerOf = (job: TestJob): number => {
   return runner.pid;
 };
 
+/** What the descriptors of a process are open on, by their numbers; without those that are closed meanwhile. */
+const openFilesOf = (pid: number): ReadonlyMap<string, string> =>
+  new Map(
+    readdirSync(`/proc/${pid}/fd`).flatMap((fd): [string, string][] => {
+      try {
+        return [[fd, readlinkSync(`/proc/${pid}/fd/${fd}`)]];
+      } catch {
+        return [];
+      }
+    }),
+  );
+
 /** The descriptors of a process that are sockets. */
 const socketsOf = (pid: number): string[] =>
-  readdirSync(`/proc/${pid}/fd`).filter((fd) => {
-    try {
-      return readlinkSync(`/proc/${pid}/fd/${fd}`).startsWith('socket:');
-    } catch {
-      // Closed meanwhile.
-      return false;
-    }
-  });
+  [...openFilesOf(pid)].flatMap(([fd, file]) => (file.startsWith('socket:') ? [fd] : []));
 
 /** All that a runner has inherited, or that others know it by. */
 function surroundings(job: TestJob) {
   const pid = runnerOf(job);
   const stat = readProcess(pid, 'stat').split(') ').at(-1)?.split(' ') ?? [];
-  const open = readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
+  const open = [...openFilesOf(pid).values()];
   return {
     leadsItsSession: Number(stat[3]) === pid && Number(stat[2]) === pid,
     environment: environmentOf(pid).sort(),
@@ -161,9 +166,7 @@ describe('a spare runner', () => {
     await new Followed(executor.run(job.order('exit 0'))).ended;
     expect([isSpare(spare), readlinkSync(`/proc/${spare}/cwd`)]).toEqual([true, '/']);
     await until('only its channel is open', () => socketsOf(spare).join() === '3');
-    expect(
-      readdirSync(`/proc/${spare}/fd`).map((fd) => readlinkSync(`/proc/${spare}/fd/${fd}`)),
-    ).not.toContainEqual(expect.stringContaining(job.path));
+    expect([...openFilesOf(spare).values()]).not.toContainEqual(expect.stringContaining(job.path));
     if (executor instanceof LocalExecutor) await executor.close();
     await until('it ends with its server', () => !isRunning(spare));
   });
