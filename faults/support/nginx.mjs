@@ -1,32 +1,13 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { mkdirSync } from 'node:fs';
 import path from 'node:path';
+import { nginxArguments } from '../../support/nginx.mjs';
+import { freePorts } from '../../support/ports.mjs';
 import { until } from './until.mjs';
 
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
-/** The configuration of Debian, with TLS and a path prefix, and no settings of buffering or timeouts. */
-const configuration = (directory, port, target) => `
-daemon off;
-pid ${directory}/nginx.pid;
-error_log ${directory}/error.log;
-events {}
-http {
-  access_log off;
-  client_body_temp_path ${directory}/body;
-  proxy_temp_path ${directory}/proxy;
-  fastcgi_temp_path ${directory}/fastcgi;
-  uwsgi_temp_path ${directory}/uwsgi;
-  scgi_temp_path ${directory}/scgi;
+/** The server of Debian's configuration, with TLS and a path prefix, and no settings of buffering or timeouts. */
+const serverOf = (directory, port, target) => `
   server {
     listen 127.0.0.1:${port} ssl;
     ssl_certificate ${directory}/certificate.pem;
@@ -35,9 +16,7 @@ http {
       proxy_pass ${target}/;
       client_max_body_size 0;
     }
-  }
-}
-`;
+  }`;
 
 const has = (program) => {
   try {
@@ -61,10 +40,9 @@ export async function startNginx(context, target) {
   execFileSync('openssl', ['req', '-x509', ...key, '-out', certificate, '-days', '2', ...subject], {
     stdio: 'ignore',
   });
-  const port = await freePort();
-  const file = path.join(directory, 'nginx.conf');
-  writeFileSync(file, configuration(directory, port, target));
-  const child = spawn('nginx', ['-c', file, '-e', path.join(directory, 'error.log')], { stdio: 'ignore' });
+  const [port] = await freePorts(1);
+  const words = nginxArguments(directory, serverOf(directory, port, target));
+  const child = spawn('nginx', words, { stdio: 'ignore' });
   await until('nginx listens', async () => {
     if (child.exitCode !== null) throw new Error(`nginx ended with ${child.exitCode}`);
     return fetch(`http://127.0.0.1:${port}/`).then(

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/cli/serve/config-file.js';
 import { serveFlags } from '../../src/cli/serve/flags.js';
+import { nginxArguments } from '../../support/nginx.mjs';
 import { hasEnded } from '../../support/serve.mjs';
 import { until } from '../../support/until.mjs';
 import { selfSigned } from '../support/certificates.js';
@@ -55,15 +56,7 @@ const proxies: Readonly<Record<string, (proxy: Proxy) => readonly string[]>> = {
       '/etc/ssl/private': directory,
       '127.0.0.1:8000': target,
     });
-    const places = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-      (name) => `${name}_temp_path ${directory}/${name};`,
-    );
-    const file = path.join(directory, 'nginx.conf');
-    writeFileSync(
-      file,
-      `daemon off;\npid ${directory}/nginx.pid;\nerror_log ${directory}/error.log;\nevents {}\nhttp {\naccess_log off;\n${places.join('\n')}\n${server}}\n`,
-    );
-    return ['nginx', '-e', `${directory}/error.log`, '-c', file];
+    return ['nginx', ...nginxArguments(directory, server)];
   },
   caddy: ({ port, target, directory }) => {
     const site = replaced(block('caddyfile'), {

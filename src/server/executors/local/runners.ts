@@ -20,7 +20,7 @@ import { isRemoved } from '../runs/is-removed.js';
 import { lacksRoom, settleRunEnd } from '../runs/run-end.js';
 import { readRunGpus, readRunnerRecord } from '../runs/run-files.js';
 import { type RunnerProcess, type RunnerProgram, startRunner } from './runner-process.js';
-import { Spare } from './spare.js';
+import type { Spare } from './spare.js';
 import { type SpareSettings, Spares } from './spares.js';
 
 /** Milliseconds between two looks at a runner that an earlier server started. */
@@ -42,6 +42,12 @@ interface Working {
   readonly pid: number | undefined;
   /** Resolves when the job is over: whether the runner came to the end of it. */
   readonly over: Promise<boolean>;
+}
+
+/** Resolves when a runner has ended: whether it came to the end of its job. */
+async function hasSucceeded({ process, exited }: RunnerProcess): Promise<boolean> {
+  await exited;
+  return process.exitCode === 0;
 }
 
 /** The runners of this machine. Each is a detached child, identified by its process id and start time. */
@@ -82,7 +88,7 @@ export class Runners {
     writeJsonFile(runFiles(directory).request, request, { isKept: false });
     if (await this.#handOver(directory)) return;
     const runner = await startRunner(this.settings, [directory], directory);
-    this.#watch(directory, runner);
+    this.#watch(directory, runner, hasSucceeded(runner));
     lowerPriority(runner.process);
   }
 
@@ -94,28 +100,25 @@ export class Runners {
     const spare = this.#spares?.take(directory);
     if (!spare) return false;
     const isTaken = spare.give(directory, () => !isGone(runFiles(directory).claim));
-    this.#watch(directory, spare);
+    this.#watch(directory, spare, this.#untilBack(spare));
     return isTaken;
   }
 
   /** Knows a child as the runner of a job, until the job is over. */
-  #watch(directory: string, runner: RunnerProcess): void {
-    const working = { pid: runner.process.pid, over: this.#over(runner) };
+  #watch(directory: string, { process: { pid } }: RunnerProcess, over: Promise<boolean>): void {
+    const working = { pid, over };
     this.#children.set(directory, working);
-    void working.over.then((isComplete) => {
+    void over.then((isComplete) => {
       if (isComplete) this.#completed.add(directory);
       if (this.#children.get(directory) === working) this.#children.delete(directory);
     });
   }
 
-  /** Resolves when the job of a runner is over: whether the runner came to the end of it. */
-  async #over(runner: RunnerProcess): Promise<boolean> {
-    if (runner instanceof Spare && (await runner.over())) {
-      this.#spares?.takeBack(runner);
-      return true;
-    }
-    await runner.exited;
-    return runner.process.exitCode === 0;
+  /** Resolves when the job of a spare runner is over, and takes one back that is ready for another: whether it came to the end of it. */
+  async #untilBack(spare: Spare): Promise<boolean> {
+    if (!(await spare.isBack())) return hasSucceeded(spare);
+    this.#spares?.takeBack(spare);
+    return true;
   }
 
   /**

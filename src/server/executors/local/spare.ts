@@ -98,11 +98,10 @@ export class Spare implements RunnerProcess {
     return isClaimed();
   }
 
-  /** Resolves when its job is over: whether it is ready for another one. If it is not, it has ended. */
-  async over(): Promise<boolean> {
+  /** Resolves when its job is over and it is ready for another one; with false if it will not be, and ends. */
+  async isBack(): Promise<boolean> {
     const isReady = await this.#says(spareReady);
     if (isReady) clearTimeout(this.#headStart);
-    else await this.exited;
     return isReady;
   }
 
