@@ -8,13 +8,17 @@ export interface BootTime {
   readonly seconds: number;
 }
 
+/** Read once: no process outlives its boot. */
+let known = '';
+
 /** Id of this boot of the machine; empty if the system does not tell. */
 export function thisBoot(): string {
   try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
+    known ||= readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
   } catch {
-    return '';
+    // It may be readable later.
   }
+  return known;
 }
 
 /** A time so many seconds from now, which another process can read; null where boots have no id. */

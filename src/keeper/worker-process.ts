@@ -140,7 +140,7 @@ export class WorkerProcess {
     if (this.request.isSandboxed) return processesInside(this.#group);
     const pipe = outputFifo(this.home);
     const ids = [this.request.id, ...(jobId === undefined ? [] : [jobId])];
-    const marked = await Promise.all(ids.map((id) => processesOfJob(id, pipe, 'everything')));
+    const marked = await Promise.all(ids.map((id) => processesOfJob(id, pipe, 'everything', 'younger')));
     return [...new Set([...marked.flat(), ...descendantsOf(this.#group)])];
   }
 

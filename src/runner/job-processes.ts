@@ -19,6 +19,12 @@ interface Sighting {
  */
 export type Look = 'marks' | 'output' | 'everything';
 
+/**
+ * Which processes are looked at. Whoever has started the job itself need not look at those that are older than its own process
+ * (`younger`), as nearly all of a machine are.
+ */
+export type Age = 'any' | 'younger';
+
 /** Most descriptors of a process that are looked at, the lowest first: one with more is not a shell. */
 const mostDescriptors = 64;
 
@@ -63,13 +69,17 @@ function lookAt(pid: number, look: Look): Sighting {
   return { pid, jobs, open };
 }
 
+const startOf = (pid: number): number => readStatus(pid)?.startTime ?? 0;
+
 /** Looks at every other process. Other work is done in between: a machine may have thousands. */
-async function lookAtAll(look: Look): Promise<readonly Sighting[]> {
+async function lookAtAll(look: Look, age: Age): Promise<readonly Sighting[]> {
   const slice = new TimeSlice();
   const sightings: Sighting[] = [];
+  const ownStart = startOf(process.pid);
   for (const pid of processIds()) {
     if (pid === process.pid) continue;
-    sightings.push(lookAt(pid, look));
+    // Start times are compared in clock ticks, of which two processes may share one.
+    if (age === 'any' || startOf(pid) >= ownStart) sightings.push(lookAt(pid, look));
     await slice.pause();
   }
   return sightings;
@@ -80,7 +90,10 @@ class SharedLook {
   #current: Promise<unknown> = Promise.resolve();
   #next: Promise<readonly Sighting[]> | null = null;
 
-  constructor(private readonly look: Look) {}
+  constructor(
+    private readonly look: Look,
+    private readonly age: Age,
+  ) {}
 
   take(): Promise<readonly Sighting[]> {
     this.#next ??= this.#take();
@@ -91,16 +104,21 @@ class SharedLook {
     await this.#current;
     await nextTurn();
     this.#next = null;
-    const look = lookAtAll(this.look);
+    const look = lookAtAll(this.look, this.age);
     this.#current = look.catch(() => {});
     return look;
   }
 }
 
-const looks: Readonly<Record<Look, SharedLook>> = {
-  marks: new SharedLook('marks'),
-  output: new SharedLook('output'),
-  everything: new SharedLook('everything'),
+const ofEachLook = (age: Age): Readonly<Record<Look, SharedLook>> => ({
+  marks: new SharedLook('marks', age),
+  output: new SharedLook('output', age),
+  everything: new SharedLook('everything', age),
+});
+
+const looks: Readonly<Record<Age, Readonly<Record<Look, SharedLook>>>> = {
+  any: ofEachLook('any'),
+  younger: ofEachLook('younger'),
 };
 
 /**
@@ -108,11 +126,17 @@ const looks: Readonly<Record<Look, SharedLook>> = {
  * a job's command started in a session of its own, also with another environment and another output. Empty if the system
  * has no `/proc`.
  * @param look `marks` where no process can have the pipe open
+ * @param age `younger` where this process has started the job
  * @throws the system's error where a process could not be looked at
  */
-export async function processesOfJob(jobId: string, pipe: string, look: Look): Promise<number[]> {
+export async function processesOfJob(
+  jobId: string,
+  pipe: string,
+  look: Look,
+  age: Age = 'any',
+): Promise<number[]> {
   if (!hasProc) return [];
-  const sightings = await looks[look].take();
+  const sightings = await looks[age][look].take();
   const isMarked = ({ jobs, open }: Sighting) =>
     jobs.includes(jobId) || open.some((file) => file.startsWith(pipe));
   const marked = new Set(sightings.filter(isMarked).map(({ pid }) => pid));

@@ -13,6 +13,7 @@ import { reserveJsonFile, writeReservedJson } from '../files/reserved-json.js';
 import { identify, type ProcessIdentity } from './process-table.js';
 import { maxEndBytes, type RunEnd, type RunnerRecord, type RunRequest, runFiles } from './protocol.js';
 import { runCommand } from './run-command.js';
+import { connectToKeeper } from './run-in-worker.js';
 import { HandedJobs, type HandedOver } from './spare.js';
 import { spareArgument } from './spare-protocol.js';
 
@@ -49,13 +50,16 @@ async function run(directory: string, handed?: HandedOver): Promise<boolean> {
   if (text === undefined || !claim(files.claim)) return false;
   handed?.tellTaken();
   const request = JSON.parse(text) as RunRequest;
+  // The keeper takes the connection while the files below are written.
+  const keeper = connectToKeeper(request);
   const runner = identify(process.pid);
   const note = (command: ProcessIdentity | null) =>
     // After a power cut neither is there.
     writeJsonFile(files.record, { runner, command } satisfies RunnerRecord, { isKept: false });
   asFarAsPossible(() => note(null));
   asFarAsPossible(() => reserveJsonFile(files.end, maxEndBytes));
-  const end = await runCommand(request, files.log, stop.signal, note, handed?.fifo).catch(
+  const prepared = { keeper, fifo: handed?.fifo };
+  const end = await runCommand(request, files.log, stop.signal, note, prepared).catch(
     (cause: unknown): RunEnd => ({
       exitCode: null,
       signal: null,

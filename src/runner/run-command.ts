@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { servicePrefix } from '../contract/log-stream.js';
@@ -80,6 +81,14 @@ const onStartNoting = (note: RunNote) => (command: ProcessIdentity | null) => {
 /** Notes which process the job's command is; null for none. */
 type RunNote = (command: ProcessIdentity | null) => void;
 
+/** What a job's start has ready. */
+export interface Prepared {
+  /** A connection to the keeper of its worker, if it has one. */
+  readonly keeper: Socket | null;
+  /** A FIFO that was made for its output before there was a job. */
+  readonly fifo: string | undefined;
+}
+
 /** Runs a command that is started for this job. */
 async function runStarted(
   request: RunRequest,
@@ -99,7 +108,7 @@ async function runStarted(
       copied.then(() => true),
       delay(closePatience, false, { ref: false }),
     ]);
-    await terminateStrays(request.jobId, request.directory, isClosed ? 'marks' : 'everything');
+    await terminateStrays(request.jobId, request.directory, isClosed ? 'marks' : 'everything', 'younger');
   }
   await Promise.race([copied, delay(drainPatience, undefined, { ref: false })]);
   pipe.reader.destroy();
@@ -112,19 +121,19 @@ async function runStarted(
  * the job is left, and its output survives a power cut.
  * @param stop aborted to end the command: SIGTERM to its group, SIGKILL after the request's grace
  * @param note called with the command's process once it runs
- * @param fifo one that was made for its output before there was a job
  */
 export async function runCommand(
   request: RunRequest,
   logPath: string,
   stop: AbortSignal,
   note: RunNote,
-  fifo?: string,
+  { keeper, fifo }: Prepared,
 ): Promise<RunEnd> {
   const log = new LogFile(logPath, request.maxLogBytes);
   const noting = onStartNoting(note);
   const end: CommandEnd =
-    (await runInWorker(request, log, stop, noting)) ?? (await runStarted(request, log, stop, noting, fifo));
+    (await runInWorker(request, keeper, log, stop, noting)) ??
+    (await runStarted(request, log, stop, noting, fifo));
   let error = end.error ?? null;
   if (error !== null) log.append([servicePrefix + error]);
   log.close();

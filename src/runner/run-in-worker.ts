@@ -48,11 +48,12 @@ function listen(socket: Socket, output: OutputLog): Answers {
       socket.destroy();
     }
   });
-  socket.on('error', () => {});
-  socket.once('close', () => {
+  const closed = () => {
     takes(null);
     ends(null);
-  });
+  };
+  if (socket.closed) closed();
+  else socket.once('close', closed);
   return { accepted, ended };
 }
 
@@ -64,26 +65,34 @@ async function endWorker({ worker, jobId, directory }: RunRequest, leader: Proce
   if (worker) await terminateStrays(worker.id, workerFiles(worker.directory).home);
 }
 
+/** Connects to the keeper of a job's worker; null where the job has none. A keeper that is gone is seen when it is given the job. */
+export function connectToKeeper({ worker }: RunRequest): Socket | null {
+  if (!worker) return null;
+  try {
+    const socket = withSocketAddress(worker.directory, (address) => connect(address));
+    socket.on('error', () => {});
+    return socket;
+  } catch {
+    return null;
+  }
+}
+
 /**
  * Gives the job to its worker and waits for its end, with its output in the log.
+ * @param socket that of the worker's keeper, to which nothing was sent yet
  * @param note called with the worker's process, and with null when it has nothing to do with the job any more
  * @returns null if there is no worker that takes it: nothing was run then
  */
 export async function runInWorker(
   request: RunRequest,
+  socket: Socket | null,
   log: LogFile,
   stop: AbortSignal,
   note: (worker: ProcessIdentity | null) => void,
 ): Promise<EndInWorker | null> {
   const { worker, jobId, directory } = request;
-  if (!worker) return null;
+  if (!worker || !socket) return null;
   const output = new OutputLog(log);
-  let socket: Socket;
-  try {
-    socket = withSocketAddress(worker.directory, (address) => connect(address));
-  } catch {
-    return null;
-  }
   const answers = listen(socket, output);
   const { arguments: words, environment } = worker;
   sendFrame(socket, frameKinds.job, JSON.stringify({ job: jobId, arguments: words, directory, environment }));

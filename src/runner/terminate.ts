@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Look, processesOfJob } from './job-processes.js';
+import { type Age, type Look, processesOfJob } from './job-processes.js';
 import { isGroupAlive } from './process-table.js';
 import { outputFifo } from './protocol.js';
 
@@ -88,14 +88,15 @@ async function freeze(find: () => Promise<readonly number[]>): Promise<readonly 
  * Kills every process that has the job's mark in its environment or prints into its log: processes that left the group
  * for a session of their own. They get no grace of their own: the group has had its grace by now. Resolves when none of
  * them runs.
- * @param look see `processesOfJob`
+ * @param look see `processesOfJob`, as for `age`
  */
 export async function terminateStrays(
   jobId: string,
   workspace: string,
   look: Look = 'everything',
+  age: Age = 'any',
 ): Promise<void> {
-  const strays = () => processesOfJob(jobId, outputFifo(workspace), look);
+  const strays = () => processesOfJob(jobId, outputFifo(workspace), look, age);
   for (;;) {
     try {
       const left = await freeze(strays);
