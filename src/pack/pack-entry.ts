@@ -5,6 +5,7 @@ import { quoteName } from '../contract/quote.js';
 import { faultWithoutPath, isShortage } from '../files/error-code.js';
 import type { Notes } from '../files/notes.js';
 import { deflated, isCompressed, isCompressible, sampleBytes } from './compressible.js';
+import { DeflatedPieces } from './deflated-pieces.js';
 import { FileContent, type Flaw, readSmall } from './file-content.js';
 import type { OpenedFile } from './listed-files.js';
 import type { ZipWriter } from './zip-writer.js';
@@ -65,7 +66,8 @@ export class EntryPacker {
       this.bytes += more;
       return this.options.onMore(this.files, this.bytes);
     });
-    await this.zip.addStream(name, stats, content, !sample.value);
+    const deflated = sample.value ? new DeflatedPieces(content) : undefined;
+    await this.zip.addStream(deflated ? { name, deflated } : { name }, stats, deflated ?? content);
     this.#tell(name, content.flaw);
     return true;
   }

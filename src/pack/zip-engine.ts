@@ -26,6 +26,7 @@ interface Engine extends EventEmitter {
   };
   _entries: { readonly length: number; push(entry: EngineEntry): void };
   _writeLocalFileHeader(entry: EngineEntry): void;
+  _afterAppend(entry: EngineEntry): void;
   _writeCentralFileHeader(entry: EngineEntry): void;
   _writeCentralDirectoryZip64(): void;
   _writeCentralDirectoryEnd(): void;
@@ -38,16 +39,26 @@ interface Engine extends EventEmitter {
 /** The header that an entry must get, whatever the engine would write. */
 export interface EntryHeader {
   readonly name: string;
-  /** For content that is deflated already: its size and checksum when inflated. */
+  /** For content that is deflated already: its size and checksum when inflated. Those of a stream are known at its end. */
   readonly deflated?: { readonly size: number; readonly crc: number };
 }
 
 /** From this number of entries, or this size, on zip64 records are needed. */
 const zip64Entries = 0xffff;
 
-/** The compression method "deflated" in an entry's header. */
+/** The compression methods in an entry's header. */
+const methodStored = 0;
 const methodDeflated = 8;
 const versionOfDeflate = 20;
+
+/** Says in an entry's header how its content is deflated. */
+function describe(entry: EngineEntry, { deflated }: EntryHeader): void {
+  if (!deflated) return;
+  entry.setMethod(methodDeflated);
+  entry.setVersionNeededToExtract(versionOfDeflate);
+  entry.setSize(deflated.size);
+  entry.setCrc(deflated.crc);
+}
 
 /**
  * Changes archiver in three ways for which it has no option:
@@ -55,7 +66,7 @@ const versionOfDeflate = 20;
  * - Names stay as they are. archiver turns `a\b` into `a/b`, and `T1:mask.nii` and `T2:mask.nii` both into `mask.nii`.
  * - The central directory is kept compressed and written piece by piece. archiver keeps 10 KB for each file and writes
  *   everything at once: a result of 300,000 files took 3 GB and blocked the event loop for 4 s.
- * - Small files may be deflated before they are added, which saves a stream for each.
+ * - Content may be deflated before it is added: a small file at once, which saves a stream, and a large one in several threads.
  */
 export class ZipEngine {
   readonly #engine: Engine;
@@ -68,7 +79,7 @@ export class ZipEngine {
     private readonly stop: AbortSignal,
   ) {
     this.#engine = (zip as unknown as { _module: { engine: Engine } })._module.engine;
-    this.#keepNames();
+    this.#keepHeaders();
     this.#keepDirectorySmall();
   }
 
@@ -82,20 +93,22 @@ export class ZipEngine {
     if (this.#engine.writableNeedDrain) await once(this.#engine, 'drain', { signal: this.stop });
   }
 
-  #keepNames(): void {
+  #keepHeaders(): void {
     const engine = this.#engine;
     const write = engine._writeLocalFileHeader;
+    const end = engine._afterAppend;
     engine._writeLocalFileHeader = (entry) => {
-      const { name, deflated } = this.#next;
-      entry.name = name;
+      entry.name = this.#next.name;
       entry.getGeneralPurposeBit().useUTF8ForNames(true);
-      if (deflated) {
-        entry.setMethod(methodDeflated);
-        entry.setVersionNeededToExtract(versionOfDeflate);
-        entry.setSize(deflated.size);
-        entry.setCrc(deflated.crc);
-      }
+      describe(entry, this.#next);
       write.call(engine, entry);
+      // Otherwise the engine would deflate a stream once more.
+      entry.setMethod(methodStored);
+    };
+    // The engine has counted the content as it stands in the archive.
+    engine._afterAppend = (entry) => {
+      describe(entry, this.#next);
+      end.call(engine, entry);
     };
   }
 

@@ -12,7 +12,7 @@ const permissions = 0o777;
 
 /** Writes a zip archive to a sink, entry by entry. An entry begins when the sink has taken most of the one before. */
 export class ZipWriter {
-  readonly #zip = new ZipArchive({ zlib: { level: 1 }, highWaterMark: bufferSize });
+  readonly #zip = new ZipArchive({ store: true, highWaterMark: bufferSize });
   readonly #failed = new AbortController();
   readonly #engine = new ZipEngine(this.#zip, this.#failed.signal);
   readonly #written: Promise<void>;
@@ -25,15 +25,15 @@ export class ZipWriter {
 
   /** Adds a file that is in memory, or a directory: no bytes, and a name that ends with a slash. */
   async addBytes(header: EntryHeader, stats: Stats, bytes: Buffer): Promise<void> {
-    await this.#add(header, stats, bytes, true);
+    await this.#add(header, stats, bytes);
   }
 
   /** Adds a file while it is read. The source must not throw: a part of the entry is written by then. */
-  async addStream(name: string, stats: Stats, source: AsyncIterable<Buffer>, store: boolean): Promise<void> {
+  async addStream(header: EntryHeader, stats: Stats, source: AsyncIterable<Buffer>): Promise<void> {
     const content = Readable.from(source, { objectMode: false, highWaterMark: bufferSize });
     content.on('error', (cause) => this.#zip.destroy(cause));
     try {
-      await this.#add({ name }, stats, content, store);
+      await this.#add(header, stats, content);
     } finally {
       content.destroy();
       if (!content.closed) await once(content, 'close');
@@ -54,11 +54,11 @@ export class ZipWriter {
     return first;
   }
 
-  async #add(header: EntryHeader, stats: Stats, source: Buffer | Readable, store: boolean): Promise<void> {
+  async #add(header: EntryHeader, stats: Stats, source: Buffer | Readable): Promise<void> {
     this.#engine.expect(header);
     const added = once(this.#zip, 'entry', { signal: this.#failed.signal });
     const name = header.name.endsWith('/') ? 'directory/' : 'file';
-    this.#zip.append(source, { name, date: stats.mtime, mode: stats.mode & permissions, store });
+    this.#zip.append(source, { name, date: stats.mtime, mode: stats.mode & permissions });
     await added;
     await this.#engine.drained();
   }
