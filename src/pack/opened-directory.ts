@@ -66,6 +66,7 @@ export class OpenedDirectory implements AsyncDisposable {
     readonly handle: FileHandle,
     private readonly place: Buffer,
     private readonly options: OpenOptions,
+    private readonly isOwn = true,
   ) {}
 
   /** @throws the system's error where there is no directory, or a link */
@@ -81,10 +82,12 @@ export class OpenedDirectory implements AsyncDisposable {
     return new OpenedDirectory(handle, place, options);
   }
 
-  /** A directory below this one, opened step by step. The caller closes it. */
+  /** This directory (no keys), or one below it, opened step by step. The caller closes it, which leaves this one open. */
   async descend(keys: readonly string[]): Promise<OpenedDirectory> {
-    let at = await OpenedDirectory.#open(this.#pathOf(keys[0] ?? '.'), this.options);
-    for (const key of keys.slice(1)) {
+    const [first, ...more] = keys;
+    if (first === undefined) return new OpenedDirectory(this.handle, this.place, this.options, false);
+    let at = await OpenedDirectory.#open(this.#pathOf(first), this.options);
+    for (const key of more) {
       await using parent = at;
       at = await OpenedDirectory.#open(parent.#pathOf(key), this.options);
     }
@@ -131,7 +134,7 @@ export class OpenedDirectory implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.handle.close();
+    if (this.isOwn) await this.handle.close();
   }
 
   #pathOf(key: string): Buffer {

@@ -100,11 +100,11 @@ export const packListedTo = (
 async function intoArchive(archive: string, pack: (sink: Writable) => Promise<Packed>): Promise<Packed> {
   const partial = `${archive}.partial`;
   try {
-    await clearPartial(partial);
-    await clearDirectory(archive);
-    const file = await open(partial, newFlags, partialMode);
+    const make = () => open(partial, newFlags, partialMode);
+    const file = await make().catch(() => clearPartial(partial).then(make));
     const packed = await pack(file.createWriteStream({ flush: true }));
-    await rename(partial, archive);
+    const name = () => rename(partial, archive);
+    await name().catch(() => clearDirectory(archive).then(name));
     await syncDirectory(path.dirname(archive));
     return packed;
   } catch (cause) {
