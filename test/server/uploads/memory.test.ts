@@ -4,7 +4,7 @@ import { until } from '../../../support/until.mjs';
 import { least } from '../../support/form.js';
 import { TestServer } from '../../support/server.js';
 
-test('the buffers of an upload are freed by collections of young objects, every 8 MiB', async () => {
+test('the buffers of an upload are freed by collections of young objects, every 4 MiB', async () => {
   await using server = await TestServer.start({ node: ['--trace-gc'] });
   const told = (kind: string) => server.stdout.split(kind).length - 1;
   // Loads what reads forms.
@@ -18,5 +18,5 @@ test('the buffers of an upload are freed by collections of young objects, every 
   });
   expect(answer.status).toBe(200);
   // V8 by itself makes six or fewer, and ten collections of all objects, which cost the server most of its time.
-  await until('the collections are printed', () => told('Scavenge') >= before + 24);
+  await until('the collections are printed', () => told('Scavenge') >= before + 48);
 });
