@@ -1,9 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, readdirSync } from 'node:fs';
+import { appendFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { createServer, type Socket } from 'node:net';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { until } from '../../support/until.mjs';
+import { temporary } from '../support/temporary.js';
 import { RunnerJob } from './support.js';
 
 const shell = (script: string): string[] => ['sh', '-c', script];
@@ -75,6 +77,56 @@ describe('a runner', () => {
     appendFileSync(gate, 'go\n');
     await once(runner, 'exit');
     expect([job.log, job.end().exitCode]).toEqual(['begin\nend\n', 0]);
+  });
+
+  describe('whose app is loaded no more', () => {
+    const worker = (directory: string) => ({
+      id: 'worker-0123456789ab',
+      directory,
+      arguments: ['infer'],
+      environment: {},
+    });
+    const alone = '[remote-app] The loaded app is gone: it is started for this job alone\nstarted\n';
+
+    test.each([
+      ['the directory of its keeper is gone', (directory: string) => path.join(directory, 'gone')],
+      [
+        'nobody listens any more',
+        (directory: string) => {
+          writeFileSync(path.join(directory, 'socket'), '');
+          return directory;
+        },
+      ],
+    ])('starts the app for this job alone: %s', async (_, prepare) => {
+      await using root = await temporary();
+      await using job = await RunnerJob.create(shell('echo started'), { worker: worker(prepare(root.path)) });
+      expect(await job.run()).toMatchObject({ exitCode: 0, error: null });
+      expect(job.log).toBe(alone);
+    });
+
+    test.each([
+      ['refuses the job', (socket: Socket) => socket.end(Buffer.from([0x4e, 0, 0, 0, 0]))],
+      ['ends before it takes the job', (socket: Socket) => socket.destroy()],
+      [
+        'says what no keeper says',
+        (socket: Socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'.repeat(9)),
+      ],
+    ])('starts the app for this job alone when its keeper %s', async (_, answer) => {
+      await using root = await temporary();
+      const keeper = createServer((socket) => {
+        socket.on('error', () => {});
+        socket.once('data', () => answer(socket));
+      });
+      keeper.listen(path.join(root.path, 'socket'));
+      await once(keeper, 'listening');
+      await using job = await RunnerJob.create(shell('echo started'), { worker: worker(root.path) });
+      try {
+        expect(await job.run()).toMatchObject({ exitCode: 0, error: null });
+        expect(job.log).toBe(alone);
+      } finally {
+        keeper.close();
+      }
+    });
   });
 });
 

@@ -122,3 +122,21 @@ test('a server that stops and keeps its jobs leaves the worker of a running one,
   gate.open();
   expect((await api.ended(id)).view.status).toBe('done');
 });
+
+test('a keeper that is asked to end does so at once without a job, and after the one that it has', async () => {
+  await using server = await started();
+  const { api } = server;
+  await api.run('infer', doing());
+  process.kill(keeperOf(server), 'SIGTERM');
+  await noWorkerLeft(server);
+  const gate = server.gate();
+  const id = await api.running('infer', doing(`wait:${gate.path}`), /^job /);
+  const keeper = keeperOf(server);
+  process.kill(keeper, 'SIGTERM');
+  // It is asked a second time while it waits for the job, which changes nothing.
+  process.kill(keeper, 'SIGTERM');
+  gate.open();
+  expect((await api.ended(id)).view).toMatchObject({ status: 'done', start: 'cold' });
+  await noWorkerLeft(server);
+  expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
+});
