@@ -143,6 +143,20 @@ export class AppCatalog {
       command: residentCommandLine(loader, own ? app.argument : null, { request, grant }),
       programWords: (own?.command ?? this.engine).length,
       watched: own ? [app.argument] : files.filter((each) => path.isAbsolute(each)),
+      reach: () => (own ? this.reachOf(request.app) : this.#engineReach(this.#hasNetwork(app))),
+    };
+  }
+
+  /** What the engine may reach that stays loaded for all apps with, or all without, the network. */
+  #engineReach(network: boolean): Reach {
+    const apps = [...this.apps.current.values()].filter(
+      (app) => this.#hasNetwork(app) === network && this.#isOfEngine(app),
+    );
+    const reaches = apps.map(({ id }) => this.reachOf(id));
+    return {
+      network,
+      directories: [...new Set(reaches.flatMap(({ directories }) => directories))].sort(),
+      environment: Object.fromEntries(reaches.flatMap(({ environment }) => Object.entries(environment))),
     };
   }
 
@@ -198,6 +212,15 @@ export class AppCatalog {
     } catch {
       // The app's files have become unreadable while the job ran.
       return null;
+    }
+  }
+
+  /** Whether the engine runs an app; false for one whose files cannot be read. */
+  #isOfEngine(app: AllowedApp): boolean {
+    try {
+      return this.#ownProgram(app) === null;
+    } catch {
+      return false;
     }
   }
 

@@ -67,6 +67,8 @@ export interface Resident {
   readonly programWords: number;
   /** Files and directories that it is made of: once one has changed, it is loaded again. */
   readonly watched: readonly string[];
+  /** What it may reach: of an engine, the directories of all apps that it runs. */
+  readonly reach: () => Reach;
 }
 
 /** An app that is loaded at the moment. */

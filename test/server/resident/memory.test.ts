@@ -22,7 +22,13 @@ test('when memory runs short, the app that has had nothing to do for the longest
     const words = ['infer', 'app', '--output', job.output];
     const order = job.order('', {
       command: () => ['node', main, ...words],
-      resident: () => ({ name, command: ['node', main, 'resident', name], programWords: 2, watched: [] }),
+      resident: () => ({
+        name,
+        command: ['node', main, 'resident', name],
+        programWords: 2,
+        watched: [],
+        reach: () => ({ network: false, directories: [], environment: {} }),
+      }),
     });
     const followed = new Followed(executor.run(order));
     expect(await followed.ended).toMatchObject({ exitCode: 0, error: null });

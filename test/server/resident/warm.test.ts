@@ -2,6 +2,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { until } from '../../../support/until.mjs';
+import { sandbox } from '../../support/sandbox.js';
 import { apps, sharedServer, TestServer } from '../../support/server.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { doing, keepersOf, noWorkerLeft, ownApp, ownLines, seat } from './support.js';
@@ -110,31 +111,37 @@ test('--resident-idle 0 starts a resident app for each job', async () => {
   expect(keepersOf(server)).toEqual([]);
 });
 
-test('an engine that stays loaded is one for all its apps', async () => {
-  await using root = await temporary();
-  const {
-    command: _,
-    resident: __,
-    ...manifest
-  } = JSON.parse(readFileSync(path.join(apps.resident, 'app.json'), 'utf8'));
-  await plant(root.path, {
-    'one/app.json': JSON.stringify(manifest),
-    'two/app.json': JSON.stringify(manifest),
-  });
-  await using server = await TestServer.start({
-    apps: [path.join(root.path, 'one'), path.join(root.path, 'two')],
-    flags: ['--engine', `node ${path.join(apps.resident, 'main.mjs')}`, '--engine-resident'],
-  });
-  const { api } = server;
-  expect((await api.run('infer', doing(), { app: 'one' })).view).toMatchObject({
-    status: 'done',
-    start: 'cold',
-  });
-  expect(await api.json('/repo_apps_list')).toMatchObject({ loaded: ['one', 'two'] });
-  const { view, id } = await api.run('infer', doing(), { app: 'two' });
-  expect(view).toMatchObject({ status: 'done', start: 'warm' });
-  expect((await seat(api, id)).jobs).toBe(2);
-});
+test.each(sandbox ? ['off', 'bwrap'] : ['off'])(
+  'an engine that stays loaded is one for all its apps (--sandbox %s)',
+  async (kind) => {
+    await using root = await temporary();
+    const {
+      command: _,
+      resident: __,
+      ...manifest
+    } = JSON.parse(readFileSync(path.join(apps.resident, 'app.json'), 'utf8'));
+    await plant(root.path, {
+      'one/app.json': JSON.stringify(manifest),
+      'two/app.json': JSON.stringify(manifest),
+    });
+    await using server = await TestServer.start({
+      apps: [path.join(root.path, 'one'), path.join(root.path, 'two')],
+      flags: [
+        ...['--engine', `node ${path.join(apps.resident, 'main.mjs')}`, '--engine-resident'],
+        ...['--sandbox', kind],
+      ],
+    });
+    const { api } = server;
+    expect((await api.run('infer', doing(), { app: 'one' })).view).toMatchObject({
+      status: 'done',
+      start: 'cold',
+    });
+    expect(await api.json('/repo_apps_list')).toMatchObject({ loaded: ['one', 'two'] });
+    const { view, id } = await api.run('infer', doing(`peek:${root.path}/two`), { app: 'two' });
+    expect(view).toMatchObject({ status: 'done', start: 'warm' });
+    expect((await seat(api, id)).jobs).toBe(2);
+  },
+);
 
 test('a data directory may have a longer path than a socket', async () => {
   await using root = await temporary();

@@ -127,12 +127,13 @@ export class Residency {
   }
 
   /** The words before the command of a loaded app, for its keeper's directory: its sandbox, if jobs have one. */
-  #wrapper(order: RunOrder, grant: Grant, { command, watched }: Resident): (directory: string) => string[] {
+  #wrapper(order: RunOrder, grant: Grant, resident: Resident): (directory: string) => string[] {
     const { sandbox, limits, environment } = this.settings;
     if (!sandbox) return () => [];
     const searchPath = environment.PATH ?? '';
     const { memory } = limits;
-    const reach = order.reach();
+    const { command, watched } = resident;
+    const reach = resident.reach();
     const jobs = path.dirname(order.directory.path);
     return (directory) => {
       const { home, temporary, stage } = workerFiles(directory);

@@ -28,8 +28,9 @@ function sharedEnvironment(environment: RunRequest['environment'], { path }: Run
 export async function workerOrder(parts: WorkerParts): Promise<WorkerOrder> {
   const { order, resident, grant, request, environment: own, idle, wrapper } = parts;
   const { isSandboxed, limits, inherited, killGrace } = request;
-  const environment = sharedEnvironment(request.environment, order.directory);
   const { command, watched, name } = resident;
+  const reach = isSandboxed ? resident.reach() : null;
+  const environment = { ...reach?.environment, ...sharedEnvironment(request.environment, order.directory) };
   const devices = grant.gpuUuids.length > 0 ? grant.gpuUuids : grant.gpus;
   const inheritedValues = inherited.map((each) => [each, own[each]]);
   const content = JSON.stringify([environment, inheritedValues, limits, wrapper('/')]);
@@ -43,7 +44,7 @@ export async function workerOrder(parts: WorkerParts): Promise<WorkerOrder> {
     environment,
     killGrace,
     idle,
-    place: JSON.stringify([command, devices, order.owner]),
+    place: JSON.stringify([command, devices, order.owner, reach?.network]),
     content: createHash('sha256').update(content).digest('hex'),
     name,
     owner: order.owner,
