@@ -380,13 +380,13 @@ describe('a server', () => {
 
   test('has as many as are wanted, and replaces those that are gone', async () => {
     await using server = await TestServer.start({ flags: ['--spare-runners', '3'] });
-    await until('there are three', () => sparesOf(server.pid).length === 3);
+    const places = () => readdirSync(path.join(server.dataDirectory, 'spares'));
+    const isThere = () => sparesOf(server.pid).length === 3 && places().length === 3;
+    await until('there are three', isThere);
+    const killed = places();
     for (const spare of sparesOf(server.pid)) process.kill(spare, 'SIGKILL');
-    await until(
-      'none of them is left',
-      () => readdirSync(path.join(server.dataDirectory, 'spares')).length === 0,
-    );
-    await until('there are three again', () => sparesOf(server.pid).length === 3);
+    await until('nothing of them is left', () => !places().some((place) => killed.includes(place)));
+    await until('there are three again', isThere);
   });
 
   test('finds the runner of a job again that was a spare one, by its name alone', async () => {
