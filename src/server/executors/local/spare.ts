@@ -19,8 +19,9 @@ const patience = 2000;
 
 /** Removes the directory in which a runner has prepared, once the runner is gone. One that ended without a job has done so. */
 async function removePlace(place: string): Promise<void> {
-  // What is left is removed by the next server.
-  await rm(place, { recursive: true, force: true }).catch(() => {});
+  // The program that makes its FIFOs may outlive it for a moment. What is left is removed by the next server.
+  const retries = { maxRetries: 10, retryDelay: 20 };
+  await rm(place, { recursive: true, force: true, ...retries }).catch(() => {});
 }
 
 /**
