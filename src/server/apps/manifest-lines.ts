@@ -28,18 +28,24 @@ function syntaxOffset(text: string): number {
   return Math.min(right, text.trimEnd().length);
 }
 
+/** The text of a file; null for one that cannot be read. */
+function textOf(file: string): string | null {
+  try {
+    return readSmallFile(file, longestManifest);
+  } catch {
+    return null;
+  }
+}
+
 /**
  * Finds the lines of faults in an `app.json`. YAML's parser reads JSON as well, and says where each value is; of a key that
- * is missing, the line is that of the object that it is missing in.
+ * is missing, the line is that of the object that it is missing in. A file with very many levels has no lines here.
  */
 export async function onLines(file: string, faults: readonly ManifestFault[]): Promise<FaultOnLine[]> {
-  let text: string;
-  try {
-    text = readSmallFile(file, longestManifest);
-  } catch {
-    return faults.map((fault) => ({ ...fault, line: null }));
-  }
   const { isNode, LineCounter, parseDocument } = await import('yaml');
+  const { isDeepYaml } = await import('./yaml-depth.js');
+  const text = textOf(file);
+  if (text === null || isDeepYaml(text)) return faults.map((fault) => ({ ...fault, line: null }));
   const lineCounter = new LineCounter();
   const document = parseDocument(text, { lineCounter });
   const lineAt = (offset: number) => lineCounter.linePos(offset).line;

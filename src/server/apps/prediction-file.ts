@@ -1,7 +1,8 @@
 import path from 'node:path';
-import { Lexer, Parser, parse } from 'yaml';
+import { parse } from 'yaml';
 import { z } from 'zod';
 import { readSmallFile } from '../../files/small-file.js';
+import { isDeepYaml } from './yaml-depth.js';
 
 /** The part of a prediction configuration that says how large its patches are. */
 const prediction = z.object({
@@ -11,22 +12,6 @@ const prediction = z.object({
     }),
   }),
 });
-
-/** Most levels of a configuration. Those of KonfAI have about ten. */
-const deepest = 64;
-
-/**
- * Whether a text has more levels than that. `parse` goes through them recursively, and where the call stack ends in one of
- * its regular expressions, Node ends the whole process. The parser of the syntax alone has a stack of its own.
- */
-function isTooDeep(text: string): boolean {
-  const parser = new Parser();
-  for (const token of new Lexer().lex(text)) {
-    for (const _ of parser.next(token));
-    if (parser.stack.length > deepest) return true;
-  }
-  return false;
-}
 
 /** The model's block of a configuration, and the model's class. */
 const model = z.object({ Predictor: z.object({ Model: z.record(z.string(), z.unknown()) }) });
@@ -74,7 +59,7 @@ function parametersOf(document: unknown): ModelParameters | null {
 export function readPrediction(directory: string): PredictionFacts {
   try {
     const text = readSmallFile(path.join(directory, 'Prediction.yml'));
-    if (isTooDeep(text)) return { patchSize: null, parameters: null };
+    if (isDeepYaml(text)) return { patchSize: null, parameters: null };
     // KonfAI's files have tags of its own. They mean nothing here. Errors are not shown, and repeated keys are not looked
     // for: both take a time that grows with the square of the length.
     const options = { logLevel: 'silent', prettyErrors: false, uniqueKeys: false } as const;
