@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 const release = (gate) => writeFileSync(`${gate}1`, '');
@@ -28,8 +28,12 @@ export const damages = {
   },
   'a folder in place of its log'(directory, gate) {
     rmSync(path.join(directory, 'log'), { force: true });
-    // The file may have been made again meanwhile, which is a case of its own.
-    if (!existsSync(path.join(directory, 'log'))) mkdirSync(path.join(directory, 'log'));
+    try {
+      mkdirSync(path.join(directory, 'log'));
+    } catch (cause) {
+      // The file may have been made again meanwhile, which is a case of its own.
+      if (cause.code !== 'EEXIST') throw cause;
+    }
     release(gate);
   },
 };
