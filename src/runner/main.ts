@@ -69,6 +69,8 @@ async function run(directory: string, handed?: HandedOver): Promise<boolean> {
       endedAt: new Date().toISOString(),
     }),
   );
+  // A command that failed before it was given to the keeper has left it open, and this process would not end.
+  keeper?.destroy();
   await writeEnd(files.end, end);
   return true;
 }

@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { hasEnded } from '../../support/serve.mjs';
 import { until } from '../../support/until.mjs';
 import { temporary } from '../support/temporary.js';
 import { RunnerJob } from './support.js';
@@ -79,13 +80,27 @@ describe('a runner', () => {
     expect([job.log, job.end().exitCode]).toEqual(['begin\nend\n', 0]);
   });
 
+  const worker = (directory: string) => ({
+    id: 'worker-0123456789ab',
+    directory,
+    arguments: ['infer'],
+    environment: {},
+  });
+
+  test('ends when its log cannot be opened, although the keeper of its app waits', async () => {
+    await using root = await temporary();
+    const keeper = createServer(() => {}).listen(path.join(root.path, 'socket'));
+    await once(keeper, 'listening');
+    await using job = await RunnerJob.create(shell('echo started'), { worker: worker(root.path) });
+    mkdirSync(path.join(job.directory, 'log'));
+    const runner = job.start();
+    await until('the end is written', () => job.hasEnded);
+    expect(job.end().error).toMatch(/^The runner failed: /);
+    await until('the runner has ended', () => hasEnded(runner), 3000);
+    keeper.close();
+  });
+
   describe('whose app is loaded no more', () => {
-    const worker = (directory: string) => ({
-      id: 'worker-0123456789ab',
-      directory,
-      arguments: ['infer'],
-      environment: {},
-    });
     const alone = '[remote-app] The loaded app is gone: it is started for this job alone\nstarted\n';
 
     test.each([
