@@ -8,7 +8,7 @@ import { readdirSync, readFileSync } from 'node:fs';
  */
 export function readProcess(pid, file) {
   try {
-    return readFileSync(`/proc/${pid}/${file}`, 'latin1');
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
   } catch {
     return '';
   }
@@ -23,11 +23,14 @@ export function isRunning(pid) {
   return stat !== '' && !/^[ZX]/.test(stat.slice(stat.lastIndexOf(')') + 2));
 }
 
-/** Ids of all processes that run. */
-export const runningProcesses = () =>
+/** Ids of all processes, with zombies, which have no arguments and no environment any more. */
+export const allProcesses = () =>
   readdirSync('/proc')
     .map(Number)
-    .filter((pid) => pid > 0 && isRunning(pid));
+    .filter((pid) => pid > 0);
+
+/** Ids of all processes that run. */
+export const runningProcesses = () => allProcesses().filter(isRunning);
 
 /**
  * Arguments of a process.

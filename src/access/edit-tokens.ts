@@ -3,7 +3,7 @@ import path from 'node:path';
 import { quotePath } from '../contract/quote.js';
 import { type FileAccess, writeJsonFile } from '../files/atomic-json.js';
 import { errorCode, faultWithoutPath } from '../files/error-code.js';
-import { lockPath } from '../files/flock.js';
+import { lockPath } from '../files/file-lock.js';
 import { syncDirectorySync } from '../files/sync.js';
 import { noTokens, readTokens, type TokenDocument, TokenFileError } from './token-file.js';
 

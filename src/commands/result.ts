@@ -8,7 +8,7 @@ export default class Result extends ClientCommand {
   static override summary = "Download a job's result";
   static override description =
     'Waits for the end of the job, saves result.zip and extracts it. With -o - the zip goes to stdout. Ends with 1 where the job ' +
-    'failed or was killed.';
+    'failed or was killed, unless --partial asks for what it left.';
   static override examples = [
     '<%= config.bin %> result 3f9a0c1b2d4e -o ./Output',
     '<%= config.bin %> result 3f9a0c1b2d4e -o - > result.zip',

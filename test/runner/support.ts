@@ -5,7 +5,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RunEnd, RunRequest } from '../../src/runner/protocol.js';
 import { until } from '../../support/until.mjs';
-import { processesNaming, processesOfJob } from '../support/processes.js';
+import { processesWith } from '../support/processes.js';
 import { temporary } from '../support/temporary.js';
 
 const program = fileURLToPath(new URL('../../dist/runner/main.js', import.meta.url));
@@ -78,7 +78,7 @@ export class RunnerJob implements AsyncDisposable {
 
   /** Processes of the job and its runners. */
   processes(): number[] {
-    return [...processesOfJob(this.id), ...processesNaming(this.directory)];
+    return processesWith({ jobs: new Set([this.id]), argument: this.directory });
   }
 
   async prints(text: string): Promise<void> {

@@ -1,22 +1,47 @@
-import { argumentsOf, environmentOf, runningProcesses } from '../../support/processes.mjs';
+import { readdirSync, readlinkSync } from 'node:fs';
+import { allProcesses, argumentsOf, environmentOf } from '../../support/processes.mjs';
 
 const mark = 'REMOTE_APP_JOB_ID=';
 
-/**
- * The processes of these jobs' commands and all that they forked, by the mark in their environment. The fault harness
- * also looks for hidden processes (`faults/support/processes.mjs`); no app of the tests hides any.
- */
-export function processesOfJobs(jobIds: ReadonlySet<string>): number[] {
-  const jobOf = (pid: number) => environmentOf(pid).find((entry) => entry.startsWith(mark));
-  return runningProcesses().filter((pid) => jobIds.has(jobOf(pid)?.slice(mark.length) ?? ''));
+/** By what processes are known. */
+interface Marks {
+  /** They are a job's command, or were forked by it. */
+  readonly jobs?: ReadonlySet<string>;
+  /** One of their arguments holds this. */
+  readonly argument?: string;
+  /** A value of the environment that they were started with holds this. */
+  readonly environment?: string;
 }
 
-export const processesOfJob = (jobId: string): number[] => processesOfJobs(new Set([jobId]));
+/**
+ * The processes that have one of these marks. The fault harness also looks for hidden processes
+ * (`faults/support/processes.mjs`); no app of the tests hides any.
+ */
+export function processesWith({ jobs, argument, environment }: Marks): number[] {
+  return allProcesses().filter((pid) => {
+    const entries = jobs || environment !== undefined ? environmentOf(pid) : [];
+    const job = entries.find((entry) => entry.startsWith(mark))?.slice(mark.length);
+    return (
+      (job !== undefined && jobs?.has(job)) ||
+      (environment !== undefined && entries.some((entry) => entry.includes(environment))) ||
+      (argument !== undefined && argumentsOf(pid).some((each) => each.includes(argument)))
+    );
+  });
+}
+
+export const processesOfJob = (jobId: string): number[] => processesWith({ jobs: new Set([jobId]) });
 
 /** The processes that name this path among their arguments: a server's runners name its data directory. */
-export const processesNaming = (path: string): number[] =>
-  runningProcesses().filter((pid) => argumentsOf(pid).some((argument) => argument.includes(path)));
+export const processesNaming = (path: string): number[] => processesWith({ argument: path });
 
-/** The processes whose environment, as they were started, names a file below this directory. */
-export const processesIn = (directory: string): number[] =>
-  runningProcesses().filter((pid) => environmentOf(pid).some((entry) => entry.includes(`${directory}/`)));
+/** What the descriptors of a process are open on, by their numbers; without those that are closed meanwhile. */
+export const openFilesOf = (pid: number): ReadonlyMap<string, string> =>
+  new Map(
+    readdirSync(`/proc/${pid}/fd`).flatMap((fd): [string, string][] => {
+      try {
+        return [[fd, readlinkSync(`/proc/${pid}/fd/${fd}`)]];
+      } catch {
+        return [];
+      }
+    }),
+  );

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -10,7 +10,7 @@ import { addressIn, hasEnded, serverEnvironment, serveWords } from '../../suppor
 import { until } from '../../support/until.mjs';
 import { Api } from './api.js';
 import { shareCode } from './code-cache.js';
-import { processesIn, processesNaming, processesOfJobs } from './processes.js';
+import { openFilesOf, processesWith } from './processes.js';
 
 const fixture = (name: string): string => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
 const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
@@ -100,14 +100,7 @@ export class TestServer implements AsyncDisposable {
 
   /** What the server has open. */
   openFiles(): string[] {
-    const descriptors = `/proc/${this.pid}/fd`;
-    return readdirSync(descriptors).flatMap((fd) => {
-      try {
-        return [readlinkSync(path.join(descriptors, fd))];
-      } catch {
-        return [];
-      }
-    });
+    return [...openFilesOf(this.pid).values()];
   }
 
   /** A gate that is shut until the test opens it, or ends. */
@@ -205,20 +198,29 @@ export class TestServer implements AsyncDisposable {
 
   /** The processes of all its jobs, their runners, and its workers. */
   processes(): number[] {
-    for (const id of this.jobDirectories()) this.#jobIds.add(id);
-    const runners = processesNaming(this.dataDirectory).filter((pid) => pid !== this.pid);
-    return [...processesOfJobs(this.#jobIds), ...runners, ...this.workers()];
+    this.#noteJobs();
+    const marks = { jobs: this.#jobIds, argument: this.dataDirectory, environment: this.#workerFiles };
+    return processesWith(marks).filter((pid) => pid !== this.pid);
   }
 
   /** The processes of all its workers: the apps that stay loaded, and what they started. */
   workers(): number[] {
-    return processesIn(path.join(this.dataDirectory, 'workers'));
+    return processesWith({ environment: this.#workerFiles });
+  }
+
+  get #workerFiles(): string {
+    return path.join(this.dataDirectory, 'workers/');
+  }
+
+  /** Remembers the jobs that there are, whose processes may outlive their directories. */
+  #noteJobs(): void {
+    for (const id of this.jobDirectories()) this.#jobIds.add(id);
   }
 
   async #end(signal: NodeJS.Signals): Promise<number | null> {
     const child = this.#child;
     if (child === null) return null;
-    this.processes();
+    this.#noteJobs();
     if (!hasEnded(child)) {
       const exit = once(child, 'exit');
       child.kill(signal);

@@ -1,15 +1,16 @@
 import { existsSync } from 'node:fs';
-import { rm, rmdir, writeFile } from 'node:fs/promises';
+import { rmdir } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCode } from '../../files/error-code.js';
 import { makeDirectory } from '../../files/make-directory.js';
-import { claimName } from '../earlier-results.js';
+import { Claim } from './claim.js';
 import { claimedBy, hasFiles, isFreeFor, noPlace, type OutputDirectory, placesOf } from './destination.js';
 
 /** A directory that is being filled. */
 export interface Place {
   /** Absolute. */
   readonly directory: string;
+  /** Whether certainly no other command fills it as well. */
+  readonly isHeld: boolean;
   /** The result is complete, or as complete as it will be. */
   done(): Promise<void>;
   /** The result is not complete. Removes what was made for it, unless there is a part of the result: a repeat completes that. */
@@ -43,41 +44,41 @@ async function removeMade(last: string, first: string | undefined): Promise<void
 export async function openPlace(directory: string): Promise<Place> {
   const target = path.resolve(directory);
   const made = make(target);
-  return { directory: target, done: async () => {}, giveUp: () => removeMade(target, made) };
-}
-
-/** Writes the claim of a job into a directory. False if another command was faster. */
-async function writeClaim(directory: string, jobId: string): Promise<boolean> {
-  try {
-    await writeFile(path.join(directory, claimName), `${jobId}\n`, { flag: 'wx' });
-    return true;
-  } catch (cause) {
-    if (errorCode(cause) !== 'EEXIST') throw cause;
-    return claimedBy(directory) === jobId;
-  }
+  return {
+    directory: target,
+    isHeld: false,
+    done: async () => {},
+    giveUp: () => removeMade(target, made),
+  };
 }
 
 /**
  * Claims one directory for a job.
- * @returns null if it has other files, or another command fills it
+ * @param isReplaced whether other files that it has may be replaced
+ * @returns null if it has other files that may not be, or another command fills it
  */
-async function claim(directory: string, jobId: string): Promise<Place | null> {
-  if (!isFreeFor(directory, jobId)) return null;
+async function claim(directory: string, jobId: string, isReplaced: boolean): Promise<Place | null> {
+  if (!isReplaced && !isFreeFor(directory, jobId)) return null;
   const goesOn = claimedBy(directory) === jobId;
   const made = make(directory);
-  if (!(await writeClaim(directory, jobId))) return null;
-  const removeClaim = () => rm(path.join(directory, claimName), { force: true }).catch(() => {});
+  const taken = await Claim.take(directory, jobId, isReplaced);
+  if (!taken) return null;
+  const hasOthers = !goesOn && hasFiles(directory);
   // Another command may have claimed it, filled it and removed its claim since it was looked at.
-  if (!goesOn && hasFiles(directory)) {
-    await removeClaim();
+  if (hasOthers && !isReplaced) {
+    await taken.remove();
     return null;
   }
   return {
     directory,
-    done: removeClaim,
+    isHeld: taken.isLocked,
+    done: () => taken.remove(),
     giveUp: async () => {
-      if (hasFiles(directory)) return;
-      await removeClaim();
+      if (!hasOthers && hasFiles(directory)) {
+        taken.leave();
+        return;
+      }
+      await taken.remove();
       await removeMade(directory, made);
     },
   };
@@ -85,18 +86,14 @@ async function claim(directory: string, jobId: string): Promise<Place | null> {
 
 /**
  * Claims the directory for a job's result, so that the results of two commands are never mixed. It is called when the result
- * is there, and refuses nothing any more: if the directory has got other files meanwhile, a numbered one beside it is
- * used.
+ * is there, and refuses nothing any more: if the directory has got other files meanwhile, or is being filled by another
+ * command, a numbered one beside it is used.
  * @throws the system's error where nothing can be made
  */
 export async function claimPlace({ directory, taken }: OutputDirectory, jobId: string): Promise<Place> {
-  if (taken === 'replace') {
-    // An existing claim is that of a job whose files are replaced now.
-    await rm(path.join(directory, claimName), { force: true });
-    return (await claim(path.resolve(directory), jobId)) ?? openPlace(directory);
-  }
+  const wanted = path.resolve(directory);
   for (const each of placesOf(directory)) {
-    const place = await claim(each, jobId);
+    const place = await claim(each, jobId, taken === 'replace' && each === wanted);
     if (place) return place;
   }
   throw noPlace(directory);

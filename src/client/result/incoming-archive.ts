@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type FileHandle, open, rm } from 'node:fs/promises';
+import { type FileHandle, open, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { replaceFile } from '../../files/replace-file.js';
 import { writing } from '../write-error.js';
@@ -23,6 +23,15 @@ interface Opened {
   readonly partial: string;
   readonly file: FileHandle;
   readonly sink: Sink;
+}
+
+/** Removes what commands that were killed have left of this archive. Never throws. */
+async function removeEarlierParts(directory: string, name: string): Promise<void> {
+  const isPart = (each: string) =>
+    each.startsWith(`${name}.`) && /^[0-9a-f]{8}\.partial$/.test(each.slice(name.length + 1));
+  const names = await readdir(directory).catch(() => []);
+  const removed = names.filter(isPart).map((each) => rm(path.join(directory, each), { force: true }));
+  await Promise.allSettled(removed);
 }
 
 /**
@@ -82,6 +91,7 @@ export class IncomingArchive implements Sink {
     const place = await writing(path.resolve(directory, name), this.#next, claim);
     const target = path.join(place.directory, name);
     const partial = `${target}.${randomBytes(4).toString('hex')}.partial`;
+    if (place.isHeld) await removeEarlierParts(place.directory, name);
     try {
       const file = await writing(target, this.#next, () => open(partial, 'wx+'));
       return { place, target, partial, file, sink: fileSink(file, target, this.#next) };

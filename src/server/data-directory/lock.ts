@@ -12,7 +12,7 @@ import path from 'node:path';
 import { oneLine } from '../../contract/quote.js';
 import { writeJsonFile } from '../../files/atomic-json.js';
 import { errorCode } from '../../files/error-code.js';
-import { isStillNamed, lockPath } from '../../files/flock.js';
+import { isStillNamed, lockPath } from '../../files/file-lock.js';
 import { SetupError } from '../setup-error.js';
 import { holderInWords, ownNote } from './lock-note.js';
 

@@ -1,8 +1,8 @@
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { claimPlace } from '../../../src/client/result/claim-place.js';
-import { foreseePlace, type OutputDirectory } from '../../../src/client/result/destination.js';
+import { claimedBy, foreseePlace, type OutputDirectory } from '../../../src/client/result/destination.js';
 import { saveResult } from '../../../src/client/result/result.js';
 import { zipOf } from '../../../support/zip.mjs';
 import { ScriptedServer } from '../../support/scripted-server.js';
@@ -108,5 +108,53 @@ describe('the place of a result', () => {
     await plant(place.root, { [`Output/${claimFile}`]: 'ab\n', 'Output/other': '' });
     await (await claimPlace(place.output, 'cd')).done();
     expect(await place.names()).toEqual(['Output', path.join('Output', 'other')]);
+  });
+
+  test.each(['number', 'replace'] as const)(
+    'that another command is filling is not filled by a second one: %s',
+    async (taken) => {
+      await using place = await world(taken);
+      const first = await claimPlace(place.output, 'ab');
+      // The same job, and another one.
+      for (const [count, job] of ['ab', 'cd'].entries()) {
+        const other = await claimPlace(place.output, job);
+        expect(other.directory).toBe(`${place.directory}-${count + 2}`);
+        await writeFile(path.join(other.directory, 'file'), '');
+        await other.done();
+      }
+      expect(claimedBy(place.directory)).toBe('ab');
+      await first.done();
+    },
+  );
+
+  test('of a command that was killed is taken over with --force', async () => {
+    await using place = await world('replace');
+    await plant(place.root, { [`Output/${claimFile}`]: 'ab\n', 'Output/other': '' });
+    const claimed = await claimPlace(place.output, 'cd');
+    expect([claimed.directory, claimedBy(place.directory)]).toEqual([place.directory, 'cd']);
+    await claimed.giveUp();
+    expect(await place.names()).toEqual(['Output', path.join('Output', 'other')]);
+  });
+
+  test('whose claim is a link is taken over with --force, and what that leads to stays', async () => {
+    await using place = await world('replace');
+    await plant(place.root, { elsewhere: 'cd', 'Output/other': '' });
+    await symlink(path.join(place.root, 'elsewhere'), path.join(place.directory, claimFile));
+    const claimed = await claimPlace(place.output, 'ab');
+    expect([claimed.directory, claimedBy(place.directory)]).toEqual([place.directory, 'ab']);
+    await claimed.done();
+    expect(await readFile(path.join(place.root, 'elsewhere'), 'utf8')).toBe('cd');
+  });
+
+  test('of a command that was killed is cleared of what had come of the archive', async () => {
+    await using place = await world();
+    const partial = 'Output/result.zip.0123abcd.partial';
+    await plant(place.root, { [`Output/${claimFile}`]: 'ab\n', [partial]: 'half', 'Output/own.partial': '' });
+    await using server = await ScriptedServer.start((_, response) => {
+      response.end(zipOf({ 'mask.nii': 'whole' }));
+    });
+    await using connection = connectTo(server.url);
+    await saveResult(connection, 'ab', place.output, { wait: 30, reporter: memoryReporter() });
+    expect((await readdir(place.directory)).sort()).toEqual(['mask.nii', 'own.partial', 'result.zip']);
   });
 });

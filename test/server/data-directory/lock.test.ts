@@ -5,9 +5,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
-  readlinkSync,
   realpathSync,
   rmdirSync,
   rmSync,
@@ -20,6 +18,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Cli } from '../../support/cli.js';
 import { least, steps } from '../../support/form.js';
+import { openFilesOf } from '../../support/processes.js';
 import { TestServer } from '../../support/server.js';
 import { temporary } from '../../support/temporary.js';
 
@@ -137,9 +136,7 @@ describe('the lock of a data directory', () => {
       'x',
     );
     const data = realpathSync(server.dataDirectory);
-    const opened = server
-      .processes()
-      .flatMap((pid) => readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`)));
+    const opened = server.processes().flatMap((pid) => [...openFilesOf(pid).values()]);
     expect(opened.length).toBeGreaterThan(0);
     expect(opened.filter((file) => [data, path.join(data, 'serve.lock')].includes(file))).toEqual([]);
     await server.crash();

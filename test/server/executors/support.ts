@@ -4,7 +4,7 @@ import path from 'node:path';
 import { signal } from '../../../src/runner/terminate.js';
 import type { Ended, Executor, RunEvent, RunOrder } from '../../../src/server/executors/executor.js';
 import { until } from '../../../support/until.mjs';
-import { processesNaming, processesOfJob } from '../../support/processes.js';
+import { processesWith } from '../../support/processes.js';
 import { temporary } from '../../support/temporary.js';
 
 /** How an executor of one CPU slot is made, and how it is disturbed. */
@@ -58,7 +58,7 @@ export class TestJob {
 
   /** Its processes that still run. */
   processes(): number[] {
-    return [...processesOfJob(this.id), ...processesNaming(this.path)];
+    return processesWith({ jobs: new Set([this.id]), argument: this.path });
   }
 
   order(script: string, more: Partial<RunOrder> = {}): RunOrder {
