@@ -62,7 +62,7 @@ const groups = [
     // What the server needs when it starts, and the commands that change tokens.
     name: 'tokens',
     packages: ['zod/v4/classic'],
-    ours: ['access/limits', 'access/token-file', 'files/flock'],
+    ours: ['access/limits', 'access/token-file', 'files/file-lock'],
   },
   {
     // What a command needs whose server is reached through a proxy or ssh, or cannot be reached.
@@ -92,6 +92,7 @@ const groups = [
     ours: [
       'extract/errors',
       'files/read-buffers',
+      'files/young-collector',
       'files/safe-name',
       'files/time-slice',
       'files/windows-names',

@@ -33,7 +33,7 @@ export async function diskCost(
   let content = 0;
   let overhead = 0;
   for (const target of targets) {
-    await slice.pause();
+    if (slice.isOver) await slice.pause();
     const size = target.entry.uncompressedSize;
     let directory = target.path;
     content += size;

@@ -10,8 +10,9 @@ const upper =
  * any other name as the format says.
  */
 export function entryName(entry: ZipEntry): string {
+  const bytes = entry.pathBuffer;
   // unzipper gives an empty string instead of an empty buffer.
-  const bytes = Buffer.from(entry.pathBuffer);
+  if (bytes.length === 0) return '';
   if (isUtf8(bytes)) return entry.path;
   return Array.from(bytes, (byte) => (byte < 0x80 ? String.fromCharCode(byte) : upper[byte - 0x80])).join('');
 }

@@ -36,7 +36,7 @@ export async function planEntries(directory: CentralDirectory, options: PlanOpti
   const names: string[] = [];
   const seen = new Set<string>();
   for (const entry of directory.files) {
-    await options.slice.pause();
+    if (options.slice.isOver) await options.slice.pause();
     const name = entryName(entry);
     checkKind(entry, name);
     if (seen.has(name)) throw new ArchiveError('unsafe', `it has two entries named ${quoteName(name)}`);
@@ -71,7 +71,7 @@ async function strictPlaces(options: PlanOptions, names: readonly string[]): Pro
   const taken = new Set<string>();
   const places: string[] = [];
   for (const name of names) {
-    await slice.pause();
+    if (slice.isOver) await slice.pause();
     const place = placeOf(name);
     if (place === null || kept.has(place)) {
       throw new ArchiveError('unsafe', `its entry ${quoteName(name)} has a name that cannot be extracted`);

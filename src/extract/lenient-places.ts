@@ -20,6 +20,8 @@ export interface PlaceOptions {
 /** The name of an entry, and the path below the root that it would get in an archive of its own. */
 interface Wish {
   readonly name: string;
+  /** The name without slashes at its end. */
+  readonly own: string;
   readonly place: string;
 }
 
@@ -49,8 +51,8 @@ export class LenientPlaces {
     const changed: { readonly index: number; readonly wish: Wish }[] = [];
     const places = this.names.map((name, index) => {
       const wish = this.#wish(name);
-      if (wish && wish.place !== plain(name)) changed.push({ index, wish });
-      return wish && wish.place === plain(name) ? this.#settle(wish) : null;
+      if (wish && wish.place !== wish.own) changed.push({ index, wish });
+      return wish && wish.place === wish.own ? this.#settle(wish) : null;
     });
     // Entries that keep their names are placed first, so that no changed name takes the name of another entry.
     for (const { index, wish } of changed) places[index] = this.#settle(wish);
@@ -59,7 +61,8 @@ export class LenientPlaces {
 
   /** The name in a form that is possible on this system; null if there is none. */
   #wish(name: string): Wish | null {
-    const parts = plain(name).split('/');
+    const own = name.endsWith('/') ? name.replace(/\/+$/, '') : name;
+    const parts = own.split('/');
     if (parts.some((part) => part === '' || part === '.' || part === '..')) {
       throw new ArchiveError('unsafe', `its entry ${quoteName(name)} has a name that cannot be extracted`);
     }
@@ -69,13 +72,13 @@ export class LenientPlaces {
       notes.add(`${quoteName(name)} was not extracted: no file can have that name`);
       return null;
     }
-    const pathBytes = Buffer.byteLength(name) + Buffer.byteLength(root) + 1;
-    if (pathBytes >= maxPathBytes || parts.some((part) => Buffer.byteLength(part) > maxNameBytes)) {
+    const mostBytes = maxPathBytes - Buffer.byteLength(root) - 2;
+    if (isLonger(name, mostBytes) || parts.some((part) => isLonger(part, maxNameBytes))) {
       notes.add(`${quoteName(name)} was not extracted: its name is too long`);
       return null;
     }
     const [first = '', ...rest] = isWindows ? parts.map(windowsName) : parts;
-    return { name, place: [this.#top(first), ...rest].join('/') };
+    return { name, own, place: [this.#top(first), ...rest].join('/') };
   }
 
   /** The first part of a name, changed if it is reserved. */
@@ -93,9 +96,9 @@ export class LenientPlaces {
   }
 
   /** The final path of an entry. */
-  #settle({ name, place }: Wish): string {
+  #settle({ name, own, place }: Wish): string {
     const settled = name.endsWith('/') ? place : this.#apart(place);
-    if (settled !== plain(name)) {
+    if (settled !== own) {
       this.options.notes.add(
         `${quoteName(name)} was extracted as ${quoteName(settled)}: its own name cannot be used here`,
       );
@@ -105,10 +108,14 @@ export class LenientPlaces {
 
   /** A path that no other file has. Directories may share one. */
   #apart(place: string): string {
+    const key = this.#key(place);
+    if (!this.#files.has(key)) {
+      this.#files.add(key);
+      return place;
+    }
     const directory = place.slice(0, place.lastIndexOf('/') + 1);
     const isTaken = (name: string) => this.#files.has(this.#key(directory + name));
-    const base = place.slice(directory.length);
-    const free = isTaken(base) ? directory + freeName(base, this.#counts, isTaken) : place;
+    const free = directory + freeName(place.slice(directory.length), this.#counts, isTaken);
     this.#files.add(this.#key(free));
     return free;
   }
@@ -128,4 +135,6 @@ export class LenientPlaces {
   }
 }
 
-const plain = (name: string): string => name.replace(/\/+$/, '');
+/** Whether a text has more bytes in UTF-8, where a unit of it has at most three. They are counted only if they may be too many. */
+const isLonger = (text: string, bytes: number): boolean =>
+  text.length * 3 > bytes && Buffer.byteLength(text) > bytes;

@@ -1,18 +1,7 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
+import { youngCollector } from './young-collector.js';
 
 /** Bytes that are read between two collections: few enough that the memory of the next buffers is still in the processor's cache. */
 const interval = 4 * 1024 * 1024;
-
-/** V8's garbage collector for young objects. */
-function youngCollector(): () => void {
-  // Inside the process there is no other access to it. The flag is removed again, because V8's code cache is valid only for
-  // the same flags.
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as (options: { type: 'minor' }) => void;
-  setFlagsFromString('--no-expose-gc');
-  return () => collect({ type: 'minor' });
-}
 
 /**
  * Frees the buffers of a transfer that are no longer needed; called with the bytes of each. Node allocates a new buffer for

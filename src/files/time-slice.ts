@@ -7,6 +7,7 @@ const slice = 5;
 export class TimeSlice {
   #began = performance.now();
 
+  /** Asked before `pause` in loops over all names of an archive, where an `await` for each takes as long as the work. */
   get isOver(): boolean {
     return performance.now() - this.#began >= slice;
   }

@@ -47,8 +47,8 @@ export class Keeper {
   #hasSaidReady = false;
   /** Whether it can be given a job: it is ready, and its processes are known. */
   #isReady = false;
-  #hasHadJob = false;
-  #waitsForFirst = false;
+  /** Whether the runner of the job that the app is loaded for is still to come, also after the app has ended. */
+  #awaitsFirst = true;
   #firstCame = () => {};
   #isLeaving = false;
   /** Whether it leaves when its job has ended. */
@@ -144,15 +144,15 @@ export class Keeper {
 
   #take(runner: Socket, call: JobCall): void {
     const worker = this.#worker;
-    const isTooLate = this.#isLeaving && !this.#waitsForFirst;
+    const isTooLate = this.#isLeaving && !this.#awaitsFirst;
     if (!worker || this.#job || isTooLate || this.#isLast) {
       sendFrame(runner, frameKinds.refused);
       return;
     }
     clearTimeout(this.#idleTimer);
     // Printed between two jobs. What was printed while the app was loaded is for the first one.
-    if (this.#hasHadJob) worker.readOutput();
-    this.#hasHadJob = true;
+    if (!this.#awaitsFirst) worker.readOutput();
+    this.#awaitsFirst = false;
     this.#job = { call, runner, isSent: false, isAnswered: false, isStopped: false };
     sendFrame(runner, frameKinds.accepted, JSON.stringify(worker.identity));
     worker.output.resume();
@@ -163,6 +163,9 @@ export class Keeper {
 
   async #give(worker: WorkerProcess, job: CurrentJob): Promise<void> {
     if (!(await worker.stage.show(job.call.directory))) {
+      // The sandbox goes with an app that has ended, which says why by itself.
+      const hasEnded = worker.exit.then(() => true);
+      if (await Promise.race([hasEnded, delay(leftPatience, false)])) return;
       this.#wrong ??= 'The files of the job could not be shown to the app, which runs in a sandbox';
       this.#end(0);
       return;
@@ -269,7 +272,7 @@ export class Keeper {
   /** The worker is gone: its job ends with it. */
   async #bury(worker: WorkerProcess, exit: WorkerExit): Promise<void> {
     this.#isLeaving = true;
-    if (!this.#hasHadJob && !this.#isLast) await this.#waitForFirst();
+    if (this.#awaitsFirst && !this.#isLast) await this.#waitForFirst();
     const job = this.#job;
     if (job && !job.isAnswered) {
       for (const chunk of worker.readOutput()) sendFrame(job.runner, frameKinds.output, chunk);
@@ -284,12 +287,11 @@ export class Keeper {
 
   /** The app has ended before the runner of its first job came: that job is told, and not started a second time. */
   async #waitForFirst(): Promise<void> {
-    this.#waitsForFirst = true;
     const came = new Promise<void>((resolve) => {
       this.#firstCame = resolve;
     });
     await Promise.race([came, delay(runnerPatience)]);
-    this.#waitsForFirst = false;
+    this.#awaitsFirst = false;
   }
 
   /** How a job ended whose worker is gone without an answer. */

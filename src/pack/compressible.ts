@@ -1,8 +1,12 @@
 import type { FileHandle } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { deflateRaw } from 'node:zlib';
+import { deflateRaw, type ZlibOptions } from 'node:zlib';
 
-const deflate = promisify(deflateRaw);
+const inThread = promisify(deflateRaw);
+
+/** Deflates in a thread, quickly rather than well. */
+export const deflate = (bytes: Buffer, options: ZlibOptions = {}): Promise<Buffer> =>
+  inThread(bytes, { ...options, level: 1 });
 
 /** File formats that are compressed already; a sample of their header alone could mislead. */
 const compressedSuffix = /\.(gz|png|jpe?g|jp2|zip|zst|xz|bz2|7z|mp4|webp|npz|safetensors)$/i;
@@ -18,7 +22,7 @@ export const isCompressed = (name: string): boolean => compressedSuffix.test(nam
 
 /** The bytes deflated, or null if that makes them hardly smaller. */
 export async function deflated(bytes: Buffer): Promise<Buffer | null> {
-  const shorter = await deflate(bytes, { level: 1 });
+  const shorter = await deflate(bytes);
   return shorter.length < bytes.length * worthwhile ? shorter : null;
 }
 
@@ -32,7 +36,7 @@ export async function isCompressible(file: FileHandle, size: number): Promise<bo
   for (const position of [0, Math.floor((size - sampleBytes) / 2), size - sampleBytes]) {
     const { bytesRead, buffer } = await file.read(Buffer.alloc(sampleBytes), 0, sampleBytes, position);
     before += bytesRead;
-    after += (await deflate(buffer.subarray(0, bytesRead), { level: 1 })).length;
+    after += (await deflate(buffer.subarray(0, bytesRead))).length;
   }
   return after < before * worthwhile;
 }

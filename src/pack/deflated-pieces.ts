@@ -1,7 +1,5 @@
-import { promisify } from 'node:util';
-import { constants, crc32, deflateRaw } from 'node:zlib';
-
-const deflate = promisify(deflateRaw);
+import { constants, crc32 } from 'node:zlib';
+import { deflate } from './compressible.js';
 
 /** Pieces of a file that are deflated at once. One of the four threads of Node's pool is left for other work. */
 const atOnce = 3;
@@ -28,7 +26,7 @@ export class DeflatedPieces {
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
     const underWay: Promise<Buffer>[] = [];
-    let dictionary: Buffer | undefined;
+    let dictionary: Buffer = Buffer.alloc(0);
     for await (const piece of this.source) {
       this.size += piece.length;
       this.crc = crc32(piece, this.crc);
@@ -42,9 +40,8 @@ export class DeflatedPieces {
 }
 
 /** Deflates a piece to a whole number of bytes, so that another may follow. */
-function deflatePiece(piece: Buffer, dictionary: Buffer | undefined): Promise<Buffer> {
-  const options = { level: 1, chunkSize, finishFlush: constants.Z_SYNC_FLUSH };
-  const deflated = deflate(piece, dictionary ? { ...options, dictionary } : options);
+function deflatePiece(piece: Buffer, dictionary: Buffer): Promise<Buffer> {
+  const deflated = deflate(piece, { dictionary, chunkSize, finishFlush: constants.Z_SYNC_FLUSH });
   // Whoever reads the pieces may have stopped.
   deflated.catch(() => {});
   return deflated;

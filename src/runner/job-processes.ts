@@ -31,7 +31,7 @@ const mostDescriptors = 64;
 const assignment = `${jobMarker}=`;
 
 function jobsOf(pid: number): string[] {
-  const environment = readFileSync(`/proc/${pid}/environ`, 'latin1');
+  const environment = readFileSync(`/proc/${pid}/environ`, 'utf8');
   if (!environment.includes(assignment)) return [];
   const entries = environment.split('\0').filter((entry) => entry.startsWith(assignment));
   return entries.map((entry) => entry.slice(assignment.length));

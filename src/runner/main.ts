@@ -66,6 +66,7 @@ async function run(directory: string, handed?: HandedOver): Promise<boolean> {
       error: `The runner failed: ${faultWithoutPath(cause)}`,
       fault: isDiskFull(cause) ? 'diskFull' : null,
       lostLines: 0,
+      wasAlone: false,
       endedAt: new Date().toISOString(),
     }),
   );

@@ -70,6 +70,8 @@ export interface RunEnd {
   readonly fault: 'diskFull' | 'outOfMemory' | null;
   /** Lines of output that are not in the log: the disk did not take them. */
   readonly lostLines: number;
+  /** Whether its loaded app was gone, so that the command was started for this job alone. */
+  readonly wasAlone: boolean;
   /** ISO 8601. */
   readonly endedAt: string;
 }

@@ -131,9 +131,8 @@ export async function runCommand(
 ): Promise<RunEnd> {
   const log = new LogFile(logPath, request.maxLogBytes);
   const noting = onStartNoting(note);
-  const end: CommandEnd =
-    (await runInWorker(request, keeper, log, stop, noting)) ??
-    (await runStarted(request, log, stop, noting, fifo));
+  const inWorker: CommandEnd | null = await runInWorker(request, keeper, log, stop, noting);
+  const end = inWorker ?? (await runStarted(request, log, stop, noting, fifo));
   let error = end.error ?? null;
   if (error !== null) log.append([servicePrefix + error]);
   log.close();
@@ -146,6 +145,7 @@ export async function runCommand(
     error,
     fault,
     lostLines: log.lostLines,
+    wasAlone: request.worker !== undefined && inWorker === null,
     endedAt: new Date().toISOString(),
   };
 }

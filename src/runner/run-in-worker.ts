@@ -1,15 +1,20 @@
 import { connect, type Socket } from 'node:net';
 import { servicePrefix } from '../contract/log-stream.js';
+import { readOwnFile } from '../files/own-file.js';
 import { OutputLog } from './copy-output.js';
 import { FrameReader, frameKinds, sendFrame } from './frames.js';
 import type { LogFile } from './log-file.js';
 import { isAlive, isSignalable, type ProcessIdentity } from './process-table.js';
 import type { RunEnd, RunRequest } from './protocol.js';
-import { terminateGroup, terminateStrays } from './terminate.js';
-import { type WorkerEnd, withSocketAddress, workerFiles } from './worker-files.js';
+import { signal, terminateGroup, terminateStrays } from './terminate.js';
+import { type KeeperRecord, type WorkerEnd, withSocketAddress, workerFiles } from './worker-files.js';
 
 /** Milliseconds that a keeper may take to take the job: it only says yes or no. */
 const acceptPatience = 60_000;
+/** Milliseconds after which a keeper that has not answered is taken for a stopped one, and continued. */
+const wakePatience = 1000;
+/** Longest `keeper.json`, in bytes. */
+const maxRecordBytes = 4096;
 
 /** How a job ended that a keeper had. */
 type EndInWorker = Pick<RunEnd, 'exitCode' | 'signal' | 'error' | 'fault'>;
@@ -77,6 +82,17 @@ export function connectToKeeper({ worker }: RunRequest): Socket | null {
   }
 }
 
+/** Continues the keeper if it was stopped: it hears nothing then. Never throws. */
+function wakeKeeper(directory: string): void {
+  try {
+    const text = readOwnFile(workerFiles(directory).record, maxRecordBytes);
+    const { keeper } = JSON.parse(text ?? '') as KeeperRecord;
+    if (isAlive(keeper)) signal(keeper.pid, 'SIGCONT');
+  } catch {
+    // It is gone, or has only begun.
+  }
+}
+
 /**
  * Gives the job to its worker and waits for its end, with its output in the log.
  * @param socket that of the worker's keeper, to which nothing was sent yet
@@ -96,8 +112,10 @@ export async function runInWorker(
   const answers = listen(socket, output);
   const { arguments: words, environment } = worker;
   sendFrame(socket, frameKinds.job, JSON.stringify({ job: jobId, arguments: words, directory, environment }));
+  const asleep = setTimeout(() => wakeKeeper(worker.directory), wakePatience);
   const late = setTimeout(() => socket.destroy(), acceptPatience);
   const process = await answers.accepted;
+  clearTimeout(asleep);
   clearTimeout(late);
   if (process === null) {
     socket.destroy();
@@ -106,7 +124,13 @@ export async function runInWorker(
     return null;
   }
   note(process);
-  const onStop = () => sendFrame(socket, frameKinds.stop);
+  const onStop = () => {
+    wakeKeeper(worker.directory);
+    // First what the keeper has said by now is read: where it is gone, writing to it would lose that.
+    setImmediate(() => {
+      if (!socket.destroyed) sendFrame(socket, frameKinds.stop);
+    });
+  };
   stop.addEventListener('abort', onStop, { once: true });
   if (stop.aborted) onStop();
   const end = await answers.ended;

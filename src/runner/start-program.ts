@@ -1,8 +1,10 @@
-import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
+import { type ChildProcess, type StdioOptions, spawn, spawnSync } from 'node:child_process';
 import path from 'node:path';
+import { counted } from '../contract/counted.js';
 import { quoteName } from '../contract/quote.js';
 import { errorCode, faultWithoutPath } from '../files/error-code.js';
 import { findProgram } from '../files/find-program.js';
+import { hasManyWords, inFewWords } from './few-words.js';
 import { jobMarker, type RunRequest } from './protocol.js';
 
 /** What is started. */
@@ -21,22 +23,33 @@ function checkProgram({ isSandboxed, command: [program = ''] }: Startable): void
 }
 
 /**
+ * Starts a program that does nothing with the words and variables of a command: a shell that gets them in parts could only
+ * say in the log that they are too long for the system.
+ * @throws E2BIG if they are too long
+ */
+function checkLength(command: readonly string[], env: NodeJS.ProcessEnv): void {
+  const { error } = spawnSync('/bin/sh', ['-c', ':', ...command], { env, stdio: 'ignore' });
+  if (error) throw error;
+}
+
+/**
  * Starts a command in a process group of its own, which can be signalled, and checked for being gone, as a whole.
  * @param marker the id that marks its processes
- * @throws ENOENT if there is no such program for a sandbox; other errors are those of the child
+ * @throws ENOENT if there is no such program for a sandbox, E2BIG if its command line is too long; other errors are those
+ *   of the child
  */
 export function startProgram(request: Startable, marker: string, stdio: StdioOptions): ChildProcess {
   checkProgram(request);
-  const [program = '', ...args] = [...request.wrapper, ...request.command];
+  const { wrapper, command, directory } = request;
+  const inherited = Object.fromEntries(request.inherited.map((name) => [name, process.env[name]]));
+  const env = { ...inherited, ...request.environment, [jobMarker]: marker };
+  const isInParts = request.isSandboxed && hasManyWords(wrapper, command);
+  // bwrap sets PWD.
+  if (isInParts) checkLength(command, { ...env, PWD: directory });
+  const [program = '', ...args] = [...wrapper, ...(isInParts ? inFewWords(command) : command)];
   // Not execa: it would be loaded at the start of every job, and a command whose output goes to a descriptor and whose
   // whole group is signalled uses nothing that it adds.
-  const inherited = Object.fromEntries(request.inherited.map((name) => [name, process.env[name]]));
-  return spawn(program, args, {
-    cwd: request.directory,
-    env: { ...inherited, ...request.environment, [jobMarker]: marker },
-    stdio,
-    detached: true,
-  });
+  return spawn(program, args, { cwd: directory, env, stdio, detached: true });
 }
 
 /** What is wrong when bwrap did not come to start the command. It has printed why. */
@@ -51,10 +64,20 @@ const thisMachine = (): string => {
   return node === undefined ? 'the server' : `node ${quoteName(node)}`;
 };
 
+/** Why a program cannot be started, and what can be done about it, in words. */
+function whyNotStarted(command: readonly string[], cause: unknown): string {
+  switch (errorCode(cause)) {
+    case 'ENOENT':
+      return `there is no such program on ${thisMachine()}`;
+    case 'E2BIG':
+      return `its command line of ${counted(command.length, 'word')} is longer than the system allows (E2BIG). Each file and each value is a word of it: send fewer files and values, or files with shorter names`;
+    default:
+      return faultWithoutPath(cause);
+  }
+}
+
 /** Names the program without its directory: clients must not see paths of the server. */
-export function startFault({ command: [program = ''] }: Pick<Startable, 'command'>, cause: unknown): string {
-  const name = quoteName(path.basename(program));
-  const isMissing = errorCode(cause) === 'ENOENT';
-  const why = isMissing ? `there is no such program on ${thisMachine()}` : faultWithoutPath(cause);
-  return `Cannot start ${name}: ${why}`;
+export function startFault({ command }: Pick<Startable, 'command'>, cause: unknown): string {
+  const name = quoteName(path.basename(command[0] ?? ''));
+  return `Cannot start ${name}: ${whyNotStarted(command, cause)}`;
 }

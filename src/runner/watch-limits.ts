@@ -20,7 +20,7 @@ function bytesOf(status: string, name: string): number {
 
 function statusOf(pid: number): string {
   try {
-    return readFileSync(`/proc/${pid}/status`, 'latin1');
+    return readFileSync(`/proc/${pid}/status`, 'utf8');
   } catch (cause) {
     if (isAnswer(cause)) return '';
     throw cause;

@@ -237,7 +237,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'What every request goes through knows no job.',
   },
   'server/usage': {
-    imports: ['server', 'files', 'contract'],
+    imports: ['server/data-directory', 'server', 'files', 'contract'],
     reason: 'What was used is told by others, and asked for by a route.',
   },
   'server/audit': {

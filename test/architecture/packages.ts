@@ -41,7 +41,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   'koa-body': { rooms: ['server/uploads'], reason: parser },
   '@huggingface/hub': { rooms: ['server/hub'], reason: 'One room of the server asks the hub.' },
   yaml: {
-    rooms: ['cli/serve', 'server/apps'],
+    rooms: ['cli/serve', 'files', 'server/apps'],
     reason: 'Only the configurations of a server and of an app are YAML.',
   },
   'prom-client': {

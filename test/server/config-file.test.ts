@@ -51,6 +51,7 @@ describe('serve --config', () => {
     ['apps:\n', "line 1: 'apps' has no value"],
     ['config: other.yaml\n', "line 1: 'config' can only be typed"],
     ['port: 1\nport: 2\n', 'line 2: it is not YAML: Map keys must be unique'],
+    [`port: ${'['.repeat(65)}`, 'serve.yaml: it has too many levels'],
     ['- port\n', "serve.yaml: it must have one flag a line, such as 'port: 8000'"],
   ] as const)('refuses %j, and says where', async ([text, sentence]) => {
     const [code, stderr] = await refusedWith(text);
@@ -96,6 +97,17 @@ describe('the token of serve', () => {
     const { code, stderr } = await cli.run(['serve', '--data-dir', 'data', '--token-file', file]);
     expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
     expect(stderr).not.toContain('secret');
+  });
+
+  test.for([
+    [' ', 'SERVICE_API_TOKEN is blank'],
+    ['a\nb', 'contains characters that are not allowed'],
+    ['x€', 'contains characters that are not allowed'],
+  ] as const)('is refused from the environment as %j', async ([SERVICE_API_TOKEN, sentence]) => {
+    await using cli = await Cli.create();
+    const words = ['serve', '--data-dir', 'data', '--check'];
+    const { code, stderr } = await cli.run(words, { SERVICE_API_TOKEN });
+    expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
   });
 
   test('must be there with --auth required', async () => {

@@ -93,8 +93,8 @@ describe('serve, asked to stop,', () => {
 
   test('ends with exit code 0 if no client is connected', async () => {
     await using server = await TestServer.start();
-    const form = { ...least.infer, ...steps('stubborn=', `wait=${server.gate().path}`) };
-    await server.api.running('infer', form);
+    const form = { ...least.infer, ...steps('stubborn=', 'print=ready', `wait=${server.gate().path}`) };
+    await server.api.running('infer', form, 'ready');
     expect(await stopped(server)).toBeLessThan(10);
   });
 

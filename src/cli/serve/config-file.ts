@@ -5,6 +5,7 @@ import { nearest } from '../../client/nearest.js';
 import { quoteName, quotePath } from '../../contract/quote.js';
 import { faultWithoutPath } from '../../files/error-code.js';
 import { readSmallFile } from '../../files/small-file.js';
+import { isDeepYaml } from '../../files/yaml-depth.js';
 
 /** Flags that are for one start alone. */
 const notInFiles = ['config', 'check', 'help'];
@@ -53,8 +54,11 @@ function read(file: string): string {
  * @throws UsageError that names the file, the line and the key
  */
 export function readConfig(file: string, flags: Interfaces.FlagInput): readonly ConfiguredFlag[] {
+  const text = read(file);
+  const oneALine = "it must have one flag a line, such as 'port: 8000'";
+  if (isDeepYaml(text)) throw new UsageError(`${file}: it has too many levels; ${oneALine}`);
   const lineCounter = new LineCounter();
-  const document = parseDocument(read(file), { lineCounter });
+  const document = parseDocument(text, { lineCounter });
   const lineOf = (offset: number | undefined) => `${file}, line ${lineCounter.linePos(offset ?? 0).line}`;
   const [error] = document.errors;
   if (error) {
@@ -64,7 +68,7 @@ export function readConfig(file: string, flags: Interfaces.FlagInput): readonly 
   }
   const { contents } = document;
   if (contents === null || (isScalar(contents) && contents.value === null)) return [];
-  if (!isMap(contents)) throw new UsageError(`${file}: it must have one flag a line, such as 'port: 8000'`);
+  if (!isMap(contents)) throw new UsageError(`${file}: ${oneALine}`);
   const names = Object.keys(flags).filter((name) => !notInFiles.includes(name));
   return contents.items.map((pair) => {
     const { key, value } = pair as Pair<Node, Node | null>;

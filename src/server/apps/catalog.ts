@@ -207,12 +207,7 @@ export class AppCatalog {
   /** What an exit code of this app's program means, in words; null for one that means nothing in particular. */
   explainExit(id: string, exitCode: number): string | null {
     const app = this.apps.current.get(id);
-    try {
-      return app && this.#ownProgram(app) === null ? (engineExits[exitCode] ?? null) : null;
-    } catch {
-      // The app's files have become unreadable while the job ran.
-      return null;
-    }
+    return app && this.#isOfEngine(app) ? (engineExits[exitCode] ?? null) : null;
   }
 
   /** Whether the engine runs an app; false for one whose files cannot be read. */

@@ -43,7 +43,7 @@ function textOf(file: string): string | null {
  */
 export async function onLines(file: string, faults: readonly ManifestFault[]): Promise<FaultOnLine[]> {
   const { isNode, LineCounter, parseDocument } = await import('yaml');
-  const { isDeepYaml } = await import('./yaml-depth.js');
+  const { isDeepYaml } = await import('../../files/yaml-depth.js');
   const text = textOf(file);
   if (text === null || isDeepYaml(text)) return faults.map((fault) => ({ ...fault, line: null }));
   const lineCounter = new LineCounter();

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { readSmallFile } from '../../files/small-file.js';
-import { isDeepYaml } from './yaml-depth.js';
+import { isDeepYaml } from '../../files/yaml-depth.js';
 
 /** The part of a prediction configuration that says how large its patches are. */
 const prediction = z.object({

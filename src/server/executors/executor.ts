@@ -146,6 +146,8 @@ export interface Ended {
   readonly error: string | null;
   /** Lines of output that are missing in the log because the disk was full. */
   readonly lostLines: number;
+  /** Whether its loaded app was gone by then, so that it was started anew for this job alone. */
+  readonly wasAlone?: boolean;
 }
 
 export type RunEvent = Waiting | Placed | Ended;

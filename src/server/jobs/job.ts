@@ -120,6 +120,11 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     await this.#become('running', { ...grant, start, startedAt: now(), limitAtBootTime });
   }
 
+  /** The app that it was to find loaded was gone. Saved with its end. */
+  notWarm(): void {
+    if (this.#record.start === 'warm') this.#record = { ...this.#record, start: 'cold' };
+  }
+
   /** Saves that somebody asked for its end, so that a later server knows it as well. The first cause stays. */
   async requestKill(cause: KillCause): Promise<void> {
     this.#waiting = null;

@@ -88,6 +88,7 @@ export class Lifecycle {
     const { job } = this;
     try {
       const end = await this.#execute();
+      if (end.wasAlone) job.notWarm();
       if (job.killRequested) await this.#finishKilled();
       else await this.#conclude(end);
     } catch (cause) {

@@ -2,6 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { environmentOf } from '../../../support/processes.mjs';
+import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
 import { processesOfJob } from '../../support/processes.js';
 import { sharedServer } from '../../support/server.js';
@@ -48,11 +49,13 @@ describe("a job's environment", () => {
 
   test('contains no token, and neither does that of its runner', async () => {
     const gate = server.gate();
-    const form = { ...least.infer, ...steps('stray=', 'child=', `wait=${gate.path}`) };
-    const id = await api.running('infer', form);
-    const pids = server.processes();
+    const form = { ...least.infer, ...steps('stray=', 'child=', 'print=forked', `wait=${gate.path}`) };
+    const id = await api.running('infer', form, 'forked');
     // The runner, the command, and what the command forked.
-    expect(pids.length).toBeGreaterThanOrEqual(3);
+    const pids = await until('all four run', () => {
+      const all = server.processes();
+      return all.length >= 4 ? all : null;
+    });
     for (const pid of pids) {
       const environment = environmentOf(pid).join('\n');
       expect(environment).not.toContain(secret);

@@ -25,6 +25,7 @@ import {
 } from '../../../support/processes.mjs';
 import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
+import { openFilesOf } from '../../support/processes.js';
 import { TestServer } from '../../support/server.js';
 import { temporary } from '../../support/temporary.js';
 import { executorContract } from './contract.js';
@@ -79,18 +80,6 @@ const runnerOf = (job: TestJob): number => {
   };
   return runner.pid;
 };
-
-/** What the descriptors of a process are open on, by their numbers; without those that are closed meanwhile. */
-const openFilesOf = (pid: number): ReadonlyMap<string, string> =>
-  new Map(
-    readdirSync(`/proc/${pid}/fd`).flatMap((fd): [string, string][] => {
-      try {
-        return [[fd, readlinkSync(`/proc/${pid}/fd/${fd}`)]];
-      } catch {
-        return [];
-      }
-    }),
-  );
 
 /** The descriptors of a process that are sockets. */
 const socketsOf = (pid: number): string[] =>

@@ -88,6 +88,29 @@ test('a keeper that is killed takes its worker with it, and the job ends with a 
   await noWorkerLeft(server);
 });
 
+test('a job whose loaded app is gone by the time that it starts is not said to have found it', async () => {
+  await using server = await started();
+  const { api } = server;
+  for (let count = 0; count < 5; count += 1) {
+    await api.run('infer', doing());
+    await until('only its keeper is there', () => keepersOf(server).length === 1);
+    process.kill(keeperOf(server), 'SIGKILL');
+    expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
+  }
+});
+
+test('a keeper that is stopped goes on when it is given a job, and when that is killed', async () => {
+  await using server = await TestServer.start({ apps: [apps.resident], app: 'resident' });
+  const { api } = server;
+  await api.run('infer', doing());
+  process.kill(keeperOf(server), 'SIGSTOP');
+  expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'warm' });
+  const id = await api.running('infer', doing('hang'), /^job /);
+  process.kill(keeperOf(server), 'SIGSTOP');
+  expect(await api.kill(id)).toMatchObject({ status: 'killed' });
+  await noWorkerLeft(server);
+});
+
 test('a keeper that was killed while there was no server is cleared away by the next one', async () => {
   await using server = await started();
   const id = await server.api.running('infer', doing('ignore'), /^job /);

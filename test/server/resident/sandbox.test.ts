@@ -3,7 +3,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { sandbox } from '../../support/sandbox.js';
 import { apps, sharedServer, TestServer } from '../../support/server.js';
-import { doing, noWorkerLeft, ownLines } from './support.js';
+import { doing, noWorkerLeft, ownApp, ownLines } from './support.js';
 
 describe.runIf(sandbox)('in a sandbox a resident app', () => {
   const server = sharedServer({ apps: [apps.resident], app: 'resident', flags: ['--sandbox', 'bwrap'] });
@@ -50,6 +50,20 @@ describe.runIf(sandbox)('in a sandbox a resident app', () => {
     );
     await noWorkerLeft(server);
   });
+});
+
+test.runIf(sandbox)('in a sandbox an app that ends when it is ready is told by how it ended', async () => {
+  await using own = await ownApp('leave');
+  await using server = await TestServer.start({
+    apps: [own.app],
+    app: 'resident',
+    flags: ['--sandbox', 'bwrap'],
+  });
+  for (const _ of [1, 2, 3]) {
+    const { view } = await server.api.run('infer', doing());
+    expect(view).toMatchObject({ status: 'error', error: 'Subprocess failed (exit code 7)' });
+  }
+  await noWorkerLeft(server);
 });
 
 test.runIf(sandbox)('in a sandbox a resident app keeps to the memory of a job', async () => {

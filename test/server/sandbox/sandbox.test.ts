@@ -6,7 +6,7 @@ import { isRunning, runningProcesses } from '../../../support/processes.mjs';
 import { until } from '../../../support/until.mjs';
 import { unzip } from '../../../support/unzip.mjs';
 import { Cli } from '../../support/cli.js';
-import { least, steps } from '../../support/form.js';
+import { least, options, steps } from '../../support/form.js';
 import { sandbox } from '../../support/sandbox.js';
 import { apps, TestServer } from '../../support/server.js';
 import { temporary } from '../../support/temporary.js';
@@ -190,8 +190,8 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
   });
 
   test('is asked to end, and killed three seconds later', async () => {
-    const form = steps('stubborn=', 'wait=/never');
-    const id = await server.api.running('infer', { ...least.infer, ...form });
+    const form = steps('stubborn=', 'print=ready', 'wait=/never');
+    const id = await server.api.running('infer', { ...least.infer, ...form }, 'ready');
     const pids = server.processes();
     await server.api.fetch(`/jobs/${id}/kill`, { method: 'POST' });
     expect(await server.api.log(id)).toContain('data: not yet\n');
@@ -235,6 +235,15 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     await using other = await TestServer.start({ apps: [app], app: 'member', flags: ['--sandbox', 'bwrap'] });
     const { log } = await other.api.run('infer', least.infer);
     expect(log).toContain('data: from the workspace false\n');
+  });
+
+  test('gets more values than bwrap takes words', async () => {
+    const size = Array.from({ length: 9000 }, (_, index) => index + 1);
+    const form = { ...least.infer, ...options({ patch_size: size }) };
+    const { id, view } = await server.api.run('infer', form);
+    expect(view).toMatchObject({ status: 'done', error: null });
+    const { argv } = await server.api.recorded(id);
+    expect(argv.slice(argv.indexOf('--patch_size') + 1).slice(0, 9000)).toEqual(size.map(String));
   });
 
   test('that cannot start says what is missing', async () => {

@@ -5,7 +5,7 @@ import { jobMarker, type RunRequest, type WorkerCall } from '../../../runner/pro
 import { workerFiles } from '../../../runner/worker-files.js';
 import { type JobLimits, limitWords } from '../../sandbox/limits.js';
 import type { Sandbox } from '../../sandbox/sandbox.js';
-import type { Grant, LoadedApp, Resident, RunOrder } from '../executor.js';
+import type { Grant, LoadedApp, Reach, Resident, RunOrder } from '../executor.js';
 import { workerCall, workerOrder } from './resident/worker-order.js';
 import { type Seat, Workers, type WorkersSettings } from './resident/workers.js';
 
@@ -99,8 +99,9 @@ export class Residency {
       const words = isAlone ? ['where no app can stay loaded'] : [];
       return { ...nowhere, words, cleared: cleared(null) };
     }
-    const wrapper = this.#wrapper(order, grant, resident);
-    const wanted = await workerOrder({ order, resident, grant, request, environment, idle, wrapper });
+    const reach = this.settings.sandbox ? resident.reach() : null;
+    const wrapper = this.#wrapper(order, grant, resident, reach);
+    const wanted = await workerOrder({ order, resident, reach, grant, request, environment, idle, wrapper });
     const seat = await workers.seat(wanted, order.directory.id);
     const start = seat.worker?.isLoaded ? 'warm' : 'cold';
     return { resident, seat, start, words: [startWords[start]], cleared: cleared(seat) };
@@ -127,13 +128,16 @@ export class Residency {
   }
 
   /** The words before the command of a loaded app, for its keeper's directory: its sandbox, if jobs have one. */
-  #wrapper(order: RunOrder, grant: Grant, resident: Resident): (directory: string) => string[] {
+  #wrapper(
+    order: RunOrder,
+    grant: Grant,
+    { command, watched }: Resident,
+    reach: Reach | null,
+  ): (directory: string) => string[] {
     const { sandbox, limits, environment } = this.settings;
-    if (!sandbox) return () => [];
+    if (!sandbox || !reach) return () => [];
     const searchPath = environment.PATH ?? '';
     const { memory } = limits;
-    const { command, watched } = resident;
-    const reach = resident.reach();
     const jobs = path.dirname(order.directory.path);
     return (directory) => {
       const { home, temporary, stage } = workerFiles(directory);

@@ -28,7 +28,8 @@ const signalNumber = (name: string): number =>
   (constants.signals as Readonly<Record<string, number>>)[name] ?? 0;
 
 /** @param wasStopped whether it was asked to end, which explains a signal */
-function toldByRunner({ exitCode, signal, error, fault, lostLines }: RunEnd, wasStopped: boolean): Ended {
+function toldByRunner(end: RunEnd, wasStopped: boolean): Ended {
+  const { exitCode, signal, error, fault, lostLines, wasAlone } = end;
   // The kernel sends SIGKILL when memory runs out, and reports that only in its own log.
   const isOutOfMemory = signal === 'SIGKILL' && !wasStopped && error === null;
   return {
@@ -38,6 +39,7 @@ function toldByRunner({ exitCode, signal, error, fault, lostLines }: RunEnd, was
     fault: fault ?? (isOutOfMemory ? 'outOfMemory' : null),
     error,
     lostLines,
+    ...(wasAlone ? { wasAlone } : {}),
   };
 }
 

@@ -35,6 +35,7 @@ const runEnd = z.lazy(() =>
     lostLines: z.number().int().min(0).default(0),
     // An earlier version did not note it.
     fault: z.enum(['diskFull', 'outOfMemory']).nullable().default(null),
+    wasAlone: z.boolean().default(false),
     endedAt: z.iso.datetime(),
   }),
 ) satisfies z.ZodType<RunEnd>;

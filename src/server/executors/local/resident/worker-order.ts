@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { RunRequest, WorkerCall } from '../../../../runner/protocol.js';
 import { isWithin } from '../../../sandbox/visible.js';
-import type { Grant, Resident, RunOrder } from '../../executor.js';
+import type { Grant, Reach, Resident, RunOrder } from '../../executor.js';
 import { fingerprint } from './fingerprint.js';
 import type { Worker, WorkerOrder } from './worker.js';
 
@@ -9,6 +9,8 @@ import type { Worker, WorkerOrder } from './worker.js';
 export interface WorkerParts {
   readonly order: RunOrder;
   readonly resident: Resident;
+  /** What it may reach in its sandbox; null without one. */
+  readonly reach: Reach | null;
   readonly grant: Grant;
   /** How the job would be started by itself. */
   readonly request: Omit<RunRequest, 'command' | 'wrapper'>;
@@ -26,10 +28,9 @@ function sharedEnvironment(environment: RunRequest['environment'], { path }: Run
 
 /** What a worker for a job is started with: by it, a worker is found that was started with the same. */
 export async function workerOrder(parts: WorkerParts): Promise<WorkerOrder> {
-  const { order, resident, grant, request, environment: own, idle, wrapper } = parts;
+  const { order, resident, reach, grant, request, environment: own, idle, wrapper } = parts;
   const { isSandboxed, limits, inherited, killGrace } = request;
   const { command, watched, name } = resident;
-  const reach = isSandboxed ? resident.reach() : null;
   const environment = { ...reach?.environment, ...sharedEnvironment(request.environment, order.directory) };
   const devices = grant.gpuUuids.length > 0 ? grant.gpuUuids : grant.gpus;
   const inheritedValues = inherited.map((each) => [each, own[each]]);
