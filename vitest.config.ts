@@ -6,7 +6,7 @@ export default defineConfig({
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
     // Each test file starts real servers, and these real jobs. Much of the time is spent waiting for them.
-    maxWorkers: 3,
+    maxWorkers: 4,
     testTimeout: 60_000,
     hookTimeout: 20_000,
   },

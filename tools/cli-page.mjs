@@ -124,8 +124,9 @@ export function cliPage(manifest, { name }) {
       `files, the first of \`${defaultOutput}-2\`, \`${defaultOutput}-3\` and so on that has none. A directory that \`--output\` ` +
       'names must be empty or new: this is checked before anything is sent, and `--force` writes into it all the same. If it ' +
       'has got files by the time the result comes, a numbered directory beside it is taken. Two commands never fill one ' +
-      `directory: while one is being filled, \`${claimName}\` in it names the job, and \`result JOB\` takes up there what was ` +
-      'broken off. `--output -` writes the zip to stdout, and the log to stderr.',
+      `directory: while one is being filled, \`${claimName}\` in it names the job, and another command takes a ` +
+      'numbered directory. After one that was broken off `result JOB` fills it anew. `--output -` writes the zip to stdout, ' +
+      'and the log to stderr.',
     '## JSON',
     json,
     documentTable(errorDocument),

@@ -2,6 +2,7 @@
 import { mediaTypes } from '../dist/contract/http.js';
 import { jobIdPattern, jobStarts, jobStates, mostCounted } from '../dist/contract/job.js';
 import { operationNames } from '../dist/contract/operations.js';
+import { notModified } from '../dist/contract/routes.js';
 import { healthy } from '../dist/contract/system.js';
 import {
   array,
@@ -192,3 +193,6 @@ export const descriptions = {
   DrainState: 'Whether new jobs are refused, and how many jobs and uploads are active',
   Metrics: 'One metric and its value on a line',
 };
+
+/** The description of an answer without a body, by its status. */
+export const withoutBody = { [notModified]: 'The client already has the current result' };

@@ -5,7 +5,7 @@ import { authScheme, mediaTypes } from '../dist/contract/http.js';
 import { operations } from '../dist/contract/operations.js';
 import { commonErrors, routes } from '../dist/contract/routes.js';
 import { array, boolean, integer, string } from './json-schema.mjs';
-import { descriptions, schemas, typeOf } from './openapi-bodies.mjs';
+import { descriptions, schemas, typeOf, withoutBody } from './openapi-bodies.mjs';
 import { formSchema } from './openapi-form.mjs';
 
 /** The values of a request's parameters. */
@@ -34,9 +34,10 @@ function parametersOf({ path, parameters = [] }) {
 /** The errors that a route may answer with. */
 const errorsOf = ({ errors }) => [...commonErrors, ...errors].map((code) => errorKinds[code]);
 
-/** The answer with this status: its body, its errors, or both. */
+/** The answer with this status: its body, its errors, or both; or the one without a body. */
 function response(route, status) {
   const body = route.answers[status];
+  if (body === null) return { description: withoutBody[status] };
   const kinds = errorsOf(route).filter((kind) => kind.status === status);
   const names = [...(body ? [body] : []), ...(kinds.length > 0 ? ['Error'] : [])];
   const schema = names.length === 1 ? reference(names[0]) : { oneOf: names.map(reference) };

@@ -33,8 +33,8 @@ export interface Route {
   /** The operation whose fields the request's form has. */
   readonly form?: OperationName;
   readonly parameters?: readonly Parameter[];
-  /** Its answers by status. */
-  readonly answers: Readonly<Record<number, AnswerBody>>;
+  /** Its answers by status; null for one without a body. */
+  readonly answers: Readonly<Record<number, AnswerBody | null>>;
   /** The errors that it may answer with in addition to `commonErrors`. */
   readonly errors: readonly ErrorCode[];
 }
@@ -57,6 +57,9 @@ export const unroutedErrors = [
   'badExpectation',
   'headersTooLarge',
 ] as const satisfies readonly ErrorCode[];
+
+/** The status for a client that already has the current result (RFC 9110, sections 13.1.2 and 13.1.3). */
+export const notModified = 304;
 
 /** The status of the result's route for a job without a result, by the job's state. */
 export const withoutResult = {
@@ -176,6 +179,7 @@ export const routes = {
     {
       200: 'Archive',
       206: 'Archive',
+      [notModified]: null,
       [withoutResult.running]: 'UnfinishedJob',
       [withoutResult.killed]: 'EndedJob',
       [withoutResult.error]: 'EndedJob',

@@ -71,12 +71,12 @@ describe.skipIf(whyNoAccounting() !== null)('with accounting', () => {
   }, 150_000);
 });
 
-// Most of their time they wait for Slurm to forget.
+// Most of their time they wait for Slurm to forget. Each has a node of its own, since one of them makes its node fail.
 describe.concurrent('without accounting', () => {
   const slurm = sharedCluster({ settings: [forgetting] });
 
   test('the end of a job that squeue has forgotten is told as unknown, and the job is not run again', async () => {
-    await using server = await slurm.serve();
+    await using server = await slurm.serve({ flags: ['--slurm-arg=--nodelist=n1'] });
     const error = await endUnseen(slurm, server, (_, node) => slurm.cluster.failNode(node));
     expect(error).toMatch(/Slurm/);
   }, 150_000);
@@ -84,7 +84,8 @@ describe.concurrent('without accounting', () => {
   test('an answer of sacct is used where there is one, as far as it is an end', async () => {
     // What a real one prints of a job that ran out of memory.
     using sacct = fakeProgram('sacct', 'echo "OUT_OF_MEMORY|n2"');
-    await using server = await slurm.serve({ environment: slurm.environment(sacct.directory) });
+    const environment = slurm.environment(sacct.directory);
+    await using server = await slurm.serve({ flags: ['--slurm-arg=--nodelist=n2'], environment });
     const error = await endUnseen(slurm, server, (id) => slurm.cluster.output(['scancel', id]));
     expect(error).toMatch(/memory/i);
   }, 150_000);

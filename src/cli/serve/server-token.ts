@@ -27,6 +27,9 @@ function checkSecrecy(file: string): void {
   }
 }
 
+/** Where a token may come from, for advice. */
+const example = "such as that of 'openssl rand -hex 32'";
+
 /** @throws UsageError */
 function tokenOf(file: string): string {
   try {
@@ -39,9 +42,16 @@ function tokenOf(file: string): string {
       cause,
     });
   }
-  throw new UsageError(
-    `The token file ${quotePath(file)} is empty: write a token into it, such as that of 'openssl rand -hex 32'`,
-  );
+  throw new UsageError(`The token file ${quotePath(file)} is empty: write a token into it, ${example}`);
+}
+
+/** @throws UsageError for a token that no request can carry */
+function tokenIn(environment: NodeJS.ProcessEnv, variable: string): string | null {
+  const text = environment[variable] ?? '';
+  if (text === '') return null;
+  const token = checkToken(text, variable);
+  if (token !== undefined) return token;
+  throw new UsageError(`${variable} is blank: set it to a token, ${example}, or unset it`);
 }
 
 export interface TokenChoices {
@@ -53,14 +63,14 @@ export interface TokenChoices {
 /**
  * The token that opens everything. A file comes before the environment.
  * @returns null if there is none
- * @throws UsageError for a file that others can read, or that has no token
+ * @throws UsageError for a file that others can read, and for a text that is not a token
  */
 export function serverToken(
   { auth, 'token-file': file, 'token-env': variable }: TokenChoices,
   environment: NodeJS.ProcessEnv,
 ): string | null {
   if (auth === 'off') return null;
-  return file === undefined ? environment[variable] || null : tokenOf(file);
+  return file === undefined ? tokenIn(environment, variable) : tokenOf(file);
 }
 
 /** @throws UsageError if there must be a token and there is none */

@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync } from 'node:fs';
 import path from 'node:path';
 import { quoteName } from '../../contract/quote.js';
-import { faultWithoutPath } from '../../files/error-code.js';
+import { errorCode, faultWithoutPath } from '../../files/error-code.js';
 import type { Report } from '../report.js';
 
 /**
@@ -20,5 +20,15 @@ export function setAside(dataDirectory: string, entry: string, why: string, repo
     report(`Set aside ${name} as ${target}`, why);
   } catch (cause) {
     report(`Left ${name} where it is, in ${path.dirname(entry)}`, `${why}; ${faultWithoutPath(cause)}`);
+  }
+}
+
+/** Reads a file of the data directory, if it is there. One that cannot be read is set aside, so that a start does not fail because of it. */
+export function readOrSetAside(dataDirectory: string, file: string, report: Report, read: () => void): void {
+  try {
+    read();
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    if (errorCode(cause) !== 'ENOENT') setAside(dataDirectory, file, why, report);
   }
 }

@@ -1,4 +1,5 @@
-import { BlockList, isIP } from 'node:net';
+import type { Server } from 'node:http';
+import { BlockList, isIP, type Socket } from 'node:net';
 import type { Context, Middleware } from 'koa';
 
 /** An address as it is compared and written: one of IPv4 that came as one of IPv6 is one of IPv4. */
@@ -50,6 +51,17 @@ export function clientAddress(remote: string, forwarded: string, trusted: Addres
     address = entry;
   }
   return address;
+}
+
+/**
+ * Asks for the address of each connection when it begins: once the other end has reset it, the system tells it no more. One
+ * whose address cannot be told is gone already, and is closed before anything that it sent is read.
+ */
+export function noteAddresses(server: Server): void {
+  server.on('connection', (socket: Socket) => {
+    // Node keeps the answer.
+    if (socket.remoteAddress === undefined) socket.destroy();
+  });
 }
 
 /** Sets the address that a request comes from. */

@@ -1,4 +1,5 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
+import { noteAddresses } from './client-address.js';
 import { limitConnections } from './connection-limit.js';
 import { answerUnread, refuseWithoutHost } from './unread-requests.js';
 
@@ -23,6 +24,7 @@ export function httpServer(handler: RequestListener): Server {
   // Without this listener Node would answer `100 Continue` before anything is checked.
   server.on('checkContinue', answer);
   answerUnread(server);
+  noteAddresses(server);
   limitConnections(server);
   return server;
 }

@@ -3,9 +3,8 @@ import path from 'node:path';
 import type { Owner } from '../../access/principal.js';
 import { jobIdBytes, jobIdSource } from '../../contract/job.js';
 import { writeTextFile } from '../../files/atomic-json.js';
-import { errorCode } from '../../files/error-code.js';
 import { openOwnFile } from '../../files/own-file.js';
-import { setAside } from '../data-directory/set-aside.js';
+import { readOrSetAside } from '../data-directory/set-aside.js';
 import type { Report } from '../report.js';
 
 /** What the entry of a job ends with that somebody removed before its time. */
@@ -48,12 +47,7 @@ export class ExpiredJobs {
     private readonly report: Report,
   ) {
     this.#file = path.join(dataDirectory, 'expired');
-    try {
-      this.#load();
-    } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause);
-      if (errorCode(cause) !== 'ENOENT') setAside(dataDirectory, this.#file, why, this.report);
-    }
+    readOrSetAside(dataDirectory, this.#file, report, () => this.#load());
   }
 
   /** @throws the system's error if it cannot be written; it is remembered until the server ends all the same */

@@ -10,6 +10,8 @@ export class KeptBytes {
   readonly #bytes = new Map<string, { readonly owner: Owner; readonly bytes: number }>();
   /** Measurements, one after the other, so that they take little of the disk from the jobs. */
   #measuring: Promise<void> = Promise.resolve();
+  /** The last measurement of each owner's jobs. */
+  readonly #last = new Map<Owner, Promise<void>>();
 
   /** Bytes that the jobs of an owner keep. */
   of(owner: Owner): number {
@@ -35,7 +37,13 @@ export class KeptBytes {
       const bytes = await treeSize(job.directory.path);
       if (this.#bytes.has(job.id)) this.#bytes.set(job.id, { owner, bytes });
     });
+    this.#last.set(owner, this.#measuring);
     return this.#measuring;
+  }
+
+  /** Resolves when all jobs of an owner that have ended are measured. */
+  async known(owner: Owner): Promise<void> {
+    await this.#last.get(owner);
   }
 
   /** The job is removed. */

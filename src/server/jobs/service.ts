@@ -149,11 +149,12 @@ export class JobService {
   }
 
   /**
-   * Reserves a place among the active jobs for an upload.
+   * Reserves a place among the active jobs for an upload. Waits until it is known what the owner's jobs keep.
    * @param stated bytes of the request; undefined if it does not say
    * @throws ServiceError `busy`, `keptFull`, `draining` or `shuttingDown`
    */
-  reserve(asker: Principal, stated: number | undefined): Slot {
+  async reserve(asker: Principal, stated: number | undefined): Promise<Slot> {
+    await this.#kept.known(asker.name);
     this.#refuseWhileClosing();
     if (this.#isDraining) {
       const detail =

@@ -28,7 +28,10 @@ async function sendOutput(ctx: RouterContext, { id, directory }: Job, report: Re
 const hasOutput = ({ directory }: Job): boolean =>
   lstatSync(directory.output, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
-/** Sends a result for which the disk had no room. @throws ServiceError `expired` if it is not there any more */
+/**
+ * Sends a result that has no archive: the disk had no room for it, or it was removed or replaced.
+ * @throws ServiceError `expired` if its files are not there any more
+ */
 export async function sendUnpacked(ctx: RouterContext, job: Job, report: Report): Promise<void> {
   if (!hasOutput(job)) {
     throw new ServiceError('expired', `The result of job ${job.id} is removed; submit it again`);

@@ -7,7 +7,7 @@ import { parameters } from '../../contract/http.js';
 import { type EndedJob, isFinal, type UnfinishedJob } from '../../contract/job.js';
 import { refusedResult, withoutResult } from '../../contract/routes.js';
 import { errorCode } from '../../files/error-code.js';
-import { openOwnFile } from '../../files/own-file.js';
+import { NotOurFile, openOwnFile } from '../../files/own-file.js';
 import { principalOf } from '../http/auth.js';
 import { sendError } from '../http/error-answer.js';
 import { captured } from '../http/path-parameters.js';
@@ -18,6 +18,7 @@ import { setArchiveHeaders } from './archive-headers.js';
 import { isAskedFor } from './boolean-parameter.js';
 import { whenGone } from './client-gone.js';
 import { sendLeft, sendUnpacked } from './packed-while-sent.js';
+import { boundSuffixes } from './suffix-ranges.js';
 
 /** Bytes of a result that are read at once. */
 const chunkSize = 1 << 20;
@@ -56,6 +57,8 @@ function sendArchive(ctx: RouterContext, job: Job, report: Report): boolean {
   const { size } = fstatSync(file);
   setArchiveHeaders(ctx);
   ctx.res.setHeader('ETag', `"${job.id}-${size}"`);
+  const { headers } = ctx.req;
+  if (headers.range !== undefined) headers.range = boundSuffixes(headers.range, size);
   const options = { dotfiles: 'allow', cacheControl: false, highWaterMark: chunkSize } as send.SendOptions;
   // By its descriptor if the system has paths for these: the name may be replaced after the file was checked.
   const isNamed = existsSync(descriptors);
@@ -69,13 +72,16 @@ function sendArchive(ctx: RouterContext, job: Job, report: Report): boolean {
   return true;
 }
 
-/** Opens the packed result; null if there is none. @throws NotOurFile if a job has replaced it */
+/**
+ * Opens the packed result; null if there is none, or if something other than a regular file has replaced it, which is
+ * left as it is.
+ */
 function openResult(job: Job): number | null {
   try {
     return openOwnFile(job.directory.result, constants.O_RDONLY);
   } catch (cause) {
-    if (errorCode(cause) === 'ENOENT') return null;
-    throw cause;
+    if (!(cause instanceof NotOurFile) && errorCode(cause) !== 'ENOENT') throw cause;
+    return null;
   }
 }
 

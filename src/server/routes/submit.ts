@@ -87,7 +87,7 @@ async function receive(
   idempotencyKey: string | null,
   deps: SubmitDeps,
 ): Promise<Job> {
-  await using slot = deps.jobs.reserve(asker, contentLength(ctx));
+  await using slot = await deps.jobs.reserve(asker, contentLength(ctx));
   const { directory } = slot;
   const spec = operationOf(operation);
   const limits = within(limitsOf(deps.limits, spec), slot.allowed);

@@ -6,9 +6,10 @@ import type { ReceivedField } from './received-form.js';
 
 /** @throws FieldError for a file in a field that takes none */
 export function checkFileField(operation: Operation, name: string): void {
-  unknownNames(operation, [name]);
+  const isKnown = unknownNames(operation, [name]).length === 0;
   const field = operation.fields.find((each) => each.name === name);
-  if (field && !carriesFiles(field)) throw new FieldError(name, 'must be sent as text, not as a file');
+  if (isKnown && !(field && carriesFiles(field)))
+    throw new FieldError(name, 'must be sent as text, not as a file');
 }
 
 /**

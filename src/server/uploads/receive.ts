@@ -98,7 +98,8 @@ export async function receiveForm(
   const done = new AbortController();
   try {
     // The form may be complete before the request is. A request that breaks off there is refused as well.
-    const whole = Promise.all([parse(ctx, receiver, flow), wholeRequest(ctx, done.signal)]);
+    // The disk is asked while the parser begins, so that the first file need not wait for the answer.
+    const whole = Promise.all([disk.look(), parse(ctx, receiver, flow), wholeRequest(ctx, done.signal)]);
     await Promise.race([whole, receiver.failed]);
     await Promise.race([receiver.finish(), receiver.failed]);
     return receiver;

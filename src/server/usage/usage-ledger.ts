@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { UsageRow } from '../../contract/usage.js';
 import { errorCode } from '../../files/error-code.js';
 import { openOwnFile } from '../../files/own-file.js';
+import { readOrSetAside } from '../data-directory/set-aside.js';
 import type { EndedJob, ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
 
@@ -49,11 +50,15 @@ export class UsageLedger {
   /** One reading at a time: a long file must not be read by many requests at once. */
   #reading: Promise<unknown> = Promise.resolve();
 
+  /** What is not a file that can be read is set aside, so that a start does not fail because of it. */
   constructor(
     dataDirectory: string,
     private readonly report: Report,
   ) {
     this.#file = path.join(dataDirectory, 'usage');
+    readOrSetAside(dataDirectory, this.#file, report, () =>
+      closeSync(openOwnFile(this.#file, constants.O_RDONLY)),
+    );
   }
 
   /** Adds a line for each job that ends from now on. */

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { AuditLog } from '../../../src/server/audit/audit-log.js';
@@ -36,6 +38,22 @@ describe('serve --audit-log', () => {
     flags: ['--tokens', tokens.file, '--audit-log', log, '--trusted-proxy', '127.0.0.0/8'],
   });
   const ana = () => tokens.api(server, 'ana');
+
+  test('has the address also of a client that resets its connection after its request', async () => {
+    const { port } = new URL(server.url);
+    for (let count = 0; count < 20; count += 1) {
+      const socket = connect(Number(port), '127.0.0.1');
+      await once(socket, 'connect');
+      socket.write('GET /jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n\r\n');
+      await new Promise((resolve) => setImmediate(resolve));
+      socket.resetAndDestroy();
+    }
+    // Answered after the others were read.
+    const headers = { Authorization: 'Bearer wrong' };
+    expect((await fetch(`${server.url}/gpus`, { headers })).status).toBe(401);
+    expect(linesOf().filter(({ from }) => from === '')).toEqual([]);
+    expect(server.stderr).not.toContain(' from :');
+  });
 
   test('has a line for each submission, end, download, kill and removal: who, whence, what, how much', async () => {
     const api = ana();

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { until } from '../../../support/until.mjs';
@@ -13,6 +13,11 @@ const shell = (...commands: string[]) => ({
   ...least.infer,
   ...steps(...commands.map((command) => `shell=${command}`)),
 });
+
+const listening =
+  'require("net").createServer().listen(process.argv[1], () => process.kill(process.pid, "SIGKILL"))';
+/** Makes a socket of the name that follows. A process that is killed does not remove its socket. */
+const makeSocket = `${process.execPath} -e '${listening}'`;
 
 let victims = 0;
 
@@ -68,12 +73,38 @@ describe('a job that replaces files of the server', () => {
     });
   });
 
-  test('a link that replaces the packed result is not sent', async () => {
-    const { file } = victim();
-    const { id } = await api.run('infer', least.infer);
-    await api.run('infer', shell(`ln -sf ${file} ${path.join(server.jobDirectory(id), 'result.zip')}`));
-    const response = await api.fetch(`/jobs/${id}/result`);
-    expect([response.status, (await response.text()).includes('secret')]).toEqual([500, false]);
+  test.for([
+    ['a link to a file', (file: string) => `ln -s ${file}`],
+    ['a link to a directory', (file: string) => `ln -s ${path.dirname(file)}`],
+    ['a link to nothing', (file: string) => `ln -s ${file}.gone`],
+    ['an empty directory', () => 'mkdir'],
+    ['a directory with a link in it', (file: string) => `mkdir result.zip; ln -s ${file}`],
+    ['a FIFO', () => 'mkfifo'],
+    ['a socket', () => makeSocket],
+  ] as const)('the result is packed while it is sent where %s has replaced it', async ([, makerFor]) => {
+    const { file, directory } = victim();
+    const neighbour = (await api.run('infer', least.infer)).id;
+    const neighbours = readFileSync(path.join(server.jobDirectory(neighbour), 'result.zip'));
+    const { id } = await api.run('infer', { ...least.infer, ...steps('write=a.txt:mine') });
+    await api.run(
+      'infer',
+      shell(`cd ${server.jobDirectory(id)}; rm result.zip; ${makerFor(file)} result.zip`),
+    );
+    const replaced = () => {
+      const stats = lstatSync(path.join(server.jobDirectory(id), 'result.zip'));
+      return { isFile: stats.isFile(), ino: stats.ino, mode: stats.mode, mtimeMs: stats.mtimeMs };
+    };
+    const before = replaced();
+    expect(before.isFile).toBe(false);
+    expect((await api.fetch(`/jobs/${id}/result`, { method: 'HEAD' })).status).toBe(200);
+    for (const files of [await api.result(id), await api.result(id)]) {
+      expect([...files.keys()].sort()).toEqual(['a.txt', 'probe.json']);
+      expect(String(files.get('a.txt'))).toBe('mine');
+    }
+    expect(replaced()).toEqual(before);
+    expect([readFileSync(file, 'utf8'), readdirSync(directory)]).toEqual(['secret', ['secret.txt']]);
+    const kept = await api.fetch(`/jobs/${neighbour}/result`);
+    expect(Buffer.from(await kept.arrayBuffer()).equals(neighbours)).toBe(true);
   });
 
   test('the reserved files can be removed: the end is recorded all the same', async () => {

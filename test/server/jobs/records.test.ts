@@ -205,4 +205,21 @@ describe('a start', () => {
     await server.start();
     expect((await server.api.fetch(`/jobs/${id}`)).status).toBe(410);
   });
+
+  test.for([
+    ['a directory', mkdirSync],
+    ['a link', (file: string) => symlinkSync('/etc/hostname', file)],
+    ['a FIFO', (file: string) => execFileSync('mkfifo', [file])],
+  ] as const)('sets aside a list of what was used, or of expired jobs, that is %s', async ([, plant]) => {
+    await using server = await TestServer.start();
+    await server.crash();
+    for (const name of ['usage', 'expired']) {
+      rmSync(path.join(server.dataDirectory, name), { force: true });
+      plant(path.join(server.dataDirectory, name));
+    }
+    await server.start();
+    expect(aside(server).sort()).toEqual(['expired', 'usage']);
+    await server.api.run('infer', least.infer);
+    expect((await server.api.json<{ usage: unknown[] }>('/usage')).usage).toHaveLength(1);
+  });
 });

@@ -149,6 +149,22 @@ describe('a download', () => {
     expect((await bytesOf(other)).equals(body)).toBe(true);
   });
 
+  test.for([
+    ['as long as it is', (size: number) => `bytes=-${size}`],
+    ['one byte longer', (size: number) => `bytes=-${size + 1}`],
+    ['much longer', () => `bytes=-${'9'.repeat(400)}`],
+    ['longer, beside another range', (size: number) => `bytes=0-9, -${size + 1}`],
+  ] as const)('is whole for its last bytes, %s', async ([, rangeOf]) => {
+    const response = await resultOf(id, { Range: rangeOf(body.length) });
+    const range = response.headers.get('content-range');
+    expect([response.status, range]).toEqual([206, `bytes 0-${body.length - 1}/${body.length}`]);
+    expect((await bytesOf(response)).equals(body)).toBe(true);
+  });
+
+  test('is 416 for its last 0 bytes', async () => {
+    expect((await resultOf(id, { Range: 'bytes=-0' })).status).toBe(416);
+  });
+
   test('is 416, with the size, for a range after its end', async () => {
     const response = await resultOf(id, { Range: `bytes=${body.length}-` });
     expect(response.status).toBe(416);

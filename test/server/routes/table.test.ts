@@ -58,6 +58,25 @@ describe('the service', () => {
   });
 });
 
+test.for([
+  ['If-None-Match', '*'],
+  ['If-Modified-Since', new Date(Date.now() + 86_400_000).toUTCString()],
+] as const)('the routes that list 304 answer it to %s, and no others do', async ([name, value]) => {
+  const { id } = await api.run('infer', least.infer);
+  // Without this header, Node's fetch adds `Cache-Control: no-cache` to a conditional request, which asks for no 304.
+  const headers = { [name]: value, 'Cache-Control': 'max-age=0' };
+  const answering: RouteName[] = [];
+  for (const route of routeNames.filter((each) => routes[each].method === 'GET')) {
+    const response = await api.fetch(addressOf(route, id), { headers });
+    const body = await response.text();
+    if (response.status !== 304) continue;
+    expect(body).toBe('');
+    answering.push(route);
+  }
+  expect(answering).toContain('result');
+  expect(answering).toEqual(routeNames.filter((each) => 304 in routes[each].answers));
+});
+
 interface Schema {
   readonly $ref?: string;
   readonly oneOf?: readonly Schema[];
@@ -78,6 +97,19 @@ describe('docs/openapi.json', () => {
     const [[type, { schema }]] = Object.entries(content) as [[string, { schema: Schema }]];
     return [type, resolved(schema)];
   }
+
+  test('describes exactly the statuses of the table, and no body where there is none', () => {
+    for (const name of routeNames) {
+      const { path, method, answers, errors } = routeOf(name);
+      const { responses } = paths[path][method.toLowerCase()];
+      const failures = [...commonErrors, ...errors].map((code) => errorKinds[code].status);
+      const statuses = new Set([...Object.keys(answers).map(Number), ...failures]);
+      expect([name, Object.keys(responses).map(Number).sort()]).toEqual([name, [...statuses].sort()]);
+      const bodiless = Object.keys(responses).filter((status) => !('content' in responses[status]));
+      const listed = Object.keys(answers).filter((status) => answers[Number(status)] === null);
+      expect([name, bodiless]).toEqual([name, listed]);
+    }
+  });
 
   test('describes the answers that the service gives', async () => {
     const { id } = await api.run('infer', least.infer);

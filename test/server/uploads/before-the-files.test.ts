@@ -69,7 +69,9 @@ describe('a wrong field before the first file', () => {
   test("is refused if the file's field belongs to another operation, or is a text", async () => {
     const refused = (file: string) => answerBeforeTheFile(server, [], { file });
     expect(await refused('gt')).toEqual([422, expect.stringContaining("'gt' belongs to evaluate")]);
-    expect(await refused('tta')).toEqual([422, expect.stringContaining("'tta' must be sent as text")]);
+    for (const name of ['tta', 'options', 'inputs_groups']) {
+      expect(await refused(name)).toEqual([422, expect.stringContaining(`'${name}' must be sent as text`)]);
+    }
   });
 
   test('is answered although the client keeps sending, and the connection can be used again', async () => {
