@@ -92,7 +92,7 @@ const groups = [
     ours: [
       'extract/errors',
       'files/read-buffers',
-      'files/young-collector',
+      'files/garbage-collector',
       'files/safe-name',
       'files/time-slice',
       'files/windows-names',

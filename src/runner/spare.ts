@@ -4,7 +4,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { writeJsonFile } from '../files/atomic-json.js';
-import { youngCollector } from '../files/young-collector.js';
+import { garbageCollector } from '../files/garbage-collector.js';
 import { hasProc, identify, nameRunner, nameSpare } from './process-table.js';
 import { type RunnerRecord, runFiles } from './protocol.js';
 import { rehearse } from './rehearse.js';
@@ -144,7 +144,7 @@ export class HandedJobs {
       const record: RunnerRecord = { runner: identify(process.pid), command: null };
       writeJsonFile(runFiles(place).record, record, { isKept: false });
       // Otherwise V8 would do it in the middle of the first job's start.
-      youngCollector()();
+      garbageCollector().minor();
     } catch {
     } finally {
       succeeds(() => rmSync(rehearsal, { recursive: true, force: true }));
