@@ -133,9 +133,9 @@ export class AppCatalog {
   /** How the app of a job is loaded on these devices; null for one that is started for each job, or cannot be run. */
   residentFor(request: JobRequest, grant: Pick<Grant, 'gpus'>): Resident | null {
     const app = this.apps.current.get(request.app);
-    const name = this.residentName(request.app);
-    if (!app || name === null) return null;
-    const own = this.#ownProgram(app);
+    const program = app && this.#residentProgram(app);
+    if (!program) return null;
+    const { name, own } = program;
     const loader = own?.command ?? this.residentEngine ?? [];
     const files = loader.flatMap((word) => findProgram(word, process.env.PATH ?? '') ?? word);
     return {
@@ -163,10 +163,15 @@ export class AppCatalog {
   /** What an app is called where it stays loaded: its id, or the engine's program for all apps that the engine runs. */
   residentName(id: string): string | null {
     const app = this.apps.current.get(id);
+    return (app && this.#residentProgram(app)?.name) ?? null;
+  }
+
+  /** What keeps an app loaded, and what it is called there: its own program, or the engine if that is null. */
+  #residentProgram(app: AllowedApp): { readonly name: string; readonly own: OwnProgram | null } | null {
     try {
-      const own = app && this.#ownProgram(app);
-      if (own === null) return this.residentEngine ? path.basename(this.engine[0] ?? '') : null;
-      return own?.isResident ? id : null;
+      const own = this.#ownProgram(app);
+      if (own) return own.isResident ? { name: app.id, own } : null;
+      return this.residentEngine ? { name: path.basename(this.engine[0] ?? ''), own } : null;
     } catch {
       // Who starts the job tells what is wrong with the app.
       return null;

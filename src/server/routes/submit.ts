@@ -91,7 +91,7 @@ async function receive(
   const { directory } = slot;
   const spec = operationOf(operation);
   const limits = within(limitsOf(deps.limits, spec), slot.allowed);
-  await checkRoom(contentLength(ctx), directory.path, limits);
+  checkRoom(contentLength(ctx), directory.path, limits);
   if (!ctx.is(mediaTypes.form)) {
     throw new ServiceError('notMultipart', `The body must be ${mediaTypes.form}`);
   }

@@ -1,3 +1,4 @@
+import { type StatsFs, statfsSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { formatBytes } from '../../contract/bytes.js';
 import { ServiceError } from '../../contract/errors.js';
@@ -29,9 +30,7 @@ export interface DiskRoom {
   readonly files: number;
 }
 
-/** Asks the file system for its free room. */
-export async function diskRoom(directory: string): Promise<DiskRoom> {
-  const { bavail, bsize, blocks, files, ffree } = await statfs(directory);
+function roomOf({ bavail, bsize, blocks, files, ffree }: StatsFs): DiskRoom {
   const free = bavail * bsize;
   return {
     free,
@@ -39,6 +38,12 @@ export async function diskRoom(directory: string): Promise<DiskRoom> {
     files: files === 0 ? Number.POSITIVE_INFINITY : ffree - headroomOfFiles(files),
   };
 }
+
+/** Asks the file system for its free room, as often as once a MiB: a network file system may take a while to answer. */
+const askRoom = async (directory: string): Promise<DiskRoom> => roomOf(await statfs(directory));
+
+/** The same for one question of a request: a thread takes longer to begin than most file systems take to answer. */
+export const diskRoom = (directory: string): DiskRoom => roomOf(statfsSync(directory));
 
 /** The error of an upload for which there is no room. */
 export function noRoom({ free, bytes }: DiskRoom, what: string): ServiceError {
@@ -108,7 +113,7 @@ export class DiskWatch implements Disposable {
   async #look(): Promise<void> {
     this.#sinceLook = 0;
     this.#allow(Math.max(this.#unwritten, lookEvery));
-    const room = await diskRoom(this.directory);
+    const room = await askRoom(this.directory);
     if (room.bytes < promised || room.files < 0) throw noRoom(room, 'this upload');
   }
 

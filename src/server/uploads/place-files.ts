@@ -76,7 +76,7 @@ async function turnFor(file: ReceivedFile, signal: AbortSignal): Promise<Release
 async function extract(file: ReceivedFile, destination: string, room: Room): Promise<void> {
   const directory = path.dirname(file.path);
   const what = `what archive ${quoteName(file.name)} extracts to`;
-  const disk = await diskRoom(directory);
+  const disk = diskRoom(directory);
   using watch = new DiskWatch(directory);
   const stop = new AbortController();
   let seen = 0;

@@ -107,13 +107,13 @@ export class UploadQuota {
  * Refuses an upload that is too large by its `Content-Length`, or does not fit on the disk, before its body is read.
  * @param contentLength bytes; undefined if the request has no such header
  */
-export async function checkRoom(
+export function checkRoom(
   contentLength: number | undefined,
   directory: string,
   limits: SubmissionLimits,
-): Promise<void> {
+): void {
   const stated = contentLength ?? 0;
   if (stated > limits.maxUploadSize + framingOfUpload(limits.maxUploadSize)) throw tooLarge(limits);
-  const room = await diskRoom(directory);
+  const room = diskRoom(directory);
   if (room.bytes < stated || room.files < 0) throw noRoom(room, `an upload of ${formatBytes(stated)}`);
 }

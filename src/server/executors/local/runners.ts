@@ -81,7 +81,7 @@ export class Runners {
    * @throws the system's error if it could not be started
    */
   async launch(directory: string, request: RunRequest): Promise<void> {
-    if (await lacksRoom(directory)) {
+    if (lacksRoom(directory)) {
       throw Object.assign(new Error('The disk has no room for a runner'), { code: 'ENOSPC' });
     }
     // After a power cut there is no runner to read it.

@@ -108,7 +108,7 @@ export class SlurmRun {
     const { order, path: directory, id } = this;
     if (id === null) return false;
     const launch = async () => {
-      if (await lacksRoom(directory)) {
+      if (lacksRoom(directory)) {
         throw Object.assign(new Error('The disk has no room for a runner'), { code: 'ENOSPC' });
       }
       // After a power cut there is no runner to read it.

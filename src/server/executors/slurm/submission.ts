@@ -110,7 +110,7 @@ export class Submission {
     const { directory } = this.order;
     if (this.#isGivenUp) return null;
     try {
-      if (await lacksRoom(directory.path)) return 'room on the disk';
+      if (lacksRoom(directory.path)) return 'room on the disk';
       prepare(directory.path);
       // Whatever becomes of this process and of sbatch.
       this.#mayBeThere = true;
