@@ -75,17 +75,6 @@ export const standIns = [
       exports.Flags = require('@oclif/core/flags');
       exports.loadHelpClass = require('@oclif/core/help').loadHelpClass;`,
   },
-  {
-    // Of ten thousand entries half the time that unzipper takes for the directory was spent in promises of its own.
-    of: 'bluebird',
-    code: `exports.props = async (object) =>
-        Object.fromEntries(await Promise.all(Object.entries(object).map(async ([name, value]) => [name, await value])));
-      exports.mapSeries = async (list, next) => {
-        const results = [];
-        for (let index = 0; index < list.length; index += 1) results.push(await next(list[index], index));
-        return results;
-      };`,
-  },
   // Computed a byte at a time in JavaScript: half of the time that storing a large file takes.
   { of: 'crc-32', file: 'crc-32.mjs' },
   // Whether this is the Windows Subsystem for Linux, which nothing here depends on: 2 ms.

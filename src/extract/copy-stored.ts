@@ -1,9 +1,9 @@
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
-import type { File as ZipEntry } from 'unzipper';
 import type { ArchiveSource } from './archive-source.js';
+import { placeOfContent } from './entry-content.js';
 import { damagedEntry } from './errors.js';
-import { localHeaderSize, startOfContent } from './local-header.js';
+import type { ZipEntry } from './zip-entry.js';
 
 /** Bytes copied at once. */
 const pieceSize = 1024 * 1024;
@@ -21,13 +21,13 @@ export async function copyStored(
   onBytes: (bytes: number) => void,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const { uncompressedSize: size, offsetToLocalFileHeader: offset } = entry;
-  const start = startOfContent(await source.read(Buffer.alloc(localHeaderSize), offset), 0);
-  if (start === null || entry.compressedSize !== size) throw damagedEntry(entry.path);
+  const { uncompressedSize: size } = entry;
+  const start = await placeOfContent(source, entry);
+  if (entry.compressedSize !== size) throw damagedEntry(entry.path);
   const buffer = Buffer.allocUnsafe(Math.min(pieceSize, size));
   let sum = 0;
   for (let done = 0; done < size; ) {
-    const piece = await source.read(buffer.subarray(0, size - done), offset + start + done);
+    const piece = await source.read(buffer.subarray(0, size - done), start + done);
     if (piece.length === 0) throw damagedEntry(entry.path);
     sum = crc32(piece, sum);
     await target.writeFile(piece, signal ? { signal } : {});

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { File as ZipEntry } from 'unzipper';
+import type { ZipEntry } from './zip-entry.js';
 
 /** Code page 437 from byte 0x80 on: the encoding of zip names that are not marked as UTF-8. */
 const upper =

@@ -1,11 +1,11 @@
 import path from 'node:path';
-import type { CentralDirectory, File as ZipEntry } from 'unzipper';
 import { quoteName } from '../contract/quote.js';
 import type { TimeSlice } from '../files/time-slice.js';
 import { entryName } from './entry-name.js';
 import { entryPaths } from './entry-path.js';
 import { ArchiveError } from './errors.js';
 import { LenientPlaces, type PlaceOptions } from './lenient-places.js';
+import type { ZipEntry } from './zip-entry.js';
 
 /** Stored and deflated: what every zip program writes. */
 const knownMethods = new Set([0, 8]);
@@ -32,10 +32,10 @@ export interface PlanOptions extends PlaceOptions {
  * The place of every entry. An entry that must not be written refuses the archive before anything is written.
  * @throws ArchiveError
  */
-export async function planEntries(directory: CentralDirectory, options: PlanOptions): Promise<Target[]> {
+export async function planEntries(entries: readonly ZipEntry[], options: PlanOptions): Promise<Target[]> {
   const names: string[] = [];
   const seen = new Set<string>();
-  for (const entry of directory.files) {
+  for (const entry of entries) {
     if (options.slice.isOver) await options.slice.pause();
     const name = entryName(entry);
     checkKind(entry, name);
@@ -46,7 +46,7 @@ export async function planEntries(directory: CentralDirectory, options: PlanOpti
   const places = options.lenient
     ? new LenientPlaces(options, names).all()
     : await strictPlaces(options, names);
-  return directory.files.flatMap((entry, index) => {
+  return entries.flatMap((entry, index) => {
     const place = places[index];
     return place ? [{ entry, path: place, isDirectory: isDirectoryName(names[index] ?? '') }] : [];
   });

@@ -3,7 +3,6 @@ import path from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { crc32 } from 'node:zlib';
-import type { File as ZipEntry } from 'unzipper';
 import { quoteName } from '../contract/quote.js';
 import { errorCode } from '../files/error-code.js';
 import { Notes } from '../files/notes.js';
@@ -11,12 +10,14 @@ import { TimeSlice } from '../files/time-slice.js';
 import { ArchiveSource } from './archive-source.js';
 import { copyStored } from './copy-stored.js';
 import { diskCost } from './disk-cost.js';
+import { openContent } from './entry-content.js';
 import { ArchiveError, damagedEntry } from './errors.js';
 import { planEntries, type Target } from './extract-plan.js';
 import { MadeDirectories } from './made-directories.js';
 import { openTarget, UnplaceableEntry } from './open-target.js';
 import { readDirectory } from './read-directory.js';
 import { extractSmallFiles } from './small/index.js';
+import type { ZipEntry } from './zip-entry.js';
 
 export interface ExtractOptions {
   /** Most bytes that all files and directories together may take of the disk. */
@@ -88,7 +89,7 @@ export async function extractArchive(
   const notes = new Notes();
   const { lenient = false, reserved = [], platform = process.platform } = options;
   const slice = new TimeSlice();
-  const targets = await planEntries(await readDirectory(source, options.maxEntries), {
+  const targets = await planEntries(await readDirectory(source, options.maxEntries, slice), {
     root,
     reserved,
     lenient,
@@ -166,13 +167,14 @@ async function writeEntry(
     return;
   }
   const check = checked(entry, allowed, onBytes);
-  await pipeline(entry.stream(), check, file.createWriteStream(), signal ? { signal } : {});
+  const content = await openContent(source, entry);
+  await pipeline([...content, check, file.createWriteStream()], signal ? { signal } : {});
 }
 
 /** Turns an error of the inflater into an ArchiveError; an error of the disk stays as it is. */
 function damaged(cause: unknown, entry: ZipEntry): unknown {
   if (cause instanceof ArchiveError || !(cause instanceof Error)) return cause;
   const code = errorCode(cause);
-  const ofArchive = code.startsWith('Z_') || code === 'ERR_OUT_OF_RANGE' || cause.message === 'FILE_ENDED';
+  const ofArchive = code.startsWith('Z_') || code === 'ERR_OUT_OF_RANGE';
   return ofArchive ? damagedEntry(entry.path, { cause }) : cause;
 }

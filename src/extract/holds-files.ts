@@ -1,9 +1,10 @@
+import { TimeSlice } from '../files/time-slice.js';
+import { archiveEnd } from './archive-end.js';
 import { ArchiveSource } from './archive-source.js';
-import { archiveEnd } from './entry-count.js';
 import { entryName } from './entry-name.js';
 import { readDirectory } from './read-directory.js';
 
-/** An archive with more entries is not looked through: each takes 3 KB of memory, and nobody packs as many directories. */
+/** An archive with more entries is not looked through: unzipper takes 3 KB of memory for each, and nobody packs as many directories. */
 const mostEntries = 10_000;
 
 /**
@@ -14,6 +15,6 @@ export async function holdsFiles(archive: string): Promise<boolean> {
   await using source = await ArchiveSource.open(archive);
   const { entries } = await archiveEnd(source.file);
   if (entries === 0 || entries > mostEntries) return entries > 0;
-  const { files } = await readDirectory(source, mostEntries);
-  return files.some((entry) => !entryName(entry).endsWith('/'));
+  const listed = await readDirectory(source, mostEntries, new TimeSlice());
+  return listed.some((entry) => !entryName(entry).endsWith('/'));
 }

@@ -77,8 +77,15 @@ export class LenientPlaces {
       notes.add(`${quoteName(name)} was not extracted: its name is too long`);
       return null;
     }
-    const [first = '', ...rest] = isWindows ? parts.map(windowsName) : parts;
-    return { name, own, place: [this.#top(first), ...rest].join('/') };
+    return { name, own, place: this.#belowTop(isWindows ? parts.map(windowsName).join('/') : own) };
+  }
+
+  /** A path whose first part is changed if it is reserved. */
+  #belowTop(place: string): string {
+    const end = place.indexOf('/');
+    const first = end < 0 ? place : place.slice(0, end);
+    const top = this.#top(first);
+    return top === first ? place : top + place.slice(first.length);
   }
 
   /** The first part of a name, changed if it is reserved. */
@@ -125,13 +132,10 @@ export class LenientPlaces {
     return this.#folds ? foldedName(name) : name;
   }
 
-  /** Whether names that differ only in case are the same here. The disk is asked only if there are such names. */
+  /** Whether names that differ only in case are the same here. To ask the disk takes less than to compare all names. */
   #foldsHere(): boolean {
     const { platform, root } = this.options;
-    if (platform === 'win32' || platform === 'darwin') return true;
-    const folded = new Set(this.options.reserved.map(foldedName));
-    for (const name of this.names) folded.add(foldedName(name));
-    return folded.size < new Set([...this.options.reserved, ...this.names]).size && foldsCase(root);
+    return platform === 'win32' || platform === 'darwin' || foldsCase(root);
   }
 }
 

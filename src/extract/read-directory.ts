@@ -1,25 +1,55 @@
-import unzipper, { type CentralDirectory } from 'unzipper';
+import type { CentralDirectory } from 'unzipper';
+import type { TimeSlice } from '../files/time-slice.js';
+import { type ArchiveEnd, archiveEnd } from './archive-end.js';
 import type { ArchiveSource } from './archive-source.js';
-import { archiveEnd } from './entry-count.js';
 import { ArchiveError } from './errors.js';
+import { plainEntries } from './plain-directory.js';
+import type { ZipEntry } from './zip-entry.js';
+
+/** Bytes of the longest directory that is read in one piece: 200,000 names have less. */
+const longestDirectory = 32 << 20;
 
 /** Takes options like unzipper's other `open` functions; its types do not say so. */
-const openCustom = unzipper.Open.custom as (
+type OpenCustom = (
   source: ArchiveSource,
   options: { readonly tailSize: number },
 ) => Promise<CentralDirectory>;
 
+async function readPlain(
+  source: ArchiveSource,
+  { entries, directory }: ArchiveEnd,
+  slice: TimeSlice,
+): Promise<ZipEntry[] | null> {
+  if (directory === null || directory.length > longestDirectory) return null;
+  const bytes = await source.read(Buffer.allocUnsafe(directory.length), directory.start);
+  return plainEntries(bytes, entries, slice);
+}
+
+async function readAny(source: ArchiveSource, tailSize: number): Promise<ZipEntry[]> {
+  // Imported lazily: few archives need it.
+  const { default: unzipper } = await import('unzipper');
+  const { files } = await (unzipper.Open.custom as OpenCustom)(source, { tailSize });
+  return files;
+}
+
 /**
  * The entries of an archive, as its directory lists them.
+ * @param slice lets other work run in between
  * @throws ArchiveError if there are too many, or the directory cannot be read
  */
-export async function readDirectory(source: ArchiveSource, maxEntries: number): Promise<CentralDirectory> {
-  const { entries, tailSize } = await archiveEnd(source.file);
-  if (entries > maxEntries) {
-    throw new ArchiveError('tooMany', `it has ${entries} entries, more than the ${maxEntries} allowed`);
+export async function readDirectory(
+  source: ArchiveSource,
+  maxEntries: number,
+  slice: TimeSlice,
+): Promise<readonly ZipEntry[]> {
+  const end = await archiveEnd(source.file);
+  if (end.entries > maxEntries) {
+    throw new ArchiveError('tooMany', `it has ${end.entries} entries, more than the ${maxEntries} allowed`);
   }
+  const plain = await readPlain(source, end, slice);
+  if (plain !== null) return plain;
   try {
-    return await openCustom(source, { tailSize });
+    return await readAny(source, end.tailSize);
   } catch (cause) {
     throw source.failure ?? new ArchiveError('corrupt', 'its directory cannot be read', { cause });
   }

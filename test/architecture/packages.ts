@@ -16,7 +16,6 @@ const cli = [
   'cli/jobs',
   'cli',
 ];
-const extract = ['extract/extract.ts', 'extract/small', 'extract'];
 
 const koa = 'Only the HTTP side of the server knows Koa: jobs and the client do not.';
 const commandLine = 'Only the command line knows oclif.';
@@ -53,7 +52,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   execa: { rooms: ['server/jobs'], reason: 'Only the trash runs a program to remove what it cannot.' },
   'p-limit': { rooms: ['files'], reason: 'Turns are given in one place.' },
   archiver: { rooms: ['pack'], reason: archives },
-  unzipper: { rooms: extract, reason: archives },
+  unzipper: { rooms: ['extract'], reason: archives },
   zod: {
     rooms: [
       'client/connection',

@@ -4,7 +4,7 @@ import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { archiveEnd } from '../../src/extract/entry-count.js';
+import { archiveEnd } from '../../src/extract/archive-end.js';
 import { entryPath, entryPaths } from '../../src/extract/entry-path.js';
 import { type ExtractOptions, extractArchive } from '../../src/extract/extract.js';
 import { isSafeName } from '../../src/files/safe-name.js';
@@ -269,17 +269,14 @@ describe('small entries', () => {
     await expect(extract(root.path, archive)).rejects.toMatchObject({ fault: 'corrupt' });
   });
 
-  test('are refused if their local header is damaged, unless only its signature is', async () => {
+  test('are refused if their local header is damaged', async () => {
     await using root = await temporary();
     const archive = zip([deflated('a', 'A'.repeat(50)), deflated('b', 'B')]);
-    expect(await extract(root.path, Buffer.from(archive).fill(0, 0, 4))).toMatchObject({
-      files: 2,
-      bytes: 51,
-    });
-    const damaged = extract(root.path, Buffer.from(archive).fill(0, 0, 30));
-    await expect(damaged).rejects.toMatchObject({ fault: 'corrupt' });
-    const elsewhere = extract(root.path, Buffer.from(archive).fill(0xff, 26, 30));
-    await expect(elsewhere).rejects.toMatchObject({ fault: 'corrupt' });
+    const copy = () => Buffer.from(archive);
+    const damaged = [copy().fill(0, 0, 4), copy().fill(0, 0, 30), copy().fill(0xff, 26, 30)];
+    for (const each of damaged) {
+      await expect(extract(root.path, each)).rejects.toMatchObject({ fault: 'corrupt' });
+    }
   });
 
   test('can be aborted', async () => {

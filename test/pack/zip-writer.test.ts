@@ -4,7 +4,7 @@ import path from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import unzipper from 'unzipper';
 import { expect, test } from 'vitest';
-import { archiveEnd } from '../../src/extract/entry-count.js';
+import { archiveEnd } from '../../src/extract/archive-end.js';
 import { ZipWriter } from '../../src/pack/zip-writer.js';
 import { temporary } from '../support/temporary.js';
 

@@ -1,5 +1,5 @@
+import { localHeaderSize } from '../entry-content.js';
 import type { Target } from '../extract-plan.js';
-import { localHeaderSize } from '../local-header.js';
 
 /** Most bytes of a small entry, compressed or not. */
 const smallSize = 256 * 1024;

@@ -1,6 +1,6 @@
 import { crc32, gunzipSync } from 'node:zlib';
-import type { File as ZipEntry } from 'unzipper';
-import { startOfContent } from '../local-header.js';
+import { startOfContent } from '../entry-content.js';
+import type { ZipEntry } from '../zip-entry.js';
 import type { Batch } from './batches.js';
 
 /** The header of a gzip member without name and time (RFC 1952, 2.3). */

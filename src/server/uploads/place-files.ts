@@ -66,7 +66,7 @@ const largeTurns = new Turns(1);
 
 /** Waits for a turn if the archive is a large one. */
 async function turnFor(file: ReceivedFile, signal: AbortSignal): Promise<Release> {
-  const { archiveEnd } = await import('../../extract/entry-count.js');
+  const { archiveEnd } = await import('../../extract/archive-end.js');
   await using archive = await open(file.path);
   const { entries } = await archiveEnd(archive);
   return entries > manyEntries ? largeTurns.take(signal) : () => {};

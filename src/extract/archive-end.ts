@@ -32,12 +32,14 @@ function findEndRecord(tail: Buffer): number {
 
 export interface ArchiveEnd {
   readonly entries: number;
+  /** Where the directory of the entries lies; null in an archive that needs zip64. */
+  readonly directory: { readonly start: number; readonly length: number } | null;
   /** Bytes from the start of the end record to the end of the archive: where unzipper must look for it. */
   readonly tailSize: number;
 }
 
 /**
- * The number of entries that the archive states, and where its end record lies. unzipper allocates memory for that many
+ * The number of entries that the archive states, and where its directory and its end record lie. unzipper allocates memory for that many
  * entries before it reads the first, so the number is checked beforehand; and it is told to use the same record.
  * @throws ArchiveError if there is no end record
  */
@@ -49,8 +51,11 @@ export async function archiveEnd(file: FileHandle): Promise<ArchiveEnd> {
   if (at < 0) throw new ArchiveError('corrupt', 'it is not a zip archive');
   const tailSize = tail.length - at;
   const count = tail.readUInt16LE(at + 10);
-  const zip64 = count === 0xffff || tail.readUInt32LE(at + 16) === 0xffffffff;
-  if (!zip64 && tail.readUInt16LE(at + 4) !== 0xffff) return { entries: count, tailSize };
+  const start = tail.readUInt32LE(at + 16);
+  const zip64 = count === 0xffff || start === 0xffffffff;
+  if (!zip64 && tail.readUInt16LE(at + 4) !== 0xffff) {
+    return { entries: count, directory: { start, length: tail.readUInt32LE(at + 12) }, tailSize };
+  }
 
   const locator = await readAt(file, tailStart + at - 20, 20);
   if (locator.length < 20 || locator.readUInt32LE(0) !== zip64Locator) {
@@ -61,5 +66,5 @@ export async function archiveEnd(file: FileHandle): Promise<ArchiveEnd> {
   if (record.length < 56 || record.readUInt32LE(0) !== zip64EndRecord) {
     throw new ArchiveError('corrupt', 'its zip64 end record is missing');
   }
-  return { entries: Number(record.readBigUInt64LE(32)), tailSize };
+  return { entries: Number(record.readBigUInt64LE(32)), directory: null, tailSize };
 }
