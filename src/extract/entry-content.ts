@@ -1,5 +1,4 @@
 import type { Readable } from 'node:stream';
-import { createInflateRaw } from 'node:zlib';
 import type { ArchiveSource } from './archive-source.js';
 import { damagedEntry } from './errors.js';
 import type { ZipEntry } from './zip-entry.js';
@@ -30,10 +29,8 @@ export async function placeOfContent(source: ArchiveSource, entry: ZipEntry): Pr
 }
 
 /**
- * The bytes of an entry as they were packed, which the reader must check against what the archive states.
+ * The bytes of an entry as they lie in its archive.
  * @throws ArchiveError if there is no local header where the directory says
  */
-export async function openContent(source: ArchiveSource, entry: ZipEntry): Promise<Readable[]> {
-  const packed = source.stream(await placeOfContent(source, entry), entry.compressedSize);
-  return entry.compressionMethod === 0 ? [packed] : [packed, createInflateRaw()];
-}
+export const openPacked = async (source: ArchiveSource, entry: ZipEntry): Promise<Readable> =>
+  source.stream(await placeOfContent(source, entry), entry.compressedSize);

@@ -2,7 +2,7 @@ import { type FileHandle, mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { crc32 } from 'node:zlib';
+import { crc32, createInflateRaw } from 'node:zlib';
 import { quoteName } from '../contract/quote.js';
 import { errorCode } from '../files/error-code.js';
 import { Notes } from '../files/notes.js';
@@ -10,7 +10,7 @@ import { TimeSlice } from '../files/time-slice.js';
 import { ArchiveSource } from './archive-source.js';
 import { copyStored } from './copy-stored.js';
 import { diskCost } from './disk-cost.js';
-import { openContent } from './entry-content.js';
+import { openPacked } from './entry-content.js';
 import { ArchiveError, damagedEntry } from './errors.js';
 import { planEntries, type Target } from './extract-plan.js';
 import { MadeDirectories } from './made-directories.js';
@@ -167,8 +167,11 @@ async function writeEntry(
     return;
   }
   const check = checked(entry, allowed, onBytes);
-  const content = await openContent(source, entry);
-  await pipeline([...content, check, file.createWriteStream()], signal ? { signal } : {});
+  const inflate = entry.compressionMethod === 0 ? null : createInflateRaw();
+  const steps = [await openPacked(source, entry), ...(inflate ? [inflate] : []), check];
+  await pipeline([...steps, file.createWriteStream()], signal ? { signal } : {});
+  // What is behind the end of the packed bytes is no part of them.
+  if (inflate && inflate.bytesWritten !== entry.compressedSize) throw damagedEntry(entry.path);
 }
 
 /** Turns an error of the inflater into an ArchiveError; an error of the disk stays as it is. */
