@@ -28,14 +28,17 @@ async function readPlain(
 async function readAny(source: ArchiveSource, tailSize: number): Promise<ZipEntry[]> {
   // Imported lazily: few archives need it.
   const { default: unzipper } = await import('unzipper');
-  const { files } = await (unzipper.Open.custom as OpenCustom)(source, { tailSize });
-  return files;
+  try {
+    return (await (unzipper.Open.custom as OpenCustom)(source, { tailSize })).files;
+  } catch (cause) {
+    throw source.failure ?? new ArchiveError('corrupt', 'its directory cannot be read', { cause });
+  }
 }
 
 /**
  * The entries of an archive, as its directory lists them.
  * @param slice lets other work run in between
- * @throws ArchiveError if there are too many, or the directory cannot be read
+ * @throws ArchiveError if there are too many, they overlap, or the directory cannot be read
  */
 export async function readDirectory(
   source: ArchiveSource,
@@ -46,11 +49,13 @@ export async function readDirectory(
   if (end.entries > maxEntries) {
     throw new ArchiveError('tooMany', `it has ${end.entries} entries, more than the ${maxEntries} allowed`);
   }
-  const plain = await readPlain(source, end, slice);
-  if (plain !== null) return plain;
-  try {
-    return await readAny(source, end.tailSize);
-  } catch (cause) {
-    throw source.failure ?? new ArchiveError('corrupt', 'its directory cannot be read', { cause });
+  const entries = (await readPlain(source, end, slice)) ?? (await readAny(source, end.tailSize));
+  const packed = entries.reduce((sum, { compressedSize }) => sum + compressedSize, 0);
+  if (packed > (await source.size())) {
+    throw new ArchiveError(
+      'corrupt',
+      'its entries are to have more bytes than it has: it is damaged, or a zip bomb',
+    );
   }
+  return entries;
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, linkSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
-import { gzipSync } from 'node:zlib';
+import { crc32, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { archiveEnd } from '../../src/extract/archive-end.js';
 import { entryPath, entryPaths } from '../../src/extract/entry-path.js';
@@ -33,6 +33,17 @@ describe('an archive', () => {
     expect(await extract(root.path, archive)).toEqual({ files: 2, bytes: 2, notes: [] });
     const read = (name: string) => readFileSync(path.join(root.path, 'out', name), 'utf8');
     expect([read('a'), read('d/é'), read('d/kept')]).toEqual(['A', 'E', 'kept']);
+  });
+
+  test('is refused if its entries are to have more bytes than it has', async () => {
+    await using root = await temporary();
+    const content = randomBytes(300);
+    const shared = { statedPacked: 300, statedSize: 300, crc: crc32(content), offset: 0 };
+    const others = ['b', 'c', 'd'].map((name) => ({ name, ...shared }));
+    const archive = zip([{ name: 'a', content }, ...others]);
+    const refusal = { fault: 'corrupt', message: expect.stringContaining('bomb') };
+    await expect(extract(root.path, archive)).rejects.toMatchObject(refusal);
+    expect(existsSync(path.join(root.path, 'out', 'b'))).toBe(false);
   });
 
   test.for([
