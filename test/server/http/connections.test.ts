@@ -96,3 +96,24 @@ test.for([
 ])('%d descriptors are for %d connections', ([descriptors = 0, connections]) => {
   expect(connectionsFor(descriptors)).toBe(connections);
 });
+
+describe('requests of one connection', () => {
+  const server = sharedServer();
+  const { api } = server;
+
+  test('are four at once: one with more is closed', async () => {
+    const gate = server.gate();
+    const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
+    const get = (where: string) => `GET ${where} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
+    // The others wait behind it.
+    const stream = get(`/jobs/${id}/logs`);
+    await using tooFull = await RawConnection.open(server.url);
+    tooFull.write(stream + get('/health').repeat(4));
+    await until('the one with five is closed', () => tooFull.isClosed);
+    await using full = await RawConnection.open(server.url);
+    full.write(stream + get('/health').repeat(3));
+    await full.until(/probe infer/);
+    gate.open();
+    await until('all four are answered', () => full.received.split('HTTP/1.1 200 OK').length === 5);
+  });
+});
