@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** `npm run test:package`: the Debian package, which takes longer than the rest may, and needs root. */
+/** `npm run test:package`: the packages that are installed, which takes longer than the rest may; that of Debian needs root. */
 export default defineConfig({
   test: {
     include: ['test/package/*.package.ts'],

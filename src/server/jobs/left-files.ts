@@ -4,12 +4,14 @@ import { mostCounted } from '../../contract/job.js';
 /** Milliseconds that counting may take: a disk that does not answer must not delay the end of a job. */
 const patience = 2000;
 
+/** Imported lazily to keep start-up fast. */
+const loadCounter = () => import('../../pack/count-files.js');
+
 /** How many files a job that has failed left in its output; null if they cannot be counted, or not in time. Never rejects. */
-export async function countLeftFiles(output: string): Promise<number | null> {
+export async function countLeftFiles(output: string, load = loadCounter): Promise<number | null> {
   const late = new AbortController();
   try {
-    // Imported lazily to keep start-up fast.
-    const { countFiles } = await import('../../pack/count-files.js');
+    const { countFiles } = await load();
     const counted = countFiles(output, mostCounted, late.signal).catch(() => null);
     return await Promise.race([counted, delay(patience, null, { ref: false })]);
   } catch {
