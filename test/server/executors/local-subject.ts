@@ -1,29 +1,29 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, onTestFinished } from 'vitest';
+import { afterEach, onTestFinished, vi } from 'vitest';
 import { GpuInventory } from '../../../src/server/devices/gpu-inventory.js';
 import { LocalExecutor, type LocalSettings } from '../../../src/server/executors/local/local-executor.js';
 import { FakeNvidiaSmi } from '../../support/nvidia-smi.js';
 import type { Subject } from './support.js';
 
 const bin = fileURLToPath(new URL('../../fixtures/bin', import.meta.url));
-const environment = { ...process.env };
+const { PATH } = process.env;
 const inventories: GpuInventory[] = [];
 
 afterEach(() => {
   for (const inventory of inventories.splice(0)) inventory.close();
-  process.env = { ...environment };
+  vi.unstubAllEnvs();
 });
 
 /** The inventory of a machine with so many GPUs; null for one whose nvidia-smi fails. */
 async function inventoryOf(count: number | null): Promise<GpuInventory> {
-  process.env.PATH = `${bin}:${environment.PATH}`;
-  process.env.FAKE_GPUS = String(count);
+  vi.stubEnv('PATH', `${bin}:${PATH}`);
+  vi.stubEnv('FAKE_GPUS', String(count));
   if (count === null) {
     const smi = new FakeNvidiaSmi('fail');
     onTestFinished(() => smi[Symbol.dispose]());
-    Object.assign(process.env, smi.environment);
+    for (const [name, value] of Object.entries(smi.environment)) vi.stubEnv(name, value);
   }
   const inventory = new GpuInventory(undefined);
   inventories.push(inventory);
