@@ -111,7 +111,8 @@ async function calm(context, server, ledger, witness) {
   await checkDirectories(context, server);
   await checkProcesses(context, server);
   checkWitness(context, witness, ledger.jobs);
-  await until('as many runners are ready as are wanted', () => sparesOf(server.pid).length >= kept);
+  // After many that were killed the server waits for a minute.
+  await until('as many runners are ready as are wanted', () => sparesOf(server.pid).length >= kept, 90_000);
 }
 
 /** What is left of spare runners in the data directory. */

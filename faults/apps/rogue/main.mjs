@@ -25,6 +25,14 @@ const mebibyte = 2 ** 20;
 /** Longer than any run of the harness, so that a process that is left is noticed. */
 const forever = 3600;
 
+const openBig = () => openSync(path.join(after('--output'), 'big'), 'w');
+
+/** Writes until the disk is full, and throws the error. */
+function fill(file) {
+  const piece = Buffer.alloc(mebibyte, 7);
+  for (;;) writeSync(file, piece);
+}
+
 const deeds = {
   sleep: () => delay(forever * 1000),
   signal: () => process.kill(process.pid, 'SIGKILL'),
@@ -84,17 +92,16 @@ const deeds = {
       ]),
     ),
   /** Fills the disk with its output and ends with the write error. */
-  overflow: () => {
-    const piece = Buffer.alloc(mebibyte, 7);
-    const file = openSync(path.join(after('--output'), 'big'), 'w');
-    for (;;) writeSync(file, piece);
-  },
-  /** Fills the disk with its output, and ignores the write error. */
+  overflow: () => fill(openBig()),
+  /** Fills the disk with its output, and again when there is room, as when a file of the service is replaced. */
   overflowAndStay: async () => {
-    try {
-      deeds.overflow();
-    } catch {
-      await delay(forever * 1000);
+    const file = openBig();
+    for (;;) {
+      try {
+        fill(file);
+      } catch {
+        await delay(20);
+      }
     }
   },
   /** Output that fits, beside an archive that does not. */
