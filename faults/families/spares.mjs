@@ -111,8 +111,12 @@ async function calm(context, server, ledger, witness) {
   await checkDirectories(context, server);
   await checkProcesses(context, server);
   checkWitness(context, witness, ledger.jobs);
-  // After many that were killed the server waits for a minute.
-  await until('as many runners are ready as are wanted', () => sparesOf(server.pid).length >= kept, 90_000);
+  // After many that were killed the server waits for a minute before each.
+  await until(
+    'as many runners are ready as are wanted',
+    () => sparesOf(server.pid).length >= kept,
+    90_000 * kept,
+  );
 }
 
 /** What is left of spare runners in the data directory. */
