@@ -25,12 +25,21 @@ const mebibyte = 2 ** 20;
 /** Longer than any run of the harness, so that a process that is left is noticed. */
 const forever = 3600;
 
-const openBig = () => openSync(path.join(after('--output'), 'big'), 'w');
-
-/** Writes until the disk is full, and throws the error. */
-function fill(file) {
+/**
+ * Fills the disk with its output, and again when there is room, as when a file of the service is replaced.
+ * @param times how often it is seen full before the error is thrown
+ */
+async function fill(times) {
   const piece = Buffer.alloc(mebibyte, 7);
-  for (;;) writeSync(file, piece);
+  const file = openSync(path.join(after('--output'), 'big'), 'w');
+  for (let left = times; ; left -= 1) {
+    try {
+      for (;;) writeSync(file, piece);
+    } catch (cause) {
+      if (left <= 1) throw cause;
+      await delay(20);
+    }
+  }
 }
 
 const deeds = {
@@ -92,18 +101,9 @@ const deeds = {
       ]),
     ),
   /** Fills the disk with its output and ends with the write error. */
-  overflow: () => fill(openBig()),
-  /** Fills the disk with its output, and again when there is room, as when a file of the service is replaced. */
-  overflowAndStay: async () => {
-    const file = openBig();
-    for (;;) {
-      try {
-        fill(file);
-      } catch {
-        await delay(20);
-      }
-    }
-  },
+  overflow: () => fill(25),
+  /** Keeps the disk full until it is ended. */
+  overflowAndStay: () => fill(Number.POSITIVE_INFINITY),
   /** Output that fits, beside an archive that does not. */
   large: () => writeFileSync(path.join(after('--output'), 'large'), randomBytes(14 * mebibyte)),
   /** A sparse file of 200 GiB: packing it takes an hour. */

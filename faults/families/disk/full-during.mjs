@@ -44,8 +44,7 @@ async function duringUpload(context, server) {
 /** The command fills the disk and ends with its own error, while nothing else can be written. */
 async function duringRun(context, server, disk) {
   const id = await start(server, 'overflow');
-  // A file of the service that was just replaced may have left a block.
-  await until('the disk is full', () => disk.free < 64 * 1024);
+  await until('the disk is full', () => disk.free === 0);
   await context.attempt('A job that fills the disk', async () => {
     const view = await until(
       'the job that filled the disk ends',
