@@ -31,6 +31,8 @@ function findEndRecord(tail: Buffer): number {
 }
 
 export interface ArchiveEnd {
+  /** Bytes of the archive. */
+  readonly size: number;
   readonly entries: number;
   /** Where the directory of the entries lies; null in an archive that needs zip64. */
   readonly directory: { readonly start: number; readonly length: number } | null;
@@ -54,7 +56,7 @@ export async function archiveEnd(file: FileHandle): Promise<ArchiveEnd> {
   const start = tail.readUInt32LE(at + 16);
   const zip64 = count === 0xffff || start === 0xffffffff;
   if (!zip64 && tail.readUInt16LE(at + 4) !== 0xffff) {
-    return { entries: count, directory: { start, length: tail.readUInt32LE(at + 12) }, tailSize };
+    return { size, entries: count, directory: { start, length: tail.readUInt32LE(at + 12) }, tailSize };
   }
 
   const locator = await readAt(file, tailStart + at - 20, 20);
@@ -66,5 +68,5 @@ export async function archiveEnd(file: FileHandle): Promise<ArchiveEnd> {
   if (record.length < 56 || record.readUInt32LE(0) !== zip64EndRecord) {
     throw new ArchiveError('corrupt', 'its zip64 end record is missing');
   }
-  return { entries: Number(record.readBigUInt64LE(32)), directory: null, tailSize };
+  return { size, entries: Number(record.readBigUInt64LE(32)), directory: null, tailSize };
 }

@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream';
 import type { ArchiveSource } from './archive-source.js';
 import { damagedEntry } from './errors.js';
 import type { ZipEntry } from './zip-entry.js';
@@ -28,9 +27,5 @@ export async function placeOfContent(source: ArchiveSource, entry: ZipEntry): Pr
   return offset + start;
 }
 
-/**
- * The bytes of an entry as they lie in its archive.
- * @throws ArchiveError if there is no local header where the directory says
- */
-export const openPacked = async (source: ArchiveSource, entry: ZipEntry): Promise<Readable> =>
-  source.stream(await placeOfContent(source, entry), entry.compressedSize);
+/** Whether the bytes of an entry are deflated; they are stored as they are otherwise. */
+export const isDeflated = (entry: ZipEntry): boolean => entry.compressionMethod !== 0;

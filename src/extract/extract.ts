@@ -10,7 +10,7 @@ import { TimeSlice } from '../files/time-slice.js';
 import { ArchiveSource } from './archive-source.js';
 import { copyStored } from './copy-stored.js';
 import { diskCost } from './disk-cost.js';
-import { openPacked } from './entry-content.js';
+import { isDeflated, placeOfContent } from './entry-content.js';
 import { ArchiveError, damagedEntry } from './errors.js';
 import { planEntries, type Target } from './extract-plan.js';
 import { MadeDirectories } from './made-directories.js';
@@ -162,13 +162,14 @@ async function writeEntry(
   onBytes: (bytes: number) => void,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  if (entry.compressionMethod === 0 && entry.uncompressedSize <= allowed) {
+  if (!isDeflated(entry) && entry.uncompressedSize <= allowed) {
     await copyStored(source, entry, file, onBytes, signal);
     return;
   }
   const check = checked(entry, allowed, onBytes);
-  const inflate = entry.compressionMethod === 0 ? null : createInflateRaw();
-  const steps = [await openPacked(source, entry), ...(inflate ? [inflate] : []), check];
+  const packed = source.stream(await placeOfContent(source, entry), entry.compressedSize);
+  const inflate = isDeflated(entry) ? createInflateRaw() : null;
+  const steps = inflate ? [packed, inflate, check] : [packed, check];
   await pipeline([...steps, file.createWriteStream()], signal ? { signal } : {});
   // What is behind the end of the packed bytes is no part of them.
   if (inflate && inflate.bytesWritten !== entry.compressedSize) throw damagedEntry(entry.path);

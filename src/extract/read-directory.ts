@@ -17,11 +17,14 @@ type OpenCustom = (
 
 async function readPlain(
   source: ArchiveSource,
-  { entries, directory }: ArchiveEnd,
+  { size, entries, directory }: ArchiveEnd,
   slice: TimeSlice,
 ): Promise<ZipEntry[] | null> {
-  if (directory === null || directory.length > longestDirectory) return null;
-  const bytes = await source.read(Buffer.allocUnsafe(directory.length), directory.start);
+  if (directory === null) return null;
+  const { start, length } = directory;
+  // No memory is allocated for what is not there.
+  if (length > longestDirectory || start + length > size) return null;
+  const bytes = await source.read(Buffer.allocUnsafe(length), start);
   return plainEntries(bytes, entries, slice);
 }
 
@@ -51,7 +54,7 @@ export async function readDirectory(
   }
   const entries = (await readPlain(source, end, slice)) ?? (await readAny(source, end.tailSize));
   const packed = entries.reduce((sum, { compressedSize }) => sum + compressedSize, 0);
-  if (packed > (await source.size())) {
+  if (packed > end.size) {
     throw new ArchiveError(
       'corrupt',
       'its entries are to have more bytes than it has: it is damaged, or a zip bomb',

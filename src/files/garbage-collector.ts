@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-interface GarbageCollector {
+export interface GarbageCollector {
   /** Frees young objects. */
   minor(): void;
   /** Frees all objects that nothing refers to, which takes ten times as long. */

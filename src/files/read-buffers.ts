@@ -1,4 +1,4 @@
-import { garbageCollector } from './garbage-collector.js';
+import { type GarbageCollector, garbageCollector } from './garbage-collector.js';
 
 /** Bytes that are read between two collections: few enough that the memory of the next buffers is still in the processor's cache. */
 const interval = 4 * 1024 * 1024;
@@ -19,7 +19,7 @@ const bufferBytes = (): number => process.memoryUsage().arrayBuffers;
  */
 export function readBufferCollector(): (bytes: number) => void {
   // Most transfers are shorter than the first interval.
-  let collect: ReturnType<typeof garbageCollector> | undefined;
+  let collect: GarbageCollector | undefined;
   let read = 0;
   let mostOld = leastOld;
   return (bytes) => {

@@ -17,7 +17,7 @@ import { type RunRequest, runFiles } from '../../../runner/protocol.js';
 import { signal, terminateGroup, terminateStrays } from '../../../runner/terminate.js';
 import type { Ended, Grant, JobPlace } from '../executor.js';
 import { isRemoved } from '../runs/is-removed.js';
-import { lacksRoom, settleRunEnd } from '../runs/run-end.js';
+import { checkRunnerRoom, settleRunEnd } from '../runs/run-end.js';
 import { readRunGpus, readRunnerRecord } from '../runs/run-files.js';
 import { type RunnerProcess, type RunnerProgram, startRunner } from './runner-process.js';
 import type { Spare } from './spare.js';
@@ -81,9 +81,7 @@ export class Runners {
    * @throws the system's error if it could not be started
    */
   async launch(directory: string, request: RunRequest): Promise<void> {
-    if (lacksRoom(directory)) {
-      throw Object.assign(new Error('The disk has no room for a runner'), { code: 'ENOSPC' });
-    }
+    checkRunnerRoom(directory);
     // After a power cut there is no runner to read it.
     writeJsonFile(runFiles(directory).request, request, { isKept: false });
     if (await this.#handOver(directory)) return;

@@ -22,6 +22,12 @@ export function lacksRoom(directory: string): boolean {
   }
 }
 
+/** @throws ENOSPC if the disk is too full for a runner */
+export function checkRunnerRoom(directory: string): void {
+  if (!lacksRoom(directory)) return;
+  throw Object.assign(new Error('The disk has no room for a runner'), { code: 'ENOSPC' });
+}
+
 /** A signal's number, which shells add to 128; 0 for an unknown name. */
 const signalNumber = (name: string): number =>
   (constants.signals as Readonly<Record<string, number>>)[name] ?? 0;

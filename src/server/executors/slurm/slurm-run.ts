@@ -3,7 +3,7 @@ import { writeJsonFile } from '../../../files/atomic-json.js';
 import { runFiles } from '../../../runner/protocol.js';
 import { whenThereIsRoom } from '../../when-there-is-room.js';
 import type { Ended, Grant, Placed, RunEvent, RunOrder, Waiting } from '../executor.js';
-import { lacksRoom, untold } from '../runs/run-end.js';
+import { checkRunnerRoom, untold } from '../runs/run-end.js';
 import type { SlurmContext } from './context.js';
 import { letGo, type Placement } from './handshake.js';
 import { hasRun } from './has-run.js';
@@ -108,9 +108,7 @@ export class SlurmRun {
     const { order, path: directory, id } = this;
     if (id === null) return false;
     const launch = async () => {
-      if (lacksRoom(directory)) {
-        throw Object.assign(new Error('The disk has no room for a runner'), { code: 'ENOSPC' });
-      }
+      checkRunnerRoom(directory);
       // After a power cut there is no runner to read it.
       writeJsonFile(runFiles(directory).request, runRequest(order, grant, this.context), { isKept: false });
       letGo(directory, id);
