@@ -16,7 +16,8 @@ import { replaceFile, replaceFileSync } from './replace-file.js';
 import { readSmallFile } from './small-file.js';
 import { syncDescriptor, syncDirectory } from './sync.js';
 
-const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
+/** The text of a JSON file. */
+export const jsonText = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
 /** Who may read and write a file. */
 export interface FileAccess {
@@ -80,11 +81,11 @@ export function writeTextFile(file: string, text: string, { isKept = true, like 
 export const writeJsonFile = (file: string, value: unknown, how?: Replacement): void =>
   writeTextFile(file, jsonText(value), how);
 
-async function writeSynced(file: string, text: string): Promise<void> {
+async function writeNew(file: string, text: string, isKept: boolean): Promise<void> {
   const descriptor = openSync(file, 'wx', 0o600);
   try {
     writeFileSync(descriptor, text);
-    await syncDescriptor(descriptor);
+    if (isKept) await syncDescriptor(descriptor);
   } finally {
     closeSync(descriptor);
   }
@@ -93,18 +94,18 @@ async function writeSynced(file: string, text: string): Promise<void> {
 /**
  * `writeJsonFile` without blocking the event loop while the disk writes. The file, also a new one, survives a power cut once the promise resolves.
  * Calls for one file must not overlap.
- * @param mayBeOlder whether an older text may be found after a power cut, which is whole as well
+ * @param isKept false for a text that nobody needs after a power cut, which may leave an older one, or a part of it
  */
-export async function saveJsonFile(file: string, value: unknown, mayBeOlder = false): Promise<void> {
+export async function saveJsonFile(file: string, value: unknown, isKept = true): Promise<void> {
   using directory = openDirectory(path.dirname(file));
   const target = path.join(directory.path, path.basename(file));
   const partial = `${target}.${process.pid}.partial`;
   rmSync(partial, { recursive: true, force: true });
   try {
-    await writeSynced(partial, jsonText(value));
+    await writeNew(partial, jsonText(value), isKept);
     // In no thread: once the bytes are on the disk it takes less time than a thread takes to begin.
     await replaceFile(partial, target, async (from, to) => renameSync(from, to));
-    if (!mayBeOlder) await syncDirectory(directory.path);
+    if (isKept) await syncDirectory(directory.path);
   } catch (cause) {
     rmSync(partial, { force: true });
     throw cause;

@@ -46,14 +46,19 @@ function addEntries(directory: string, places: Place[], most: number): number {
  */
 function fewPlaces(directory: string): readonly Place[] | undefined {
   const places: Place[] = [{ path: directory, isDirectory: true }];
+  const empty = new Set<Place>();
   let left = manyNames;
   try {
     // Those that are added are walked as well.
     for (const place of places) {
-      if (place.isDirectory) left -= addEntries(place.path, places, left);
+      if (!place.isDirectory) continue;
+      const names = addEntries(place.path, places, left);
+      if (names === 0) empty.add(place);
+      left -= names;
       if (left < 0) return undefined;
     }
-    return places;
+    // An empty directory has no names of its own to sync.
+    return places.filter((place) => !empty.has(place));
   } catch (cause) {
     if (errorCode(cause) !== 'EACCES') throw cause;
     return undefined;

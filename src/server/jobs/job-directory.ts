@@ -3,11 +3,12 @@ import path from 'node:path';
 import { resultName } from '../../contract/archives.js';
 import { redrawEnd, servicePrefix } from '../../contract/log-stream.js';
 import { oneLine } from '../../contract/quote.js';
-import { saveJsonFile, writeJsonFile } from '../../files/atomic-json.js';
+import { jsonText, saveJsonFile, writeTextFile } from '../../files/atomic-json.js';
 import { isDiskFull } from '../../files/error-code.js';
 import { isGone } from '../../files/is-gone.js';
 import { openOwnFile, readOwnFile } from '../../files/own-file.js';
-import { dropReserve, reserveJsonFile, writeReservedJson } from '../../files/reserved-json.js';
+import { dropReserve, readReserve, reserveJsonFile, writeReservedJson } from '../../files/reserved-json.js';
+import { syncFile } from '../../files/sync.js';
 import { type JobRecord, parseRecord } from './job-record.js';
 
 /** Bytes at the end of a log that are searched for the service's last lines. */
@@ -81,21 +82,21 @@ export class JobDirectory {
   }
 
   /**
-   * Writes the first record, and reserves the room that the last one may need on a full disk. Neither survives a power cut
-   * before the directory is synced.
+   * Writes the first record, and reserves the room that the last one may need on a full disk, which holds the first one as
+   * well until then. Neither survives a power cut before the directory is synced.
    */
   saveFirst(record: JobRecord): void {
-    writeJsonFile(this.recordFile, record, { isKept: false });
-    const bytes = Buffer.byteLength(JSON.stringify(record, null, 2));
-    reserveJsonFile(this.recordFile, bytes + recordGrowth);
+    const text = jsonText(record);
+    writeTextFile(this.recordFile, text, { isKept: false });
+    reserveJsonFile(this.recordFile, Buffer.byteLength(text) + recordGrowth, text);
   }
 
   /**
    * Writes the record, which survives a power cut once this resolves. Calls must not overlap.
-   * @param mayBeOlder whether the one before it may be found after a power cut
+   * @param isKept false for one that a power cut may take: then the job is found as it was accepted
    */
-  async save(record: JobRecord, mayBeOlder = false): Promise<void> {
-    await saveJsonFile(this.recordFile, record, mayBeOlder);
+  async save(record: JobRecord, isKept = true): Promise<void> {
+    await saveJsonFile(this.recordFile, record, isKept);
   }
 
   /** Writes the record of a job that has ended, also on a full disk. */
@@ -105,6 +106,8 @@ export class JobDirectory {
       dropReserve(this.recordFile);
     } catch (cause) {
       if (!isDiskFull(cause)) throw cause;
+      // The reserve, which holds the first record, is written over: the latest one must be on the disk by then, if it can be.
+      await syncFile(this.recordFile, constants.O_RDONLY | constants.O_NOFOLLOW).catch(() => {});
       writeReservedJson(this.recordFile, record);
     }
   }
@@ -116,6 +119,16 @@ export class JobDirectory {
   load(): JobRecord | undefined {
     const text = readOwnFile(this.recordFile, maxRecordBytes);
     return text === undefined ? undefined : parseRecord(text, this.id);
+  }
+
+  /** The record of the job as it was accepted; undefined once its last one is written, and if it cannot be read. */
+  loadFirst(): JobRecord | undefined {
+    try {
+      const text = readReserve(this.recordFile, maxRecordBytes);
+      return text === undefined ? undefined : parseRecord(text, this.id);
+    } catch {
+      return undefined;
+    }
   }
 
   /** Adds a line of the service's own to the log. */

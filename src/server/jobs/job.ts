@@ -213,8 +213,8 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return this.#inTurn(async () => {
       if (this.#last) return;
       const record = this.#next(state, change);
-      // A job that waits or runs is as good as one that was accepted after a power cut, which ends what runs. A kill is kept.
-      await this.directory.save(record, state !== null);
+      // After a power cut, which ends what runs, a job that waits or runs is as good as one that was accepted. A kill is kept.
+      await this.directory.save(record, record.killRequested);
       if (!this.#last) this.#show(record);
     });
   }

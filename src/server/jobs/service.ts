@@ -105,7 +105,8 @@ export class JobService {
       } else if (each.kind === 'upload' || expired.find(each.directory.id) !== undefined) {
         void trash.throwAway(each.directory.path);
       } else if (each.kind === 'damaged' || each.kind === 'unreadable') {
-        this.#unreadable.add(each);
+        const accepted = this.#unreadable.add(each);
+        if (accepted) this.#restore(accepted);
       } else {
         this.#restore(each);
       }

@@ -3,6 +3,7 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync } from 'node:
 import path from 'node:path';
 import { jobIdBytes, jobIdPattern } from '../../contract/job.js';
 import { errorCode, faultWithoutPath } from '../../files/error-code.js';
+import { NotOurFile } from '../../files/own-file.js';
 import { syncDirectory, syncDirectorySync } from '../../files/sync.js';
 import { syncTree } from '../../files/sync-tree.js';
 import { ownDirectory } from '../data-directory/own-directory.js';
@@ -21,7 +22,13 @@ export type Found =
   /** An upload that was never accepted. */
   | { readonly kind: 'upload'; readonly directory: JobDirectory }
   /** A directory with the name of a job whose record is missing or invalid. */
-  | { readonly kind: 'damaged'; readonly directory: JobDirectory; readonly why: string }
+  | {
+      readonly kind: 'damaged';
+      readonly directory: JobDirectory;
+      readonly why: string;
+      /** The record of the job as it was accepted, if that is left. */
+      readonly accepted: JobRecord | undefined;
+    }
   /** A directory with the name of a job whose record cannot be read at the moment. */
   | { readonly kind: 'unreadable'; readonly directory: JobDirectory; readonly why: string }
   /** Not ours. */
@@ -106,11 +113,13 @@ export class JobStore {
       if (record) return { kind: 'job', directory, record };
       // Earlier versions received uploads in the directory of the job.
       if (readdirSync(entry).join() === 'Incoming') return { kind: 'upload', directory };
-      return { kind: 'damaged', directory, why: 'it has no job.json' };
+      return { kind: 'damaged', directory, why: 'it has no job.json', accepted: undefined };
     } catch (cause) {
-      // An error without a system code means that the text was read and is not a record: a retry would not help.
-      const kind = errorCode(cause) === '' ? 'damaged' : 'unreadable';
-      return { kind, directory, why: faultWithoutPath(cause) };
+      const why = faultWithoutPath(cause);
+      if (errorCode(cause) !== '') return { kind: 'unreadable', directory, why };
+      // The text was read and is not a record: a retry would not help. What is no file of ours was not made by a power cut.
+      const accepted = cause instanceof NotOurFile ? undefined : directory.loadFirst();
+      return { kind: 'damaged', directory, why, accepted };
     }
   }
 }

@@ -17,12 +17,13 @@ export interface UnreadableDeps {
   readonly found: (job: StoredJob) => void;
 }
 
-type Unreadable = Extract<Found, { kind: 'damaged' | 'unreadable' }>;
+type Damaged = Extract<Found, { kind: 'damaged' }>;
+type Unreadable = Damaged | Extract<Found, { kind: 'unreadable' }>;
 
 /**
- * Jobs whose records cannot be read. A job with a damaged record is set aside once its command does not run any more. A job
- * whose record gives a read error stays where it is and is tried again, since a disk may fail only for a moment. Running
- * commands go on meanwhile, and their devices stay reserved.
+ * Jobs whose records cannot be read. A job with a damaged record goes on as it was accepted if that record is left, and is
+ * set aside otherwise, once its command does not run any more. A job whose record gives a read error stays where it is and
+ * is tried again, since a disk may fail only for a moment. Running commands go on meanwhile, and their devices stay reserved.
  */
 export class UnreadableJobs {
   readonly #waiting = new Map<string, JobDirectory>();
@@ -30,15 +31,29 @@ export class UnreadableJobs {
 
   constructor(private readonly deps: UnreadableDeps) {}
 
-  /** Sets a job aside, or keeps it for another try. */
-  add({ kind, directory, why }: Unreadable): void {
-    const { store, executor, report } = this.deps;
-    if (kind === 'damaged' && !executor.isRunning(directory)) {
-      setAside(store.dataDirectory, directory.path, why, report);
-      return;
+  /**
+   * Sets a job aside, or keeps it for another try.
+   * @returns the job as it was accepted if its record is damaged, as by a power cut; then it is not kept here
+   */
+  add(unreadable: Unreadable): StoredJob | undefined {
+    const { directory, why } = unreadable;
+    if (unreadable.kind === 'damaged' && !this.deps.executor.isRunning(directory)) {
+      return this.#mend(unreadable);
     }
-    report(`Job ${directory.id} is left as it is until it can be read`, why);
+    this.deps.report(`Job ${directory.id} is left as it is until it can be read`, why);
     this.#waiting.set(directory.id, directory);
+    return undefined;
+  }
+
+  /** @returns the job as it was accepted; undefined if that is not known, and the job is set aside */
+  #mend({ directory, why, accepted }: Omit<Damaged, 'kind'>): StoredJob | undefined {
+    const { store, report } = this.deps;
+    if (accepted) {
+      report(`Job ${directory.id} goes on as it was accepted`, why);
+      return { directory, record: accepted };
+    }
+    setAside(store.dataDirectory, directory.path, why, report);
+    return undefined;
   }
 
   /** @throws ServiceError for a job that exists but cannot be read */
@@ -64,7 +79,7 @@ export class UnreadableJobs {
   }
 
   async #watch(directory: JobDirectory): Promise<void> {
-    const { store, executor, report, found } = this.deps;
+    const { store, executor, found } = this.deps;
     const release = executor.hold(directory);
     for (;;) {
       await delay(pause, undefined, { ref: false });
@@ -73,9 +88,11 @@ export class UnreadableJobs {
       if (again.kind === 'unreadable') continue;
       if (again.kind !== 'job' && executor.isRunning(directory)) continue;
       this.#waiting.delete(directory.id);
+      const accepted = again.kind === 'damaged' ? again.accepted : undefined;
+      const why = 'its job.json is not a record';
+      const job = again.kind === 'job' ? again : this.#mend({ directory, why, accepted });
       // The job reserves its devices itself before they are released here.
-      if (again.kind === 'job') found(again);
-      else setAside(store.dataDirectory, directory.path, 'its job.json is not a record', report);
+      if (job) found(job);
       release();
       return;
     }

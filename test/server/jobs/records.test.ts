@@ -97,6 +97,39 @@ describe('a start', () => {
     expect(String((await api.result(good.id)).get('a.txt'))).toBe('kept');
   });
 
+  test.for([
+    ['of 0 bytes', () => Buffer.alloc(0)],
+    ['cut in the middle', (text: Buffer) => text.subarray(0, 200)],
+    ['full of zeros', (text: Buffer) => Buffer.alloc(text.length)],
+  ] as const)('goes on with jobs as they were accepted if a power cut left a record %s', async ([, left]) => {
+    await using server = await TestServer.start({ gpus: 1 });
+    const { api } = server;
+    const gate = server.gate();
+    const ran = await api.running(
+      'infer',
+      { ...kept, ...steps('print=ready', `wait=${gate.path}`, 'write=a.txt:kept') },
+      'ready',
+    );
+    const { job_id: waits } = await api.accepted('infer', kept);
+    await api.reaches(waits, 'waiting');
+    await server.crash();
+    gate.open();
+    await until('its command ends', () => existsSync(path.join(server.jobDirectory(ran), 'exit.json')));
+    for (const id of [ran, waits]) {
+      const file = recordOf(server.jobDirectory(id));
+      writeFileSync(file, left(readFileSync(file)));
+    }
+    await server.start();
+    expect(aside(server)).toEqual([]);
+    for (const id of [ran, waits]) {
+      expect(server.stderr).toContain(`Job ${id} goes on as it was accepted`);
+      const { view, log } = await api.ended(id);
+      expect(view.error).toBeNull();
+      expect(log.match(/data: probe infer\n/g)).toHaveLength(1);
+      expect(String((await api.result(id)).get('a.txt'))).toBe('kept');
+    }
+  });
+
   test('keeps the command of a job whose record it cannot read running, and its GPU reserved', async () => {
     await using server = await TestServer.start({ gpus: 1 });
     const { api } = server;
