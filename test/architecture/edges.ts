@@ -237,8 +237,9 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'What every request goes through knows no job.',
   },
   'server/usage': {
-    imports: ['server/data-directory', 'server', 'files', 'contract'],
-    reason: 'What was used is told by others, and asked for by a route.',
+    imports: ['server/data-directory', 'server', 'runner', 'files', 'contract'],
+    reason:
+      'What was used is told by others, and asked for by a route. Its lines are split as those of a log.',
   },
   'server/audit': {
     imports: ['server', 'access', 'files', 'contract'],

@@ -1,10 +1,10 @@
 import { closeSync, constants, createReadStream, writeSync } from 'node:fs';
 import path from 'node:path';
-import { createInterface } from 'node:readline';
 import { z } from 'zod';
 import type { UsageRow } from '../../contract/usage.js';
 import { errorCode } from '../../files/error-code.js';
 import { openOwnFile } from '../../files/own-file.js';
+import { LineSplitter } from '../../runner/line-splitter.js';
 import { readOrSetAside } from '../data-directory/set-aside.js';
 import type { EndedJob, ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
@@ -42,6 +42,13 @@ function parseLine(line: string): UsedByJob | null {
     // A crash has cut it off.
     return null;
   }
+}
+
+/** The lines of a file, of which no more than one is in memory, and of a longer one than this server writes only a part. */
+async function* linesOf(pieces: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  const splitter = new LineSplitter();
+  for await (const piece of pieces) for (const { text } of splitter.push(piece)) yield text;
+  for (const { text } of splitter.end()) yield text;
 }
 
 /** What jobs have used, in the file `usage` of the data directory: a line for each that has ended. It stays when they go. */
@@ -100,8 +107,7 @@ export class UsageLedger {
       throw cause;
     }
     // The stream closes the descriptor.
-    const input = createReadStream('', { fd: descriptor });
-    for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+    for await (const line of linesOf(createReadStream('', { fd: descriptor }))) {
       const used = parseLine(line);
       if (used && Date.parse(used.time) >= since) take(used);
     }
