@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { giveAway } from '../../support/unprivileged.mjs';
 import { checkForeign, checkListing, checkUntouched, listing, startsWithin } from './checks.mjs';
@@ -91,7 +91,7 @@ const tell = ({ damaged, strangers, expired }) =>
 
 /** Two starts on a damaged directory. */
 export async function damagedCase(context, world, damaged) {
-  world.reset();
+  await world.reset();
   const kept = inflict(context, world, damaged);
   const what = tell(damaged);
   const server = world.server();
@@ -114,6 +114,6 @@ export async function damagedCase(context, world, damaged) {
     await server.kill();
     const gone = lost(world.data, kept);
     context.check(gone.length === 0, `A start with ${what} deleted ${gone.slice(0, 4).join(', ')}`);
-    rmSync(world.data, { recursive: true, force: true, maxRetries: 10 });
+    await world.clear();
   }
 }

@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs';
 import path from 'node:path';
 import { listJobs } from '../../support/api.mjs';
 import { Shim } from '../../support/shim.mjs';
@@ -15,7 +14,7 @@ export async function failedReading(context, world) {
   const error = random.pick(['EIO', 'EMFILE', 'ENFILE', 'ENOMEM', 'EACCES']);
   const count = random.pick([1, 1, 2, -1]);
   const what = `${error} at ${count < 0 ? 'every' : count} opening of a job.json`;
-  world.reset();
+  await world.reset();
   const kept = world.jobs.flatMap(({ id }) =>
     inventory(path.join(world.data, 'jobs', id), (file) => /^(Input|Output|result\.zip)/.test(file)),
   );
@@ -47,6 +46,6 @@ export async function failedReading(context, world) {
     await server.kill();
     const gone = lost(world.data, kept);
     context.check(gone.length === 0, `A start with ${what} deleted ${gone.slice(0, 4).join(', ')}`);
-    rmSync(world.data, { recursive: true, force: true, maxRetries: 10 });
+    await world.clear();
   }
 }

@@ -1,4 +1,4 @@
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { file } from '../../../support/form.mjs';
 import { isRunning } from '../../../support/processes.mjs';
@@ -26,8 +26,7 @@ async function begin(context, world, server, gate) {
 /** A record of a job is damaged while its runner and its command run, and no server does. */
 export async function underRunners(context, world) {
   const { random } = context;
-  for (const left of [world.data, world.witness])
-    rmSync(left, { recursive: true, force: true, maxRetries: 10 });
+  await world.clear();
   const gate = path.join(world.user.home, `runs-${context.serial()}-`);
   const server = await world.server().start();
   const [damaged, whole] = [

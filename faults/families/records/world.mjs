@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { file } from '../../../support/form.mjs';
 import { ended, job, kill, request, steps, submit } from '../../support/api.mjs';
@@ -51,10 +52,17 @@ export class World {
     execFileSync('cp', ['-a', this.data, this.template]);
   }
 
+  /** Removes the data directory, also while a runner that was left writes how its job ended, and the notes of its commands. */
+  async clear() {
+    for (const left of [this.data, this.witness]) {
+      // Unlike `rmSync`, it begins anew with a directory that has got another file.
+      await rm(left, { recursive: true, force: true, maxRetries: 10 });
+    }
+  }
+
   /** Restores the data directory as it was made, before any command began. */
-  reset() {
-    for (const left of [this.data, this.witness])
-      rmSync(left, { recursive: true, force: true, maxRetries: 10 });
+  async reset() {
+    await this.clear();
     execFileSync('cp', ['-a', this.template, this.data]);
   }
 
