@@ -1,25 +1,49 @@
+import {
+  constants,
+  type NodeGCPerformanceDetail,
+  type PerformanceEntry,
+  PerformanceObserver,
+} from 'node:perf_hooks';
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { readBufferCollector } from '../../src/files/read-buffers.js';
 
 const MiB = 1 << 20;
+const { NODE_PERFORMANCE_GC_MAJOR: major, NODE_PERFORMANCE_GC_FLAGS_FORCED: forced } = constants;
 
-test('buffers that wait for a slow disk, and are no young objects when it is done with them, are freed soon', async () => {
-  const collect = readBufferCollector();
-  const before = process.memoryUsage().arrayBuffers;
-  const waiting: Buffer[] = [];
-  let most = 0;
-  for (let round = 0; round < 100; round += 1) {
-    for (let read = 0; read < 4 * MiB; read += 1 << 16) {
-      const piece = Buffer.allocUnsafeSlow(1 << 16);
-      // Every fourth piece waits for three collections.
-      if (read % (1 << 18) === 0) waiting.push(piece);
+const bufferBytes = () => process.memoryUsage().arrayBuffers;
+
+/** Counts the collections of all objects that somebody asks for. V8 does others by itself. */
+function countCollections(): { readonly count: () => Promise<number> } & Disposable {
+  let seen = 0;
+  const observer = new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) {
+      const { kind, flags = 0 } = (entry as PerformanceEntry & { detail: NodeGCPerformanceDetail }).detail;
+      if (kind === major && (flags & forced) !== 0) seen += 1;
     }
-    waiting.splice(0, Math.max(0, waiting.length - 48));
-    collect(4 * MiB);
-    most = Math.max(most, process.memoryUsage().arrayBuffers - before);
+  });
+  observer.observe({ entryTypes: ['gc'] });
+  const count = async () => {
+    // Entries come a moment later.
     await setImmediate();
+    await setImmediate();
+    return seen;
+  };
+  return { count, [Symbol.dispose]: () => observer.disconnect() };
+}
+
+test('all objects are collected whenever there are twice as many bytes of buffers as the last time left', async () => {
+  using collections = countCollections();
+  const collect = readBufferCollector();
+  const before = await collections.count();
+  const waiting: Buffer[] = [];
+  for (const times of [1, 2, 3]) {
+    // At first 12 MiB are enough.
+    waiting.push(Buffer.alloc(Math.max(16 * MiB, bufferBytes() + MiB)));
+    collect(4 * MiB);
+    expect(await collections.count()).toBe(before + times);
+    collect(4 * MiB);
+    expect(await collections.count()).toBe(before + times);
   }
-  // V8 by itself lets them become 60 MiB.
-  expect(most).toBeLessThan(40 * MiB);
+  expect(waiting).toHaveLength(3);
 });
