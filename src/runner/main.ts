@@ -13,7 +13,7 @@ import { reserveJsonFile, writeReservedJson } from '../files/reserved-json.js';
 import { identify, type ProcessIdentity } from './process-table.js';
 import { maxEndBytes, type RunEnd, type RunnerRecord, type RunRequest, runFiles } from './protocol.js';
 import { runCommand } from './run-command.js';
-import { connectToKeeper } from './run-in-worker.js';
+import { sendToKeeper } from './run-in-worker.js';
 import { HandedJobs, type HandedOver } from './spare.js';
 import { spareArgument } from './spare-protocol.js';
 
@@ -50,8 +50,8 @@ async function run(directory: string, handed?: HandedOver): Promise<boolean> {
   if (text === undefined || !claim(files.claim)) return false;
   handed?.tellTaken();
   const request = JSON.parse(text) as RunRequest;
-  // The keeper takes the connection while the files below are written.
-  const keeper = connectToKeeper(request);
+  // The worker begins while the files below are written. If this process is killed before, the keeper ends the job.
+  const keeper = await sendToKeeper(request);
   const runner = identify(process.pid);
   const note = (command: ProcessIdentity | null) =>
     // After a power cut neither is there.

@@ -83,7 +83,7 @@ type RunNote = (command: ProcessIdentity | null) => void;
 
 /** What a job's start has ready. */
 export interface Prepared {
-  /** A connection to the keeper of its worker, if it has one. */
+  /** The connection to the keeper of its worker, to which the job was sent; null without one. */
   readonly keeper: Socket | null;
   /** A FIFO that was made for its output before there was a job. */
   readonly fifo: string | undefined;

@@ -70,12 +70,20 @@ async function endWorker({ worker, jobId, directory }: RunRequest, leader: Proce
   if (worker) await terminateStrays(worker.id, workerFiles(worker.directory).home);
 }
 
-/** Connects to the keeper of a job's worker; null where the job has none. A keeper that is gone is seen when it is given the job. */
-export function connectToKeeper({ worker }: RunRequest): Socket | null {
+/**
+ * Sends a job to the keeper of its worker. Resolves when it is sent, which says nothing about whether it arrives: a keeper that is
+ * gone is seen when its answer is awaited.
+ * @returns the connection; null where the job has no worker
+ */
+export async function sendToKeeper({ worker, jobId, directory }: RunRequest): Promise<Socket | null> {
   if (!worker) return null;
   try {
     const socket = withSocketAddress(worker.directory, (address) => connect(address));
     socket.on('error', () => {});
+    const { arguments: words, environment } = worker;
+    const call = { job: jobId, arguments: words, directory, environment };
+    sendFrame(socket, frameKinds.job, JSON.stringify(call));
+    await new Promise((resolve) => socket.once('connect', resolve).once('close', resolve));
     return socket;
   } catch {
     return null;
@@ -94,8 +102,8 @@ function wakeKeeper(directory: string): void {
 }
 
 /**
- * Gives the job to its worker and waits for its end, with its output in the log.
- * @param socket that of the worker's keeper, to which nothing was sent yet
+ * Waits until the worker has taken the job that was sent to it, and for its end, with its output in the log.
+ * @param socket that of the worker's keeper
  * @param note called with the worker's process, and with null when it has nothing to do with the job any more
  * @returns null if there is no worker that takes it: nothing was run then
  */
@@ -106,12 +114,10 @@ export async function runInWorker(
   stop: AbortSignal,
   note: (worker: ProcessIdentity | null) => void,
 ): Promise<EndInWorker | null> {
-  const { worker, jobId, directory } = request;
+  const { worker } = request;
   if (!worker || !socket) return null;
   const output = new OutputLog(log);
   const answers = listen(socket, output);
-  const { arguments: words, environment } = worker;
-  sendFrame(socket, frameKinds.job, JSON.stringify({ job: jobId, arguments: words, directory, environment }));
   const asleep = setTimeout(() => wakeKeeper(worker.directory), wakePatience);
   const late = setTimeout(() => socket.destroy(), acceptPatience);
   const process = await answers.accepted;

@@ -137,12 +137,12 @@ export class AppCatalog {
     if (!program) return null;
     const { name, own } = program;
     const loader = own?.command ?? this.residentEngine ?? [];
-    const files = loader.flatMap((word) => findProgram(word, process.env.PATH ?? '') ?? word);
+    const filesOfEngine = () => loader.map((word) => findProgram(word, process.env.PATH ?? '') ?? word);
     return {
       name,
       command: residentCommandLine(loader, own ? app.argument : null, { request, grant }),
       programWords: (own?.command ?? this.engine).length,
-      watched: own ? [app.argument] : files.filter((each) => path.isAbsolute(each)),
+      watched: own ? [app.argument] : filesOfEngine().filter((each) => path.isAbsolute(each)),
       reach: () => (own ? this.reachOf(request.app) : this.#engineReach(this.#hasNetwork(app))),
     };
   }

@@ -71,17 +71,25 @@ const contradiction = ({ command, resident }: AppManifest): ManifestFault | null
     ? { path: ['resident'], problem: 'only a program of the app can be resident, and `command` is missing' }
     : null;
 
+type Origin = 'admin' | 'repository';
+
+/** What was understood last: each job asks several times, and nearly always finds the same text. */
+let last: { readonly text: string; readonly from: Origin; readonly manifest: ReadManifest } | undefined;
+
 /**
  * Reads the `app.json` of an app directory.
  * @param from whose it is: the command of an app that came from a repository does not count
  * @returns what it says, and under `more` the keys that we do not know, such as `task`
  * @throws ManifestError that says which key of which file is wrong
  */
-export function readManifest(directory: string, from: 'admin' | 'repository' = 'admin'): ReadManifest {
+export function readManifest(directory: string, from: Origin = 'admin'): ReadManifest {
   const file = manifestFile(directory);
+  let text: string;
   let json: unknown;
   try {
-    json = JSON.parse(readSmallFile(file, longestManifest));
+    text = readSmallFile(file, longestManifest);
+    if (last?.text === text && last.from === from) return last.manifest;
+    json = JSON.parse(text);
   } catch (cause) {
     // The sentence of a syntax error quotes the file, which may be another one than the app's if it is a link.
     const isQuoted = cause instanceof SyntaxError && from === 'admin' && lstatSync(file).isSymbolicLink();
@@ -106,5 +114,7 @@ export function readManifest(directory: string, from: 'admin' | 'repository' = '
   const others = Object.entries(Object(coerced)).filter(
     ([key]) => !Object.hasOwn(appManifestSchema.shape, key),
   );
-  return { ...parsed.data, more: Object.fromEntries(others) };
+  const manifest = { ...parsed.data, more: Object.fromEntries(others) };
+  last = { text, from, manifest };
+  return manifest;
 }
