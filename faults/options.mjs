@@ -6,7 +6,7 @@ const usage = `Usage: npm run faults -- [--seed N] [--rounds N] [--only NAME,...
   --seed N      makes the random choices of an earlier run again; by default a new one
   --rounds N    how much of everything; 10 (the default) takes about six minutes, 0.5 some seconds
   --only NAMES  these families alone
-  --serial      one family after the other, instead of two lanes side by side
+  --serial      one family after the other, instead of three lanes side by side
   --keep        leaves the scratch directory behind
   --executor X  where jobs run: on this machine (local, the default), or on a Slurm cluster that is started for the run
                 (slurm), over which these families go: server-death`;
