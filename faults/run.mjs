@@ -38,7 +38,7 @@ import { readOptions } from './options.mjs';
 import { Random } from './support/random.mjs';
 import { table } from './table.mjs';
 
-/** Lanes side by side: most of the time of a case is waiting, and in the short one nearly all of it. */
+/** Lanes of about the same length: most of the time of a case is waiting. */
 const lanes = [
   {
     'server-death': serverDeath,
@@ -49,9 +49,7 @@ const lanes = [
     names,
     'nvidia-smi': nvidiaSmi,
     lock,
-    'strange-server': strangeServer,
     residents,
-    'break-out': breakOut,
   },
   {
     network,
@@ -65,9 +63,15 @@ const lanes = [
     browser,
     leaks,
     terminal,
-    descriptors,
   },
-  { spares, process: ownProcess, removal },
+  {
+    spares,
+    process: ownProcess,
+    removal,
+    'strange-server': strangeServer,
+    descriptors,
+    'break-out': breakOut,
+  },
 ];
 const families = Object.assign({}, ...lanes);
 let cluster = null;
