@@ -63,9 +63,14 @@ describe('the output of a job without a result', () => {
     expect(view.left_files).toBe(0);
     expect(await refusal(await resultOf(id))).toEqual([404, `Job ${id} left no file in its output`]);
     expect((await resultOf(id, '?partial=1', 'HEAD')).status).toBe(404);
+    const gate = server.gate();
+    await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
+    // It waits for all slots.
     const killed = (await api.accepted('infer', { ...least.infer, cpu: '100000' })).job_id;
+    await api.reaches(killed, 'waiting');
     await api.kill(killed);
     expect((await resultOf(killed)).status).toBe(404);
+    gate.open();
   });
 
   test('is counted up to a limit', async () => {
