@@ -3,7 +3,7 @@ import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import path from 'node:path';
 import { unzip } from '../../../support/unzip.mjs';
 
-/** Every file and link below a directory, without following a link. */
+/** Every file and link below a directory, without following a link. What is removed meanwhile, as by a spare runner that ends, is passed over. */
 export function* filesBelow(directory) {
   let names;
   try {
@@ -13,7 +13,8 @@ export function* filesBelow(directory) {
   }
   for (const name of names) {
     const file = path.join(directory, name);
-    const info = lstatSync(file);
+    const info = lstatSync(file, { throwIfNoEntry: false });
+    if (info === undefined) continue;
     if (info.isDirectory()) yield* filesBelow(file);
     else yield { file, info };
   }
@@ -21,9 +22,15 @@ export function* filesBelow(directory) {
 
 const hash = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
+/** Null for what has none, or is gone by now. */
 function contentOf({ file, info }) {
-  if (info.isSymbolicLink()) return hash(`link to ${readlinkSync(file)}`);
-  return info.isFile() ? hash(readFileSync(file)) : null;
+  try {
+    if (info.isSymbolicLink()) return hash(`link to ${readlinkSync(file)}`);
+    return info.isFile() ? hash(readFileSync(file)) : null;
+  } catch (cause) {
+    if (cause.code !== 'ENOENT') throw cause;
+    return null;
+  }
 }
 
 /** The content, with its path, of each file below `directory` that `isKept`: none may be lost. */
