@@ -46,19 +46,18 @@ function addEntries(directory: string, places: Place[], most: number): number {
  */
 function fewPlaces(directory: string): readonly Place[] | undefined {
   const places: Place[] = [{ path: directory, isDirectory: true }];
-  const empty = new Set<Place>();
+  const synced: Place[] = [];
   let left = manyNames;
   try {
     // Those that are added are walked as well.
     for (const place of places) {
-      if (!place.isDirectory) continue;
-      const names = addEntries(place.path, places, left);
-      if (names === 0) empty.add(place);
+      const names = place.isDirectory ? addEntries(place.path, places, left) : 0;
       left -= names;
       if (left < 0) return undefined;
+      // An empty directory has no names to sync.
+      if (names > 0 || !place.isDirectory) synced.push(place);
     }
-    // An empty directory has no names of its own to sync.
-    return places.filter((place) => !empty.has(place));
+    return synced;
   } catch (cause) {
     if (errorCode(cause) !== 'EACCES') throw cause;
     return undefined;
