@@ -58,36 +58,45 @@ export function noRoom({ free, bytes }: DiskRoom, what: string): ServiceError {
 let promised = 0;
 
 /**
- * Checks the disk again and again while an upload is written, because other uploads and jobs write to it as well. The bytes
- * that a check allows are subtracted from what the checks of other uploads find.
+ * Checks the disk again and again while an upload is written, because other uploads and jobs write to it as well. The upload
+ * goes on during a check, and waits if it has written as much again before the answer comes. The bytes that are written until
+ * then are subtracted from what the checks of other uploads find.
  */
 export class DiskWatch implements Disposable {
-  #sinceLook = lookEvery;
+  #sinceLook = 0;
   /** Bytes that have arrived and are not written yet: the file system does not know of them. */
   #unwritten = 0;
   #promise = 0;
+  /** The check that is under way, or has failed. */
   #looking: Promise<void> | null = null;
+  #isOver = false;
 
-  constructor(private readonly directory: string) {}
+  /** @param onFailure called with the ServiceError `diskFull` if only the headroom is left */
+  constructor(
+    private readonly directory: string,
+    private readonly onFailure: (cause: unknown) => void,
+  ) {}
 
-  /** Whether the disk must be checked before more is written; also while a check is under way. */
-  get isDue(): boolean {
-    return this.#looking !== null || this.#sinceLook >= lookEvery;
+  /** Whether nothing more may be written before `settled`. */
+  get isBehind(): boolean {
+    return this.#looking !== null && this.#sinceLook >= lookEvery;
   }
 
   /** Notes that a file was begun. */
   countFile(): void {
-    this.#sinceLook += leastFile;
+    this.count(leastFile);
   }
 
+  /** Counts bytes, and begins a check when there are enough. */
   count(bytes: number): void {
     this.#sinceLook += bytes;
+    if (this.#sinceLook >= lookEvery) this.look();
   }
 
   /** Counts bytes that are written later. */
   expect(bytes: number): void {
-    this.count(bytes);
     this.#unwritten += bytes;
+    this.count(bytes);
   }
 
   /** Notes that expected bytes are written. */
@@ -95,26 +104,34 @@ export class DiskWatch implements Disposable {
     this.#unwritten -= bytes;
   }
 
+  /** Begins a check, if none is under way. */
+  look(): void {
+    if (this.#looking || this.#isOver) return;
+    this.#sinceLook = 0;
+    this.#looking = this.#look();
+    this.#looking.catch(this.onFailure);
+  }
+
   /**
-   * Checks the disk, once for all who ask at the same time.
-   * @throws ServiceError `diskFull` if only the headroom is left
+   * Resolves when no check is under way.
+   * @throws ServiceError `diskFull` if a check has failed
    */
-  look(): Promise<void> {
-    this.#looking ??= this.#look().finally(() => {
-      this.#looking = null;
-    });
-    return this.#looking;
+  async settled(): Promise<void> {
+    while (this.#looking) await this.#looking;
   }
 
   [Symbol.dispose](): void {
+    this.#isOver = true;
     this.#allow(0);
   }
 
   async #look(): Promise<void> {
-    this.#sinceLook = 0;
-    this.#allow(Math.max(this.#unwritten, lookEvery));
+    // Written before the next check is answered: what waits to be written, and as much as is counted during two checks.
+    this.#allow(this.#unwritten + 2 * lookEvery);
     const room = await askRoom(this.directory);
     if (room.bytes < promised || room.files < 0) throw noRoom(room, 'this upload');
+    this.#looking = null;
+    this.count(0);
   }
 
   #allow(bytes: number): void {

@@ -69,7 +69,8 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
 
   async begin(part: FormPart): Promise<void> {
     if (this.#isOver) return;
-    if (this.#finishing.size >= mostFinishing || this.disk.isDue || this.#slice.isOver) await this.#catchUp();
+    if (this.#finishing.size >= mostFinishing || this.disk.isBehind || this.#slice.isOver)
+      await this.#catchUp();
     if (this.#isOver) return;
     const { field, file } = partNames(part.headers['content-disposition'] ?? '');
     if (field === null) throw new ServiceError('badRequest', 'A part of the form has no name');
@@ -85,7 +86,7 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     this.flow.hold();
     try {
       await this.#slice.pause();
-      if (this.disk.isDue) await this.disk.look();
+      if (this.disk.isBehind) await this.disk.settled();
       if (this.#finishing.size >= mostFinishing) await Promise.race(this.#finishing);
     } finally {
       this.flow.release();
@@ -117,7 +118,7 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
   async finish(): Promise<void> {
     await Promise.all(this.#finishing);
     await this.#behind.settled();
-    if (this.disk.isDue) await this.disk.look();
+    await this.disk.settled();
     if (this.#isOver) await this.failed;
   }
 

@@ -77,24 +77,18 @@ async function extract(file: ReceivedFile, destination: string, room: Room): Pro
   const directory = path.dirname(file.path);
   const what = `what archive ${quoteName(file.name)} extracts to`;
   const disk = diskRoom(directory);
-  using watch = new DiskWatch(directory);
   const stop = new AbortController();
+  using watch = new DiskWatch(directory, (cause) => stop.abort(cause));
   let seen = 0;
-  const look = () => {
-    if (watch.isDue) watch.look().catch((cause) => stop.abort(cause));
-  };
   const onProgress = (bytes: number) => {
     watch.count(bytes - seen);
     seen = bytes;
-    look();
   };
-  const onMake = () => {
-    watch.countFile();
-    look();
-  };
+  const onMake = () => watch.countFile();
   let release: Release = () => {};
   try {
     release = await turnFor(file, stop.signal);
+    watch.look();
     // Imported lazily to keep start-up fast.
     const { extractArchive } = await import('../../extract/extract.js');
     const maxBytes = Math.min(room.maxBytes, Math.max(0, disk.bytes));

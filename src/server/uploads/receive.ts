@@ -93,13 +93,14 @@ export async function receiveForm(
 ): Promise<ReceivedForm> {
   checkCodings(ctx);
   const flow = new RequestFlow(ctx.req);
-  using disk = new DiskWatch(directory);
+  using disk = new DiskWatch(directory, (cause) => receiver.fail(cause));
   const receiver = new FormReceiver(directory, new UploadQuota(limits), disk, flow, checks);
   const done = new AbortController();
   try {
     // The form may be complete before the request is. A request that breaks off there is refused as well.
     // The disk is asked while the parser begins, so that the first file need not wait for the answer.
-    const whole = Promise.all([disk.look(), parse(ctx, receiver, flow), wholeRequest(ctx, done.signal)]);
+    disk.look();
+    const whole = Promise.all([parse(ctx, receiver, flow), wholeRequest(ctx, done.signal)]);
     await Promise.race([whole, receiver.failed]);
     await Promise.race([receiver.finish(), receiver.failed]);
     return receiver;

@@ -2,8 +2,8 @@ import { constants } from 'node:fs';
 import { errorCode } from '../../files/error-code.js';
 import { syncFile } from '../../files/sync.js';
 
-/** Bytes of a file that are written before they are synced. */
-const stretch = 32 << 20;
+/** Bytes of a file that are written before they are synced: the end of an upload waits for the last ones. */
+const stretch = 8 << 20;
 
 const flags = constants.O_RDONLY | constants.O_NOFOLLOW;
 

@@ -6,10 +6,10 @@ import type { SyncBehind } from './sync-behind.js';
 
 /**
  * Least and most bytes that are gathered for one write. They arrive 64 KiB at a time, and a write takes a tenth of a
- * millisecond of the event loop whatever its size.
+ * millisecond of the event loop whatever its size; more than this leaves the processor's cache before it is written.
  */
 const leastGathered = 256 << 10;
-const mostGathered = 1 << 20;
+const mostGathered = 512 << 10;
 /** Bytes that the files of all uploads gather together, unless each of them has the least already. */
 const gatheredByAll = 8 << 20;
 /** Most pieces that are gathered: a client may send a byte at a time, and each piece takes a hundred bytes of memory. */
@@ -138,7 +138,7 @@ export class UploadedFile {
   }
 
   async #writePieces(): Promise<void> {
-    if (this.disk.isDue) await this.disk.look();
+    if (this.disk.isBehind) await this.disk.settled();
     this.#descriptor ??= openSync(this.path, 'wx', 0o600);
     const pieces = this.#pieces;
     const length = this.#length;

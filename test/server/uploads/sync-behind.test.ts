@@ -20,11 +20,11 @@ test('a file is synced while it arrives, each time that so many bytes are writte
   await plant(directory.path, { real: 'x' });
   const link = path.join(directory.path, 'link');
   symlinkSync('real', link);
-  expect(await told(link, 31 * mebibyte)).toEqual([]);
-  expect(await told(link, 16 * mebibyte, 16 * mebibyte)).toMatchObject([{ code: 'ELOOP' }]);
+  expect(await told(link, 7 * mebibyte)).toEqual([]);
+  expect(await told(link, 4 * mebibyte, 4 * mebibyte)).toMatchObject([{ code: 'ELOOP' }]);
   // The sync before this one has given its turn back.
-  expect(await told(link, 32 * mebibyte)).toMatchObject([{ code: 'ELOOP' }]);
-  expect(await told(path.join(directory.path, 'real'), 32 * mebibyte)).toEqual([]);
+  expect(await told(link, 8 * mebibyte)).toMatchObject([{ code: 'ELOOP' }]);
+  expect(await told(path.join(directory.path, 'real'), 8 * mebibyte)).toEqual([]);
 });
 
 test('bytes of other files do not count', async () => {
@@ -33,19 +33,19 @@ test('bytes of other files do not count', async () => {
   symlinkSync('nowhere', link);
   const errors: unknown[] = [];
   const behind = new SyncBehind((cause) => errors.push(cause));
-  for (const name of ['a', 'b', 'c']) behind.wrote(`${link}/${name}`, 31 * mebibyte);
+  for (const name of ['a', 'b', 'c']) behind.wrote(`${link}/${name}`, 7 * mebibyte);
   await behind.settled();
   expect(errors).toEqual([]);
 });
 
 test('a file that is gone is no failure: its upload has ended', async () => {
   await using directory = await temporary();
-  expect(await told(path.join(directory.path, 'gone'), 32 * mebibyte)).toEqual([]);
+  expect(await told(path.join(directory.path, 'gone'), 8 * mebibyte)).toEqual([]);
 });
 
 test('one sync at a time is under way', async () => {
   await using directory = await temporary();
   const link = path.join(directory.path, 'link');
   symlinkSync('nowhere', link);
-  expect(await told(link, 32 * mebibyte, 32 * mebibyte)).toHaveLength(1);
+  expect(await told(link, 8 * mebibyte, 8 * mebibyte)).toHaveLength(1);
 });
