@@ -62,7 +62,7 @@ const groups = [
     // What the server needs when it starts, and the commands that change tokens.
     name: 'tokens',
     packages: ['zod/v4/classic'],
-    ours: ['access/limits', 'access/token-file', 'files/file-lock'],
+    ours: ['access/limits', 'access/token-file'],
   },
   {
     // What a command needs whose server is reached through a proxy or ssh, or cannot be reached.
@@ -86,11 +86,12 @@ const groups = [
     ],
   },
   {
-    // What the server needs when it starts of what is in the next group otherwise, or where archives are: it sends no request.
+    // What the server needs when it starts of what is in the group "transfer" otherwise, or where archives are: it sends no request.
     name: 'names',
     packages: ['inherits'],
     ours: [
       'extract/errors',
+      'files/file-lock',
       'files/read-buffers',
       'files/garbage-collector',
       'files/safe-name',

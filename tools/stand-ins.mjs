@@ -88,7 +88,12 @@ export const standIns = [
   // oclif searches for commands, and for plugins by a pattern, only where it is given no list: 3 ms.
   { of: 'tinyglobby', within: oclif, code: whenUsed('tinyglobby', ['glob']) },
   { of: 'minimatch', within: oclif, code: whenUsed('minimatch', ['minimatch']) },
-  { of: 'node:child_process', within: oclif, code: whenUsed('node:child_process', ['execSync']) },
+  {
+    // A command itself starts a program only where it locks a directory for results.
+    of: 'node:child_process',
+    within: /@oclif\/core\/|\/dist\/files\/file-lock/,
+    code: whenUsed('node:child_process', ['execSync', 'spawnSync']),
+  },
   {
     of: 'node:perf_hooks',
     within: oclif,
