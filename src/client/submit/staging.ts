@@ -40,7 +40,8 @@ async function pack(
   packing: Packing,
   name: string,
 ): Promise<{ path: string; size: number }> {
-  const archive = path.join(packing.directory.path, `${name}.zip`);
+  const directory = await writing(tmpdir(), noRoomHere, () => packing.directory.path());
+  const archive = path.join(directory, `${name}.zip`);
   // Imported lazily to keep start-up fast: most commands send files.
   const { packListed } = await import('../../pack/pack.js');
   try {
@@ -105,7 +106,7 @@ export async function stage(
   const sources = [...units.map(sizedSource), ...(dataSet ? [sizedSet(dataSet.set)] : [])];
   checkSizes(sources);
   tellSending(found, reporter);
-  const directory = await writing(tmpdir(), noRoomHere, () => TemporaryDirectory.create());
+  const directory = new TemporaryDirectory();
   const packing = { directory, reporter, signal };
   try {
     const fields: Record<string, string> = { ...submission.fields };

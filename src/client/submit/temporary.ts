@@ -6,22 +6,25 @@ import path from 'node:path';
 /** Tried several times: Windows removes no file that something, such as a virus scanner, has open. */
 const removal = { recursive: true, force: true, maxRetries: 5 };
 
-/** A directory that only this user can read and that is removed when the process ends. */
+/** A directory that only this user can read: made when it is first used, and removed when the process ends. */
 export class TemporaryDirectory {
-  readonly #onExit: () => void;
+  #path: string | null = null;
+  /** After a second Ctrl-C no `finally` block runs, but this handler does. */
+  readonly #onExit = () => {
+    if (this.#path !== null) rmSync(this.#path, removal);
+  };
 
-  private constructor(readonly path: string) {
-    // After a second Ctrl-C no `finally` block runs, but this handler does.
-    this.#onExit = () => rmSync(path, removal);
-    process.once('exit', this.#onExit);
-  }
-
-  static async create(): Promise<TemporaryDirectory> {
-    return new TemporaryDirectory(await mkdtemp(path.join(tmpdir(), 'remote-app-')));
+  async path(): Promise<string> {
+    if (this.#path === null) {
+      this.#path = await mkdtemp(path.join(tmpdir(), 'remote-app-'));
+      process.once('exit', this.#onExit);
+    }
+    return this.#path;
   }
 
   async remove(): Promise<void> {
+    if (this.#path === null) return;
     process.removeListener('exit', this.#onExit);
-    await rm(this.path, removal);
+    await rm(this.#path, removal);
   }
 }
