@@ -149,16 +149,17 @@ describe('a runner', () => {
 describe('a runner that is asked to stop', () => {
   test('sends SIGTERM to the whole group first', async () => {
     const script =
-      'trap "echo asked; exit 5" TERM; (trap "echo child asked; exit" TERM; while :; do sleep 0.05; done) & echo ready; while :; do sleep 0.05; done';
+      'trap "echo asked; exit 5" TERM; (trap "echo child asked; exit" TERM; echo child ready; while :; do sleep 0.05; done) & echo parent ready; while :; do sleep 0.05; done';
     await using job = await RunnerJob.create(shell(script), { killGrace: 5000 });
     const runner = job.start();
-    await job.prints('ready');
+    await job.prints('parent ready');
+    await job.prints('child ready');
     runner.kill('SIGTERM');
     await once(runner, 'exit');
     expect(job.end()).toMatchObject({ exitCode: 5, signal: null });
     // The shells print themselves that their sleeps were terminated.
     const lines = job.log.split('\n').filter((line) => !line.includes('Terminated'));
-    expect(lines.sort()).toEqual(['', 'asked', 'child asked', 'ready']);
+    expect(lines.sort()).toEqual(['', 'asked', 'child asked', 'child ready', 'parent ready']);
   });
 
   test('kills processes that ignore it, and those that left the group', async () => {
