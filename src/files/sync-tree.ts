@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { constants, opendirSync } from 'node:fs';
+import { opendirSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -13,8 +13,6 @@ const manyNames = 32;
 
 /** Files and directories that are synced at once: all that a small submission has. */
 const atOnce = 16;
-
-const fileFlags = constants.O_RDONLY | constants.O_NOFOLLOW;
 
 /** A file or a directory of a tree. */
 interface Place {
@@ -66,7 +64,7 @@ function fewPlaces(directory: string): readonly Place[] | undefined {
 
 /** Syncs a file, or the names in a directory. Skips what is gone by now. */
 const syncPlace = ({ path: place, isDirectory }: Place): Promise<void> =>
-  (isDirectory ? syncDirectory(place) : syncFile(place, fileFlags)).catch(ignoreGone);
+  (isDirectory ? syncDirectory(place) : syncFile(place)).catch(ignoreGone);
 
 /** Some at once, because the disk commits them together; not all, because each takes a descriptor. */
 async function syncAll(places: readonly Place[]): Promise<void> {

@@ -6,7 +6,9 @@ import { errorCode } from './error-code.js';
 /** Windows cannot open a directory. */
 const canSync = (): boolean => platform() !== 'win32';
 
-const flags = constants.O_RDONLY | constants.O_DIRECTORY;
+const directoryFlags = constants.O_RDONLY | constants.O_DIRECTORY;
+/** A link that a job gave the name of the file is not followed, and a FIFO not waited for. */
+const fileFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** Ignores the errors of file systems that cannot sync a directory. */
 function ignoreUnsupported(cause: unknown): void {
@@ -21,14 +23,9 @@ const inThread = promisify(fsync);
  */
 export const syncDescriptor = (descriptor: number): Promise<void> => inThread(descriptor);
 
-/**
- * Makes what was written to a file survive a power cut. Only the sync itself is done in a thread, because a job's start
- * waits longer for a thread than an open or a close takes.
- * @param openFlags how it is opened
- * @throws the system's error
- */
-export async function syncFile(file: string, openFlags: number): Promise<void> {
-  const descriptor = openSync(file, openFlags);
+/** Only the sync itself is done in a thread, because a job's start waits longer for a thread than an open or a close takes. */
+async function openAndSync(name: string, flags: number): Promise<void> {
+  const descriptor = openSync(name, flags);
   try {
     await syncDescriptor(descriptor);
   } finally {
@@ -37,18 +34,24 @@ export async function syncFile(file: string, openFlags: number): Promise<void> {
 }
 
 /**
+ * Makes what was written to a file survive a power cut.
+ * @throws the system's error
+ */
+export const syncFile = (file: string): Promise<void> => openAndSync(file, fileFlags);
+
+/**
  * Makes the names in a directory survive a power cut: otherwise a file that was synced may be missing afterwards.
  * @throws the system's error
  */
 export async function syncDirectory(directory: string): Promise<void> {
   if (!canSync()) return;
-  await syncFile(directory, flags).catch(ignoreUnsupported);
+  await openAndSync(directory, directoryFlags).catch(ignoreUnsupported);
 }
 
 /** `syncDirectory`, which blocks the event loop meanwhile. */
 export function syncDirectorySync(directory: string): void {
   if (!canSync()) return;
-  const descriptor = openSync(directory, flags);
+  const descriptor = openSync(directory, directoryFlags);
   try {
     fsyncSync(descriptor);
   } catch (cause) {

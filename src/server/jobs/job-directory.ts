@@ -8,7 +8,7 @@ import { isDiskFull } from '../../files/error-code.js';
 import { isGone } from '../../files/is-gone.js';
 import { openOwnFile, readOwnFile } from '../../files/own-file.js';
 import { dropReserve, readReserve, reserveJsonFile, writeReservedJson } from '../../files/reserved-json.js';
-import { syncDescriptor } from '../../files/sync.js';
+import { syncFile } from '../../files/sync.js';
 import { type JobRecord, parseRecord } from './job-record.js';
 
 /** Bytes at the end of a log that are searched for the service's last lines. */
@@ -107,17 +107,8 @@ export class JobDirectory {
     } catch (cause) {
       if (!isDiskFull(cause)) throw cause;
       // The reserve, which holds the first record, is written over: the latest one must be on the disk by then, if it can be.
-      await this.#syncRecord().catch(() => {});
+      await syncFile(this.recordFile).catch(() => {});
       writeReservedJson(this.recordFile, record);
-    }
-  }
-
-  async #syncRecord(): Promise<void> {
-    const file = openOwnFile(this.recordFile, constants.O_RDONLY);
-    try {
-      await syncDescriptor(file);
-    } finally {
-      closeSync(file);
     }
   }
 

@@ -1,11 +1,8 @@
-import { constants } from 'node:fs';
 import { errorCode } from '../../files/error-code.js';
 import { syncFile } from '../../files/sync.js';
 
 /** Bytes of a file that are written before they are synced: the end of an upload waits for the last ones. */
 const stretch = 8 << 20;
-
-const flags = constants.O_RDONLY | constants.O_NOFOLLOW;
 
 /** Whether any upload syncs: one at a time, because the thread pool has few threads. */
 let isBusy = false;
@@ -41,7 +38,7 @@ export class SyncBehind {
 
   async #sync(file: string): Promise<void> {
     try {
-      await syncFile(file, flags);
+      await syncFile(file);
     } catch (cause) {
       // The files of an upload that has failed are removed meanwhile.
       if (errorCode(cause) !== 'ENOENT') this.onFailure(cause);
