@@ -14,6 +14,7 @@ const groups = [
       'commands/',
       'contract/',
       'files/error-code',
+      'files/monotonic-time',
       'files/small-file',
       'client/errors',
       'client/nearest',

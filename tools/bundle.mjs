@@ -15,8 +15,9 @@ const modules = path.join(root, 'dist');
 const tools = fileURLToPath(new URL('.', import.meta.url));
 const out = path.join(modules, 'bundle');
 
-/** The name of the file of a stand-in: `stand-in-node-http.cjs`. */
-const fileOf = (of) => `stand-in-${of.replaceAll(/[^a-z0-9]+/g, '-')}.cjs`;
+/** The name of the file of a stand-in: `stand-in-4-node-http.cjs`. A module may have several, for different importers. */
+const fileOf = (standIn) =>
+  standIn.file ?? `stand-in-${standIns.indexOf(standIn)}-${standIn.of.replaceAll(/[^a-z0-9]+/g, '-')}.cjs`;
 
 /** The plugin that replaces modules by their stand-ins. */
 const standingIn = {
@@ -24,13 +25,13 @@ const standingIn = {
   resolveId(id, importer = '') {
     const found = standIns.find(({ of, within }) => of === id && (within?.test(importer) ?? true));
     // A stand-in may import the module that it replaces.
-    if (!found || path.basename(importer) === fileOf(id)) return;
+    if (!found || path.basename(importer) === fileOf(found)) return;
     // In the directory of the importer, from where the imports of the stand-in are resolved.
-    return found.file ? path.join(tools, found.file) : path.join(path.dirname(importer), fileOf(id));
+    return path.join(found.file ? tools : path.dirname(importer), fileOf(found));
   },
   load(id) {
-    const found = standIns.find(({ of }) => path.basename(id) === fileOf(of));
-    if (found) return { code: found.code, moduleType: 'js' };
+    const found = standIns.find((each) => path.basename(id) === fileOf(each));
+    if (found && !found.file) return { code: found.code, moduleType: 'js' };
   },
 };
 
@@ -121,9 +122,9 @@ const files = [
   ...(await bundle(['start/run'], { define })),
 ];
 const used = files.flatMap((file) => file.moduleIds ?? []);
-for (const { of, file = fileOf(of) } of standIns) {
-  if (!used.some((id) => id.endsWith(file))) {
-    throw new Error(`Nothing asks for ${of} any longer: remove its stand-in`);
+for (const standIn of standIns) {
+  if (!used.some((id) => id.endsWith(fileOf(standIn)))) {
+    throw new Error(`Nothing asks for ${standIn.of} any longer: remove its stand-in`);
   }
 }
 writeFileSync(path.join(out, 'LICENSES.txt'), licences(used).join(`\n${'-'.repeat(80)}\n\n`));

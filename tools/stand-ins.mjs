@@ -100,6 +100,22 @@ export const standIns = [
     code: whenUsed('node:perf_hooks', ['performance', 'PerformanceObserver']),
   },
   { of: 'node:readline', within: oclif, code: whenUsed('node:readline', ['createInterface']) },
+  // oclif searches for its own settings only in a package that names none.
+  { of: 'lilconfig', within: oclif, code: whenUsed('lilconfig', ['lilconfig']) },
+  // oclif reads a few small files when it starts: 4 ms, with the threads that would read them and with the module. Ours use
+  // the module later, most commands never.
+  {
+    of: 'node:fs/promises',
+    within: oclif,
+    code: ['access', 'readFile', 'readdir', 'stat']
+      .map((name) => `exports.${name} = async (...all) => require('node:fs').${name}Sync(...all);`)
+      .join('\n'),
+  },
+  {
+    of: 'node:fs/promises',
+    within: ours,
+    code: whenUsed('node:fs/promises', Object.keys(require('node:fs/promises'))),
+  },
   {
     // It sorts all types of files that there are when it is loaded: 8 ms, for the two versions that Koa needs.
     of: 'mime-types',

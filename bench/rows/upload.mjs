@@ -81,7 +81,7 @@ async function clientAgainstCurl(bench, scale, content) {
     };
     await submit(server, 'nothing');
     // A second each, most of it the server's, which differs by a tenth: a ratio near 1 needs many of them.
-    const { figure, yardstick } = await interleave(3 * rounds, sides);
+    const { figure, yardstick } = await interleave(5 * rounds, sides);
     return {
       figure: figure.seconds,
       yardstick: yardstick.seconds,

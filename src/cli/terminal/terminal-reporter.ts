@@ -1,6 +1,7 @@
 import type { Stage } from '../../client/reporter.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { servicePrefix } from '../../contract/log-stream.js';
+import { monotonicTime } from '../../files/monotonic-time.js';
 import { AppBars } from './app-bars.js';
 import { isBlank } from './bar-text.js';
 import { Colours } from './colours.js';
@@ -90,7 +91,7 @@ export class TerminalReporter extends TextReporter {
   }
 
   protected override moved(transfer: Transfer): void {
-    this.#draw('transfer', (room) => transfer.bar(room, performance.now()));
+    this.#draw('transfer', (room) => transfer.bar(room, monotonicTime()));
   }
 
   protected override async print(rows: readonly string[]): Promise<boolean> {

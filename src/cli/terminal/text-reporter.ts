@@ -1,6 +1,7 @@
 import type { Reporter, Stage } from '../../client/reporter.js';
 import { servicePrefix } from '../../contract/log-stream.js';
 import { oneLine } from '../../contract/quote.js';
+import { monotonicTime } from '../../files/monotonic-time.js';
 import { Colours } from './colours.js';
 import { LogRows } from './log-rows.js';
 import { writeErr, writeOut } from './standard-streams.js';
@@ -52,7 +53,7 @@ export class TextReporter implements Reporter {
 
   progress(stage: Stage, done: number, total: number): void {
     if (total === 0) return;
-    const now = performance.now();
+    const now = monotonicTime();
     let transfer = this.transfer;
     // A transfer that is started again begins with fewer bytes.
     if (transfer?.stage !== stage || transfer.total !== total || done < transfer.done) {

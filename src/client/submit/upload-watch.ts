@@ -23,7 +23,10 @@ export class UploadWatch {
     readonly onLastWord: () => void,
   ) {
     outer?.addEventListener('abort', this.#onAbort, { once: true });
-    this.moved(0);
+    if (outer?.aborted) return;
+    const stalled = () =>
+      this.#controller.abort(new TransportError('timeout', `${server} accepted no data for ${idle} seconds`));
+    this.#timer = setTimeout(stalled, idle * 1000);
   }
 
   get signal(): AbortSignal {
@@ -36,13 +39,7 @@ export class UploadWatch {
 
   moved(sent: number): void {
     this.#sent = sent;
-    if (this.outer?.aborted) return;
-    clearTimeout(this.#timer);
-    const stalled = () =>
-      this.#controller.abort(
-        new TransportError('timeout', `${this.server} accepted no data for ${this.idle} seconds`),
-      );
-    this.#timer = setTimeout(stalled, this.idle * 1000);
+    if (!this.outer?.aborted) this.#timer?.refresh();
   }
 
   done(): void {
