@@ -38,9 +38,14 @@ export interface ServerOptions {
   readonly stderr?: number;
   /** How many files and connections it may have open. */
   readonly descriptors?: number;
+  /** Whether it has to keep to the permissions of files, also where root runs the tests. */
+  readonly asOrdinaryUser?: boolean;
   /** Used instead of a temporary one, and not removed. */
   readonly dataDirectory?: string;
 }
+
+/** The capabilities that permissions of files do not bind, taken away. */
+const readAnyFile = '-dac_override,-dac_read_search';
 
 /** A file that an app waits for. */
 export interface Gate {
@@ -132,7 +137,11 @@ export class TestServer implements AsyncDisposable {
       apps: options.apps ?? [apps.probe],
       flags: [...(options.flags ?? []), ...flags],
     });
-    const command = [process.execPath, ...(options.node ?? []), bin, ...words];
+    const isLimited = options.asOrdinaryUser && process.getuid?.() === 0;
+    const wrapper = isLimited
+      ? ['setpriv', `--bounding-set=${readAnyFile}`, `--inh-caps=${readAnyFile}`]
+      : [];
+    const command = [...wrapper, process.execPath, ...(options.node ?? []), bin, ...words];
     const child = spawn('/bin/sh', ['-c', `${limit}exec "$@"`, 'sh', ...command], {
       cwd: this.#root,
       env: {

@@ -72,14 +72,14 @@ function sendArchive(ctx: RouterContext, job: Job, report: Report): boolean {
 }
 
 /**
- * Opens the packed result; null if there is none, or if something other than a regular file has replaced it, which is
- * left as it is.
+ * Opens the packed result; null if there is none, if its permissions were taken away, or if something other than a regular
+ * file has replaced it, which is left as it is.
  */
 function openResult(job: Job): number | null {
   try {
     return openOwnFile(job.directory.result, constants.O_RDONLY);
   } catch (cause) {
-    if (!(cause instanceof NotOurFile) && errorCode(cause) !== 'ENOENT') throw cause;
+    if (!(cause instanceof NotOurFile) && !['ENOENT', 'EACCES'].includes(errorCode(cause))) throw cause;
     return null;
   }
 }

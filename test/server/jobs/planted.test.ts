@@ -1,4 +1,12 @@
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { until } from '../../../support/until.mjs';
@@ -105,6 +113,15 @@ describe('a job that replaces files of the server', () => {
     expect([readFileSync(file, 'utf8'), readdirSync(directory)]).toEqual(['secret', ['secret.txt']]);
     const kept = await api.fetch(`/jobs/${neighbour}/result`);
     expect(Buffer.from(await kept.arrayBuffer()).equals(neighbours)).toBe(true);
+  });
+
+  test('the result is packed while it is sent where its archive cannot be read', async () => {
+    await using ordinary = await TestServer.start({ asOrdinaryUser: true });
+    const { id } = await ordinary.api.run('infer', { ...least.infer, ...steps('write=a.txt:mine') });
+    chmodSync(path.join(ordinary.jobDirectory(id), 'result.zip'), 0);
+    const files = await ordinary.api.result(id);
+    expect([...files.keys()].sort()).toEqual(['a.txt', 'probe.json']);
+    expect(String(files.get('a.txt'))).toBe('mine');
   });
 
   test('the reserved files can be removed: the end is recorded all the same', async () => {
