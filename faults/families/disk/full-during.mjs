@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, rmSync, truncateSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -11,6 +12,9 @@ import { until, within } from '../../support/until.mjs';
 import { endAll, tellsOfTheDisk, worksAgain } from './works-again.mjs';
 
 const mebibyte = 2 ** 20;
+
+/** Names of records in a job's directory. */
+const fifoNames = ['job.json', 'job.json.reserved', 'exit.json', 'exit.json.reserved', 'runner.json'];
 
 const start = (server, deed) =>
   submit(server, 'rogue', 'infer', { inputs: file('scan.nii'), options: steps({ do: deed }) });
@@ -71,6 +75,20 @@ async function killedWhenFull(context, server, disk) {
   });
 }
 
+/** The same job has put a FIFO, whose opening may wait for ever, where the server or the runner writes what there is room reserved for. */
+async function killedAmongFifos(context, server, disk) {
+  const id = await start(server, 'overflowAndStay');
+  await until('the disk is full', () => disk.free === 0);
+  const name = context.random.pick(fifoNames);
+  const record = path.join(server.jobDirectory(id), name);
+  rmSync(record, { recursive: true, force: true });
+  execFileSync('mkfifo', [record]);
+  await context.attempt(`The kill of a job that fills the disk and whose ${name} is a FIFO`, async () => {
+    const { status } = await within('the kill is answered', kill(server, id), 30_000);
+    context.check(status === 'killed', `The kill of a job whose ${name} is a FIFO left it ${status}`);
+  });
+}
+
 /** A log that fills the disk does not end the command: lines that do not fit are left out, and a kill works. */
 async function logWhenFull(context, server, disk) {
   const id = await start(server, 'chatter');
@@ -127,6 +145,7 @@ const cases = {
   'an upload': duringUpload,
   'the run': duringRun,
   'a kill': killedWhenFull,
+  'a kill among FIFOs': killedAmongFifos,
   'the log': logWhenFull,
   packing: packedWhenFull,
   'a start': startedWhenFull,
