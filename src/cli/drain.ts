@@ -1,8 +1,11 @@
 import { drainState, setDraining } from '../client/connection/api.js';
 import { pause } from '../client/connection/backoff.js';
+import { AnswerError } from '../client/connection/check-answer.js';
 import type { Connection } from '../client/connection/connection.js';
+import { ClientError } from '../client/errors.js';
 import type { Reporter } from '../client/reporter.js';
 import { counted } from '../contract/counted.js';
+import { exitCodes } from '../contract/errors.js';
 import type { DrainState } from '../contract/system.js';
 
 /** Milliseconds between two questions of a wait. */
@@ -29,12 +32,23 @@ export async function drain(
   { undo, wait }: DrainChoices,
   reporter: Reporter,
 ): Promise<DrainState> {
-  let state = await setDraining(connection, !undo);
+  const isWanted = !undo;
+  let state = await setDraining(connection, isWanted);
+  if (state.draining !== isWanted) {
+    throw new AnswerError(
+      connection.server,
+      `answered that it ${undo ? 'still accepts no new job' : 'accepts new jobs'}`,
+    );
+  }
   let told = state.active;
   if (wait && state.active > 0) reporter.note(`${describeDrain(state)} Waiting for the end.`);
   while (wait && state.active > 0) {
     await pause(waitInterval, connection.signal);
     state = await drainState(connection);
+    if (!state.draining) {
+      const what = `${connection.server} accepts new jobs again: somebody has undone the drain`;
+      throw new ClientError(`${what}; drain it again`, exitCodes.failed);
+    }
     if (state.active !== told && state.active > 0)
       reporter.note(`${counted(state.active, 'active job')} left`);
     told = state.active;

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { Interrupted } from '../client/errors.js';
 import { exitCodes } from '../contract/errors.js';
 import { isInteractive } from './terminal/standard-streams.js';
@@ -33,6 +34,8 @@ const everywhere = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /** Listens until it is stopped. */
 export function watchInterruption(): Interruption {
   const controller = new AbortController();
+  // Every request under way listens to it, and there may be one for each job.
+  setMaxListeners(0, controller.signal);
   const isShown = process.stdout.isTTY || process.stderr.isTTY;
   const onSignal = (name: NodeJS.Signals) => {
     if (name === 'SIGHUP' && !isShown) return;

@@ -73,7 +73,8 @@ export function sentenceOf(error: Error, known: Interfaces.FlagInput): string {
     return `Missing: ${missing.map(({ name, description }) => `${name.toUpperCase()} (${description})`).join(', ')}`;
   }
   // The last line of a parser error says how to get help, which the command says itself.
-  return (
-    oneLine(parse === undefined ? message : message.slice(0, message.lastIndexOf('\n'))) + meant(flags, known)
-  );
+  const text = parse === undefined ? message : message.slice(0, message.lastIndexOf('\n'));
+  const [heading, ...lines] = text.split('\n');
+  const isList = /^The following errors? occurred:$/.test(heading ?? '');
+  return oneLine(isList ? lines.map((line) => line.trim()).join('; ') : text) + meant(flags, known);
 }

@@ -18,6 +18,10 @@ export default class Apps extends ClientCommand {
       helpValue: 'DIR',
       description: "Download the app's configuration files to this directory",
     }),
+    force: Flags.boolean({
+      dependsOn: ['config'],
+      description: 'Write into that directory even if it has files',
+    }),
     refresh: Flags.boolean({
       default: false,
       description: 'Have the server look for new commits of the repositories that its apps come from',
@@ -37,7 +41,7 @@ export default class Apps extends ClientCommand {
         return refreshed.summary;
       }
     }
-    const shown = await showApps(connection, args.app, flags.config, reporter);
+    const shown = await showApps(connection, args.app, flags, reporter);
     await this.print(shown.lines);
     return shown.summary;
   }

@@ -25,7 +25,7 @@ export interface ShownApps {
 export async function showApps(
   connection: Connection,
   id: string | undefined,
-  configDirectory: string | undefined,
+  { config: configDirectory, force }: { readonly config?: string | undefined; readonly force: boolean },
   reporter: Reporter,
 ): Promise<ShownApps> {
   if (id) checkAppId(id);
@@ -34,7 +34,7 @@ export async function showApps(
     if (!id) throw new UsageError('Name the app whose configuration you want');
     const { saveAppConfig } = await import('../../client/result/app-config.js');
     const { output, files } = await naming(connection, id, () =>
-      saveAppConfig(connection, id, configDirectory, reporter),
+      saveAppConfig(connection, id, configDirectory, force, reporter),
     );
     return { lines: [output], summary: { app: id, config: output, files } };
   }

@@ -37,7 +37,8 @@ export async function askFailure(connection: Connection, jobId: string): Promise
     const reply = await connection.send(resultPath(jobId), {});
     if (reply.statusCode !== 200)
       return await jobFailure(connection, jobId, reply.statusCode, await connection.words(reply));
-    reply.body.destroy();
+    // Not an error that anybody waits for.
+    reply.body.on('error', () => {}).destroy();
     return null;
   } catch (error) {
     if (connection.signal?.aborted) throw error;

@@ -12,12 +12,15 @@ const brokenReasons: Readonly<Record<string, string>> = {
 
 const silent = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT']);
 
+/** Headers without end; what undici takes to be impossible, as an answer with the status 099. */
+const noHttp = new Set(['UND_ERR_HEADERS_OVERFLOW', 'ERR_ASSERTION']);
+
 /**
- * Whether the other side does not speak HTTP, or sends headers without end, so that a retry would not help. The parser's
- * error then has a name and the bytes that it failed at; it has no bytes if the connection ended too soon.
+ * Whether the other side does not speak HTTP, so that a retry would not help. The parser's error then has a name and the
+ * bytes that it failed at; it has no bytes if the connection ended too soon.
  */
 function isNoHttp(error: unknown): boolean {
-  if (codeOf(error) === 'UND_ERR_HEADERS_OVERFLOW') return true;
+  if (noHttp.has(codeOf(error))) return true;
   return error instanceof Error && error.name === 'HTTPParserError' && 'data' in error && error.data !== '';
 }
 

@@ -26,6 +26,7 @@ export type Segment = Buffer | SizedFile;
  */
 class OpenFile {
   readonly #descriptor: number;
+  readonly #state: string;
   #done = 0;
 
   /** @throws ClientError naming the file, if it has another size or is another than before */
@@ -35,11 +36,10 @@ class OpenFile {
   ) {
     this.#descriptor = this.#reading(() => openSync(file.path, 'r'));
     try {
-      const { size, mtimeMs, ino, dev } = this.#reading(() => fstatSync(this.#descriptor));
-      const state = [size, mtimeMs, ino, dev].join();
-      const before = seen.get(file.path) ?? state;
-      if (size !== file.size || state !== before) throw this.#changed();
+      const { size, state } = this.#look();
+      if (size !== file.size || state !== (seen.get(file.path) ?? state)) throw this.#changed();
       seen.set(file.path, state);
+      this.#state = state;
     } catch (error) {
       this.close();
       throw error;
@@ -51,6 +51,8 @@ class OpenFile {
     const count = this.#reading(() => readSync(this.#descriptor, room, 0, length, this.#done));
     if (count === 0) throw this.#changed();
     this.#done += count;
+    // What was sent may be a part of what it was and a part of what it is.
+    if (this.isRead && this.#look().state !== this.#state) throw this.#changed();
     return count;
   }
 
@@ -60,6 +62,12 @@ class OpenFile {
 
   close(): void {
     closeSync(this.#descriptor);
+  }
+
+  /** What the file is like now. */
+  #look(): { readonly size: number; readonly state: string } {
+    const { size, mtimeMs, ino, dev } = this.#reading(() => fstatSync(this.#descriptor));
+    return { size, state: [size, mtimeMs, ino, dev].join() };
   }
 
   #changed(): ClientError {

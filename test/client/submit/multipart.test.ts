@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
-import { truncate } from 'node:fs/promises';
+import { truncate, utimes, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
@@ -167,6 +167,22 @@ describe('a multipart body', () => {
     await expect(buffer(body.stream(() => {}))).rejects.toThrow(/changed while it was sent/);
     const large = new Multipart({}, [part(directory.path, 'a', 3_000_000)]);
     await expect(buffer(large.stream(() => {}))).rejects.toThrow(/changed while it was sent/);
+  });
+
+  test('ends with an error if a file changed in its place while it was read', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { a: 'a'.repeat(3_000_000) });
+    const file = path.join(directory.path, 'a');
+    const body = new Multipart({}, [part(directory.path, 'a', 3_000_000)]);
+    await utimes(file, 1, 1);
+    const sending = async () => {
+      let pieces = 0;
+      for await (const _ of body.stream(() => {})) {
+        pieces += 1;
+        if (pieces === 2) await writeFile(file, 'b', { flag: 'r+' });
+      }
+    };
+    await expect(sending()).rejects.toThrow(/changed while it was sent/);
   });
 
   test('sends only its first piece until it is told to continue', async () => {
