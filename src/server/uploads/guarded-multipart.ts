@@ -1,6 +1,7 @@
 import { type EventEmitter, once } from 'node:events';
 import { multipart, type PluginFunction } from 'formidable';
 import { ServiceError } from '../../contract/errors.js';
+import { Base64Check } from './base64-check.js';
 import { maxBoundary, maxPartHeaderBytes, maxPartHeaders } from './form-limits.js';
 import { gatherPieces } from './gather-pieces.js';
 import type { MultipartParser, ParserEvent } from './multipart-parser.js';
@@ -11,6 +12,8 @@ import { scanParts } from './scan-parts.js';
 export interface FormPart extends EventEmitter {
   /** Names in lower case; values with one character a byte. */
   readonly headers: Readonly<Record<string, string>>;
+  /** How formidable decodes it; in lower case. */
+  readonly transferEncoding: string;
 }
 
 /** Receives the parts of a form. */
@@ -60,6 +63,25 @@ class HeaderBounds {
   }
 }
 
+/** Refuses a part in base64 that has other bytes: the file would not be what was sent. */
+class EncodedContents {
+  /** Null for a part that is taken as it is. */
+  #check: Base64Check | null = null;
+
+  begin({ transferEncoding }: FormPart): void {
+    this.#check = transferEncoding === 'base64' ? new Base64Check() : null;
+  }
+
+  /** @throws ServiceError 400 */
+  check({ name, buffer, start, end }: ParserEvent): void {
+    if (this.#check === null) return;
+    let isBase64 = true;
+    if (name === 'partData' && buffer) isBase64 = this.#check.take(buffer.subarray(start, end));
+    else if (name === 'partEnd') isBase64 = this.#check.isWhole;
+    if (!isBase64) throw badForm('a part in base64 has bytes that are not base64');
+  }
+}
+
 function checkBoundary(contentType: string): void {
   const [, quoted, plain] = /boundary=(?:"([^"]+)"|([^;]+))/i.exec(contentType) ?? [];
   const boundary = quoted ?? plain ?? '';
@@ -88,9 +110,13 @@ export const guardedMultipart =
 
 function guard(form: Form, parser: MultipartParser, receiver: PartReceiver, flow: RequestFlow): void {
   const bounds = new HeaderBounds();
+  const contents = new EncodedContents();
   scanParts(parser);
   gatherPieces(parser);
-  form.onPart = (part) => receiver.begin(part);
+  form.onPart = (part) => {
+    contents.begin(part);
+    return receiver.begin(part);
+  };
   // Names are read from the headers here: formidable's own reading takes time quadratic in the length of a name.
   form._getFileName = () => null;
   form.on('progress', (received: number) => {
@@ -110,16 +136,17 @@ function guard(form: Form, parser: MultipartParser, receiver: PartReceiver, flow
   if (!listener) throw new Error("formidable's parser has no listener");
   parser.off('data', listener);
   parser.on('data', (event: ParserEvent) => {
-    // The listener ignores contents; they are handled by another one, which it adds for each part.
-    if (form.error || event.name === 'partData') return;
+    if (form.error) return;
     try {
       bounds.check(event);
+      contents.check(event);
     } catch (cause) {
       receiver.fail(cause);
       // Stops it from processing what has arrived already.
       parser.destroy();
       return;
     }
-    listener(event).catch((cause) => receiver.fail(cause));
+    // The listener ignores contents; they are handled by another one, which it adds for each part.
+    if (event.name !== 'partData') listener(event).catch((cause) => receiver.fail(cause));
   });
 }
