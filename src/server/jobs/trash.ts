@@ -20,7 +20,8 @@ const retryPause = 10 * 60_000;
  */
 export class Trash {
   readonly #directory: string;
-  readonly #stuck = new Set<string>();
+  /** How to try again, by the directories that could not be removed. */
+  readonly #stuck = new Map<string, () => Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(
@@ -42,8 +43,11 @@ export class Trash {
     );
     try {
       renameSync(directory, target);
+      this.#stuck.delete(directory);
     } catch (cause) {
-      if (errorCode(cause) !== 'ENOENT') this.report(`${directory} could not be moved to the trash`, cause);
+      const again = () => this.throwAway(directory, isUpload);
+      if (errorCode(cause) === 'ENOENT') this.#stuck.delete(directory);
+      else this.#tryLater(directory, 'could not be moved to the trash', cause, again);
       return;
     }
     const isGone =
@@ -75,16 +79,20 @@ export class Trash {
       await removeTree(directory);
       this.#stuck.delete(directory);
     } catch (cause) {
-      if (!this.#stuck.has(directory))
-        this.report(`${directory} could not be removed; it is tried again later`, cause);
-      this.#stuck.add(directory);
-      this.#timer ??= setTimeout(() => this.#retry(), retryPause).unref();
+      this.#tryLater(directory, 'could not be removed', cause, () => this.#remove(directory));
     }
+  }
+
+  /** Reports a removal that failed, at its first failure, and tries it again with all others that have failed. */
+  #tryLater(directory: string, what: string, cause: unknown, again: () => Promise<void>): void {
+    if (!this.#stuck.has(directory)) this.report(`${directory} ${what}; it is tried again later`, cause);
+    this.#stuck.set(directory, again);
+    this.#timer ??= setTimeout(() => this.#retry(), retryPause).unref();
   }
 
   #retry(): void {
     this.#timer = undefined;
-    for (const directory of this.#stuck) void this.#remove(directory);
+    for (const again of this.#stuck.values()) void again();
   }
 }
 

@@ -1,0 +1,45 @@
+import { chmodSync, existsSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
+import { until } from '../../../support/until.mjs';
+import { least } from '../../support/form.js';
+import { RawConnection } from '../../support/raw-http.js';
+import { TestServer } from '../../support/server.js';
+
+const hook = fileURLToPath(new URL('../../fixtures/programs/shorten-retry.cjs', import.meta.url));
+
+/** Uploads a part of a file and breaks off while `DATA/incoming` cannot be written. Returns the directory that is left. */
+async function leftBy(server: TestServer, incoming: string): Promise<string> {
+  await using connection = await RawConnection.open(server.url);
+  connection.write(submissionHead('/apps/probe/infer', 'Content-Length: 1000000'));
+  connection.write(multipart([filePart('inputs', 'a.nii', Buffer.alloc(5000, 7))], { close: '' }));
+  const [name = ''] = await until('the upload has begun', () => {
+    const names = readdirSync(incoming);
+    return names.length > 0 ? names : null;
+  });
+  chmodSync(incoming, 0o500);
+  await connection.destroy();
+  return path.join(incoming, name);
+}
+
+test('an upload that could not be moved to the trash is reported once, and removed as soon as it can be', async () => {
+  await using server = await TestServer.start({ asOrdinaryUser: true, node: ['--require', hook] });
+  const incoming = path.join(server.dataDirectory, 'incoming');
+  const left = await leftBy(server, incoming);
+  const report = `${left} could not be moved to the trash`;
+  await until('it is reported', () => server.stderr.includes(report));
+  // Several times, each without a report of its own.
+  await delay(1000);
+  expect(server.stderr.split(report).length, server.stderr).toBe(2);
+  expect(existsSync(left)).toBe(true);
+  chmodSync(incoming, 0o700);
+  await until('it is removed', () => !existsSync(left));
+  await until(
+    'nothing is left in the trash',
+    () => readdirSync(path.join(server.dataDirectory, 'trash')).length === 0,
+  );
+  expect((await server.api.run('infer', least.infer)).view.status).toBe('done');
+});
