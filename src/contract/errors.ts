@@ -98,6 +98,7 @@ export const errorKinds = {
     means: 'The jobs of this token keep as many bytes as they may',
   },
   diskFull: { status: 507, exit: exitCodes.busy, means: "The server's disk is full" },
+  unwritable: { status: 507, exit: exitCodes.busy, means: 'The server cannot write its data directory' },
 } as const satisfies Record<string, ErrorKind>;
 export type ErrorCode = keyof typeof errorKinds;
 

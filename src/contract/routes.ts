@@ -105,6 +105,7 @@ const submission = (form: OperationName): Route => ({
     'shuttingDown',
     'draining',
     'diskFull',
+    'unwritable',
     'keptFull',
   ],
 });

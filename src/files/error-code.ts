@@ -20,6 +20,10 @@ export const isSystemError = (cause: unknown): boolean => cause instanceof Error
 export const isDiskFull = (cause: unknown): boolean =>
   ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(errorCode(cause));
 
+/** Whether a call failed because its user may not make it there, or the file system takes no changes. */
+export const isForbidden = (cause: unknown): boolean =>
+  ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(cause));
+
 /** Whether a call failed for a temporary shortage of descriptors, processes or memory. */
 export const isShortage = (cause: unknown): boolean =>
   ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM'].includes(errorCode(cause));

@@ -8,12 +8,14 @@ import { ServiceError } from '../../contract/errors.js';
 import { mediaTypes, parameters } from '../../contract/http.js';
 import { fieldWithRole, type OperationName, operationOf } from '../../contract/operations.js';
 import { quoteName } from '../../contract/quote.js';
+import { isForbidden } from '../../files/error-code.js';
 import type { AppCatalog } from '../apps/catalog.js';
 import { principalOf } from '../http/auth.js';
 import { captured } from '../http/path-parameters.js';
 import type { Job } from '../jobs/job.js';
 import type { JobFiles } from '../jobs/job-record.js';
 import type { JobService } from '../jobs/service.js';
+import type { Report } from '../report.js';
 import { EarlyChecks } from '../uploads/early-checks.js';
 import { placeFiles } from '../uploads/place-files.js';
 import { checkRoom, limitsOf, type UploadSettings, within } from '../uploads/quota.js';
@@ -25,6 +27,7 @@ export interface SubmitDeps {
   readonly catalog: AppCatalog;
   readonly jobs: JobService;
   readonly limits: UploadSettings;
+  readonly report: Report;
 }
 
 function contentLength(ctx: RouterContext): number | undefined {
@@ -76,6 +79,13 @@ function askedOf(
 async function becomeOutput(emptied: string, output: string): Promise<void> {
   if (readdirSync(emptied).length === 0) renameSync(emptied, output);
   else await rm(emptied, { recursive: true });
+}
+
+/** Reports that the data directory cannot be written, which only its admin can change. Returns the error for the client. */
+function unwritable(cause: unknown, report: Report): ServiceError {
+  report('A submission could not be written to the data directory', cause);
+  const detail = 'The server cannot write its data directory, so it takes no jobs: its admin must mend that';
+  return new ServiceError('unwritable', detail, { cause });
 }
 
 /** Receives one submission. Everything of it is removed unless it becomes a job. */
@@ -135,7 +145,9 @@ export const submit = (operation: OperationName, deps: SubmitDeps) => async (ctx
   const idempotencyKey = ctx.get(parameters.idempotencyKey.name) || null;
   const from = { owner: asker.name, idempotencyKey };
   const job = await deps.jobs.submitOnce(from, () =>
-    receive(ctx, app, operation, asker, idempotencyKey, deps),
+    receive(ctx, app, operation, asker, idempotencyKey, deps).catch((cause) => {
+      throw isForbidden(cause) ? unwritable(cause, deps.report) : cause;
+    }),
   );
   ctx.body = jobEnvelope(job.id, job.request.acceptedOptions);
 };

@@ -1,0 +1,28 @@
+import { chmodSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { until } from '../../../support/until.mjs';
+import { least } from '../../support/form.js';
+import { sharedServer } from '../../support/server.js';
+
+const server = sharedServer({ asOrdinaryUser: true });
+
+test.for(['incoming', 'jobs'])(
+  'a submission is answered by a sentence if DATA/%s cannot be written, and accepted once it can be',
+  async (name) => {
+    const directory = path.join(server.dataDirectory, name);
+    chmodSync(directory, 0o500);
+    const refused = await server.api.refused('infer', least.infer);
+    chmodSync(directory, 0o700);
+    expect(refused).toEqual([
+      507,
+      'The server cannot write its data directory, so it takes no jobs: its admin must mend that',
+    ]);
+    await until('its admin is told where', () => server.stderr.includes(directory));
+    expect((await server.api.run('infer', least.infer)).view.status).toBe('done');
+    await until('nothing of the refused one is left', async () => {
+      const { jobs } = await server.api.json<{ jobs: unknown[] }>('/jobs');
+      return server.jobDirectories().length === jobs.length;
+    });
+  },
+);
