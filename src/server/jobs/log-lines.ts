@@ -1,7 +1,7 @@
 import { closeSync, constants, read as readCallback, readSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { servicePrefix } from '../../contract/log-stream.js';
-import { errorCode } from '../../files/error-code.js';
+import { errorCode, isForbidden } from '../../files/error-code.js';
 import { NotOurFile, openOwnFile } from '../../files/own-file.js';
 import type { Job } from './job.js';
 
@@ -12,13 +12,25 @@ const lineFeed = 0x0a;
 
 const read = promisify(readCallback);
 
-/** The line that is sent instead of a log that a job has removed, or replaced by a link. */
-const missingLog = Buffer.from(
-  `${servicePrefix}The log of this job was removed or replaced: it cannot be shown\n`,
-);
+/** A line that is sent instead of a log. */
+const lineFor = (problem: string): Buffer =>
+  Buffer.from(`${servicePrefix}The log of this job ${problem}: it cannot be shown\n`);
 
-const copyMissing = (buffer: Buffer, length: number, position: number): number =>
-  missingLog.copy(buffer, 0, Math.min(position, missingLog.length), position + length);
+/** For a log that a job has removed, or replaced by a link. */
+const missingLog = lineFor('was removed or replaced');
+
+/** For one that a job has closed to the server, by itself or with its directory. */
+const closedLog = lineFor('may not be opened by the server');
+
+/**
+ * The line that explains why a log cannot be opened.
+ * @throws what was thrown, if that may pass
+ */
+function explain(cause: unknown): Buffer {
+  if (isForbidden(cause)) return closedLog;
+  if (cause instanceof NotOurFile || errorCode(cause) === 'ENOENT') return missingLog;
+  throw cause;
+}
 
 /** An open log. */
 export interface OpenLog extends Disposable {
@@ -28,18 +40,20 @@ export interface OpenLog extends Disposable {
   readNow(buffer: Buffer, length: number, position: number): number;
 }
 
-/** Opens the log of a job for reading. */
+/** Text in place of a log. */
+function textAsLog(text: Buffer): OpenLog {
+  const readNow: OpenLog['readNow'] = (buffer, length, position) =>
+    text.copy(buffer, 0, Math.min(position, text.length), position + length);
+  return { read: async (...args) => readNow(...args), readNow, [Symbol.dispose]: () => {} };
+}
+
+/** Opens the log of a job for reading. One that cannot be opened is replaced by a line that says why. */
 export function openLog(job: Job): OpenLog {
   let descriptor: number;
   try {
     descriptor = openOwnFile(job.directory.logFile, constants.O_RDONLY);
   } catch (cause) {
-    if (!(cause instanceof NotOurFile) && errorCode(cause) !== 'ENOENT') throw cause;
-    return {
-      read: async (...args) => copyMissing(...args),
-      readNow: copyMissing,
-      [Symbol.dispose]: () => {},
-    };
+    return textAsLog(explain(cause));
   }
   return {
     read: async (buffer, length, position) => (await read(descriptor, buffer, 0, length, position)).bytesRead,

@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chmodSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { linesOf } from '../../../support/log-lines.mjs';
 import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
 import { RawConnection } from '../../support/raw-http.js';
-import { sharedServer } from '../../support/server.js';
+import { sharedServer, TestServer } from '../../support/server.js';
 
 const server = sharedServer();
 const { api } = server;
@@ -101,5 +101,40 @@ describe('the stream of a log', () => {
     await until('the connection is closed', () => connection.isClosed);
     expect(connection.received).toMatch(/data: __DONE__\n\n\r\n0\r\n\r\n$/);
     expect((await api.fetch('/health')).status).toBe(200);
+  });
+});
+
+describe('a log that may not be opened', () => {
+  const forbidden = expect.stringContaining('may not be opened');
+
+  test.for(['its directory', 'the file itself'])(
+    'is explained in a line when the job has ended: %s is closed',
+    async (what) => {
+      await using ordinary = await TestServer.start({ asOrdinaryUser: true });
+      const { id } = await ordinary.api.run('infer', { ...least.infer, ...steps('print=before') });
+      const directory = ordinary.jobDirectory(id);
+      chmodSync(what === 'its directory' ? directory : path.join(directory, 'log'), 0);
+      for (const query of ['', '?since=0', '?tail=5']) {
+        expect(linesOf(await ordinary.api.log(id, query)), query).toEqual([forbidden, '__DONE__']);
+      }
+      chmodSync(directory, 0o700);
+      chmodSync(path.join(directory, 'log'), 0o600);
+      expect(await ordinary.api.log(id)).toContain('before');
+    },
+  );
+
+  test('is explained while the job runs that closed its directory, and ends with the job', async () => {
+    await using ordinary = await TestServer.start({ asOrdinaryUser: true });
+    const gate = ordinary.gate();
+    const closing = steps('shell=chmod 000 ..', `wait=${gate.path}`);
+    const { job_id: id } = await ordinary.api.accepted('infer', { ...least.infer, ...closing });
+    const directory = ordinary.jobDirectory(id);
+    await until('the job has closed its directory', () => (statSync(directory).mode & 0o777) === 0);
+    await using log = await ordinary.api.follow(id);
+    await log.until(/may not be opened/);
+    // Without this, its end would take 20 s: the runner cannot save it.
+    chmodSync(directory, 0o700);
+    gate.open();
+    expect(linesOf(await log.end())).toEqual([forbidden, '__DONE__']);
   });
 });
