@@ -85,9 +85,23 @@ class EncodedContents {
 function checkBoundary(contentType: string): void {
   const [, quoted, plain] = /boundary=(?:"([^"]+)"|([^;]+))/i.exec(contentType) ?? [];
   const boundary = quoted ?? plain ?? '';
+  if (boundary === '') throw badForm('the Content-Type names no boundary');
   if (boundary.length > maxBoundary) {
     throw badForm(`its boundary is longer than ${maxBoundary} characters`);
   }
+}
+
+/** Puts the faults of formidable's parser in words: its own name its states, and say of each that the form has ended. */
+function wordFaults(parser: MultipartParser): void {
+  const { _transform: parse, _flush: flush } = parser;
+  parser._transform = (piece, encoding, done) =>
+    parse.call(parser, piece, encoding, (cause) =>
+      done(cause && badForm('a boundary, or a header of a part, is not well formed')),
+    );
+  parser._flush = (done) =>
+    flush.call(parser, (cause) =>
+      done(cause && new ServiceError('badRequest', 'The body ended before the form was complete')),
+    );
 }
 
 /**
@@ -112,6 +126,7 @@ function guard(form: Form, parser: MultipartParser, receiver: PartReceiver, flow
   const bounds = new HeaderBounds();
   const contents = new EncodedContents();
   scanParts(parser);
+  wordFaults(parser);
   gatherPieces(parser);
   form.onPart = (part) => {
     contents.begin(part);

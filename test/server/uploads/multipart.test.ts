@@ -11,6 +11,7 @@ import {
   submissionHead,
 } from '../../../support/multipart.mjs';
 import { until } from '../../../support/until.mjs';
+import { refusal } from '../../support/api.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
 
@@ -179,6 +180,26 @@ describe('a body that is not a form', () => {
 
   test('is refused: of something else', async () => {
     await isRefused(await post('nothing like a form'), 400);
+  });
+
+  test('is refused in words of its own, not in those of the parser', async () => {
+    const body = multipart([filePart('inputs', 'a.nii', 'x'.repeat(1000))]);
+    const ended = 'The body ended before the form was complete';
+    for (const length of [10, 60, body.indexOf('\r\nContent-Type') + 2, body.length - 500, body.length - 5]) {
+      expect(await refusal(await post(body.subarray(0, length))), `${length} bytes`).toEqual([400, ended]);
+    }
+    expect(await refusal(await post('nothing like a form'))).toEqual([400, ended]);
+    for (const type of ['multipart/form-data', 'multipart/form-data; boundary=']) {
+      expect(await refusal(await post(body, type))).toEqual([
+        400,
+        'The body is not a multipart form: the Content-Type names no boundary',
+      ]);
+    }
+    const malformed = multipart([{ headers: ['No header'], content: 'x' }]);
+    expect(await refusal(await post(malformed))).toEqual([
+      400,
+      'The body is not a multipart form: a boundary, or a header of a part, is not well formed',
+    ]);
   });
 
   test('is refused: names or texts that are not UTF-8', async () => {
