@@ -66,7 +66,7 @@ export const parameters = {
     name: 'Idempotency-Key',
     in: 'header',
     kind: 'text',
-    help: "A repeat with the same key answers with the first one's job",
+    help: "A repeat with the same key answers with the first one's job for as long as the server keeps that job",
   },
 } as const;
 export type Parameter = (typeof parameters)[keyof typeof parameters];

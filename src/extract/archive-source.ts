@@ -47,16 +47,19 @@ export class ArchiveSource implements AsyncDisposable {
   }
 
   async *#chunks(position: number, length: number): AsyncGenerator<Buffer> {
-    try {
-      for (let done = 0; done < length; ) {
-        const chunk = Buffer.allocUnsafe(Math.min(chunkSize, length - done));
-        const { bytesRead } = await this.file.read(chunk, 0, chunk.length, position + done);
-        if (bytesRead === 0) return;
-        done += bytesRead;
-        yield chunk.subarray(0, bytesRead);
+    for (let done = 0; done < length; ) {
+      const chunk = Buffer.allocUnsafe(Math.min(chunkSize, length - done));
+      let count: number;
+      // Only around the read: an error of what takes the bytes is thrown where they are handed out.
+      try {
+        count = (await this.file.read(chunk, 0, chunk.length, position + done)).bytesRead;
+      } catch (cause) {
+        this.failure ??= cause;
+        return;
       }
-    } catch (cause) {
-      this.failure ??= cause;
+      if (count === 0) return;
+      done += count;
+      yield chunk.subarray(0, count);
     }
   }
 }

@@ -280,6 +280,16 @@ describe('small entries', () => {
     await expect(extract(root.path, archive)).rejects.toMatchObject({ fault: 'corrupt' });
   });
 
+  test('are named where a large one is damaged in its middle', async () => {
+    await using root = await temporary();
+    const content = randomBytes(6 << 20).map((byte) => byte & 15);
+    const archive = zip([{ name: 'large', content, deflated: true }]);
+    archive.fill(0, archive.length >> 2, archive.length >> 1);
+    await expect(extract(root.path, archive, { maxBytes: 10 << 20 })).rejects.toThrow(
+      "its entry 'large' is damaged",
+    );
+  });
+
   test('are refused if their local header is damaged', async () => {
     await using root = await temporary();
     const archive = zip([deflated('a', 'A'.repeat(50)), deflated('b', 'B')]);
