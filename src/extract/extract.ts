@@ -1,10 +1,11 @@
-import { type FileHandle, mkdir } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import path from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { crc32, createInflateRaw } from 'node:zlib';
 import { quoteName } from '../contract/quote.js';
 import { errorCode } from '../files/error-code.js';
+import { makeDirectory } from '../files/make-directory.js';
 import { Notes } from '../files/notes.js';
 import { TimeSlice } from '../files/time-slice.js';
 import { ArchiveSource } from './archive-source.js';
@@ -113,7 +114,7 @@ export async function extractArchive(
     bytes += more;
     options.onProgress?.(bytes, total);
   };
-  await mkdir(root, { recursive: true });
+  makeDirectory(root);
   const directories = new MadeDirectories(root);
   // If a file and a directory have the same name, lenient extraction makes the one that comes first in the archive.
   if (!lenient) await directories.makeAll(cost.directories, slice, { signal, onMake: options.onMake });

@@ -21,7 +21,8 @@ function makeOne(directory: string, mode: number): void {
 
 /**
  * Makes a directory and the parents that it lacks. Tries each at most twice, so it always ends: Node's own `recursive` never
- * returns where a directory exists and making one in it fails with ENOENT, as in `/proc`.
+ * returns where a directory exists and making one in it fails with ENOENT, as in `/proc`, and that of its promises says ENOENT
+ * for a disk that is full.
  * @throws the system's error
  */
 export function makeDirectory(directory: string, mode = 0o777): void {
