@@ -9,6 +9,8 @@ const mebibyte = 1 << 20;
 const lookEvery = mebibyte;
 /** Bytes that an empty file counts as: it takes an inode and perhaps a block of the disk. */
 const leastFile = 4096;
+/** Files that an upload may begin until the second check from now is answered, however small they are. */
+const filesAhead = (2 * lookEvery) / leastFile;
 
 /**
  * Bytes that uploads and their extracted archives leave free for the logs, records and results of running jobs: 2 % of the
@@ -54,27 +56,40 @@ export function noRoom({ free, bytes }: DiskRoom, what: string): ServiceError {
   return new ServiceError('diskFull', `${problem}; try again later`);
 }
 
-/** Bytes that all uploads together may write before their next checks. They must fit without using the headroom. */
-let promised = 0;
+/** What all uploads together may write and make before their next checks. It must fit without using the headroom. */
+const promised = { bytes: 0, files: 0 };
+/** Files that uploads have made since the server started. */
+let made = 0;
+
+/** @throws ServiceError `diskFull` if what is promised does not fit, beside files that the answer may not count yet */
+function checkPromised(room: DiskRoom, madeMeanwhile: number, what: string): void {
+  if (room.bytes < promised.bytes || room.files - madeMeanwhile < promised.files) throw noRoom(room, what);
+}
 
 /**
  * Checks the disk again and again while an upload is written, because other uploads and jobs write to it as well. The upload
- * goes on during a check, and waits if it has written as much again before the answer comes. The bytes that are written until
- * then are subtracted from what the checks of other uploads find.
+ * goes on during a check, and waits if it has written as much again before the answer comes. The bytes that are written and the
+ * files that are made until then are subtracted from what the checks of other uploads find.
  */
 export class DiskWatch implements Disposable {
   #sinceLook = 0;
-  /** Bytes that have arrived and are not written yet: the file system does not know of them. */
+  /** Bytes that have arrived, or files that are begun or planned, of which the file system does not know yet. */
   #unwritten = 0;
-  #promise = 0;
+  #unmade = 0;
+  /** What of `promised` is this upload's. */
+  readonly #promise = { bytes: 0, files: 0 };
   /** The check that is under way, or has failed. */
   #looking: Promise<void> | null = null;
   #isOver = false;
 
-  /** @param onFailure called with the ServiceError `diskFull` if only the headroom is left */
+  /**
+   * @param onFailure called with the ServiceError `diskFull` if only the headroom is left
+   * @param ahead files that may be begun during two checks; 0 if all are planned
+   */
   constructor(
     private readonly directory: string,
     private readonly onFailure: (cause: unknown) => void,
+    private readonly ahead = filesAhead,
   ) {}
 
   /** Whether nothing more may be written before `settled`. */
@@ -82,9 +97,34 @@ export class DiskWatch implements Disposable {
     return this.#looking !== null && this.#sinceLook >= lookEvery;
   }
 
-  /** Notes that a file was begun. */
-  countFile(): void {
+  /** Notes that a file is begun, which is made later. */
+  expectFile(): void {
+    this.#unmade += 1;
     this.count(leastFile);
+  }
+
+  /**
+   * Promises files, all of which are made next, and checks at once whether there is room for them.
+   * @param what they are, for a sentence
+   * @throws ServiceError `diskFull`
+   */
+  plan(files: number, what: string): void {
+    this.#unmade += files;
+    this.#promiseNext();
+    checkPromised(diskRoom(this.directory), 0, what);
+  }
+
+  /** Notes that a planned file or directory is made. */
+  madePlanned(): void {
+    this.madeFile();
+    this.count(leastFile);
+  }
+
+  /** Notes that an expected file is made. */
+  madeFile(): void {
+    this.#unmade -= 1;
+    made += 1;
+    this.#allow(this.#promise.bytes, Math.max(0, this.#promise.files - 1));
   }
 
   /** Counts bytes, and begins a check when there are enough. */
@@ -122,20 +162,33 @@ export class DiskWatch implements Disposable {
 
   [Symbol.dispose](): void {
     this.#isOver = true;
-    this.#allow(0);
+    this.#allow(0, 0);
   }
 
   async #look(): Promise<void> {
-    // Written before the next check is answered: what waits to be written, and as much as is counted during two checks.
-    this.#allow(this.#unwritten + 2 * lookEvery);
+    this.#promiseNext();
+    const madeBefore = made;
     const room = await askRoom(this.directory);
-    if (room.bytes < promised || room.files < 0) throw noRoom(room, 'this upload');
+    try {
+      checkPromised(room, made - madeBefore, 'this upload');
+    } catch (cause) {
+      // It takes no more than what is on its way, so that of many uploads that are checked at once some find room.
+      if (!this.#isOver) this.#allow(this.#unwritten, this.#unmade);
+      throw cause;
+    }
     this.#looking = null;
     this.count(0);
   }
 
-  #allow(bytes: number): void {
-    promised += bytes - this.#promise;
-    this.#promise = bytes;
+  /** What is written and made before the next check is answered: what waits, and as much as is counted during two checks. */
+  #promiseNext(): void {
+    this.#allow(this.#unwritten + 2 * lookEvery, this.#unmade + this.ahead);
+  }
+
+  #allow(bytes: number, files: number): void {
+    promised.bytes += bytes - this.#promise.bytes;
+    promised.files += files - this.#promise.files;
+    this.#promise.bytes = bytes;
+    this.#promise.files = files;
   }
 }

@@ -48,8 +48,19 @@ class UniqueNames {
   }
 }
 
-/** The limits that are left for the archives of one upload together. */
-type Room = ReturnType<typeof extractionLimits>;
+/** What the files of one upload are placed with. */
+interface Placing {
+  /** The limits that are left for its archives together. */
+  readonly room: ReturnType<typeof extractionLimits>;
+  readonly disk: DiskWatch;
+  /** Aborted with the error of `disk`. */
+  readonly signal: AbortSignal;
+  /** Called for the directory of each group. */
+  readonly onGroup: () => void;
+}
+
+/** Directories of groups for which the disk is not asked: nearly every form has fewer, and the headroom holds them. */
+const fewGroups = 8;
 
 /** Turns an ArchiveError into a ServiceError. */
 function archiveFault(cause: ArchiveError, file: ReceivedFile, advice: string): ServiceError {
@@ -72,40 +83,38 @@ async function turnFor(file: ReceivedFile, signal: AbortSignal): Promise<Release
   return entries > manyEntries ? largeTurns.take(signal) : () => {};
 }
 
-/** Extracts an archive within what is left of `room`, and while the disk keeps its headroom. */
-async function extract(file: ReceivedFile, destination: string, room: Room): Promise<void> {
-  const directory = path.dirname(file.path);
+/** Extracts an archive within the limits that are left, and while the disk keeps its headroom. */
+async function extract(file: ReceivedFile, destination: string, placing: Placing): Promise<void> {
+  const { room, disk, signal } = placing;
   const what = `what archive ${quoteName(file.name)} extracts to`;
-  const disk = diskRoom(directory);
-  const stop = new AbortController();
-  using watch = new DiskWatch(directory, (cause) => stop.abort(cause));
+  const found = diskRoom(path.dirname(file.path));
   let seen = 0;
   const onProgress = (bytes: number) => {
-    watch.count(bytes - seen);
+    disk.count(bytes - seen);
     seen = bytes;
   };
-  const onMake = () => watch.countFile();
+  const onMake = () => disk.madePlanned();
   let release: Release = () => {};
   try {
-    release = await turnFor(file, stop.signal);
-    watch.look();
+    release = await turnFor(file, signal);
     // Imported lazily to keep start-up fast.
     const { extractArchive } = await import('../../extract/extract.js');
-    const maxBytes = Math.min(room.maxBytes, Math.max(0, disk.bytes));
-    const maxEntries = Math.min(room.maxEntries, Math.max(0, disk.files));
+    const maxBytes = Math.min(room.maxBytes, Math.max(0, found.bytes));
+    const maxEntries = Math.min(room.maxEntries, Math.max(0, found.files));
     let taken = { entries: 0, bytes: 0 };
     const onPlan = (entries: number, bytes: number) => {
+      disk.plan(entries, what);
       taken = { entries, bytes };
     };
-    const options = { maxBytes, maxEntries, onPlan, onProgress, onMake, signal: stop.signal };
+    const options = { maxBytes, maxEntries, onPlan, onProgress, onMake, signal };
     await extractArchive(file.path, destination, options);
     room.maxBytes -= taken.bytes;
     room.maxEntries -= taken.entries;
   } catch (cause) {
-    if (stop.signal.aborted) throw stop.signal.reason;
+    if (signal.aborted) throw signal.reason;
     if (!(cause instanceof ArchiveError)) throw cause;
-    if (cause.fault === 'tooLarge' && disk.bytes < room.maxBytes) throw noRoom(disk, what);
-    if (cause.fault === 'tooMany' && disk.files < room.maxEntries) throw noRoom(disk, what);
+    if (cause.fault === 'tooLarge' && found.bytes < room.maxBytes) throw noRoom(found, what);
+    if (cause.fault === 'tooMany' && found.files < room.maxEntries) throw noRoom(found, what);
     throw archiveFault(cause, file, room.advice);
   } finally {
     release();
@@ -117,8 +126,14 @@ async function extract(file: ReceivedFile, destination: string, room: Room): Pro
  * Places the files of one group in a directory of its own, in upload order. Renames without the thread pool, which takes five
  * times as long, and with pauses.
  */
-async function placeGroup(group: readonly ReceivedFile[], directory: string, room: Room): Promise<string[]> {
+async function placeGroup(
+  group: readonly ReceivedFile[],
+  directory: string,
+  placing: Placing,
+): Promise<string[]> {
+  placing.signal.throwIfAborted();
   mkdirSync(directory, { recursive: true, mode: 0o700 });
+  placing.onGroup();
   const names = new UniqueNames();
   const paths: string[] = [];
   const slice = new TimeSlice();
@@ -127,7 +142,7 @@ async function placeGroup(group: readonly ReceivedFile[], directory: string, roo
     if (!isSafeName(name))
       throw new FieldError(file.field, `has two files of one name that is too long: ${quoteName(name)}`);
     const target = path.join(directory, name);
-    if (file.name.endsWith(volumeSuffix)) await extract(file, target, room);
+    if (file.name.endsWith(volumeSuffix)) await extract(file, target, placing);
     else renameSync(file.path, target);
     await slice.pause();
     paths.push(target);
@@ -145,17 +160,26 @@ export async function placeFiles(
   input: string,
   limits: SubmissionLimits,
 ): Promise<JobFiles> {
-  const room = extractionLimits(limits);
+  const stop = new AbortController();
+  using disk = new DiskWatch(path.dirname(input), (cause) => stop.abort(cause), 0);
+  const count = [...groups.values()].flat().length;
+  if (count > fewGroups) disk.plan(count, 'this upload');
+  const placing = {
+    room: extractionLimits(limits),
+    disk,
+    signal: stop.signal,
+    onGroup: count > fewGroups ? () => disk.madePlanned() : () => {},
+  };
   const placed: Record<string, string[][]> = {};
   for (const [field, fieldGroups] of groups) {
     const base = path.join(input, field.name);
     const paths: string[][] = [];
     for (const [index, group] of fieldGroups.entries()) {
       if (field.kind === 'archive' && group[0]) {
-        await extract(group[0], base, room);
+        await extract(group[0], base, placing);
         paths.push([base]);
       } else {
-        paths.push(await placeGroup(group, path.join(base, `g${index}`), room));
+        paths.push(await placeGroup(group, path.join(base, `g${index}`), placing));
       }
     }
     if (paths.length > 0) placed[field.name] = paths;

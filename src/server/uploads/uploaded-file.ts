@@ -48,7 +48,7 @@ export class UploadedFile {
     /** Called with the error of a write under way. */
     private readonly onFailure: (cause: unknown) => void,
   ) {
-    disk.countFile();
+    disk.expectFile();
     arriving += 1;
   }
 
@@ -67,7 +67,7 @@ export class UploadedFile {
   finish(): Promise<void> | null {
     this.#arrived();
     if (this.#descriptor !== null || this.#writing || this.#length > small) return this.#finishLarge();
-    this.#descriptor = openSync(this.path, 'wx', 0o600);
+    this.#descriptor = this.#make();
     try {
       for (let left = this.#length; left > 0; ) {
         const written = writevSync(this.#descriptor, this.#pieces);
@@ -89,6 +89,12 @@ export class UploadedFile {
     this.#isAbandoned = true;
     await this.#writing;
     await this.#close();
+  }
+
+  #make(): number {
+    const descriptor = openSync(this.path, 'wx', 0o600);
+    this.disk.madeFile();
+    return descriptor;
   }
 
   #arrived(): void {
@@ -139,7 +145,7 @@ export class UploadedFile {
 
   async #writePieces(): Promise<void> {
     if (this.disk.isBehind) await this.disk.settled();
-    this.#descriptor ??= openSync(this.path, 'wx', 0o600);
+    this.#descriptor ??= this.#make();
     const pieces = this.#pieces;
     const length = this.#length;
     this.#pieces = [];

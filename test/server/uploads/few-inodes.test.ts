@@ -1,0 +1,68 @@
+import { rmSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import path from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
+import { fieldPart, filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
+import { until } from '../../../support/until.mjs';
+import { zip } from '../../../support/zip.mjs';
+import { least, steps } from '../../support/form.js';
+import { RawConnection } from '../../support/raw-http.js';
+import { TestServer } from '../../support/server.js';
+import { smallDisk } from '../../support/small-disk.js';
+
+const disk = smallDisk(64, 3000);
+
+const names = Array.from({ length: 900 }, (_, index) => `${index}.dcm`);
+const files = names.map((name) => filePart('inputs', name, ''));
+const archive = zip(names.map((name) => ({ name, content: '' })));
+const nested = zip(names.map((name) => ({ name: `${name}/`, mode: 0o040755 })));
+
+async function upload(url: string, body: Buffer): Promise<{ status: number; body: string }> {
+  await using connection = await RawConnection.open(url);
+  connection.write(submissionHead('/apps/probe/infer', `Content-Length: ${body.length}`));
+  connection.write(body);
+  return await connection.answer();
+}
+
+// Not every machine allows mounting.
+describe.skipIf(disk === null)('a disk of few inodes', () => {
+  const dataDirectory = path.join(disk ?? '', 'data');
+  afterEach(() => rmSync(dataDirectory, { recursive: true }));
+
+  test.for([
+    ['files', files],
+    ['files, each in a group of its own', [fieldPart('inputs_groups', Array(900).fill(1).join()), ...files]],
+    ['an archive of files', [filePart('inputs', 'scan.konfaidir.zip', archive)]],
+    ['an archive of directories', [filePart('inputs', 'scan.konfaidir.zip', nested)]],
+  ] as const)('keeps its headroom for jobs while many uploads come at once: %s', async ([, parts]) => {
+    await using server = await TestServer.start({ dataDirectory, flags: ['--max-jobs', '32'] });
+    const { api } = server;
+    const gate = server.gate();
+    const id = await api.running('infer', { ...least.infer, ...steps('print=begins', `wait=${gate.path}`) });
+    let fewest = Number.POSITIVE_INFINITY;
+    let isOver = false;
+    const watch = async () => {
+      while (!isOver) {
+        fewest = Math.min(fewest, (await statfs(dataDirectory)).ffree);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    };
+    const watching = watch();
+    const body = multipart(parts);
+    const answers = await Promise.all(Array.from({ length: 20 }, () => upload(server.url, body)));
+    isOver = true;
+    await watching;
+    const refused = answers.filter(({ status }) => status !== 200);
+    expect(refused.length).toBeGreaterThan(16);
+    for (const { status, body } of refused)
+      expect([status, JSON.parse(body)]).toEqual([507, { detail: expect.stringContaining('disk') }]);
+    // An eighth of 3000 is kept free; directories and records of the jobs themselves take some of it.
+    expect(fewest).toBeGreaterThan(200);
+    await until(
+      'nothing of the refused ones is left',
+      () => server.jobDirectories().length <= 21 - refused.length,
+    );
+    gate.open();
+    expect((await api.ended(id)).view).toMatchObject({ status: 'done', error: null });
+  });
+});
