@@ -39,8 +39,11 @@ export interface ExtractOptions {
   readonly signal?: AbortSignal;
   /** Called with the bytes written so far, and the bytes in all as the archive states them. */
   readonly onProgress?: (bytes: number, total: number) => void;
-  /** Called before anything is written, with the number of files and directories and the bytes that they will take. */
-  readonly onPlan?: (entries: number, bytes: number) => void;
+  /**
+   * Called before anything is written, with the number of files and directories, the bytes that they will take of the disk,
+   * and those of them that are content of files.
+   */
+  readonly onPlan?: (entries: number, bytes: number, content: number) => void;
   /** Called for each file and directory that is made. */
   readonly onMake?: () => void;
 }
@@ -106,7 +109,7 @@ export async function extractArchive(
       `it extracts to ${total + overhead} bytes, its directories among them, more than the limit of ${options.maxBytes}`,
     );
   }
-  options.onPlan?.(cost.entries, total + overhead);
+  options.onPlan?.(cost.entries, total + overhead, total);
   let bytes = 0;
   let files = 0;
   const { signal, maxFileBytes = options.maxBytes } = options;

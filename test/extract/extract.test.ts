@@ -213,7 +213,7 @@ test('directories are made with pauses, and their parents only once', async () =
     },
   });
   isOver = true;
-  expect([made, planned]).toEqual([9 + 60 * 51, [[9 + 60 * 51, (9 + 60 * 51) * 4096]]]);
+  expect([made, planned]).toEqual([9 + 60 * 51, [[9 + 60 * 51, (9 + 60 * 51) * 4096, 0]]]);
   expect(readdirSync(path.join(root.path, 'out'), { recursive: true }).length).toBe(made);
   // A slice has 5 ms; making this many directories takes ten times that on a fast machine.
   expect(turns).toBeGreaterThan(5);

@@ -13,6 +13,8 @@ export interface Told {
   readonly notes: readonly string[];
   /** Bytes of the request's body. */
   readonly bytes: number;
+  /** Bytes that its archives extract to. */
+  readonly extracted: number;
 }
 
 /** A place among the active jobs, reserved before the upload begins, and the directory of the upload. */
@@ -20,7 +22,7 @@ export interface Slot {
   /** Where the upload goes. */
   readonly directory: JobDirectory;
   /** What its owner's limits allow. */
-  readonly allowed: Pick<Allowed, 'bytes' | 'advice'>;
+  readonly allowed: Omit<Allowed, 'release'>;
   /** The directory of the job after it is accepted. */
   readonly place: JobDirectory;
   /** Turns the upload into a job that survives a power cut. */

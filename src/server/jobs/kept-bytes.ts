@@ -3,8 +3,8 @@ import type { Job } from './job.js';
 import { treeSize } from './tree-size.js';
 
 /**
- * How many bytes the jobs of each owner keep on the disk: of a job that is active its upload, of one that has ended all
- * files that are left of it. What a job writes while it runs counts once it has ended.
+ * How many bytes the jobs of each owner keep on the disk: of a job that is active its upload and what the archives in it
+ * extract to, of one that has ended all files that are left of it. What a job writes while it runs counts once it has ended.
  */
 export class KeptBytes {
   readonly #bytes = new Map<string, { readonly owner: Owner; readonly bytes: number }>();

@@ -1,3 +1,4 @@
+import type { Limit } from '../../access/limits.js';
 import { type Owner, ownerInWords, type Principal } from '../../access/principal.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { counted } from '../../contract/counted.js';
@@ -16,6 +17,12 @@ export interface Allowed {
   readonly bytes: number | null;
   /** What a sentence about that limit ends with: whose it is. */
   readonly advice: string;
+  /**
+   * Says how many bytes the upload takes of what its owner may keep, with what its archives extract to: by and by, as that
+   * becomes known.
+   * @throws ServiceError `keptFull`
+   */
+  hold(bytes: number): void;
   release(): void;
 }
 
@@ -25,6 +32,14 @@ interface Uploads {
 }
 
 const capitalised = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** The error of an upload for which the jobs of its owner keep too much. */
+const keptFull = (owner: Owner, kept: number, { most, whose }: Limit): ServiceError =>
+  new ServiceError(
+    'keptFull',
+    `The jobs of ${ownerInWords(owner)} keep ${formatBytes(kept)} of the ${formatBytes(most)} that they may keep (the limit ${whose}), ` +
+      `which leaves too little for this upload; 'remote-app rm JOB...' removes jobs that have ended`,
+  );
 
 /** Holds each owner to what their token, or its role, may have. Uploads under way count, so that many at once do not pass. */
 export class OwnerLimits {
@@ -42,13 +57,21 @@ export class OwnerLimits {
     const uploads = this.#uploads.get(name) ?? { jobs: 0, bytes: 0 };
     this.#checkJobs(asker, uploads);
     const { bytes, advice } = this.#room(asker, uploads, stated ?? 0);
-    const reserved = asker.limits.max_kept === null ? 0 : (stated ?? bytes ?? 0);
+    const { max_kept } = asker.limits;
+    let reserved = max_kept === null ? 0 : (stated ?? bytes ?? 0);
     this.#uploads.set(name, uploads);
     uploads.jobs += 1;
     uploads.bytes += reserved;
     return {
       bytes,
       advice,
+      hold: (held) => {
+        if (max_kept === null) return;
+        const kept = this.now.keptBytesOf(name) + uploads.bytes - reserved;
+        if (held > reserved && kept + held > max_kept.most) throw keptFull(name, kept, max_kept);
+        uploads.bytes += held - reserved;
+        reserved = held;
+      },
       release: () => {
         uploads.jobs -= 1;
         uploads.bytes -= reserved;
@@ -82,13 +105,7 @@ export class OwnerLimits {
     const { most, whose } = max_kept;
     const kept = this.now.keptBytesOf(name) + uploads.bytes;
     const left = most - kept;
-    if (left <= 0 || stated > left) {
-      throw new ServiceError(
-        'keptFull',
-        `The jobs of ${ownerInWords(name)} keep ${formatBytes(kept)} of the ${formatBytes(most)} that they may keep (the limit ${whose}), ` +
-          `which leaves too little for this upload; 'remote-app rm JOB...' removes jobs that have ended`,
-      );
-    }
+    if (left <= 0 || stated > left) throw keptFull(name, kept, max_kept);
     if (ofUpload.bytes !== null && ofUpload.bytes <= left) return ofUpload;
     return {
       bytes: left,

@@ -301,15 +301,16 @@ export class JobService {
     await Promise.all([this.#unreadable.stop(), ...killed]);
   }
 
-  async #accept(upload: JobDirectory, request: JobRequest, { notes, bytes }: Told): Promise<Job> {
+  async #accept(upload: JobDirectory, request: JobRequest, told: Told): Promise<Job> {
     this.#refuseWhileClosing();
     const { store, report } = this.deps;
+    const { notes, bytes, extracted } = told;
     upload.log(`${acceptance(upload.id)}: ${commandOf(request.operation)} on ${request.app}`);
     for (const note of notes) upload.log(note);
     const record = newRecord(upload.id, request, bytes);
     const job = new Job(await store.accept(upload, record), record, false, report);
     this.#jobs.set(job.id, job);
-    this.#kept.add(job, bytes);
+    this.#kept.add(job, bytes + extracted);
     this.deps.events.tell('accepted', { ...factsOf(job), bytes });
     this.#live(job);
     return job;

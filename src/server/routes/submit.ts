@@ -114,9 +114,12 @@ async function receive(
     askedOf(operation, fields, asker, deps.jobs);
   });
   const received = await receiveForm(ctx, incoming, limits, checks);
+  slot.allowed.hold(received.bytes);
   const form = readSubmission(spec, received);
   const asked = askedOf(operation, form, asker, deps.jobs);
-  const placed = await placeFiles(form.groups, directory.input, limits);
+  const { files, extracted } = await placeFiles(form.groups, directory.input, limits, (bytes) =>
+    slot.allowed.hold(received.bytes + bytes),
+  );
   await becomeOutput(incoming, directory.output);
   directory.create();
   return await slot.accept(
@@ -124,7 +127,7 @@ async function receive(
       app,
       operation,
       values: form.values,
-      files: moved(placed, directory.path, slot.place.path),
+      files: moved(files, directory.path, slot.place.path),
       ...asked,
       acceptedOptions: form.acceptedOptions,
       idempotencyKey,
@@ -133,6 +136,7 @@ async function receive(
     {
       notes: form.ignored.map((name) => `Ignored field ${quoteName(name)}: no operation has it`),
       bytes: received.bytes,
+      extracted,
     },
   );
 }

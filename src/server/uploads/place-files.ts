@@ -53,10 +53,21 @@ interface Placing {
   /** The limits that are left for its archives together. */
   readonly room: ReturnType<typeof extractionLimits>;
   readonly disk: DiskWatch;
-  /** Aborted with the error of `disk`. */
-  readonly signal: AbortSignal;
+  /** Aborted with the error that ends the upload. */
+  readonly stop: AbortController;
+  /** Bytes of the files that were extracted. */
+  extracted: number;
+  /** Told of these bytes, and those that come next, as soon as they are known. Throws if they may not be kept. */
+  readonly onExtract: (bytes: number) => void;
   /** Called for the directory of each group. */
   readonly onGroup: () => void;
+}
+
+/** The files of an upload in their places. */
+export interface Placed {
+  readonly files: JobFiles;
+  /** Bytes that its archives extracted to. */
+  readonly extracted: number;
 }
 
 /** Directories of groups for which the disk is not asked: nearly every form has fewer, and the headroom holds them. */
@@ -85,13 +96,22 @@ async function turnFor(file: ReceivedFile, signal: AbortSignal): Promise<Release
 
 /** Extracts an archive within the limits that are left, and while the disk keeps its headroom. */
 async function extract(file: ReceivedFile, destination: string, placing: Placing): Promise<void> {
-  const { room, disk, signal } = placing;
+  const { room, disk, stop, extracted, onExtract } = placing;
+  const { signal } = stop;
   const what = `what archive ${quoteName(file.name)} extracts to`;
   const found = diskRoom(path.dirname(file.path));
+  let taken = { entries: 0, bytes: 0, content: 0 };
   let seen = 0;
   const onProgress = (bytes: number) => {
     disk.count(bytes - seen);
     seen = bytes;
+    if (bytes <= taken.content) return;
+    // There is more in the archive than it states.
+    try {
+      onExtract(extracted + bytes);
+    } catch (cause) {
+      stop.abort(cause);
+    }
   };
   const onMake = () => disk.madePlanned();
   let release: Release = () => {};
@@ -101,15 +121,16 @@ async function extract(file: ReceivedFile, destination: string, placing: Placing
     const { extractArchive } = await import('../../extract/extract.js');
     const maxBytes = Math.min(room.maxBytes, Math.max(0, found.bytes));
     const maxEntries = Math.min(room.maxEntries, Math.max(0, found.files));
-    let taken = { entries: 0, bytes: 0 };
-    const onPlan = (entries: number, bytes: number) => {
+    const onPlan = (entries: number, bytes: number, content: number) => {
+      onExtract(extracted + content);
       disk.plan(entries, what);
-      taken = { entries, bytes };
+      taken = { entries, bytes, content };
     };
     const options = { maxBytes, maxEntries, onPlan, onProgress, onMake, signal };
     await extractArchive(file.path, destination, options);
     room.maxBytes -= taken.bytes;
     room.maxEntries -= taken.entries;
+    placing.extracted += taken.content;
   } catch (cause) {
     if (signal.aborted) throw signal.reason;
     if (!(cause instanceof ArchiveError)) throw cause;
@@ -131,7 +152,7 @@ async function placeGroup(
   directory: string,
   placing: Placing,
 ): Promise<string[]> {
-  placing.signal.throwIfAborted();
+  placing.stop.signal.throwIfAborted();
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   placing.onGroup();
   const names = new UniqueNames();
@@ -153,21 +174,25 @@ async function placeGroup(
 /**
  * Gives the files of a form their places under the job's input directory: a folder for each group, an archive
  * extracted (spec.md, Job submission).
- * @throws ServiceError 400 or 413 for an archive, FieldError for a name
+ * @param onExtract told how many bytes all archives extract to, as soon as that is known; may throw to refuse them
+ * @throws ServiceError 400, 413 or 507 for an archive, FieldError for a name
  */
 export async function placeFiles(
   groups: ReadonlyMap<Field, readonly (readonly ReceivedFile[])[]>,
   input: string,
   limits: SubmissionLimits,
-): Promise<JobFiles> {
+  onExtract: (bytes: number) => void,
+): Promise<Placed> {
   const stop = new AbortController();
   using disk = new DiskWatch(path.dirname(input), (cause) => stop.abort(cause), 0);
   const count = [...groups.values()].flat().length;
   if (count > fewGroups) disk.plan(count, 'this upload');
-  const placing = {
+  const placing: Placing = {
     room: extractionLimits(limits),
     disk,
-    signal: stop.signal,
+    stop,
+    extracted: 0,
+    onExtract,
     onGroup: count > fewGroups ? () => disk.madePlanned() : () => {},
   };
   const placed: Record<string, string[][]> = {};
@@ -184,5 +209,5 @@ export async function placeFiles(
     }
     if (paths.length > 0) placed[field.name] = paths;
   }
-  return placed;
+  return { files: placed, extracted: placing.extracted };
 }

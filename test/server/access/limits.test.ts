@@ -2,18 +2,24 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { withLimits, withRoleLimits } from '../../../src/access/change-tokens.js';
 import type { LimitTable } from '../../../src/access/limits.js';
 import { file } from '../../../support/form.mjs';
+import { fieldPart, filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
 import { until } from '../../../support/until.mjs';
+import { zip } from '../../../support/zip.mjs';
 import { least, steps } from '../../support/form.js';
+import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
 import { TestTokens } from '../../support/tokens.js';
 
+const mebibyte = 2 ** 20;
+
 const tokens = new TestTokens();
-for (const name of ['ana', 'bob', 'cem', 'dan', 'eva']) tokens.create(name);
+for (const name of ['ana', 'bob', 'cem', 'dan', 'eva', 'fay']) tokens.create(name);
 const limit = (name: string, limits: LimitTable) => tokens.edit((before) => withLimits(before, name, limits));
 tokens.edit((before) => withRoleLimits(before, 'user', { max_jobs: 2 }));
 limit('bob', { max_jobs: 1 });
 limit('cem', { max_upload: 10_000, max_jobs: null });
 limit('dan', { max_kept: 50_000, max_jobs: null });
+limit('fay', { max_kept: 10 * mebibyte, max_upload: 6 * mebibyte, max_jobs: null });
 limit('eva', { max_gpus: 1, max_jobs: null });
 afterAll(() => tokens[Symbol.asyncDispose]());
 
@@ -110,6 +116,74 @@ test('a limit of what is kept counts what jobs have left, and is free again when
   expect((await dan.refused('infer', large))[0]).toBe(507);
 });
 
+describe('a limit of what is kept', () => {
+  const fay = api('fay');
+  const zeros = (size: number, statedSize = size) =>
+    zip([{ name: 'zeros', content: Buffer.alloc(size), deflated: true, statedSize }]);
+  const volume = (archive: Buffer<ArrayBuffer>) => ({
+    inputs: file('scan.konfaidir.zip', archive),
+    ...onCpu,
+  });
+  const refusal = [
+    507,
+    expect.stringMatching(
+      /^The jobs of token 'fay' keep [\d.]+ \w+ of the 10\.0 MiB that they may keep \(the limit of the token 'fay'\), which leaves too little/,
+    ),
+  ];
+
+  test.for([
+    ['an archive', 'infer', volume(zeros(40 * mebibyte))],
+    ['an archive that lies about its size', 'infer', volume(zeros(40 * mebibyte, 10))],
+    ['a data set', 'fine_tune', { dataset: file('data.zip', zeros(40 * mebibyte)), ...onCpu }],
+    [
+      'archives that only together are too large',
+      'infer',
+      { inputs: Array(3).fill(volume(zeros(4 * mebibyte)).inputs), ...onCpu },
+    ],
+  ] as const)('holds for what is extracted from %s', async ([, operation, form]) => {
+    const before = server.jobDirectories();
+    const answers = await Promise.all(Array.from({ length: 5 }, () => fay.refused(operation, form)));
+    expect(answers).toEqual(Array(5).fill(refusal));
+    expect(server.jobDirectories()).toEqual(before);
+  });
+
+  test('counts what archives extract to while their jobs are active', async () => {
+    const form = { ...waiting(), ...volume(zeros(4 * mebibyte)) };
+    const answers = await Promise.all(Array.from({ length: 5 }, () => fay.submit('infer', form)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 507, 507, 507]);
+    expect(await fay.refused('infer', form)).toEqual(refusal);
+    expect(await fay.refused('infer', volume(zeros(3 * mebibyte)))).toEqual(refusal);
+    const { jobs } = await fay.json<{ jobs: { job_id: string }[] }>('/jobs');
+    expect(jobs.length).toBe(2);
+    for (const { job_id } of jobs) {
+      await fay.kill(job_id);
+      await fay.fetch(`/jobs/${job_id}`, { method: 'DELETE' });
+    }
+    const { id, view } = await fay.run('infer', volume(zeros(8 * mebibyte)));
+    expect(view.status).toBe('done');
+    await fay.fetch(`/jobs/${id}`, { method: 'DELETE' });
+  });
+
+  test('counts what an upload has, where that was not stated', async () => {
+    const before = server.jobDirectories();
+    const send = async (size: number) => {
+      await using connection = await RawConnection.open(server.url);
+      const token = `Authorization: Bearer ${tokens.of('fay')}`;
+      connection.write(submissionHead('/apps/probe/infer', 'Transfer-Encoding: chunked', token));
+      const body = multipart([fieldPart('cpu', '1'), filePart('inputs', 'scan.konfaidir.zip', zeros(size))]);
+      connection.write(`${body.length.toString(16)}\r\n`);
+      connection.write(body);
+      connection.write('\r\n0\r\n\r\n');
+      const { status, body: answer } = await connection.answer();
+      return { status, ...(JSON.parse(answer) as { detail?: string; job_id?: string }) };
+    };
+    const { status, detail } = await send(11 * mebibyte);
+    expect([status, detail]).toEqual(refusal);
+    expect(server.jobDirectories()).toEqual(before);
+    expect((await send(mebibyte)).status).toBe(200);
+  });
+});
+
 test('a limit of GPUs at once keeps a job waiting, and refuses one that could never run', async () => {
   const eva = api('eva');
   const form = { ...least.infer, ...steps(`wait=${server.gate().path}`) };
@@ -123,6 +197,7 @@ test('a limit of GPUs at once keeps a job waiting, and refuses one that could ne
   expect((await eva.reaches(second.job_id, 'waiting')).waiting_for).toBe(
     "a free GPU: token 'eva' may have 1 at once and has 1",
   );
+  limit('fay', { max_kept: 10 * mebibyte, max_upload: 6 * mebibyte, max_jobs: null });
   limit('eva', { max_gpus: 2 });
   await eva.reaches(second.job_id, 'running');
   for (const { job_id } of [first, second]) await eva.kill(job_id);
