@@ -84,12 +84,12 @@ export class DiskWatch implements Disposable {
 
   /**
    * @param onFailure called with the ServiceError `diskFull` if only the headroom is left
-   * @param ahead files that may be begun during two checks; 0 if all are planned
+   * @param mostFiles that may be begun without a plan, if that is known
    */
   constructor(
     private readonly directory: string,
     private readonly onFailure: (cause: unknown) => void,
-    private readonly ahead = filesAhead,
+    private readonly mostFiles = Number.POSITIVE_INFINITY,
   ) {}
 
   /** Whether nothing more may be written before `settled`. */
@@ -182,7 +182,7 @@ export class DiskWatch implements Disposable {
 
   /** What is written and made before the next check is answered: what waits, and as much as is counted during two checks. */
   #promiseNext(): void {
-    this.#allow(this.#unwritten + 2 * lookEvery, this.#unmade + this.ahead);
+    this.#allow(this.#unwritten + 2 * lookEvery, this.#unmade + Math.min(filesAhead, this.mostFiles));
   }
 
   #allow(bytes: number, files: number): void {

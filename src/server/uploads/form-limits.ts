@@ -29,3 +29,9 @@ export const framingAllowance = (parts: number): number => framing + parts * fra
 /** The same for a form whose number of parts is not known yet, by the largest size of all its files. */
 export const framingOfUpload = (maxUploadSize: number): number =>
   framingAllowance(Math.min(maxFiles + maxFields, Math.ceil(maxUploadSize / averageFile)));
+
+/** Least bytes of a part that is a file: its boundary, and a header with the names of its field and its file. */
+const leastFilePart = 40;
+
+/** Files that a form of so many bytes has at most. */
+export const mostFilesIn = (bytes: number): number => Math.ceil(bytes / leastFilePart);

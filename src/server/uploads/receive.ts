@@ -3,6 +3,7 @@ import { ServiceError } from '../../contract/errors.js';
 import { isDiskFull } from '../../files/error-code.js';
 import { DiskWatch } from './disk-room.js';
 import type { EarlyChecks } from './early-checks.js';
+import { mostFilesIn } from './form-limits.js';
 import { FormReceiver } from './form-receiver.js';
 import { type SubmissionLimits, UploadQuota } from './quota.js';
 import type { ReceivedForm } from './received-form.js';
@@ -93,7 +94,8 @@ export async function receiveForm(
 ): Promise<ReceivedForm> {
   checkCodings(ctx);
   const flow = new RequestFlow(ctx.req);
-  using disk = new DiskWatch(directory, (cause) => receiver.fail(cause));
+  const mostFiles = mostFilesIn(ctx.request.length ?? Number.POSITIVE_INFINITY);
+  using disk = new DiskWatch(directory, (cause) => receiver.fail(cause), mostFiles);
   const receiver = new FormReceiver(directory, new UploadQuota(limits), disk, flow, checks);
   const done = new AbortController();
   try {

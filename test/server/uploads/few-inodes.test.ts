@@ -65,4 +65,20 @@ describe.skipIf(disk === null)('a disk of few inodes', () => {
     gate.open();
     expect((await api.ended(id)).view).toMatchObject({ status: 'done', error: null });
   });
+
+  test('takes many small uploads at once', async () => {
+    await using server = await TestServer.start({ dataDirectory, flags: ['--max-jobs', '32'] });
+    const body = multipart([filePart('inputs', 'ct.nii')]);
+    let begun = 0;
+    const slow = async () => {
+      await using connection = await RawConnection.open(server.url);
+      connection.write(submissionHead('/apps/probe/infer', `Content-Length: ${body.length}`));
+      connection.write(body.subarray(0, -9));
+      begun += 1;
+      await until('all have begun', () => begun === 20 && server.jobDirectories().length === 20);
+      connection.write(body.subarray(-9));
+      return (await connection.answer()).status;
+    };
+    expect(await Promise.all(Array.from({ length: 20 }, slow))).toEqual(Array(20).fill(200));
+  });
 });
