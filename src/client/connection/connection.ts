@@ -197,16 +197,14 @@ export class Connection {
 
   /**
    * Sends one request that answers with JSON. Without a signal of its own the whole call is limited in time.
-   * @param answerOf called when an answer has come: what checks it can be loaded while a server prepares another one
    * @throws HttpError for every status but 2xx; AnswerError for a body that is something else
    */
-  async json<T>(path: string, answerOf: () => Answer<T> | Promise<Answer<T>>, call: Call = {}): Promise<T> {
+  async json<T>(path: string, answer: Answer<T>, call: Call = {}): Promise<T> {
     using limit = new TimeLimit(call.limit ?? this.readTimeout, this.signal);
     const signal = call.signal ?? limit.signal;
     for (let failures = 0; ; failures += 1) {
       try {
-        const reply = await this.send(path, { ...call, signal });
-        return await this.read(reply, path, await answerOf(), signal);
+        return await this.read(await this.send(path, { ...call, signal }), path, answer, signal);
       } catch (error) {
         // A GET may be repeated; what changes something may not.
         const isBroken = error instanceof TransportError && error.fault === 'broken';
