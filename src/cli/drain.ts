@@ -32,9 +32,9 @@ export async function drain(
   { undo, wait }: DrainChoices,
   reporter: Reporter,
 ): Promise<DrainState> {
-  const isWanted = !undo;
-  let state = await setDraining(connection, isWanted);
-  if (state.draining !== isWanted) {
+  const draining = !undo;
+  let state = await setDraining(connection, draining);
+  if (state.draining !== draining) {
     throw new AnswerError(
       connection.server,
       `answered that it ${undo ? 'still accepts no new job' : 'accepts new jobs'}`,

@@ -65,28 +65,32 @@ async function duringRun(context, server, disk) {
   });
 }
 
-/** The command fills the disk and keeps running: a kill must be able to end it. */
-async function killedWhenFull(context, server, disk) {
+/** Starts a job that fills the disk and keeps running; resolves with its id when the disk is full. */
+async function startFilling(server, disk) {
   const id = await start(server, 'overflowAndStay');
   await until('the disk is full', () => disk.free === 0);
-  await context.attempt('The kill of a job that fills the disk', async () => {
+  return id;
+}
+
+/** A kill must be able to end it. */
+const endsByKill = (context, server, id, what) =>
+  context.attempt(`The kill of ${what}`, async () => {
     const { status } = await within('the kill is answered', kill(server, id), 30_000);
-    context.check(status === 'killed', `The kill of a job that fills the disk left it ${status}`);
+    context.check(status === 'killed', `The kill of ${what} left it ${status}`);
   });
+
+async function killedWhenFull(context, server, disk) {
+  await endsByKill(context, server, await startFilling(server, disk), 'a job that fills the disk');
 }
 
 /** The same job has put a FIFO, whose opening may wait for ever, where the server or the runner writes what there is room reserved for. */
 async function killedAmongFifos(context, server, disk) {
-  const id = await start(server, 'overflowAndStay');
-  await until('the disk is full', () => disk.free === 0);
+  const id = await startFilling(server, disk);
   const name = context.random.pick(fifoNames);
   const record = path.join(server.jobDirectory(id), name);
   rmSync(record, { recursive: true, force: true });
   execFileSync('mkfifo', [record]);
-  await context.attempt(`The kill of a job that fills the disk and whose ${name} is a FIFO`, async () => {
-    const { status } = await within('the kill is answered', kill(server, id), 30_000);
-    context.check(status === 'killed', `The kill of a job whose ${name} is a FIFO left it ${status}`);
-  });
+  await endsByKill(context, server, id, `a job that fills the disk and whose ${name} is a FIFO`);
 }
 
 /** A log that fills the disk does not end the command: lines that do not fit are left out, and a kill works. */

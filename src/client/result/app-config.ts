@@ -1,4 +1,3 @@
-import path from 'node:path';
 import { configName } from '../../contract/archives.js';
 import { errorKinds } from '../../contract/errors.js';
 import { appConfigPath } from '../../contract/paths.js';
@@ -24,7 +23,7 @@ export async function saveAppConfig(
   isForced: boolean,
   reporter: Reporter,
 ): Promise<SavedArchive> {
-  if (!isForced && hasFiles(path.resolve(directory))) {
+  if (!isForced && hasFiles(directory)) {
     throw new UsageError(
       `${quotePath(directory)} has files already, which the configuration could replace; name another directory with --config, or write into this one with --force`,
     );

@@ -16,9 +16,9 @@ export class UploadWatch {
 
   constructor(
     readonly length: number,
-    readonly idle: number,
+    idle: number,
     readonly outer: AbortSignal | undefined,
-    readonly server: string,
+    server: string,
     /** Called when an interrupted command begins to wait for the answer. */
     readonly onLastWord: () => void,
   ) {
