@@ -30,11 +30,15 @@ test.for([
   ['before Slurm took the job', 'kill -9 "$pid"'],
   ['and Slurm took the job a moment later', 'kill -9 "$pid"; sleep 0.3; exec "$real" "$@"'],
 ] as const)('a server that is killed %s runs it once', async ([, end]) => {
-  const script = `pid=$(cat "$0.pid" 2>/dev/null) && rm "$0.pid" || exec "$real" "$@"\n${end}`;
+  // The server dies once the client has its answer: a submission that was not answered is another test's.
+  const script = `pid=$(cat "$0.pid" 2>/dev/null) && rm "$0.pid" || exec "$real" "$@"
+until [ -e "$0.answered" ]; do sleep 0.02; done
+${end}`;
   using sbatch = fakeProgram('sbatch', script);
   await using server = await slurm.serve({ environment: slurm.environment(sbatch.directory) });
   writeFileSync(path.join(sbatch.directory, 'sbatch.pid'), String(server.pid));
   const { job_id: id } = await server.api.accepted('infer', { inputs, ...steps(counted, 'shell=sleep 2') });
+  writeFileSync(path.join(sbatch.directory, 'sbatch.answered'), '');
   expect(await server.ended()).toBe('SIGKILL');
   await server.start();
   await expectRanOnce(server, id);
