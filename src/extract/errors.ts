@@ -1,7 +1,7 @@
 import { quoteName } from '../contract/quote.js';
 
 /** Why an archive was refused. */
-export type ArchiveFault = 'corrupt' | 'unsafe' | 'tooLarge' | 'tooMany';
+export type ArchiveFault = 'corrupt' | 'unsafe' | 'tooLarge' | 'tooMany' | 'unplaced';
 
 /** An archive that cannot, or must not, be extracted. The message says what is wrong and where. */
 export class ArchiveError extends Error {

@@ -34,6 +34,8 @@ export interface ExtractOptions {
    * A name that leads out of the destination always refuses the archive.
    */
   readonly lenient?: boolean;
+  /** Whether a file that exists stays as it is, and the entry of its name is not extracted; otherwise it is replaced. */
+  readonly keepsFiles?: boolean;
   /** The system whose rules for names apply; by default this machine's. */
   readonly platform?: NodeJS.Platform;
   readonly signal?: AbortSignal;
@@ -51,6 +53,8 @@ export interface ExtractOptions {
 export interface Extracted {
   readonly files: number;
   readonly bytes: number;
+  /** Entries that were left out because something else has their place. Always 0 where names are strict. */
+  readonly unplaced: number;
   /** One sentence for each entry that was renamed or left out; past 20 the last one says how many more there are. */
   readonly notes: readonly string[];
 }
@@ -80,7 +84,7 @@ function checked(entry: ZipEntry, allowed: number, onBytes: (bytes: number) => v
 /**
  * Extracts a zip archive under `destination`. Limits are counted while bytes are written, because the sizes that an archive
  * states may be wrong. Names, links and duplicates are checked before the first byte is written. An existing file is
- * replaced only by a complete one. No symbolic or hard link below the destination is followed.
+ * replaced, if it may be, only by a complete one. No symbolic or hard link below the destination is followed.
  * @throws ArchiveError for an archive that is damaged, unsafe or past the bounds
  */
 export async function extractArchive(
@@ -91,7 +95,7 @@ export async function extractArchive(
   await using source = await ArchiveSource.open(archive);
   const root = path.resolve(destination);
   const notes = new Notes();
-  const { lenient = false, reserved = [], platform = process.platform } = options;
+  const { lenient = false, keepsFiles = false, reserved = [], platform = process.platform } = options;
   const slice = new TimeSlice();
   const targets = await planEntries(await readDirectory(source, options.maxEntries, slice), {
     root,
@@ -112,6 +116,7 @@ export async function extractArchive(
   options.onPlan?.(cost.entries, total + overhead, total);
   let bytes = 0;
   let files = 0;
+  let unplaced = 0;
   const { signal, maxFileBytes = options.maxBytes } = options;
   const onBytes = (more: number) => {
     bytes += more;
@@ -131,6 +136,7 @@ export async function extractArchive(
     archive: source.file.fd,
     maxFileBytes,
     directories,
+    keepsFiles,
     signal,
     onFile,
   });
@@ -138,8 +144,9 @@ export async function extractArchive(
   for (const target of rest) {
     signal?.throwIfAborted();
     await slice.pause();
-    const opened = await openTarget(target, directories).catch((cause) => {
+    const opened = await openTarget(target, directories, keepsFiles).catch((cause) => {
       if (!lenient || !(cause instanceof UnplaceableEntry)) throw cause;
+      unplaced += 1;
       notes.add(`${quoteName(target.entry.path)} was not extracted: something else is in its place`);
     });
     if (!opened) continue;
@@ -154,7 +161,7 @@ export async function extractArchive(
     }
     files += 1;
   }
-  return { files, bytes, notes: notes.list() };
+  return { files, bytes, unplaced, notes: notes.list() };
 }
 
 /** Writes the bytes of one entry, at most `allowed` of them, and checks them. */

@@ -18,7 +18,7 @@ const unplaceable = ['EEXIST', 'EISDIR', 'ENOTDIR', 'ENAMETOOLONG', 'ELOOP', 'EN
 /** An entry that cannot be written to its place, because of its name or of what lies there. */
 export class UnplaceableEntry extends ArchiveError {
   constructor(target: Target, code: string, options?: ErrorOptions) {
-    super('unsafe', `its entry ${quoteName(target.entry.path)} cannot be placed (${code})`, options);
+    super('unplaced', `its entry ${quoteName(target.entry.path)} cannot be placed (${code})`, options);
   }
 }
 
@@ -30,12 +30,12 @@ export class OpenedTarget {
     private readonly place: string,
   ) {}
 
-  /** @throws the system's error where something else than a file lies at `place` */
-  static async open(place: string): Promise<OpenedTarget> {
+  /** @throws the system's error where something else than a file lies at `place`, or a file that is to be kept */
+  static async open(place: string, keepsFiles: boolean): Promise<OpenedTarget> {
     try {
       return new OpenedTarget(await open(place, newFlags, extractMode), place, place);
     } catch (cause) {
-      if (errorCode(cause) !== 'EEXIST') throw cause;
+      if (keepsFiles || errorCode(cause) !== 'EEXIST') throw cause;
     }
     // Fails here if the existing file must not be overwritten.
     await using there = await open(place, extractFlags, extractMode);
@@ -62,10 +62,14 @@ export class OpenedTarget {
  * Opens the file that an entry is written to, or makes its directory. Null for a directory, which needs no closing.
  * @throws UnplaceableEntry, or the system's error
  */
-export async function openTarget(target: Target, directories: MadeDirectories): Promise<OpenedTarget | null> {
+export async function openTarget(
+  target: Target,
+  directories: MadeDirectories,
+  keepsFiles: boolean,
+): Promise<OpenedTarget | null> {
   try {
     directories.make(target.isDirectory ? target.path : path.dirname(target.path));
-    return target.isDirectory ? null : await OpenedTarget.open(target.path);
+    return target.isDirectory ? null : await OpenedTarget.open(target.path, keepsFiles);
   } catch (cause) {
     const code = errorCode(cause);
     throw unplaceable.includes(code) ? new UnplaceableEntry(target, code, { cause }) : cause;

@@ -38,7 +38,7 @@ export async function saveAppConfig(
     reporter,
     name: configName,
     directory,
-    claim: () => openPlace(directory),
+    claim: () => openPlace(directory, isForced),
     again: nextCommand(`apps ${shellWord(app)} --config DIR`),
   });
 }

@@ -11,6 +11,8 @@ export interface Place {
   readonly directory: string;
   /** Whether certainly no other command fills it as well. */
   readonly isHeld: boolean;
+  /** Whether files that are there may be replaced: they are of an earlier attempt, or may go. */
+  readonly mayReplace: boolean;
   /** The result is complete, or as complete as it will be. */
   done(): Promise<void>;
   /** The result is not complete. Removes what was made for it, unless there is a part of the result: a repeat completes that. */
@@ -40,13 +42,14 @@ async function removeMade(last: string, first: string | undefined): Promise<void
   }
 }
 
-/** Fills a directory whatever is in it: what has the same name is replaced. */
-export async function openPlace(directory: string): Promise<Place> {
+/** Fills a directory whatever is in it. */
+export async function openPlace(directory: string, mayReplace: boolean): Promise<Place> {
   const target = path.resolve(directory);
   const made = make(target);
   return {
     directory: target,
     isHeld: false,
+    mayReplace,
     done: async () => {},
     giveUp: () => removeMade(target, made),
   };
@@ -72,6 +75,7 @@ async function claim(directory: string, jobId: string, isReplaced: boolean): Pro
   return {
     directory,
     isHeld: taken.isLocked,
+    mayReplace: isReplaced || goesOn,
     done: () => taken.remove(),
     giveUp: async () => {
       if (!hasOthers && hasFiles(directory)) {

@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { type FileHandle, open, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { quotePath } from '../../contract/quote.js';
+import { ArchiveError } from '../../extract/errors.js';
 import { replaceFile } from '../../files/replace-file.js';
 import { writing } from '../write-error.js';
 import type { Place } from './claim-place.js';
@@ -57,9 +60,16 @@ export class IncomingArchive implements Sink {
     return (await this.opened).sink.write(chunk);
   }
 
-  /** Gives the complete file its name. */
+  /**
+   * Gives the complete file its name.
+   * @throws ArchiveError where another file has got that name meanwhile
+   */
   async keep(): Promise<Pick<Opened, 'place' | 'target'>> {
     const { place, target, partial, file } = await this.opened;
+    if (!place.mayReplace && existsSync(target)) {
+      const what = `${quotePath(target)} is not saved: another file has got this name meanwhile; ${this.#next}`;
+      throw new ArchiveError('unplaced', what);
+    }
     await writing(target, this.#next, async () => {
       // A network file system reports failed writes here.
       await file.close();

@@ -2,6 +2,7 @@ import { type FileHandle, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { maxEntries } from '../../contract/archives.js';
 import { formatBytes } from '../../contract/bytes.js';
+import { counted } from '../../contract/counted.js';
 import { exitCodes } from '../../contract/errors.js';
 import { oneLine, quoteName, quotePath } from '../../contract/quote.js';
 import { ArchiveError } from '../../extract/errors.js';
@@ -47,16 +48,15 @@ async function checkIsZip(file: FileHandle, bytes: number | null, server: string
   );
 }
 
-/** The note for an archive that is kept as it is, not extracted: its path, and why. */
-function unextracted(target: string, cause: ArchiveError, room: number): ArchiveError {
+/** The error for an archive that is kept as it is, and not extracted, or not whole: its path, and why. */
+function unextracted(target: string, cause: ArchiveError, room: number, isBegun: boolean): ArchiveError {
   // The limit of an extraction is the room on the disk.
   const isRoom = cause.fault === 'tooLarge';
   const why = isRoom
     ? `it needs more than the ${formatBytes(room)} that are free there; free some space, then unzip it`
     : oneLine(cause.message);
-  return new ArchiveError(cause.fault, `${quotePath(target)} is saved, but it is not extracted: ${why}`, {
-    cause,
-  });
+  const what = isBegun ? 'only a part of it is extracted' : 'it is not extracted';
+  return new ArchiveError(cause.fault, `${quotePath(target)} is saved, but ${what}: ${why}`, { cause });
 }
 
 /** Free bytes on a disk. */
@@ -91,30 +91,44 @@ async function fetchArchive(
   await checkIsZip((await incoming.opened).file, bytes, connection.server);
 }
 
-/** Extracts a saved archive beside itself, within the room of the disk. */
+/**
+ * Extracts a saved archive beside itself, within the room of the disk.
+ * @throws ArchiveError for one that must not be extracted, or where other files have places of its entries
+ */
 async function extractSaved(
   target: string,
+  keepsFiles: boolean,
   { reporter, again }: SaveOptions,
   signal: AbortSignal | undefined,
 ): Promise<SavedArchive> {
   const output = path.dirname(target);
   const maxBytes = await roomIn(output);
   // Imported lazily to keep start-up fast.
+  let isBegun = false;
   const { extractArchive } = await import('../../extract/extract.js');
   const extracted = await writing(output, `run '${again}'`, () =>
     extractArchive(target, output, {
       maxBytes,
       maxEntries,
       lenient: true,
+      keepsFiles,
+      onMake: () => {
+        isBegun = true;
+      },
       reserved: [path.basename(target), claimName],
       onProgress: (bytes, total) => reporter.progress('Extracting', bytes, total),
       ...(signal ? { signal } : {}),
     }),
   ).catch((cause: unknown) => {
-    throw cause instanceof ArchiveError ? unextracted(target, cause, maxBytes) : cause;
+    throw cause instanceof ArchiveError ? unextracted(target, cause, maxBytes, isBegun) : cause;
   });
-  for (const note of extracted.notes) reporter.note(note);
-  return { archive: target, output, ...extracted };
+  const { files, bytes, unplaced, notes } = extracted;
+  for (const note of notes) reporter.note(note);
+  if (unplaced > 0) {
+    const why = `something else is in the place of ${counted(unplaced, 'file')}; unzip it in another directory`;
+    throw unextracted(target, new ArchiveError('unplaced', why), maxBytes, isBegun);
+  }
+  return { archive: target, output, files, bytes, notes };
 }
 
 /**
@@ -133,7 +147,7 @@ export async function saveArchive(
   try {
     await fetchArchive(connection, request, incoming, options);
     const { place, target } = await incoming.keep();
-    const saved = await extractSaved(target, options, connection.signal);
+    const saved = await extractSaved(target, !place.mayReplace, options, connection.signal);
     await place.done();
     return saved;
   } catch (cause) {

@@ -25,12 +25,16 @@ function openEmptied(file: string): number | null {
   return openSync(file, newFlags, extractMode);
 }
 
-/** Opens an empty file. Tries to make a new one first, which is the usual case and needs one call. */
-function openEmpty(file: string): number | null {
+/**
+ * Opens an empty file. Tries to make a new one first, which is the usual case and needs one call.
+ * @returns null for one that must not be written
+ */
+function openEmpty(file: string, keepsFiles: boolean): number | null {
   try {
     return openSync(file, newFlags, extractMode);
   } catch (cause) {
     if (errorCode(cause) !== 'EEXIST') throw cause;
+    if (keepsFiles) return null;
     return openEmptied(file);
   }
 }
@@ -46,6 +50,7 @@ export class BatchWriter {
   constructor(
     readonly archive: number,
     private readonly directories: MadeDirectories,
+    private readonly keepsFiles: boolean,
   ) {}
 
   /** Writes the files of a batch. Returns those that it could not write. */
@@ -75,16 +80,26 @@ export class BatchWriter {
   #place(file: string, content: Buffer): boolean {
     try {
       this.directories.make(path.dirname(file));
-      const target = openEmpty(file);
+      const target = openEmpty(file, this.keepsFiles);
       if (target === null) return false;
-      try {
-        for (let done = 0; done < content.length; ) done += writeSync(target, content, done);
-      } finally {
-        closeSync(target);
-      }
-      return true;
+      const isWritten = writeAll(target, content);
+      // Made here, so it must not be taken for one that was there when the entry is tried again.
+      if (!isWritten && this.keepsFiles) unlinkSync(file);
+      return isWritten;
     } catch {
       return false;
     }
+  }
+}
+
+/** Writes a file and closes it. */
+function writeAll(target: number, content: Buffer): boolean {
+  try {
+    for (let done = 0; done < content.length; ) done += writeSync(target, content, done);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    closeSync(target);
   }
 }

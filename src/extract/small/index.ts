@@ -10,6 +10,8 @@ export interface SmallFilesOptions {
   /** Most bytes that one file may come to. */
   readonly maxFileBytes: number;
   readonly directories: MadeDirectories;
+  /** Whether files that exist stay as they are; their entries are among those that are returned. */
+  readonly keepsFiles: boolean;
   readonly signal: AbortSignal | undefined;
   /** Called for each file that was written. */
   readonly onFile: (target: Target) => void;
@@ -23,11 +25,11 @@ export interface SmallFilesOptions {
  */
 export async function extractSmallFiles(
   targets: readonly Target[],
-  { archive, maxFileBytes, directories, signal, onFile }: SmallFilesOptions,
+  { archive, maxFileBytes, directories, keepsFiles, signal, onFile }: SmallFilesOptions,
 ): Promise<Target[]> {
   const small = new Set(targets.filter((target) => isSmall(target, maxFileBytes)));
   if (small.size === 0) return [...targets];
-  const writer = new BatchWriter(archive, directories);
+  const writer = new BatchWriter(archive, directories, keepsFiles);
   const failed: Target[] = [];
   for (const batch of batchesOf([...small])) {
     signal?.throwIfAborted();

@@ -1,9 +1,11 @@
+import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { AwaitOptions } from '../../../src/client/result/await-result.js';
 import { saveResult } from '../../../src/client/result/result.js';
 import { ArchiveError } from '../../../src/extract/errors.js';
+import { until } from '../../../support/until.mjs';
 import { zipOf } from '../../../support/zip.mjs';
 import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
@@ -41,6 +43,26 @@ async function fetchResult(handlers: Handler[], wait = 30, more: Partial<AwaitOp
   return { result, names, mask, output, notes: reporter.notes, requests: server.received.length };
 }
 
+/** Fetches a result into a directory that gets these files while it comes. */
+async function fetchResultInto(bytes: Buffer, files: Readonly<Record<string, string>>) {
+  await using directory = await temporary();
+  const output = path.join(directory.path, 'Output');
+  await using server = await ScriptedServer.start(async (_, response) => {
+    response.writeHead(200, { 'content-length': bytes.length, etag: '"a"' });
+    response.write(bytes.subarray(0, 20));
+    await until('the directory is made', () => existsSync(path.join(output, '.remote-app-result')) || null);
+    await plant(output, files);
+    response.end(bytes.subarray(20));
+  });
+  await using connection = connectTo(server.url);
+  const options = { wait: 30, reporter: memoryReporter() };
+  const result = await saveResult(connection, 'ab', { directory: output, taken: 'number' }, options).catch(
+    (error: unknown) => error,
+  );
+  const own = await Promise.all(Object.keys(files).map((name) => readFile(path.join(output, name), 'utf8')));
+  return { result, own, names: (await readdir(output, { recursive: true })).sort() };
+}
+
 describe('a result', () => {
   test('is waited for, saved and extracted', async () => {
     const { result, names, mask, output, requests } = await fetchResult([unfinished, unfinished, send(zip)]);
@@ -63,6 +85,26 @@ describe('a result', () => {
     const told = ["'result.zip' was extracted as 'result_1.zip': its own name cannot be used here"];
     expect(result).toMatchObject({ files: 2, notes: told });
     expect(notes).toEqual([...told, expect.stringMatching(/^Saved 2 file/)]);
+  });
+
+  test('replaces nothing that has come to the directory since the download began, and says so', async () => {
+    const bytes = zipOf({ 'a.nii': 'mask', 'deep/b.nii': Buffer.alloc(300_000, 'b'), 'c.nii': 'c' });
+    const { result, own, names } = await fetchResultInto(bytes, { 'a.nii': 'own', 'deep/b.nii': 'own' });
+    expect(own).toEqual(['own', 'own']);
+    expect(names).toEqual(['a.nii', 'c.nii', 'deep', path.join('deep', 'b.nii'), 'result.zip']);
+    expect(result).toBeInstanceOf(ArchiveError);
+    expect(String(result)).toMatch(
+      /result\.zip' is saved, but only a part of it is extracted: something else is in the place of 2 files; unzip/,
+    );
+  });
+
+  test('whose name another file has got since the download began is not saved over it', async () => {
+    const { result, own, names } = await fetchResultInto(zip, { 'result.zip': 'own' });
+    expect(own).toEqual(['own']);
+    expect(names).toEqual(['result.zip']);
+    expect(String(result)).toMatch(
+      /result\.zip' is not saved: another file has got this name meanwhile; run/,
+    );
   });
 
   test.each([
