@@ -2,7 +2,7 @@ import { userInfo } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { execute } from '@oclif/core/execute';
 import type { PJSON } from '@oclif/core/interfaces';
-import { tolerateClosedPipes } from '../cli/terminal/standard-streams.js';
+import { leaveClosedTerminals, tolerateClosedPipes } from '../cli/terminal/standard-streams.js';
 import { commands } from './commands.js';
 
 /** oclif asks the file that it is bundled with for the commands: others would be built on another oclif. */
@@ -50,6 +50,7 @@ function unknownCommand([first = '--help', ...more]: readonly string[], names: r
  */
 export async function main(root: string, description: PJSON): Promise<void> {
   tolerateClosedPipes();
+  process.once('exit', leaveClosedTerminals);
   const argv = process.argv.slice(2);
   const names = Object.entries(commands).flatMap(([name, { aliases }]) => [
     name.replace(':', ' '),

@@ -47,9 +47,10 @@ describe('serve', () => {
   test('keeps running when its terminal is closed', async (context) => {
     if (spawnSync('script', ['--version']).status !== 0) context.skip('the program script is not here');
     await using directory = await temporary();
-    const serve = `exec ${process.execPath} ${bin} serve --port 0 --auth off --data-dir ${directory.path}/data`;
+    const serve = `${process.execPath} ${bin} serve --port 0 --auth off --data-dir ${directory.path}/data`;
+    const code = path.join(directory.path, 'code');
     const log = path.join(directory.path, 'typescript');
-    const terminal = spawn('script', ['-q', '-f', '-c', serve, log], {
+    const terminal = spawn('script', ['-q', '-f', '-c', `trap '' HUP; ${serve}; echo $? > ${code}`, log], {
       stdio: ['ignore', 'ignore', 'ignore'],
       env: { PATH: process.env.PATH, HOME: directory.path, CUDA_VISIBLE_DEVICES: '' },
     });
@@ -65,6 +66,8 @@ describe('serve', () => {
       expect((await fetch(`${url}/health`)).status).toBe(200);
     }
     process.kill(pid, 'SIGTERM');
-    await until('it has ended', () => !isRunning(pid));
+    // Node resets a terminal at the end of a process, and aborts where it cannot.
+    expect(await until('it has ended', () => existsSync(code) && readFileSync(code, 'utf8'))).toBe('0\n');
+    expect(isRunning(pid)).toBe(false);
   });
 });

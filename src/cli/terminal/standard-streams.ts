@@ -1,4 +1,5 @@
-import { fstatSync, writeFileSync } from 'node:fs';
+import { closeSync, fstatSync, writeFileSync } from 'node:fs';
+import { isatty } from 'node:tty';
 import { ClientError } from '../../client/errors.js';
 import { exitCodes } from '../../contract/errors.js';
 import { errorCode, faultWithoutPath } from '../../files/error-code.js';
@@ -51,6 +52,21 @@ export function tolerateClosedPipes(): void {
     // oclif's listener throws every error but a closed pipe, which would end the process before the error is shown.
     stream.removeAllListeners('error').on('error', onError);
     mendFileStream(stream);
+  }
+}
+
+/**
+ * Closes the standard streams whose terminal was closed. Called at the end of the process: Node sets a terminal back there, and
+ * aborts where it cannot.
+ */
+export function leaveClosedTerminals(): void {
+  for (const fd of [0, 1, 2]) {
+    try {
+      // A device that is no terminal, as /dev/null, loses nothing.
+      if (fstatSync(fd).isCharacterDevice() && !isatty(fd)) closeSync(fd);
+    } catch {
+      // It is closed already.
+    }
   }
 }
 

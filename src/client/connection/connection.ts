@@ -12,7 +12,7 @@ import { readServerUrl, showServerUrl } from './server-url.js';
 import { TimeLimit } from './time-limit.js';
 import { Connector } from './transport/connector.js';
 import type { Transport, Trust } from './transport/transport.js';
-import { explainTransport, mayBeTls } from './transport-error.js';
+import { explainTransport, mayBeTls, notInTime } from './transport-error.js';
 
 /** Where the service is and how long to wait for it. Times are in seconds. */
 export interface ConnectionOptions {
@@ -131,6 +131,8 @@ export class Connection {
         // undici accepts any iterable, although its types do not say so; a stream would read ahead.
         body: (call.body ?? null) as Readable | null,
         ...(call.headTimeout === undefined ? {} : { headersTimeout: call.headTimeout * 1000 }),
+        // Interim answers (1xx), each of which ends a silence.
+        onInfo: this.#limit(call.headTimeout ?? this.readTimeout),
         ...(call.bodyTimeout === undefined ? {} : { bodyTimeout: call.bodyTimeout * 1000 }),
         ...(signal ? { signal } : {}),
       });
@@ -140,6 +142,14 @@ export class Connection {
     } catch (error) {
       throw (await this.#causeOnTheWay(error)) ?? this.explain(error, signal);
     }
+  }
+
+  /** For what a server can send in pieces without an end: throws once that takes so many seconds. 0 is no limit. */
+  #limit(seconds: number): () => void {
+    const end = performance.now() + (seconds || Number.POSITIVE_INFINITY) * 1000;
+    return () => {
+      if (performance.now() > end) throw notInTime(this.server);
+    };
   }
 
   /** A cause that has to be looked for; null if there is none. Imported lazily to keep start-up fast. */
@@ -219,7 +229,7 @@ export class Connection {
 
   async #body(reply: Reply, longest: number, signal: AbortSignal | undefined): Promise<string | null> {
     try {
-      return await readBody(reply, longest);
+      return await readBody(reply, longest, this.#limit(this.readTimeout));
     } catch (error) {
       throw this.explain(error, signal);
     }

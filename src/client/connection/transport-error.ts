@@ -29,6 +29,10 @@ export const mayBeTls = (error: unknown): boolean =>
   wasClosed(error) ||
   (isNoHttp(error) && String((error as { data?: unknown }).data).startsWith('\u0015\u0003'));
 
+/** The error where an answer takes too long. */
+export const notInTime = (server: string, options?: ErrorOptions): TransportError =>
+  new TransportError('timeout', `${server} did not answer in time`, options);
+
 /**
  * Explains a failure below HTTP to the person at the keyboard. The reason of an aborted signal comes first; an error that
  * is explained already stays as it is.
@@ -44,7 +48,7 @@ export function explainTransport(
     const reason: unknown = signal.reason;
     if (reason instanceof ClientError) return reason;
     if (reason instanceof DOMException && reason.name === 'TimeoutError') {
-      return new TransportError('timeout', `${server} did not answer in time`, { cause: error });
+      return notInTime(server, { cause: error });
     }
   }
   if (error instanceof ClientError) return error;

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import net from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { app, health, kill, vram } from '../../../src/client/connection/api.js';
@@ -127,6 +128,23 @@ describe('a connection', () => {
     await using connection = connectTo(server.url, { readTimeout: 0.2 });
     expect(await failure(health(connection, 0.1))).toMatchObject({ exitCode: 3, fault: 'timeout' });
     expect(await failure(vram(connection, [0]))).toMatchObject({ exitCode: 3, fault: 'timeout' });
+  });
+
+  test.for<[string, (response: ServerResponse) => void]>([
+    ['interim answers', (response) => response.writeProcessing()],
+    ['a refusal by the byte', (response) => void response.write(' ')],
+  ])('to a server that sends %s without an end is given up in time', async ([, drip]) => {
+    await using server = await ScriptedServer.start((_, response) => {
+      response.statusCode = 404;
+      const timer = setInterval(() => drip(response), 20);
+      response.on('close', () => clearInterval(timer));
+    });
+    await using connection = connectTo(server.url, { readTimeout: 0.3 });
+    const whole = connection.send('/anything').then((reply) => connection.refused(reply, '/anything'));
+    expect(await failure(whole)).toMatchObject({
+      exitCode: 3,
+      message: `${server.url} did not answer in time`,
+    });
   });
 
   test('that is cut is reported as broken', async () => {
