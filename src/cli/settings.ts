@@ -66,14 +66,28 @@ function counted(choices: ConnectionChoices, typed: TypedFlags): ConnectionChoic
 }
 
 /**
+ * Refuses a flag that was typed with nothing behind it, as from a variable of a script that is not set: what would be used
+ * in its place, such as another server, was not meant.
+ */
+function refuseEmpty(choices: ConnectionChoices, typed: TypedFlags): void {
+  for (const name of ['server', 'token', 'token-file', 'profile', 'app', 'ca'] as const) {
+    if (typed.has(name) && choices[name]?.trim() === '') {
+      throw new UsageError(`--${name} is empty; give it a value, or leave it out`);
+    }
+  }
+}
+
+/**
  * Settings from flags, then environment, then profile, then defaults (interface.md, Clients). A profile's token is sent
  * only to the profile's server, not to another one that a flag or the environment names.
+ * @throws UsageError for a flag that is empty, or a token that cannot be sent
  */
 export function resolveSettings(
   choices: ConnectionChoices,
   profile: Profile | null,
   typed: TypedFlags = new Set(),
 ): Settings {
+  refuseEmpty(choices, typed);
   const { server: address, token, 'token-file': file, app, ca } = counted(choices, typed);
   const server = address || profile?.server || defaultServer;
   const given = file

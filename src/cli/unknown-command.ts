@@ -6,11 +6,26 @@ import { writeOut } from './terminal/standard-streams.js';
 import { tellError } from './terminal/tell-error.js';
 import { forJson } from './terminal/terminal-text.js';
 
+/** A word in the place of a command that is none, or behind a command that takes no arguments. */
+export type MisplacedWord =
+  | {
+      readonly word: string;
+      /** The commands that may have been meant. */
+      readonly near: readonly string[];
+    }
+  | {
+      readonly word: string;
+      /** The command. */
+      readonly behind: string;
+    };
+
 const topFlags = ['--help', '--version'];
 
-function sentenceFor(word: string, commands: readonly string[]): string {
+function sentenceFor(misplaced: MisplacedWord): string {
+  const { word } = misplaced;
+  if ('behind' in misplaced) return `'${misplaced.behind}' takes no argument, got ${quoteName(word)}`;
   const isFlag = word.startsWith('-');
-  const near = nearest(word, isFlag ? topFlags : commands);
+  const near = nearest(word, isFlag ? topFlags : misplaced.near);
   const what = isFlag
     ? `There is no flag ${quoteName(word)} before a command`
     : `There is no command ${quoteName(word)}`;
@@ -19,20 +34,15 @@ function sentenceFor(word: string, commands: readonly string[]): string {
 }
 
 /**
- * Tells that a word is no command, and which one may have been meant. It runs none and asks nothing: the exit code is that of
- * a wrong command line.
+ * Tells what is wrong with a word, and which command may have been meant. It runs none and asks nothing: the exit code is that
+ * of a wrong command line.
  * @param json whether stdout gets the error as a document
  */
-export async function refuseCommand(
-  bin: string,
-  word: string,
-  commands: readonly string[],
-  json: boolean,
-): Promise<void> {
+export async function refuseCommand(bin: string, misplaced: MisplacedWord, json: boolean): Promise<void> {
   process.exitCode = exitCodes.usage;
-  const message = sentenceFor(word, commands);
+  const message = sentenceFor(misplaced);
   if (!json) {
-    tellError(message, [`See '${bin} --help'.`]);
+    tellError(message, [`See '${bin}${'behind' in misplaced ? ` ${misplaced.behind}` : ''} --help'.`]);
     return;
   }
   const document: ErrorDocument = { error: { message, exit_code: exitCodes.usage } };

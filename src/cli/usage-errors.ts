@@ -61,6 +61,13 @@ function meant(unknown: readonly string[], known: Interfaces.FlagInput): string 
   return found.size === 0 ? '' : `; did you mean ${[...found].join(', ')}?`;
 }
 
+/** One line of a parser error: of two flags that exclude each other it tells the value as well, also of a flag that has none. */
+const ofParser = (line: string): string =>
+  line.replace(
+    /^(--[\w-]+)=.* cannot also be provided when using (--[\w-]+)$/s,
+    '$1 and $2 exclude each other; give one of them',
+  );
+
 /**
  * The error as one sentence on one line.
  * @param known flags of the command
@@ -76,5 +83,8 @@ export function sentenceOf(error: Error, known: Interfaces.FlagInput): string {
   const text = parse === undefined ? message : message.slice(0, message.lastIndexOf('\n'));
   const [heading, ...lines] = text.split('\n');
   const isList = /^The following errors? occurred:$/.test(heading ?? '');
-  return oneLine(isList ? lines.map((line) => line.trim()).join('; ') : text) + meant(flags, known);
+  return (
+    oneLine(isList ? lines.map((line) => ofParser(line.trim())).join('; ') : ofParser(text)) +
+    meant(flags, known)
+  );
 }

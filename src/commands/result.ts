@@ -22,7 +22,10 @@ export default class Result extends ClientCommand {
     partial: Flags.boolean({
       description: 'Also of a job that failed or was killed: what it left in its output',
     }),
-    'no-wait': Flags.boolean({ description: 'End with 3 at once where the result is not there yet' }),
+    'no-wait': Flags.boolean({
+      exclusive: ['wait'],
+      description: 'End with 3 at once where the result is not there yet',
+    }),
   };
 
   async run(): Promise<ResultSummary> {

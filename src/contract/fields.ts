@@ -78,6 +78,8 @@ export interface Field {
   readonly above?: number;
   /** The flag on the app's command line; a field without one is a positional argument. */
   readonly argument?: string;
+  /** Another field that says the same in another way: our command line takes one of both. */
+  readonly alternative?: string;
   /** Left off the command line where this other field is given. */
   readonly unless?: string;
   /** Travels inside the JSON field `options` rather than as a field of its own. */

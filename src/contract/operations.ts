@@ -50,6 +50,7 @@ const ensemble: Field = {
   default: 0,
   min: 0,
   argument: '--ensemble',
+  alternative: 'ensemble_models',
   bound: 'checkpointCount',
   help: 'How many of the checkpoints to run as an ensemble',
 };
@@ -149,6 +150,7 @@ const cpu: Field = {
   name: 'cpu',
   kind: 'integer',
   role: 'workers',
+  alternative: 'gpu',
   default: 1,
   min: 1,
   argument: '--cpu',

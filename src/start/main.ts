@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { execute } from '@oclif/core/execute';
 import type { PJSON } from '@oclif/core/interfaces';
 import { leaveClosedTerminals, tolerateClosedPipes } from '../cli/terminal/standard-streams.js';
+import type { MisplacedWord } from '../cli/unknown-command.js';
 import { commands } from './commands.js';
 
 /** oclif asks the file that it is bundled with for the commands: others would be built on another oclif. */
@@ -23,23 +24,39 @@ function nameShell(): void {
 
 const helpWords = ['help', '--help', '-h'];
 
-/**
- * The words in the place of a command that are none, and the commands that may have been meant; undefined where the command
- * line has a command, or needs none.
- */
-function unknownCommand([first = '--help', ...more]: readonly string[], names: readonly string[]) {
+/** The names that a person types, and whether their commands take arguments. */
+const typedNames = (): Map<string, boolean> =>
+  new Map(
+    Object.entries(commands).flatMap(([name, { aliases, args }]) =>
+      [name.replace(':', ' '), ...aliases].map((each) => [each, Object.keys(args).length > 0] as const),
+    ),
+  );
+
+/** What is wrong with the words in the place of a command; undefined where there is a command, or none is needed. */
+function misplacedWord(
+  [first = '--help', ...more]: readonly string[],
+  takesArguments: Map<string, boolean>,
+): MisplacedWord | undefined {
+  const names = [...takesArguments.keys()];
   if (first === '--version' || first === '-v') return undefined;
   const words = helpWords.includes(first)
     ? more.filter((word) => !word.startsWith('-') && !helpWords.includes(word))
     : [first, ...more];
-  const [named, second] = words;
-  if (named === undefined || names.includes(named)) return undefined;
+  const [named, second, third] = words;
+  if (named === undefined) return undefined;
+  const [command, next] = names.includes(`${named} ${second}`)
+    ? [`${named} ${second}`, third]
+    : [named, second];
+  if (takesArguments.has(command)) {
+    // oclif takes a word behind a command without arguments for a part of the command's name.
+    if (next === undefined || next.startsWith('-') || takesArguments.get(command)) return undefined;
+    return { word: next, behind: command };
+  }
   const ofTopic = names.filter((name) => name.startsWith(`${named} `));
   if (ofTopic.length === 0)
     return { word: named, near: [...new Set(names.map((name) => name.replace(/ .*/, '')))] };
   // A topic alone shows its commands.
-  if (second === undefined || second.startsWith('-') || names.includes(`${named} ${second}`))
-    return undefined;
+  if (second === undefined || second.startsWith('-')) return undefined;
   return { word: `${named} ${second}`, near: ofTopic };
 }
 
@@ -52,15 +69,11 @@ export async function main(root: string, description: PJSON): Promise<void> {
   tolerateClosedPipes();
   process.once('exit', leaveClosedTerminals);
   const argv = process.argv.slice(2);
-  const names = Object.entries(commands).flatMap(([name, { aliases }]) => [
-    name.replace(':', ' '),
-    ...aliases,
-  ]);
-  const unknown = unknownCommand(argv, names);
-  if (unknown !== undefined) {
+  const misplaced = misplacedWord(argv, typedNames());
+  if (misplaced !== undefined) {
     const { refuseCommand } = await import('../cli/unknown-command.js');
     const bin = description.oclif.bin ?? description.name;
-    await refuseCommand(bin, unknown.word, unknown.near, argv.includes('--json'));
+    await refuseCommand(bin, misplaced, argv.includes('--json'));
     return;
   }
   nameShell();

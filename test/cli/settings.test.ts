@@ -92,6 +92,16 @@ describe('settings', () => {
     expect(() => resolveSettings({}, profile)).toThrow(/the profile/);
   });
 
+  test.for(['server', 'token', 'token-file', 'profile', 'app', 'ca'])(
+    'an empty --%s is refused, and nothing else is taken in its place; in the environment it counts for nothing',
+    (name) => {
+      const profile = { server: 'http://127.0.0.1:8000' };
+      const empty = `--${name} is empty; give it a value, or leave it out`;
+      expect(() => resolveSettings({ [name]: ' ' }, profile, new Set([name]))).toThrow(empty);
+      expect(resolveSettings({ [name]: '' }, profile).server).toBe(profile.server);
+    },
+  );
+
   test('a profile is the one that is named, else the default one', async () => {
     await using directory = await temporary();
     writeProfile(directory.path, 'lab', lab);

@@ -25,6 +25,22 @@ describe('a word that is not a command', () => {
     expect([code, stdout, stderr]).toEqual([2, '', `Error: ${sentence}\nSee 'remote-app --help'.\n`]);
   });
 
+  test.each([
+    [['health', 'extra', '--server', 'http://127.0.0.1:1'], 'health', 'extra'],
+    [['token', 'list', 'a\nb', 'more'], 'token list', 'a\\x0ab'],
+  ])('behind a command without arguments is a wrong command line: %j', async (args, command, word) => {
+    await using cli = await Cli.create();
+    const sentence = `'${command}' takes no argument, got '${word}'`;
+    const { code, stdout, stderr } = await cli.run(args);
+    expect([code, stdout, stderr]).toEqual([
+      2,
+      '',
+      `Error: ${sentence}\nSee 'remote-app ${command} --help'.\n`,
+    ]);
+    const asJson = await cli.run([...args, '--json']);
+    expect(JSON.parse(asJson.stdout)).toEqual({ error: { message: sentence, exit_code: 2 } });
+  });
+
   test('with --json stdout is one document', async () => {
     await using cli = await Cli.create();
     const { code, stdout, stderr } = await cli.run(['jbos', '--json']);

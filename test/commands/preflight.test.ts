@@ -92,10 +92,6 @@ describe('before a byte is sent', () => {
   test.each([
     ['as much as it takes', ['infer', '--tta', '4', '--ensemble', '2', ...two, '-i', 'a.nii']],
     ['checkpoints without their endings', ['infer', '--ensemble-models', 'CV_1,CV_0.pt,Tuned', ...two]],
-    [
-      'a number of checkpoints that their names replace',
-      ['infer', '--ensemble', '9', '--ensemble-models', 'CV_1', ...two],
-    ],
     ['one group for an evaluation', ['evaluate', 'a.nii', '--gt', 'b.nii']],
     ['one group of stacks', ['uncertainty', 'a.nii']],
     ['GPUs that are there', ['infer', '--gpu', '2,0', ...two]],

@@ -10,6 +10,10 @@ test.each([
   [['logs'], "Missing: JOB (The job's id, as a submission printed it)"],
   [['logs', id, 'more\nwords'], 'Unexpected argument: more\\x0awords'],
   [['serve', '--port', '70000'], "--port takes a whole number from 0 to 65535, got '70000'"],
+  [['infer', 'a', '--gpu', '0', '--cpu', '2'], '--gpu and --cpu exclude each other; give one of them'],
+  [['infer', 'a', '--detach', '-o', 'b'], '--output and --detach exclude each other; give one of them'],
+  [['infer', 'a', '--detach', '--force'], '--force and --detach exclude each other; give one of them'],
+  [['result', id, '--wait', '9', '--no-wait'], '--wait and --no-wait exclude each other; give one of them'],
   [['serve', '--auth', 'x'], 'Expected --auth=x to be one of: bearer, required, off'],
   [
     ['serve', '--max-file-size', 'x'],

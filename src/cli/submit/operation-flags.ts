@@ -34,10 +34,11 @@ function aliases(field: Field): string[] {
  * The flag of one field. Its value stays text here: contract/values.ts parses it, as on the server. A repeatable flag takes
  * one value each time, so that it never takes a path that follows it.
  */
-function fieldFlag(field: Field): Interfaces.Flag<unknown> {
+function fieldFlag(field: Field, fields: readonly Field[]): Interfaces.Flag<unknown> {
   const known = field.default === undefined ? '' : ` [default: ${field.default}]`;
   const shared = {
     aliases: aliases(field),
+    exclusive: fields.filter(({ name }) => name === field.alternative).map(flagName),
     description: field.help + known,
     ...helpGroup(field),
     ...(field.char ? { char: field.char as Interfaces.AlphabetLowercase } : {}),
@@ -55,5 +56,6 @@ function fieldFlag(field: Field): Interfaces.Flag<unknown> {
 
 /** The flags of an operation: one for each of its fields in the operations table, and no other. */
 export function operationFlags(name: OperationName): Record<string, Interfaces.Flag<unknown>> {
-  return Object.fromEntries(operationOf(name).fields.map((field) => [flagName(field), fieldFlag(field)]));
+  const { fields } = operationOf(name);
+  return Object.fromEntries(fields.map((field) => [flagName(field), fieldFlag(field, fields)]));
 }

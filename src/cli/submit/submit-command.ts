@@ -17,6 +17,8 @@ export const runFlags = {
     description: 'Send the files beside volumes as well: .json, .bval, .tsv, .txt, README and the like',
   }),
   detach: Flags.boolean({
+    // They say what becomes of a result, which it does not fetch.
+    exclusive: ['output', 'force', 'wait'],
     description: "Print the job's id alone and return at once; asks for '--keep max' unless --keep is given",
   }),
 };

@@ -42,12 +42,17 @@ describe('a command line', () => {
     ]);
   });
 
-  test('asks for the CPU with --cpu, and for both with both', async () => {
+  test('asks for the CPU with --cpu', async () => {
     expect((await request('infer', 'a', '--cpu', '4')).fields).toEqual({ cpu: '4' });
-    expect((await request('infer', 'a', '--cpu', '4', '--gpu', '1,0')).fields).toEqual({
-      cpu: '4',
-      gpu: '1,0',
-    });
+  });
+
+  test.for([
+    ['--cpu', ['--gpu', '0', '--cpu', '4']],
+    ['--ensemble', ['--ensemble', '2', '--ensemble-models', 'CV_0']],
+  ] as const)('with %s and what says the same in another way is refused', async ([flag, words]) => {
+    for (const name of ['infer', 'pipeline'] as const) {
+      await expect(request(name, 'a', ...words)).rejects.toThrow(`when using ${flag}`);
+    }
   });
 
   test('collects the values of a repeated flag', async () => {
