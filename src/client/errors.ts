@@ -9,13 +9,26 @@ export type ErrorDetails = Readonly<Record<string, unknown>>;
 export class ClientError extends Error {
   override readonly name: string = 'ClientError';
 
+  #details: ErrorDetails;
+
   constructor(
     message: string,
     readonly exitCode: ExitCode,
-    readonly details: ErrorDetails = {},
+    details: ErrorDetails = {},
     options?: ErrorOptions,
   ) {
     super(message, options);
+    this.#details = details;
+  }
+
+  get details(): ErrorDetails {
+    return this.#details;
+  }
+
+  /** Adds the job that the error is about: who reads the document of `--json` goes on with that. */
+  about(jobId: string): this {
+    this.#details = { job_id: jobId, ...this.#details };
+    return this;
   }
 }
 

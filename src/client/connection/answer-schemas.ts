@@ -33,6 +33,9 @@ const appId = text.check(z.regex(appIdPattern, 'which is not the identifier of a
 
 const figure = z.number().check(z.minimum(0));
 
+/** Seconds, at most a thousand years: a date can be reckoned with them. */
+const duration = figure.check(z.maximum(3e10));
+
 const jobFields = {
   status: z.enum(jobStates),
   error: textOrNull,
@@ -43,8 +46,8 @@ const jobFields = {
   started_at: textOrNull,
   finished_at: textOrNull,
   expires_at: textOrNull,
-  keep: orNull(figure),
-  time_limit: orNull(figure),
+  keep: orNull(duration),
+  time_limit: orNull(duration),
   left_files: orNull(figure),
   assigned_gpus: z._default(z.nullable(z.array(z.int())), []),
   start: textOrNull,

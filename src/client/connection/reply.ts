@@ -96,7 +96,8 @@ export async function refusal(reply: Reply, text: string, asked: Asked): Promise
   const location = header(reply, 'location');
   if (statusCode >= 300 && statusCode < 400 && location) {
     const place = quoteName(location, 500);
-    return new HttpError(statusCode, `${server} moved; give its new address instead: ${place}`, null);
+    const sentence = `${server} sends ${excerpt(asked.path, 200)} on to ${place}; if it has moved, give its new address`;
+    return new HttpError(statusCode, sentence, null);
   }
   if (statusCode === proxyLoginStatus && transport?.loginRefused) {
     return transport.loginRefused([reply.headers['proxy-authenticate'] ?? []].flat().join(', '));

@@ -2,13 +2,15 @@ import path from 'node:path';
 import type { Writable } from 'node:stream';
 import { resultName } from '../../contract/archives.js';
 import { counted } from '../../contract/counted.js';
+import { exitCodes } from '../../contract/errors.js';
 import { quotePath } from '../../contract/quote.js';
 import { isPlainWord } from '../../contract/shell-word.js';
+import { ArchiveError } from '../../extract/errors.js';
 import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
 import type { Patience } from '../connection/patience.js';
 import type { Reply } from '../connection/reply.js';
-import { leaving } from '../errors.js';
+import { ClientError, leaving } from '../errors.js';
 import { nextCommand } from '../next-command.js';
 import { type AwaitOptions, awaitResult } from './await-result.js';
 import { claimPlace } from './claim-place.js';
@@ -62,13 +64,21 @@ async function fetching<T>(
       const state = isDone ? 'is done' : 'goes on';
       options.reporter.note(`Job ${jobId} ${state}; '${again}' fetches its result`);
     }
-    throw connection.isMet ? leaving(jobId, error, { isDone, again }) : error;
+    throw ofJob(jobId, connection.isMet ? leaving(jobId, error, { isDone, again }) : error);
   }
+}
+
+/** The error with the job that it is about. */
+function ofJob(jobId: string, error: unknown): unknown {
+  if (error instanceof ClientError) return error.about(jobId);
+  if (!(error instanceof ArchiveError)) return error;
+  return new ClientError(error.message, exitCodes.failed, {}, { cause: error }).about(jobId);
 }
 
 /**
  * Waits for a job's result, saves it as `result.zip` in a directory and extracts it there (spec.md, Job control).
- * @throws JobFailed for a job that ended without one; ClientError (exit 3) when the wait is over; ArchiveError
+ * @throws JobFailed for a job that ended without one; ClientError (exit 3) when the wait is over, and for an archive that must
+ * not be extracted
  */
 export async function saveResult(
   connection: Connection,

@@ -81,6 +81,7 @@ async function fetchArchive(
       `${quotePath(target)} will have ${formatBytes(total)}, and ${formatBytes(room)} are free there; ` +
         `free some space, then ${next}`,
       exitCodes.failed,
+      { code: 'ENOSPC' },
     );
   };
   const bytes = await download(connection, request, incoming, {

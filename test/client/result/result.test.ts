@@ -4,7 +4,6 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { AwaitOptions } from '../../../src/client/result/await-result.js';
 import { saveResult } from '../../../src/client/result/result.js';
-import { ArchiveError } from '../../../src/extract/errors.js';
 import { until } from '../../../support/until.mjs';
 import { zipOf } from '../../../support/zip.mjs';
 import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
@@ -92,7 +91,7 @@ describe('a result', () => {
     const { result, own, names } = await fetchResultInto(bytes, { 'a.nii': 'own', 'deep/b.nii': 'own' });
     expect(own).toEqual(['own', 'own']);
     expect(names).toEqual(['a.nii', 'c.nii', 'deep', path.join('deep', 'b.nii'), 'result.zip']);
-    expect(result).toBeInstanceOf(ArchiveError);
+    expect(result).toMatchObject({ exitCode: 1, details: { job_id: 'ab' } });
     expect(String(result)).toMatch(
       /result\.zip' is saved, but only a part of it is extracted: something else is in the place of 2 files; unzip/,
     );
@@ -178,7 +177,7 @@ describe('a result', () => {
 
   test('that is not a valid archive is kept as it came, and nothing is extracted', async () => {
     const { result, names, output } = await fetchResult([send(Buffer.from('PK\u0003\u0004 and no more'))]);
-    expect(result).toBeInstanceOf(ArchiveError);
+    expect(result).toMatchObject({ exitCode: 1, details: { job_id: 'ab' } });
     expect((result as Error).message).toContain(path.join(output, 'result.zip'));
     expect(names).toEqual(['result.zip']);
   });
@@ -207,6 +206,7 @@ describe('a result', () => {
     expect(result).toMatchObject({
       exitCode: 1,
       message: expect.stringMatching(/1024\.0 TiB.*free.*result ab/),
+      details: { code: 'ENOSPC', job_id: 'ab' },
     });
     expect([names, requests]).toEqual([[], 1]);
   });

@@ -76,7 +76,9 @@ export function lookAt(target: string, bytes: string | Buffer = target): Look | 
     if (!['ENOENT', 'ENOTDIR'].includes(errorCode(error))) {
       return { stats: null, fault: `cannot be read: ${faultWithoutPath(error)}` };
     }
-    const isLink = lstatSync(bytes, { throwIfNoEntry: false })?.isSymbolicLink();
+    // ENOTDIR: what is before the last slash is a file.
+    const isLink =
+      errorCode(error) === 'ENOENT' && lstatSync(bytes, { throwIfNoEntry: false })?.isSymbolicLink();
     return isLink ? { stats: null, fault: brokenLink(bytes) } : null;
   }
 }

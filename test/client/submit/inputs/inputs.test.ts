@@ -137,10 +137,11 @@ describe('the volumes that paths name', () => {
   test.each([
     ['missing.nii', /^No such file or directory: '.*missing\.nii'$/],
     ['*.nii', /^No such file or directory: '.*\*\.nii'$/],
+    ['plain.mha/', /^No such file or directory: '.*plain\.mha\/'$/],
     ['empty', /empty' contains no file to send$/],
   ])('%s names nothing to send, and that is said', async (name, sentence) => {
     await using directory = await temporary();
-    await plant(directory.path, { 'empty/': 'x' });
+    await plant(directory.path, { 'empty/': 'x', 'plain.mha': 'x' });
     await expect(units(directory.path, name)).rejects.toThrow(UsageError);
     await expect(units(directory.path, name)).rejects.toThrow(sentence);
   });
