@@ -34,13 +34,26 @@ export function refuseWithoutHost(
   return isRefused;
 }
 
+/** Ends a connection whose request cannot be read. The answers to whole requests before that one come first. */
+function refuse(socket: Socket, cause: ParserError): void {
+  // Must not write into the middle of an answer under way. Node checks the same field.
+  const { _httpMessage: current } = socket as Socket & { _httpMessage?: ServerResponse };
+  if (current?.req.complete && !socket.destroyed) {
+    current.once('close', () => refuse(socket, cause));
+    return;
+  }
+  if (socket.writable && !current?.headersSent) socket.write(bareAnswer(errorOf(cause)));
+  socket.destroy(cause);
+}
+
 /** Gives requests that Node itself would refuse with a status and no body an answer with the usual error body. */
 export function answerUnread(server: Server): void {
+  const refused = new WeakSet<Socket>();
   server.on('clientError', (cause: ParserError, socket: Socket) => {
-    // Must not write into the middle of an answer under way. Node checks the same field.
-    const { _httpMessage: current } = socket as Socket & { _httpMessage?: ServerResponse };
-    if (socket.writable && !current?.headersSent) socket.write(bareAnswer(errorOf(cause)));
-    socket.destroy(cause);
+    // Each packet behind one that cannot be read is another error.
+    if (refused.has(socket)) return;
+    refused.add(socket);
+    refuse(socket, cause);
   });
   server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
     const detail = "The request expects what is not done here; send no 'Expect'";

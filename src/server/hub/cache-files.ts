@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { copyFile, mkdir, open, readdir, realpath, rm, stat, symlink } from 'node:fs/promises';
+import { copyFile, open, readdir, realpath, rm, stat, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { errorCode } from '../../files/error-code.js';
+import { makeDirectory } from '../../files/make-directory.js';
 import { replaceFile } from '../../files/replace-file.js';
 import { HubError } from './hub-error.js';
 import { leadsTo, type RepositoryCache } from './repository-cache.js';
@@ -19,7 +20,7 @@ const abandonedAfter = 24 * 3600 * 1000;
 
 /** Replaces a small text file of the cache: a reader finds the old text or the new one. Two writers do not meet. */
 export async function placeText(file: string, text: string): Promise<void> {
-  await mkdir(path.dirname(file), { recursive: true });
+  makeDirectory(path.dirname(file));
   const partial = `${file}.${uniquePart()}.tmp`;
   try {
     await using handle = await open(partial, 'wx');
@@ -38,7 +39,7 @@ const noLinks = ['EPERM', 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP', 'EINVAL'];
 /** The directory of a snapshot that a file goes to; made where it is missing. @throws HubError if it is somewhere else */
 async function prepareParent(cache: RepositoryCache, target: string): Promise<void> {
   const parent = path.dirname(target);
-  await mkdir(parent, { recursive: true });
+  makeDirectory(parent);
   const [real, home] = [await realpath(parent), await realpath(path.join(cache.directory, 'snapshots'))];
   if (!real.startsWith(home + path.sep)) {
     throw new HubError(`The snapshot of '${cache.repository}' leads out of the cache; remove it there`);

@@ -1,8 +1,9 @@
 import { createHash, type Hash } from 'node:crypto';
-import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
+import { type FileHandle, open, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { quoteName } from '../../contract/quote.js';
+import { makeDirectory } from '../../files/make-directory.js';
 import { replaceFile } from '../../files/replace-file.js';
 import { uniquePart } from './cache-files.js';
 import type { Hub } from './hub.js';
@@ -114,7 +115,7 @@ async function receive(download: Download, file: TreeFile, options: DownloadOpti
 export async function downloadBlob(file: TreeFile, options: DownloadOptions): Promise<void> {
   const blob = options.cache.blobFile(file);
   const partial = `${blob}.${uniquePart()}.incomplete`;
-  await mkdir(path.dirname(blob), { recursive: true });
+  makeDirectory(path.dirname(blob));
   try {
     await using handle = await open(partial, 'wx');
     const download = new Download(file, handle, options.onBytes ?? (() => {}));

@@ -31,6 +31,16 @@ export interface Slot {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** Makes the job of a submission. `awaited` is aborted when a repeat of the same submission waits for it. */
+export type Submit = (awaited: AbortSignal) => Promise<Job>;
+
+/** A submission that has a key, and its job once it is made; null if it makes none. */
+interface Keyed {
+  readonly job: Promise<Job | null>;
+  /** Aborted by a repeat. */
+  readonly awaited: AbortController;
+}
+
 /** Where a submission comes from. */
 export interface Submitter {
   readonly owner: Owner;
@@ -58,7 +68,7 @@ export interface AdmissionDeps {
  */
 export class Admission {
   #uploading = 0;
-  readonly #keys = new Map<string, Promise<Job | null>>();
+  readonly #keys = new Map<string, Keyed>();
 
   constructor(private readonly deps: AdmissionDeps) {}
 
@@ -111,18 +121,19 @@ export class Admission {
    * Runs `submit`, unless a submission with this key has made a job already: then returns that job. While the first one is
    * under way a repeat waits for it, and is run if the first one fails.
    */
-  async once(from: Submitter, submit: () => Promise<Job>): Promise<Job> {
+  async once(from: Submitter, submit: Submit): Promise<Job> {
     const key = keyOf(from);
-    if (key === null) return submit();
+    const awaited = new AbortController();
+    if (key === null) return submit(awaited.signal);
     for (;;) {
       const first = this.#keys.get(key);
       if (!first) break;
-      const job = await first;
+      first.awaited.abort();
+      const job = await first.job;
       if (job) return job;
     }
-    const submission = submit();
-    const settled = submission.catch(() => null);
-    this.#keys.set(key, settled);
+    const submission = submit(awaited.signal);
+    this.#keys.set(key, { job: submission.catch(() => null), awaited });
     try {
       return await submission;
     } catch (cause) {
@@ -134,7 +145,7 @@ export class Admission {
   /** Remembers the key of a job that an earlier server accepted. */
   remember(job: Job): void {
     const key = keyOf(job.request);
-    if (key !== null) this.#keys.set(key, Promise.resolve(job));
+    if (key !== null) this.#keys.set(key, { job: Promise.resolve(job), awaited: new AbortController() });
   }
 
   forget(job: Job): void {

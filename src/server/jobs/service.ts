@@ -10,7 +10,7 @@ import type { DrainState } from '../../contract/system.js';
 import { setAside } from '../data-directory/set-aside.js';
 import type { ServerEvents } from '../events.js';
 import type { AskedDevices, DeviceRequest } from '../executors/executor.js';
-import { Admission, type Slot, type Submitter, type Told } from './admission.js';
+import { Admission, type Slot, type Submit, type Submitter, type Told } from './admission.js';
 import type { ExpiredJobs } from './expired-jobs.js';
 import { factsOf, followJob } from './follow-job.js';
 import { Job } from './job.js';
@@ -214,7 +214,7 @@ export class JobService {
   }
 
   /** Runs a submission once for each idempotency key of an owner. A repeat gets the first one's job. */
-  submitOnce(from: Submitter, submit: () => Promise<Job>): Promise<Job> {
+  submitOnce(from: Submitter, submit: Submit): Promise<Job> {
     return this.#admission.once(from, submit);
   }
 

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { lstatSync, readdirSync, renameSync } from 'node:fs';
+import { chmodSync, lstatSync, readdirSync, renameSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { jobIdSource } from '../../contract/job.js';
-import { errorCode } from '../../files/error-code.js';
+import { errorCode, isForbidden } from '../../files/error-code.js';
 import { ownDirectory } from '../data-directory/own-directory.js';
 import type { Report } from '../report.js';
 
@@ -42,7 +42,7 @@ export class Trash {
       `${path.basename(directory)}.${randomBytes(4).toString('hex')}`,
     );
     try {
-      renameSync(directory, target);
+      moveOwn(directory, target);
       this.#stuck.delete(directory);
     } catch (cause) {
       const again = () => this.throwAway(directory, isUpload);
@@ -93,6 +93,17 @@ export class Trash {
   #retry(): void {
     this.#timer = undefined;
     for (const again of this.#stuck.values()) void again();
+  }
+}
+
+/** Moves a directory. A job may have made its own unwritable, and the system then moves it for root alone. */
+function moveOwn(directory: string, target: string): void {
+  try {
+    renameSync(directory, target);
+  } catch (cause) {
+    if (!isForbidden(cause) || !lstatSync(directory).isDirectory()) throw cause;
+    chmodSync(directory, 0o700);
+    renameSync(directory, target);
   }
 }
 

@@ -95,6 +95,7 @@ async function receive(
   operation: OperationName,
   asker: Principal,
   idempotencyKey: string | null,
+  awaited: AbortSignal,
   deps: SubmitDeps,
 ): Promise<Job> {
   await using slot = await deps.jobs.reserve(asker, contentLength(ctx));
@@ -113,7 +114,7 @@ async function receive(
   const checks = new EarlyChecks(spec, (fields) => {
     askedOf(operation, fields, asker, deps.jobs);
   });
-  const received = await receiveForm(ctx, incoming, limits, checks);
+  const received = await receiveForm(ctx, incoming, limits, checks, awaited);
   slot.allowed.hold(received.bytes);
   const form = readSubmission(spec, received);
   const asked = askedOf(operation, form, asker, deps.jobs);
@@ -148,8 +149,8 @@ export const submit = (operation: OperationName, deps: SubmitDeps) => async (ctx
   const asker = principalOf(ctx);
   const idempotencyKey = ctx.get(parameters.idempotencyKey.name) || null;
   const from = { owner: asker.name, idempotencyKey };
-  const job = await deps.jobs.submitOnce(from, () =>
-    receive(ctx, app, operation, asker, idempotencyKey, deps).catch((cause) => {
+  const job = await deps.jobs.submitOnce(from, (awaited) =>
+    receive(ctx, app, operation, asker, idempotencyKey, awaited, deps).catch((cause) => {
       throw isForbidden(cause) ? unwritable(cause, deps.report) : cause;
     }),
   );

@@ -12,6 +12,12 @@ import { RequestFlow } from './request-flow.js';
 /** Milliseconds without a byte after which an upload is ended. */
 const idleLimit = 60_000;
 
+/**
+ * The same for an upload whose repeat waits for it: a client that lost its connection without the server's notice sends the
+ * upload again.
+ */
+const awaitedLimit = 3000;
+
 /** Turns an error of formidable, of the disk or of the connection into a ServiceError. */
 function formFault(cause: unknown): unknown {
   if (cause instanceof ServiceError || !(cause instanceof Error)) return cause;
@@ -22,8 +28,11 @@ function formFault(cause: unknown): unknown {
   return new ServiceError('badRequest', `The body is not a whole multipart form: ${cause.message}`);
 }
 
-/** Resolves when the request is read to its end. Rejects if it breaks off, or if no byte comes for `idleLimit`. */
-function wholeRequest(ctx: Context, done: AbortSignal): Promise<void> {
+/**
+ * Resolves when the request is read to its end. Rejects if it breaks off, or if no byte comes for too long.
+ * @param awaited aborted when a repeat of the request waits for it
+ */
+function wholeRequest(ctx: Context, done: AbortSignal, awaited: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     // `complete`: all bytes arrived; `readableEnded`: all were consumed. A request with garbage behind it is destroyed
     // between the two.
@@ -33,10 +42,14 @@ function wholeRequest(ctx: Context, done: AbortSignal): Promise<void> {
     };
     if (ctx.req.destroyed) onClose();
     else ctx.req.once('close', onClose);
+    const limit = () => (awaited.aborted ? awaitedLimit : idleLimit);
     const onTimeout = () =>
-      reject(new ServiceError('uploadStalled', `No byte of the upload came for ${idleLimit / 1000} s`));
-    ctx.req.setTimeout(idleLimit, onTimeout);
+      reject(new ServiceError('uploadStalled', `No byte of the upload came for ${limit() / 1000} s`));
+    ctx.req.setTimeout(limit(), onTimeout);
+    const onAwaited = () => ctx.req.setTimeout(limit());
+    awaited.addEventListener('abort', onAwaited);
     done.addEventListener('abort', () => {
+      awaited.removeEventListener('abort', onAwaited);
       ctx.req.setTimeout(0);
       ctx.req.off('timeout', onTimeout);
       ctx.req.off('close', onClose);
@@ -84,6 +97,7 @@ function checkCodings(ctx: Context): void {
 /**
  * Reads a multipart form. Its files are written into `directory` while they arrive, under numbers as names.
  * @param checks of what is known before a file is read
+ * @param awaited aborted when a repeat of the request waits for it
  * @throws ServiceError 400, 408, 413, 415, 422, 503 or 507; the caller removes the directory
  */
 export async function receiveForm(
@@ -91,6 +105,7 @@ export async function receiveForm(
   directory: string,
   limits: SubmissionLimits,
   checks: EarlyChecks,
+  awaited: AbortSignal,
 ): Promise<ReceivedForm> {
   checkCodings(ctx);
   const flow = new RequestFlow(ctx.req);
@@ -102,7 +117,7 @@ export async function receiveForm(
     // The form may be complete before the request is. A request that breaks off there is refused as well.
     // The disk is asked while the parser begins, so that the first file need not wait for the answer.
     disk.look();
-    const whole = Promise.all([parse(ctx, receiver, flow), wholeRequest(ctx, done.signal)]);
+    const whole = Promise.all([parse(ctx, receiver, flow), wholeRequest(ctx, done.signal, awaited)]);
     await Promise.race([whole, receiver.failed]);
     await Promise.race([receiver.finish(), receiver.failed]);
     return receiver;

@@ -33,3 +33,15 @@ test.for([
     expect(await server.api.json('/health')).toEqual({ status: 'ok' });
   },
 );
+
+test('what cannot be read behind a whole request is answered after that request', async () => {
+  await using connection = await RawConnection.open(server.url);
+  connection.write(`GET /health HTTP/1.1\r\n${host}\r\nnothing like it\r\n\r\nmore of it\r\n\r\n`);
+  await until('the connection is closed', () => connection.isClosed);
+  expect(connection.received.match(/HTTP\/1\.1 \d+|"status":"ok"|"detail"/g)).toEqual([
+    'HTTP/1.1 200',
+    '"status":"ok"',
+    'HTTP/1.1 400',
+    '"detail"',
+  ]);
+});

@@ -1,6 +1,10 @@
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { JobEnvelope } from '../../../src/contract/job.js';
+import { until } from '../../../support/until.mjs';
 import { least, options, steps } from '../../support/form.js';
+import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
 
 const server = sharedServer({ flags: ['--max-jobs', '3', '--cpu-slots', '1'] });
@@ -37,6 +41,23 @@ describe('a submission with an Idempotency-Key', () => {
     expect(await api.accepted('infer', form, withKey('busy'))).toEqual(first);
     for (const { job_id } of [first, ...others]) await api.kill(job_id);
     expect(await api.accepted('infer', form, withKey('busy'))).toEqual(first);
+  });
+
+  test('whose first upload is silent, since its connection is lost, is not held up by it', async () => {
+    await using lost = await RawConnection.open(server.url);
+    const head = [
+      'POST /apps/probe/infer HTTP/1.1',
+      'Host: 127.0.0.1',
+      'Idempotency-Key: lost',
+      'Content-Type: multipart/form-data; boundary=b',
+      'Content-Length: 1000',
+    ];
+    lost.write(`${head.join('\r\n')}\r\n\r\n--b\r\n`);
+    // Once the server has begun with it.
+    await until('it has a directory', () => readdirSync(path.join(server.dataDirectory, 'incoming')).length);
+    const { job_id } = await api.accepted('infer', least.infer, withKey('lost'));
+    expect((await lost.answer()).status).toBe(408);
+    expect((await api.ended(job_id)).view.status).toBe('done');
   });
 
   test('that was refused can be corrected and sent again', async () => {

@@ -11,8 +11,9 @@ import { TestServer } from '../../support/server.js';
 
 const hook = fileURLToPath(new URL('../../fixtures/programs/shorten-retry.cjs', import.meta.url));
 
-/** Uploads a part of a file and breaks off while `DATA/incoming` cannot be written. Returns the directory that is left. */
-async function leftBy(server: TestServer, incoming: string): Promise<string> {
+/** Uploads a part of a file and breaks off once `close` has been called with its directory, which is returned. */
+async function leftBy(server: TestServer, close: (directory: string) => void): Promise<string> {
+  const incoming = path.join(server.dataDirectory, 'incoming');
   await using connection = await RawConnection.open(server.url);
   connection.write(submissionHead('/apps/probe/infer', 'Content-Length: 1000000'));
   connection.write(multipart([filePart('inputs', 'a.nii', Buffer.alloc(5000, 7))], { close: '' }));
@@ -20,7 +21,7 @@ async function leftBy(server: TestServer, incoming: string): Promise<string> {
     const names = readdirSync(incoming);
     return names.length > 0 ? names : null;
   });
-  chmodSync(incoming, 0o500);
+  close(path.join(incoming, name));
   await connection.destroy();
   return path.join(incoming, name);
 }
@@ -28,7 +29,7 @@ async function leftBy(server: TestServer, incoming: string): Promise<string> {
 test('an upload that could not be moved to the trash is reported once, and removed as soon as it can be', async () => {
   await using server = await TestServer.start({ asOrdinaryUser: true, node: ['--require', hook] });
   const incoming = path.join(server.dataDirectory, 'incoming');
-  const left = await leftBy(server, incoming);
+  const left = await leftBy(server, () => chmodSync(incoming, 0o500));
   const report = `${left} could not be moved to the trash`;
   await until('it is reported', () => server.stderr.includes(report));
   // Several times, each without a report of its own.
@@ -42,4 +43,12 @@ test('an upload that could not be moved to the trash is reported once, and remov
     () => readdirSync(path.join(server.dataDirectory, 'trash')).length === 0,
   );
   expect((await server.api.run('infer', least.infer)).view.status).toBe('done');
+});
+
+test('a directory that its owner may not write to is moved to the trash all the same', async () => {
+  await using server = await TestServer.start({ asOrdinaryUser: true });
+  const left = await leftBy(server, (directory) => chmodSync(directory, 0));
+  const trash = path.join(server.dataDirectory, 'trash');
+  await until('it is removed', () => !existsSync(left) && readdirSync(trash).length === 0);
+  expect(server.stderr).not.toContain('trash');
 });
