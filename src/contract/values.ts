@@ -32,6 +32,10 @@ const controls = /[\u0000-\u001f\u007f]/;
 function plainText(field: Field, text: string): string {
   if (text.length > maxText) throw new FieldError(field.name, `is longer than ${maxText} characters`);
   if (controls.test(text)) throw new FieldError(field.name, 'holds a control character; remove it');
+  // JSON can name half of a surrogate pair, which no argument of a program can have.
+  if (/[\ud800-\udfff]/u.test(text)) {
+    throw new FieldError(field.name, 'holds half of a character (an unpaired surrogate); send it whole');
+  }
   if (text.startsWith('-')) {
     throw new FieldError(field.name, `must not begin with '-', got ${quoteName(text)}`);
   }

@@ -79,6 +79,15 @@ describe('options', () => {
     }
   });
 
+  test('are refused if they have half of a character, which no program can be given', () => {
+    const half = String.raw`{"config_overrides": ["name=\ud800"]}`;
+    expect(() => readOptions(operationOf('infer'), half)).toThrow(
+      /config_overrides' holds half of a character/,
+    );
+    const whole = String.raw`{"config_overrides": ["name=\ud83e\uddea"]}`;
+    expect(readOptions(operationOf('infer'), whole)).toEqual({ config_overrides: ['name=🧪'] });
+  });
+
   test('have errors that name the option', () => {
     expect(() => readOptions(operationOf('infer'), '{"batch_size": -1}')).toThrow(
       "Field 'options.batch_size' must be at least 0, got -1",

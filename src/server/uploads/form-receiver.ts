@@ -17,17 +17,20 @@ import { SyncBehind } from './sync-behind.js';
 import { UploadedFile } from './uploaded-file.js';
 
 const strictText = new TextDecoder('utf-8', { fatal: true });
+/** A byte order mark is a part of a name. */
+const strictName = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** @throws ServiceError 400 */
-function decode(bytes: Buffer, what: string): string {
+function decode(bytes: Buffer, what: string, decoder = strictText): string {
   try {
-    return strictText.decode(bytes);
+    return decoder.decode(bytes);
   } catch {
     throw new ServiceError('badRequest', `${what} is not UTF-8`);
   }
 }
 
-const decodeName = (text: string, what: string): string => decode(Buffer.from(text, 'latin1'), what);
+const decodeName = (text: string, what: string): string =>
+  decode(Buffer.from(text, 'latin1'), what, strictName);
 
 /** Files that may still be written while the next one arrives. Each has a descriptor, and up to 1 MiB in memory. */
 const mostFinishing = 2;

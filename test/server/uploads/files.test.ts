@@ -82,7 +82,16 @@ describe('uploaded files', () => {
   });
 
   test('may have names that have a meaning for a shell or a command line', async () => {
-    const names = ['$(touch pwned).nii', "a'b.nii", '--gpu', '-rf', 'a b;c.nii', '*.nii', '.hidden'];
+    const names = [
+      '$(touch pwned).nii',
+      "a'b.nii",
+      '--gpu',
+      '-rf',
+      'a b;c.nii',
+      '*.nii',
+      '.hidden',
+      '\ufeffa',
+    ];
     const { argv, files } = await api.probe('infer', { inputs: names.map((name) => file(name)) });
     const paths = files['--inputs']?.[0]?.map(([path]) => path) ?? [];
     expect(paths.map((path) => path.slice(path.lastIndexOf('/') + 1))).toEqual(names);
