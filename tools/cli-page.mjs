@@ -34,7 +34,7 @@ function flagRow(flag) {
   const about = flag.summary ?? flag.description ?? '';
   const known = /\[default: ([^\]]*)\]/.exec(about)?.[1];
   const more = [
-    ...(flag.multiple ? ['May be repeated'] : []),
+    ...(flag.multiple && !about.includes('repeatable') ? ['May be repeated'] : []),
     ...(flag.options ? [`One of ${flag.options.map(code).join(', ')}`] : []),
     ...(flag.aliases?.length ? [`Also ${flag.aliases.map((each) => code(`--${each}`)).join(', ')}`] : []),
   ].map((each) => `. ${each}`);
@@ -109,8 +109,16 @@ export function cliPage(manifest, { name }) {
         ],
         [code('CI'), 'Where it is set, no progress is drawn'],
         [
+          `${code('HTTPS_PROXY')}, ${code('HTTP_PROXY')}, ${code('NO_PROXY')}`,
+          'The proxy that a server is reached through, and the servers without one; in lower case as well',
+        ],
+        [
           code('XDG_CONFIG_HOME'),
           `Where \`${name}/profiles.json\` is, which \`login\` writes; by default \`~/.config\``,
+        ],
+        [
+          code('XDG_DATA_HOME'),
+          `Where \`${name}/serve\` is, the data directory of \`serve\` without \`--data-dir\`; by default \`~/.local/share\``,
         ],
       ],
     ),

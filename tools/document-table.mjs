@@ -12,7 +12,7 @@ function kindOf(schema) {
   if (Array.isArray(schema.type)) return schema.type.map((type) => kindOf({ type })).join(' or ');
   if (schema.format === 'date-time') return 'time (ISO 8601)';
   if (schema.type === 'object') return 'object';
-  return schema.type === 'string' ? 'text' : schema.type;
+  return schema.type === 'string' ? 'text' : (schema.type ?? 'any JSON');
 }
 
 /** The rows of a schema's properties. */

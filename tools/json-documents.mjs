@@ -162,7 +162,7 @@ const app = z.looseObject({
 
 const submitted = (segment) => [
   {
-    when: 'the job is done',
+    when: 'when the job is done',
     schema: object({
       job_id: id,
       status: z.literal('done'),

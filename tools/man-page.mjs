@@ -77,7 +77,7 @@ export function manPage(manifest, { name, version, description }) {
     section(
       'DESCRIPTION',
       plain(
-        `${rest.join(': ').replace(/^./, (letter) => letter.toUpperCase())}. '${name} serve' is the server; every other command talks to one.`,
+        `${rest.join(': ').replace(/^./, (letter) => letter.toUpperCase())}. '${name} serve' is the server; the commands that submit, follow and list talk to one.`,
       ),
       '.PP',
       plain(
@@ -97,7 +97,15 @@ export function manPage(manifest, { name, version, description }) {
     section(
       'ENVIRONMENT',
       ...variablesOf(commands).map(([variable, flag]) => item(bold(variable), `The value of --${flag}.`)),
-      item(bold('NO_COLOR'), 'Where it is set, nothing is written in colour.'),
+      item(
+        bold('NO_COLOR'),
+        'Where it is set, nothing is written in colour; FORCE_COLOR writes in colour everywhere.',
+      ),
+      item(bold('CI'), 'Where it is set, no progress is drawn.'),
+      item(
+        `${bold('HTTPS_PROXY')}, ${bold('HTTP_PROXY')}, ${bold('NO_PROXY')}`,
+        'The proxy that a server is reached through, and the servers without one.',
+      ),
     ),
     section(
       'FILES',

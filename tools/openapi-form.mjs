@@ -1,11 +1,17 @@
 /** The forms of the operations, as OpenAPI schemas. */
+import { volumeSuffix } from '../dist/contract/archives.js';
 import { carriesFiles, groupsField, maxInteger, optionsField } from '../dist/contract/fields.js';
 import { array, binary, boolean, integer, number, object, string } from './json-schema.mjs';
+
+/** How a form carries the files of a field. Its help text is that of our command line, where a flag is one group. */
+const filesText = (field) =>
+  `The files, one part each: one group, unless ${groupsField(field)} gives the sizes of several. A part named ` +
+  `NAME${volumeSuffix} is one directory (a DICOM series, an OME-Zarr store), as a zip archive`;
 
 /** How a form carries a field: lists travel as text, separated by commas. */
 function fieldSchema(field) {
   const description = field.help;
-  if (field.kind === 'files') return { ...array(binary), description };
+  if (field.kind === 'files') return { ...array(binary), description: filesText(field) };
   if (field.kind === 'archive') return { ...binary, description };
   const bounds = { ...(field.min === undefined ? {} : { minimum: field.min }), maximum: maxInteger };
   const above = field.above === undefined ? {} : { exclusiveMinimum: field.above };
@@ -33,7 +39,10 @@ export function formSchema({ fields }) {
   for (const field of fields.filter((each) => !each.option)) {
     properties[field.name] = fieldSchema(field);
     if (field.kind !== 'files') continue;
-    properties[groupsField(field)] = { ...string, description: 'Group sizes, separated by commas' };
+    properties[groupsField(field)] = {
+      ...string,
+      description: `Sizes of the groups, separated by commas, in the order of the files: '2,1' is a group of two, then one of one`,
+    };
   }
   properties[optionsField] = optionsSchema(fields);
   return object(

@@ -1,7 +1,10 @@
 /** The reference page, from the operations table: each field as a form, our command line and the app's spell it. */
+
+import { volumeSuffix } from '../dist/contract/archives.js';
 import { errorKinds } from '../dist/contract/errors.js';
 import { carriesFiles, flagName, groupsField, isOfService } from '../dist/contract/fields.js';
 import { operations } from '../dist/contract/operations.js';
+import { refusedResult, withoutResult } from '../dist/contract/routes.js';
 import { code, table } from './markdown.mjs';
 
 const kinds = {
@@ -73,9 +76,14 @@ export function referencePage() {
       "operation, as a form, our command line and the app's command line spell them, and the errors of the service. " +
       'The commands are in [cli.md](cli.md), every route with its answers in [openapi.json](openapi.json).',
     '## Operations',
+    'A form has a part for each file. The files of a field are one group, unless `..._groups` gives the sizes of several (`2,1`: a ' +
+      `group of two, then one of one); on our command line a flag is one group. A part named \`NAME${volumeSuffix}\` is one ` +
+      'directory, such as a DICOM series, as a zip archive. `options` is a JSON object, sent as text.',
     ...Object.values(operations).map(operationSection),
     '## Errors',
-    'Every error body is `{"detail": "<one sentence>"}`. 429 and 503 carry `Retry-After`.',
+    'Every error body is `{"detail": "<one sentence>"}`, but for that of `GET /jobs/{id}/result` where the job has no result, which is ' +
+      `\`{"job_id", "status", "error"}\`: ${withoutResult.error} the job failed, ${refusedResult} its app refused its input, ` +
+      `${withoutResult.killed} it was killed. 429 and 503 carry \`Retry-After\`.`,
     table(['error', 'status', 'exit code of a client', 'what it means'], errors),
   ].join('\n\n')}\n`;
 }

@@ -13,7 +13,7 @@ export const jobControl = [
   {
     what: 'How long a job is kept after its end',
     theirs: '600 s; a download renews it',
-    ours: '120 s; `serve --grace 600` for theirs; a client may ask for more (`--keep 12h`); a download is never cut off',
+    ours: '120 s; `serve --grace 600` for theirs; a client may ask for more (`--keep 12h`); a download renews it, and is never cut off',
     verdict: 'purpose',
     why: 'the specification says 120 s',
     probe: async (context) => {

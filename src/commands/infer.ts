@@ -6,7 +6,7 @@ export default class Infer extends SubmitCommand {
   static override description = 'Uploads volumes, follows the log and saves the result in ./Output.';
   static override examples = [
     '<%= config.bin %> infer --gpu 0 ./scans',
-    '<%= config.bin %> infer --app tissue -i t1.nii.gz -i t2.nii.gz --tta 4 -o ./Segmentation',
+    '<%= config.bin %> infer --app brain -i t1.nii.gz -i t2.nii.gz --tta 4 -o ./Segmentation',
     '<%= config.bin %> infer ./scans --detach',
   ];
   static override args = volumeArgs;

@@ -4,7 +4,7 @@ import { operations } from '../contract/operations.js';
 export default class Uncertainty extends SubmitCommand {
   static override summary = operations.uncertainty.summary;
   static override description = 'Takes the stacks that an inference with --uncertainty wrote.';
-  static override examples = ['<%= config.bin %> uncertainty --gpu 0 ./Output/stacks'];
+  static override examples = ['<%= config.bin %> uncertainty --gpu 0 "./Output/*_stack.nii.gz"'];
   static override args = volumeArgs;
   static override flags = submitFlags('uncertainty');
 

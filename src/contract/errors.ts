@@ -17,11 +17,11 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   done: 'Done',
   failed: 'The job failed or was killed, or a file could not be written',
-  usage: 'The command line, or what it names, is wrong',
+  usage: 'The command line, or what it names, is wrong, or the app refused its input',
   timedOut: 'Something took longer than it may',
   notAuthorised: 'The token is missing or wrong',
   notReached: 'The server was not reached',
-  busy: 'The server is busy, or has no GPU',
+  busy: 'The server cannot take it now: it is busy or draining, its disk or a limit is full, or it has no GPU',
   interrupted: 'Interrupted from the keyboard or by a signal',
 };
 

@@ -135,6 +135,7 @@ test('the Debian package is installed, upgraded over a running job, and removed'
     expect([gone, root.run(['ls', gone]).code]).toEqual([gone, 2]);
   }
   expect(root.output(['cat', '/etc/remote-app/serve.yaml', '/etc/remote-app/token'])).toContain(token);
+  root.output(['touch', '/etc/remote-app/tokens.json']);
   root.output(['dpkg', '-P', 'remote-app']);
   for (const gone of ['/etc/remote-app', '/var/lib/remote-app', '/var/log/remote-app']) {
     expect([gone, root.run(['ls', gone]).code]).toEqual([gone, 2]);
