@@ -45,8 +45,8 @@ function records(entry, offset) {
 /**
  * Writes a zip archive by hand, so that it can be as wrong as a test needs it.
  * @param {readonly Entry[]} entries
- * @param {{ statedCount?: number, directoryOffset?: number, tail?: string }} [options] what its end says of it, and
- *   what follows that
+ * @param {{ statedCount?: number, directoryOffset?: number, tail?: string }} [options] what its end says of it, in
+ *   which a count wraps at 65,536, and what follows that
  * @returns {Buffer<ArrayBuffer>}
  */
 export function zip(entries, { statedCount = entries.length, directoryOffset, tail = '' } = {}) {

@@ -7,6 +7,11 @@ const longestComment = 0xffff;
 const endRecord = Buffer.from([0x50, 0x4b, 0x05, 0x06]);
 const zip64Locator = 0x07064b50;
 const zip64EndRecord = 0x06064b50;
+const digitalSignature = 0x05054b50;
+/** Bytes of an entry in the directory, without its name. */
+export const entrySize = 46;
+/** What may lie between the directory and the end record. */
+const endParts = [zip64EndRecord, digitalSignature];
 
 async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, Math.max(0, position));
@@ -30,20 +35,40 @@ function findEndRecord(tail: Buffer): number {
   return fitting;
 }
 
+/**
+ * Checks that nothing but records of the archive's end lies between its directory and the end record. Of two archives in one
+ * file, the second one's end would otherwise be taken for that of the first, whose entries lie where it says.
+ * @throws ArchiveError
+ */
+async function checkPlace(
+  file: FileHandle,
+  { start, length }: ArchiveEnd['directory'],
+  endAt: number,
+): Promise<void> {
+  if (start + length === endAt) return;
+  const next = await readAt(file, start + length, 4);
+  const isEnd = start + length < endAt && next.length === 4 && endParts.includes(next.readUInt32LE());
+  if (!isEnd) throw new ArchiveError('corrupt', 'its directory is not where its end says it is');
+}
+
 export interface ArchiveEnd {
   /** Bytes of the archive. */
   readonly size: number;
+  /** As it states them. Without zip64 that is a remainder: some programs write archives of more than 65,535 entries so. */
   readonly entries: number;
-  /** Where the directory of the entries lies; null in an archive that needs zip64. */
-  readonly directory: { readonly start: number; readonly length: number } | null;
+  /** The same where it cannot be a remainder; otherwise as many as the directory has room for. */
+  readonly mostEntries: number;
+  readonly isZip64: boolean;
+  /** Where the directory of the entries lies. */
+  readonly directory: { readonly start: number; readonly length: number };
   /** Bytes from the start of the end record to the end of the archive: where unzipper must look for it. */
   readonly tailSize: number;
 }
 
 /**
- * The number of entries that the archive states, and where its directory and its end record lie. unzipper allocates memory for that many
+ * What the archive states: its number of entries, and where its directory and its end record lie. unzipper allocates memory for that many
  * entries before it reads the first, so the number is checked beforehand; and it is told to use the same record.
- * @throws ArchiveError if there is no end record
+ * @throws ArchiveError if there is no end record, or if it is not that of the directory
  */
 export async function archiveEnd(file: FileHandle): Promise<ArchiveEnd> {
   const { size } = await file.stat();
@@ -56,7 +81,11 @@ export async function archiveEnd(file: FileHandle): Promise<ArchiveEnd> {
   const start = tail.readUInt32LE(at + 16);
   const zip64 = count === 0xffff || start === 0xffffffff;
   if (!zip64 && tail.readUInt16LE(at + 4) !== 0xffff) {
-    return { size, entries: count, directory: { start, length: tail.readUInt32LE(at + 12) }, tailSize };
+    const directory = { start, length: tail.readUInt32LE(at + 12) };
+    await checkPlace(file, directory, tailStart + at);
+    const room = Math.floor(directory.length / entrySize);
+    const mostEntries = room > 0xffff ? room : count;
+    return { size, entries: count, mostEntries, isZip64: false, directory, tailSize };
   }
 
   const locator = await readAt(file, tailStart + at - 20, 20);
@@ -68,5 +97,9 @@ export async function archiveEnd(file: FileHandle): Promise<ArchiveEnd> {
   if (record.length < 56 || record.readUInt32LE(0) !== zip64EndRecord) {
     throw new ArchiveError('corrupt', 'its zip64 end record is missing');
   }
-  return { size, entries: Number(record.readBigUInt64LE(32)), directory: null, tailSize };
+  const [entries, length, directoryStart] = [32, 40, 48].map((place) =>
+    Number(record.readBigUInt64LE(place)),
+  ) as [number, number, number];
+  const directory = { start: directoryStart, length };
+  return { size, entries, mostEntries: entries, isZip64: true, directory, tailSize };
 }

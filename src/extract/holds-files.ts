@@ -5,7 +5,7 @@ import { entryName } from './entry-name.js';
 import { readDirectory } from './read-directory.js';
 
 /** An archive with more entries is not looked through: unzipper takes 3 KB of memory for each, and nobody packs as many directories. */
-const mostEntries = 10_000;
+const mostListed = 10_000;
 
 /**
  * Whether a zip archive has a file in it, and not only directories.
@@ -13,8 +13,8 @@ const mostEntries = 10_000;
  */
 export async function holdsFiles(archive: string): Promise<boolean> {
   await using source = await ArchiveSource.open(archive);
-  const { entries } = await archiveEnd(source.file);
-  if (entries === 0 || entries > mostEntries) return entries > 0;
-  const listed = await readDirectory(source, mostEntries, new TimeSlice());
+  const { mostEntries } = await archiveEnd(source.file);
+  if (mostEntries === 0 || mostEntries > mostListed) return mostEntries > 0;
+  const listed = await readDirectory(source, mostListed, new TimeSlice());
   return listed.some((entry) => !entryName(entry).endsWith('/'));
 }

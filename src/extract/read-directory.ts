@@ -1,6 +1,6 @@
 import type { CentralDirectory } from 'unzipper';
 import type { TimeSlice } from '../files/time-slice.js';
-import { type ArchiveEnd, archiveEnd } from './archive-end.js';
+import { type ArchiveEnd, archiveEnd, entrySize } from './archive-end.js';
 import type { ArchiveSource } from './archive-source.js';
 import { ArchiveError } from './errors.js';
 import { plainEntries } from './plain-directory.js';
@@ -17,31 +17,41 @@ type OpenCustom = (
 
 async function readPlain(
   source: ArchiveSource,
-  { size, entries, directory }: ArchiveEnd,
+  { size, isZip64, directory: { start, length } }: ArchiveEnd,
+  most: number,
   slice: TimeSlice,
 ): Promise<ZipEntry[] | null> {
-  if (directory === null) return null;
-  const { start, length } = directory;
+  if (isZip64) return null;
   // No memory is allocated for what is not there.
   if (length > longestDirectory || start + length > size) return null;
   const bytes = await source.read(Buffer.allocUnsafe(length), start);
-  return plainEntries(bytes, entries, slice);
+  return plainEntries(bytes, most, slice);
 }
 
-async function readAny(source: ArchiveSource, tailSize: number): Promise<ZipEntry[]> {
+async function readAny(source: ArchiveSource, { tailSize, directory }: ArchiveEnd): Promise<ZipEntry[]> {
   // Imported lazily: few archives need it.
   const { default: unzipper } = await import('unzipper');
   try {
-    return (await (unzipper.Open.custom as OpenCustom)(source, { tailSize })).files;
+    const { files } = await (unzipper.Open.custom as OpenCustom)(source, { tailSize });
+    const sizes = files.map(
+      (file) => entrySize + file.fileNameLength + file.extraFieldLength + file.fileCommentLength,
+    );
+    if (sizes.reduce((sum, size) => sum + size, 0) < directory.length) throw otherCount();
+    return files;
   } catch (cause) {
+    if (cause instanceof ArchiveError) throw cause;
     throw source.failure ?? new ArchiveError('corrupt', 'its directory cannot be read', { cause });
   }
 }
 
+/** The error for an archive of which a part would be left out without a word. */
+const otherCount = (): ArchiveError =>
+  new ArchiveError('corrupt', 'its end states another number of entries than its directory has');
+
 /**
  * The entries of an archive, as its directory lists them.
  * @param slice lets other work run in between
- * @throws ArchiveError if there are too many, they overlap, or the directory cannot be read
+ * @throws ArchiveError if there are too many, they overlap, or the directory cannot be read, or not to its end
  */
 export async function readDirectory(
   source: ArchiveSource,
@@ -52,7 +62,13 @@ export async function readDirectory(
   if (end.entries > maxEntries) {
     throw new ArchiveError('tooMany', `it has ${end.entries} entries, more than the ${maxEntries} allowed`);
   }
-  const entries = (await readPlain(source, end, slice)) ?? (await readAny(source, end.tailSize));
+  const plain = await readPlain(source, end, maxEntries + 1, slice);
+  if (plain && plain.length > maxEntries) {
+    throw new ArchiveError('tooMany', `it has more than the ${maxEntries} entries allowed`);
+  }
+  // The end has room for the last 16 bits of the number.
+  if (plain && (plain.length & 0xffff) !== end.entries) throw otherCount();
+  const entries = plain ?? (await readAny(source, end));
   const packed = entries.reduce((sum, { compressedSize }) => sum + compressedSize, 0);
   if (packed > end.size) {
     throw new ArchiveError(

@@ -1,17 +1,18 @@
+import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { zip } from '../../support/zip.mjs';
 import { Cli } from '../support/cli.js';
-import { fakeService } from '../support/fake-service.js';
+import { fakeService, jobId } from '../support/fake-service.js';
 import { json } from '../support/scripted-server.js';
 import { plant } from '../support/temporary.js';
 
 /** A server that answers every request with these bytes, and closes. */
-async function bytesServer(text: string) {
+async function bytesServer(bytes: string | Buffer) {
   const server = createServer((socket) => {
-    socket.on('error', () => {}).once('data', () => socket.end(text));
+    socket.on('error', () => {}).once('data', () => socket.end(bytes));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as { port: number };
@@ -28,6 +29,20 @@ describe('the built program, before a server that is none', () => {
       expect.stringContaining(`${server.url} answered with something that is not HTTP`),
     ]);
   });
+
+  test.for([100_000, 130_000, 200_000])(
+    'saves a result of %i bytes whose connection is closed behind it, though it is slower than that',
+    async (size) => {
+      const archive = zip([{ name: 'a', content: randomBytes(size) }]);
+      const length = `Content-Length: ${archive.length}`;
+      const head = ['HTTP/1.1 200 OK', 'Content-Type: application/zip', 'Connection: close', length];
+      using server = await bytesServer(Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`), archive]));
+      await using cli = await Cli.create();
+      const { code, stderr } = await cli.run(['result', jobId, '-o', 'out', '--server', server.url]);
+      expect([stderr, code]).toEqual([expect.stringContaining('Saved 1 file in'), 0]);
+      expect(readFileSync(path.join(cli.directory, 'out', 'result.zip')).equals(archive)).toBe(true);
+    },
+  );
 
   test('tells of a failed job by its error, though there is a result', async () => {
     await using server = await fakeService({

@@ -42,6 +42,8 @@ describe('a certificate', () => {
     expect(refused.stderr).toMatch(
       /^Error: https:\S+ shows a certificate 'gpu' that it has signed itself; get it .* --ca FILE \(its SHA-256 is (\w\w:){31}\w\w\)\n$/,
     );
+    const unchecked = { NODE_TLS_REJECT_UNAUTHORIZED: '0', SERVICE_API_TOKEN: 'secret' };
+    expect((await cli.run(['health', '--server', url], unchecked)).code).toBe(5);
     expect((await health(cli, url, '--ca', pair.file)).code).toBe(0);
     expect((await cli.run(['health', '--server', url], { REMOTE_APP_CA: pair.file })).code).toBe(0);
     // The profile works from anywhere.

@@ -5,9 +5,13 @@ import path from 'node:path';
 import { crc32, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { archiveEnd } from '../../src/extract/archive-end.js';
+import { ArchiveSource } from '../../src/extract/archive-source.js';
 import { entryPath, entryPaths } from '../../src/extract/entry-path.js';
 import { type ExtractOptions, extractArchive } from '../../src/extract/extract.js';
+import { holdsFiles } from '../../src/extract/holds-files.js';
+import { readDirectory } from '../../src/extract/read-directory.js';
 import { isSafeName } from '../../src/files/safe-name.js';
+import { TimeSlice } from '../../src/files/time-slice.js';
 import { type Entry, zip } from '../../support/zip.mjs';
 import { plant, temporary } from '../support/temporary.js';
 
@@ -371,6 +375,15 @@ describe('the number of entries', () => {
     return Buffer.concat([Buffer.alloc(lead), record, locator, end]);
   }
 
+  /** The same archive with a zip64 end that states this number of entries. */
+  function withZip64End(archive: Buffer, count: bigint): Buffer {
+    const [body, end] = [archive.subarray(0, -22), archive.subarray(-22)];
+    const zip64 = zip64End(count, 0, BigInt(body.length));
+    zip64.writeBigUInt64LE(BigInt(end.readUInt32LE(12)), 40);
+    zip64.writeBigUInt64LE(BigInt(end.readUInt32LE(16)), 48);
+    return Buffer.concat([body, zip64]);
+  }
+
   async function count(archive: Buffer): Promise<number> {
     await using root = await temporary();
     const name = path.join(root.path, 'a.zip');
@@ -378,6 +391,12 @@ describe('the number of entries', () => {
     await using file = await open(name);
     return (await archiveEnd(file)).entries;
   }
+
+  test('is what a zip64 end states, and its entries are extracted', async () => {
+    await using root = await temporary();
+    const archive = withZip64End(zip([a, { name: 'b' }]), 2n);
+    expect(await extract(root.path, archive)).toMatchObject({ files: 2 });
+  });
 
   test('is what the end of the archive states', async () => {
     expect(await count(zip([a, { name: 'b' }]))).toBe(2);
@@ -392,6 +411,37 @@ describe('the number of entries', () => {
     ['an end that is cut', zip([a]).subarray(0, -1)],
   ] as [string, Buffer][])('is not made up: %s', async ([, archive]) => {
     await expect(count(archive)).rejects.toMatchObject({ fault: 'corrupt' });
+  });
+
+  test('may be more than its end has room for, as some programs write it, and all are extracted', async () => {
+    await using root = await temporary();
+    // 65,540 entries: the end of the archive says 4.
+    const directories = Array.from({ length: 65_540 }, (_, index) => ({ name: `d${index}/` }));
+    const archive = zip([...directories.slice(0, -1), a]);
+    expect(await count(archive)).toBe(4);
+    const file = path.join(root.path, 'a.zip');
+    writeFileSync(file, archive);
+    await using source = await ArchiveSource.open(file);
+    expect((await readDirectory(source, 65_540, new TimeSlice())).at(-1)?.path).toBe('a');
+    await expect(readDirectory(source, 65_539, new TimeSlice())).rejects.toMatchObject({ fault: 'tooMany' });
+    expect(await holdsFiles(file)).toBe(true);
+  });
+
+  test.for([
+    ['fewer', zip([a, { name: 'b' }], { statedCount: 1 })],
+    ['none', zip([a, { name: 'b' }], { statedCount: 0 })],
+    ['more', zip([a, { name: 'b' }], { statedCount: 3 })],
+    ['fewer, in zip64', withZip64End(zip([a, { name: 'b' }]), 1n)],
+  ] as [string, Buffer][])('is not believed where the directory has another one: %s', async ([, archive]) => {
+    await using root = await temporary();
+    await expect(extract(root.path, archive)).rejects.toMatchObject({ fault: 'corrupt' });
+    expect(existsSync(path.join(root.path, 'out', 'a'))).toBe(false);
+  });
+
+  test('is that of the last of two archives in one file, which is refused', async () => {
+    await using root = await temporary();
+    const both = Buffer.concat([zip([{ name: 'old', content: '1' }]), zip([{ name: 'new', content: '2' }])]);
+    await expect(extract(root.path, both)).rejects.toThrow('its directory is not where its end says it is');
   });
 
   test('that would need too much memory is refused before memory is allocated', async () => {

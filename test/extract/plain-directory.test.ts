@@ -6,14 +6,14 @@ import { zip } from '../../support/zip.mjs';
 
 const a = { name: 'a.nii', content: 'volume' };
 
-/** The directory of an archive, and the number of entries that it states. */
-function directoryOf(archive: Buffer): [Buffer, number] {
+/** The directory of an archive. */
+function directoryOf(archive: Buffer): Buffer {
   const end = archive.lastIndexOf(Buffer.from('PK\x05\x06', 'latin1'));
   const start = archive.readUInt32LE(end + 16);
-  return [archive.subarray(start, start + archive.readUInt32LE(end + 12)), archive.readUInt16LE(end + 10)];
+  return archive.subarray(start, start + archive.readUInt32LE(end + 12));
 }
 
-const read = (archive: Buffer) => plainEntries(...directoryOf(archive), new TimeSlice());
+const read = (archive: Buffer) => plainEntries(directoryOf(archive), 100, new TimeSlice());
 
 describe('the directory of a plain archive', () => {
   test.for([
@@ -31,15 +31,13 @@ describe('the directory of a plain archive', () => {
   });
 
   test.for([
-    ['has fewer entries than it states', (bytes: Buffer) => [bytes, 3] as const],
-    ['ends within a header', (bytes: Buffer) => [bytes.subarray(0, bytes.length - 10), 2] as const],
-    ['ends within a name', (bytes: Buffer) => [bytes.subarray(0, bytes.length - 1), 2] as const],
-    ['has something else between its entries', (bytes: Buffer) => [bytes.fill(0, 0, 1), 2] as const],
-    ['states a size elsewhere', (bytes: Buffer) => [bytes.fill(0xff, 20, 24), 2] as const],
-    ['states a place elsewhere', (bytes: Buffer) => [bytes.fill(0xff, 42, 46), 2] as const],
+    ['ends within a header', (bytes: Buffer) => bytes.subarray(0, bytes.length - 10)],
+    ['ends within a name', (bytes: Buffer) => bytes.subarray(0, bytes.length - 1)],
+    ['has something else between its entries', (bytes: Buffer) => bytes.fill(0, 0, 1)],
+    ['states a size elsewhere', (bytes: Buffer) => bytes.fill(0xff, 20, 24)],
+    ['states a place elsewhere', (bytes: Buffer) => bytes.fill(0xff, 42, 46)],
   ] as const)('is left to unzipper if it %s', async ([, change]) => {
-    const [directory] = directoryOf(zip([a, { ...a, name: 'b.nii' }]));
-    const [bytes, count] = change(Buffer.from(directory));
-    expect(await plainEntries(bytes, count, new TimeSlice())).toBeNull();
+    const directory = directoryOf(zip([a, { ...a, name: 'b.nii' }]));
+    expect(await plainEntries(change(Buffer.from(directory)), 100, new TimeSlice())).toBeNull();
   });
 });

@@ -7,8 +7,11 @@ import { nextCommand } from '../next-command.js';
  * token and its volumes, would go to another path.
  */
 
-/** Ours are of the form of `jobIdPattern` (contract/job.ts); another server's may be UUIDs. */
-export const pathJobId = /^[A-Za-z0-9_-]{1,64}$/;
+/**
+ * Ours are of the form of `jobIdPattern` (contract/job.ts); another server's may be UUIDs. None begins with a dash: `jobs -q`
+ * prints them for command lines, where it would be a flag.
+ */
+export const pathJobId = /^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$/;
 
 /** Whether a text can be a part of a path: not empty, not `.` or `..`, and no unpaired surrogate. */
 export const appIdPattern = /^(?!\.{1,2}$)\P{Cs}{1,4096}$/su;

@@ -107,6 +107,8 @@ export async function download(
   let offset = 0;
   let tag: string | undefined;
   let failures = 0;
+  /** Bytes in all; 0 if that is not known. */
+  let total = 0;
   /** Bytes of the attempt that got furthest: starting over and breaking earlier is not progress. */
   let farthest = 0;
   const patience = connection.patience(options.watcher);
@@ -141,7 +143,7 @@ export async function download(
       }
       offset = start;
       tag = strongTag(reply);
-      const total = range?.total ?? Number(header(reply, 'content-length') ?? 0);
+      total = range?.total ?? Number(header(reply, 'content-length') ?? 0);
       if (start === 0) await options.onSize?.(total);
       for await (const chunk of reply.body as AsyncIterable<Buffer>) {
         if (!(await sink.write(chunk))) return null;
@@ -160,6 +162,8 @@ export async function download(
       return offset;
     } catch (cause) {
       const error = connection.explain(cause);
+      // A connection that ends right behind the last byte has lost nothing.
+      if (hasBegun && total > 0 && offset === total && isTransient(error)) return offset;
       if (hasBegun) failures += 1;
       // Before its first answer nothing says that this is the right server.
       if (!isTransient(error) || failures > failuresAllowed || !connection.isMet) throw error;

@@ -90,8 +90,8 @@ const largeTurns = new Turns(1);
 async function turnFor(file: ReceivedFile, signal: AbortSignal): Promise<Release> {
   const { archiveEnd } = await import('../../extract/archive-end.js');
   await using archive = await open(file.path);
-  const { entries } = await archiveEnd(archive);
-  return entries > manyEntries ? largeTurns.take(signal) : () => {};
+  const { mostEntries } = await archiveEnd(archive);
+  return mostEntries > manyEntries ? largeTurns.take(signal) : () => {};
 }
 
 /** Extracts an archive within the limits that are left, and while the disk keeps its headroom. */

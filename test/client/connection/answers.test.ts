@@ -86,6 +86,11 @@ describe('an answer', () => {
       '{"jobs":[{"job_id":"../x","status":"done"}]}',
       "jobs.0.job_id is '../x', which is not the id of a job",
     ],
+    [
+      '/jobs',
+      '{"jobs":[{"job_id":"--all","status":"done"}]}',
+      "jobs.0.job_id is '--all', which is not the id of a job",
+    ],
     ['/jobs', `{"jobs":[${'0,'.repeat(200_000)}0]}`, 'jobs has more than 100000 entries'],
     ['/ram', '{"used_gb":"1","total_gb":2}', "used_gb is '1', not a number"],
     ['/ram', '{"used_gb":1e999,"total_gb":2}', 'used_gb is Infinity, not a number'],

@@ -103,6 +103,19 @@ describe('a download', () => {
     expect(ifRange).toEqual([undefined, '"a"']);
   });
 
+  test('is whole with its last byte, however its connection ends', async () => {
+    const allAndCut: Handler = ({ headers }, response) => {
+      const from = Number(/bytes=(\d+)-/.exec(headers.range ?? '')?.[1]);
+      const range = `bytes ${from}-${content.length - 1}/${content.length}`;
+      response.writeHead(206, { 'content-range': range, etag: '"a"' });
+      // In chunks, without the one that ends them.
+      response.write(content.subarray(from), () => response.destroy());
+    };
+    const { bytes, saved, ranges } = await fetchAll(cutAt(content, 100_000, '"a"'), allAndCut);
+    expect(saved.equals(content)).toBe(true);
+    expect([bytes, ranges.length]).toEqual([content.length, 2]);
+  });
+
   test('starts over if the file changed meanwhile', async () => {
     const { saved } = await fetchAll(cutAt(content, 100_000, '"a"'), whole(other, '"b"'));
     expect(saved.equals(other)).toBe(true);

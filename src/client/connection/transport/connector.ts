@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { buildConnector } from 'undici';
-import type { Transport, Trust } from './transport.js';
+import { type Transport, type Trust, tlsOptions } from './transport.js';
 
 export interface ConnectorOptions {
   /** The server, for error messages. */
@@ -25,7 +25,7 @@ export class Connector {
     const { timeout, trust } = options;
     this.#connect = buildConnector({
       timeout: timeout * 1000,
-      ...(trust ? { secureContext: trust.context } : {}),
+      ...tlsOptions(trust),
     });
   }
 

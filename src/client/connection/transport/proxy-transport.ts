@@ -5,7 +5,7 @@ import { HttpError, proxyLoginStatus, TransportError } from '../../errors.js';
 import type { NamedProxy } from './proxy-choice.js';
 import { notLetThrough } from './proxy-page.js';
 import { unreachedReason } from './socket-faults.js';
-import type { Transport, Trust } from './transport.js';
+import { type Transport, type Trust, tlsOptions } from './transport.js';
 
 /** The error for a proxy that wants to know who asks. */
 function loginRefused(proxy: NamedProxy, asked: string): HttpError {
@@ -50,10 +50,7 @@ export class TunnelTransport implements Transport {
     this.name = proxy.name;
     this.#target = `${server.hostname}:${server.port || '443'}`;
     this.#agent = new Agent({
-      connect: buildConnector({
-        timeout: timeout * 1000,
-        ...(trust ? { secureContext: trust.context } : {}),
-      }),
+      connect: buildConnector({ timeout: timeout * 1000, ...tlsOptions(trust) }),
     });
   }
 

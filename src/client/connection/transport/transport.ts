@@ -25,3 +25,9 @@ export interface Trust {
   readonly file: string;
   readonly context: SecureContext;
 }
+
+/** How TLS connections are made. Certificates are checked also where `NODE_TLS_REJECT_UNAUTHORIZED` is 0. */
+export const tlsOptions = (trust: Trust | undefined) => ({
+  rejectUnauthorized: true,
+  ...(trust ? { secureContext: trust.context } : {}),
+});
