@@ -114,9 +114,9 @@ export const placeOf = ({ tokens }: TokenDocument, name: string): number =>
 
 /** Whether a token of this entry lets in now, and if not, why. */
 export function stateOf(
-  { hash, expires_at }: TokenEntry,
+  { hash, expires_at, revoked_at }: TokenEntry,
   now = Date.now(),
 ): 'active' | 'expired' | 'revoked' {
-  if (hash === null) return 'revoked';
+  if (hash === null || revoked_at !== null) return 'revoked';
   return expires_at !== null && Date.parse(expires_at) <= now ? 'expired' : 'active';
 }

@@ -1,14 +1,11 @@
 import { Command, Errors } from '@oclif/core';
 import { ClientError, HttpError, JobFailed } from '../client/errors.js';
+import { counted } from '../contract/counted.js';
 import { type ExitCode, exitCodes, ServiceError } from '../contract/errors.js';
 import { tolerateClosedPipes, writeErr, writeOut } from './terminal/standard-streams.js';
+import type { ErrorDocument } from './terminal/tell-error.js';
 import { forJson } from './terminal/terminal-text.js';
 import { FlagValueError, sentenceOf } from './usage-errors.js';
-
-/** What `--json` prints for a command that failed. */
-export interface ErrorDocument {
-  readonly error: { readonly message: string; readonly exit_code: number };
-}
 
 /** What a process ends with after this error. */
 export function exitCodeFor(error: unknown): number {
@@ -69,7 +66,7 @@ export abstract class BaseCommand extends Command {
         ? [`See '${this.config.bin} ${this.id?.replaceAll(':', ' ')} --help'.`]
         : []),
       ...(error instanceof HttpError && error.retryAfter
-        ? [`Try again in ${error.retryAfter} seconds.`]
+        ? [`Try again in ${counted(error.retryAfter, 'second')}.`]
         : []),
       ...(error instanceof JobFailed ? (await import('./kept.js')).hintsOfFailed(error) : []),
     ]);

@@ -25,7 +25,11 @@ function leaveAtOnce(name: NodeJS.Signals, first: unknown): void {
   const sentence = new Interrupted(name, leaves ?? undefined).message;
   // Imported lazily to keep start-up fast.
   import('./terminal/tell-error.js')
-    .then(({ tellError }) => tellError(sentence, []))
+    .then(async ({ documentError, tellError }) => {
+      tellError(sentence, []);
+      if (process.argv.includes('--json')) await documentError(sentence, exitCodes.interrupted);
+    })
+    .catch(() => {})
     .finally(() => process.exit(exitCodes.interrupted));
 }
 

@@ -1,10 +1,7 @@
 import { nearest } from '../client/nearest.js';
 import { exitCodes } from '../contract/errors.js';
 import { quoteName } from '../contract/quote.js';
-import type { ErrorDocument } from './base-command.js';
-import { writeOut } from './terminal/standard-streams.js';
-import { tellError } from './terminal/tell-error.js';
-import { forJson } from './terminal/terminal-text.js';
+import { documentError, tellError } from './terminal/tell-error.js';
 
 /** A word in the place of a command that is none, or behind a command that takes no arguments. */
 export type MisplacedWord =
@@ -41,10 +38,6 @@ function sentenceFor(misplaced: MisplacedWord): string {
 export async function refuseCommand(bin: string, misplaced: MisplacedWord, json: boolean): Promise<void> {
   process.exitCode = exitCodes.usage;
   const message = sentenceFor(misplaced);
-  if (!json) {
-    tellError(message, [`See '${bin}${'behind' in misplaced ? ` ${misplaced.behind}` : ''} --help'.`]);
-    return;
-  }
-  const document: ErrorDocument = { error: { message, exit_code: exitCodes.usage } };
-  await writeOut(`${forJson(JSON.stringify(document, null, 2))}\n`);
+  if (json) await documentError(message, exitCodes.usage);
+  else tellError(message, [`See '${bin}${'behind' in misplaced ? ` ${misplaced.behind}` : ''} --help'.`]);
 }

@@ -98,6 +98,16 @@ export class TransportError extends ClientError {
   }
 }
 
+/** stdout could not be written: what follows on it would not be complete. */
+export class OutputError extends ClientError {
+  override readonly name = 'OutputError';
+
+  constructor(why: string, options?: ErrorOptions) {
+    const message = `Cannot write to stdout: ${why}; what was printed is not complete`;
+    super(message, exitCodes.failed, {}, options);
+  }
+}
+
 /** How a job ended without a result: it failed, its app refused its input, or somebody killed it. */
 export type FailedState = 'error' | 'refused' | 'killed';
 
@@ -210,9 +220,9 @@ export class JobForgotten extends ClientError {
   }
 }
 
-/** Whether an error says only that the way to the server is lost. */
+/** Whether an error says only that the way to the server, or to the reader of the output, is lost. */
 const isLost = (error: unknown): error is ClientError =>
-  isTransient(error) || error instanceof TransportError;
+  isTransient(error) || error instanceof TransportError || error instanceof OutputError;
 
 /**
  * The error with which a command ends that followed a job: one that says nothing of the job names the job and how to go on.

@@ -1,8 +1,8 @@
 import { Flags } from '@oclif/core';
-import type { ErrorDocument } from '../cli/base-command.js';
 import { ClientCommand } from '../cli/client-command.js';
 import { followJob, type LogSummary } from '../cli/jobs/follow-job.js';
 import { jobArg } from '../cli/jobs/job-arg.js';
+import type { ErrorDocument } from '../cli/terminal/tell-error.js';
 import { wholeNumber } from '../cli/usage-errors.js';
 
 export default class Logs extends ClientCommand {

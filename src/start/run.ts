@@ -17,6 +17,11 @@ const [command = '', ...more] = process.argv.slice(2);
 if ((command === '--version' || command === '-v') && more.length === 0) {
   // The same line as oclif's, without loading oclif.
   const { name, version } = description;
+  process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+    if (code === 'EPIPE') return;
+    process.exitCode = 1;
+    process.stderr.write(`Error: Cannot write to stdout: ${message}\n`);
+  });
   process.stdout.write(`${name}/${version} ${process.platform}-${process.arch} node-${process.version}\n`);
 } else {
   // undici parses HTTP with a small WebAssembly program. V8 would optimize it on another thread, and the process waits for

@@ -56,6 +56,24 @@ describe.skipIf(process.platform !== 'linux')('if the disk has no room', () => {
     expect(code).toBe(1);
   });
 
+  test.each([['--detach'], ['-o', 'there']])(
+    'for what infer %s prints, the job is named',
+    async (...flags) => {
+      const script = `echo a > a.nii; ${full}`;
+      const args = ['infer', 'a.nii', '--app', 'tissue', ...flags];
+      const { stderr, code } = await inShell({ lines: ['one', 'two'] }, script, ...args);
+      expect(stderr).toMatch(
+        new RegExp(`Cannot write to stdout: .*; job ${jobId} may go on: 'remote-app logs`),
+      );
+      expect(code).toBe(1);
+    },
+  );
+
+  test('for the version, the error is a sentence', async () => {
+    const { stderr, code } = await inShell({}, 'exec "$0" "$1" --version > /dev/full');
+    expect([stderr, code]).toEqual([expect.stringMatching(/^Error: Cannot write to stdout: .*\n$/), 1]);
+  });
+
   test.each([
     ['a result', ['result', jobId, '-o', '-']],
     ['a list', ['jobs']],

@@ -139,12 +139,14 @@ describe('infer', () => {
         return true;
       },
     });
-    const running = cli.start(['infer', 'scans', '--server', server.url]);
-    await once(running.process.stdout, 'data');
+    const running = cli.start(['infer', 'scans', '--json', '--server', server.url]);
+    await once(running.process.stderr, 'data');
     running.process.kill('SIGINT');
     await killing;
     running.process.kill('SIGINT');
-    expect((await running.ended).code).toBe(130);
+    const { code, stdout } = await running.ended;
+    expect(code).toBe(130);
+    expect(JSON.parse(stdout)).toMatchObject({ error: { exit_code: 130 } });
   });
 
   test('continues to the result if nobody reads its log any more', async () => {

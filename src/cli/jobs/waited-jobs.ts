@@ -4,9 +4,9 @@ import { progressOf } from '../../client/job-progress.js';
 import type { Reporter } from '../../client/reporter.js';
 import { exitCodes } from '../../contract/errors.js';
 import { isFinal, type JobState } from '../../contract/job.js';
-import type { ErrorDocument } from '../base-command.js';
 import { exitWithWorst, type JobsOutput, tellFailure } from '../each-job.js';
 import { endLine } from '../job-text.js';
+import type { ErrorDocument } from '../terminal/tell-error.js';
 
 /** How a wait for a job ended. */
 export interface WaitedJob {

@@ -94,10 +94,13 @@ export abstract class SubmitCommand extends ClientCommand {
       const isAsked = flags.keep !== undefined;
       return { ...finished, ...keptOf(await tellKept(connection, finished.job_id, reporter, isAsked)) };
     }
+    const { leaving } = await import('../../client/errors.js');
     const envelope = await naming(connection, app, () =>
       client.startJob(connection, { ...keptForLong(submission), app }, options),
     );
-    await this.print([envelope.job_id]);
+    await this.print([envelope.job_id]).catch((error: unknown) => {
+      throw leaving(envelope.job_id, error);
+    });
     const view = await tellKept(connection, envelope.job_id, reporter, true);
     if (flags['time-limit'] !== undefined && view?.time_limit === null) {
       reporter.note(

@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, writeFileSync } from 'node:fs';
 import { isatty } from 'node:tty';
-import { ClientError } from '../../client/errors.js';
+import { OutputError } from '../../client/errors.js';
 import { exitCodes } from '../../contract/errors.js';
 import { errorCode, faultWithoutPath } from '../../files/error-code.js';
 import { forTerminal } from './terminal-text.js';
@@ -15,13 +15,7 @@ let outClosed = false;
 const isClosed = (error: unknown): boolean => ['EPIPE', 'ERR_STREAM_DESTROYED'].includes(errorCode(error));
 
 /** The error for a stdout that cannot be written to, usually a full disk behind a redirection. */
-const outFailure = (cause: unknown): ClientError =>
-  new ClientError(
-    `Cannot write to stdout: ${faultWithoutPath(cause)}; what was printed is not complete`,
-    exitCodes.failed,
-    {},
-    { cause },
-  );
+const outFailure = (cause: unknown): OutputError => new OutputError(faultWithoutPath(cause), { cause });
 
 /**
  * Writes to a stream that is a file or a device. Node's own writing throws instead of passing the error on, and loses the
@@ -85,7 +79,7 @@ const textFor = (stream: NodeJS.WriteStream, text: string): string =>
 /**
  * Writes to stdout and waits until it takes more.
  * @returns false if the reader has left
- * @throws ClientError if stdout cannot be written
+ * @throws OutputError if stdout cannot be written
  */
 export function writeOut(text: string): Promise<boolean> {
   if (outClosed) return Promise.resolve(false);

@@ -89,6 +89,14 @@ async function* readOnce(
     await reply.body.dump().catch(() => null);
     throw new AnswerError(connection.server, `answered ${path} with ${quoteName(type)}, not with a log`);
   }
+  const coding = header(reply, 'content-encoding') ?? 'identity';
+  if (coding !== 'identity') {
+    await reply.body.dump().catch(() => null);
+    throw new AnswerError(
+      connection.server,
+      `answered ${path} with a log that is encoded as ${quoteName(coding)}`,
+    );
+  }
   onOpen();
   const parser = new LogStreamParser();
   const decoder = new TextDecoder();

@@ -63,6 +63,7 @@ async function fetching<T>(
     if (connection.signal?.aborted) {
       const state = isDone ? 'is done' : 'goes on';
       options.reporter.note(`Job ${jobId} ${state}; '${again}' fetches its result`);
+      throw ofJob(jobId, connection.signal.reason);
     }
     throw ofJob(jobId, connection.isMet ? leaving(jobId, error, { isDone, again }) : error);
   }

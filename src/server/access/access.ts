@@ -81,7 +81,8 @@ export class Access {
     this.#entries = entries;
     const known = new Map<string, Known>();
     for (const entry of entries) {
-      if (entry.hash !== null) known.set(this.#place(entry.hash), { hash: entry.hash, entry });
+      if (entry.hash !== null && stateOf(entry) !== 'revoked')
+        known.set(this.#place(entry.hash), { hash: entry.hash, entry });
     }
     if (this.#own !== null) known.set(this.#place(this.#own), { hash: this.#own, entry: null });
     this.#known = known;

@@ -25,7 +25,8 @@ function resultSize(job: Job): number | null {
 function endOf(job: Job, state: EndedJob['state']): EndedJob {
   const { startedAt, finishedAt, error, isRefused, gpus } = job.record;
   const hasRun = startedAt !== null && finishedAt !== null;
-  const seconds = hasRun ? secondsBetween(startedAt, finishedAt) : null;
+  // Somebody may have set the clock meanwhile.
+  const seconds = job.ranFor ?? (hasRun ? secondsBetween(startedAt, finishedAt) : null);
   const { uploadBytes: received } = job.record;
   return { ...factsOf(job), state, error, isRefused, gpus, received, seconds, bytes: resultSize(job) };
 }

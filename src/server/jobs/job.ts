@@ -9,6 +9,7 @@ import {
   type KillCause,
 } from '../../contract/job.js';
 import { bootTimeIn } from '../../files/boot-clock.js';
+import { monotonicTime } from '../../files/monotonic-time.js';
 import type { Grant, Waiting } from '../executors/executor.js';
 import type { Report } from '../report.js';
 import type { Deadline } from './deadline.js';
@@ -48,6 +49,9 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   #turn: Promise<unknown> = Promise.resolve();
   /** The final record, from the moment that it is decided: no other transition is shown or begun after that. */
   #last: JobRecord | null = null;
+  /** By a clock that nobody sets; null if it did not begin here. */
+  #begunAt: number | null = null;
+  #ranFor: number | null = null;
   #hasLogFailed = false;
   /** When it is removed, once that is known. */
   expiry: Deadline | null = null;
@@ -109,6 +113,11 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     if (this.state === 'queued') await this.#become('waiting', {});
   }
 
+  /** Seconds that it ran, by a clock that nobody sets; null if it began or ended under another server, or never. */
+  get ranFor(): number | null {
+    return this.#ranFor;
+  }
+
   /**
    * It was given devices and is about to start.
    * @param start whether it finds its app loaded; null for an app that does not stay loaded
@@ -117,6 +126,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     this.#waiting = null;
     const { timeLimit } = this.request;
     const limitAtBootTime = timeLimit === null ? null : bootTimeIn(timeLimit);
+    this.#begunAt = monotonicTime();
     await this.#become('running', { ...grant, start, startedAt: now(), limitAtBootTime });
   }
 
@@ -140,6 +150,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   async finish(state: FinalState, error: string | null, facts: EndFacts = {}): Promise<void> {
     this.#waiting = null;
     if (this.#last) return;
+    if (this.#begunAt !== null) this.#ranFor = (monotonicTime() - this.#begunAt) / 1000;
     const { keep } = this.request;
     const finishedAt = now();
     const expiresAt = keep === null ? null : new Date(Date.parse(finishedAt) + keep * 1000).toISOString();

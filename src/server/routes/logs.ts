@@ -51,9 +51,9 @@ function numberOfLines(ctx: RouterContext, { name }: { readonly name: string }):
 
 function requestedPosition(ctx: RouterContext): number | null {
   const since = numberOfLines(ctx, parameters.since);
-  if (since !== null) return since;
+  // A browser opens a stream that broke with the address of the first time, and with the last line that it has.
   const last = ctx.get(parameters.lastEventId.name).trim();
-  return /^\d+$/.test(last) ? Number(last) : null;
+  return lineNumberPattern.test(last) ? Math.max(Number(last), since ?? 0) : since;
 }
 
 /** The stream, in pieces. Each piece is valid until the next one is requested. */

@@ -8,7 +8,7 @@ import { ServiceError } from '../../contract/errors.js';
 import { mediaTypes, parameters } from '../../contract/http.js';
 import { fieldWithRole, type OperationName, operationOf } from '../../contract/operations.js';
 import { quoteName } from '../../contract/quote.js';
-import { isForbidden } from '../../files/error-code.js';
+import { isForbidden, isMissing } from '../../files/error-code.js';
 import type { AppCatalog } from '../apps/catalog.js';
 import { principalOf } from '../http/auth.js';
 import { captured } from '../http/path-parameters.js';
@@ -151,7 +151,7 @@ export const submit = (operation: OperationName, deps: SubmitDeps) => async (ctx
   const from = { owner: asker.name, idempotencyKey };
   const job = await deps.jobs.submitOnce(from, (awaited) =>
     receive(ctx, app, operation, asker, idempotencyKey, awaited, deps).catch((cause) => {
-      throw isForbidden(cause) ? unwritable(cause, deps.report) : cause;
+      throw isForbidden(cause) || isMissing(cause) ? unwritable(cause, deps.report) : cause;
     }),
   );
   ctx.body = jobEnvelope(job.id, job.request.acceptedOptions);

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { followLog } from '../../../src/client/logs/log-stream.js';
 import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
@@ -152,10 +153,14 @@ describe('following a log', () => {
     expect(asked.length).toBeLessThan(20);
   });
 
-  test('that is a web page, or not there, is an error that says so', async () => {
+  test('that is a web page, encoded, or not there, is an error that says so', async () => {
     const page: Handler = (_, response) =>
       void response.writeHead(200, { 'content-type': 'text/html' }).end('<html>');
-    for (const handler of [page, ((_, response) => void response.end('{}')) as Handler]) {
+    const encoded: Handler = (_, response) =>
+      void response
+        .writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' })
+        .end(gzipSync('data: __DONE__\n\n'));
+    for (const handler of [page, encoded, ((_, response) => void response.end('{}')) as Handler]) {
       await using server = await ScriptedServer.start(handler);
       await using connection = connectTo(server.url);
       const read = followLog(connection, 'ab', { patience: connection.patience() }).next();

@@ -61,6 +61,16 @@ describe('named tokens', () => {
     );
   });
 
+  test('are refused from the time at which somebody notes in the file that they are revoked', async () => {
+    const token = tokens.create('noted');
+    await until('it lets in', async () => (await status(server, token)) === 200);
+    const document = JSON.parse(readFileSync(tokens.file, 'utf8'));
+    for (const entry of document.tokens)
+      if (entry.name === 'noted') entry.revoked_at = '2020-01-01T00:00:00.000Z';
+    writeFileSync(tokens.file, JSON.stringify(document));
+    await until('it is refused', async () => (await status(server, token)) === 401);
+  });
+
   test('stay what they were while their file is broken, writable by others or gone, which serve says', async () => {
     const good = readFileSync(tokens.file);
     const damages: readonly (readonly [() => void, RegExp, () => void])[] = [

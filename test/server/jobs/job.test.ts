@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { makeJob } from './held-job.js';
 
 test('a second kill while the end is saved changes nothing', async () => {
@@ -35,3 +35,16 @@ test('an end is shown although the disk does not answer, and is saved when the d
   await expect.poll(() => directory.stateOnDisk()).toBe('killed');
   expect(job.state).toBe('killed');
 }, 20_000);
+
+test('the time that it ran is not that of a clock which somebody sets meanwhile', async () => {
+  const { job } = await makeJob();
+  await job.run({ gpus: [], gpuUuids: [], cpuSlots: 1 }, null);
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 48 * 3600 * 1000 });
+  try {
+    await job.finish('done', null);
+  } finally {
+    vi.useRealTimers();
+  }
+  expect(job.ranFor).toBeGreaterThan(0);
+  expect(job.ranFor).toBeLessThan(60);
+});

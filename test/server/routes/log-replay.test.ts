@@ -108,6 +108,8 @@ describe('a position', () => {
     const { id } = await api.run('infer', { ...least.infer, ...steps('print=a') });
     expect(await api.log(id, '', { 'Last-Event-ID': '2' })).toBe(await api.log(id, '?since=2'));
     expect(await api.log(id, '?since=4', { 'Last-Event-ID': '1' })).toBe(await api.log(id, '?since=4'));
+    // Whose address is that of the first time.
+    expect(await api.log(id, '?since=0', { 'Last-Event-ID': '2' })).toBe(await api.log(id, '?since=2'));
   });
 
   test('at the end, or past it, leaves only the marker', async () => {

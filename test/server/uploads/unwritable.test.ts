@@ -1,4 +1,4 @@
-import { chmodSync } from 'node:fs';
+import { chmodSync, renameSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { until } from '../../../support/until.mjs';
@@ -26,3 +26,12 @@ test.for(['incoming', 'jobs'])(
     });
   },
 );
+
+test('a submission is answered by the same sentence while the data directory is away', async () => {
+  const incoming = path.join(server.dataDirectory, 'incoming');
+  renameSync(incoming, `${incoming}-away`);
+  const [status] = await server.api.refused('infer', least.infer);
+  renameSync(`${incoming}-away`, incoming);
+  expect(status).toBe(507);
+  expect((await server.api.run('infer', least.infer)).view.status).toBe('done');
+});

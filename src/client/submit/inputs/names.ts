@@ -12,6 +12,9 @@ export function plainName(target: string): string {
   return name.endsWith(volumeSuffix) ? name.slice(0, -volumeSuffix.length) : name;
 }
 
+/** The name that a file is to have. A server takes what is behind a backslash for a file's name, as on Windows. */
+const wantedName = (target: string): string => plainName(target).replaceAll('\\', '_');
+
 /** A directory's name as the beginning of a file's: without dots, since apps cut a name at its first dot. */
 const asPrefix = (part: string): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
@@ -47,7 +50,7 @@ function differences(directories: ReadonlySet<string>): Map<string, string> {
 
 /** The wanted names of files with one stem. Where two share a name, all of them get what tells their directories apart. */
 function apart(paths: readonly string[]): string[] {
-  const names = paths.map(plainName);
+  const names = paths.map(wantedName);
   if (new Set(names.map(foldedName)).size === names.length) return names;
   const directories = paths.map((each) => path.dirname(path.resolve(each)));
   const distinct = new Set(directories);
@@ -64,7 +67,7 @@ function apart(paths: readonly string[]): string[] {
 export function namesOf(paths: readonly string[]): string[] {
   const byStem = new Map<string, number[]>();
   for (const [index, each] of paths.entries()) {
-    const stem = foldedName(stemOf(plainName(each)));
+    const stem = foldedName(stemOf(wantedName(each)));
     const indexes = byStem.get(stem);
     if (indexes) indexes.push(index);
     else byStem.set(stem, [index]);

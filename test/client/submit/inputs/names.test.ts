@@ -19,6 +19,7 @@ describe('the names under which files of one group are sent', () => {
       ['a/T1w.nii', 'b/T1w.nii', 'c/T2w.nii'],
       ['a_T1w.nii', 'b_T1w.nii', 'T2w.nii'],
     ],
+    ['have no backslash, behind which a server looks for them', ['a\\b.nii', 'b.nii'], ['a_b.nii', 'b.nii']],
     ['differ for a directory and one in it', ['x/ct.nii', 'x/old/ct.nii'], ['x_ct.nii', 'x_old_ct.nii']],
     ['differ on file systems that fold case', ['a/CT.nii', 'b/ct.nii'], ['a_CT.nii', 'b_ct.nii']],
     [
