@@ -27,6 +27,7 @@ const always = [
   ['jobs', 'an empty list'],
   ['jobs', '700 MB of JSON'],
   ['logs', 'a log line of 100 MB'],
+  ['result', 'an archive behind which the connection is closed'],
 ];
 
 async function meet(context, command, strangeness) {

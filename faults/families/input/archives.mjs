@@ -114,6 +114,12 @@ export const hostileArchives = (limit) => ({
   'a wrong checksum': zip([{ name: 'a', content: 'x', crc: 1 }]),
   'an unknown method': zip([{ name: 'a', content: 'x', method: 99 }]),
   'an encrypted entry': zip([{ name: 'a', content: 'x', flags: 1 }]),
+  'a count that is too small': zip([{ name: 'a', content: 'x' }, { name: 'b' }], { statedCount: 1 }),
+  'a count of none': zip([{ name: 'a', content: 'x' }], { statedCount: 0 }),
+  'two archives in one': Buffer.concat([
+    zip([{ name: 'a', content: '1' }]),
+    zip([{ name: 'b', content: '2' }]),
+  ]),
   'a count that is a lie': zip([{ name: 'a', content: 'x' }], { statedCount: 60_000 }),
   'a directory that is elsewhere': zip([{ name: 'a', content: 'x' }], { directoryOffset: 0x7ffffff0 }),
   'an entry that is elsewhere': zip([

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { zip } from '../../../support/zip.mjs';
 import { flood, send } from './server.mjs';
 
 const type = { 'Content-Type': 'application/json' };
@@ -156,6 +157,15 @@ export const answers = {
     answer: ({ response, random }) =>
       response.writeHead(200, { 'Content-Type': 'application/zip' }).end(random.bytes(5000)),
     only: resultCommands,
+  },
+  'an archive behind which the connection is closed': {
+    isFine: true,
+    only: resultCommands,
+    answer({ response, random }) {
+      const archive = zip([{ name: 'volume', content: random.bytes(random.integer(70_000, 200_000)) }]);
+      const headers = { 'Content-Type': 'application/zip', 'Content-Length': archive.length };
+      response.writeHead(200, { ...headers, Connection: 'close' }).end(archive);
+    },
   },
   'an archive of nothing': {
     answer: body('', 200, { 'Content-Type': 'application/zip' }),
