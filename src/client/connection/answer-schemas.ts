@@ -33,6 +33,8 @@ const appId = text.check(z.regex(appIdPattern, 'which is not the identifier of a
 
 const figure = z.number().check(z.minimum(0));
 
+const whole = z.int().check(z.minimum(0));
+
 /** Seconds, at most a thousand years: a date can be reckoned with them. */
 const duration = figure.check(z.maximum(3e10));
 
@@ -48,10 +50,10 @@ const jobFields = {
   expires_at: textOrNull,
   keep: orNull(duration),
   time_limit: orNull(duration),
-  left_files: orNull(figure),
+  left_files: orNull(whole),
   assigned_gpus: z._default(z.nullable(z.array(z.int())), []),
   start: textOrNull,
-  queue_position: orNull(z.int()),
+  queue_position: orNull(whole),
   waiting_for: textOrNull,
 };
 const listedJob = z.object({ job_id: jobId, ...jobFields });
@@ -66,7 +68,7 @@ const answer = <T>(what: string, schema: z.ZodMiniType<T>, longest = mebibyte): 
 export const devicesAnswer = answer(
   'a list of GPUs',
   z.object({
-    devices_index: listOf(z.int().check(z.minimum(0)), mostGpus),
+    devices_index: listOf(whole, mostGpus),
     devices_name: listOf(text, mostGpus),
     devices_free: z.optional(listOf(z.boolean(), mostGpus)),
     devices_loaded: z.optional(listOf(listOf(text), mostGpus)),

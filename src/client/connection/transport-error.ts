@@ -64,7 +64,9 @@ export function explainTransport(
   }
   const text = excerpt(error instanceof Error ? error.message : String(error));
   if (isNoHttp(error)) {
-    return new AnswerError(server, `answered with something that is not HTTP: ${text}`, { cause: error });
+    // The words of an assertion are about undici.
+    const how = code === 'ERR_ASSERTION' ? '' : `: ${text}`;
+    return new AnswerError(server, `answered with something that is not HTTP${how}`, { cause: error });
   }
   if (/CERT|SELF_SIGNED|UNABLE_TO_|ERR_TLS|ERR_SSL/.test(code)) {
     return new TransportError('unusable', `TLS with ${server} fails: ${text}`, { cause: error });

@@ -112,6 +112,8 @@ export async function awaitResult(
         throw new JobForgotten(jobId, connection.server, error);
       }
       if (!met || !isTransient(error)) throw error;
+      // As an error that says how to go on it is no reason for the download to ask again.
+      if (options.isImpatient) throw leaving(jobId, error, options);
       const left = deadline === null ? undefined : deadline - performance.now();
       await patience.after(error as Error, left).catch((reason: unknown) => {
         throw leaving(jobId, reason, options);

@@ -142,6 +142,14 @@ describe('a result', () => {
     expect([requests, notes]).toEqual([1, []]);
   });
 
+  test('that a busy server refuses is not asked for again with --no-wait', async () => {
+    const busy: Handler = (_, response) => json(response, 429, { detail: 'Server busy' });
+    const { result, requests } = await fetchResult([unfinished, busy], 30, { isImpatient: true });
+    expect([requests, result]).toEqual([1, expect.objectContaining({ exitCode: 3 })]);
+    const refused = await fetchResult([busy], 30, { isImpatient: true });
+    expect([refused.requests, refused.result]).toEqual([1, expect.objectContaining({ exitCode: 6 })]);
+  });
+
   test.each([
     [500, 'error', 'Subprocess failed (exit code 2)', 'error', 1],
     [422, 'error', 'The patch is larger than the volume', 'refused', 2],
