@@ -8,9 +8,9 @@ export default defineConfig({
     // A process of its own for each file takes a sixth of the processor's time of all tests. What tests change in their process
     // they change back, and nearly all that they test runs in other processes.
     isolate: false,
-    // Each test file starts real servers, and these real jobs. Much of the time is spent waiting for them: on two cores six at a
-    // time take 280 s, four 325 s.
-    maxWorkers: 6,
+    // Each test file starts real servers, and these real jobs. Much of the time is spent waiting for them: four at a time
+    // leave a quarter of two cores idle.
+    maxWorkers: 5,
     testTimeout: 60_000,
     hookTimeout: 20_000,
   },

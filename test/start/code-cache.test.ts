@@ -43,7 +43,10 @@ test('the code of a server is saved while it runs, so that one which is killed l
   await using server = await TestServer.start({ environment: { XDG_CACHE_HOME: root.path } });
   const isCode = (name: string) => name.includes('serve') || name.includes('compile-cache');
   const stored = () => readdirSync(root.path, { recursive: true, encoding: 'utf8' }).filter(isCode);
-  await until('there is code', () => stored().some((name) => statSync(path.join(root.path, name)).isFile()));
+  // A file that is complete gets another name meanwhile.
+  const isFile = (name: string) =>
+    statSync(path.join(root.path, name), { throwIfNoEntry: false })?.isFile() ?? false;
+  await until('there is code', () => stored().some(isFile));
   await server.crash();
 });
 
