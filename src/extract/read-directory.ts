@@ -17,15 +17,22 @@ type OpenCustom = (
 
 async function readPlain(
   source: ArchiveSource,
-  { size, isZip64, directory: { start, length } }: ArchiveEnd,
-  most: number,
+  { size, entries: stated, isZip64, directory: { start, length } }: ArchiveEnd,
+  maxEntries: number,
   slice: TimeSlice,
 ): Promise<ZipEntry[] | null> {
   if (isZip64) return null;
   // No memory is allocated for what is not there.
   if (length > longestDirectory || start + length > size) return null;
   const bytes = await source.read(Buffer.allocUnsafe(length), start);
-  return plainEntries(bytes, most, slice);
+  const entries = await plainEntries(bytes, maxEntries + 1, slice);
+  if (entries === null) return null;
+  if (entries.length > maxEntries) {
+    throw new ArchiveError('tooMany', `it has more than the ${maxEntries} entries allowed`);
+  }
+  // The end has room for the last 16 bits of the number.
+  if ((entries.length & 0xffff) !== stated) throw otherCount();
+  return entries;
 }
 
 async function readAny(source: ArchiveSource, { tailSize, directory }: ArchiveEnd): Promise<ZipEntry[]> {
@@ -62,13 +69,7 @@ export async function readDirectory(
   if (end.entries > maxEntries) {
     throw new ArchiveError('tooMany', `it has ${end.entries} entries, more than the ${maxEntries} allowed`);
   }
-  const plain = await readPlain(source, end, maxEntries + 1, slice);
-  if (plain && plain.length > maxEntries) {
-    throw new ArchiveError('tooMany', `it has more than the ${maxEntries} entries allowed`);
-  }
-  // The end has room for the last 16 bits of the number.
-  if (plain && (plain.length & 0xffff) !== end.entries) throw otherCount();
-  const entries = plain ?? (await readAny(source, end));
+  const entries = (await readPlain(source, end, maxEntries, slice)) ?? (await readAny(source, end));
   const packed = entries.reduce((sum, { compressedSize }) => sum + compressedSize, 0);
   if (packed > end.size) {
     throw new ArchiveError(

@@ -24,7 +24,7 @@ export const isDiskFull = (cause: unknown): boolean =>
 export const isForbidden = (cause: unknown): boolean =>
   ['EACCES', 'EPERM', 'EROFS'].includes(errorCode(cause));
 
-/** Whether a call failed because a directory that it needs is not there. */
+/** Whether a call failed because something on the way to its path, or at its end, is not there. */
 export const isMissing = (cause: unknown): boolean => ['ENOENT', 'ENOTDIR'].includes(errorCode(cause));
 
 /** Whether a call failed for a temporary shortage of descriptors, processes or memory. */

@@ -1,4 +1,5 @@
 import { Args, Flags, type Interfaces } from '@oclif/core';
+import { leaving } from '../../client/errors.js';
 import type { FinishedJob, StartedJob } from '../../client/run-job.js';
 import type { OperationName } from '../../contract/operations.js';
 import { ClientCommand, type ConnectionFlags } from '../client-command.js';
@@ -94,7 +95,6 @@ export abstract class SubmitCommand extends ClientCommand {
       const isAsked = flags.keep !== undefined;
       return { ...finished, ...keptOf(await tellKept(connection, finished.job_id, reporter, isAsked)) };
     }
-    const { leaving } = await import('../../client/errors.js');
     const envelope = await naming(connection, app, () =>
       client.startJob(connection, { ...keptForLong(submission), app }, options),
     );

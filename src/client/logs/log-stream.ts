@@ -6,7 +6,7 @@ import { quoteName } from '../../contract/quote.js';
 import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
 import type { Patience } from '../connection/patience.js';
-import { header } from '../connection/reply.js';
+import { header, type Reply } from '../connection/reply.js';
 import { isTransient, TransportError } from '../errors.js';
 import { checkedEnd, endByState, explainMute, muteStreams } from './unnumbered-log.js';
 
@@ -71,6 +71,14 @@ class Progress {
   }
 }
 
+/** What an answer has in place of a log that can be read, in words; null if it has one. */
+function insteadOfLog(reply: Reply): string | null {
+  const type = header(reply, 'content-type') ?? '';
+  if (/html|json|zip/i.test(type)) return `${quoteName(type)}, not with a log`;
+  const coding = header(reply, 'content-encoding') ?? 'identity';
+  return coding === 'identity' ? null : `a log that is encoded as ${quoteName(coding)}`;
+}
+
 async function* readOnce(
   connection: Connection,
   jobId: string,
@@ -84,18 +92,10 @@ async function* readOnce(
     bodyTimeout: silence,
   });
   if (reply.statusCode !== 200) throw await connection.refused(reply, path);
-  const type = header(reply, 'content-type') ?? '';
-  if (/html|json|zip/i.test(type)) {
+  const other = insteadOfLog(reply);
+  if (other !== null) {
     await reply.body.dump().catch(() => null);
-    throw new AnswerError(connection.server, `answered ${path} with ${quoteName(type)}, not with a log`);
-  }
-  const coding = header(reply, 'content-encoding') ?? 'identity';
-  if (coding !== 'identity') {
-    await reply.body.dump().catch(() => null);
-    throw new AnswerError(
-      connection.server,
-      `answered ${path} with a log that is encoded as ${quoteName(coding)}`,
-    );
+    throw new AnswerError(connection.server, `answered ${path} with ${other}`);
   }
   onOpen();
   const parser = new LogStreamParser();

@@ -104,8 +104,8 @@ async function extractSaved(
 ): Promise<SavedArchive> {
   const output = path.dirname(target);
   const maxBytes = await roomIn(output);
-  // Imported lazily to keep start-up fast.
   let isBegun = false;
+  // Imported lazily to keep start-up fast.
   const { extractArchive } = await import('../../extract/extract.js');
   const extracted = await writing(output, `run '${again}'`, () =>
     extractArchive(target, output, {

@@ -37,8 +37,8 @@ export type Submit = (awaited: AbortSignal) => Promise<Job>;
 /** A submission that has a key, and its job once it is made; null if it makes none. */
 interface Keyed {
   readonly job: Promise<Job | null>;
-  /** Aborted by a repeat. */
-  readonly awaited: AbortController;
+  /** Aborted by a repeat; a job of an earlier server needs none. */
+  readonly awaited?: AbortController;
 }
 
 /** Where a submission comes from. */
@@ -128,7 +128,7 @@ export class Admission {
     for (;;) {
       const first = this.#keys.get(key);
       if (!first) break;
-      first.awaited.abort();
+      first.awaited?.abort();
       const job = await first.job;
       if (job) return job;
     }
@@ -145,7 +145,7 @@ export class Admission {
   /** Remembers the key of a job that an earlier server accepted. */
   remember(job: Job): void {
     const key = keyOf(job.request);
-    if (key !== null) this.#keys.set(key, { job: Promise.resolve(job), awaited: new AbortController() });
+    if (key !== null) this.#keys.set(key, { job: Promise.resolve(job) });
   }
 
   forget(job: Job): void {

@@ -10,7 +10,7 @@ import {
   statSync,
 } from 'node:fs';
 import { quotePath } from '../../../contract/quote.js';
-import { errorCode, faultWithoutPath } from '../../../files/error-code.js';
+import { errorCode, faultWithoutPath, isMissing } from '../../../files/error-code.js';
 
 /** What is found at a path: a file or a directory, or the words for why it cannot be sent, which follow its name. */
 export type Look =
@@ -73,7 +73,7 @@ export function lookAt(target: string, bytes: string | Buffer = target): Look | 
     const fault = faultOf(bytes, stats);
     return fault === null ? { stats, fault } : { stats: null, fault };
   } catch (error) {
-    if (!['ENOENT', 'ENOTDIR'].includes(errorCode(error))) {
+    if (!isMissing(error)) {
       return { stats: null, fault: `cannot be read: ${faultWithoutPath(error)}` };
     }
     // ENOTDIR: what is before the last slash is a file.
