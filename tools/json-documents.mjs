@@ -21,7 +21,7 @@ const errorFields = {
   fault: z
     .enum(['unreached', 'broken', 'timeout', 'unusable'])
     .optional()
-    .describe('How the connection failed'),
+    .describe('How the connection failed; `unusable` also where something other than the service answered'),
   code: z
     .string()
     .optional()
@@ -57,7 +57,11 @@ const saved = {
   output: path('the directory that it was extracted into'),
   files: z.number().int().describe('How many files it had'),
   bytes: z.number().int().describe('Bytes of these files'),
-  notes: z.array(z.string()).describe('A sentence for each file that was renamed or left out'),
+  notes: z
+    .array(z.string())
+    .describe(
+      "A sentence for each file that could not be extracted under its name; the job's log says what the server left out",
+    ),
 };
 
 const job = object({

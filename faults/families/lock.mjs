@@ -15,7 +15,7 @@ export async function run(context) {
     await context.attempt('Starts at once', () => manyAtOnce(context, random.integer(2, 10)));
   }
   await context.attempt('Servers in namespaces of their own', () => separateNamespaces(context));
-  for (const what of random.shuffle(Object.keys(taken)).slice(0, times(rounds, 4))) {
+  for (const what of random.shuffle(Object.keys(taken)).slice(0, times(rounds, 5))) {
     await context.attempt(`A start after ${what}`, () => taken[what](context));
   }
 }

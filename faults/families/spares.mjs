@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isRunning, isSpare, sparesOf } from '../../support/processes.mjs';
 import { times } from '../context.mjs';
 import { checkDirectories, checkGpus, checkProcesses, checkWitness } from '../invariants.mjs';
-import { isFinal, job, logOf } from '../support/api.mjs';
+import { isFinal, job, listJobs, logOf } from '../support/api.mjs';
 import { Ledger } from '../support/ledger.mjs';
 import { Server } from '../support/server.mjs';
 import { until } from '../support/until.mjs';
@@ -65,9 +65,13 @@ const mayKill = (deed) => deed === 'the server is asked to stop';
 async function strike(context, server, ledger, deed) {
   const { random } = context;
   context.count(deed);
+  const running = new Set(
+    (await listJobs(server)).flatMap(({ job_id, status }) => (status === 'running' ? [job_id] : [])),
+  );
   const pids = sparesOf(server.pid);
   const planned = Array.from({ length: random.integer(1, 4) }, () => ledger.plan());
-  for (const each of planned) each.mayBeLost = mayLose(deed);
+  // One of an earlier strike that has waited until now may be handed to such a runner as well.
+  if (mayLose(deed)) for (const each of ledger.open) each.mayBeLost ||= !running.has(each.id);
   if (mayKill(deed)) for (const each of ledger.open) each.isKillAsked = true;
   const sent = Promise.all(planned.map((each) => ledger.submit(server, each)));
   await delay(random.integer(0, latest));

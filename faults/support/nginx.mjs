@@ -6,7 +6,7 @@ import { nginxArguments } from '../../support/nginx.mjs';
 import { freePorts } from '../../support/ports.mjs';
 import { until } from './until.mjs';
 
-/** The server of Debian's configuration, with TLS and a path prefix, and no settings of buffering or timeouts. */
+/** The server of Debian's configuration, with TLS and a path prefix, and no settings of buffering or timeouts but where the path says so. */
 const serverOf = (directory, port, target) => `
   server {
     listen 127.0.0.1:${port} ssl;
@@ -15,6 +15,11 @@ const serverOf = (directory, port, target) => `
     location /lab/gpu/ {
       proxy_pass ${target}/;
       client_max_body_size 0;
+    }
+    location /unbuffered/ {
+      proxy_pass ${target}/;
+      client_max_body_size 0;
+      proxy_request_buffering off;
     }
   }`;
 

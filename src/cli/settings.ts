@@ -42,9 +42,13 @@ export function checkToken(text: string, source: string): string | undefined {
   return token;
 }
 
-function tokenOfFile(file: string): string | undefined {
+function tokenOfFile(file: string): string {
   try {
-    return checkToken(readSmallFile(file), file);
+    const token = checkToken(readSmallFile(file), file);
+    if (token !== undefined) return token;
+    throw new UsageError(
+      `The token file ${quoteName(file)} is empty; put the token into it, or leave it out`,
+    );
   } catch (cause) {
     if (cause instanceof UsageError) throw cause;
     throw new UsageError(`The token file ${quoteName(file)} cannot be read: ${faultWithoutPath(cause)}`, {

@@ -52,9 +52,12 @@ const proxyStatuses: Readonly<Record<number, ExitCode>> = {
   504: exitCodes.notReached,
 };
 
+/** The service never sends anybody on: something else has answered. */
+export const isRedirect = (status: number): boolean => status >= 300 && status < 400;
+
 function exitCodeFor(status: number, isOfProxy: boolean): ExitCode {
   // The service itself answers 503 when it is busy.
-  if (isOfProxy && isGatewayError(status)) return exitCodes.notReached;
+  if ((isOfProxy && isGatewayError(status)) || isRedirect(status)) return exitCodes.notReached;
   return proxyStatuses[status] ?? exitCodeOf(status);
 }
 
@@ -180,7 +183,9 @@ export const isGatewayError = (status: number): boolean => [502, 503, 504].inclu
 /** Whether the same request may succeed if it is sent again. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof TransportError) return error.fault !== 'unusable';
-  return error instanceof HttpError && (error.status === 429 || isGatewayError(error.status));
+  if (!(error instanceof HttpError)) return false;
+  const { status } = error;
+  return status === 429 || status === errorKinds.uploadStalled.status || isGatewayError(status);
 }
 
 /** What is known of a job that is not followed any more. */
@@ -222,7 +227,9 @@ export class JobForgotten extends ClientError {
 
 /** Whether an error says only that the way to the server, or to the reader of the output, is lost. */
 const isLost = (error: unknown): error is ClientError =>
-  isTransient(error) || error instanceof TransportError || error instanceof OutputError;
+  isTransient(error) ||
+  error instanceof OutputError ||
+  (error instanceof ClientError && 'fault' in error.details);
 
 /**
  * The error with which a command ends that followed a job: one that says nothing of the job names the job and how to go on.

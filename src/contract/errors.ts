@@ -20,7 +20,7 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
   usage: 'The command line, or what it names, is wrong, or the app refused its input',
   timedOut: 'Something took longer than it may',
   notAuthorised: 'The token is missing or wrong',
-  notReached: 'The server was not reached',
+  notReached: 'The server was not reached, or something else answered in its place',
   busy: 'The server cannot take it now: it is busy or draining, its disk or a limit is full, or it has no GPU',
   interrupted: 'Interrupted from the keyboard or by a signal',
 };

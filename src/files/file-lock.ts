@@ -3,7 +3,7 @@ import { closeSync, fstatSync, openSync, statSync } from 'node:fs';
 import { errorCode } from './error-code.js';
 
 /** How often to try again if the path was replaced while it was being locked. */
-const attempts = 10;
+const attempts = 100;
 
 /**
  * The outcome of locking a descriptor. `unsupported` is the reason why it cannot be locked at all, in the words of the

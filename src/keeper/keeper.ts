@@ -23,6 +23,8 @@ const runnerPatience = 30_000;
 /** Milliseconds that processes of a job may still run after its answer, and between two looks. */
 const leftPatience = 500;
 const leftInterval = 20;
+/** Milliseconds that an app may take to end once it has closed the pipe of its answers. */
+const mutePatience = 5000;
 /** Milliseconds that a runner may take to read the end of its job. */
 const farewell = 5000;
 
@@ -131,7 +133,15 @@ export class Keeper {
         );
       }
     });
+    worker.answers.once('end', () => void this.#endMute(worker));
     void worker.exit.then((exit) => this.#bury(worker, exit));
+  }
+
+  /** Ends a worker that can answer nothing any more. One that is about to end says why by its exit code. */
+  async #endMute(worker: WorkerProcess): Promise<void> {
+    const hasEnded = worker.exit.then(() => true);
+    if (await Promise.race([hasEnded, delay(mutePatience, false, { ref: false })])) return;
+    this.#blame(worker, 'closed the pipe of its answers');
   }
 
   /** What the worker prints goes to its job, and is dropped where it has none. */

@@ -68,15 +68,13 @@ export async function terminateGroup(
  * Stops (SIGSTOP) the processes that `find` finds, until it finds no new ones. Killing them at once would make room under
  * the user's limit of processes, which a program that forks all the time fills again; stopped processes keep their places
  * and do not fork.
- * @returns the processes that exist now
+ * @param stopped gets all of them, also one that was found no more because it had just begun another program
  * @throws what `find` throws
  */
-async function freeze(find: () => Promise<readonly number[]>): Promise<readonly number[]> {
-  const stopped = new Set<number>();
-  for (let sweep = 0; ; sweep += 1) {
-    const found = await find();
-    const running = found.filter((pid) => !stopped.has(pid));
-    if (running.length === 0 || sweep === maxSweeps) return found;
+async function freeze(find: () => Promise<readonly number[]>, stopped: Set<number>): Promise<void> {
+  for (let sweep = 0; sweep <= maxSweeps; sweep += 1) {
+    const running = (await find()).filter((pid) => !stopped.has(pid));
+    if (running.length === 0) return;
     for (const pid of running) {
       signal(pid, 'SIGSTOP');
       stopped.add(pid);
@@ -98,13 +96,14 @@ export async function terminateStrays(
 ): Promise<void> {
   const strays = () => processesOfJob(jobId, outputFifo(workspace), look, age);
   for (;;) {
+    const stopped = new Set<number>();
     try {
-      const left = await freeze(strays);
-      if (left.length === 0) return;
-      for (const pid of left) signal(pid, 'SIGKILL');
+      await freeze(strays, stopped);
+      if (stopped.size === 0) return;
     } catch {
       // What cannot be looked at (too many open files) may still be there.
     }
+    for (const pid of stopped) signal(pid, 'SIGKILL');
     await delay(pollInterval);
   }
 }

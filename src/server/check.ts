@@ -5,13 +5,13 @@ import { stateOf } from '../access/token-file.js';
 import { counted } from '../contract/counted.js';
 import { errorCode } from '../files/error-code.js';
 import { NamedTokens } from './access/named-tokens.js';
-import { checkNetworkApps, readSources, uniqueApps } from './apps/allowlist.js';
+import { checkNetworkApps, emptyShelf, readSources, uniqueApps } from './apps/allowlist.js';
 import { lookAtApps } from './apps/app-problems.js';
 import { checkFileSystem } from './data-directory/file-system-check.js';
 import { lockDataDirectory } from './data-directory/lock.js';
 import { GpuInventory } from './devices/gpu-inventory.js';
 import { listen } from './http/listen.js';
-import { findSandbox, hiddenPlaces } from './sandbox/find-sandbox.js';
+import { findSandbox, sandboxRules } from './sandbox/find-sandbox.js';
 import type { ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
 
@@ -26,7 +26,9 @@ export interface Finding {
 const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));
 
 async function* checkApps({ apps: sources, engine, networkApps }: ServerSettings): AsyncGenerator<Finding> {
-  const byId = uniqueApps(readSources(sources));
+  const read = readSources(sources);
+  for (const says of read.map(emptyShelf)) if (says !== null) yield { kind: 'problem', about: 'apps', says };
+  const byId = uniqueApps(read);
   checkNetworkApps(networkApps, byId);
   const allowed = [...byId.values()];
   if (allowed.length === 0)
@@ -131,13 +133,13 @@ async function* checkCluster({ slurm, tokenVariables }: ServerSettings): AsyncGe
     };
 }
 
-async function* checkSandbox({ sandbox, binds, ...more }: ServerSettings): AsyncGenerator<Finding> {
+async function* checkSandbox(settings: ServerSettings): AsyncGenerator<Finding> {
   const about = 'sandbox';
-  if (more.slurm) {
+  if (settings.slurm) {
     yield { kind: 'note', about, says: 'off: there is none with --executor slurm' };
     return;
   }
-  const found = await findSandbox(sandbox, { binds, hidden: hiddenPlaces(more) });
+  const found = await findSandbox(settings.sandbox, sandboxRules(settings));
   if (found.sandbox) yield { kind: 'ok', about, says: found.version };
   else yield { kind: 'note', about, says: found.problem || 'off: jobs see what this user sees' };
 }

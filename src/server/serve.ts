@@ -37,7 +37,7 @@ import { Trash } from './jobs/trash.js';
 import { shareOfRam } from './ram.js';
 import type { Report } from './report.js';
 import { blindSpots } from './sandbox/blind-spots.js';
-import { type FoundSandbox, findSandbox, hiddenPlaces } from './sandbox/find-sandbox.js';
+import { type FoundSandbox, findSandbox, sandboxRules } from './sandbox/find-sandbox.js';
 import { programPlaces } from './sandbox/program-places.js';
 import type { Visible } from './sandbox/visible.js';
 import { killGrace, maxLogBytes, maxStreams, type ServerSettings } from './settings.js';
@@ -145,6 +145,7 @@ function reportSandbox(found: FoundSandbox, settings: ServerSettings, catalog: A
       binds: [...binds, ...enginePlaces(settings.engine)],
       added: passEnvironment,
       apps: catalog.directories(),
+      secrets: sandboxRules(settings),
     }),
     offline: download ? [] : catalog.offlineRepositories(),
   };
@@ -255,9 +256,8 @@ async function serveFrom(
           onTokens();
         });
   const access = new Access(token, named);
-  const rules = { binds: settings.binds, hidden: hiddenPlaces(settings) };
   // Begun before all else, because a sandbox is tried for longer than the rest of a start takes.
-  const sandboxed = settings.slurm ? null : findSandbox(settings.sandbox, rules);
+  const sandboxed = settings.slurm ? null : findSandbox(settings.sandbox, sandboxRules(settings));
   // A start that fails for another reason says that one.
   sandboxed?.catch(() => {});
   const unlock = lockDataDirectory(settings.dataDirectory);
@@ -322,6 +322,7 @@ async function serveFrom(
       report,
     });
     const closing = new AbortController();
+    named?.follow(closing.signal);
     const slots = new StreamSlots(maxStreams);
     let traffic: Traffic | null = null;
     const metrics = new (await metricsModule).Metrics({

@@ -69,6 +69,14 @@ describe('settings', () => {
     expect(() => resolveSettings({ 'token-file': `${file}x` }, null)).toThrow(/cannot be read/);
   });
 
+  test.each(['', ' \n', '\ufeff'])('a token file with nothing in it is refused: %j', async (content) => {
+    await using directory = await temporary();
+    const file = path.join(directory.path, 'token');
+    await writeFile(file, content);
+    const settings = () => resolveSettings({ 'token-file': file, token: 'from-env' }, null);
+    expect(settings).toThrow(/^The token file '.*token' is empty/);
+  });
+
   test('a token file is a regular file, or what the shell opened', async () => {
     const read = (file: string) => resolveSettings({ 'token-file': file }, null).token;
     expect(() => read('/dev/null')).toThrow(/it is not a regular file/);

@@ -3,7 +3,7 @@ import { file } from '../../support/form.mjs';
 import { filePart, multipart, submissionHead } from '../../support/multipart.mjs';
 import { until } from '../../support/until.mjs';
 import { Cli } from '../support/cli.js';
-import { least, steps } from '../support/form.js';
+import { least } from '../support/form.js';
 import { RawConnection } from '../support/raw-http.js';
 import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
@@ -16,9 +16,7 @@ describe('remote-app drain', () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'ct.nii': 'ct' });
     const env = { REMOTE_APP_SERVER: server.url };
-    const gate = server.gate();
-    const form = { ...least.infer, ...steps('print=x', `wait=${gate.path}`) };
-    const id = await server.api.running('infer', form, 'x');
+    const { id, gate } = await server.heldJob();
 
     const asked = await cli.run(['drain'], env);
     expect([asked.code, asked.stdout]).toEqual([0, 'No new job is accepted; 1 active job goes on.\n']);
@@ -41,24 +39,18 @@ describe('remote-app drain', () => {
   test('--wait returns when the last job has ended, and a start accepts jobs again', async () => {
     await using server = await TestServer.start();
     await using cli = await Cli.create();
-    const gates = [server.gate(), server.gate()];
-    for (const gate of gates) {
-      await server.api.running(
-        'infer',
-        { ...least.infer, ...steps('print=x', `wait=${gate.path}`), cpu: '1' },
-        'x',
-      );
-    }
+    const first = await server.heldJob({ cpu: '1' });
+    const second = await server.heldJob({ cpu: '1' });
     const waiting = cli.start(['drain', '--wait'], { REMOTE_APP_SERVER: server.url });
     let said = '';
     waiting.process.stderr.on('data', (chunk: Buffer) => {
       said += chunk;
     });
     await until('it waits', () => said.includes('2 active jobs go on. Waiting for the end.'));
-    gates[0]?.open();
+    first.gate.open();
     await until('one is left', () => said.includes('1 active job left'));
     expect(waiting.process.exitCode).toBeNull();
-    gates[1]?.open();
+    second.gate.open();
     const { code, stdout } = await waiting.ended;
     expect([code, stdout]).toEqual([0, 'No new job is accepted; no job is active.\n']);
     await server.stop();

@@ -42,3 +42,13 @@ test('every command prints one document with --json, also for a wrong command li
     expect(JSON.parse(stdout)).toEqual({ error: { message: 'Nonexistent flag: --nope', exit_code: 2 } });
   }
 }, 30_000);
+
+test('no help shows a default that is empty', async () => {
+  const { commands: all } = await Config.load(fileURLToPath(new URL('../..', import.meta.url)));
+  const empty = all.flatMap(({ id, flags }) =>
+    Object.values(flags)
+      .filter((flag) => flag.type === 'option' && String(flag.default ?? 'none') === '')
+      .map(({ name }) => `${id} --${name}`),
+  );
+  expect(empty).toEqual([]);
+});

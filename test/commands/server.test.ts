@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
@@ -142,6 +142,21 @@ describe('login', () => {
     expect((await cli.run(['apps', '--profile', 'one'])).stdout).toBe('one\n');
     expect((await cli.run(['apps'], { REMOTE_APP_PROFILE: 'two' })).stdout).toBe('two\n');
     expect((await cli.run(['apps', '--profile', 'three'])).code).toBe(2);
+  });
+
+  test('at the same time as others keeps the profiles of all, in the file that a link leads to', async () => {
+    await using cli = await Cli.create();
+    await using server = await fakeService({});
+    const file = path.join(cli.home, 'remote-app', 'profiles.json');
+    const kept = path.join(cli.directory, 'kept.json');
+    await mkdir(path.dirname(file));
+    await writeFile(kept, '{"profiles": {}}');
+    await symlink(kept, file);
+    const names = Array.from({ length: 8 }, (_, index) => `p${index}`);
+    const logins = names.map((name) => cli.run(['login', '--server', server.url, '--profile', name]));
+    expect((await Promise.all(logins)).map(({ code }) => code)).toEqual(names.map(() => 0));
+    expect(Object.keys(JSON.parse(await readFile(kept, 'utf8')).profiles).sort()).toEqual(names);
+    expect((await lstat(file)).isSymbolicLink()).toBe(true);
   });
 
   test('--profile on the command line wins over the environment, whose token is sent to no other server', async () => {

@@ -25,7 +25,7 @@ describe('the built program, before a server that is none', () => {
     await using cli = await Cli.create();
     const { code, stderr } = await cli.run(['health', '--server', server.url]);
     expect([code, stderr]).toEqual([
-      1,
+      5,
       expect.stringContaining(`${server.url} answered with something that is not HTTP`),
     ]);
   });
@@ -77,7 +77,7 @@ describe('the built program, before a server that is none', () => {
       });
       await using cli = await Cli.create();
       const { code, stdout, stderr } = await cli.run([...args, '--server', server.url]);
-      expect([code, stdout]).toEqual([1, '']);
+      expect([code, stdout]).toEqual([5, '']);
       expect(stderr).toContain(words);
     },
   );

@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/cli/serve/config-file.js';
@@ -71,6 +73,18 @@ const proxies: Readonly<Record<string, (proxy: Proxy) => readonly string[]>> = {
   },
 };
 
+/** The status of a large upload without a token, which the proxy sends on while the server refuses it. */
+async function statusOfRefused(port: number, certificate: string): Promise<number | undefined> {
+  const url = `https://localhost:${port}/apps/probe/infer`;
+  const upload = request(url, { method: 'POST', ca: readFileSync(certificate), agent: false });
+  const answered = once(upload, 'response') as Promise<[IncomingMessage]>;
+  upload.end(Buffer.alloc(16 << 20));
+  const [response] = await answered;
+  // What is left to send is not sent.
+  upload.on('error', () => {}).destroy();
+  return response.statusCode;
+}
+
 describe('docs/admin.md', () => {
   test('has a serve.yaml that is one', () => {
     const file = path.join(process.env.TMPDIR ?? '/tmp', `remote-app-test-${process.pid}.yaml`);
@@ -88,7 +102,7 @@ describe('docs/admin.md', () => {
   });
 
   test.for(Object.keys(proxies))(
-    'has a configuration of %s that carries a whole job',
+    'has a configuration of %s that carries a whole job, and refusals of large uploads',
     async (name, context) => {
       if (spawnSync(name, [name === 'nginx' ? '-v' : 'version']).error)
         context.skip(`${name} is not installed`);
@@ -115,6 +129,8 @@ describe('docs/admin.md', () => {
       expect(readFileSync(path.join(cli.directory, 'Result', 'probe.json'), 'utf8')).toContain('ct.nii');
       const refused = await cli.run(['jobs'], { ...env, SERVICE_API_TOKEN: 'wrong' });
       expect(refused.code).toBe(4);
+      const statuses = await Promise.all(Array.from({ length: 5 }, () => statusOfRefused(port, file)));
+      expect(statuses).toEqual(Array(5).fill(401));
       await end(child);
     },
   );

@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { processesOfJob } from '../../src/runner/job-processes.js';
 import { identify, isAlive, isGroupAlive } from '../../src/runner/process-table.js';
 import { terminateGroup, terminateStrays } from '../../src/runner/terminate.js';
-import { isRunning } from '../../support/processes.mjs';
+import { isRunning, readProcess } from '../../support/processes.mjs';
 import { until } from '../../support/until.mjs';
 
 /** A shell in its own process group; resolves after it has printed a line. */
@@ -64,6 +64,25 @@ describe('ending a group', () => {
 });
 
 describe('ending strays', () => {
+  test('leaves none stopped that has just begun another program, without their mark', async () => {
+    const id = `changing-test-${process.pid}`;
+    // Each, in a session of its own, begins one program after the other, with the mark and without it by turns.
+    const change =
+      '[ -n "$REMOTE_APP_JOB_ID" ] && exec env -i sh -c "$0" "$0" "$1"; ' +
+      'exec env REMOTE_APP_JOB_ID="$1" sh -c "$0" "$0" "$1"';
+    const changing = Array.from({ length: 8 }, () =>
+      spawn('sh', ['-c', change, change, id], { detached: true, stdio: 'ignore' }),
+    );
+    onTestFinished(() => {
+      for (const child of changing) child.kill('SIGKILL');
+    });
+    for (let round = 0; round < 5; round += 1) {
+      await terminateStrays(id, '/nowhere');
+      const states = changing.map(({ pid = 0 }) => readProcess(pid, 'stat').split(') ')[1]?.[0]);
+      expect(states).not.toContain('T');
+    }
+  });
+
   test('finds them by their mark, and no other process', async () => {
     const id = `stray-test-${process.pid}`;
     const script = '(setsid sleep 600 >/dev/null &); echo ready; while :; do sleep 0.05; done';

@@ -27,15 +27,10 @@ const read = async (url: string): Promise<string> => (await fetch(url)).text();
 describe('GET /metrics', () => {
   test('counts jobs by state, their times, refusals, bytes, streams and GPUs', async () => {
     await using server = await TestServer.start({ gpus: 2 });
-    const gate = server.gate();
     await server.api.run('infer', least.infer);
     await server.api.run('infer', { ...least.infer, ...steps('exit=1') });
     await server.api.fetch('/nowhere');
-    const id = await server.api.running(
-      'infer',
-      { ...least.infer, ...steps('print=x', `wait=${gate.path}`), gpu: '1' },
-      'x',
-    );
+    const { id, gate } = await server.heldJob({ gpu: '1' });
     await using log = await server.api.follow(id);
     expect(log.response.status).toBe(200);
     const response = await server.api.fetch('/metrics');

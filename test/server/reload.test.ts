@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { until } from '../../support/until.mjs';
-import { least, steps } from '../support/form.js';
+import { least } from '../support/form.js';
 import { apps, TestServer } from '../support/server.js';
 import { temporary } from '../support/temporary.js';
 
@@ -47,15 +47,14 @@ test('SIGHUP reads the list of apps again, and touches no job', async () => {
   const second = { name: 'second', source: apps.shell };
   write(probe);
   await using server = await TestServer.start({ apps: [list] });
-  const gate = server.gate();
-  const form = { ...least.infer, ...steps('print=x', `wait=${gate.path}`) };
-  const id = await server.api.running('infer', form, 'x');
+  const { id, gate } = await server.heldJob();
 
   write(probe, second);
   expect(await idsOf(server)).toEqual(['probe']);
   server.signal('SIGHUP');
   await serves(server, 'probe', 'second');
-  expect(server.stderr).toMatch(/^\S+Z SIGHUP: read again: 2 apps\. The jobs go on\.$/m);
+  const said = /^\S+Z SIGHUP: read again: 2 apps\. The jobs go on\.$/m;
+  await until('it is said', () => said.test(server.stderr));
 
   writeFileSync(list, '{');
   server.signal('SIGHUP');

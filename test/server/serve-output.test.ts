@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { isRunning } from '../../support/processes.mjs';
 import { until } from '../../support/until.mjs';
-import { least, steps } from '../support/form.js';
+import { least } from '../support/form.js';
 import { TestServer } from '../support/server.js';
 import { temporary } from '../support/temporary.js';
 
@@ -25,9 +25,7 @@ describe('serve', () => {
 
   test.for(signals)('keeps running after %s, and so do its jobs', async (name) => {
     await using server = await TestServer.start();
-    const gate = server.gate();
-    const form = { ...least.infer, ...steps('print=x', `wait=${gate.path}`) };
-    const id = await server.api.running('infer', form, 'x');
+    const { id, gate } = await server.heldJob();
     for (let time = 0; time < 3; time += 1) server.signal(name);
     expect((await server.api.fetch('/health')).status).toBe(200);
     gate.open();

@@ -19,9 +19,10 @@ export class RawConnection implements AsyncDisposable {
     });
   }
 
-  static async open(url: string): Promise<RawConnection> {
+  /** @param allowHalfOpen whether it stays open when the server has closed its side */
+  static async open(url: string, { allowHalfOpen = false } = {}): Promise<RawConnection> {
     const { hostname, port } = new URL(url);
-    const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    const socket = connect({ host: hostname, port: Number(port), noDelay: true, allowHalfOpen });
     await once(socket, 'connect');
     return new RawConnection(socket);
   }

@@ -10,6 +10,7 @@ import { addressIn, hasEnded, serverEnvironment, serveWords } from '../../suppor
 import { until } from '../../support/until.mjs';
 import { Api } from './api.js';
 import { shareCode } from './code-cache.js';
+import { least, steps } from './form.js';
 import { openFilesOf, processesWith } from './processes.js';
 
 const fixture = (name: string): string => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
@@ -118,6 +119,13 @@ export class TestServer implements AsyncDisposable {
       if (existsSync(this.#root)) open();
     });
     return { path: gate, open };
+  }
+
+  /** Runs a job until its gate is open. Resolves when it runs. */
+  async heldJob(fields: Readonly<Record<string, string>> = {}): Promise<{ id: string; gate: Gate }> {
+    const gate = this.gate();
+    const form = { ...least.infer, ...steps('print=x', `wait=${gate.path}`), ...fields };
+    return { id: await this.api.running('infer', form, 'x'), gate };
   }
 
   /** Starts it, or starts it again on the same data directory; resolves when it answers. */

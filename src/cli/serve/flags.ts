@@ -3,6 +3,7 @@ import { defaultHost, defaultPort, keepAliveInterval, tokenVariable } from '../.
 import { longestDuration } from '../../contract/duration.js';
 import { wholeNumber } from '../usage-errors.js';
 import { logFormats, logLevels } from './log-flags.js';
+import { repeatable } from './repeatable.js';
 import { sandboxFlags } from './sandbox-flags.js';
 import { slurmFlags } from './slurm-flags.js';
 
@@ -48,18 +49,12 @@ export const serveFlags = {
     summary:
       'Append a JSON line to this file for each submission, end, download, kill, refusal and change of a token',
   }),
-  'trusted-proxy': Flags.string({
-    multiple: true,
-    multipleNonGreedy: true,
-    default: [],
+  'trusted-proxy': repeatable({
     helpValue: 'ADDRESS',
     summary:
       'Proxy, or network such as 10.0.0.0/8, whose X-Forwarded-For says where a request comes from; repeatable',
   }),
-  apps: Flags.string({
-    multiple: true,
-    multipleNonGreedy: true,
-    default: [],
+  apps: repeatable({
     helpValue: 'SOURCE',
     summary:
       'An app directory, a directory of them, a JSON file {"apps": [...]}, or an app of a Hugging Face repository, owner/name[@revision]:app; repeatable',

@@ -1,5 +1,6 @@
 import { Flags } from '@oclif/core';
 import { wholeNumber } from '../usage-errors.js';
+import { repeatable } from './repeatable.js';
 
 /** The flags of `serve` that say what jobs see of the machine. */
 export const sandboxFlags = {
@@ -8,24 +9,15 @@ export const sandboxFlags = {
     default: 'auto',
     summary: 'What keeps jobs apart: bubblewrap where it works (auto), or else nothing starts (bwrap)',
   })(),
-  network: Flags.string({
-    multiple: true,
-    multipleNonGreedy: true,
-    default: [],
+  network: repeatable({
     helpValue: 'APP',
     summary: 'App whose jobs may use the network in their sandbox',
   }),
-  bind: Flags.string({
-    multiple: true,
-    multipleNonGreedy: true,
-    default: [],
+  bind: repeatable({
     helpValue: 'PATH',
     summary: 'File or directory that jobs may read in their sandbox, such as models',
   }),
-  'bind-rw': Flags.string({
-    multiple: true,
-    multipleNonGreedy: true,
-    default: [],
+  'bind-rw': repeatable({
     helpValue: 'PATH',
     summary: 'The same, which they may write to, such as a cache of models',
   }),
@@ -40,10 +32,7 @@ export const sandboxFlags = {
     summary:
       'Most memory of a job in its sandbox, in the same units as --max-file-size; by default all there is',
   }),
-  'pass-env': Flags.string({
-    multiple: true,
-    multipleNonGreedy: true,
-    default: [],
+  'pass-env': repeatable({
     helpValue: 'NAME',
     summary: "Variable of the server's environment that jobs get beside the usual ones",
   }),

@@ -1,4 +1,5 @@
 import { Flags } from '@oclif/core';
+import { repeatable } from './repeatable.js';
 
 /** The flags of `serve` that say where jobs run. */
 export const slurmFlags = {
@@ -21,10 +22,7 @@ export const slurmFlags = {
     helpValue: 'FEATURES',
     summary: 'Features that a node needs to run the jobs',
   }),
-  'slurm-arg': Flags.string({
-    multiple: true,
-    multipleNonGreedy: true,
-    default: [],
+  'slurm-arg': repeatable({
     helpValue: 'WORD',
     summary: 'Further word for sbatch, whole, such as --slurm-arg=--mem=16G; repeatable',
   }),

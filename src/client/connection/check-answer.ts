@@ -2,7 +2,7 @@ import type * as z from 'zod/mini';
 import { formatBytes } from '../../contract/bytes.js';
 import { exitCodes } from '../../contract/errors.js';
 import { excerpt, quoteName } from '../../contract/quote.js';
-import { ClientError } from '../errors.js';
+import { ClientError, type TransportFault } from '../errors.js';
 
 type Issue = z.core.$ZodIssue;
 
@@ -26,7 +26,8 @@ export class AnswerError extends ClientError {
 
   /** @param surprise begins with a verb: `answered /health with ...` */
   constructor(server: string, surprise: string, options?: ErrorOptions) {
-    super(`${server} ${surprise}; is it a remote-app server?`, exitCodes.failed, {}, options);
+    const message = `${server} ${surprise}; is it a remote-app server?`;
+    super(message, exitCodes.notReached, { fault: 'unusable' satisfies TransportFault }, options);
   }
 }
 

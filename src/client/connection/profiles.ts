@@ -1,7 +1,8 @@
 import { chmodSync } from 'node:fs';
 import path from 'node:path';
 import { excerpt, quoteName } from '../../contract/quote.js';
-import { readJsonFile, writeJsonFile } from '../../files/atomic-json.js';
+import { readJsonFile } from '../../files/atomic-json.js';
+import { editJsonFile } from '../../files/edit-json-file.js';
 import { faultWithoutPath } from '../../files/error-code.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { UsageError } from '../errors.js';
@@ -78,16 +79,18 @@ export const listProfiles = (directory: string): { readonly name: string; readon
 /**
  * Writes a profile so that its owner alone can read it.
  * @returns the file that it is in
+ * @throws UsageError for a damaged file; WriteError
  */
 export function writeProfile(directory: string, name: string, profile: Profile): string {
   const file = fileOf(directory);
-  const profiles = { ...readAll(directory), [name]: profile };
+  const edit = () => ({ profiles: { ...readAll(directory), [name]: profile } });
   try {
     makeDirectory(directory, 0o700);
     chmodSync(directory, 0o700);
-    writeJsonFile(file, { profiles });
+    if (editJsonFile(file, edit, { keepsAccess: false }) === 'done') return file;
   } catch (cause) {
+    if (cause instanceof UsageError) throw cause;
     throw new WriteError(file, cause, 'log in again');
   }
-  return file;
+  throw new UsageError(`Another command is changing ${file}; log in again`);
 }

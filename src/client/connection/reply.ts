@@ -2,7 +2,7 @@ import type { Dispatcher } from 'undici';
 import { errorKinds, wireDetails } from '../../contract/errors.js';
 import { jobIdOf } from '../../contract/paths.js';
 import { excerpt, quoteName } from '../../contract/quote.js';
-import { HttpError, proxyLoginStatus } from '../errors.js';
+import { HttpError, isRedirect, proxyLoginStatus } from '../errors.js';
 import { nextCommand } from '../next-command.js';
 import type { Transport } from './transport/transport.js';
 
@@ -94,7 +94,7 @@ export async function refusal(reply: Reply, text: string, asked: Asked): Promise
   const { server, transport } = asked;
   const { statusCode } = reply;
   const location = header(reply, 'location');
-  if (statusCode >= 300 && statusCode < 400 && location) {
+  if (isRedirect(statusCode) && location) {
     const place = quoteName(location, 500);
     const sentence = `${server} sends ${excerpt(asked.path, 200)} on to ${place}; if it has moved, give its new address`;
     return new HttpError(statusCode, sentence, null);

@@ -1,6 +1,8 @@
+import { oneLine } from '../../contract/quote.js';
 import type { Reporter } from '../reporter.js';
 import type { FoundFiles } from './inputs/find-files.js';
 import { plainName } from './inputs/names.js';
+import { hasDicomName } from './inputs/volumes.js';
 
 /** A file, or a directory that travels whole, that is sent. */
 export interface SentFile {
@@ -34,13 +36,17 @@ export function sendingOf({ volumes, dataSet, skipped }: FoundFiles): Sending {
 export function tellSending({ volumes, skipped }: FoundFiles, reporter: Reporter): void {
   if (skipped.length > 0) {
     const rest = skipped.length > mostShown ? ` and ${skipped.length - mostShown} more` : '';
-    const shown = skipped.slice(0, mostShown).join(', ');
+    const shown = oneLine(skipped.slice(0, mostShown).join(', '));
     reporter.note(`Not sent as volumes: ${shown}${rest}; --all-files sends them`);
   }
-  const renamed = volumes
-    .flatMap(({ groups }) => groups.flat())
-    .filter(({ path, name }) => name !== plainName(path));
-  for (const { path, name } of renamed.slice(0, mostShown)) reporter.note(`${path} -> ${name}`);
+  const units = volumes.flatMap(({ groups }) => groups.flat());
+  const slices = units.filter(({ kind, path }) => kind === 'file' && hasDicomName(path));
+  if (slices.length > 1) {
+    const count = `${slices.length} DICOM files are sent as ${slices.length} volumes`;
+    reporter.note(`${count}; name their directory to send them as one series`);
+  }
+  const renamed = units.filter(({ path, name }) => name !== plainName(path));
+  for (const { path, name } of renamed.slice(0, mostShown)) reporter.note(oneLine(`${path} -> ${name}`));
   if (renamed.length > mostShown) {
     reporter.note(`and ${renamed.length - mostShown} more are named likewise; --json lists them all`);
   }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { jobEnvelope } from '../../contract/envelope.js';
-import { shuttingDownDetail } from '../../contract/errors.js';
+import { errorKinds, shuttingDownDetail } from '../../contract/errors.js';
 import { parameters } from '../../contract/http.js';
 import type { JobEnvelope } from '../../contract/job.js';
 import { submitPath } from '../../contract/paths.js';
@@ -74,6 +74,10 @@ async function send(
   }
 }
 
+/** Whether the server has waited for the next byte for too long, as where the way to it was away for a while. */
+const isStall = (error: unknown): boolean =>
+  error instanceof HttpError && error.status === errorKinds.uploadStalled.status;
+
 /**
  * Whether the server may be back later. It is if it says so, or if a proxy says that there is no server behind it; any other
  * refusal stands.
@@ -83,8 +87,9 @@ function mayPass(error: unknown, isReached: boolean): error is Error {
   if (error instanceof TransportError) {
     return error.fault === 'broken' || (error.fault === 'unreached' && isReached);
   }
-  const isRestart = error instanceof HttpError && isGatewayError(error.status);
-  return isRestart && isReached && (error.isOfProxy || error.message === shuttingDownDetail);
+  if (!(error instanceof HttpError && isReached)) return false;
+  if (isStall(error)) return true;
+  return isGatewayError(error.status) && (error.isOfProxy || error.message === shuttingDownDetail);
 }
 
 /** What a server that had all of a submission may have made: a job whose id nobody has been told. */
@@ -156,7 +161,7 @@ export async function submit(
     } catch (error) {
       if (error instanceof Interrupted) throw interrupted(error, Math.max(sent, farthest) === body.length);
       if (!mayPass(error, connection.isMet || number > 0)) throw error;
-      const isCut = error instanceof TransportError && error.fault === 'broken';
+      const isCut = isStall(error) || (error instanceof TransportError && error.fault === 'broken');
       if (isCut && (sent > 0 || !connection.isMet) && sent <= farthest) fruitless += 1;
       farthest = Math.max(farthest, sent);
       const isSent = farthest === body.length;

@@ -46,7 +46,6 @@ export class Access {
    * @throws ServiceError `invalidToken` for one that is wrong, was revoked or has expired
    */
   identify(token: string): Principal {
-    this.named?.refresh();
     this.#index();
     const hash = hashOf(token);
     const found = this.#known.get(this.#place(hash));

@@ -3,7 +3,6 @@ import path from 'node:path';
 import { type Limits, limitsFor } from '../../access/limits.js';
 import { readTokens, type TokenDocument, type TokenEntry, TokenFileError } from '../../access/token-file.js';
 import { errorCode } from '../../files/error-code.js';
-import { monotonicTime } from '../../files/monotonic-time.js';
 import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
 
@@ -27,13 +26,11 @@ function stampOf(file: string): string {
 }
 
 /**
- * The named tokens of a file, which may change while the server runs: it is looked at when it is needed, at most once a
- * second. One that cannot be used any more is reported, and the tokens stay what they were.
+ * The named tokens of a file, which may change while the server runs: it is looked at once a second. One that cannot be used any more is reported, and the tokens stay what they were.
  */
 export class NamedTokens {
   #document: TokenDocument;
   #stamp: string;
-  #lookedAt = monotonicTime();
 
   /** @throws SetupError if the file cannot be used */
   constructor(
@@ -67,14 +64,15 @@ export class NamedTokens {
     return entry ? limitsFor(entry, this.#document.roles) : null;
   }
 
-  /** Looks at the file, unless that was done a moment ago. */
-  refresh(): void {
-    if (monotonicTime() - this.#lookedAt >= lookEvery) this.reload();
+  /** Looks at the file now, and from now on: a job may wait for a limit to change. */
+  follow(signal: AbortSignal): void {
+    this.reload();
+    const timer = setInterval(() => this.reload(), lookEvery).unref();
+    signal.addEventListener('abort', () => clearInterval(timer));
   }
 
   /** Reads the file again if it has changed. */
   reload(): void {
-    this.#lookedAt = monotonicTime();
     const stamp = stampOf(this.file);
     if (stamp === this.#stamp) return;
     this.#stamp = stamp;

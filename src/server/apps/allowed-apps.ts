@@ -1,5 +1,5 @@
 import { monotonicTime } from '../../files/monotonic-time.js';
-import { type AllowedApp, type AppSource, appsOf, readSources, uniqueApps } from './allowlist.js';
+import { type AllowedApp, type AppSource, appsOf, emptyShelf, readSources, uniqueApps } from './allowlist.js';
 
 /** Milliseconds for which what was found is relied on. */
 const lookInterval = 1000;
@@ -33,6 +33,9 @@ export class AllowedApps {
   ) {
     this.#sources = readSources(names);
     this.#apps = uniqueApps(this.#sources);
+    for (const problem of this.#sources.map(emptyShelf)) {
+      if (problem !== null) this.changes.failed('A directory has no app', problem);
+    }
   }
 
   /** By id. */

@@ -103,19 +103,26 @@ function readSource(source: string): AppSource {
   if (!stats?.isDirectory()) return { source, isShelf: false, apps: [appOf(source, source, process.cwd())] };
   const directory = path.resolve(place);
   if (isAppDirectory(directory)) return { source, isShelf: false, apps: [named(directory)] };
-  const shelf = appsOf({ source, isShelf: true, apps: [] });
-  if (shelf.apps.length === 0) {
-    throw new SetupError(`--apps ${source}: neither this directory nor one directly in it has an app.json`);
-  }
-  return shelf;
+  return appsOf({ source, isShelf: true, apps: [] });
 }
+
+/** What is wrong with a directory without apps, in words; null of any other source. */
+export const emptyShelf = ({ source, isShelf, apps }: AppSource): string | null =>
+  isShelf && apps.length === 0
+    ? `--apps ${source}: neither this directory nor one directly in it has an app.json`
+    : null;
 
 /**
  * Reads what `serve --apps` names: each source is a JSON file, an app directory, a directory of app directories, or a
- * repository id (interface.md, serve).
+ * repository id (interface.md, serve). The last app of a directory may have been removed while others are served.
  * @throws SetupError that says which source is wrong
  */
-export const readSources = (sources: readonly string[]): readonly AppSource[] => sources.map(readSource);
+export function readSources(sources: readonly string[]): readonly AppSource[] {
+  const read = sources.map(readSource);
+  const [problem] = read.map(emptyShelf);
+  if (problem && read.every(({ apps }) => apps.length === 0)) throw new SetupError(problem);
+  return read;
+}
 
 /**
  * The apps of these sources by their ids.

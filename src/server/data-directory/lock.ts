@@ -14,6 +14,7 @@ import { writeJsonFile } from '../../files/atomic-json.js';
 import { errorCode } from '../../files/error-code.js';
 import { isStillNamed, lockPath } from '../../files/file-lock.js';
 import { SetupError } from '../setup-error.js';
+import { refuseCopy } from './copy-check.js';
 import { holderInWords, ownNote } from './lock-note.js';
 
 const { O_CREAT, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = constants;
@@ -75,7 +76,7 @@ interface Held {
   readonly file: number | null;
 }
 
-/** @throws SetupError if another server has the lock, or nothing can be locked */
+/** @throws SetupError if another server has the lock, nothing can be locked, or the directory is a copy of one in use */
 function acquire(directory: string, file: string): Held {
   const option = localLockOption(directory);
   if (option !== undefined) {
@@ -112,7 +113,9 @@ function acquire(directory: string, file: string): Held {
   try {
     const isEnough = isLocal(directory);
     take(lockPath(directory, O_RDONLY | O_DIRECTORY), isEnough);
-    return { file: isEnough ? null : take(lockFile(file), true), descriptors };
+    const own = isEnough ? null : take(lockFile(file), true);
+    refuseCopy(directory);
+    return { file: own, descriptors };
   } catch (cause) {
     for (const descriptor of descriptors) closeSync(descriptor);
     throw cause;

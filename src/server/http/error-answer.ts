@@ -51,14 +51,12 @@ export function sendError(response: ServerResponse, error: ServiceError, more: O
   response.end(body);
 }
 
-/**
- * Sends an error answer without Koa. The rest of the request is not read, so the connection is closed behind the answer.
- */
+/** Sends an error answer without Koa, and closes the connection behind it. */
 export function endResponse(response: ServerResponse, error: ServiceError): void {
   const { status, headers, body } = errorAnswer(error);
   clearHeaders(response);
   const length = Buffer.byteLength(body);
-  const own = { 'Content-Type': contentType, 'Content-Length': length, ...headers, Connection: 'close' };
-  response.writeHead(status, own);
+  response.shouldKeepAlive = false;
+  response.writeHead(status, { 'Content-Type': contentType, 'Content-Length': length, ...headers });
   response.end(body);
 }

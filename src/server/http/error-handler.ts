@@ -7,9 +7,6 @@ import type { ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
 import { errorAnswer } from './error-answer.js';
 
-/** Milliseconds for which the rest of a refused upload is read and dropped. */
-const drainLimit = 30_000;
-
 /** Longest part of a request's path that an answer repeats. */
 const longestShown = 300;
 
@@ -35,19 +32,6 @@ function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceEr
   return internalError();
 }
 
-/**
- * Reads and drops the rest of a refused upload, so that the client can read the answer: closing a connection with unread
- * bytes resets it, and the answer would be lost.
- */
-function drain(ctx: Context): void {
-  const { req } = ctx;
-  if (req.complete || req.destroyed) return;
-  const timer = setTimeout(() => req.destroy(), drainLimit).unref();
-  req.once('close', () => clearTimeout(timer));
-  req.once('end', () => clearTimeout(timer));
-  req.resume();
-}
-
 /** Turns whatever is thrown below it into the error's answer (interface.md, Errors). */
 export function handleErrors(report: Report, events: ServerEvents): Middleware {
   return async (ctx, next) => {
@@ -66,7 +50,6 @@ export function handleErrors(report: Report, events: ServerEvents): Middleware {
       ctx.status = status;
       ctx.set({ ...headers, 'Content-Type': contentType });
       ctx.body = body;
-      drain(ctx);
       const { method, ip: from } = ctx;
       ctx.state.isRefused = true;
       const { name: owner = null, role = null } = (ctx.state.principal ?? {}) as Partial<Principal>;

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { formatBytes } from '../../contract/bytes.js';
 import { counted } from '../../contract/counted.js';
 import { spellDuration } from '../../contract/duration.js';
+import { ServiceError } from '../../contract/errors.js';
 import { type KillCause, killErrors } from '../../contract/job.js';
 import { commandOf } from '../../contract/operations.js';
 import { secondsUntil } from '../../files/boot-clock.js';
@@ -95,7 +96,7 @@ export class Lifecycle {
       if (job.killRequested) {
         await this.#finishKilled();
       } else {
-        this.deps.report(`Job ${job.id} failed`, cause);
+        this.deps.report(`Job ${job.id} failed`, cause instanceof ServiceError ? cause.message : cause);
         await this.#fail('error', faultWithoutPath(cause));
       }
     }

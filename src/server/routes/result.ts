@@ -15,7 +15,7 @@ import type { Job } from '../jobs/job.js';
 import type { JobService } from '../jobs/service.js';
 import type { Report } from '../report.js';
 import { setArchiveHeaders } from './archive-headers.js';
-import { askedRange } from './asked-range.js';
+import { askedMatch, askedRange } from './asked-range.js';
 import { isAskedFor } from './boolean-parameter.js';
 import { whenGone } from './client-gone.js';
 import { sendLeft, sendUnpacked } from './packed-while-sent.js';
@@ -57,6 +57,7 @@ function sendArchive(ctx: RouterContext, job: Job, report: Report): boolean {
   const { size } = fstatSync(file);
   setArchiveHeaders(ctx);
   ctx.res.setHeader('ETag', `"${job.id}-${size}"`);
+  ctx.req.headers['if-match'] = askedMatch(ctx.req.headers['if-match']);
   ctx.req.headers.range = askedRange(ctx.get('Range'), ctx.get('If-Range'), size);
   const options = { dotfiles: 'allow', cacheControl: false, highWaterMark: chunkSize } as send.SendOptions;
   // By its descriptor if the system has paths for these: the name may be replaced after the file was checked.

@@ -1,5 +1,6 @@
 import { type Dirent, existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
+import { type FreezeRules, hiddenDirectories } from './freeze.js';
 import { passedNames } from './passed-environment.js';
 import { systemFiles } from './system-files.js';
 import { isWithin, realPath, type Visible } from './visible.js';
@@ -16,6 +17,7 @@ export interface BlindSpotsOptions {
   readonly added: readonly string[];
   /** Directories of apps. */
   readonly apps: readonly string[];
+  readonly secrets: FreezeRules;
 }
 
 function entriesOf(directory: string): Dirent[] {
@@ -41,11 +43,13 @@ function linksIn(directory: string, levels = deepest): string[] {
  * What jobs are led to and do not see in their sandbox, in words: places that variables name, such as a cache of models in
  * a home directory, and files of an app that are links to elsewhere, such as its weights. An app that relies on them fails.
  */
-export function blindSpots({ environment, binds, added, apps }: BlindSpotsOptions): string[] {
-  const seen = [...systemFiles().directories, ...binds.map((each) => realPath(each.path))];
+export function blindSpots({ environment, binds, added, apps, secrets }: BlindSpotsOptions): string[] {
   const isUnseen = (file: string, also: readonly string[] = []): boolean => {
     const real = realPath(file);
-    return existsSync(real) && ![...seen, ...also].some((each) => isWithin(each, real));
+    const named = [...binds.map((each) => realPath(each.path)), ...also];
+    const isShown = [...systemFiles().directories, ...named].some((each) => isWithin(each, real));
+    const isHidden = hiddenDirectories(secrets, named).some((each) => isWithin(each, real));
+    return existsSync(real) && (!isShown || isHidden);
   };
   const variables = passedNames(environment, { isSandboxed: true, network: true, added }).flatMap((name) => {
     const value = environment[name] ?? '';

@@ -5,7 +5,10 @@ import { promisify } from 'node:util';
 import { oneLine } from '../../contract/quote.js';
 import { findProgram } from '../../files/find-program.js';
 import { SetupError } from '../setup-error.js';
+import { freeze } from './freeze.js';
 import { emptySandbox, Sandbox, type SandboxRules } from './sandbox.js';
+import { namesOf, resolved } from './secret-files.js';
+import { systemFiles } from './system-files.js';
 import { isWithin, realPath } from './visible.js';
 
 /** `serve --sandbox`. */
@@ -44,23 +47,35 @@ async function versionOf(program: string): Promise<string> {
   return oneLine(stdout.trim());
 }
 
-/** @throws SetupError for a path that does not exist, or that would show jobs to each other */
-function checkRules({ binds, hidden }: SandboxRules): void {
+/**
+ * @throws SetupError for a path that does not exist, that would show jobs to each other, or that would give them the
+ * server's tokens
+ */
+function checkRules({ binds, dataDirectory, secretFiles }: SandboxRules): void {
   for (const { path: file, isWritable } of binds) {
     const flag = isWritable ? '--bind-rw' : '--bind';
     if (!statSync(file, { throwIfNoEntry: false })) {
       throw new SetupError(`${flag} ${file}: there is no such file or directory`);
     }
     const real = realPath(file);
-    // A file that is hidden can be covered where it is.
-    const directories = hidden.filter((each) => statSync(each, { throwIfNoEntry: false })?.isDirectory());
-    const secret = directories.find((each) => isWithin(real, each) || isWithin(each, real));
+    if (isWithin(real, dataDirectory) || isWithin(dataDirectory, real)) {
+      throw new SetupError(
+        `${flag} ${file}: the data directory ${dataDirectory} is there, and no job may see that of the others; name a directory beside it`,
+      );
+    }
+    const secret = isWritable ? secretFiles.flatMap(namesOf).find((each) => isWithin(real, each)) : undefined;
     if (secret !== undefined) {
       throw new SetupError(
-        `${flag} ${file}: the data directory ${secret} is there, and no job may see that of the others; name a directory beside it`,
+        `${flag} ${file}: ${secret} is there, and no job may replace the server's tokens or its audit log; name a directory beside it`,
       );
     }
   }
+}
+
+/** @throws SetupError for a file with tokens that the sandboxes of all jobs could not hide */
+function checkSecrets(rules: SandboxRules): void {
+  const named = rules.binds.map((each) => each.path);
+  freeze(rules, [...systemFiles().directories, ...named], named.map(realPath));
 }
 
 async function find(rules: SandboxRules): Promise<FoundSandbox> {
@@ -84,14 +99,16 @@ export async function findSandbox(mode: SandboxMode, rules: SandboxRules): Promi
   if (mode === 'off') return { sandbox: null, problem: '' };
   checkRules(rules);
   const found = await find(rules);
+  if (found.sandbox) checkSecrets(rules);
   if (mode === 'bwrap' && found.sandbox === null) {
     throw new SetupError(`--sandbox bwrap: ${found.problem}; without a sandbox: --sandbox off`);
   }
   return found;
 }
 
-/** What no job may see: the data directory, and files with tokens. As real paths. */
-export const hiddenPlaces = (settings: {
-  readonly dataDirectory: string;
-  readonly secretFiles: readonly string[];
-}): readonly string[] => [settings.dataDirectory, ...settings.secretFiles].map(realPath);
+/** What the admin says of sandboxes, as `serve` and its check give it. */
+export const sandboxRules = ({ binds, dataDirectory, secretFiles }: SandboxRules): SandboxRules => ({
+  binds,
+  dataDirectory: resolved(dataDirectory),
+  secretFiles,
+});

@@ -1,8 +1,9 @@
-import { existsSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { findProgram } from '../../files/find-program.js';
 import { readScriptStart } from '../../files/shebang.js';
+import { linkText } from './secret-files.js';
 
 /** Links and interpreters that are followed from a program. */
 const mostSteps = 16;
@@ -48,11 +49,8 @@ function interpreters(file: string, searchPath: string): string[] {
 
 /** Where a symbolic link leads, one step; undefined for what is none. */
 function linkTarget(file: string): string | undefined {
-  try {
-    return path.resolve(path.dirname(file), readlinkSync(file));
-  } catch {
-    return undefined;
-  }
+  const target = linkText(file);
+  return target === undefined ? undefined : path.resolve(path.dirname(file), target);
 }
 
 /**

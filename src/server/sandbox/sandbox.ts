@@ -1,19 +1,18 @@
 import { existsSync } from 'node:fs';
 import type { Grant, Reach } from '../executors/executor.js';
+import { type FreezeRules, freeze, secretsOf } from './freeze.js';
 import { gpuDevices } from './gpu-devices.js';
 import { packagesAbove } from './packages-above.js';
 import { programPlaces } from './program-places.js';
 import { type Stage, stageWords } from './stage.js';
 import { nameServers, systemFiles } from './system-files.js';
 import { tryStage } from './try-stage.js';
-import { cover, coverHidden, isWithin, realPath, type Visible, withRealPaths } from './visible.js';
+import { cover, isWithin, placesOf, realPath, type Visible, withRealPaths } from './visible.js';
 
 /** What the admin says of every job's sandbox. */
-export interface SandboxRules {
+export interface SandboxRules extends FreezeRules {
   /** Files and directories that jobs see beside their own and their app's: `serve --bind` and `--bind-rw`. */
   readonly binds: readonly Visible[];
-  /** Real paths that no job may see, whatever is above them. */
-  readonly hidden: readonly string[];
 }
 
 /** One job, for its sandbox. */
@@ -63,11 +62,15 @@ const isolation = [
   '--die-with-parent',
 ];
 
-/** The system's files, read-only, without what is not for everybody. */
-function systemMounts(): string[] {
+/**
+ * The system's files, read-only, without what is not for everybody.
+ * @param frozen arguments that freeze directories of the system
+ */
+function systemMounts(frozen: readonly string[]): string[] {
   const { directories, links, hiddenDirectories, hiddenFiles } = systemFiles();
   return [
     ...directories.flatMap((each) => ['--ro-bind', each, each]),
+    ...frozen,
     ...links.flatMap(([name, target]) => ['--symlink', target, name]),
     ...hiddenDirectories.flatMap((each) => [...cover(each, true), '--remount-ro', each]),
     ...hiddenFiles.flatMap((each) => cover(each, false)),
@@ -96,10 +99,11 @@ export const emptySandbox = (
   network: boolean,
   devices: readonly string[] = [],
   memory: number | null = null,
+  frozen: readonly string[] = [],
 ): string[] => [
   ...isolation,
   ...(network ? [] : ['--unshare-net']),
-  ...systemMounts(),
+  ...systemMounts(frozen),
   ...kernelMounts(devices, memory),
 ];
 
@@ -110,6 +114,10 @@ interface Mounts extends Omit<Confined, 'directory'> {
   /** The mounts of what it may write. */
   readonly own: readonly string[];
 }
+
+/** Sorts mounts so that none hides what is below it. Of two in one place the later one of the list stays above. */
+const parentsFirst = <Mount extends { readonly at: string }>(mounts: readonly Mount[]): Mount[] =>
+  [...mounts].sort((a, b) => (a.at === b.at ? 0 : a.at < b.at ? -1 : 1));
 
 /** Puts jobs into sandboxes of bubblewrap. */
 export class Sandbox {
@@ -165,20 +173,35 @@ export class Sandbox {
       ...reach.directories.flatMap((each) => [each, ...packagesAbove(each)]),
       ...programPlaces(command[0] ?? '', searchPath),
       ...(reach.network ? nameServers() : []),
-    ].filter((each) => !isOfSystem(each));
+    ];
+    const isSecret = secretsOf(this.rules);
     const visible = withRealPaths([
-      ...readable.map((each) => ({ path: each, isWritable: false })),
+      ...readable.filter((each) => !isOfSystem(each)).map((each) => ({ path: each, isWritable: false })),
       ...this.rules.binds,
-    ]).filter((each) => existsSync(each.path));
-    const { covers, seals } = coverHidden(this.rules.hidden, [
-      ...system,
-      ...visible.map((each) => each.path),
+    ]).filter((each) => existsSync(each.path) && !isSecret(each.path));
+    const shown = visible.map((each) => each.path);
+    const needed = [...readable, ...shown].map(realPath);
+    const frozenOfSystem = parentsFirst(freeze(this.rules, system, needed));
+    const frozen = freeze(this.rules, shown, needed);
+    const mounts = parentsFirst([
+      ...visible.map((each) => ({
+        at: each.path,
+        words: [each.isWritable ? '--bind' : '--ro-bind', each.path, each.path],
+      })),
+      ...frozen,
     ]);
+    const hidden = placesOf(this.rules.dataDirectory, [...system, ...shown]);
+    const sealed = [...frozenOfSystem, ...frozen].map(({ at }) => at);
     return [
       this.program,
       '--json-status-fd',
       String(statusDescriptor),
-      ...emptySandbox(reach.network, gpuDevices(grant), memory),
+      ...emptySandbox(
+        reach.network,
+        gpuDevices(grant),
+        memory,
+        frozenOfSystem.flatMap(({ words }) => words),
+      ),
       '--dir',
       '/run',
       '--dir',
@@ -188,11 +211,12 @@ export class Sandbox {
       '/var/tmp',
       // On the disk, and not in memory: it goes with the job, and counts to it.
       ...['--bind', temporary, '/tmp'],
-      ...visible.flatMap((each) => [each.isWritable ? '--bind' : '--ro-bind', each.path, each.path]),
-      ...covers,
+      ...mounts.flatMap(({ words }) => words),
+      ...hidden.flatMap((each) => cover(each, true)),
       ...own,
       ...['--chdir', workspace],
-      ...seals,
+      // Once everything in them is mounted.
+      ...[...sealed, ...hidden].flatMap((each) => ['--remount-ro', each]),
       ...['--remount-ro', '/'],
       '--',
     ];

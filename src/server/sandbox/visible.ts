@@ -1,4 +1,4 @@
-import { realpathSync, statSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import path from 'node:path';
 
 /** A file or directory of the machine that a job sees. */
@@ -36,30 +36,11 @@ export function withRealPaths(visible: readonly Visible[]): Visible[] {
 export const cover = (place: string, isDirectory: boolean): string[] =>
   isDirectory ? ['--tmpfs', place] : ['--ro-bind', '/dev/null', place];
 
-/** Arguments of bwrap in two parts: what covers, and what closes the covers once everything below them is mounted. */
-export interface Covers {
-  readonly covers: readonly string[];
-  readonly seals: readonly string[];
-}
-
-/**
- * Covers what must not be seen wherever it can be seen: under its real path, and under that of each link that is visible.
- * @param hidden real paths
- */
-export function coverHidden(hidden: readonly string[], visible: readonly string[]): Covers {
-  const covers: string[] = [];
-  const seals: string[] = [];
-  for (const secret of hidden) {
-    const stats = statSync(secret, { throwIfNoEntry: false });
-    if (!stats) continue;
-    const places = visible.flatMap((each) => {
-      const real = realPath(each);
-      return isWithin(real, secret) ? [path.join(each, path.relative(real, secret))] : [];
-    });
-    for (const place of new Set(places)) {
-      covers.push(...cover(place, stats.isDirectory()));
-      if (stats.isDirectory()) seals.push('--remount-ro', place);
-    }
-  }
-  return { covers, seals };
+/** Where a file or directory is seen: under its real path, and under that of each link that is visible. */
+export function placesOf(real: string, visible: readonly string[]): string[] {
+  const places = visible.flatMap((each) => {
+    const shown = realPath(each);
+    return isWithin(shown, real) ? [path.join(each, path.relative(shown, real))] : [];
+  });
+  return [...new Set(places)];
 }

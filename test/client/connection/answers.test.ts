@@ -53,7 +53,7 @@ const strange = [
 describe.each(Object.keys(questions))('an answer to %s', (path) => {
   test.each(strange)('that is %s is an error that names the server and the difference', async (body) => {
     const { error, url, received } = await ask(path, body);
-    expect(error).toMatchObject({ name: 'AnswerError', exitCode: 1 });
+    expect(error).toMatchObject({ name: 'AnswerError', exitCode: 5, details: { fault: 'unusable' } });
     expect(error?.message.startsWith(`${url} answered ${path} with something `)).toBe(true);
     expect(error?.message).toMatch(/; is it a remote-app server\?$/);
     expect(received).toHaveLength(1);

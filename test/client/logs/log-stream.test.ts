@@ -164,7 +164,7 @@ describe('following a log', () => {
       await using server = await ScriptedServer.start(handler);
       await using connection = connectTo(server.url);
       const read = followLog(connection, 'ab', { patience: connection.patience() }).next();
-      await expect(read).rejects.toMatchObject({ name: 'AnswerError', exitCode: 1 });
+      await expect(read).rejects.toMatchObject({ name: 'AnswerError', exitCode: 5 });
     }
   });
 

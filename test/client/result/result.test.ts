@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -49,7 +48,10 @@ async function fetchResultInto(bytes: Buffer, files: Readonly<Record<string, str
   await using server = await ScriptedServer.start(async (_, response) => {
     response.writeHead(200, { 'content-length': bytes.length, etag: '"a"' });
     response.write(bytes.subarray(0, 20));
-    await until('the directory is made', () => existsSync(path.join(output, '.remote-app-result')) || null);
+    await until('the directory is claimed, and the file made', async () => {
+      const names = await readdir(output).catch((): string[] => []);
+      return names.some((name) => name.endsWith('.partial'));
+    });
     await plant(output, files);
     response.end(bytes.subarray(20));
   });
@@ -200,8 +202,10 @@ describe('a result', () => {
   ] satisfies [string, Handler][])('that is %s takes the place of nothing', async (_, handler) => {
     const { result, names, requests } = await fetchResult([handler]);
     expect(result).toMatchObject({
-      exitCode: 1,
-      message: expect.stringMatching(/^http:\S+ sent .*; is it a remote-app server\?$/),
+      exitCode: 5,
+      message: expect.stringMatching(
+        /^http:\S+ sent .*; is it a remote-app server\?; job ab is done: .*result ab/,
+      ),
     });
     expect([names, requests]).toEqual([[], 1]);
   });

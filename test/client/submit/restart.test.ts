@@ -170,6 +170,7 @@ describe('an upload whose server goes away', () => {
     ['is shutting down', 503, JSON.stringify({ detail: shuttingDownDetail })],
     ['is missing behind its proxy', 502, '<html><h1>502 Bad Gateway</h1></html>'],
     ['is not available behind its proxy', 503, '<html>No server is available</html>'],
+    ['has waited for it for too long', 408, '{"detail":"No byte of the upload came for 60 s"}'],
   ])('is waited for where it %s', async (_, status, body) => {
     await using upload = await Upload.start(
       (__, response) => void response.writeHead(status).end(body),
@@ -188,6 +189,18 @@ describe('an upload whose server goes away', () => {
     expect(await upload.send()).toMatchObject({ status, message: detail });
     expect(upload.keys).toHaveLength(1);
   });
+
+  test('is given up where it stalls again and again, and gets no farther', async () => {
+    const detail = 'No byte of the upload came for 60 s';
+    await using upload = await Upload.start((_, response) => json(response, 408, { detail }));
+    expect(await upload.send()).toMatchObject({
+      exitCode: 3,
+      message: expect.stringMatching(
+        /^No byte .* is given up after 4 times that got no farther; the server may/,
+      ),
+    });
+    expect(upload.keys).toHaveLength(4);
+  }, 30_000);
 
   test('is not sent again if a file has changed meanwhile', async () => {
     await using upload = await Upload.start((_, __, raw) => void raw.socket.destroy(), accept);

@@ -149,7 +149,7 @@ describe('a submission', () => {
 
   test('with an answer without a job id is an error', async () => {
     const { result } = await send((_, response) => json(response, 200, { ok: true }));
-    expect(result).toMatchObject({ exitCode: 1, message: expect.stringMatching(/job_id is missing/) });
+    expect(result).toMatchObject({ exitCode: 5, message: expect.stringMatching(/job_id is missing/) });
   });
 
   test('counts only options in a valid list as acknowledged', async () => {
@@ -163,7 +163,7 @@ describe('a submission', () => {
     async (id) => {
       const { result } = await send((_, response) => json(response, 200, { job_id: id }));
       expect(result).toMatchObject({
-        exitCode: 1,
+        exitCode: 5,
         message: expect.stringMatching(/^[ -~]*job_id is [ -~]*$/),
       });
     },

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { withLimits, withRoleLimits } from '../../../src/access/change-tokens.js';
 import type { LimitTable } from '../../../src/access/limits.js';
@@ -199,6 +201,9 @@ test('a limit of GPUs at once keeps a job waiting, and refuses one that could ne
   );
   limit('fay', { max_kept: 10 * mebibyte, max_upload: 6 * mebibyte, max_jobs: null });
   limit('eva', { max_gpus: 2 });
-  await eva.reaches(second.job_id, 'running');
+  const record = path.join(server.jobDirectory(second.job_id), 'job.json');
+  await until('it runs, though nobody asks anything', () =>
+    /"state": "running"/.test(readFileSync(record, 'utf8')),
+  );
   for (const { job_id } of [first, second]) await eva.kill(job_id);
 });

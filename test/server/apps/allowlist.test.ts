@@ -78,6 +78,16 @@ describe('serve --apps', () => {
     expect(server.stderr).toContain('--apps');
   });
 
+  test('may have a directory without apps beside others, which is said', async () => {
+    const empty = path.join(shelf, 'empty');
+    await using server = await TestServer.start({ apps: [empty, path.join(shelf, 'one')] });
+    expect(server.stderr).toContain(
+      `${empty}: neither this directory nor one directly in it has an app.json`,
+    );
+    expect(await server.api.json('/repo_apps_list')).toEqual({ apps: ['one'] });
+    expect(server.stderr).not.toMatch(/^\s+at /m);
+  });
+
   test.for([
     [
       'one app twice',

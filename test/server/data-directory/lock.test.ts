@@ -7,6 +7,7 @@ import {
   mkdtempSync,
   readFileSync,
   realpathSync,
+  renameSync,
   rmdirSync,
   rmSync,
   symlinkSync,
@@ -17,12 +18,19 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Cli } from '../../support/cli.js';
-import { least, steps } from '../../support/form.js';
+import { shareCode } from '../../support/code-cache.js';
 import { openFilesOf } from '../../support/processes.js';
 import { TestServer } from '../../support/server.js';
 import { temporary } from '../../support/temporary.js';
 
 const bin = fileURLToPath(new URL('../../../bin/run.js', import.meta.url));
+
+let home = '';
+beforeAll(() => {
+  home = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
+  shareCode(home);
+});
+afterAll(() => rmSync(home, { recursive: true }));
 
 /** What a start prints until it listens or has ended, and the process. */
 async function start(dataDirectory: string, launcher: readonly string[] = [], env: NodeJS.ProcessEnv = {}) {
@@ -30,7 +38,7 @@ async function start(dataDirectory: string, launcher: readonly string[] = [], en
   const [program = '', ...args] = [...launcher, ...serve];
   const child = spawn(program, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env.PATH, HOME: path.dirname(dataDirectory), CUDA_VISIBLE_DEVICES: '', ...env },
+    env: { PATH: process.env.PATH, HOME: home, CUDA_VISIBLE_DEVICES: '', ...env },
   });
   let stderr = '';
   child.stderr.on('data', (chunk: Buffer) => {
@@ -127,14 +135,32 @@ describe('the lock of a data directory', () => {
     }
   });
 
+  test('is held against a copy of the directory, which has the same jobs, until the original is left', async () => {
+    await using server = await TestServer.start();
+    const { id, gate } = await server.heldJob();
+    const copy = path.join(server.scratch, 'copy');
+    // It exits with 1 where a file is gone before it is copied, as one of a spare runner that gets ready may be.
+    spawnSync('cp', ['-a', server.dataDirectory, copy]);
+    const refused = await start(copy);
+    expect([refused.isUp, refused.child.exitCode]).toEqual([false, 2]);
+    expect(refused.stderr()).toContain(
+      `is a copy of ${realpathSync(server.dataDirectory)}, on which another`,
+    );
+    gate.open();
+    expect((await server.api.ended(id)).view.status).toBe('done');
+    await server.stop();
+    const accepted = await start(copy);
+    expect(accepted.isUp).toBe(true);
+    await end(accepted.child);
+    renameSync(copy, `${copy}-moved`);
+    const moved = await start(`${copy}-moved`);
+    expect(moved.isUp).toBe(true);
+    await end(moved.child);
+  });
+
   test('is not held by a job that outlives its server', async () => {
     await using server = await TestServer.start();
-    const gate = server.gate();
-    const id = await server.api.running(
-      'infer',
-      { ...least.infer, ...steps('print=x', `wait=${gate.path}`) },
-      'x',
-    );
+    const { id, gate } = await server.heldJob();
     const data = realpathSync(server.dataDirectory);
     const opened = server.processes().flatMap((pid) => [...openFilesOf(pid).values()]);
     expect(opened.length).toBeGreaterThan(0);

@@ -145,9 +145,9 @@ describe('owners who wait', () => {
   test('share the GPUs evenly, however many jobs each has sent', async () => {
     const machine = new Machine(2);
     const jobs = [
-      ...many('ana', 1000, 3 * minute),
-      ...many('bob', 200, 3 * minute, 1000),
-      ...many('cem', 100, 6 * minute, 2000),
+      ...many('ana', 500, 3 * minute),
+      ...many('bob', 100, 3 * minute, 1000),
+      ...many('cem', 50, 6 * minute, 2000),
     ];
     const lastOf = (owner: string) => machine.started.findLastIndex((job) => job.owner === owner);
     await machine.run(jobs);
@@ -156,7 +156,7 @@ describe('owners who wait', () => {
     const hours = ['ana', 'bob', 'cem'].map((owner) => gpuHours(shared, owner));
     for (const each of hours) expect(each / (hours[0] ?? 1)).toBeCloseTo(1, 1);
     // The one who sent few did not wait for the one who sent many.
-    expect(lastOf('bob')).toBeLessThan(650);
+    expect(lastOf('bob')).toBeLessThan(325);
   });
 
   test('are given several GPUs in turn that become free at the same time', async () => {
@@ -176,12 +176,12 @@ describe('owners who wait', () => {
 
   test('are not starved by ever new ones who have used nothing', async () => {
     const machine = new Machine(2);
-    const newcomers = Array.from({ length: 3000 }, (_, number) => ({
+    const newcomers = Array.from({ length: 1000 }, (_, number) => ({
       number,
       owner: `new-${number}`,
       request: any,
-      arrives: number * minute,
-      lasts: 2.2 * minute,
+      arrives: number * 3 * minute,
+      lasts: 6.6 * minute,
     }));
     const used = { number: 9000, owner: 'ana', request: any, arrives: 0, lasts: 10 * hour };
     const wide = {
@@ -195,7 +195,7 @@ describe('owners who wait', () => {
     const starts = machine.started.find(({ number }) => number === 9001)?.starts ?? Number.POSITIVE_INFINITY;
     expect(starts - wide.arrives).toBeLessThan(longestPassedOver + 10 * hour);
     const after = machine.started.filter((job) => (job.starts ?? 0) > starts);
-    expect(after.length).toBeGreaterThan(500);
+    expect(after.length).toBeGreaterThan(150);
   });
 
   test('have used less with time: a half after each half-life', () => {

@@ -36,6 +36,24 @@ describe('with a hundred descriptors', () => {
     }
   });
 
+  test('clients that go on with a request that is refused do not keep others out', async () => {
+    const refused: RawConnection[] = [];
+    try {
+      const head = submissionHead('/apps/nobody/infer', 'Connection: close', `Content-Length: ${2 ** 40}`);
+      for (let count = 0; count <= connectionsFor(descriptors); count += 1) {
+        const connection = await RawConnection.open(server.url, { allowHalfOpen: true });
+        refused.push(connection);
+        connection.write(head);
+        expect((await connection.answer()).status).toBe(404);
+        connection.write('some of it');
+      }
+      expect(await api.json('/health')).toEqual({ status: 'ok' });
+      expect(refused.at(-1)?.isClosed).toBe(false);
+    } finally {
+      for (const each of refused) await each.destroy();
+    }
+  });
+
   test('a connection with a request is not closed; if all have one, a new client gets 503', async () => {
     const part = multipart([filePart('inputs', 'a.nii')]);
     const uploads: RawConnection[] = [];

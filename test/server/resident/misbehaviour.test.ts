@@ -29,6 +29,7 @@ describe('a resident app that misbehaves fails one job only', () => {
     ['ready-again', against('said a second time that it is ready')],
     ['bad-code', against('answered with an exit code that is not a whole number from 0 to 255')],
     ['long', against('answered with a line of more than 64 KiB')],
+    ['mute', against('closed the pipe of its answers')],
   ])('when it does this in the middle of a job: %s', async (deed, error) => {
     const { view, log } = await failure(deed);
     expect(view).toMatchObject({ status: 'error', error });

@@ -151,6 +151,15 @@ describe('a download', () => {
     }
   });
 
+  test('is the one that was asked for by its own tag alone', async () => {
+    const statusFor = async (tag: string) => (await resultOf(id, { 'If-Match': tag })).status;
+    expect(await statusFor(etag)).toBe(200);
+    expect(await statusFor(`"other", ${etag}`)).toBe(200);
+    expect(await statusFor('*')).toBe(200);
+    expect(await statusFor('"other"')).toBe(412);
+    expect(await statusFor(`W/${etag}`)).toBe(412);
+  });
+
   test.for([
     ['as long as it is', (size: number) => `bytes=-${size}`],
     ['one byte longer', (size: number) => `bytes=-${size + 1}`],

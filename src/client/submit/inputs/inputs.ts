@@ -4,13 +4,13 @@ import path from 'node:path';
 import { resultName } from '../../../contract/archives.js';
 import type { ListedFile } from '../../../pack/listed-files.js';
 import { isPlaceOfResults } from '../../earlier-results.js';
-import { entriesOf } from './entries.js';
+import { type Entry, entriesOf } from './entries.js';
 import { matchesOf, replacement } from './glob.js';
 import { lookAt } from './look.js';
 import type { Obstacles } from './obstacles.js';
 import { isSidecar } from './sidecars.js';
 import { emptyFile, listTree, nothingToSend } from './tree.js';
-import { isDicomSeries, isHidden, isZarrStore, travels } from './volumes.js';
+import { holdsOtherVolumes, holdsSlices, isHidden, isSlice, isZarrStore, travels } from './volumes.js';
 
 /** One volume to send: a file, or a directory that travels whole (a DICOM series, a Zarr store). */
 export type Unit =
@@ -36,6 +36,13 @@ export interface Collected {
   readonly units: readonly Unit[];
   /** Files beside volumes, which are not volumes themselves and are not sent. */
   readonly skipped: readonly string[];
+}
+
+/** The elements for which the condition holds, and the others. */
+function partition<T>(elements: readonly T[], condition: (element: T) => boolean): [T[], T[]] {
+  const [yes, no]: [T[], T[]] = [[], []];
+  for (const element of elements) (condition(element) ? yes : no).push(element);
+  return [yes, no];
 }
 
 /** Finds the volumes of paths, one after the other. */
@@ -93,16 +100,41 @@ class Collector {
     const real = await realpath(target);
     if (ancestors.includes(real)) return;
     if ((await isZarrStore(target)) || (await isZarrStore(real))) return this.#addTree('store', target);
-    if (await isDicomSeries(target)) return this.#addTree('series', target);
-    for (const child of await entriesOf(target, (name, at) => this.#isWanted(name, at), obstacles)) {
-      await this.#add(child.path, child.stats, [...ancestors, real]);
+    const hasSlices = await holdsSlices(target);
+    if (hasSlices && !(await holdsOtherVolumes(target, (at) => !this.#isResult(at)))) {
+      return this.#addTree('series', target);
     }
+    let children = await entriesOf(target, (name, at) => this.#isWanted(name, at), obstacles);
+    if (hasSlices) children = this.#addLooseSlices(target, children);
+    for (const child of children) await this.#add(child.path, child.stats, [...ancestors, real]);
+  }
+
+  /**
+   * Adds the slices that lie beside other volumes as a series without these; a single one is a volume as any other.
+   * @returns the entries that are left
+   */
+  #addLooseSlices(directory: string, entries: Entry[]): Entry[] {
+    const [slices, others] = partition(
+      entries,
+      ({ stats, path: file }) => !stats.isDirectory() && isSlice(file),
+    );
+    if (slices.length < 2) return entries;
+    for (const { path: file, stats } of slices) {
+      if (stats.size === 0) this.options.obstacles.add(file, emptyFile);
+    }
+    const files = slices.map(({ name, path: file, stats }) => ({ name, path: file, size: stats.size }));
+    this.units.push({ kind: 'series', path: directory, files });
+    return others;
+  }
+
+  /** Whether a directory has the result of an earlier run, which is not an input unless a path names it. */
+  #isResult(directory: string): boolean {
+    return this.#output !== null && isPlaceOfResults(directory, this.#output);
   }
 
   #isWanted(name: string, child: string): boolean {
     if (isHidden(name)) return false;
-    // The result of an earlier run is not an input, unless a path names it.
-    if (name === resultName || (this.#output && isPlaceOfResults(child, this.#output))) return false;
+    if (name === resultName || this.#isResult(child)) return false;
     if (!this.#isLeftOut(child)) return true;
     this.skipped.push(child);
     return false;
@@ -111,7 +143,8 @@ class Collector {
   async #addTree(kind: 'series' | 'store', target: string): Promise<void> {
     const files = await listTree(target, {
       // Inside a store every file counts, hidden or not.
-      include: kind === 'store' ? () => true : travels,
+      include:
+        kind === 'store' ? () => true : (name) => travels(name) && !this.#isResult(path.join(target, name)),
       isVolume: kind === 'store' ? () => false : (name) => !isSidecar(name),
       obstacles: this.options.obstacles,
     });

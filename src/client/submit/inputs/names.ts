@@ -12,8 +12,11 @@ export function plainName(target: string): string {
   return name.endsWith(volumeSuffix) ? name.slice(0, -volumeSuffix.length) : name;
 }
 
-/** The name that a file is to have. A server takes what is behind a backslash for a file's name, as on Windows. */
-const wantedName = (target: string): string => plainName(target).replaceAll('\\', '_');
+/**
+ * The name that a file is to have, without what a form cannot carry: a server takes what is behind a backslash for a file's
+ * name, as on Windows; a line break is written as `%0A`, and a quotation mark as `%22`.
+ */
+const wantedName = (target: string): string => plainName(target).replaceAll(/\\|[\r\n]|%(?=0A|0D|22)/gi, '_');
 
 /** A directory's name as the beginning of a file's: without dots, since apps cut a name at its first dot. */
 const asPrefix = (part: string): string =>

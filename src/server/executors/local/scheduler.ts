@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { type Owner, ownerInWords } from '../../../access/principal.js';
+import { ServiceError } from '../../../contract/errors.js';
 import type { DeviceRequest, Grant } from '../executor.js';
 import { Shares } from './shares.js';
 import { type Queued, TurnsOfOwners } from './turns-of-owners.js';
@@ -126,7 +127,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     this.#queue = queue.filter((waiting) => problemOf(waiting) === null);
     for (const waiting of queue) {
       const problem = problemOf(waiting);
-      if (problem !== null) waiting.fail(new Error(problem));
+      if (problem !== null) waiting.fail(new ServiceError('unknownGpu', problem));
     }
   }
 

@@ -17,8 +17,10 @@ export interface SpareSettings {
   readonly directory: string;
 }
 
-/** Milliseconds after the last start of a job, or of the server, until a spare runner is started: both go first. */
+/** Milliseconds after the last start of a job until a spare runner is started: the job goes first. */
 const quiet = 60;
+/** Milliseconds after the start of the server: many a server is asked something, and stopped, at once. */
+const firstQuiet = 500;
 /** Milliseconds until the next one is started where the last one has ended without a job; doubled each time. */
 const shortestPause = 1000;
 const longestPause = 60_000;
@@ -55,7 +57,7 @@ export class Spares {
   /** Begins to keep them, and removes what those of an earlier server have left. */
   open(): void {
     this.#removeLeft();
-    this.#refill();
+    this.#refill(firstQuiet);
   }
 
   /** One for the runner of this directory: the last that has had a job, since the system has its pages at hand. */
@@ -114,13 +116,13 @@ export class Spares {
   }
 
   /** Starts what is missing, in a while. */
-  #refill(): void {
+  #refill(pause = quiet): void {
     clearTimeout(this.#timer);
     if (this.#isClosed) return;
     this.#timer = setTimeout(() => {
       // One after the other: each takes a part of the processor from the jobs.
       this.#starting = this.#starting.then(() => this.#start());
-    }, this.#pause + quiet).unref();
+    }, this.#pause + pause).unref();
   }
 
   async #start(): Promise<void> {

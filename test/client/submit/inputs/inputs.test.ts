@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { UsageError } from '../../../../src/client/errors.js';
@@ -56,20 +56,74 @@ describe('the volumes that paths name', () => {
     expect(await units(directory.path, 'study')).toEqual(['series study/ct', 'series study/mr']);
   });
 
-  test('a folder of volumes with one slice is not a series, and DICOMDIR is not a slice', async () => {
+  test('a slice alone among other volumes is one, and DICOMDIR is none', async () => {
     await using directory = await temporary();
     await plant(directory.path, {
       'mixed/1.dcm': dicom,
       'mixed/a.nii.gz': 'x',
+      'disc/AUTORUN.INF': 'x',
       'disc/DICOMDIR': dicom,
+      'disc/VIEWER.EXE': 'x',
       'disc/s/1': dicom,
+      'disc/s/DICOMDIR': dicom,
     });
     expect(await units(directory.path, 'mixed', 'disc')).toEqual([
       'file mixed/1.dcm',
       'file mixed/a.nii.gz',
-      'file disc/DICOMDIR',
       'series disc/s',
     ]);
+  });
+
+  test('slices beside other volumes are one without these', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, {
+      'head/1.dcm': 'x',
+      'head/2': dicom,
+      'head/3.IMA': 'x',
+      'head/notes.txt': 'x',
+      'head/seg.nii.gz': 'x',
+      'study/T1/1.dcm': dicom,
+      'study/T1/more/report.pdf': 'x',
+      'study/T2/a/1': dicom,
+      'study/T2/a/2': dicom,
+      'study/T2/scout1': dicom,
+      'study/T2/scout2': dicom,
+      'study/scout.dcm': dicom,
+    });
+    const found = await collect(['head', 'study'].map((each) => path.join(directory.path, each)));
+    expect(found.skipped).toEqual([path.join(directory.path, 'head/notes.txt')]);
+    const content = found.units.map((unit) => [
+      path.relative(directory.path, unit.path),
+      'files' in unit ? unit.files.map(({ name }) => name) : unit.kind,
+    ]);
+    expect(content).toEqual([
+      ['head', ['1.dcm', '2', '3.IMA']],
+      ['head/seg.nii.gz', 'file'],
+      ['study/T1', ['1.dcm', 'more/report.pdf']],
+      ['study/T2', ['scout1', 'scout2']],
+      ['study/T2/a', ['1', '2']],
+      ['study/scout.dcm', 'file'],
+    ]);
+  });
+
+  test('an empty slice beside other volumes is refused', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { '1.dcm': dicom, '2.dcm': '', 'a.nii': 'x' });
+    await expect(units(directory.path, '')).rejects.toThrow(/2\.dcm' is empty/);
+  });
+
+  test('a series has neither the result of an earlier run in it nor what leads back to it', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, { '1.dcm': dicom, '2.dcm': dicom, 'Output/log.txt': 'x' });
+    await symlink('.', path.join(directory.path, 'again'));
+    const output = path.join(directory.path, 'Output');
+    const sent = async () =>
+      (await collect([directory.path], { output })).units.map((unit) =>
+        'files' in unit ? unit.files.map(({ name }) => name) : unit.path,
+      );
+    expect(await sent()).toEqual([['1.dcm', '2.dcm']]);
+    await plant(directory.path, { 'Output/mask.nii': 'x' });
+    expect(await sent()).toEqual([['1.dcm', '2.dcm']]);
   });
 
   test('a Zarr store is one, by its name and by its metadata', async () => {

@@ -20,6 +20,11 @@ describe('the names under which files of one group are sent', () => {
       ['a_T1w.nii', 'b_T1w.nii', 'T2w.nii'],
     ],
     ['have no backslash, behind which a server looks for them', ['a\\b.nii', 'b.nii'], ['a_b.nii', 'b.nii']],
+    [
+      'have nothing that a form cannot carry',
+      ['a\nb.nii', '50%22.nii', 'a%0ab.nii', '50%.nii'],
+      ['a_b.nii', '50_22.nii', 'a_0ab.nii', '50%.nii'],
+    ],
     ['differ for a directory and one in it', ['x/ct.nii', 'x/old/ct.nii'], ['x_ct.nii', 'x_old_ct.nii']],
     ['differ on file systems that fold case', ['a/CT.nii', 'b/ct.nii'], ['a_CT.nii', 'b_ct.nii']],
     [
