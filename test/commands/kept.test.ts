@@ -37,9 +37,13 @@ describe('how long a job is kept', () => {
     });
   });
 
-  test('is the grace period for a job that asks for nothing, which is said as well', async () => {
+  test('is longer than a server that is away is waited for, if a command waits for the job', async () => {
     const { stderr } = await run('infer', 'ct.nii');
-    expect(stderr).toMatch(new RegExp(`is kept until ${localTime} \\(in (1|2) min\\)`));
+    expect(stderr).toMatch(new RegExp(`is kept until ${localTime} \\(in 1[01] min\\)`));
+    const patient = await run('infer', 'ct.nii', '-o', 'patient', '--json', '--patience', '7200');
+    expect(JSON.parse(patient.stdout).keep).toBe(7260);
+    const most = await run('infer', 'ct.nii', '-o', 'most', '--json', '--patience', '1000000');
+    expect(JSON.parse(most.stdout).keep).toBe(7 * 86_400);
   });
 
   test('is said by a job that failed', async () => {

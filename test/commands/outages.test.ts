@@ -1,9 +1,11 @@
 import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { zipOf } from '../../support/zip.mjs';
 import { Cli } from '../support/cli.js';
 import { fakeService, jobId } from '../support/fake-service.js';
+import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 
 const logs = `'remote-app logs ${jobId} --server http://[\\d.:]+'`;
@@ -174,4 +176,58 @@ test('Ctrl-C while the command waits for a lost server ends the wait at once', a
   expect(code).toBe(130);
   expect(stderr).toContain('Interrupted');
   expect(performance.now() - began).toBeLessThan(5000);
+});
+
+/** A network between a client and a server, which can be away for a while. */
+class Network implements AsyncDisposable {
+  readonly #sockets = new Set<Socket>();
+  #listener: Server | null = null;
+  #port = 0;
+
+  constructor(private readonly target: string) {}
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
+  async open(): Promise<void> {
+    const { hostname, port } = new URL(this.target);
+    this.#listener = createServer((near) => {
+      const far = connect(Number(port), hostname);
+      for (const socket of [near, far]) this.#sockets.add(socket.on('error', () => {}));
+      near.pipe(far).pipe(near);
+    });
+    await once(this.#listener.listen(this.#port, '127.0.0.1'), 'listening');
+    this.#port = (this.#listener.address() as AddressInfo).port;
+  }
+
+  async cut(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#sockets.clear();
+    if (this.#listener) await once(this.#listener.close(), 'close');
+    this.#listener = null;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.cut();
+  }
+}
+
+test('a job that ends while its server cannot be reached is kept for as long as the command waits', async () => {
+  // What asks for nothing is removed with its end.
+  await using server = await TestServer.start({ flags: ['--grace', '0'] });
+  await using network = new Network(server.url);
+  await network.open();
+  await using cli = await cliWithScan();
+  const gate = server.gate();
+  const infer = cli.start(['infer', 'ct.nii', '--set', `wait=${gate.path}`, '--server', network.url]);
+  // The first lines of its log.
+  await once(infer.process.stdout, 'data');
+  const [id = ''] = server.jobDirectories();
+  await network.cut();
+  gate.open();
+  expect((await server.api.ended(id)).view.status).toBe('done');
+  await network.open();
+  const { code, stderr } = await infer.ended;
+  expect([code, stderr]).toEqual([0, expect.stringMatching(/trying again[\s\S]*\nSaved \d+ files? in /)]);
 });

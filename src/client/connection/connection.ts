@@ -102,6 +102,11 @@ export class Connection {
     return this.#isMet;
   }
 
+  /** Seconds for which a server that has answered, and then is gone, is tried again. */
+  get longestOutage(): number {
+    return this.#options.patience;
+  }
+
   /** A new patience with this server: it lasts for one task, such as one upload. */
   patience(watcher?: Watcher): Patience {
     return new Patience(this.#options.patience, this.signal, watcher);

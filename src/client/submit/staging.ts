@@ -9,7 +9,8 @@ import type { ListedFile } from '../../pack/listed-files.js';
 import { UsageError } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { WriteError, writing } from '../write-error.js';
-import type { SizeCheck, SizedSource } from './checks/check-sizes.js';
+import type { SizedSource } from './checks/check-sizes.js';
+import type { Clearance } from './checks/preflight.js';
 import { findFiles, type NamedDataSet, type NamedUnit } from './inputs/find-files.js';
 import type { FilePart } from './multipart.js';
 import { type Sending, sendingOf, tellSending } from './sending.js';
@@ -88,8 +89,8 @@ const sizedSet = (set: NamedDataSet): SizedSource => ({
  * Finds the files of a submission and, if all can be sent, packs its directories into a private temporary directory, so that
  * the length of the request is known before it is sent.
  * @param output where the result will go: it is not sent along with a directory that it lies in
- * @param ready called when all files are found and nothing is packed; its check of sizes is called then, and again for each
- * archive
+ * @param ready called when all files are found and nothing is packed; the check of sizes that it resolves with is called
+ * then, and again for each archive
  * @throws UsageError for paths without anything to send, and for files that cannot be sent
  */
 export async function stage(
@@ -97,11 +98,11 @@ export async function stage(
   reporter: Reporter,
   signal: AbortSignal | undefined,
   output: string | null = null,
-  ready: () => Promise<SizeCheck> = async () => () => {},
+  ready: () => Promise<Clearance> = async () => ({ checkSizes: () => {}, fields: {} }),
 ): Promise<Staged> {
   const found = await findFiles(submission, output);
   const { volumes, dataSet } = found;
-  const checkSizes = await ready();
+  const { checkSizes, fields: others } = await ready();
   const units = volumes.flatMap(({ groups }) => groups.flat());
   const sources = [...units.map(sizedSource), ...(dataSet ? [sizedSet(dataSet.set)] : [])];
   checkSizes(sources);
@@ -109,7 +110,7 @@ export async function stage(
   const directory = new TemporaryDirectory();
   const packing = { directory, reporter, signal };
   try {
-    const fields: Record<string, string> = { ...submission.fields };
+    const fields: Record<string, string> = { ...others, ...submission.fields };
     const parts: FilePart[] = [];
     const add = (part: FilePart) => {
       const source = sources[parts.push(part) - 1];

@@ -6,19 +6,33 @@ import { checkGpus } from './check-gpus.js';
 import { checkSizes, type SizeCheck } from './check-sizes.js';
 import { checkTimes } from './check-times.js';
 import { ifItCanSay, patience } from './if-it-can-say.js';
+import { keptForAnOutage } from './kept-for-an-outage.js';
+
+/** What a server's limits mean for a submission that it can take. */
+export interface Clearance {
+  /** Checks files, some of which are packed later. */
+  readonly checkSizes: SizeCheck;
+  /** Fields to send where the submission does not set them. */
+  readonly fields: Readonly<Record<string, string>>;
+}
 
 /**
  * Checks a submission against what the server says of itself before anything is packed or sent: GPUs, the app, limits. What
  * the server does not say is not checked: it decides when it has the submission.
- * @returns the check of the sizes, for files that are packed later
+ * @returns what else its limits mean
  * @throws ClientError for the first thing that cannot be right
  */
-export async function preflight(connection: Connection, submission: Submission): Promise<SizeCheck> {
+export async function preflight(connection: Connection, submission: Submission): Promise<Clearance> {
   const [known] = await Promise.all([
     ifItCanSay(connection, () => limits(connection, patience)),
     checkApp(connection, submission),
     checkGpus(connection, submission),
   ]);
-  if (known) checkTimes(submission, known, connection.server);
-  return known ? (files) => checkSizes(files, known, connection.server) : () => {};
+  if (!known) return { checkSizes: () => {}, fields: {} };
+  const { server, longestOutage } = connection;
+  checkTimes(submission, known, server);
+  return {
+    checkSizes: (files) => checkSizes(files, known, server),
+    fields: keptForAnOutage(submission.operation, longestOutage, known),
+  };
 }
