@@ -323,6 +323,15 @@ describe('a spare runner that', () => {
     expect(job.log).toBe('');
   });
 
+  test('hangs after the end of its job is killed, and its device is free', async () => {
+    await using bench = await Bench.open(subject('stays'));
+    const executor = await bench.executor();
+    const [spare] = sparesOf(process.pid);
+    const job = bench.job();
+    expect(await new Followed(executor.run(job.order('echo ran'))).ended).toMatchObject({ exitCode: 7 });
+    expect(isRunning(spare ?? 0)).toBe(false);
+  });
+
   test('is deaf is ended with its job by a kill, which is not kept waiting', async () => {
     await using bench = await Bench.open(subject('deaf'));
     const executor = await bench.executor();

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeJsonFile } from '../../../files/atomic-json.js';
@@ -29,6 +30,11 @@ const pollInterval = 100;
 const childInterval = 1000;
 /** Milliseconds that a runner may take beyond the command's grace before it is killed itself. */
 const runnerGrace = 2500;
+/**
+ * Milliseconds that a runner may take to end once it has written `exit.json`. No process of its job is left by then. Node itself
+ * can hang while it exits: https://github.com/nodejs/node/issues/54918.
+ */
+const leaving = 5000;
 
 export interface RunnerSettings extends RunnerProgram {
   /** Milliseconds between SIGTERM and SIGKILL. */
@@ -43,6 +49,13 @@ interface Working {
   /** Resolves when the job is over: whether the runner came to the end of it. */
   readonly over: Promise<boolean>;
 }
+
+/** Asynchronous for the same reason as `isRemoved`. */
+const isThere = (file: string): Promise<boolean> =>
+  lstat(file).then(
+    () => true,
+    () => false,
+  );
 
 /** Resolves when a runner has ended: whether it came to the end of its job. */
 async function hasSucceeded({ process, exited }: RunnerProcess): Promise<boolean> {
@@ -125,18 +138,21 @@ export class Runners {
    * @param timeLimit milliseconds from now on after which the job is ended
    */
   async settle({ path: directory, id }: JobPlace, timeLimit: number | null): Promise<Ended> {
+    const { workspace, end: endFile } = runFiles(directory);
     const start = performance.now();
     let isLate = false;
+    let leavesBy = Number.POSITIVE_INFINITY;
     while (this.isRunning(directory)) {
       isLate ||= timeLimit !== null && performance.now() - start > timeLimit;
       if (isLate || (await isRemoved(directory))) this.stop(directory);
       this.#escalate(directory);
+      if (await isThere(endFile)) leavesBy = Math.min(leavesBy, performance.now() + leaving);
+      if (performance.now() > leavesBy) this.#signal(directory, 'SIGKILL');
       const child = this.#children.get(directory);
       const pause = delay(child ? childInterval : pollInterval, undefined, { ref: false });
       await (child ? Promise.race([child.over, pause]) : pause);
     }
     await this.#endCommand(directory);
-    const { workspace, end: endFile } = runFiles(directory);
     const isWritten = existsSync(endFile);
     // A runner that came to its end has looked thoroughly itself, beside the server instead of within it. A file may be an app's.
     const isSwept = this.#completed.delete(directory) && isWritten;
@@ -220,12 +236,16 @@ export class Runners {
   #escalate(directory: string): void {
     const since = this.#stopping.get(directory);
     if (since === undefined) return;
+    const isLate = performance.now() - since > this.settings.killGrace + runnerGrace;
+    this.#signal(directory, isLate ? 'SIGKILL' : 'SIGTERM');
+    this.#signal(directory, 'SIGCONT');
+  }
+
+  /** Sends a signal to the runner of a job, if there is one. */
+  #signal(directory: string, name: NodeJS.Signals): void {
     try {
       const runner = this.#runner(directory);
-      if (!runner) return;
-      const isLate = performance.now() - since > this.settings.killGrace + runnerGrace;
-      signal(runner.pid, isLate ? 'SIGKILL' : 'SIGTERM');
-      signal(runner.pid, 'SIGCONT');
+      if (runner) signal(runner.pid, name);
     } catch {
       // The process cannot be determined at the moment: tried again at the next look.
     }
