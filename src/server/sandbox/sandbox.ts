@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import type { Grant, Reach } from '../executors/executor.js';
 import { type FreezeRules, freeze, secretsOf } from './freeze.js';
 import { gpuDevices } from './gpu-devices.js';
+import { kernelSettings } from './kernel-settings.js';
 import { packagesAbove } from './packages-above.js';
 import { programPlaces } from './program-places.js';
 import { type Stage, stageWords } from './stage.js';
@@ -79,11 +80,12 @@ function systemMounts(frozen: readonly string[]): string[] {
 
 /**
  * A `/dev` and a `/proc` that show the job's own GPUs and processes alone. Nothing can be made in `/dev` but shared memory,
- * which is memory of the job.
+ * which is memory of the job, and no setting of the kernel can be changed.
  */
 const kernelMounts = (devices: readonly string[], memory: number | null): string[] => [
   '--proc',
   '/proc',
+  ...kernelSettings().flatMap((each) => ['--ro-bind', each, each]),
   '--dev',
   '/dev',
   ...devices.flatMap((each) => ['--dev-bind-try', each, each]),

@@ -55,6 +55,12 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     return texts.filter((text) => !/^(\[remote-app\]|probe |__DONE__)/.test(text));
   }
 
+  test('changes no setting of the kernel, also where the server is root', async () => {
+    const places = '! -path "/proc/[0-9]*" ! -path "/proc/self/*" ! -path "/proc/thread-self/*"';
+    expect(await lines(`find /proc -type f ${places} -writable 2> /dev/null`)).toEqual([]);
+    expect(await lines('cat /proc/sys/kernel/ostype')).toEqual(['Linux']);
+  });
+
   test('is told of in the log, and its result is as without one', async () => {
     const { id, log } = await server.api.run('infer', { ...least.infer, ...steps('write=a/b.txt:text') });
     expect(log).toContain('data: [remote-app] Starting infer on the CPU, in a sandbox without network\n');
