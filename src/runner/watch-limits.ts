@@ -13,25 +13,32 @@ const isRoot = process.getuid?.() === 0;
 /** Why a job was ended, and what of the machine was at fault. */
 export type Excess = Pick<RunEnd, 'error' | 'fault'>;
 
-/** Bytes of a line of `/proc/<pid>/status` that counts memory. */
-function bytesOf(status: string, name: string): number {
-  return 1024 * Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0);
+/** Bytes of a line of one of the kernel's files about a process that counts memory. */
+function bytesOf(text: string, name: string): number {
+  return 1024 * Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(text)?.[1] ?? 0);
 }
 
-function statusOf(pid: number): string {
+/** What the kernel says of a process in a file; an empty text if the process has ended, or the kernel has no such file. */
+function told(pid: number, name: 'status' | 'smaps_rollup'): string {
   try {
-    return readFileSync(`/proc/${pid}/status`, 'utf8');
+    return readFileSync(`/proc/${pid}/${name}`, 'utf8');
   } catch (cause) {
     if (isAnswer(cause)) return '';
     throw cause;
   }
 }
 
-/** The memory of processes: what each has by itself, and once what they share, which the largest share tells of. */
-function memoryOf(pids: readonly number[]): number {
-  const all = pids.map(statusOf);
-  const own = all.reduce((sum, status) => sum + bytesOf(status, 'RssAnon'), 0);
-  return own + Math.max(0, ...all.map((status) => bytesOf(status, 'RssShmem')));
+const sum = (figures: readonly number[]): number => figures.reduce((total, each) => total + each, 0);
+
+/** Whether processes have more memory than this: what each has by itself, and what they share once. */
+function haveMore(pids: readonly number[], most: number): boolean {
+  const all = pids.map((pid) => told(pid, 'status'));
+  const own = sum(all.map((status) => bytesOf(status, 'RssAnon')));
+  const shared = all.map((status) => bytesOf(status, 'RssShmem'));
+  if (own + Math.max(0, ...shared) > most) return true;
+  if (own + sum(shared) <= most) return false;
+  // Each has its part of what it shares. The kernel looks at every page for this.
+  return own + sum(pids.map((pid) => bytesOf(told(pid, 'smaps_rollup'), 'Pss_Shmem'))) > most;
 }
 
 /** What of the limits is exceeded by a sandbox's processes; null for nothing. */
@@ -42,7 +49,7 @@ function excessOf(leader: number, { memory, processes }: RunRequest['limits']): 
     const error = `It was ended with more than the ${processes} processes and threads that a job may have on this server`;
     return { error, fault: null };
   }
-  if (memory === null || memoryOf(inside) <= memory) return null;
+  if (memory === null || !haveMore(inside, memory)) return null;
   const error = `It was ended with more than the ${formatBytes(memory)} of memory that a job may use on this server`;
   return { error, fault: 'outOfMemory' };
 }

@@ -328,7 +328,11 @@ async function serveFrom(
     const metrics = new (await metricsModule).Metrics({
       events,
       // GPUs of a cluster have the ids of their nodes, which say nothing without the node.
-      jobs: () => jobs.list().map(({ state, record }) => ({ state, gpus: cluster ? [] : record.gpus })),
+      jobs: () =>
+        jobs.list().map(({ state, hasDevices, record }) => ({
+          state,
+          gpus: hasDevices && !cluster ? record.gpus : [],
+        })),
       gpus: () => gpus?.current?.map(({ id }) => id) ?? null,
       isDraining: () => jobs.drainState.draining,
       openStreams: () => slots.open,

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { until } from '../../support/until.mjs';
@@ -72,6 +72,52 @@ describe('GET /metrics', () => {
       'the GPU is free',
       async () => metric(await read(`${server.url}/metrics`), 'remote_app_gpu_busy', { gpu: '1' }) === 0,
     );
+  });
+
+  test('counts no time on a GPU while a result is packed, when the next job has it', async () => {
+    await using server = await TestServer.start({ gpus: 1 });
+    const busy = async () => metric(await read(`${server.url}/metrics`), 'remote_app_gpu_busy', { gpu: '0' });
+    const start = performance.now();
+    // Hours of packing.
+    const id = await server.api.running('infer', {
+      ...least.infer,
+      ...steps(`zeros=x:${2 ** 42}`),
+      gpu: '0',
+    });
+    await server.api.run('infer', { ...least.infer, gpu: '0' });
+    const most = (performance.now() - start) / 1000;
+    expect([(await server.api.job(id)).status, await busy()]).toEqual(['running', 0]);
+    await until('more time has passed', () => performance.now() - start > 2000 * most);
+    await server.api.kill(id);
+    await server.api.ended(id);
+    const text = await read(`${server.url}/metrics`);
+    expect(metric(text, 'remote_app_gpu_seconds_total')).toBeLessThan(most);
+  });
+
+  test('counts no time without a server as run time', async () => {
+    await using server = await TestServer.start({ gpus: 1 });
+    const { id, gate } = await server.heldJob({ gpu: '0' });
+    const directory = server.jobDirectory(id);
+    const [record, exit] = ['job.json', 'exit.json'].map((name) => path.join(directory, name)) as [
+      string,
+      string,
+    ];
+    await server.crash();
+    gate.open();
+    await until('the job has ended', () => existsSync(exit));
+    // It began an hour ago, and ran for two seconds.
+    const secondsIn = (seconds: number) => new Date(Date.now() - 3_600_000 + 1000 * seconds).toISOString();
+    for (const [file, change] of [
+      [record, { startedAt: secondsIn(0) }],
+      [exit, { endedAt: secondsIn(2) }],
+    ] as const) {
+      writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), ...change }));
+    }
+    await server.start();
+    expect((await server.api.ended(id)).view.status).toBe('done');
+    const text = await read(`${server.url}/metrics`);
+    expect(metric(text, 'remote_app_gpu_seconds_total')).toBe(2);
+    expect(server.stderr).toMatch(/done after 2 s/);
   });
 
   test('needs the token, but not on a port of its own, which has nothing else', async () => {

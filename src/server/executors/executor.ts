@@ -146,6 +146,8 @@ export interface Ended {
   readonly error: string | null;
   /** Lines of output that are missing in the log because the disk was full. */
   readonly lostLines: number;
+  /** ISO 8601; absent if its runner has not told. */
+  readonly endedAt?: string;
   /** Whether its loaded app was gone by then, so that it was started anew for this job alone. */
   readonly wasAlone?: boolean;
 }

@@ -1,6 +1,6 @@
 import { lstatSync } from 'node:fs';
 import type { EndedJob, JobFacts, ServerEvents } from '../events.js';
-import type { Job } from './job.js';
+import { type Job, secondsBetween } from './job.js';
 
 /** A job, as it is named in what the server tells of it. */
 export const factsOf = (job: Job): JobFacts => ({
@@ -9,9 +9,6 @@ export const factsOf = (job: Job): JobFacts => ({
   operation: job.request.operation,
   owner: job.request.owner,
 });
-
-const secondsBetween = (start: string, end: string): number =>
-  Math.max(0, (Date.parse(end) - Date.parse(start)) / 1000);
 
 /** Bytes of the packed result; null if there is none, or if the disk does not tell. */
 function resultSize(job: Job): number | null {
@@ -23,11 +20,8 @@ function resultSize(job: Job): number | null {
 }
 
 function endOf(job: Job, state: EndedJob['state']): EndedJob {
-  const { startedAt, finishedAt, error, isRefused, gpus } = job.record;
-  const hasRun = startedAt !== null && finishedAt !== null;
-  // Somebody may have set the clock meanwhile.
-  const seconds = job.ranFor ?? (hasRun ? secondsBetween(startedAt, finishedAt) : null);
-  const { uploadBytes: received } = job.record;
+  const { error, isRefused, gpus, uploadBytes: received } = job.record;
+  const { ranFor: seconds } = job;
   return { ...factsOf(job), state, error, isRefused, gpus, received, seconds, bytes: resultSize(job) };
 }
 

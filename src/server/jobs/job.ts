@@ -23,6 +23,10 @@ const patience = 10_000;
 /** Milliseconds between two tries to save how a job ended. */
 const retryInterval = 1000;
 
+/** Seconds from one time to another (ISO 8601); 0 where somebody has set the clock back meanwhile. */
+export const secondsBetween = (start: string, end: string): number =>
+  Math.max(0, (Date.parse(end) - Date.parse(start)) / 1000);
+
 /** The states that each state may change to. A final state never changes. */
 const transitions: Readonly<Record<JobState, readonly JobState[]>> = {
   queued: ['waiting', 'running', 'error', 'killed'],
@@ -113,9 +117,25 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     if (this.state === 'queued') await this.#become('waiting', {});
   }
 
-  /** Seconds that it ran, by a clock that nobody sets; null if it began or ended under another server, or never. */
+  /** Seconds that its command ran, by a clock that nobody sets unless it began under another server; null until it has ended. */
   get ranFor(): number | null {
     return this.#ranFor;
+  }
+
+  /** Whether devices are its own: it runs, and its command has not ended. */
+  get hasDevices(): boolean {
+    return this.state === 'running' && this.#ranFor === null;
+  }
+
+  /**
+   * Its command has ended and its devices are free. What comes after that, such as packing, is no run time.
+   * @param at when it ended (ISO 8601), which may be long ago if there was no server; null for now
+   */
+  release(at: string | null): void {
+    const { startedAt } = this.#record;
+    if (this.#ranFor !== null || startedAt === null) return;
+    if (this.#begunAt !== null) this.#ranFor = (monotonicTime() - this.#begunAt) / 1000;
+    else this.#ranFor = Math.min(secondsBetween(startedAt, at ?? now()), secondsBetween(startedAt, now()));
   }
 
   /**
@@ -150,7 +170,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   async finish(state: FinalState, error: string | null, facts: EndFacts = {}): Promise<void> {
     this.#waiting = null;
     if (this.#last) return;
-    if (this.#begunAt !== null) this.#ranFor = (monotonicTime() - this.#begunAt) / 1000;
+    this.release(null);
     const { keep } = this.request;
     const finishedAt = now();
     const expiresAt = keep === null ? null : new Date(Date.parse(finishedAt) + keep * 1000).toISOString();

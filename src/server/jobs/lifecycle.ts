@@ -143,7 +143,10 @@ export class Lifecycle {
       for await (const event of events) {
         if (event.kind === 'waiting') await this.#wait(event);
         else if (event.kind === 'placed') await this.#start(event);
-        else return event;
+        else {
+          job.release(event.endedAt ?? null);
+          return event;
+        }
       }
     } finally {
       this.#isExecuting = false;

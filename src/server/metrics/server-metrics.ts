@@ -50,7 +50,7 @@ export function showServer(sources: MetricSources, registry: Registry): void {
     registers,
     collect() {
       this.reset();
-      const busy = new Set(sources.jobs().flatMap(({ state, gpus }) => (state === 'running' ? gpus : [])));
+      const busy = new Set(sources.jobs().flatMap(({ gpus }) => gpus));
       for (const id of new Set([...(sources.gpus() ?? []), ...busy])) {
         this.set({ gpu: String(id) }, busy.has(id) ? 1 : 0);
       }

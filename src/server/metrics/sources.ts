@@ -10,7 +10,7 @@ export interface Transferred {
 /** A job, as far as it counts. */
 export interface CountedJob {
   readonly state: JobState;
-  /** GPUs that it was given. */
+  /** GPUs that it has. */
   readonly gpus: readonly number[];
 }
 

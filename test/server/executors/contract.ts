@@ -51,7 +51,7 @@ export function executorContract(name: string, subject: Subject): void {
       const run = executor.run(job.order('echo ready'))[Symbol.asyncIterator]();
       expect((await run.next()).value).toMatchObject({ kind: 'placed' });
       expect([executor.isRunning(job), job.processes(), job.log]).toEqual([false, [], '']);
-      expect((await run.next()).value).toEqual(end({ exitCode: 0 }));
+      expect((await run.next()).value).toEqual({ ...end({ exitCode: 0 }), endedAt: expect.any(String) });
     });
 
     test.for([

@@ -152,7 +152,11 @@ export class Followed {
   async #follow(run: AsyncIterable<RunEvent>): Promise<Ended> {
     for await (const event of run) {
       this.events.push(event);
-      if (event.kind === 'ended') return event;
+      if (event.kind === 'ended') {
+        // The time is another one in each run.
+        const { endedAt: _, ...end } = event;
+        return end;
+      }
     }
     throw new Error('No end was told');
   }

@@ -32,6 +32,15 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(log).toContain(`[remote-app] ${error}\n`);
   });
 
+  test('is ended when what its processes share by twos is more together, and not when all share the same', async () => {
+    const shares = 'import mmap, time; x = mmap.mmap(-1, 50 << 20); x.write(bytes(50 << 20));';
+    const limit = { memory: 120 * mebibyte };
+    const own = python(`${shares} print('has', flush=True); time.sleep(600)`);
+    expect((await run(`(${own}) & (${own}) & ${own}`, limit)).fault).toBe('outOfMemory');
+    const same = python(`import os; ${shares} [os.fork() for _ in range(2)]; sum(x[::4096]); time.sleep(2)`);
+    expect((await run(same, limit)).exitCode).toBe(0);
+  });
+
   test('gets no more than twice its memory at once, however fast it asks', async () => {
     const { exitCode, log } = await run(python('bytearray(300 << 20)'), { memory: 100 * mebibyte });
     expect([exitCode, log]).toEqual([1, expect.stringContaining('MemoryError')]);

@@ -34,7 +34,7 @@ const signalNumber = (name: string): number =>
 
 /** @param wasStopped whether it was asked to end, which explains a signal */
 function toldByRunner(end: RunEnd, wasStopped: boolean): Ended {
-  const { exitCode, signal, error, fault, lostLines, wasAlone } = end;
+  const { exitCode, signal, error, fault, lostLines, endedAt, wasAlone } = end;
   // The kernel sends SIGKILL when memory runs out, and reports that only in its own log.
   const isOutOfMemory = signal === 'SIGKILL' && !wasStopped && error === null;
   return {
@@ -44,6 +44,7 @@ function toldByRunner(end: RunEnd, wasStopped: boolean): Ended {
     fault: fault ?? (isOutOfMemory ? 'outOfMemory' : null),
     error,
     lostLines,
+    endedAt,
     ...(wasAlone ? { wasAlone } : {}),
   };
 }
