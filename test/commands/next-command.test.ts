@@ -63,7 +63,7 @@ test('what a broken-off result and a configuration that does not fit are told to
   const flags = ['--server', server.url];
   const taken = await cli.run(['result', jobId, '-o', 'Seg', ...flags]);
   expect(taken.stderr).toContain(
-    `the result of job '${unknown}', which 'remote-app result ${unknown} -o Seg --server ${server.url}' completes;`,
+    `the result of job '${unknown}': another command saves it now, or 'remote-app result ${unknown} -o Seg --server ${server.url}' completes it;`,
   );
   const config = await cli.run(['apps', 'tissue', '--config', 'files', ...flags]);
   expect([config.code, config.stderr]).toEqual([

@@ -88,7 +88,7 @@ export function foreseePlace({ directory, taken }: OutputDirectory, jobId: strin
   const what =
     owner === null
       ? 'has files already, which the result could replace'
-      : `has a part of the result of job ${quoteName(owner)}, which ${completing(owner, directory)} completes`;
+      : `has a part of the result of job ${quoteName(owner)}: another command saves it now, or ${completing(owner, directory)} completes it`;
   throw new UsageError(
     `${quotePath(directory)} ${what}; name another directory with --output, or write into this one with --force`,
   );
