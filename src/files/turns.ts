@@ -11,6 +11,11 @@ export class Turns {
     this.#limit = pLimit(count);
   }
 
+  /** Whether somebody waits for a turn. */
+  get areAwaited(): boolean {
+    return this.#limit.pendingCount > 0;
+  }
+
   /**
    * Waits for a turn. Aborting the signal ends the wait; a turn that was given already must still be given back.
    * @throws the reason of the signal

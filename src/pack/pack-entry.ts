@@ -14,8 +14,8 @@ export interface EntryPackerOptions {
   readonly notes: Notes;
   /** Whether a file that cannot be read whole ends the packing. */
   readonly strict: boolean;
-  /** Called when more was read; packing goes on when it resolves. */
-  readonly onMore: (files: number, bytes: number) => Promise<void> | void;
+  /** Called when more was read, with the entries and bytes so far; packing goes on when it resolves. */
+  readonly onMore: (entries: number, bytes: number) => Promise<void> | void;
 }
 
 /** The result of a read; null if the file cannot be read. */
@@ -25,6 +25,8 @@ type Attempt<T> = { readonly value: T } | null;
 export class EntryPacker {
   files = 0;
   bytes = 0;
+  /** Also empty directories, and files that were left out. */
+  #entries = 0;
 
   constructor(
     private readonly zip: ZipWriter,
@@ -32,15 +34,14 @@ export class EntryPacker {
   ) {}
 
   async add({ name, stats, file }: OpenedFile): Promise<void> {
-    if (file === null) {
-      await this.zip.addBytes({ name }, stats, Buffer.alloc(0));
-      return;
-    }
-    const isSmall = stats.size <= sampleBytes;
-    const isAdded = await (isSmall ? this.#addSmall(name, stats, file) : this.#addLarge(name, stats, file));
-    if (!isAdded) return;
-    this.files += 1;
-    await this.options.onMore(this.files, this.bytes);
+    if (file === null) await this.zip.addBytes({ name }, stats, Buffer.alloc(0));
+    else if (await this.#addFile(name, stats, file)) this.files += 1;
+    this.#entries += 1;
+    await this.options.onMore(this.#entries, this.bytes);
+  }
+
+  #addFile(name: string, stats: Stats, file: FileHandle): Promise<boolean> {
+    return stats.size <= sampleBytes ? this.#addSmall(name, stats, file) : this.#addLarge(name, stats, file);
   }
 
   /** Adds a file that is read whole into memory and deflated once. */
@@ -64,7 +65,7 @@ export class EntryPacker {
     if (!sample) return false;
     const content = new FileContent(file, stats.size, (more) => {
       this.bytes += more;
-      return this.options.onMore(this.files, this.bytes);
+      return this.options.onMore(this.#entries, this.bytes);
     });
     const deflated = sample.value ? new DeflatedPieces(content) : undefined;
     await this.zip.addStream(deflated ? { name, deflated } : { name }, stats, deflated ?? content);

@@ -19,8 +19,8 @@ export interface PackOptions {
   readonly signal?: AbortSignal;
   /** Called with the bytes of the files read so far. */
   readonly onProgress?: (bytes: number) => void;
-  /** Called with the files and bytes read so far; packing goes on when it resolves. */
-  readonly pace?: (files: number, bytes: number) => Promise<void> | void;
+  /** Called with the entries (files and empty directories) and bytes read so far; packing goes on when it resolves. */
+  readonly pace?: (entries: number, bytes: number) => Promise<void> | void;
   /** Whether to make files of this process's user readable if they are not. */
   readonly openUp?: boolean;
 }

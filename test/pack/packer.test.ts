@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { packDirectory } from '../../src/pack/pack.js';
 import { Packer } from '../../src/pack/packer.js';
 import { plant, temporary } from '../support/temporary.js';
 
@@ -47,16 +48,53 @@ test('an aborted packing leaves no file, and the next one gets its turn', async 
   expect(readdirSync(archives)).toEqual(['4.zip']);
 });
 
+/** Makes a sparse file of zeros in a directory of its own. */
+async function plantZeros(directory: string, gibibytes: number): Promise<string> {
+  mkdirSync(directory);
+  await using file = await open(path.join(directory, 'zeros.raw'), 'w');
+  await file.truncate(gibibytes * 1024 ** 3);
+  return directory;
+}
+
+test('large results take turns: one that takes hours holds no other one back', async () => {
+  await using root = await temporary();
+  const giant = await plantZeros(path.join(root.path, 'giant'), 8192);
+  const large = await plantZeros(path.join(root.path, 'large'), 0.5);
+  const packer = new Packer();
+  const pack = (source: string, name: string, signal = new AbortController().signal) =>
+    packer.pack(source, path.join(root.path, name), signal);
+  const stops = [0, 1, 2].map(() => new AbortController());
+  const giants = stops.map(({ signal }, index) => pack(giant, `giant-${index}.zip`, signal));
+  const ended = Promise.allSettled(giants);
+  // It needs more than one turn.
+  expect(await pack(large, 'large.zip')).toMatchObject({ files: 1, bytes: 2 ** 29 });
+  // Two of the three have a turn and one waits: each can be ended, and the turns go on to the next.
+  for (const [index, stop] of stops.entries()) {
+    stop.abort();
+    await expect(giants[index]).rejects.toThrow('aborted');
+  }
+  await ended;
+  await pack(large, 'next.zip');
+  expect(readdirSync(root.path).sort()).toEqual(['giant', 'large', 'large.zip', 'next.zip']);
+}, 60_000);
+
+test('empty directories count as work, as files do', async () => {
+  await using root = await temporary();
+  const source = path.join(root.path, 'source');
+  await plant(source, { 'a/': '', 'b/': '', 'c.txt': 'c' });
+  const counts: number[] = [];
+  const pace = (entries: number) => {
+    counts.push(entries);
+  };
+  const { files } = await packDirectory(source, path.join(root.path, 'all.zip'), { pace });
+  expect([files, counts]).toEqual([1, [1, 2, 3]]);
+});
+
 test('small results do not wait for large ones', async () => {
   await using root = await temporary();
-  const giant = path.join(root.path, 'giant');
   const small = path.join(root.path, 'small');
-  await plant(root.path, { 'giant/': '', 'small/a': 'a' });
-  // A sparse file of zeros, which takes minutes to pack.
-  await open(path.join(giant, 'zeros.raw'), 'w').then(async (file) => {
-    await file.truncate(64 * 1024 ** 3);
-    await file.close();
-  });
+  await plant(root.path, { 'small/a': 'a' });
+  const giant = await plantZeros(path.join(root.path, 'giant'), 64);
   const packer = new Packer();
   const stop = new AbortController();
   const giants = Array.from({ length: 6 }, (_, index) =>
