@@ -361,7 +361,7 @@ async function serveFrom(
     net.install();
     const recovered = await jobs.load();
     const { metricsAt } = settings;
-    const ofMetrics = metricsAt && metricsServer(() => metrics.text(), report).unref();
+    const ofMetrics = metricsAt && metricsServer(metricsAt.host, () => metrics.text(), report).unref();
     const metricsUrl = ofMetrics && (await listen(ofMetrics, metricsAt.host, metricsAt.port));
     const appProblems = await catalog.problems();
     const url = await listen(server, settings.host, settings.port);

@@ -6,6 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { until } from '../../support/until.mjs';
 import { least, steps } from '../support/form.js';
 import { freePort } from '../support/free-port.js';
+import { RawConnection } from '../support/raw-http.js';
 import { TestServer } from '../support/server.js';
 
 /** The value of a metric with these labels in the text of `/metrics`. */
@@ -129,6 +130,43 @@ describe('GET /metrics', () => {
     expect((await fetch(`${own}/jobs`)).status).toBe(404);
     expect((await fetch(`${own}/metrics`, { method: 'POST' })).status).toBe(404);
     expect(await server.stop()).toBe(0);
+  });
+
+  /** The status that the port of the metrics answers to these headers. */
+  async function statusFor(
+    server: TestServer,
+    headers: readonly string[],
+    line = 'GET /metrics HTTP/1.1',
+  ): Promise<number> {
+    const [, own = ''] = /^Metrics at (http:\S+)\/metrics$/m.exec(server.stderr) ?? [];
+    await using connection = await RawConnection.open(own);
+    connection.write([line, ...headers, '', ''].join('\r\n'));
+    return (await connection.answer()).status;
+  }
+
+  const pages = [
+    ['Host: localhost', 'Origin: http://evil.example'],
+    ['Host: localhost', 'Sec-Fetch-Site: cross-site'],
+  ];
+
+  test('on a port of its own answers no web page of another site, as a server without a token', async () => {
+    await using server = await TestServer.start({ token: 'secret', flags: ['--metrics-port', '0'] });
+    for (const headers of [['Host: evil.example'], ['Host: 10.0.0.1:9108'], ...pages]) {
+      expect([headers, await statusFor(server, headers)]).toEqual([headers, 403]);
+      expect(await statusFor(server, headers, 'GET /jobs HTTP/1.1')).toBe(403);
+    }
+    for (const host of ['localhost:9108', '127.0.0.1', '[::1]:9108']) {
+      expect([host, await statusFor(server, [`Host: ${host}`])]).toEqual([host, 200]);
+    }
+  });
+
+  test('on a port of its own at an address of the network is for any name of the machine', async () => {
+    const flags = ['--metrics-port', '0', '--metrics-host', '0.0.0.0'];
+    await using server = await TestServer.start({ token: 'secret', flags });
+    for (const host of ['gpu.lab.example:9108', '10.0.0.1']) {
+      expect([host, await statusFor(server, [`Host: ${host}`])]).toEqual([host, 200]);
+    }
+    for (const headers of pages) expect(await statusFor(server, headers)).toBe(403);
   });
 });
 

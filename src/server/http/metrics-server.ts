@@ -1,11 +1,29 @@
 import { createServer, type Server } from 'node:http';
+import { internalError, ServiceError } from '../../contract/errors.js';
 import { mediaTypes, metricsType } from '../../contract/http.js';
 import { routes } from '../../contract/routes.js';
 import type { Report } from '../report.js';
+import { sendError } from './error-answer.js';
+import { siteCheck } from './same-origin.js';
 
-/** A server of its own for the metrics and nothing else, without a token. It does not listen yet. */
-export function metricsServer(read: () => Promise<string>, report: Report): Server {
-  return createServer(async ({ method, url }, response) => {
+/**
+ * A server of its own for the metrics and nothing else, without a token. It does not listen yet.
+ * @param host the address that it will listen on
+ */
+export function metricsServer(host: string, read: () => Promise<string>, report: Report): Server {
+  const check = siteCheck({
+    host,
+    name: 'The port of the metrics',
+    remedy: `ask for ${routes.metrics.path} at the port of the server, with a token of the role admin`,
+  });
+  return createServer(async (request, response) => {
+    try {
+      check(request);
+    } catch (cause) {
+      sendError(response, cause instanceof ServiceError ? cause : internalError(), {});
+      return;
+    }
+    const { method, url } = request;
     const isAsked = url?.split('?', 1)[0] === routes.metrics.path;
     if (!isAsked || (method !== 'GET' && method !== 'HEAD')) {
       const detail = `There is nothing here but GET ${routes.metrics.path}`;

@@ -1,4 +1,5 @@
-import type { Context, Middleware } from 'koa';
+import type { IncomingMessage } from 'node:http';
+import type { Middleware } from 'koa';
 import { ServiceError } from '../../contract/errors.js';
 import { isLoopback } from '../../contract/host.js';
 import { quoteName } from '../../contract/quote.js';
@@ -20,51 +21,70 @@ function isSameOrigin(origin: string, host: string): boolean {
   }
 }
 
-const refusal = (problem: string) =>
-  new ServiceError('foreignOrigin', `${problem}; to allow it, give the server a token and send that`);
+/** What answers without a token, for the sentence of a refusal. */
+export interface OpenPlace {
+  /** The address that it listens on. */
+  readonly host: string;
+  /** As the subject of a sentence. */
+  readonly name: string;
+  /** What an admin can do to have such a request answered. */
+  readonly remedy: string;
+}
 
-/** Checks the headers in which a browser says which page sends the request. Other clients do not send them. */
-function checkPage(ctx: Context): void {
-  const origin = ctx.get('Origin');
-  if (origin !== '' && !isSameOrigin(origin, ctx.get('Host'))) {
-    throw refusal(`A server without a token answers no web page of another site (${quoteName(origin)})`);
-  }
-  const site = ctx.get('Sec-Fetch-Site').trim();
-  if (!['', 'same-origin', 'none'].includes(site)) {
-    throw refusal('A server without a token answers no web page of another site');
-  }
+/** The value of a header that is sent once; empty if there is none. */
+const headerOf = (request: IncomingMessage, name: string): string => String(request.headers[name] ?? '');
+
+/**
+ * Keeps web pages of other sites out of what answers without a token. A page that a user visits can make the browser send
+ * requests to servers that only this user's machine reaches. So requests which a browser marks as coming from another site
+ * are refused. On a loopback address requests with a foreign `Host` are refused as well, because a site can point its own
+ * name at that address (DNS rebinding).
+ * @returns a check that throws for a request of another site
+ */
+export function siteCheck({ host: listensOn, name, remedy }: OpenPlace): (request: IncomingMessage) => void {
+  const checksHost = isLoopback(listensOn);
+  const isOwn = (header: string): boolean => {
+    const host = hostName(header);
+    return isLoopback(host) || host.toLowerCase() === listensOn.toLowerCase();
+  };
+  const refusal = (problem: string) => new ServiceError('foreignOrigin', `${problem}; ${remedy}`);
+  return (request) => {
+    const foreign = checksHost ? hostsOf(request).find((host) => !isOwn(host)) : undefined;
+    if (foreign !== undefined) {
+      throw refusal(
+        `${name}, on a loopback address, answers no request for ${quoteName(foreign)}, only for localhost`,
+      );
+    }
+    // Headers in which a browser says which page sends the request. Other clients do not send them.
+    const origin = headerOf(request, 'origin');
+    if (origin !== '' && !isSameOrigin(origin, headerOf(request, 'host'))) {
+      throw refusal(`${name} answers no web page of another site (${quoteName(origin)})`);
+    }
+    const site = headerOf(request, 'sec-fetch-site').trim();
+    if (!['', 'same-origin', 'none'].includes(site)) {
+      throw refusal(`${name} answers no web page of another site`);
+    }
+  };
 }
 
 /**
- * Keeps web pages of other sites out of a server without a token. A page that a user visits can make the browser send forms
- * to servers that only this user's machine reaches. So requests which a browser marks as coming from another site are
- * refused. On a loopback address requests with a foreign `Host` are refused as well, because a site can point its own name
- * at that address (DNS rebinding).
+ * Applies `siteCheck` to a server without a token.
  * @param isOpen whether no token is asked for
- * @param listensOn the address in `--host`
+ * @param host the address in `--host`
  */
-export function refuseOtherSites(isOpen: boolean, listensOn: string): Middleware {
+export function refuseOtherSites(isOpen: boolean, host: string): Middleware {
   if (!isOpen) return (_ctx, next) => next();
-  const checksHost = isLoopback(listensOn);
-  const isOwn = (host: string): boolean => {
-    const name = hostName(host);
-    return isLoopback(name) || name.toLowerCase() === listensOn.toLowerCase();
-  };
+  const remedy = 'to allow it, give the server a token and send that';
+  const check = siteCheck({ host, name: 'A server without a token', remedy });
   return (ctx, next) => {
-    const foreign = checksHost ? hostsOf(ctx).find((host) => !isOwn(host)) : undefined;
-    if (foreign !== undefined) {
-      throw refusal(
-        `A server without a token, on a loopback address, answers no request for ${quoteName(foreign)}, only for localhost`,
-      );
-    }
-    checkPage(ctx);
+    check(ctx.req);
     return next();
   };
 }
 
 /** Every host that a request names: each `Host` header (an empty one if there is none), and the host of an absolute target. */
-function hostsOf({ req }: Context): string[] {
-  const hosts = req.headersDistinct.host ?? [''];
-  const [, target] = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i.exec(req.url ?? '') ?? [];
+function hostsOf(request: IncomingMessage): string[] {
+  const hosts = request.headersDistinct.host ?? [''];
+  const [, target] = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i.exec(request.url ?? '') ?? [];
   return target === undefined ? hosts : [...hosts, target];
 }
