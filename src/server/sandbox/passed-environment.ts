@@ -58,8 +58,15 @@ export const passedVariables: readonly PassedVariables[] = [
   },
 ];
 
-/** Names that say that a secret is inside: they pass only where the admin names them. */
-const secretive = /TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY/i;
+/** Parts of names that say that a secret is inside. */
+const secretParts = /TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY/i;
+
+/** The same, but only as a whole word: `HF_PAT`, and not `HF_PATH`. */
+const secretWords =
+  /(?<![a-z])(PASS|PWD|PAT|O?AUTH|AUTHORIZATION|BEARER|COOKIES?|SESSION|CREDS?|JWT)(?![a-z])/i;
+
+/** An address with a password: `https://user:password@host`. */
+const addressWithPassword = /:\/\/[^\s/?#:]*:[^\s/?#]*@/;
 
 const matches = (pattern: string, name: string): boolean =>
   pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
@@ -73,19 +80,19 @@ export interface PassRules {
 }
 
 /**
- * The names of the server's variables that a job gets, sorted.
+ * The names of the server's variables that a job gets, sorted. One whose name or value says that a secret is inside passes
+ * only where the admin names it. The address of a proxy passes with its password: without it a job has no network.
  * @param environment the server's, without the variables that hold its token
  */
 export function passedNames(environment: NodeJS.ProcessEnv, rules: PassRules): string[] {
   const rows = passedVariables.filter(
     ({ only }) => only === undefined || (only === 'network' ? rules.network : !rules.isSandboxed),
   );
-  const patterns = rows.flatMap(({ names }) => names);
-  return Object.keys(environment)
-    .filter(
-      (name) =>
-        rules.added.includes(name) ||
-        (!secretive.test(name) && patterns.some((pattern) => matches(pattern, name))),
-    )
-    .sort();
+  const isPassed = (name: string): boolean => {
+    if (rules.added.includes(name)) return true;
+    const row = rows.find(({ names }) => names.some((pattern) => matches(pattern, name)));
+    if (!row || secretParts.test(name) || secretWords.test(name)) return false;
+    return row.only === 'network' || !addressWithPassword.test(environment[name] ?? '');
+  };
+  return Object.keys(environment).filter(isPassed).sort();
 }

@@ -14,6 +14,7 @@ const server = sharedServer({
     LAB_TOKEN: secret,
     OMP_NUM_THREADS: '3',
     PLAIN: 'not passed on',
+    TORCH_AUTH: 'not passed on',
     NAMED: 'passed on',
     CUDA_VISIBLE_DEVICES: '0',
     TMPDIR: '/elsewhere',
@@ -35,6 +36,7 @@ describe("a job's environment", () => {
       REMOTE_APP_JOB_ID: id,
     });
     expect(env).not.toHaveProperty('PLAIN');
+    expect(env).not.toHaveProperty('TORCH_AUTH');
     expect(cwd.startsWith(`${server.jobDirectory(id)}/`)).toBe(true);
     expect(env.TMPDIR?.startsWith(`${cwd}/`)).toBe(true);
   });

@@ -41,6 +41,59 @@ test('a name that says that it is a secret passes where the admin names it, and 
   );
 });
 
+const passes = (name: string, value = 'x', added: string[] = []): boolean =>
+  passedNames({ [name]: value }, { isSandboxed: true, network: true, added }).includes(name);
+
+test.for([
+  'HF_PASS',
+  'HF_PWD',
+  'HF_PAT',
+  'HF_PAT_2',
+  'CUDA_AUTH',
+  'KONFAI_OAUTH',
+  'HF_AUTHORIZATION',
+  'MONAI_BEARER',
+  'HF_COOKIE',
+  'HF_SESSION',
+  'NVIDIA_CREDS',
+  'hf_pat',
+  'PYTHON_AUTH_HEADER',
+])('a secret in other words passes only where the admin names it: %s', (name) => {
+  expect([passes(name), passes(name, 'x', [name])]).toEqual([false, true]);
+});
+
+test.for([
+  'PATH',
+  'PYTHONPATH',
+  'CUDA_PATH',
+  'HF_PATH',
+  'OMP_NUM_THREADS',
+  'CUDA_COMPAT_PATH',
+  'TORCH_COMPASS',
+])('a word that only looks like a secret passes: %s', (name) => {
+  expect(passes(name)).toBe(true);
+});
+
+test('an address with a password passes only where the admin names it, but for that of a proxy', () => {
+  for (const value of [
+    'https://lab:secret@hub.example',
+    'redis://:secret@cache:6379/0',
+    'see ftp://lab@site:secret@files.example/x',
+  ]) {
+    const name = 'HF_ENDPOINT';
+    expect([value, passes(name, value), passes(name, value, [name])]).toEqual([value, false, true]);
+    expect(passes('https_proxy', value)).toBe(true);
+  }
+  for (const value of [
+    'https://hub.example',
+    'https://hub.example:8443/a@b:c@d',
+    'ssh://git@hub.example',
+    '/a:b@c',
+  ]) {
+    expect([value, passes('HF_ENDPOINT', value)]).toEqual([value, true]);
+  }
+});
+
 test('docs/apps.md lists the whole table', () => {
   const page = readFileSync(new URL('../../../docs/apps.md', import.meta.url), 'utf8');
   for (const { names: row, purpose } of passedVariables) {
