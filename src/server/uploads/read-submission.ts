@@ -19,10 +19,18 @@ export interface SubmissionForm {
   readonly ignored: readonly string[];
 }
 
+/** @throws FieldError where sizes were sent that do not add up to the number of files (interface.md, Submission) */
+function groupSizes(field: Field, form: ReceivedForm, count: number): number[] {
+  const name = groupsField(field);
+  return readGroups(name, textOf(form.fields, name, true), count);
+}
+
 function groupFiles(field: Field, form: ReceivedForm): ReceivedFile[][] {
   const files = form.files.filter((file) => file.field === field.name);
   if (files.length === 0) {
     if (field.required) throw new FieldError(field.name, 'is required: send at least one file');
+    // Files that were meant to come are missing: without them the job would run, and do something else.
+    if (field.kind === 'files') groupSizes(field, form, 0);
     return [];
   }
   if (field.kind === 'archive') {
@@ -30,9 +38,8 @@ function groupFiles(field: Field, form: ReceivedForm): ReceivedFile[][] {
       throw new FieldError(field.name, `takes one zip archive, got ${files.length} files`);
     return [files];
   }
-  const name = groupsField(field);
   let start = 0;
-  return readGroups(name, textOf(form.fields, name, true), files.length).map((size) => {
+  return groupSizes(field, form, files.length).map((size) => {
     start += size;
     return files.slice(start - size, start);
   });

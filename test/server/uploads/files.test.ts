@@ -115,6 +115,7 @@ describe('uploaded files', () => {
     ['inputs_groups', { ...least.infer, inputs_groups: '0,1' }],
     ['gt_groups', { ...least.evaluate, gt_groups: '3' }],
     ['mask_groups', { ...least.evaluate, mask: file('m'), mask_groups: '2' }],
+    ['mask_groups', { ...least.evaluate, mask_groups: '5,7' }],
   ] as [string, FormValues][])('are refused with sizes that do not add up: %s', async ([field, form]) => {
     const operation = 'gt' in form ? 'evaluate' : 'infer';
     expect(await api.refused(operation, form)).toEqual([422, expect.stringContaining(`'${field}'`)]);
