@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import path from 'node:path';
 import { stateOf } from '../access/token-file.js';
 import { counted } from '../contract/counted.js';
+import { quoteName } from '../contract/quote.js';
 import { errorCode } from '../files/error-code.js';
 import { NamedTokens } from './access/named-tokens.js';
 import { checkNetworkApps, emptyShelf, readSources, uniqueApps } from './apps/allowlist.js';
@@ -112,6 +113,9 @@ async function* checkGpus({ slurm }: ServerSettings): AsyncGenerator<Finding> {
     const names = gpus.current?.map(({ id, name }) => `${id} (${name})`);
     if (names === undefined) yield { kind: 'problem', about, says: gpus.problem };
     else yield { kind: 'ok', about, says: names.join(', ') || 'none: jobs run on the CPU' };
+    for (const { id, fault } of gpus.failed) {
+      yield { kind: 'note', about, says: `GPU ${id} does not work (nvidia-smi says ${quoteName(fault)})` };
+    }
   } finally {
     gpus.close();
   }

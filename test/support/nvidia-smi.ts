@@ -14,7 +14,8 @@ export type Mode =
   | 'silent'
   | 'garbage'
   | 'flood'
-  | 'lost';
+  | 'lost'
+  | 'dead';
 
 /** Tells the imitation of nvidia-smi how to behave, also while a server runs, and counts how often it was started. */
 export class FakeNvidiaSmi implements Disposable {

@@ -2,6 +2,7 @@ import { UsageError } from '../../client/errors.js';
 import { counted } from '../../contract/counted.js';
 import { exitCodes } from '../../contract/errors.js';
 import { isLoopback } from '../../contract/host.js';
+import { quoteName } from '../../contract/quote.js';
 import { routes } from '../../contract/routes.js';
 import type { GpuInventory } from '../../server/devices/gpu-inventory.js';
 import { ServerEvents } from '../../server/events.js';
@@ -32,9 +33,20 @@ function warnOfOpenness(settings: ServerSettings, isAsked: boolean, log: ServerL
   log.warn('=====================================================================');
 }
 
-/** Tells the admin if there is no GPU, or if the GPUs are not known. */
+/** Warns the admin of GPUs that are listed and do not work. */
+function warnOfFailed(gpus: GpuInventory, log: ServerLog): void {
+  for (const { id, fault } of gpus.failed) {
+    log.warn(
+      `GPU ${id} does not work (nvidia-smi says ${quoteName(fault)}): it is left out, and gets no jobs.`,
+    );
+  }
+}
+
+/** Tells the admin if there is no GPU, if some do not work, or if the GPUs are not known. */
 function sayGpus(gpus: GpuInventory, log: ServerLog): void {
+  gpus.on('known', () => warnOfFailed(gpus, log));
   if (gpus.current) {
+    warnOfFailed(gpus, log);
     if (gpus.current.length === 0) log.say('No GPU found (nvidia-smi shows none): jobs run on the CPU.');
     return;
   }

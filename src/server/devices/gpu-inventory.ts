@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
+import { quoteName } from '../../contract/quote.js';
 import type { GpuRow } from './gpu-rows.js';
 import { NoGpuAnswer, NvidiaSmi } from './nvidia-smi.js';
 
@@ -29,13 +30,24 @@ const defaultTimes: InventoryTimes = {
   unseenPause: 60_000,
 };
 
-/** Whether `CUDA_VISIBLE_DEVICES` lets this GPU be seen: by index, or by the beginning of its UUID. */
-function isVisible({ id, uuid }: GpuRow, visible: string | undefined): boolean {
+/** A GPU that jobs are not given because it does not work. */
+export interface FailedGpu {
+  readonly id: number;
+  /** What nvidia-smi says of it. */
+  readonly fault: string;
+}
+
+/**
+ * Whether `CUDA_VISIBLE_DEVICES` lets this GPU be seen: by index, or by the beginning of its UUID, which is not known of one
+ * that has failed.
+ */
+function isVisible({ id, uuid, fault }: GpuRow, visible: string | undefined): boolean {
   if (visible === undefined) return true;
+  const isMeant = (start: string) => start !== '' && (fault !== null || uuid.startsWith(start));
   return visible
     .split(',')
     .map((entry) => entry.trim())
-    .some((entry) => (/^\d+$/.test(entry) ? Number(entry) === id : entry !== '' && uuid.startsWith(entry)));
+    .some((entry) => (/^\d+$/.test(entry) ? Number(entry) === id : isMeant(entry)));
 }
 
 /** Whether a GPU is new, or has another id. */
@@ -43,12 +55,13 @@ const hasNew = (gpus: readonly Gpu[], before: readonly Gpu[]): boolean =>
   gpus.some(({ id, uuid }) => !before.some((each) => each.id === id && each.uuid === uuid));
 
 /**
- * The GPUs of this machine in nvidia-smi's order, without those that `CUDA_VISIBLE_DEVICES` hides. If nvidia-smi fails, the
- * list is unknown, not empty, and nvidia-smi is called again until it answers. Later the list changes only when a job waits
+ * The GPUs of this machine in nvidia-smi's order, without those that `CUDA_VISIBLE_DEVICES` hides and those that have failed.
+ * If nvidia-smi or every GPU fails, the list is unknown, not empty, and nvidia-smi is called again until it answers. Later the list changes only when a job waits
  * for a GPU that is not in it and an answer shows a new one. Emits `known` at each change.
  */
 export class GpuInventory extends EventEmitter<{ known: [] }> {
   #gpus: readonly Gpu[] | null = null;
+  #failed: readonly FailedGpu[] = [];
   #problem = 'nvidia-smi has not answered yet';
   #unseenTimer: NodeJS.Timeout | undefined;
   readonly #closing = new AbortController();
@@ -69,6 +82,11 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
   /** Null while the list is not known. */
   get current(): readonly Gpu[] | null {
     return this.#gpus;
+  }
+
+  /** GPUs that had failed when the list was made, and are not in it. */
+  get failed(): readonly FailedGpu[] {
+    return this.#failed;
   }
 
   /** Why the list is not known, in words. */
@@ -138,13 +156,21 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
 
   async #look(): Promise<void> {
     try {
-      const rows = await this.smi.ask();
+      const rows = (await this.smi.ask()).filter((row) => isVisible(row, this.visible));
+      const failed = rows.flatMap(({ id, fault }) => (fault === null ? [] : { id, fault }));
       const gpus = rows
-        .filter((row) => isVisible(row, this.visible))
+        .filter(({ fault }) => fault === null)
         .map(({ id, uuid, name }) => ({ id, uuid, name }));
+      if (gpus.length === 0 && failed.length > 0) {
+        const ids = failed.map(({ id }) => id).join(', ');
+        throw new NoGpuAnswer(
+          `nvidia-smi lists no GPU that works (GPU ${ids}: ${quoteName(failed[0]?.fault ?? '')})`,
+        );
+      }
       // A GPU that is missing for a moment stays listed, so that new jobs for it are neither refused nor run on the CPU.
       if (this.#gpus !== null && !hasNew(gpus, this.#gpus)) return;
       this.#gpus = gpus;
+      this.#failed = failed;
     } catch (cause) {
       this.#problem = cause instanceof Error ? cause.message : String(cause);
       return;

@@ -7,6 +7,8 @@ export interface GpuRow {
   /** Empty if nvidia-smi does not tell. */
   readonly uuid: string;
   readonly name: string;
+  /** What nvidia-smi says in place of the UUID or the name of a GPU that has failed, such as `[GPU is lost]`; otherwise null. */
+  readonly fault: string | null;
   /** Bytes; null if nvidia-smi prints no number. */
   readonly used: number | null;
   readonly total: number | null;
@@ -23,6 +25,9 @@ const longestName = 200;
 /** Printed by nvidia-smi for a GPU without memory of its own, or that does not tell: counts as 0. */
 const notTold = /^\[(N\/A|Not Supported)\]$/i;
 
+/** Printed for a GPU that the driver cannot ask. */
+const isFault = (cell: string): boolean => /^(\[.*\]|ERR!)$/.test(cell) && !notTold.test(cell);
+
 function bytes(cell: string): number | null {
   if (notTold.test(cell)) return 0;
   return /^\d{1,9}$/.test(cell) ? Number(cell) * mebibyte : null;
@@ -31,10 +36,12 @@ function bytes(cell: string): number | null {
 function parseRow(line: string): GpuRow | null {
   const [index = '', uuid = '', used = '', total = '', ...name] = line.split(',').map((cell) => cell.trim());
   if (!/^\d{1,4}$/.test(index) || name.length === 0) return null;
+  const fault = [uuid, name.join(', ')].find(isFault);
   return {
     id: Number(index),
     uuid: /^[\w-]{1,100}$/.test(uuid) ? uuid : '',
     name: oneLine(name.join(', ')).slice(0, longestName),
+    fault: fault === undefined ? null : oneLine(fault).slice(0, longestName),
     used: bytes(used),
     total: bytes(total),
   };

@@ -5,6 +5,35 @@ import { least, steps } from '../../support/form.js';
 import { FakeNvidiaSmi } from '../../support/nvidia-smi.js';
 import { TestServer } from '../../support/server.js';
 
+describe('a GPU that has failed when the server starts', () => {
+  test('is left out, gets no jobs, and is named on stderr', async () => {
+    using smi = new FakeNvidiaSmi('dead');
+    await using server = await TestServer.start({ gpus: 2, environment: smi.environment });
+    const { api } = server;
+    const warning =
+      "GPU 1 does not work (nvidia-smi says '[GPU is lost]'): it is left out, and gets no jobs.";
+    expect(server.stderr.split(warning)).toHaveLength(2);
+    expect(await api.json('/available_devices')).toMatchObject({ devices_index: [0] });
+    const held = await server.heldJob({ gpu: '0' });
+    const { job_id: any } = await api.accepted('infer', least.infer);
+    expect((await api.reaches(any, 'waiting')).waiting_for).toBe('a free GPU');
+    held.gate.open();
+    expect((await api.ended(any)).view).toMatchObject({ status: 'done', assigned_gpus: [0] });
+  });
+
+  test('keeps the job of an earlier server that holds it', async () => {
+    using smi = new FakeNvidiaSmi('well');
+    await using server = await TestServer.start({ gpus: 2, environment: smi.environment });
+    const held = await server.heldJob({ gpu: '1' });
+    await server.crash();
+    smi.mode = 'dead';
+    await server.start();
+    expect(await server.api.job(held.id)).toMatchObject({ status: 'running', assigned_gpus: [1] });
+    held.gate.open();
+    expect((await server.api.ended(held.id)).view).toMatchObject({ status: 'done', assigned_gpus: [1] });
+  });
+});
+
 describe('an nvidia-smi that fails when the server starts', () => {
   test('keeps the jobs that want a GPU waiting until it answers', async () => {
     using smi = new FakeNvidiaSmi('fail');

@@ -148,7 +148,7 @@ describe('an answer of nvidia-smi', () => {
     ];
     expect(ids(parseRows(lines.join('\r\n')))).toEqual([1, 0]);
     expect(parseRows(`${row('3')}\n${row('3').replace('H200', 'L4')}`)).toEqual([
-      { id: 3, uuid: 'GPU-a-3', used: 512 << 20, total: 143_771 * 2 ** 20, name: 'NVIDIA H200' },
+      { id: 3, uuid: 'GPU-a-3', used: 512 << 20, total: 143_771 * 2 ** 20, name: 'NVIDIA H200', fault: null },
     ]);
   });
 
@@ -157,6 +157,16 @@ describe('an answer of nvidia-smi', () => {
       'Made by X, Inc.\\x1b]0;y\\x07',
     );
     expect(parseRows(`0, GPU-1, 1, 2, ${'n'.repeat(10_000)}`)[0]?.name).toHaveLength(200);
+  });
+
+  test('says of a GPU that the driver cannot ask that it has failed', () => {
+    const fault = (uuid: string, name = 'NVIDIA H200') => parseRows(`0, ${uuid}, 1, 2, ${name}`)[0]?.fault;
+    for (const said of ['[GPU is lost]', '[Unknown Error]', '[GPU requires reset]', 'ERR!']) {
+      expect([said, fault(said), fault('GPU-1', said)]).toEqual([said, said, said]);
+    }
+    for (const fine of ['GPU-1', '[N/A]', '[Not Supported]', '[not supported]', '']) {
+      expect([fine, fault(fine), fault('GPU-1', fine)]).toEqual([fine, null, null]);
+    }
   });
 
   test('counts memory that is not supported as 0, and an unreadable figure as unknown', () => {
@@ -236,6 +246,40 @@ describe('the list of GPUs', () => {
     process.env.FAKE_GPUS = '2';
     await known;
     expect(ids(gpus.current ?? [])).toEqual([0, 1]);
+    gpus.close();
+  });
+
+  test('leaves out a GPU that has failed, and is unknown where all have', async () => {
+    const smi = fake('dead');
+    for (const visible of [undefined, '0,1', 'GPU-5e1f0c30,GPU-5e1f0c31']) {
+      const gpus = inventory(20_000, visible);
+      await gpus.start();
+      expect([ids(gpus.current ?? []), gpus.failed]).toEqual([[0], [{ id: 1, fault: '[GPU is lost]' }]]);
+    }
+    const zero = inventory(20_000, '0');
+    await zero.start();
+    expect([ids(zero.current ?? []), zero.failed]).toEqual([[0], []]);
+    const one = inventory(20_000, '1');
+    await one.start();
+    expect([one.current, one.problem]).toEqual([
+      null,
+      "nvidia-smi lists no GPU that works (GPU 1: '[GPU is lost]')",
+    ]);
+    smi.mode = 'well';
+    await until('it is known', () => one.current);
+    expect(ids(one.current ?? [])).toEqual([1]);
+  });
+
+  test('keeps a GPU that fails later, and takes up no failed one', async () => {
+    const smi = fake('well');
+    const gpus = inventory(20_000);
+    gpus.askWhile(() => true);
+    await gpus.start();
+    const before = gpus.current;
+    smi.mode = 'dead';
+    const asked = smi.started.length;
+    await until('it was asked again', () => smi.started.length >= asked + 3);
+    expect([gpus.current, gpus.failed]).toEqual([before, []]);
     gpus.close();
   });
 
