@@ -106,7 +106,10 @@ const machine = object({
       free: z.boolean().optional().describe('Whether no job holds it; only of the GPUs of a cluster'),
       loaded: names.optional().describe('Apps that are loaded on it; only where one is'),
       used_gb: memory.used_gb.optional(),
-      total_gb: z.number().optional().describe('A cluster does not tell the memory of its GPUs'),
+      total_gb: z
+        .number()
+        .optional()
+        .describe('Missing where the memory of a GPU is not told: on a cluster, and by some drivers'),
     }),
   ),
   ram: object(memory),

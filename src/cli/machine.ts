@@ -15,7 +15,9 @@ export function describeMachine({ gpus, ram }: Machine): string[] {
   ];
   if (gpus.some(({ free }) => free !== undefined))
     columns.push(['FREE', ({ free }) => (free ? 'yes' : 'no')]);
-  if (gpus.some(hasMemory)) columns.push(['MEMORY', (gpu) => (hasMemory(gpu) ? formatMemory(gpu) : '-')]);
+  // A cluster tells the memory of no GPU.
+  if (gpus.some(({ free }) => free === undefined))
+    columns.push(['MEMORY', (gpu) => (hasMemory(gpu) ? formatMemory(gpu) : 'not told')]);
   if (gpus.some(({ loaded }) => loaded !== undefined))
     columns.push(['LOADED', ({ loaded }) => loaded?.map(oneLine).join(', ') || '-']);
   const rows = gpus.map((gpu) => columns.map(([, cell]) => cell(gpu)));

@@ -15,7 +15,8 @@ export type Mode =
   | 'garbage'
   | 'flood'
   | 'lost'
-  | 'dead';
+  | 'dead'
+  | 'untold';
 
 /** Tells the imitation of nvidia-smi how to behave, also while a server runs, and counts how often it was started. */
 export class FakeNvidiaSmi implements Disposable {

@@ -4,6 +4,11 @@ import { quoteName } from '../../contract/quote.js';
 import type { GpuRow } from './gpu-rows.js';
 import { NoGpuAnswer, NvidiaSmi } from './nvidia-smi.js';
 
+/** nvidia-smi works, and never tells the memory of a GPU. */
+export class MemoryNotTold extends Error {
+  override readonly name = 'MemoryNotTold';
+}
+
 /** A GPU that jobs may be given. */
 export type Gpu = Pick<GpuRow, 'id' | 'uuid' | 'name'>;
 
@@ -110,7 +115,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
 
   /**
    * The memory of these GPUs, in their order.
-   * @throws NoGpuAnswer also if a GPU or its figures are missing from the answer
+   * @throws NoGpuAnswer also if a GPU or its figures are missing from the answer; MemoryNotTold
    */
   async vram(gpus: readonly Gpu[]): Promise<readonly VramUse[]> {
     const rows = await this.smi.ask();
@@ -118,7 +123,8 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
       // When a GPU fails, nvidia-smi may renumber the others.
       const row = rows.find((each) => (uuid === '' ? each.id === id : each.uuid === uuid));
       if (!row) throw new NoGpuAnswer(`nvidia-smi does not list GPU ${id} any more`);
-      const { used, total } = row;
+      const { used, total, isMemoryTold } = row;
+      if (!isMemoryTold) throw new MemoryNotTold(`nvidia-smi does not tell the memory of GPU ${id}`);
       if (used === null || total === null) {
         throw new NoGpuAnswer(`nvidia-smi cannot tell the memory of GPU ${id}`);
       }

@@ -12,6 +12,8 @@ export interface GpuRow {
   /** Bytes; null if nvidia-smi prints no number. */
   readonly used: number | null;
   readonly total: number | null;
+  /** False for a GPU without memory of its own, or whose driver never tells it. */
+  readonly isMemoryTold: boolean;
 }
 
 /** The columns that nvidia-smi is asked for. The name comes last because it may contain commas. */
@@ -22,16 +24,13 @@ const mebibyte = 1024 ** 2;
 const mostRows = 1024;
 const longestName = 200;
 
-/** Printed by nvidia-smi for a GPU without memory of its own, or that does not tell: counts as 0. */
+/** Printed by nvidia-smi for a figure that a GPU does not have, or that its driver does not tell. */
 const notTold = /^\[(N\/A|Not Supported)\]$/i;
 
 /** Printed for a GPU that the driver cannot ask. */
 const isFault = (cell: string): boolean => /^(\[.*\]|ERR!)$/.test(cell) && !notTold.test(cell);
 
-function bytes(cell: string): number | null {
-  if (notTold.test(cell)) return 0;
-  return /^\d{1,9}$/.test(cell) ? Number(cell) * mebibyte : null;
-}
+const bytes = (cell: string): number | null => (/^\d{1,9}$/.test(cell) ? Number(cell) * mebibyte : null);
 
 function parseRow(line: string): GpuRow | null {
   const [index = '', uuid = '', used = '', total = '', ...name] = line.split(',').map((cell) => cell.trim());
@@ -44,6 +43,7 @@ function parseRow(line: string): GpuRow | null {
     fault: fault === undefined ? null : oneLine(fault).slice(0, longestName),
     used: bytes(used),
     total: bytes(total),
+    isMemoryTold: !notTold.test(used) && !notTold.test(total),
   };
 }
 

@@ -148,7 +148,15 @@ describe('an answer of nvidia-smi', () => {
     ];
     expect(ids(parseRows(lines.join('\r\n')))).toEqual([1, 0]);
     expect(parseRows(`${row('3')}\n${row('3').replace('H200', 'L4')}`)).toEqual([
-      { id: 3, uuid: 'GPU-a-3', used: 512 << 20, total: 143_771 * 2 ** 20, name: 'NVIDIA H200', fault: null },
+      {
+        id: 3,
+        uuid: 'GPU-a-3',
+        used: 512 << 20,
+        total: 143_771 * 2 ** 20,
+        name: 'NVIDIA H200',
+        fault: null,
+        isMemoryTold: true,
+      },
     ]);
   });
 
@@ -169,12 +177,13 @@ describe('an answer of nvidia-smi', () => {
     }
   });
 
-  test('counts memory that is not supported as 0, and an unreadable figure as unknown', () => {
+  test('says which memory is never told; an unreadable figure is unknown', () => {
     const figures = (used: string, total: string) => {
       const found = parseRows(`0, GPU-1, ${used}, ${total}, x`)[0];
-      return [found?.used, found?.total];
+      return [found?.used, found?.total, ...(found?.isMemoryTold ? [] : ['never told'])];
     };
-    expect(figures('[N/A]', '[Not Supported]')).toEqual([0, 0]);
+    expect(figures('[N/A]', '[Not Supported]')).toEqual([null, null, 'never told']);
+    expect(figures('1', '[N/A]')).toEqual([2 ** 20, null, 'never told']);
     for (const bad of ['ERR!', '[GPU is lost]', '', '-1', '1e9', 'NaN', '9999999999999']) {
       expect(figures(bad, '1')).toEqual([null, 2 ** 20]);
     }
@@ -311,6 +320,6 @@ describe('the list of GPUs', () => {
     smi.mode = 'lost';
     await expect(gpus.vram([zero])).rejects.toThrow('nvidia-smi does not list GPU 0 any more');
     await expect(gpus.vram([one])).rejects.toThrow('nvidia-smi cannot tell the memory of GPU 1');
-    expect(await gpus.vram([two])).toEqual([{ used: 0, total: 0 }]);
+    await expect(gpus.vram([two])).rejects.toThrow('nvidia-smi does not tell the memory of GPU 2');
   });
 });

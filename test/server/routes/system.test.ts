@@ -1,7 +1,9 @@
 import { totalmem } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import { refusal } from '../../support/api.js';
-import { sharedServer } from '../../support/server.js';
+import { Cli } from '../../support/cli.js';
+import { FakeNvidiaSmi } from '../../support/nvidia-smi.js';
+import { sharedServer, TestServer } from '../../support/server.js';
 
 const gigabyte = 1024 ** 3;
 
@@ -78,6 +80,26 @@ describe('a machine with GPUs', () => {
 
   test('says nothing about GPUs when it starts', () => {
     expect(server.stderr).not.toMatch(/No GPU found|GPUs of this machine/);
+  });
+});
+
+describe('a machine with a GPU whose memory nvidia-smi does not tell', () => {
+  test('says so, and does not answer 0', async () => {
+    using smi = new FakeNvidiaSmi('untold');
+    await using server = await TestServer.start({ gpus: 2, environment: smi.environment });
+    const { api } = server;
+    expect(await api.json('/vram?devices=0')).toMatchObject({ total_gb: 143_771 / 1024 });
+    for (const query of ['devices=1', 'devices=0,1']) {
+      expect(await refusal(await api.fetch(`/vram?${query}`))).toEqual([
+        501,
+        'nvidia-smi does not tell the memory of GPU 1',
+      ]);
+    }
+    await using cli = await Cli.create();
+    const { code, stdout } = await cli.run(['gpus', '--server', server.url]);
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^1 +NVIDIA H200 +not told$/m)]);
+    const { gpus } = JSON.parse((await cli.run(['gpus', '--json', '--server', server.url])).stdout);
+    expect(gpus[1]).toEqual({ id: 1, name: 'NVIDIA H200' });
   });
 });
 

@@ -1,5 +1,5 @@
 import { ServiceError } from '../../../contract/errors.js';
-import type { Gpu, GpuInventory } from '../../devices/gpu-inventory.js';
+import { type Gpu, type GpuInventory, MemoryNotTold } from '../../devices/gpu-inventory.js';
 import { NoGpuAnswer } from '../../devices/nvidia-smi.js';
 import type { DeviceMemory } from '../executor.js';
 import { refuseUnknown } from '../runs/check-devices.js';
@@ -10,7 +10,7 @@ export function knownGpus({ current, problem }: GpuInventory): readonly Gpu[] {
   throw new ServiceError('gpusUnknown', `The GPUs of this server are not known: ${problem}; try again later`);
 }
 
-/** The memory of these GPUs together. @throws ServiceError `unknownGpu` or `gpusUnknown` */
+/** The memory of these GPUs together. @throws ServiceError `unknownGpu`, `gpusUnknown` or `memoryUnknown` */
 export async function memoryOf(inventory: GpuInventory, ids: readonly number[]): Promise<DeviceMemory> {
   const gpus = knownGpus(inventory);
   refuseUnknown(ids, gpus);
@@ -21,6 +21,7 @@ export async function memoryOf(inventory: GpuInventory, ids: readonly number[]):
       total: 0,
     });
   } catch (cause) {
+    if (cause instanceof MemoryNotTold) throw new ServiceError('memoryUnknown', cause.message, { cause });
     if (!(cause instanceof NoGpuAnswer)) throw cause;
     const detail = `The GPU memory is not known: ${cause.message}; try again later`;
     throw new ServiceError('gpusUnknown', detail, { cause });
