@@ -38,6 +38,35 @@ test('an app that is put into a served directory is found by itself, and one tha
   expect(server.stderr).toMatch(/^\S+Z No longer served: broken$/m);
 });
 
+test('a queued job whose app is gone when its turn comes fails with one sentence', async () => {
+  await using root = await temporary();
+  const list = path.join(root.path, 'apps.json');
+  const shelf = path.join(root.path, 'shelf');
+  cpSync(apps.probe, path.join(shelf, 'torn'), { recursive: true });
+  const write = (...entries: unknown[]) => writeFileSync(list, JSON.stringify({ apps: entries }));
+  const kept = { name: 'probe', source: apps.probe };
+  const torn = { name: 'torn', source: path.join(shelf, 'torn') };
+  write(kept, torn, { name: 'gone', source: apps.probe });
+  await using server = await TestServer.start({ apps: [list], flags: ['--cpu-slots', '1'] });
+  const { api } = server;
+  const { gate } = await server.heldJob();
+  const queued = await Promise.all(
+    ['gone', 'torn'].map(async (app) => (await api.accepted('infer', least.infer, { app })).job_id),
+  );
+  write(kept, torn);
+  server.signal('SIGHUP');
+  await serves(server, 'probe', 'torn');
+  writeFileSync(path.join(shelf, 'torn', 'app.json'), '{');
+  gate.open();
+  const [gone = '', broken = ''] = queued;
+  const sentence = "App 'gone' is no longer on this server's allowlist";
+  expect((await api.reaches(gone, 'error')).error).toBe(sentence);
+  expect((await api.reaches(broken, 'error')).error).toMatch(/^app\.json of this app /);
+  expect(server.stderr).toMatch(new RegExp(`^\\S+Z Job ${gone} failed: ${sentence}$`, 'm'));
+  expect(server.stderr).toMatch(new RegExp(`^\\S+Z Job ${broken} failed: app\\.json of this app .*$`, 'm'));
+  expect(server.stderr).not.toMatch(/^\s+at /m);
+});
+
 test('SIGHUP reads the list of apps again, and touches no job', async () => {
   await using root = await temporary();
   mkdirSync(path.join(root.path, 'x'));

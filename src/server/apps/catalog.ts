@@ -14,6 +14,7 @@ import { type OwnProgram, ownProgram, viewAppDirectory } from './app-directory.j
 import { lookAtApps } from './app-problems.js';
 import { commandLine, residentCommandLine } from './command-line.js';
 import { engineExits } from './engine-exits.js';
+import { ManifestError } from './manifest.js';
 import type { RepositoryApp } from './repository-app.js';
 
 /** What an app of a repository is read from. Imported lazily to keep start-up fast. */
@@ -121,13 +122,26 @@ export class AppCatalog {
 
   /**
    * The argument list of a job.
-   * @throws Error that says what is wrong with the app
+   * @throws ServiceError `unknownApp` that says what is wrong with the app: its files, or the allowlist, have changed
    */
   commandFor(request: JobRequest, directory: JobDirectory, grant: Grant): string[] {
     const app = this.apps.current.get(request.app);
-    if (!app) throw new Error(`App '${request.app}' is no longer on this server's allowlist`);
-    const program = this.#ownProgram(app)?.command ?? this.engine;
+    if (!app) {
+      const detail = `App ${quoteName(request.app)} is no longer on this server's allowlist`;
+      throw new ServiceError('unknownApp', detail);
+    }
+    const program = this.#programOf(app);
     return commandLine({ program, app: app.argument, request, output: directory.output, grant });
+  }
+
+  /** The words that start an app. @throws ServiceError `unknownApp` where its files cannot be used */
+  #programOf(app: AllowedApp): readonly string[] {
+    try {
+      return this.#ownProgram(app)?.command ?? this.engine;
+    } catch (cause) {
+      if (!(cause instanceof ManifestError)) throw cause;
+      throw new ServiceError('unknownApp', cause.message, { cause });
+    }
   }
 
   /** How the app of a job is loaded on these devices; null for one that is started for each job, or cannot be run. */
