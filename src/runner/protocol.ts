@@ -16,6 +16,8 @@ export interface RunRequest {
   readonly wrapper: readonly string[];
   /** Whether the wrapper is bubblewrap, which tells how the command ended on descriptor 3. */
   readonly isSandboxed: boolean;
+  /** bubblewrap's filter of system calls, in base64, if there is one. It reads it from the descriptor behind all others. */
+  readonly filter?: string | undefined;
   /** Working directory of the command. */
   readonly directory: string;
   /** Where the command writes its result. */

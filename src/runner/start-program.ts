@@ -1,5 +1,6 @@
 import { type ChildProcess, type StdioOptions, spawn, spawnSync } from 'node:child_process';
 import path from 'node:path';
+import { Writable } from 'node:stream';
 import { counted } from '../contract/counted.js';
 import { quoteName } from '../contract/quote.js';
 import { errorCode, faultWithoutPath } from '../files/error-code.js';
@@ -10,7 +11,7 @@ import { jobMarker, type RunRequest } from './protocol.js';
 /** What is started. */
 export type Startable = Pick<
   RunRequest,
-  'command' | 'wrapper' | 'isSandboxed' | 'inherited' | 'environment' | 'directory'
+  'command' | 'wrapper' | 'isSandboxed' | 'filter' | 'inherited' | 'environment' | 'directory'
 >;
 
 /**
@@ -32,15 +33,29 @@ function checkLength(command: readonly string[], env: NodeJS.ProcessEnv): void {
   if (error) throw error;
 }
 
+/** Writes the filter to the pipe from which bwrap reads it, and closes the pipe. */
+function giveFilter(filter: string, { stdio }: ChildProcess): void {
+  const pipe: unknown = [...stdio].at(-1);
+  // There is none if the program could not be started.
+  if (!(pipe instanceof Writable)) return;
+  // bwrap may have ended already.
+  pipe.on('error', () => {});
+  pipe.end(filter, 'base64', () => pipe.destroy());
+}
+
 /**
  * Starts a command in a process group of its own, which can be signalled, and checked for being gone, as a whole.
  * @param marker the id that marks its processes
  * @throws ENOENT if there is no such program for a sandbox, E2BIG if its command line is too long; other errors are those
  *   of the child
  */
-export function startProgram(request: Startable, marker: string, stdio: StdioOptions): ChildProcess {
+export function startProgram(
+  request: Startable,
+  marker: string,
+  stdio: Extract<StdioOptions, unknown[]>,
+): ChildProcess {
   checkProgram(request);
-  const { wrapper, command, directory } = request;
+  const { wrapper, command, directory, filter } = request;
   const inherited = Object.fromEntries(request.inherited.map((name) => [name, process.env[name]]));
   const env = { ...inherited, ...request.environment, [jobMarker]: marker };
   const isInParts = request.isSandboxed && hasManyWords(wrapper, command);
@@ -49,7 +64,10 @@ export function startProgram(request: Startable, marker: string, stdio: StdioOpt
   const [program = '', ...args] = [...wrapper, ...(isInParts ? inFewWords(command) : command)];
   // Not execa: it would be loaded at the start of every job, and a command whose output goes to a descriptor and whose
   // whole group is signalled uses nothing that it adds.
-  return spawn(program, args, { cwd: directory, env, stdio, detached: true });
+  const all = filter === undefined ? stdio : [...stdio, 'pipe' as const];
+  const child = spawn(program, args, { cwd: directory, env, stdio: all, detached: true });
+  if (filter !== undefined) giveFilter(filter, child);
+  return child;
 }
 
 /** What is wrong when bwrap did not come to start the command. It has printed why. */

@@ -7,7 +7,7 @@ import type { RunEnd, RunRequest } from './protocol.js';
 export interface WorkerRequest
   extends Pick<
     RunRequest,
-    'command' | 'wrapper' | 'isSandboxed' | 'limits' | 'inherited' | 'environment' | 'killGrace'
+    'command' | 'wrapper' | 'isSandboxed' | 'filter' | 'limits' | 'inherited' | 'environment' | 'killGrace'
   > {
   readonly id: string;
   /** Whether each job has to be shown to its sandbox, which is there before it. */

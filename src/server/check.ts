@@ -144,8 +144,10 @@ async function* checkSandbox(settings: ServerSettings): AsyncGenerator<Finding> 
     return;
   }
   const found = await findSandbox(settings.sandbox, sandboxRules(settings));
-  if (found.sandbox) yield { kind: 'ok', about, says: found.version };
-  else yield { kind: 'note', about, says: found.problem || 'off: jobs see what this user sees' };
+  if (found.sandbox) {
+    yield { kind: 'ok', about, says: found.version };
+    if (found.unfiltered !== '') yield { kind: 'note', about, says: found.unfiltered };
+  } else yield { kind: 'note', about, says: found.problem || 'off: jobs see what this user sees' };
 }
 
 /** All checks, in the order in which their findings are shown. A new one is a line here. */

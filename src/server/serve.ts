@@ -53,6 +53,8 @@ export interface SandboxReport {
   readonly version: string | null;
   /** Why there is no sandbox; empty if there is one. */
   readonly problem: string;
+  /** Why the system calls of jobs are not filtered in their sandbox; empty if they are. */
+  readonly unfiltered: string;
   /** What jobs see beside the system, their app and their own files. */
   readonly binds: ServerSettings['binds'];
   /** What one job may use. */
@@ -134,10 +136,19 @@ const noneOnCluster: FoundSandbox = {
 function reportSandbox(found: FoundSandbox, settings: ServerSettings, catalog: AppCatalog): SandboxReport {
   const { binds, download, jobLimits: limits, passEnvironment } = settings;
   if (!found.sandbox)
-    return { version: null, problem: found.problem, binds, limits, blindSpots: [], offline: [] };
+    return {
+      version: null,
+      problem: found.problem,
+      unfiltered: '',
+      binds,
+      limits,
+      blindSpots: [],
+      offline: [],
+    };
   return {
     version: found.version,
     problem: '',
+    unfiltered: found.unfiltered,
     binds,
     limits,
     blindSpots: blindSpots({

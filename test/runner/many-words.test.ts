@@ -45,7 +45,7 @@ describe.runIf(sandbox)('a command in a sandbox with more words than bwrap takes
       },
       process.env.PATH ?? '',
     );
-    return RunnerJob.create(command, { wrapper: wrapper ?? [], isSandboxed: true });
+    return RunnerJob.create(command, { wrapper: wrapper ?? [], isSandboxed: true, filter: sandbox?.filter });
   }
 
   const many = Array.from({ length: 20_000 }, (_, index) => `/data/Input/file ${index}.nii.gz`);

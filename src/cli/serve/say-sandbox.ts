@@ -14,6 +14,11 @@ export function saySandbox(found: SandboxReport, log: ServerLog): void {
   const seen = found.binds.map(({ path, isWritable }) => `${path}${isWritable ? ' (writable)' : ''}`);
   const files = ['the system', 'their app', 'their own files', ...seen].join(', ');
   log.say(`Jobs run in sandboxes (${found.version}). They see ${files}.`);
+  if (found.unfiltered !== '') {
+    log.warn(
+      `jobs share this user's keys in the kernel, and may use sockets of virtual machines (AF_VSOCK): ${found.unfiltered}.`,
+    );
+  }
   const { processes, memory } = found.limits;
   const most = [
     ...(processes === null ? [] : [`${processes} processes and threads`]),

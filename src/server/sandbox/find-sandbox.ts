@@ -8,6 +8,7 @@ import { SetupError } from '../setup-error.js';
 import { freeze } from './freeze.js';
 import { emptySandbox, Sandbox, type SandboxRules } from './sandbox.js';
 import { namesOf, resolved } from './secret-files.js';
+import { systemCallFilter } from './system-call-filter.js';
 import { systemFiles } from './system-files.js';
 import { isWithin, realPath } from './visible.js';
 
@@ -16,7 +17,12 @@ export type SandboxMode = 'auto' | 'bwrap' | 'off';
 
 /** What a start has found: a sandbox, or why there is none. */
 export type FoundSandbox =
-  | { readonly sandbox: Sandbox; readonly version: string }
+  | {
+      readonly sandbox: Sandbox;
+      readonly version: string;
+      /** Why the system calls of jobs are not filtered; empty if they are. */
+      readonly unfiltered: string;
+    }
   | { readonly sandbox: null; readonly problem: string };
 
 /** Milliseconds that the first sandbox may take. */
@@ -30,13 +36,18 @@ function complaint(cause: unknown): string {
   return oneLine((stderr.trim() || message.trim()).split('\n').at(-1) ?? '');
 }
 
-/** Starts one sandbox with nothing in it. @returns why that failed; null if it works */
-async function problemOf(program: string): Promise<string | null> {
+/** Starts one sandbox with nothing in it. @returns what bwrap said if that failed; null if it works */
+async function problemOf(program: string, filter: Buffer | undefined): Promise<string | null> {
+  const words = filter ? ['--seccomp', '0'] : [];
   try {
-    await run(program, [...emptySandbox(false), '--', 'true'], { timeout: patience });
+    const started = run(program, [...emptySandbox(false), ...words, '--', 'true'], { timeout: patience });
+    // bwrap may have ended already.
+    started.child.stdin?.on('error', () => {});
+    started.child.stdin?.end(filter);
+    await started;
     return null;
   } catch (cause) {
-    return `bwrap does not work here (${complaint(cause)})`;
+    return complaint(cause);
   }
 }
 
@@ -87,8 +98,18 @@ async function find(rules: SandboxRules): Promise<FoundSandbox> {
       problem: 'bwrap is not installed (Debian and Ubuntu: apt-get install bubblewrap)',
     };
   }
-  const [problem, version] = await Promise.all([problemOf(program), versionOf(program)]);
-  return problem === null ? { sandbox: new Sandbox(program, rules), version } : { sandbox: null, problem };
+  const filter = systemCallFilter(process.arch);
+  const [problem, version] = await Promise.all([problemOf(program, filter), versionOf(program)]);
+  if (problem === null) {
+    const unfiltered = filter ? '' : `there is no filter of system calls for ${process.arch}`;
+    return { sandbox: new Sandbox(program, rules, filter), version, unfiltered };
+  }
+  // The kernel may have no seccomp filters.
+  if (filter === undefined || (await problemOf(program, undefined)) !== null) {
+    return { sandbox: null, problem: `bwrap does not work here (${problem})` };
+  }
+  const unfiltered = `system calls cannot be filtered here (${problem})`;
+  return { sandbox: new Sandbox(program, rules, undefined), version, unfiltered };
 }
 
 /**

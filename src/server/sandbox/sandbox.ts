@@ -42,10 +42,10 @@ export interface ConfinedWorker extends Omit<Confined, 'directory'> {
 }
 
 /**
- * The descriptor on which bwrap tells how the command ended. The runner, or the keeper, reads it; the command does not
- * have it.
+ * The descriptor on which bwrap tells how the command ended, and the one from which it reads the filter of system calls. The
+ * runner, or the keeper, has the other end of each; the command does not have them.
  */
-const statusDescriptors = { job: 3, worker: 4 };
+const descriptors = { job: { status: 3, filter: 4 }, worker: { status: 4, filter: 6 } };
 
 /**
  * Namespaces of its own for what a job could reach others by. Nobody in it gets more rights than the server's user, also
@@ -123,13 +123,18 @@ const parentsFirst = <Mount extends { readonly at: string }>(mounts: readonly Mo
 
 /** Puts jobs into sandboxes of bubblewrap. */
 export class Sandbox {
+  /** The filter of system calls, which bwrap reads, in base64; undefined if there is none. */
+  readonly filter: string | undefined;
   #stageProblem: Promise<string | null> | undefined;
 
   /** @param program bwrap, absolute */
   constructor(
     private readonly program: string,
     private readonly rules: SandboxRules,
-  ) {}
+    filter: Buffer | undefined,
+  ) {
+    this.filter = filter?.toString('base64');
+  }
 
   /**
    * The words that a job's command line begins with, so that it runs in its sandbox: there it sees the system, its app,
@@ -139,7 +144,7 @@ export class Sandbox {
   wrap({ directory, ...more }: Confined, searchPath: string): string[] {
     const { input, output, workspace, temporary } = directory;
     const own = [input, output, workspace].flatMap((each) => ['--bind', each, each]);
-    return this.#words({ ...more, temporary, own, workspace }, statusDescriptors.job, searchPath);
+    return this.#words({ ...more, temporary, own, workspace }, descriptors.job, searchPath);
   }
 
   /**
@@ -153,7 +158,7 @@ export class Sandbox {
     const others = watched.filter((file) => !places.some((place) => isWithin(place, file)));
     const all = { ...reach, directories: [...reach.directories, ...others] };
     const inner = { ...more, reach: all, own, workspace: home };
-    return [...stageWords(this.program, stage), ...this.#words(inner, statusDescriptors.worker, searchPath)];
+    return [...stageWords(this.program, stage), ...this.#words(inner, descriptors.worker, searchPath)];
   }
 
   /** Why no loaded app can have a sandbox on this machine; null if one can. Tried with a real one, once. */
@@ -164,7 +169,7 @@ export class Sandbox {
 
   #words(
     { command, grant, reach, memory, temporary, own, workspace }: Mounts,
-    statusDescriptor: number,
+    { status, filter }: (typeof descriptors)['job'],
     searchPath: string,
   ): string[] {
     const system = systemFiles().directories;
@@ -197,7 +202,8 @@ export class Sandbox {
     return [
       this.program,
       '--json-status-fd',
-      String(statusDescriptor),
+      String(status),
+      ...(this.filter === undefined ? [] : ['--seccomp', String(filter)]),
       ...emptySandbox(
         reach.network,
         gpuDevices(grant),

@@ -35,7 +35,7 @@ while read -r verb job; do
   done
   [ "$verb" = show ] || rmdir "$stage/$job"
   echo "$verb"
-done <&${stageDescriptor} >&${stageDescriptor} 2>/dev/null 3>&- 4>&- &
+done <&${stageDescriptor} >&${stageDescriptor} 2>/dev/null 3>&- 4>&- 6>&- &
 exec "$@" ${stageDescriptor}<&-`;
 
 /** Drops the rights of the outer sandbox: bwrap refuses to start with rights that it did not give itself. */

@@ -1,8 +1,10 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { systemCallFilter } from '../../../src/server/sandbox/system-call-filter.js';
 import { sandbox } from '../../support/sandbox.js';
 import { apps, sharedServer, TestServer } from '../../support/server.js';
+import { answers, attempts } from '../sandbox/attempts.js';
 import { doing, noWorkerLeft, ownApp, ownLines } from './support.js';
 
 describe.runIf(sandbox)('in a sandbox a resident app', () => {
@@ -37,6 +39,14 @@ describe.runIf(sandbox)('in a sandbox a resident app', () => {
         .sort(),
     ).toEqual(['sees Input', 'sees Output', 'sees Workspace']);
   });
+
+  test.runIf(systemCallFilter(process.arch))(
+    'uses neither the keys of the kernel nor sockets of virtual machines',
+    async () => {
+      const { log } = await api.run('infer', doing(`perl:${attempts}`));
+      expect(ownLines(log)).toEqual(expect.arrayContaining(answers));
+    },
+  );
 
   test('is ended with all that it left, and by a kill', async () => {
     await api.run('infer', doing());

@@ -1,6 +1,8 @@
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { findProgram } from '../../../src/files/find-program.js';
+import { systemCallFilter } from '../../../src/server/sandbox/system-call-filter.js';
 import { Cli } from '../../support/cli.js';
 import { sandbox } from '../../support/sandbox.js';
 import { apps, TestServer } from '../../support/server.js';
@@ -98,6 +100,26 @@ test.runIf(sandbox)('does not warn of the environment that the engine is part of
   expect(server.stderr).toContain(`WARNING: HF_HOME=${root.path}: jobs do not see that place`);
   expect(server.stderr).not.toContain('VIRTUAL_ENV');
 });
+
+test.runIf(sandbox && systemCallFilter(process.arch))(
+  'where the kernel filters no system calls a start says so, and sandboxes work',
+  async () => {
+    await using root = await temporary();
+    const without = 'echo "bwrap: prctl(PR_SET_SECCOMP): Invalid argument" >&2; exit 1';
+    const bwrap = `case "$*" in *--seccomp*) ${without};; esac; exec ${findProgram('bwrap', process.env.PATH ?? '')} "$@"`;
+    const environment = { PATH: `${await pathWith(root.path, bwrap)}:${process.env.PATH}` };
+    await using server = await TestServer.start({ environment, flags: ['--sandbox', 'bwrap'] });
+    const told =
+      /^WARNING: jobs share this user's keys in the kernel, .*PR_SET_SECCOMP\): Invalid argument\)\.$/gm;
+    expect(server.stderr.match(told), server.stderr).toHaveLength(1);
+    const { log, view } = await server.api.run('infer', { inputs: new File(['x'], 'ct.nii') });
+    expect(view.status).toBe('done');
+    expect(log).toContain('in a sandbox without network\n');
+    await using cli = await Cli.create();
+    const { stdout } = await cli.run(['serve', '--check', '--port', '0', '--data-dir', 'data'], environment);
+    expect(stdout).toMatch(/^note +sandbox: system calls cannot be filtered here/m);
+  },
+);
 
 test('serve --sandbox off says nothing of it', async () => {
   await using server = await TestServer.start({ flags: ['--sandbox', 'off'] });

@@ -272,6 +272,7 @@ export class LocalExecutor implements Executor {
       jobId: directory.id,
       limits,
       isSandboxed: sandbox !== null,
+      filter: sandbox?.filter,
       directory: directory.workspace,
       output: directory.output,
       inherited: passedNames(own, {

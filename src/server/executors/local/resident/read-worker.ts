@@ -32,6 +32,7 @@ const workerRequest = z.lazy(() => {
     command: words,
     wrapper: words,
     isSandboxed: z.boolean(),
+    filter: z.string().optional(),
     hasStage: z.boolean(),
     limits: z.object({ memory: count, processes: count }),
     inherited: words,

@@ -29,16 +29,17 @@ function sharedEnvironment(environment: RunRequest['environment'], { path }: Run
 /** What a worker for a job is started with: by it, a worker is found that was started with the same. */
 export async function workerOrder(parts: WorkerParts): Promise<WorkerOrder> {
   const { order, resident, reach, grant, request, environment: own, idle, wrapper } = parts;
-  const { isSandboxed, limits, inherited, killGrace } = request;
+  const { isSandboxed, filter, limits, inherited, killGrace } = request;
   const { command, watched, name } = resident;
   const environment = { ...reach?.environment, ...sharedEnvironment(request.environment, order.directory) };
   const devices = grant.gpuUuids.length > 0 ? grant.gpuUuids : grant.gpus;
   const inheritedValues = inherited.map((each) => [each, own[each]]);
-  const content = JSON.stringify([environment, inheritedValues, limits, wrapper('/')]);
+  const content = JSON.stringify([environment, inheritedValues, limits, wrapper('/'), filter]);
   return {
     command,
     wrapper,
     isSandboxed,
+    filter,
     hasStage: isSandboxed,
     limits,
     inherited,
