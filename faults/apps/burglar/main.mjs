@@ -40,6 +40,9 @@ const under = (directory, depth = 4) =>
         return [file, ...under(file, depth - 1)];
       });
 
+/** Numbers of the calls for keys. */
+const [addKey, keyctl] = process.arch === 'arm64' ? [217, 219] : [248, 250];
+
 /** Where the files of other jobs may be found. */
 const ways = {
   'by their path': () => under(path.dirname(job)),
@@ -133,6 +136,14 @@ const deeds = {
     for (const directory of ['/tmp', '/var/tmp', '/dev/shm']) {
       attempt(() => writeFileSync(path.join(directory, plan.name), 'x'.repeat(1 << 20)));
     }
+  },
+  /** Leaves a key of the kernel with the secret, for everybody of this user and for a minute, or reads the one with this id. */
+  key: () => {
+    const leave = `my ($type, $name, $text) = qw(user ${plan.secret} ${plan.secret});
+      my $id = syscall(${addKey}, $type, $name, $text, length $text, -4);
+      syscall(${keyctl}, 5, $id, 0x3f3f0000); syscall(${keyctl}, 15, $id, 60); print "key $id"`;
+    const read = `my $text = " " x 100; syscall(${keyctl}, 11, ${plan.id}, $text, 100); print $text`;
+    console.log(spawnSync('perl', ['-e', plan.id ? read : leave], { encoding: 'utf8' }).stdout);
   },
   /** Forks until it may not, or has `count` children. */
   fork: async () => {

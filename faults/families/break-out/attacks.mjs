@@ -129,6 +129,15 @@ export const attacks = {
       return left.length > 0;
     },
   },
+  'leave a key of the kernel for another job': {
+    open: true,
+    run: async (house, random) => {
+      const secret = random.word(20);
+      const left = await house.visit({ deed: 'key', secret });
+      const [, id] = /^key (\d+)$/m.exec(left.said) ?? [];
+      return id !== undefined && (await house.visit({ deed: 'key', id })).said.includes(secret);
+    },
+  },
   'fork without end': {
     open: true,
     run: async (house, random) => {
