@@ -36,13 +36,13 @@ const gt: Field = {
   kind: 'files',
   required: true,
   argument: '--gt',
-  help: 'Ground truth volumes',
+  help: 'Ground truth volumes, in the order of the inputs',
 };
 const mask: Field = {
   name: 'mask',
   kind: 'files',
   argument: '--mask',
-  help: 'Masks: where the evaluation looks',
+  help: 'Masks: where the evaluation looks; in the order of the inputs',
 };
 const ensemble: Field = {
   name: 'ensemble',

@@ -2,6 +2,7 @@ import { oneLine } from '../../contract/quote.js';
 import type { Reporter } from '../reporter.js';
 import type { FoundFiles } from './inputs/find-files.js';
 import { plainName } from './inputs/names.js';
+import type { Pairing } from './inputs/pairing.js';
 import { hasDicomName } from './inputs/volumes.js';
 
 /** A file, or a directory that travels whole, that is sent. */
@@ -32,13 +33,27 @@ export function sendingOf({ volumes, dataSet, skipped }: FoundFiles): Sending {
   return { sent, skipped };
 }
 
-/** Says which files are not sent, and which are sent under another name. */
-export function tellSending({ volumes, skipped }: FoundFiles, reporter: Reporter): void {
+/** The first of them, and how many more there are. */
+function someOf(shown: readonly string[]): string {
+  const rest = shown.length > mostShown ? ` and ${shown.length - mostShown} more` : '';
+  return oneLine(shown.slice(0, mostShown).join(', ')) + rest;
+}
+
+function pairingNote({ by, counts, pairs }: Pairing): string {
+  const why = {
+    name: 'Paired by their names, since their orders differ',
+    order: 'Paired by their order, since their names do not match',
+    count: `Groups of ${counts[0]} and ${counts[1]} files are sent; by their order`,
+  }[by];
+  return `${why}: ${someOf(pairs.map((pair) => pair.join(' with ')))}`;
+}
+
+/** Says which files are not sent, which belong together, and which are sent under another name. */
+export function tellSending({ volumes, skipped, pairings }: FoundFiles, reporter: Reporter): void {
   if (skipped.length > 0) {
-    const rest = skipped.length > mostShown ? ` and ${skipped.length - mostShown} more` : '';
-    const shown = oneLine(skipped.slice(0, mostShown).join(', '));
-    reporter.note(`Not sent as volumes: ${shown}${rest}; --all-files sends them`);
+    reporter.note(`Not sent as volumes: ${someOf(skipped)}; --all-files sends them`);
   }
+  for (const pairing of pairings) reporter.note(pairingNote(pairing));
   const units = volumes.flatMap(({ groups }) => groups.flat());
   const slices = units.filter(({ kind, path }) => kind === 'file' && hasDicomName(path));
   if (slices.length > 1) {

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { faultWithoutPath } from '../../../files/error-code.js';
 import { lookAt } from './look.js';
+import { byName } from './name-order.js';
 import type { Obstacles } from './obstacles.js';
 
 /** A file or a directory in a directory. */
@@ -14,8 +15,6 @@ export interface Entry {
   /** Of what a link leads to. */
   readonly stats: Stats;
 }
-
-export const byName = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /** Why a file whose name is not UTF-8 cannot be sent: a form and an archive would give it another name. */
 export const misnamed = 'has a name that is not UTF-8; rename it';

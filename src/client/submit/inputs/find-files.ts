@@ -5,6 +5,7 @@ import { type DataSet, findDataSet } from './data-set.js';
 import { collectUnits, type Unit } from './inputs.js';
 import { namesOf, plainName } from './names.js';
 import { Obstacles } from './obstacles.js';
+import { type Pairing, pairGroups } from './pairing.js';
 
 /** A volume, or a data set, and the name by which the app gets it; of a data set, the name of the archive. */
 type Named<T> = T & { readonly name: string };
@@ -18,6 +19,8 @@ export interface FoundFiles {
   readonly dataSet: { readonly field: Field; readonly set: NamedDataSet } | null;
   /** Files beside volumes, which are not volumes themselves and are not sent. */
   readonly skipped: readonly string[];
+  /** Groups of which a person is told what belongs together. */
+  readonly pairings: readonly Pairing[];
 }
 
 /** Headers that say inside which file has their voxels. */
@@ -51,18 +54,20 @@ export async function findFiles(submission: Submission, output: string | null): 
   const { archive, allFiles = false } = submission;
   const obstacles = new Obstacles();
   const skipped: string[] = [];
-  const volumes: { field: Field; groups: NamedUnit[][] }[] = [];
-  for (const { field, groups } of submission.files) {
-    const named: NamedUnit[][] = [];
-    for (const group of groups) {
-      const collected = await collectUnits(group, { output, obstacles, allFiles });
-      skipped.push(...collected.skipped);
-      named.push(nameUnits(collected.units, obstacles));
-    }
-    volumes.push({ field, groups: named });
+  const named: NamedUnit[][] = [];
+  for (const group of submission.files.flatMap(({ groups }) => groups)) {
+    const collected = await collectUnits(group, { output, obstacles, allFiles });
+    skipped.push(...collected.skipped);
+    named.push(nameUnits(collected.units, obstacles));
   }
   const set = archive && (await findDataSet(archive.path, obstacles));
   obstacles.check();
   const dataSet = archive && set && { field: archive.field, set: { ...set, name: archiveName(set) } };
-  return { volumes, dataSet, skipped };
+  const { groups: paired, pairings } = pairGroups(named);
+  const rest = [...paired];
+  const volumes = submission.files.map(({ field, groups }) => ({
+    field,
+    groups: rest.splice(0, groups.length),
+  }));
+  return { volumes, dataSet, skipped, pairings };
 }

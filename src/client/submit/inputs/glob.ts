@@ -2,8 +2,9 @@ import { type Dirent, readdir as readdirWithCallback, realpathSync } from 'node:
 import path from 'node:path';
 import { quotePath } from '../../../contract/quote.js';
 import { UsageError } from '../../errors.js';
-import { byName, misnamed } from './entries.js';
+import { misnamed } from './entries.js';
 import { exists, lookAt } from './look.js';
+import { byName } from './name-order.js';
 
 const globCharacters = /[*?[\]{}!]/;
 
