@@ -49,9 +49,14 @@ function pairingNote({ by, counts, pairs }: Pairing): string {
 }
 
 /** Says which files are not sent, which belong together, and which are sent under another name. */
-export function tellSending({ volumes, skipped, pairings }: FoundFiles, reporter: Reporter): void {
+export function tellSending({ volumes, skipped, headless, pairings }: FoundFiles, reporter: Reporter): void {
   if (skipped.length > 0) {
     reporter.note(`Not sent as volumes: ${someOf(skipped)}; --all-files sends them`);
+  }
+  if (headless.length > 0) {
+    reporter.note(
+      `Sent without a header, since no .hdr of the same name is beside them: ${someOf(headless)}`,
+    );
   }
   for (const pairing of pairings) reporter.note(pairingNote(pairing));
   const units = volumes.flatMap(({ groups }) => groups.flat());

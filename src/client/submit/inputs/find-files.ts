@@ -2,6 +2,7 @@ import path from 'node:path';
 import type { Field } from '../../../contract/fields.js';
 import type { Submission } from '../submission.js';
 import { type DataSet, findDataSet } from './data-set.js';
+import { type Completed, checkHalves, completed } from './halves.js';
 import { collectUnits, type Unit } from './inputs.js';
 import { namesOf, plainName } from './names.js';
 import { Obstacles } from './obstacles.js';
@@ -10,7 +11,10 @@ import { type Pairing, pairGroups } from './pairing.js';
 /** A volume, or a data set, and the name by which the app gets it; of a data set, the name of the archive. */
 type Named<T> = T & { readonly name: string };
 
-export type NamedUnit = Named<Unit>;
+export type NamedUnit = Named<Unit> & {
+  /** Whether it has the voxels of another file of its group, which is its header. */
+  readonly isHalf: boolean;
+};
 export type NamedDataSet = Named<DataSet>;
 
 /** What a submission sends, before anything is packed. */
@@ -19,6 +23,8 @@ export interface FoundFiles {
   readonly dataSet: { readonly field: Field; readonly set: NamedDataSet } | null;
   /** Files beside volumes, which are not volumes themselves and are not sent. */
   readonly skipped: readonly string[];
+  /** Files that are sent although their header is not there. */
+  readonly headless: readonly string[];
   /** Groups of which a person is told what belongs together. */
   readonly pairings: readonly Pairing[];
 }
@@ -26,18 +32,24 @@ export interface FoundFiles {
 /** Headers that say inside which file has their voxels. */
 const detachedHeader = /\.(mhd|nhdr)$/i;
 
-function nameUnits(units: readonly Unit[], obstacles: Obstacles): NamedUnit[] {
+function nameUnits(group: Completed, obstacles: Obstacles): NamedUnit[] {
+  const { units, halves } = group;
   const names = namesOf(units.map((unit) => unit.path));
-  return units.map((unit, index) => {
-    const name = names[index] ?? '';
-    if (detachedHeader.test(unit.path) && name !== plainName(unit.path)) {
-      const why =
-        'shares its name with another file and says inside which file has its voxels, so neither can be renamed; ' +
-        'give them different names, or make one file of each (.mha, .nrrd)';
-      obstacles.add(unit.path, why);
-    }
-    return { ...unit, name };
-  });
+  const byUnit = new Map(units.map((unit, index) => [unit, names[index] ?? '']));
+  const nameOf = (unit: Unit) => byUnit.get(unit) ?? '';
+  const headers = new Set(halves.map((each) => each.header));
+  const voxels = new Set(halves.map((each) => each.voxels));
+  for (const unit of units) {
+    // Which file has its voxels is not known: one of those that would be renamed.
+    if (headers.has(unit) || !detachedHeader.test(unit.path) || nameOf(unit) === plainName(unit.path))
+      continue;
+    const why =
+      'shares its name with another file and says inside which file has its voxels, so neither can be renamed; ' +
+      'give them different names, or make one file of each (.mha, .nrrd)';
+    obstacles.add(unit.path, why);
+  }
+  checkHalves(group, nameOf, obstacles);
+  return units.map((unit) => ({ ...unit, name: nameOf(unit), isHalf: voxels.has(unit) }));
 }
 
 function archiveName(set: DataSet): string {
@@ -54,11 +66,14 @@ export async function findFiles(submission: Submission, output: string | null): 
   const { archive, allFiles = false } = submission;
   const obstacles = new Obstacles();
   const skipped: string[] = [];
+  const headless: string[] = [];
   const named: NamedUnit[][] = [];
   for (const group of submission.files.flatMap(({ groups }) => groups)) {
     const collected = await collectUnits(group, { output, obstacles, allFiles });
     skipped.push(...collected.skipped);
-    named.push(nameUnits(collected.units, obstacles));
+    const whole = completed(collected.units, obstacles);
+    headless.push(...whole.headless);
+    named.push(nameUnits(whole, obstacles));
   }
   const set = archive && (await findDataSet(archive.path, obstacles));
   obstacles.check();
@@ -69,5 +84,5 @@ export async function findFiles(submission: Submission, output: string | null): 
     field,
     groups: rest.splice(0, groups.length),
   }));
-  return { volumes, dataSet, skipped, pairings };
+  return { volumes, dataSet, skipped, headless, pairings };
 }

@@ -5,6 +5,8 @@ interface NamedFile {
   readonly path: string;
   /** The name by which the app gets it. */
   readonly name: string;
+  /** Whether another file of its group is its header, which counts for both. */
+  readonly isHalf: boolean;
 }
 
 /** How two groups belong together, where that cannot be taken for granted. */
@@ -39,22 +41,28 @@ function inOrderOf<T>(wanted: readonly string[], group: readonly T[], keys: read
   return ordered.length === group.length ? ordered : null;
 }
 
-function pair<T extends NamedFile>(first: readonly T[], group: readonly T[]): Paired<T> {
+const withoutHalves = <T extends NamedFile>(files: readonly T[]): T[] =>
+  files.filter(({ isHalf }) => !isHalf);
+
+const keysOfFiles = (files: readonly NamedFile[]): string[] => keysOf(files.map(({ name }) => name));
+
+function pair<T extends NamedFile>(firstFiles: readonly T[], files: readonly T[]): Paired<T> {
+  const first = withoutHalves(firstFiles);
+  const group = withoutHalves(files);
   // One file may be for all, such as a mask.
-  if (first.length < 2 || group.length < 2) return { group, pairing: null };
-  if (first.length !== group.length) return { group, pairing: pairingOf('count', first, group) };
-  const [wanted, keys] = [first, group].map((files) => keysOf(files.map(({ name }) => name))) as [
-    string[],
-    string[],
-  ];
-  if (wanted.every((key, at) => key === keys[at])) return { group, pairing: null };
+  if (first.length < 2 || group.length < 2) return { group: files, pairing: null };
+  if (first.length !== group.length) return { group: files, pairing: pairingOf('count', first, group) };
+  const wanted = keysOfFiles(first);
+  const keys = keysOfFiles(group);
+  if (wanted.every((key, at) => key === keys[at])) return { group: files, pairing: null };
   const ordered = inOrderOf(wanted, group, keys);
   // Nobody wants a file compared with itself: they were crossed on purpose.
   const isCrossed = ordered?.some(
     (file, at) => path.resolve(file.path) === path.resolve(first[at]?.path ?? ''),
   );
-  if (!ordered || isCrossed) return { group, pairing: pairingOf('order', first, group) };
-  return { group: ordered, pairing: pairingOf('name', first, ordered) };
+  if (!ordered || isCrossed) return { group: files, pairing: pairingOf('order', first, group) };
+  const halves = files.filter(({ isHalf }) => isHalf);
+  return { group: [...ordered, ...halves], pairing: pairingOf('name', first, ordered) };
 }
 
 /**
