@@ -130,7 +130,8 @@ export function cliPage(manifest, { name }) {
     '## Where results go',
     `A result is saved as \`${resultName}\` and extracted beside it. Without \`--output\` that is \`${defaultOutput}\` or, if it has ` +
       `files, the first of \`${defaultOutput}-2\`, \`${defaultOutput}-3\` and so on that has none. A directory that \`--output\` ` +
-      'names must be empty or new: this is checked before anything is sent, and `--force` writes into it all the same. If it ' +
+      'names must be empty or new: this is checked before anything is sent, and `--force` writes into it all the same, ' +
+      'unless a file that is sent is in it, which a result of the same name would replace. If it ' +
       'has got files by the time the result comes, a numbered directory beside it is taken. Two commands never fill one ' +
       `directory: while one is being filled, \`${claimName}\` in it names the job, and another command takes a ` +
       'numbered directory. After one that was broken off `result JOB` fills it anew. `--output -` writes the zip to stdout, ' +

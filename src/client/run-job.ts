@@ -22,6 +22,8 @@ export interface RunOptions {
   readonly killTimeout: number;
   /** Where results are saved: what is there is not sent along. */
   readonly output: string;
+  /** Whether results replace files of the same names there: a submission with one of them is refused. */
+  readonly mayReplace?: boolean;
 }
 
 export interface FinishOptions extends RunOptions {
@@ -95,7 +97,7 @@ export async function startJob(
   submission: Submission,
   options: RunOptions,
 ): Promise<StartedJob> {
-  const { reporter, output } = options;
+  const { reporter, output, mayReplace = false } = options;
   // Paths are looked at first: a mistake in one needs no server.
   const ready = async () => {
     reporter.waiting(`Asking ${connection.server} what it takes`);
@@ -105,7 +107,13 @@ export async function startJob(
       reporter.waiting(null);
     }
   };
-  const staged = await stage(submission, reporter, connection.signal, output, ready);
+  const staged = await stage(
+    submission,
+    reporter,
+    connection.signal,
+    { directory: output, mayReplace },
+    ready,
+  );
   let envelope: JobEnvelope;
   try {
     envelope = await submit(connection, submission, staged, options.reporter);

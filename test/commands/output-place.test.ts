@@ -1,11 +1,11 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { zipOf } from '../../support/zip.mjs';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService, jobId } from '../support/fake-service.js';
 import { formOf } from '../support/scripted-server.js';
-import { plant } from '../support/temporary.js';
+import { dicom, plant } from '../support/temporary.js';
 
 const result = zipOf({ 'mask.nii': 'mask' });
 
@@ -60,6 +60,46 @@ describe('where results go', () => {
     expect((await here.run('infer', 'ct.nii', '-o', 'Seg', '--force')).code).toBe(0);
     expect(await here.names('Seg')).toEqual(['mask.nii', 'notes.txt', 'result.zip']);
     expect(await readFile(here.at('Seg', 'mask.nii'), 'utf8')).toBe('mask');
+  });
+
+  test('a result never replaces what is sent: --force is refused where the output directory has an input', async () => {
+    await using here = await world();
+    await plant(here.at(), {
+      'scans/ct.nii': 'mine',
+      'scans/s/1.dcm': dicom,
+      'data/case/ct.nii': 'mine',
+      'links/': '',
+    });
+    await symlink('../scans/ct.nii', here.at('links', 'a.nii'));
+    await symlink('scans', here.at('again'));
+    await symlink('../ct.nii', here.at('scans', 'other.nii'));
+    for (const [input, output, file = input] of [
+      ['scans', 'scans', 'scans/ct.nii'],
+      ['scans/ct.nii', 'scans'],
+      ['again/ct.nii', 'scans'],
+      ['scans/ct.nii', 'again'],
+      ['links/a.nii', 'scans'],
+      ['scans/other.nii', 'scans'],
+      ['scans/s', 'scans', 'scans/s/1.dcm'],
+      ['ct.nii', '.'],
+    ] as const) {
+      const { code, stderr } = await here.run('infer', input, '-o', output, '--force');
+      const sentence =
+        `Error: '${file}' is in the directory that results go to, where --force lets them replace it; ` +
+        'name another directory with --output';
+      expect([code, stderr.slice(0, sentence.length)]).toEqual([2, sentence]);
+    }
+    const tuning = await here.run('fine-tune', 'data', '-o', 'data', '--force');
+    expect([tuning.code, tuning.stderr]).toEqual([
+      2,
+      expect.stringContaining("'data/case/ct.nii' is in the"),
+    ]);
+    expect(here.server.to('/apps/')).toEqual([]);
+    expect(await readFile(here.at('scans', 'ct.nii'), 'utf8')).toBe('mine');
+    // A directory of results beside the inputs is no input.
+    await plant(here.at(), { 'scans/Seg/mask.nii': 'old' });
+    expect((await here.run('infer', 'scans', '-o', 'scans/Seg', '--force')).code).toBe(0);
+    expect(await readFile(here.at('scans', 'Seg', 'mask.nii'), 'utf8')).toBe('mask');
   });
 
   test('the results of earlier runs are not sent with the directory that contains them', async () => {

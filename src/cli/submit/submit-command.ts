@@ -86,8 +86,8 @@ export abstract class SubmitCommand extends ClientCommand {
     const submission = { ...read, allFiles: flags['all-files'] };
     const destination = flags.detach ? null : await readDestination(flags, this.jsonEnabled(), null);
     const app = await chooseApp(connection, settings.app);
-    const { directory: output } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
-    const options = { reporter, killTimeout: flags['kill-timeout'], output };
+    const { directory: output, taken } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
+    const options = { reporter, killTimeout: flags['kill-timeout'], output, mayReplace: taken === 'replace' };
     if (destination) {
       const finished = await naming(connection, app, () =>
         client.runJob(connection, { ...submission, app }, { ...options, destination, wait: flags.wait }),

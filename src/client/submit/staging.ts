@@ -11,7 +11,7 @@ import type { Reporter } from '../reporter.js';
 import { WriteError, writing } from '../write-error.js';
 import type { SizedSource } from './checks/check-sizes.js';
 import type { Clearance } from './checks/preflight.js';
-import { findFiles, type NamedDataSet, type NamedUnit } from './inputs/find-files.js';
+import { findFiles, type NamedDataSet, type NamedUnit, type ResultPlace } from './inputs/find-files.js';
 import type { FilePart } from './multipart.js';
 import { type Sending, sendingOf, tellSending } from './sending.js';
 import type { Submission } from './submission.js';
@@ -88,7 +88,6 @@ const sizedSet = (set: NamedDataSet): SizedSource => ({
 /**
  * Finds the files of a submission and, if all can be sent, packs its directories into a private temporary directory, so that
  * the length of the request is known before it is sent.
- * @param output where the result will go: it is not sent along with a directory that it lies in
  * @param ready called when all files are found and nothing is packed; the check of sizes that it resolves with is called
  * then, and again for each archive
  * @throws UsageError for paths without anything to send, and for files that cannot be sent
@@ -97,10 +96,10 @@ export async function stage(
   submission: Submission,
   reporter: Reporter,
   signal: AbortSignal | undefined,
-  output: string | null = null,
+  place: ResultPlace | null = null,
   ready: () => Promise<Clearance> = async () => ({ checkSizes: () => {}, fields: {} }),
 ): Promise<Staged> {
-  const found = await findFiles(submission, output);
+  const found = await findFiles(submission, place);
   const { volumes, dataSet } = found;
   const { checkSizes, fields: others } = await ready();
   const units = volumes.flatMap(({ groups }) => groups.flat());

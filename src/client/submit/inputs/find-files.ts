@@ -7,6 +7,7 @@ import { collectUnits, type Unit } from './inputs.js';
 import { namesOf, plainName } from './names.js';
 import { Obstacles } from './obstacles.js';
 import { type Pairing, pairGroups } from './pairing.js';
+import { checkReplaceable } from './replaceable.js';
 
 /** A volume, or a data set, and the name by which the app gets it; of a data set, the name of the archive. */
 type Named<T> = T & { readonly name: string };
@@ -16,6 +17,14 @@ export type NamedUnit = Named<Unit> & {
   readonly isHalf: boolean;
 };
 export type NamedDataSet = Named<DataSet>;
+
+/** Where results go. */
+export interface ResultPlace {
+  /** What is in it is not sent along with a directory that it lies in. */
+  readonly directory: string;
+  /** Whether a result replaces files of the same names: none of them may be an input. */
+  readonly mayReplace: boolean;
+}
 
 /** What a submission sends, before anything is packed. */
 export interface FoundFiles {
@@ -52,6 +61,12 @@ function nameUnits(group: Completed, obstacles: Obstacles): NamedUnit[] {
   return units.map((unit) => ({ ...unit, name: nameOf(unit), isHalf: voxels.has(unit) }));
 }
 
+/** The paths of all files that are sent, also of those in directories. */
+function filesOf(source: Unit | DataSet): string[] {
+  const files = 'files' in source ? source.files : null;
+  return files ? files.map((file) => file.path) : [source.path];
+}
+
 function archiveName(set: DataSet): string {
   const name = path.basename(path.resolve(set.path));
   return set.files === null ? name : `${name}.zip`;
@@ -59,10 +74,10 @@ function archiveName(set: DataSet): string {
 
 /**
  * Finds all files of a submission and the names under which they are sent.
- * @param output where the result will go: it is not sent along with a directory that it lies in
  * @throws UsageError for what cannot be sent
  */
-export async function findFiles(submission: Submission, output: string | null): Promise<FoundFiles> {
+export async function findFiles(submission: Submission, place: ResultPlace | null): Promise<FoundFiles> {
+  const output = place?.directory ?? null;
   const { archive, allFiles = false } = submission;
   const obstacles = new Obstacles();
   const skipped: string[] = [];
@@ -76,6 +91,10 @@ export async function findFiles(submission: Submission, output: string | null): 
     named.push(nameUnits(whole, obstacles));
   }
   const set = archive && (await findDataSet(archive.path, obstacles));
+  if (place?.mayReplace) {
+    const files = [...named.flat(), ...(set ? [set] : [])].flatMap(filesOf);
+    checkReplaceable(files, place.directory, obstacles);
+  }
   obstacles.check();
   const dataSet = archive && set && { field: archive.field, set: { ...set, name: archiveName(set) } };
   const { groups: paired, pairings } = pairGroups(named);
