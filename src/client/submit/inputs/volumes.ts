@@ -1,6 +1,7 @@
-import { closeSync, type Dirent, openSync, readSync, statSync } from 'node:fs';
+import type { Dirent } from 'node:fs';
 import { readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
+import { isDicom } from './dicom.js';
 import { lookAt } from './look.js';
 import { isSidecar } from './sidecars.js';
 
@@ -11,29 +12,10 @@ const otherVolume = /\.(nii(\.gz)?|mha|mhd|nrrd|nhdr|h5|hdf5|tiff?|npy|npz|img|g
 const dicomName = /\.(dcm|ima|dicom)$/i;
 
 /** Whether a file is of DICOM by its name. */
-export const hasDicomName = (name: string): boolean => dicomName.test(name);
+const hasDicomName = (name: string): boolean => dicomName.test(name);
 
 /** Whether a file holds voxels, by its name. */
 export const isVolumeName = (name: string): boolean => otherVolume.test(name) || hasDicomName(name);
-
-/** The position of a DICOM file's magic bytes. */
-const magicOffset = 128;
-
-/** False also for what cannot be read: whoever sends it finds out. */
-function hasDicomMagic(file: string): boolean {
-  try {
-    if (!statSync(file).isFile()) return false;
-    const descriptor = openSync(file, 'r');
-    try {
-      const buffer = Buffer.alloc(4);
-      return readSync(descriptor, buffer, 0, 4, magicOffset) === 4 && buffer.toString('latin1') === 'DICM';
-    } finally {
-      closeSync(descriptor);
-    }
-  } catch {
-    return false;
-  }
-}
 
 /** The entries of a directory that are not hidden; none of one that cannot be read, which whoever sends it finds out. */
 async function listed(directory: string): Promise<{ name: string; path: string; isDirectory: boolean }[]> {
@@ -56,19 +38,33 @@ export async function isZarrStore(directory: string): Promise<boolean> {
   return names.includes('.zgroup') || names.includes('.zarray') || names.includes('zarr.json');
 }
 
-/** Whether a file is a slice of a DICOM series: by its name, or by the magic bytes of all DICOM files. */
+/** Whether a file is a slice of a DICOM series: by its name, or by how it begins. */
 export const isSlice = (file: string): boolean =>
-  hasDicomName(file) || (!isSidecar(file) && !otherVolume.test(file) && hasDicomMagic(file));
+  hasDicomName(file) || (!isSidecar(file) && !otherVolume.test(file) && isDicom(file));
+
+/** Files that lie beside slices and are certainly none. */
+const otherFile =
+  /\.(jpe?g|png|bmp|gif|mp4|avi|zip|tar|gz|7z|z?raw|hdr|mat|py|m|sh|docx?|xlsx?|db|lock|tmp|bak)$/i;
+
+/** How many files are opened at the start, in the middle and at the end of a directory. */
+const looks = 3;
+
+/** A few elements from the start, the middle and the end. */
+function someOf<T>(all: readonly T[]): T[] {
+  const starts = [0, Math.floor((all.length - looks) / 2), all.length - looks];
+  return [...new Set(starts.flatMap((start) => all.slice(Math.max(0, start), Math.max(0, start) + looks)))];
+}
 
 /**
- * Whether a directory directly contains a slice. Slices without a file name extension are recognised by their magic bytes;
- * only the first three files are opened.
+ * Whether a directory directly contains a slice. Slices without a file name extension are recognised by how they begin; only
+ * a few files are opened.
  */
 export async function holdsSlices(directory: string): Promise<boolean> {
   const files = (await listed(directory)).filter(
     ({ name, isDirectory }) => !isDirectory && !isSidecar(name) && !otherVolume.test(name),
   );
-  return files.some(({ name }) => hasDicomName(name)) || files.slice(0, 3).some((file) => isSlice(file.path));
+  if (files.some(({ name }) => hasDicomName(name))) return true;
+  return someOf(files.filter(({ name }) => !otherFile.test(name))).some((file) => isDicom(file.path));
 }
 
 /**

@@ -13,6 +13,19 @@ async function units(root: string, ...paths: string[]): Promise<string[]> {
   return found.map((unit) => `${unit.kind} ${path.relative(root, unit.path).replaceAll(path.sep, '/')}`);
 }
 
+/** An element of a DICOM data set in little endian; implicit without a value representation. */
+function element(group: number, number: number, vr: string | null, value: string): Buffer {
+  const head = Buffer.alloc(8);
+  head.writeUInt16LE(group, 0);
+  head.writeUInt16LE(number, 2);
+  if (vr === null) head.writeUInt32LE(value.length, 4);
+  else {
+    head.write(vr, 4, 'latin1');
+    head.writeUInt16LE(value.length, 6);
+  }
+  return Buffer.concat([head, Buffer.from(value, 'latin1')]);
+}
+
 describe('the volumes that paths name', () => {
   test('a file is one, and its size is known', async () => {
     await using directory = await temporary();
@@ -54,6 +67,69 @@ describe('the volumes that paths name', () => {
       'study/mr/IM0002': dicom,
     });
     expect(await units(directory.path, 'study')).toEqual(['series study/ct', 'series study/mr']);
+  });
+
+  test('a series is recognised although the first files of its directory are none', async () => {
+    await using directory = await temporary();
+    const scans = (name: string, count: number) =>
+      Array.from({ length: count }, (_, at) => [`${name}/IM${String(at).padStart(4, '0')}`, dicom] as const);
+    await plant(directory.path, {
+      ...Object.fromEntries([...scans('photos', 3), ...scans('unknown', 9), ...scans('last', 1)]),
+      'photos/A1.jpg': 'x',
+      'photos/A2.jpg': 'x',
+      'photos/A3.bak': 'x',
+      'unknown/A1': 'x',
+      'unknown/A2': 'x',
+      'unknown/A3': 'x',
+      'last/A1': 'x',
+      'last/A2': 'x',
+      'last/A3': 'x',
+      'none/A1': 'x',
+      'none/A2': 'x',
+    });
+    const series = ['photos', 'unknown', 'last'];
+    expect(await units(directory.path, ...series, 'none')).toEqual([
+      ...series.map((each) => `series ${each}`),
+      'file none/A1',
+      'file none/A2',
+    ]);
+  });
+
+  test.each([
+    [
+      'a file with group 2 alone',
+      element(2, 0, 'UL', '\xc4\0\0\0'),
+      element(2, 0x10, 'UI', '1.2.840.10008.1.2\0'),
+    ],
+    ['explicit', element(8, 5, 'CS', 'ISO_IR 100'), element(8, 8, 'CS', 'ORIGINAL\\PRIMARY')],
+    [
+      'explicit, with an UID',
+      element(8, 0x16, 'UI', '1.2.840.10008.5.1.4.1.1.4\0'),
+      element(8, 0x18, 'UI', '1.2.3\0'),
+    ],
+    ['implicit, with a length', element(8, 0, null, '\xc4\0\0\0'), element(8, 1, null, '\xc4\x01\0\0')],
+    ['implicit', element(8, 8, null, 'ORIGINAL\\PRIMARY'), element(8, 0x12, null, '20010203')],
+  ])('slices without a preamble are a series: %s', async (_, first, second) => {
+    await using directory = await temporary();
+    const slice = Buffer.concat([first, second, Buffer.alloc(64)]);
+    await plant(directory.path, { 'ct/1': slice, 'ct/2': slice });
+    expect(await units(directory.path, 'ct')).toEqual(['series ct']);
+  });
+
+  test.each([
+    ['an unknown first element', element(8, 7, 'CS', 'ISO_IR 100'), element(8, 8, 'CS', 'X ')],
+    ['another type', element(8, 5, 'OB', 'ISO_IR 100'), element(8, 8, 'CS', 'X ')],
+    ['an odd length', element(8, 5, 'CS', 'ISO_IR 10'), element(8, 8, 'CS', 'X ')],
+    ['bytes that are no text', element(8, 5, 'CS', 'ISO\x01\x02\x03'), element(8, 8, 'CS', 'X ')],
+    ['an earlier element behind it', element(8, 8, 'CS', 'ORIGINAL'), element(8, 5, 'CS', 'X ')],
+    ['another group behind it', element(8, 0, null, '\xc4\0\0\0'), element(0x1234, 1, null, 'X ')],
+    ['nothing behind it', element(8, 5, 'CS', 'ISO_IR 100'), Buffer.alloc(0)],
+    ['voxels that begin with 8 and 0', Buffer.from([8, 0, 0, 0, 4, 0, 0, 0, 9, 0]), Buffer.alloc(64, 7)],
+  ])('what only resembles a slice is a volume of its own: %s', async (_, first, second) => {
+    await using directory = await temporary();
+    const file = Buffer.concat([first, second]);
+    await plant(directory.path, { 'in/1': file, 'in/2': file });
+    expect(await units(directory.path, 'in')).toEqual(['file in/1', 'file in/2']);
   });
 
   test('a slice alone among other volumes is one, and DICOMDIR is none', async () => {

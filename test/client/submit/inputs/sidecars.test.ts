@@ -123,9 +123,16 @@ test('for many renamed files, a few are shown with the number of the others', as
 
 test('slices that a pattern names one by one are said to be volumes of their own', async () => {
   await using root = await temporary();
-  await plant(root.path, { 'in/1.dcm': dicom, 'in/2.dcm': dicom, 'in/a.nii': 'x' });
+  await plant(root.path, {
+    'in/1.dcm': dicom,
+    'in/2.dcm': dicom,
+    'in/a.nii': 'x',
+    'mr/1': dicom,
+    'mr/2': dicom,
+  });
   const hint = '2 DICOM files are sent as 2 volumes; name their directory to send them as one series';
   expect((await stageInputs(root.path, [['in/*.dcm']])).reporter.notes).toEqual([hint]);
+  expect((await stageInputs(root.path, [['mr/*']])).reporter.notes).toEqual([hint]);
   expect((await stageInputs(root.path, [['in/1.dcm', 'in/a.nii']])).reporter.notes).toEqual([]);
   expect((await stageInputs(root.path, [['in']])).reporter.notes).toEqual([]);
 });
