@@ -3,10 +3,11 @@
  * in its workspace: `node main.mjs OPERATION APP FLAGS...`. It parses, runs one operation, and turns whatever went wrong
  * into one sentence and an exit code (1, or 2 for the command line).
  */
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArguments } from './lib/arguments.mjs';
-import { AppError } from './lib/errors.mjs';
+import { AppError, ServiceError } from './lib/errors.mjs';
 import { createLog, secondsSince } from './lib/log.mjs';
 import { readManifest } from './lib/manifest.mjs';
 import { serve } from './resident.mjs';
@@ -65,6 +66,10 @@ async function run(_model, argv) {
   } catch (error) {
     process.stderr.write(`${sentenceFor(error)}\n`);
     process.exitCode = error instanceof AppError ? error.exitCode : 1;
+    // The person who has sent the input reads this sentence in place of the exit code.
+    const refusalFile = process.env.REMOTE_APP_REFUSAL_FILE;
+    const isRefusal = error instanceof AppError && !(error instanceof ServiceError);
+    if (isRefusal && refusalFile) await writeFile(refusalFile, error.message);
   }
 }
 

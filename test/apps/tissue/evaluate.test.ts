@@ -61,7 +61,9 @@ test('a cube moved by one voxel of 2 mm has the metrics worked out by hand', asy
   await writeImage(path.join(cwd, 'mask.nii.gz'), cube(2), { spacing });
   const pair = ['--inputs', 'a.nii.gz', '--gt', 'b.nii.gz'];
 
-  await tissueDone(['eval', '--output', 'E', ...pair], cwd);
+  const log = await tissueDone(['eval', '--output', 'E', ...pair], cwd);
+  // Files are matched by their order alone: the log shows which truth each case has got.
+  expect(log).toContain('\na against b.nii.gz: Dice Scalp and muscle 0.500 (');
   const whole = await readJson<Evaluation>(cwd, 'E/Evaluation.json');
   // 8 voxels each, 4 of them common; the other 4 are one voxel of 2 mm away from the other surface.
   expect(whole.cases[0]?.labels).toEqual({

@@ -41,6 +41,7 @@ export async function writeImage(
   data: Volume['data'],
   given: Partial<Volume> = {},
   components = 1,
+  useCompression = true,
 ) {
   const io = (await import(imageIo)) as ImageIo;
   const componentType =
@@ -61,7 +62,7 @@ export async function writeImage(
     data,
     ...given,
   };
-  await io.writeImageNode(image, path.resolve(file), { useCompression: true });
+  await io.writeImageNode(image, path.resolve(file), { useCompression });
 }
 
 /** Where the voxels lie, rounded to what a NIfTI header's 32-bit floats can hold. */

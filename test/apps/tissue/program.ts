@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
 
 const require = createRequire(import.meta.url);
 export const APP = fileURLToPath(new URL('../../../examples/apps/tissue', import.meta.url));
@@ -21,9 +21,14 @@ export interface Run {
 }
 
 /** Runs a program of the app to its end, in `cwd`. */
-export function runNode(program: string, args: readonly string[], cwd: string): Promise<Run> {
+export function runNode(
+  program: string,
+  args: readonly string[],
+  cwd: string,
+  env = process.env,
+): Promise<Run> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [program, ...args], { cwd }, (error, stdout, stderr) => {
+    execFile(process.execPath, [program, ...args], { cwd, env }, (error, stdout, stderr) => {
       resolve({
         code: error === null ? 0 : typeof error.code === 'number' ? error.code : -1,
         stdout,
@@ -37,6 +42,27 @@ export function runNode(program: string, args: readonly string[], cwd: string): 
 export function tissue(args: readonly string[], cwd: string, app = APP): Promise<Run> {
   const [operation = '', ...rest] = args;
   return runNode(path.join(app, 'main.mjs'), [operation, app, ...rest], cwd);
+}
+
+/** An inference that must refuse its input: the sentence, which has to be both in the log and in the refusal file. */
+export async function refusalOf(inputs: readonly string[], cwd: string): Promise<string> {
+  const file = path.join(cwd, 'refusal.txt');
+  const args = [
+    'infer',
+    APP,
+    '--output',
+    'Refused',
+    '--inputs',
+    ...inputs.map((input) => path.join(cwd, input)),
+  ];
+  const env = { ...process.env, REMOTE_APP_REFUSAL_FILE: file };
+  const { code, stderr } = await runNode(path.join(APP, 'main.mjs'), args, cwd, env);
+  if (code !== 1) throw new Error(`Exit code ${code}, not 1. ${stderr}`);
+  const sentence = await readFile(file, 'utf8');
+  expect(stderr).toBe(`Error: ${sentence}\n`);
+  // By the names that the person knows: the job's own directories say nothing.
+  expect(sentence).not.toContain(cwd);
+  return sentence;
 }
 
 /** The same, for a run that must succeed. */

@@ -1,35 +1,22 @@
 import path from 'node:path';
 import { AppError, UsageError } from './errors.mjs';
+import { readLayout } from './layout.mjs';
 
 /** Formats in which a result is written if its input has them; all others become NIfTI. */
 const KEPT_FORMATS = ['.nii.gz', '.nii', '.mha', '.nrrd'];
-const KNOWN_ENDINGS = [
-  ...KEPT_FORMATS,
-  '.mhd',
-  '.nhdr',
-  '.hdr',
-  '.dcm',
-  '.ima',
-  '.gipl',
-  '.mgz',
-  '.mgh',
-  '.vtk',
-  '.hdf5',
-];
-/** Pixel files that belong to a header beside them, and are read through it. */
-const COMPANIONS = { '.raw': ['.mhd', '.nhdr'], '.zraw': ['.mhd'], '.img': ['.hdr'] };
+const KNOWN_ENDINGS = [...KEPT_FORMATS, '.mhd', '.nhdr', '.hdr', '.dcm', '.ima', '.mgz', '.mgh', '.hdf5'];
 
 /**
  * The cases of one `--inputs` flag: `{ file, name, ending }` each, with names that are unique. The app has one
  * input channel, so a second group is refused rather than guessed at.
  */
-export function listCases(groups, flag) {
+export async function listCases(groups, flag) {
   if (groups.length > 1) {
     throw new UsageError(
       `${flag} is given ${groups.length} times, but this app takes one channel: put all cases into one ${flag}.`,
     );
   }
-  const files = groups[0].filter((file) => !isCompanion(file, groups[0]));
+  const files = await withoutDataFiles(groups[0]);
   const taken = new Set();
   return files.map((file) => {
     const { stem, ending } = splitName(file);
@@ -57,9 +44,13 @@ function splitName(file) {
   return { stem: stem || base, ending: KEPT_FORMATS.includes(known) ? known : '.nii.gz' };
 }
 
-function isCompanion(file, group) {
-  const ending = path.extname(file).toLowerCase();
-  const headers = COMPANIONS[ending] ?? [];
-  const stem = file.slice(0, -ending.length);
-  return headers.some((header) => group.includes(stem + header));
+/** The files without those that a header among them names, such as `img.raw` of `head.mhd`: they are read through it. */
+async function withoutDataFiles(files) {
+  const paths = files.map((file) => path.resolve(file));
+  // What is wrong with a file is said when it is read.
+  const layouts = await Promise.all(paths.map((file) => readLayout(file).catch(() => undefined)));
+  const named = layouts.flatMap(
+    (layout, index) => layout?.files.filter((file) => file !== paths[index]) ?? [],
+  );
+  return files.filter((_, index) => !named.includes(paths[index]));
 }

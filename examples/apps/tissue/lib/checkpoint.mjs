@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { AppError, UsageError } from './errors.mjs';
+import { ServiceError, UsageError } from './errors.mjs';
 import { INPUT_NAMES } from './features.mjs';
 import { ROW } from './model.mjs';
 
@@ -11,7 +11,7 @@ export async function listCheckpoints(appDirectory) {
   const files = await readdir(path.join(appDirectory, 'checkpoints')).catch(() => []);
   const names = files.filter((file) => file.endsWith('.json')).map((file) => file.slice(0, -'.json'.length));
   if (names.length === 0)
-    throw new AppError(`The app has no checkpoints in ${path.join(appDirectory, 'checkpoints')}.`);
+    throw new ServiceError(`The app has no checkpoints in ${path.join(appDirectory, 'checkpoints')}.`);
   return names.sort();
 }
 
@@ -27,7 +27,7 @@ export async function loadCheckpoints(appDirectory, { names, count = 1, shipped 
   );
   const other = models.find((model) => model.classes !== models[0].classes);
   if (other !== undefined)
-    throw new AppError(
+    throw new ServiceError(
       `Checkpoints ${models[0].name} and ${other.name} have different classes: use them apart.`,
     );
   return models;
@@ -51,7 +51,7 @@ async function load(appDirectory, name) {
   try {
     json = JSON.parse(await readFile(file, 'utf8'));
   } catch (error) {
-    throw new AppError(`Checkpoint ${name}.json cannot be read: ${error.message}`);
+    throw new ServiceError(`Checkpoint ${name}.json cannot be read: ${error.message}`);
   }
   const rows = json?.weights;
   const fits =
@@ -62,7 +62,7 @@ async function load(appDirectory, name) {
     rows.length > 1 &&
     rows.every((row) => Array.isArray(row) && row.length === ROW && row.every(Number.isFinite));
   if (!fits)
-    throw new AppError(
+    throw new ServiceError(
       `Checkpoint ${name}.json is not one of this app's (${FORMAT}, with ${ROW - 1} inputs).`,
     );
   return {

@@ -14,13 +14,13 @@ export async function findDataset(directory) {
   if (cases.length > 0) return cases;
   if (names.length === 1) return findDataset(path.join(directory, names[0]));
   throw new AppError(
-    `${directory} holds no training cases: each is a folder with image.nii.gz and label.nii.gz (or another format).`,
+    `${path.basename(directory)} holds no training cases: each is a folder with image.nii.gz and label.nii.gz (or another format).`,
   );
 }
 
 async function directoriesIn(directory) {
   const entries = await readdir(directory, { withFileTypes: true }).catch(() => {
-    throw new AppError(`${directory} is not a directory that can be read.`);
+    throw new AppError(`${path.basename(directory)} is not a directory that can be read.`);
   });
   const isCase = (entry) => entry.isDirectory() && !entry.name.startsWith('.') && entry.name !== '__MACOSX';
   return entries
@@ -34,12 +34,12 @@ async function findCase(directory, name) {
   const entries = await readdir(folder);
   const find = (role) =>
     entries.find(
-      (entry) => (entry === role || entry.startsWith(`${role}.`)) && !/\.(z?raw|img)$/.test(entry),
+      (entry) => (entry === role || entry.startsWith(`${role}.`)) && !/\.(z?raw|img)(\.gz)?$/.test(entry),
     );
   const [image, label] = [find('image'), find('label')];
   if (image === undefined && label === undefined) return undefined;
   if (image === undefined || label === undefined)
-    throw new AppError(`${folder} has no ${image === undefined ? 'image' : 'label'} file.`);
+    throw new AppError(`${name} has no ${image === undefined ? 'image' : 'label'} file.`);
   return { name, image: path.join(folder, image), label: path.join(folder, label) };
 }
 
@@ -47,12 +47,13 @@ async function findCase(directory, name) {
 export async function loadCase({ name, image, label }, classes, log) {
   const volume = await readVolume(image, log);
   const truth = await readVolume(label, log);
-  requireSameGeometry(volume, image, truth, label);
+  const labelName = path.join(name, path.basename(label));
+  requireSameGeometry(volume, path.join(name, path.basename(image)), truth, labelName);
   const labels = Uint8Array.from(truth.data, Number);
   for (let i = 0; i < labels.length; i += 1) {
     if (labels[i] !== Number(truth.data[i]) || labels[i] >= classes)
       throw new AppError(
-        `${label} holds ${truth.data[i]}, and the checkpoint knows the labels 0 to ${classes - 1}.`,
+        `${labelName} holds ${truth.data[i]}, and the checkpoint knows the labels 0 to ${classes - 1}.`,
       );
   }
   return { name, features: computeFeatures(volume), labels };

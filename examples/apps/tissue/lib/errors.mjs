@@ -7,3 +7,6 @@ export class AppError extends Error {
 export class UsageError extends AppError {
   exitCode = 2;
 }
+
+/** The fault is the app's or its machine's, not that of what the person has sent. */
+export class ServiceError extends AppError {}

@@ -1,8 +1,9 @@
 import { mkdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { readImageNode, writeImageNode } from '@itk-wasm/image-io';
-import { readSeries } from './dicom.mjs';
-import { AppError } from './errors.mjs';
+import { isDicom, readSeries } from './dicom.mjs';
+import { AppError, ServiceError } from './errors.mjs';
+import { readLayout, requireWhole } from './layout.mjs';
 import { quietly } from './quietly.mjs';
 
 /**
@@ -10,12 +11,12 @@ import { quietly } from './quietly.mjs';
  * The Node entry points of itk-wasm run in this process and start no worker, so nothing keeps it from ending.
  */
 
-/** Reads a scalar 3-D volume: a file of any format that ITK reads, or a directory that holds a DICOM series. */
+/** Reads a scalar 3-D volume: an image file, or a directory that holds a DICOM series. */
 export async function readVolume(file, log) {
   const volume = await readStack(file, log);
   if (volume.imageType.components !== 1) {
     throw new AppError(
-      `${file} has ${volume.imageType.components} values per voxel, and a volume with one is needed.`,
+      `${nameOf(file)} has ${volume.imageType.components} values per voxel, and a volume with one is needed.`,
     );
   }
   return volume;
@@ -25,19 +26,29 @@ export async function readVolume(file, log) {
 export async function readStack(file, log) {
   const absolute = path.resolve(file); // ITK's file system inside WebAssembly knows absolute paths only
   const kind = await stat(absolute).catch(() => undefined);
-  if (kind === undefined) throw new AppError(`${file} does not exist.`);
-  const volume = kind.isDirectory() ? await readSeries(absolute, log) : await readFile(absolute, file);
+  if (kind === undefined) throw new AppError(`${nameOf(file)} does not exist.`);
+  const isSeries = kind.isDirectory() || (await isDicom(absolute));
+  const volume = isSeries ? await readSeries(absolute, log) : await readFile(absolute);
   if (volume.size.length !== 3)
-    throw new AppError(`${file} has ${volume.size.length} dimensions, and a 3-D volume is needed.`);
+    throw new AppError(`${nameOf(file)} has ${volume.size.length} dimensions, and a 3-D volume is needed.`);
   return volume;
 }
 
-async function readFile(absolute, file) {
+/** A path as the person knows it: the directories above are those of the job. */
+function nameOf(file) {
+  return path.basename(path.resolve(file));
+}
+
+async function readFile(absolute) {
+  const layout = await readLayout(absolute);
+  if (layout !== undefined) await requireWhole(absolute, layout);
   try {
+    // The library itself refuses an HDF5 file that is cut. Of other formats nobody would know.
+    if (layout === undefined && !absolute.toLowerCase().endsWith('.hdf5')) throw new Error('no known format');
     return await quietly(() => readImageNode(absolute));
   } catch {
     throw new AppError(
-      `${file} cannot be read as an image: give a NIfTI, MetaImage or NRRD file or a directory of DICOM slices.`,
+      `${nameOf(absolute)} cannot be read as an image: give a NIfTI, MetaImage or NRRD file or a directory of DICOM slices.`,
     );
   }
 }
@@ -64,8 +75,8 @@ export async function writeVolume(file, like, data, { components = 1, compress =
   try {
     await quietly(() => writeImageNode(image, absolute, { useCompression: compress }));
   } catch (error) {
-    throw new AppError(
-      `${file} cannot be written (${error.message ?? 'the image library failed'}): is the disk full?`,
+    throw new ServiceError(
+      `${nameOf(file)} cannot be written (${error.message ?? 'the image library failed'}): is the disk full?`,
     );
   }
 }

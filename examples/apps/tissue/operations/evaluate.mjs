@@ -13,21 +13,22 @@ export async function evaluate({ appDirectory, manifest, options, log, output })
   const settings = await readSettings(appDirectory, options.evaluationFile);
   requireRange(settings, 'percentile', 1, 100);
   requireChoice(settings, 'surface_distance', [true, false]);
-  const inputs = listCases(options.inputs, '--inputs');
-  const truths = requireSameCount(listCases(options.gt, '--gt'), '--gt', inputs);
-  const masks = options.mask && requireSameCount(listCases(options.mask, '--mask'), '--mask', inputs);
+  const inputs = await listCases(options.inputs, '--inputs');
+  const truths = requireSameCount(await listCases(options.gt, '--gt'), '--gt', inputs);
+  const masks = options.mask && requireSameCount(await listCases(options.mask, '--mask'), '--mask', inputs);
 
   const cases = [];
   for (const [index, input] of inputs.entries()) {
     const start = performance.now();
+    const truth = path.basename(truths[index].file);
     const labels = await evaluateCase(input.file, truths[index].file, masks?.[index].file, {
       settings,
       manifest,
       log,
     });
-    cases.push({ case: input.name, ground_truth: path.basename(truths[index].file), labels });
+    cases.push({ case: input.name, ground_truth: truth, labels });
     const scores = Object.values(labels).map(({ name, dice }) => `${name} ${dice?.toFixed(3) ?? 'absent'}`);
-    log.line(`${input.name}: Dice ${scores.join(', ')} (${secondsSince(start)})`);
+    log.line(`${input.name} against ${truth}: Dice ${scores.join(', ')} (${secondsSince(start)})`);
   }
 
   const file = path.join(output, 'Evaluation.json');

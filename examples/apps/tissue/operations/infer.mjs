@@ -15,7 +15,7 @@ import { readVolume, writeVolume } from '../lib/volume.mjs';
  * if uncertainty is asked for. Returns what it wrote, for the next steps of `pipeline`.
  */
 export async function infer({ appDirectory, manifest, options, log, output }) {
-  const cases = listCases(options.inputs, '--inputs');
+  const cases = await listCases(options.inputs, '--inputs');
   const settings = await readPrediction(appDirectory, options);
   requireWithin(manifest, options);
   const models = await loadCheckpoints(appDirectory, {

@@ -8,12 +8,12 @@ import { uncertainty } from './uncertainty.mjs';
 export async function pipeline(context) {
   const { options, output } = context;
   // A wrong number of files is reported before the work, not after it.
-  const inputs = listCases(options.inputs, '--inputs');
+  const inputs = await listCases(options.inputs, '--inputs');
   for (const [flag, groups] of [
     ['--gt', options.gt],
     ['--mask', options.mask],
   ]) {
-    if (groups !== undefined) requireSameCount(listCases(groups, flag), flag, inputs);
+    if (groups !== undefined) requireSameCount(await listCases(groups, flag), flag, inputs);
   }
 
   const results = await infer({ ...context, output: path.join(output, 'Predictions') });

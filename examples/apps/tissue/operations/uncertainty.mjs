@@ -19,13 +19,13 @@ export async function uncertainty({ appDirectory, options, log, output, allowSin
   const settings = await readSettings(appDirectory, options.uncertaintyFile);
   requireChoice(settings, 'measure', Object.keys(MEASURES));
   requireRange(settings, 'threshold', 0, Number.MAX_VALUE);
-  const stacks = listCases(options.inputs, '--inputs');
+  const stacks = await listCases(options.inputs, '--inputs');
   const cases = [];
   for (const { file, name } of stacks) {
     const start = performance.now();
     const stack = await readStack(file, log);
     const { components } = stack.imageType;
-    if (components < 2 && !allowSingle) throw new AppError(`${file} ${NOT_A_STACK}`);
+    if (components < 2 && !allowSingle) throw new AppError(`${path.basename(file)} ${NOT_A_STACK}`);
     if (components < 2) log.line(`${name}: ${SINGLE}`);
     const map = MEASURES[settings.measure](stack.data, components);
     const mapName = `${name.replace(/_stack$/, '')}_uncertainty.nii.gz`;
