@@ -36,6 +36,11 @@ export class EntryPacker {
   async add({ name, stats, file }: OpenedFile): Promise<void> {
     if (file === null) await this.zip.addBytes({ name }, stats, Buffer.alloc(0));
     else if (await this.#addFile(name, stats, file)) this.files += 1;
+    await this.count();
+  }
+
+  /** Counts an entry, also one that is left out: to look at it is work as well. */
+  async count(): Promise<void> {
     this.#entries += 1;
     await this.options.onMore(this.#entries, this.bytes);
   }

@@ -19,7 +19,7 @@ export interface PackOptions {
   readonly signal?: AbortSignal;
   /** Called with the bytes of the files read so far. */
   readonly onProgress?: (bytes: number) => void;
-  /** Called with the entries (files and empty directories) and bytes read so far; packing goes on when it resolves. */
+  /** Called with the entries (files, directories that are empty, what was left out) and bytes read so far; packing goes on when it resolves. */
   readonly pace?: (entries: number, bytes: number) => Promise<void> | void;
   /** Whether to make files of this process's user readable if they are not. */
   readonly openUp?: boolean;
@@ -38,7 +38,7 @@ export interface Packed {
 
 async function packAll(
   sink: Writable,
-  files: AsyncIterable<OpenedFile>,
+  filesWith: (onLeftOut: () => Promise<void>) => AsyncIterable<OpenedFile>,
   notes: Notes,
   strict: boolean,
   { signal, onProgress, pace }: Course,
@@ -50,7 +50,7 @@ async function packAll(
   };
   const entries = new EntryPacker(zip, { notes, strict, onMore });
   try {
-    for await (const file of files) await entries.add(file);
+    for await (const file of filesWith(() => entries.count())) await entries.add(file);
     await zip.finish();
   } catch (cause) {
     throw await zip.abandon(cause);
@@ -79,8 +79,11 @@ async function* withSecondNames(
 export async function packTo(sink: Writable, source: string, options: PackOptions = {}): Promise<Packed> {
   const { include = () => true, includeTarget = () => true, openUp = false, alsoAs, signal } = options;
   const notes = new Notes();
-  const files = walkFiles(source, { include, includeTarget, openUp, notes, signal });
-  return packAll(sink, alsoAs ? withSecondNames(files, alsoAs) : files, notes, false, options);
+  const filesWith = (onLeftOut: () => Promise<void>) => {
+    const files = walkFiles(source, { include, includeTarget, openUp, notes, signal, onLeftOut });
+    return alsoAs ? withSecondNames(files, alsoAs) : files;
+  };
+  return packAll(sink, filesWith, notes, false, options);
 }
 
 /**
@@ -91,7 +94,8 @@ export const packListedTo = (
   sink: Writable,
   files: Iterable<ListedFile>,
   { alsoAs = () => null, ...course }: Pick<PackOptions, 'alsoAs'> & Course,
-): Promise<Packed> => packAll(sink, withSecondNames(openListed(files), alsoAs), new Notes(), false, course);
+): Promise<Packed> =>
+  packAll(sink, () => withSecondNames(openListed(files), alsoAs), new Notes(), false, course);
 
 /**
  * Makes the zip archive `archive`. It gets its name when it is complete and synced to the disk; before that, and after a
@@ -126,7 +130,7 @@ export const packListed = (
   archive: string,
   options: Course = {},
 ): Promise<Packed> =>
-  intoArchive(archive, (sink) => packAll(sink, openListed(files), new Notes(), true, options));
+  intoArchive(archive, (sink) => packAll(sink, () => openListed(files), new Notes(), true, options));
 
 /** Removes a partial archive, and whatever else has its name: nobody else may use that name. Follows no link. */
 async function clearPartial(partial: string): Promise<void> {

@@ -7,7 +7,7 @@ const quickTurns = 4;
 /** How many large archives are made at once, beside the small ones. */
 const longTurns = 2;
 
-/** A directory with at least this many files and empty directories, or bytes, counts as large: about a second of work. */
+/** A directory with at least this many entries or bytes counts as large: about a second of work. */
 const largeEntries = 5_000;
 const largeBytes = 64 * 1024 * 1024;
 

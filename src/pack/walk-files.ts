@@ -15,6 +15,8 @@ export interface WalkOptions {
   readonly openUp: boolean;
   readonly notes: Notes;
   readonly signal?: AbortSignal | undefined;
+  /** Called for each entry that is no file to pack; the walk goes on when it resolves. */
+  readonly onLeftOut?: () => Promise<void> | void;
 }
 
 /** Entries of a directory that are held in memory and sorted at once. */
@@ -78,7 +80,7 @@ class Walk {
       isEmpty = false;
       for (const item of batch) {
         if (item.type === 'directory') below.push(item.key);
-        else yield* this.#file(directory, item, names);
+        else if (!(yield* this.#file(directory, item, names))) await this.options.onLeftOut?.();
       }
     }
     if (isEmpty && prefix !== '' && this.options.include(prefix)) {
@@ -109,29 +111,32 @@ class Walk {
     if (batch.length > 0) yield inOrder(batch);
   }
 
+  /** One entry, if it is a file to pack. @returns whether it is */
   async *#file(
     directory: OpenedDirectory,
     { key, type }: Item,
     names: MemberNames,
-  ): AsyncGenerator<OpenedFile> {
+  ): AsyncGenerator<OpenedFile, boolean> {
     const name = names.prefix + names.of(key);
-    if (!this.options.include(name)) return;
+    if (!this.options.include(name)) return false;
     if (type === 'other') {
       this.#pass(name, 'is neither a file nor a directory');
-      return;
+      return false;
     }
     const opened = await this.#tried(name, () =>
       type === 'link' ? this.#target(directory, key) : directory.openFile(key),
     );
-    if (opened === undefined) return;
+    if (opened === undefined) return false;
     if (opened === null) {
       this.#pass(name, 'is a link that leads to no file of this directory');
-      return;
+      return false;
     }
     try {
       const stats = await opened.stat();
-      if (stats.isFile()) yield { name, stats, file: opened };
+      const isFile = stats.isFile();
+      if (isFile) yield { name, stats, file: opened };
       else this.#pass(name, type === 'link' ? 'is a link that leads to no file' : 'is no longer a file');
+      return isFile;
     } finally {
       await opened.close();
     }

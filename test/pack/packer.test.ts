@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -78,16 +78,17 @@ test('large results take turns: one that takes hours holds no other one back', a
   expect(readdirSync(root.path).sort()).toEqual(['giant', 'large', 'large.zip', 'next.zip']);
 }, 60_000);
 
-test('empty directories count as work, as files do', async () => {
+test('empty directories and what is left out count as work, as files do', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   await plant(source, { 'a/': '', 'b/': '', 'c.txt': 'c' });
+  symlinkSync('/', path.join(source, 'd'));
   const counts: number[] = [];
   const pace = (entries: number) => {
     counts.push(entries);
   };
   const { files } = await packDirectory(source, path.join(root.path, 'all.zip'), { pace });
-  expect([files, counts]).toEqual([1, [1, 2, 3]]);
+  expect([files, counts]).toEqual([1, [1, 2, 3, 4]]);
 });
 
 test('small results do not wait for large ones', async () => {
