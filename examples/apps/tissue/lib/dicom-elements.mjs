@@ -22,9 +22,6 @@ export const TAG = {
   slope: 0x00281053,
   pixelMeasures: 0x00289110,
   valueTransformations: 0x00289145,
-  realWorldValues: 0x00409096,
-  realWorldIntercept: 0x00409224,
-  realWorldSlope: 0x00409225,
   sharedGroups: 0x52009229,
   perFrameGroups: 0x52009230,
   pixelData: 0x7fe00010,
@@ -37,7 +34,6 @@ const SEQUENCES = new Set([
   TAG.planeOrientations,
   TAG.pixelMeasures,
   TAG.valueTransformations,
-  TAG.realWorldValues,
   TAG.sharedGroups,
   TAG.perFrameGroups,
 ]);

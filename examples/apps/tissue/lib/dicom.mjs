@@ -109,15 +109,13 @@ function metaInformation(syntax) {
   return Buffer.concat([length, head, value]);
 }
 
-/** Makes every slope 1 and every intercept 0, also those of functional groups and of real world values, in place. */
+/** Makes every slope 1 and every intercept 0, also those of functional groups, in place. */
 function removeScaling(elements) {
   const setText = (value, text) => value.fill(' ').write(text);
   for (const [tag, value] of elements) {
     if (Array.isArray(value)) value.forEach(removeScaling);
     else if (tag === TAG.slope) setText(value, '1');
     else if (tag === TAG.intercept) setText(value, '0');
-    else if (tag === TAG.realWorldSlope) value.writeDoubleLE(1);
-    else if (tag === TAG.realWorldIntercept) value.writeDoubleLE(0);
   }
 }
 
