@@ -7,19 +7,27 @@ const quickTurns = 4;
 /** How many large archives are made at once, beside the small ones. */
 const longTurns = 2;
 
-/** A directory with at least this many entries or bytes counts as large: about a second of work. */
-const largeEntries = 5_000;
-const largeBytes = 64 * 1024 * 1024;
-
-/** What a large archive packs in one turn where others wait: one of sparse files may take hours. */
-const turnEntries = 20_000;
-const turnBytes = 256 * 1024 * 1024;
-
-/** How much was packed when a turn began. */
-interface TurnStart {
+/** How much of a directory: entries, such as files, and bytes. */
+interface Work {
   readonly entries: number;
   readonly bytes: number;
 }
+
+/** From when on work counts as large, and how much of it is done in one turn where others wait. */
+export interface PackerSizes {
+  readonly large: Work;
+  readonly turn: Work;
+}
+
+/** Large is about a second of work. Without turns one result, of sparse files, could take hours. */
+const usualSizes: PackerSizes = {
+  large: { entries: 5_000, bytes: 64 * 1024 * 1024 },
+  turn: { entries: 20_000, bytes: 256 * 1024 * 1024 },
+};
+
+/** Whether one of both is reached. */
+const reaches = (done: Work, { entries, bytes }: Work): boolean =>
+  done.entries >= entries || done.bytes >= bytes;
 
 /**
  * Packs directories, a few at a time; the others wait. A directory that turns out to be large gives up its turn and waits
@@ -32,6 +40,8 @@ export class Packer {
   readonly #quick = new Turns(quickTurns);
   readonly #long = new Turns(longTurns);
 
+  constructor(private readonly sizes = usualSizes) {}
+
   /**
    * Packs a directory (see `packDirectory`). Files of this user that are not readable are made readable. Aborting the
    * signal ends it and leaves no partial archive.
@@ -39,8 +49,8 @@ export class Packer {
    */
   async pack(source: string, archive: string, signal: AbortSignal): Promise<Packed> {
     let release = await this.#quick.take(signal);
-    let long: TurnStart | null = null;
-    const waitForLong = async (start: TurnStart) => {
+    let long: Work | null = null;
+    const waitForLong = async (start: Work) => {
       long = start;
       release();
       release = await this.#long.take(signal);
@@ -49,7 +59,7 @@ export class Packer {
       // Imported lazily to keep start-up fast.
       const { packDirectory } = await import('./pack.js');
       const pace = (entries: number, bytes: number) =>
-        this.#isTurnOver(long, entries, bytes) ? waitForLong({ entries, bytes }) : undefined;
+        this.#isTurnOver(long, { entries, bytes }) ? waitForLong({ entries, bytes }) : undefined;
       return await packDirectory(source, archive, { signal, openUp: true, pace });
     } finally {
       release();
@@ -57,9 +67,10 @@ export class Packer {
   }
 
   /** @param long where the turn among the large ones began; null in a turn among the small ones */
-  #isTurnOver(long: TurnStart | null, entries: number, bytes: number): boolean {
-    if (long === null) return entries >= largeEntries || bytes >= largeBytes;
-    const isUsed = entries - long.entries >= turnEntries || bytes - long.bytes >= turnBytes;
-    return isUsed && this.#long.areAwaited;
+  #isTurnOver(long: Work | null, done: Work): boolean {
+    const { large, turn } = this.sizes;
+    if (long === null) return reaches(done, large);
+    const inTurn = { entries: done.entries - long.entries, bytes: done.bytes - long.bytes };
+    return reaches(inTurn, turn) && this.#long.areAwaited;
   }
 }

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { writeImage } from './images.js';
-import { refusalOf, workspace } from './program.js';
+import { refusalOf, refusalOfProgram, workspace } from './program.js';
 
 const voxels = Int16Array.from({ length: 1000 }, (_, at) => (at * 7919) % 30_000);
 const given = { size: [10, 10, 10] };
@@ -71,7 +71,7 @@ test('a header without its data file, or with one elsewhere, is refused', async 
   const cwd = await workspace();
   await volume(cwd, 'alone.mhd', false);
   await rm(path.join(cwd, 'alone.raw'));
-  expect(await refusalOf(['alone.mhd'], cwd)).toBe(
+  expect(await refusalOfProgram('alone.mhd', cwd)).toBe(
     'alone.mhd has its voxels in alone.raw, which is not there: send both together.',
   );
   const header = await readFile(path.join(cwd, 'alone.mhd'), 'utf8');
