@@ -74,14 +74,12 @@ export function arrangeSlices(frames) {
  * distances changes every volume in millilitres. A radiologist wants no such result: it looks as good as a right one.
  */
 function requirePlace({ name, position, orientation, pixelSpacing }) {
-  const isThere = { position: position?.length === 3, orientation: orientation?.length === 6 };
-  const missing = !isThere.position
-    ? 'position (Image Position Patient)'
-    : !isThere.orientation
-      ? 'orientation (Image Orientation Patient)'
-      : pixelSpacing?.length === 2 && Math.min(...pixelSpacing) > 0
-        ? undefined
-        : 'pixel spacing';
+  const needed = [
+    ['position (Image Position Patient)', position?.length === 3],
+    ['orientation (Image Orientation Patient)', orientation?.length === 6],
+    ['pixel spacing', pixelSpacing?.length === 2 && Math.min(...pixelSpacing) > 0],
+  ];
+  const [missing] = needed.find(([, isThere]) => !isThere) ?? [];
   if (missing)
     throw new AppError(
       `${name} has no ${missing}, so that the slices have no certain order and size: export the series again with it, or convert it to NIfTI.`,
