@@ -3,7 +3,7 @@ import type { Reporter } from '../reporter.js';
 import type { FoundFiles } from './inputs/find-files.js';
 import { plainName } from './inputs/names.js';
 import type { Pairing } from './inputs/pairing.js';
-import { isSlice } from './inputs/volumes.js';
+import { slicesOf } from './inputs/volumes.js';
 
 /** A file, or a directory that travels whole, that is sent. */
 export interface SentFile {
@@ -60,7 +60,7 @@ export function tellSending({ volumes, skipped, headless, pairings }: FoundFiles
   }
   for (const pairing of pairings) reporter.note(pairingNote(pairing));
   const units = volumes.flatMap(({ groups }) => groups.flat());
-  const slices = units.filter(({ kind, path }) => kind === 'file' && isSlice(path));
+  const slices = slicesOf(units.flatMap(({ kind, path }) => (kind === 'file' ? path : [])));
   if (slices.length > 1) {
     const count = `${slices.length} DICOM files are sent as ${slices.length} volumes`;
     reporter.note(`${count}; name their directory to send them as one series`);

@@ -55,6 +55,10 @@ function someOf<T>(all: readonly T[]): T[] {
   return [...new Set(starts.flatMap((start) => all.slice(Math.max(0, start), Math.max(0, start) + looks)))];
 }
 
+/** Those of many files that are slices. All are opened only if one of a few is a slice: opening thousands takes long. */
+export const slicesOf = (files: readonly string[]): string[] =>
+  files.filter(someOf(files).some(isSlice) ? isSlice : hasDicomName);
+
 /**
  * Whether a directory directly contains a slice. Slices without a file name extension are recognised by how they begin; only
  * a few files are opened.
