@@ -180,12 +180,15 @@ export class Interrupted extends ClientError {
 /** Whether this status is one with which a proxy says that the server behind it does not answer. */
 export const isGatewayError = (status: number): boolean => [502, 503, 504].includes(status);
 
+/** Whether the server has waited for the next byte for too long, as where the way to it was away for a while. */
+export const isStall = (error: unknown): boolean =>
+  error instanceof HttpError && error.status === errorKinds.uploadStalled.status;
+
 /** Whether the same request may succeed if it is sent again. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof TransportError) return error.fault !== 'unusable';
-  if (!(error instanceof HttpError)) return false;
-  const { status } = error;
-  return status === 429 || status === errorKinds.uploadStalled.status || isGatewayError(status);
+  if (isStall(error)) return true;
+  return error instanceof HttpError && (error.status === 429 || isGatewayError(error.status));
 }
 
 /** What is known of a job that is not followed any more. */

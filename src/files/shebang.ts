@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync } from 'node:fs';
+import { firstBytes } from './first-bytes.js';
 
 /** Bytes of a script that are read: more than Linux reads of its first line. */
 const longest = 4096;
@@ -13,16 +13,6 @@ export interface ScriptStart {
 
 /** @returns the start of a script; of a file that is none, or cannot be read, one without words */
 export function readScriptStart(file: string): ScriptStart {
-  try {
-    const descriptor = openSync(file, 'r');
-    try {
-      const start = Buffer.alloc(longest);
-      const text = start.toString('latin1', 0, readSync(descriptor, start, 0, start.length, 0));
-      return { shebang: /^#!\s*([^\n]*)/.exec(text)?.[1]?.trim().split(/\s+/) ?? [], text };
-    } finally {
-      closeSync(descriptor);
-    }
-  } catch {
-    return { shebang: [], text: '' };
-  }
+  const text = firstBytes(file, longest).toString('latin1');
+  return { shebang: /^#!\s*([^\n]*)/.exec(text)?.[1]?.trim().split(/\s+/) ?? [], text };
 }

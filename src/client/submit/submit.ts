@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { jobEnvelope } from '../../contract/envelope.js';
-import { errorKinds, shuttingDownDetail } from '../../contract/errors.js';
+import { shuttingDownDetail } from '../../contract/errors.js';
 import { parameters } from '../../contract/http.js';
 import type { JobEnvelope } from '../../contract/job.js';
 import { submitPath } from '../../contract/paths.js';
@@ -11,6 +11,7 @@ import {
   HttpError,
   Interrupted,
   isGatewayError,
+  isStall,
   isTransient,
   TransportError,
 } from '../errors.js';
@@ -73,10 +74,6 @@ async function send(
     upload.done();
   }
 }
-
-/** Whether the server has waited for the next byte for too long, as where the way to it was away for a while. */
-const isStall = (error: unknown): boolean =>
-  error instanceof HttpError && error.status === errorKinds.uploadStalled.status;
 
 /**
  * Whether the server may be back later. It is if it says so, or if a proxy says that there is no server behind it; any other

@@ -1,29 +1,14 @@
-import { closeSync, constants, openSync, readSync } from 'node:fs';
 import path from 'node:path';
+import { firstBytes } from '../../../files/first-bytes.js';
 
 /** Most bytes of a header that are read, after a first piece that nearly every header fits into. */
 const longest = 64 * 1024;
 const firstPiece = 4 * 1024;
 
-/** The first bytes of a file; none of one that cannot be read, which whoever sends it finds out. */
-function startOf(file: string, bytes: number): Buffer {
-  try {
-    const descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
-    try {
-      const buffer = Buffer.alloc(bytes);
-      return buffer.subarray(0, readSync(descriptor, buffer, 0, bytes, 0));
-    } finally {
-      closeSync(descriptor);
-    }
-  } catch {
-    return Buffer.alloc(0);
-  }
-}
-
 /** The first match in the text that a file begins with; a line that is cut does not count. */
 function matchInText(file: string, pattern: RegExp): RegExpExecArray | null {
   for (const bytes of [firstPiece, longest]) {
-    const start = startOf(file, bytes);
+    const start = firstBytes(file, bytes);
     const isWhole = start.length < bytes;
     const text = (isWhole ? start : start.subarray(0, start.lastIndexOf('\n') + 1)).toString();
     const match = pattern.exec(text);
@@ -54,7 +39,7 @@ const headerSizes = [348, 540];
 /** Whether a `.hdr` is of ANALYZE or NIfTI: other formats use this ending for text. */
 function isPairHeader(file: string): boolean {
   if (/\.gz$/i.test(file)) return true;
-  const start = startOf(file, 4);
+  const start = firstBytes(file, 4);
   return (
     start.length === 4 &&
     headerSizes.some((size) => [start.readInt32LE(), start.readInt32BE()].includes(size))

@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync, statSync } from 'node:fs';
+import { firstBytes } from '../../../files/first-bytes.js';
 
 /** The position of the magic bytes, behind the preamble. */
 const magicOffset = 128;
@@ -61,19 +61,6 @@ function beginsDataSet(bytes: Buffer): boolean {
 
 /** Whether a file is of DICOM by how it begins. False also for what cannot be read: whoever sends it finds out. */
 export function isDicom(file: string): boolean {
-  try {
-    if (!statSync(file).isFile()) return false;
-    const descriptor = openSync(file, 'r');
-    try {
-      const buffer = Buffer.alloc(span);
-      const start = buffer.subarray(0, readSync(descriptor, buffer, 0, span, 0));
-      return (
-        start.toString('latin1', magicOffset, magicOffset + magic.length) === magic || beginsDataSet(start)
-      );
-    } finally {
-      closeSync(descriptor);
-    }
-  } catch {
-    return false;
-  }
+  const start = firstBytes(file, span);
+  return start.toString('latin1', magicOffset, magicOffset + magic.length) === magic || beginsDataSet(start);
 }

@@ -25,19 +25,23 @@ const beside = (unit: Unit, name: string): string => path.join(path.dirname(unit
 
 /** The files of one group, by their places. */
 class Group {
-  readonly #units = new Map<string, Unit>();
+  #known: Map<string, Unit> | undefined;
 
   constructor(
-    readonly units: readonly Unit[],
+    private readonly units: readonly Unit[],
     private readonly obstacles: Obstacles,
-  ) {
-    for (const unit of units) this.#units.set(path.resolve(unit.path), unit);
+  ) {}
+
+  /** Made when the first one is looked for: most groups have no halves, and may have thousands of files. */
+  get #byPlace(): Map<string, Unit> {
+    this.#known ??= new Map(this.units.map((unit) => [path.resolve(unit.path), unit]));
+    return this.#known;
   }
 
   /** The first of these files that is in the group; otherwise the first that can join it, which `isNew` says. */
   find(targets: readonly string[]): { readonly unit: Unit; readonly isNew: boolean } | 'refused' | null {
     for (const target of targets) {
-      const unit = this.#units.get(path.resolve(target));
+      const unit = this.#byPlace.get(path.resolve(target));
       if (unit) return { unit, isNew: false };
     }
     for (const target of targets) {
@@ -49,7 +53,7 @@ class Group {
         return 'refused';
       }
       const unit: Unit = { kind: 'file', path: target, size: look.stats?.size ?? 0 };
-      this.#units.set(path.resolve(target), unit);
+      this.#byPlace.set(path.resolve(target), unit);
       return { unit, isNew: true };
     }
     return null;

@@ -50,14 +50,14 @@ const otherFile =
 const looks = 3;
 
 /** A few elements from the start, the middle and the end. */
-function someOf<T>(all: readonly T[]): T[] {
+function sampleOf<T>(all: readonly T[]): T[] {
   const starts = [0, Math.floor((all.length - looks) / 2), all.length - looks];
   return [...new Set(starts.flatMap((start) => all.slice(Math.max(0, start), Math.max(0, start) + looks)))];
 }
 
 /** Those of many files that are slices. All are opened only if one of a few is a slice: opening thousands takes long. */
 export const slicesOf = (files: readonly string[]): string[] =>
-  files.filter(someOf(files).some(isSlice) ? isSlice : hasDicomName);
+  files.filter(sampleOf(files).some(isSlice) ? isSlice : hasDicomName);
 
 /**
  * Whether a directory directly contains a slice. Slices without a file name extension are recognised by how they begin; only
@@ -68,7 +68,7 @@ export async function holdsSlices(directory: string): Promise<boolean> {
     ({ name, isDirectory }) => !isDirectory && !isSidecar(name) && !otherVolume.test(name),
   );
   if (files.some(({ name }) => hasDicomName(name))) return true;
-  return someOf(files.filter(({ name }) => !otherFile.test(name))).some((file) => isDicom(file.path));
+  return sampleOf(files.filter(({ name }) => !otherFile.test(name))).some((file) => isDicom(file.path));
 }
 
 /**
