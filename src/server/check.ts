@@ -3,14 +3,13 @@ import { createServer } from 'node:http';
 import path from 'node:path';
 import { stateOf } from '../access/token-file.js';
 import { counted } from '../contract/counted.js';
-import { quoteName } from '../contract/quote.js';
 import { errorCode } from '../files/error-code.js';
 import { NamedTokens } from './access/named-tokens.js';
 import { checkNetworkApps, emptyShelf, readSources, uniqueApps } from './apps/allowlist.js';
 import { lookAtApps } from './apps/app-problems.js';
 import { checkFileSystem } from './data-directory/file-system-check.js';
 import { lockDataDirectory } from './data-directory/lock.js';
-import { GpuInventory } from './devices/gpu-inventory.js';
+import { failureInWords, GpuInventory } from './devices/gpu-inventory.js';
 import { listen } from './http/listen.js';
 import { findSandbox, sandboxRules } from './sandbox/find-sandbox.js';
 import type { ServerSettings } from './settings.js';
@@ -113,9 +112,7 @@ async function* checkGpus({ slurm }: ServerSettings): AsyncGenerator<Finding> {
     const names = gpus.current?.map(({ id, name }) => `${id} (${name})`);
     if (names === undefined) yield { kind: 'problem', about, says: gpus.problem };
     else yield { kind: 'ok', about, says: names.join(', ') || 'none: jobs run on the CPU' };
-    for (const { id, fault } of gpus.failed) {
-      yield { kind: 'note', about, says: `GPU ${id} does not work (nvidia-smi says ${quoteName(fault)})` };
-    }
+    for (const gpu of gpus.failed) yield { kind: 'note', about, says: failureInWords(gpu) };
   } finally {
     gpus.close();
   }

@@ -2,9 +2,8 @@ import { UsageError } from '../../client/errors.js';
 import { counted } from '../../contract/counted.js';
 import { exitCodes } from '../../contract/errors.js';
 import { isLoopback } from '../../contract/host.js';
-import { quoteName } from '../../contract/quote.js';
 import { routes } from '../../contract/routes.js';
-import type { GpuInventory } from '../../server/devices/gpu-inventory.js';
+import { failureInWords, type GpuInventory } from '../../server/devices/gpu-inventory.js';
 import { ServerEvents } from '../../server/events.js';
 import { type RunningServer, serve } from '../../server/serve.js';
 import type { ServerSettings } from '../../server/settings.js';
@@ -35,11 +34,7 @@ function warnOfOpenness(settings: ServerSettings, isAsked: boolean, log: ServerL
 
 /** Warns the admin of GPUs that are listed and do not work. */
 function warnOfFailed(gpus: GpuInventory, log: ServerLog): void {
-  for (const { id, fault } of gpus.failed) {
-    log.warn(
-      `GPU ${id} does not work (nvidia-smi says ${quoteName(fault)}): it is left out, and gets no jobs.`,
-    );
-  }
+  for (const gpu of gpus.failed) log.warn(`${failureInWords(gpu)}: it is left out, and gets no jobs.`);
 }
 
 /** Tells the admin if there is no GPU, if some do not work, or if the GPUs are not known. */

@@ -26,7 +26,8 @@ function stampOf(file: string): string {
 }
 
 /**
- * The named tokens of a file, which may change while the server runs: it is looked at once a second. One that cannot be used any more is reported, and the tokens stay what they were.
+ * The named tokens of a file, which may change while the server runs: it is looked at once a second. One that cannot be used
+ * any more is reported, and the tokens stay what they were.
  */
 export class NamedTokens {
   #document: TokenDocument;

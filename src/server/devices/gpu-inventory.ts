@@ -42,6 +42,10 @@ export interface FailedGpu {
   readonly fault: string;
 }
 
+/** A GPU that has failed, in words. */
+export const failureInWords = ({ id, fault }: FailedGpu): string =>
+  `GPU ${id} does not work (nvidia-smi says ${quoteName(fault)})`;
+
 /**
  * Whether `CUDA_VISIBLE_DEVICES` lets this GPU be seen: by index, or by the beginning of its UUID, which is not known of one
  * that has failed.
@@ -61,8 +65,9 @@ const hasNew = (gpus: readonly Gpu[], before: readonly Gpu[]): boolean =>
 
 /**
  * The GPUs of this machine in nvidia-smi's order, without those that `CUDA_VISIBLE_DEVICES` hides and those that have failed.
- * If nvidia-smi or every GPU fails, the list is unknown, not empty, and nvidia-smi is called again until it answers. Later the list changes only when a job waits
- * for a GPU that is not in it and an answer shows a new one. Emits `known` at each change.
+ * If nvidia-smi or every GPU fails, the list is unknown, not empty, and nvidia-smi is called again until it answers. Later
+ * the list changes only when a job waits for a GPU that is not in it and an answer shows a new one. Emits `known` at each
+ * change.
  */
 export class GpuInventory extends EventEmitter<{ known: [] }> {
   #gpus: readonly Gpu[] | null = null;

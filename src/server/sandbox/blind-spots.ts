@@ -44,20 +44,26 @@ function linksIn(directory: string, levels = deepest): string[] {
  * a home directory, and files of an app that are links to elsewhere, such as its weights. An app that relies on them fails.
  */
 export function blindSpots({ environment, binds, added, apps, secrets }: BlindSpotsOptions): string[] {
-  const isUnseen = (file: string, also: readonly string[] = []): boolean => {
-    const real = realPath(file);
-    const named = [...binds.map((each) => realPath(each.path)), ...also];
-    const isShown = [...systemFiles().directories, ...named].some((each) => isWithin(each, real));
-    const isHidden = hiddenDirectories(secrets, named).some((each) => isWithin(each, real));
-    return existsSync(real) && (!isShown || isHidden);
+  const bound = binds.map((each) => realPath(each.path));
+  /** Tells whether a job does not see a file, which sees these places as well. */
+  const unseenBeside = (also: readonly string[]) => {
+    const named = [...bound, ...also];
+    const shown = [...systemFiles().directories, ...named];
+    const hidden = hiddenDirectories(secrets, named);
+    return (file: string): boolean => {
+      const real = realPath(file);
+      const isIn = (each: string) => isWithin(each, real);
+      return existsSync(real) && (!shown.some(isIn) || hidden.some(isIn));
+    };
   };
+  const isUnseen = unseenBeside([]);
   const variables = passedNames(environment, { isSandboxed: true, network: true, added }).flatMap((name) => {
     const value = environment[name] ?? '';
     return path.isAbsolute(value) && isUnseen(value) ? [`${name}=${value}`] : [];
   });
   const links = apps.flatMap((app) =>
     linksIn(app)
-      .filter((link) => isUnseen(link, [realPath(app)]))
+      .filter(unseenBeside([realPath(app)]))
       .slice(0, mostLinks)
       .map((link) => `${link} leads to ${realPath(link)}`),
   );

@@ -50,8 +50,8 @@ interface Working {
   readonly over: Promise<boolean>;
 }
 
-/** Asynchronous for the same reason as `isRemoved`. */
-const isThere = (file: string): Promise<boolean> =>
+/** Whether a file is certainly there. Asynchronous for the same reason as `isRemoved`. */
+const isCertainlyThere = (file: string): Promise<boolean> =>
   lstat(file).then(
     () => true,
     () => false,
@@ -146,7 +146,7 @@ export class Runners {
       isLate ||= timeLimit !== null && performance.now() - start > timeLimit;
       if (isLate || (await isRemoved(directory))) this.stop(directory);
       this.#escalate(directory);
-      if (await isThere(endFile)) leavesBy = Math.min(leavesBy, performance.now() + leaving);
+      if (await isCertainlyThere(endFile)) leavesBy = Math.min(leavesBy, performance.now() + leaving);
       if (performance.now() > leavesBy) this.#signal(directory, 'SIGKILL');
       const child = this.#children.get(directory);
       const pause = delay(child ? childInterval : pollInterval, undefined, { ref: false });
@@ -237,15 +237,14 @@ export class Runners {
     const since = this.#stopping.get(directory);
     if (since === undefined) return;
     const isLate = performance.now() - since > this.settings.killGrace + runnerGrace;
-    this.#signal(directory, isLate ? 'SIGKILL' : 'SIGTERM');
-    this.#signal(directory, 'SIGCONT');
+    this.#signal(directory, isLate ? 'SIGKILL' : 'SIGTERM', 'SIGCONT');
   }
 
-  /** Sends a signal to the runner of a job, if there is one. */
-  #signal(directory: string, name: NodeJS.Signals): void {
+  /** Sends signals to the runner of a job, if there is one. */
+  #signal(directory: string, ...names: readonly NodeJS.Signals[]): void {
     try {
       const runner = this.#runner(directory);
-      if (runner) signal(runner.pid, name);
+      if (runner) for (const name of names) signal(runner.pid, name);
     } catch {
       // The process cannot be determined at the moment: tried again at the next look.
     }
