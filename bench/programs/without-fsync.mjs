@@ -11,7 +11,10 @@ const handle = await open(fileURLToPath(import.meta.url));
 const prototype = Object.getPrototypeOf(handle);
 await handle.close();
 if (process.env.BENCH_FSYNC === 'off') {
-  fs.fsyncSync = () => {};
+  for (const name of ['fsync', 'fdatasync']) {
+    fs[name] = (_descriptor, done) => process.nextTick(done, null);
+    fs[`${name}Sync`] = () => {};
+  }
   prototype.sync = async () => {};
   prototype.datasync = async () => {};
 }
