@@ -46,18 +46,19 @@ export interface FailedGpu {
 export const failureInWords = ({ id, fault }: FailedGpu): string =>
   `GPU ${id} does not work (nvidia-smi says ${quoteName(fault)})`;
 
-/**
- * Whether `CUDA_VISIBLE_DEVICES` lets this GPU be seen: by index, or by the beginning of its UUID, which is not known of one
- * that has failed.
- */
-function isVisible({ id, uuid, fault }: GpuRow, visible: string | undefined): boolean {
-  if (visible === undefined) return true;
-  const isMeant = (start: string) => start !== '' && (fault !== null || uuid.startsWith(start));
-  return visible
-    .split(',')
-    .map((entry) => entry.trim())
-    .some((entry) => (/^\d+$/.test(entry) ? Number(entry) === id : isMeant(entry)));
+/** The entries of `CUDA_VISIBLE_DEVICES` that count: CUDA ignores those from a `-1` on. */
+function visibleEntries(list: string): readonly string[] {
+  const entries = list.split(',').map((entry) => entry.trim());
+  const end = entries.indexOf('-1');
+  return entries.slice(0, end < 0 ? undefined : end).filter((entry) => entry !== '');
 }
+
+/** Whether one of the entries means this GPU: its index, or the beginning of its UUID, which is not known of one that has failed. */
+const isVisible = ({ id, uuid, fault }: GpuRow, visible: readonly string[] | null): boolean =>
+  visible === null ||
+  visible.some((entry) =>
+    /^\d+$/.test(entry) ? Number(entry) === id : fault !== null || uuid.startsWith(entry),
+  );
 
 /** Whether a GPU is new, or has another id. */
 const hasNew = (gpus: readonly Gpu[], before: readonly Gpu[]): boolean =>
@@ -75,18 +76,21 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
   #problem = 'nvidia-smi has not answered yet';
   #unseenTimer: NodeJS.Timeout | undefined;
   readonly #closing = new AbortController();
+  /** Null where nothing hides a GPU. */
+  readonly #visible: readonly string[] | null;
 
   /** @param visible `CUDA_VISIBLE_DEVICES` */
   constructor(
-    private readonly visible: string | undefined,
+    visible: string | undefined,
     private readonly smi = new NvidiaSmi(),
     readonly times: InventoryTimes = defaultTimes,
   ) {
     super();
+    this.#visible = visible === undefined ? null : visibleEntries(visible);
   }
 
   get #hidesAll(): boolean {
-    return this.visible?.trim() === '';
+    return this.#visible?.length === 0;
   }
 
   /** Null while the list is not known. */
@@ -167,7 +171,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
 
   async #look(): Promise<void> {
     try {
-      const rows = (await this.smi.ask()).filter((row) => isVisible(row, this.visible));
+      const rows = (await this.smi.ask()).filter((row) => isVisible(row, this.#visible));
       const failed = rows.flatMap(({ id, fault }) => (fault === null ? [] : { id, fault }));
       const gpus = rows
         .filter(({ fault }) => fault === null)

@@ -292,11 +292,27 @@ describe('the list of GPUs', () => {
     gpus.close();
   });
 
-  test('is empty, and nvidia-smi is not started, if CUDA_VISIBLE_DEVICES is empty', async () => {
+  test('is empty, and nvidia-smi is not started, if CUDA_VISIBLE_DEVICES names none', async () => {
     const smi = fake('hang');
-    const gpus = inventory(300, '');
-    await gpus.start();
-    expect([gpus.current, smi.started]).toEqual([[], []]);
+    for (const visible of ['', ' ', ',', '-1', '-1,0']) {
+      const gpus = inventory(300, visible);
+      await gpus.start();
+      expect([visible, gpus.current, smi.started]).toEqual([visible, [], []]);
+    }
+  });
+
+  test('has what CUDA_VISIBLE_DEVICES names before a -1', async () => {
+    process.env.FAKE_GPUS = '3';
+    fake('well');
+    const seen = async (visible: string) => {
+      const gpus = inventory(20_000, visible);
+      await gpus.start();
+      return ids(gpus.current ?? []);
+    };
+    expect(await seen('2, 0')).toEqual([0, 2]);
+    expect(await seen('2,-1,1')).toEqual([2]);
+    expect(await seen('GPU-5e1f0c31,-1,0')).toEqual([1]);
+    expect(await seen('7')).toEqual([]);
   });
 
   test('ends nvidia-smi when it is closed, and does not start it again', async () => {
