@@ -16,9 +16,10 @@ const units: Readonly<Record<string, number>> = {
   TIB: 2 ** 40,
 };
 
-/** Bytes of a size such as `2GiB`, `2G`, `500MB` or `1048576`; undefined for any other text. */
+/** Bytes of a size such as `2GiB`, `2G`, `500MB` or `1048576`; undefined for any other text, and for 8 PiB and more. */
 export function parseSize(text: string): number | undefined {
   const [, digits = '', unit = ''] = /^(\d+(?:\.\d+)?)\s*([a-z]*)$/i.exec(text.trim()) ?? [];
   const factor = digits === '' ? undefined : units[unit.toUpperCase()];
-  return factor === undefined ? undefined : Math.floor(Number(digits) * factor);
+  const bytes = factor === undefined ? Number.NaN : Math.floor(Number(digits) * factor);
+  return Number.isSafeInteger(bytes) ? bytes : undefined;
 }

@@ -7,6 +7,9 @@ import { openOwnFile } from '../files/own-file.js';
 /** Characters that are kept from the end of the output past the limit: the error is usually there. */
 const tailLength = 64 * 1024;
 
+/** Characters that a line takes of it: an empty one has its line end. */
+const sizeInTail = (line: string): number => line.length + 1;
+
 /**
  * The log of a job, limited in size: lines up to `maxBytes`; then, at the end of the output, a note on how much was left
  * out and the last lines. Writes are synchronous, so a program that prints faster than the disk writes has to wait. Lines
@@ -68,11 +71,11 @@ export class LogFile {
     for (const line of lines) {
       this.#omitted += 1;
       this.#tail.push(line);
-      this.#tailLength += line.length;
+      this.#tailLength += sizeInTail(line);
     }
     let drop = 0;
     while (this.#tailLength > tailLength && drop < this.#tail.length - 1) {
-      this.#tailLength -= this.#tail[drop]?.length ?? 0;
+      this.#tailLength -= sizeInTail(this.#tail[drop] ?? '');
       drop += 1;
     }
     if (drop > 0) this.#tail = this.#tail.slice(drop);

@@ -35,8 +35,8 @@ function checkLength(command: readonly string[], env: NodeJS.ProcessEnv): void {
 
 /** Writes the filter to the pipe from which bwrap reads it, and closes the pipe. */
 function giveFilter(filter: string, { stdio }: ChildProcess): void {
-  const pipe: unknown = [...stdio].at(-1);
-  // There is none if the program could not be started.
+  // There is none if the program could not be started, and no list if the descriptors did not suffice.
+  const pipe: unknown = [...(stdio ?? [])].at(-1);
   if (!(pipe instanceof Writable)) return;
   // bwrap may have ended already.
   pipe.on('error', () => {});

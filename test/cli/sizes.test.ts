@@ -15,6 +15,9 @@ test.each([
   expect(parseSize(text)).toBe(bytes);
 });
 
-test.each(['', 'G', '2Q', '2GG', '-1G', '2 G B', '0x2G'])('%j is not a size', (text) => {
-  expect(parseSize(text)).toBeUndefined();
-});
+test.each(['', 'G', '2Q', '2GG', '-1G', '2 G B', '0x2G', '9000TiB', '9'.repeat(400)])(
+  '%j is not a size',
+  (text) => {
+    expect(parseSize(text)).toBeUndefined();
+  },
+);

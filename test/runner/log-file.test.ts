@@ -20,6 +20,19 @@ describe('a log', () => {
     expect(statSync(file).mode & 0o100).toBe(0);
   });
 
+  test('keeps a bounded number of empty lines past its limit', async () => {
+    await using directory = await temporary();
+    const file = path.join(directory.path, 'log');
+    const log = new LogFile(file, 10);
+    for (let count = 0; count < 300; count += 1) log.append(Array.from({ length: 1000 }, () => ''));
+    log.close();
+    const text = readFileSync(file, 'utf8');
+    expect(text.length).toBeLessThan(70_000);
+    expect(text).toMatch(
+      /^\n{0,10}\[remote-app\] Log limit of 10 bytes reached: \d+ lines left out here\n\n+$/,
+    );
+  });
+
   test('keeps whole lines up to its limit, then the last ones, with a note on how many are missing', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'log');

@@ -46,6 +46,20 @@ const edits = async () => ({
 });
 export type Edits = Awaited<ReturnType<typeof edits>>;
 
+/** Makes what the file is to hold of what it holds. */
+type Change = (before: TokenDocument, modules: Edits) => TokenDocument;
+
+/** What the file holds after a change, and the entry of the token that the command is about. */
+interface Changed {
+  readonly after: TokenDocument;
+  readonly entry: TokenEntry | undefined;
+}
+
+const changedTo = (after: TokenDocument, name: string | undefined, { placeOf }: Edits): Changed => ({
+  after,
+  entry: name === undefined ? undefined : after.tokens[placeOf(after, name)],
+});
+
 /** What the commands share that change the file of the tokens. They ask no server: one that uses the file reads it again. */
 export abstract class TokenCommand extends BaseCommand {
   static override baseFlags = {
@@ -70,27 +84,24 @@ export abstract class TokenCommand extends BaseCommand {
   }
 
   /** Changes the file. Returns what it holds then, and the entry of a token. */
-  protected edit(
-    file: string,
-    name: string | undefined,
-    change: (before: TokenDocument, modules: Edits) => TokenDocument,
-  ): Promise<{ readonly after: TokenDocument; readonly entry: TokenEntry | undefined }> {
+  protected edit(file: string, name: string | undefined, change: Change): Promise<Changed> {
     return this.with((modules) => {
       let after = modules.noTokens;
       modules.editTokens(file, (before) => {
         after = change(before, modules);
         return after;
       });
-      return { after, entry: name === undefined ? undefined : after.tokens[modules.placeOf(after, name)] };
+      return changedTo(after, name, modules);
     });
   }
 
+  /** Returns the same as `edit`, and leaves the file as it is, which must be there. */
+  protected preview(file: string, name: string | undefined, change: Change): Promise<Changed> {
+    return this.with((modules) => changedTo(change(modules.readTokens(file), modules), name, modules));
+  }
+
   /** Changes the file, and returns what became of one entry. */
-  protected async change(
-    file: string,
-    name: string,
-    change: (before: TokenDocument, modules: Edits) => TokenDocument,
-  ): Promise<TokenEntry> {
+  protected async change(file: string, name: string, change: Change): Promise<TokenEntry> {
     const { entry } = await this.edit(file, name, change);
     if (!entry) throw new Error(`The token ${name} is not there`);
     return entry;

@@ -1,8 +1,9 @@
 import { Args, Flags } from '@oclif/core';
 import type { LimitTable } from '../../access/limits.js';
 import { roles } from '../../access/roles.js';
+import type { TokenDocument } from '../../access/token-file.js';
 import { limitFlags, limitsOf } from '../../cli/tokens/limit-flags.js';
-import { TokenCommand } from '../../cli/tokens/token-command.js';
+import { type Edits, TokenCommand } from '../../cli/tokens/token-command.js';
 
 export default class TokenLimit extends TokenCommand {
   static override summary = 'Limit what a token may have, or all tokens of a role';
@@ -30,17 +31,17 @@ export default class TokenLimit extends TokenCommand {
     const { name } = args;
     const { role } = flags;
     const limits = limitsOf(flags);
-    const { after, entry } = await this.edit(
-      flags.tokens,
-      name,
-      (before, { withLimits, withRoleLimits, TokenChangeError }) => {
-        if ((name === undefined) === (role === undefined))
-          throw new TokenChangeError('Name a token, or a role with --role, and not both');
-        return name === undefined
-          ? withRoleLimits(before, role ?? 'user', limits)
-          : withLimits(before, name, limits);
-      },
-    );
+    const limited = (before: TokenDocument, { withLimits, withRoleLimits, TokenChangeError }: Edits) => {
+      if ((name === undefined) === (role === undefined))
+        throw new TokenChangeError('Name a token, or a role with --role, and not both');
+      return name === undefined
+        ? withRoleLimits(before, role ?? 'user', limits)
+        : withLimits(before, name, limits);
+    };
+    const { after, entry } =
+      Object.keys(limits).length === 0
+        ? await this.preview(flags.tokens, name, limited)
+        : await this.edit(flags.tokens, name, limited);
     const { limitLine } = await import('../../cli/tokens/token-text.js');
     const of = entry?.name ?? role ?? '';
     const now = (entry ? entry.limits : after.roles[role ?? 'user']) ?? {};

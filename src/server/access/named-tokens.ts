@@ -31,7 +31,10 @@ function stampOf(file: string): string {
  */
 export class NamedTokens {
   #document: TokenDocument;
+  /** What the file was like when it was last read. */
   #stamp: string;
+  /** Why it cannot be used now, as it was reported; null if it can. */
+  #complaint: string | null = null;
 
   /** @throws SetupError if the file cannot be used */
   constructor(
@@ -75,15 +78,29 @@ export class NamedTokens {
   /** Reads the file again if it has changed. */
   reload(): void {
     const stamp = stampOf(this.file);
-    if (stamp === this.#stamp) return;
-    this.#stamp = stamp;
-    try {
-      const before = this.entries;
-      this.#document = readTokens(this.file);
-      this.changed(before, this.entries);
-    } catch (cause) {
-      const why = cause instanceof TokenFileError ? cause.message : cause;
-      this.report('The tokens stay as they were read before, until their file is mended', why);
+    if (stamp === this.#stamp) {
+      this.#complaint = null;
+      return;
     }
+    const before = this.entries;
+    try {
+      this.#document = readTokens(this.file);
+    } catch (cause) {
+      this.#complain(cause);
+      return;
+    }
+    // Not before: a read that failed for lack of descriptors is repeated, since a token may have been revoked.
+    this.#stamp = stamp;
+    this.#complaint = null;
+    this.changed(before, this.entries);
+  }
+
+  /** Says once why the file cannot be used. */
+  #complain(cause: unknown): void {
+    const complaint = cause instanceof Error ? cause.message : String(cause);
+    if (complaint === this.#complaint) return;
+    this.#complaint = complaint;
+    const why = cause instanceof TokenFileError ? complaint : cause;
+    this.report('The tokens stay as they were read before, until their file is mended', why);
   }
 }

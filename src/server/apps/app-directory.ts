@@ -17,7 +17,8 @@ interface AppFile {
 /** All files in the directory and below, without an app's own packages. */
 function filesOf(directory: string): AppFile[] {
   return readdirSync(directory, { recursive: true, withFileTypes: true }).filter(
-    (entry) => entry.isFile() && !entry.parentPath.includes('node_modules'),
+    (entry) =>
+      entry.isFile() && !path.relative(directory, entry.parentPath).split(path.sep).includes('node_modules'),
   );
 }
 

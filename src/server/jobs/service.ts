@@ -312,7 +312,8 @@ export class JobService {
     this.#jobs.set(job.id, job);
     this.#kept.add(job, bytes + extracted);
     this.deps.events.tell('accepted', { ...factsOf(job), bytes });
-    this.#live(job);
+    // A server that has begun to stop starts nothing: the job waits on the disk for the next one.
+    if (!this.#isClosing) this.#live(job);
     return job;
   }
 

@@ -84,7 +84,12 @@ export class JobStore {
     await syncTree(upload.path);
     const directory = this.placeOf(upload);
     renameSync(upload.path, directory.path);
-    await syncDirectory(this.#jobs);
+    try {
+      await syncDirectory(this.#jobs);
+    } catch (cause) {
+      renameSync(directory.path, upload.path);
+      throw cause;
+    }
     return directory;
   }
 

@@ -33,10 +33,14 @@ function parameters(header: string): Map<string, string> {
   const found = new Map<string, string>();
   const name = /;\s*([\w*-]+)=/y;
   name.lastIndex = Math.max(0, header.indexOf(';'));
+  /** Where no quotation mark closes a text from, since none does: it is not searched again. */
+  let unclosed = header.length;
   for (let match = name.exec(header); match?.[1]; match = name.exec(header)) {
     const key = match[1].toLowerCase();
     const start = name.lastIndex;
-    const close = header.charAt(start) === '"' ? closingQuote(header, start + 1) : -1;
+    const isQuoted = header.charAt(start) === '"' && start < unclosed;
+    const close = isQuoted ? closingQuote(header, start + 1) : -1;
+    if (isQuoted && close < 0) unclosed = start;
     const semicolon = header.indexOf(';', Math.max(start, close));
     const end = semicolon < 0 ? header.length : semicolon;
     const value = close >= 0 ? unquote(header.slice(start + 1, close)) : header.slice(start, end).trim();

@@ -1,11 +1,12 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import type { Readable } from 'node:stream';
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
 import { excerpt } from '../../../contract/quote.js';
 import { errorCode, faultWithoutPath } from '../../../files/error-code.js';
 
 /** Milliseconds that a command of Slurm may take: without a controller each takes 9 seconds by itself. */
-const deadline = 30_000;
+const usualDeadline = 30_000;
+/** Milliseconds that the pipes may stay open after a command has ended: one of its children may hold them. */
+const pipeGrace = 500;
 /** Characters of an answer: a hundred thousand jobs. */
 const longestAnswer = 32 << 20;
 
@@ -57,20 +58,62 @@ const isOfSlurm = (name: string): boolean =>
 export const outsideOfJobs = (environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => !isOfSlurm(name)));
 
-function collect(stream: Readable): () => string {
+/** @param stream undefined where the descriptors did not suffice to start the process */
+function collect(stream: Readable | undefined): () => string {
   const chunks: Buffer[] = [];
   let length = 0;
-  stream.on('data', (chunk: Buffer) => {
+  stream?.on('data', (chunk: Buffer) => {
     length += chunk.length;
     if (length <= longestAnswer) chunks.push(chunk);
   });
-  stream.on('error', () => {});
+  stream?.on('error', () => {});
   return () => Buffer.concat(chunks).toString();
+}
+
+interface CommandEnd {
+  readonly exitCode: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Ends a command that hangs, or what it left behind with its pipes; a pipe of what survives that is not waited for. */
+function abandon({ pid, stdout, stderr }: ChildProcess): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGKILL');
+  } catch {
+    // It has ended.
+  }
+  for (const pipe of [stdout, stderr]) pipe?.destroy();
+}
+
+/** Starts a command and waits for its end. @throws SlurmFailure if it does not answer in time; the system's error */
+async function endOf(child: ChildProcess, program: string, deadline: number): Promise<CommandEnd> {
+  const timers: NodeJS.Timeout[] = [];
+  let isClosed = false;
+  try {
+    return await new Promise((resolve, reject) => {
+      child.once('error', reject);
+      const [stdout, stderr] = [child.stdout, child.stderr].map((each) => collect(each ?? undefined));
+      const end = () =>
+        resolve({ exitCode: child.exitCode, stdout: stdout?.() ?? '', stderr: stderr?.() ?? '' });
+      child.once('close', () => {
+        isClosed = true;
+        end();
+      });
+      child.once('exit', () => timers.push(setTimeout(end, pipeGrace)));
+      const late = `${program} did not answer within ${deadline / 1000} seconds`;
+      timers.push(setTimeout(() => reject(new SlurmFailure(late, true)), deadline));
+    });
+  } finally {
+    for (const timer of timers) clearTimeout(timer);
+    if (!isClosed) abandon(child);
+  }
 }
 
 /**
  * Runs a command of Slurm, with words that no shell sees.
  * @param input what it reads
+ * @param deadline milliseconds that it may take
  * @returns what it printed
  * @throws SlurmFailure
  */
@@ -79,32 +122,28 @@ export async function runSlurm(
   words: readonly string[],
   environment: NodeJS.ProcessEnv,
   input = '',
+  deadline = usualDeadline,
 ): Promise<string> {
-  // Not execa: its promise waits for the pipes, which a child of a command that hangs may keep open.
-  const child = spawn(program, words, { cwd: '/', env: environment, stdio: 'pipe' });
+  // In a group of its own, so that a wrapper of the command is ended with what it started. Not execa: its promise waits for
+  // the pipes, which a child of a command that hangs may keep open.
+  const child = spawn(program, words, { cwd: '/', env: environment, stdio: 'pipe', detached: true });
+  const ended = endOf(child, program, deadline);
   child.unref();
-  const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)];
-  child.stdin.on('error', () => {});
-  child.stdin.end(input);
-  const timer = setTimeout(() => child.kill('SIGKILL'), deadline);
-  try {
-    await once(child, 'close');
-  } catch (cause) {
+  const stdin: Writable | undefined = child.stdin;
+  stdin?.on('error', () => {});
+  stdin?.end(input);
+  const { exitCode, stdout, stderr } = await ended.catch((cause: unknown) => {
+    if (cause instanceof SlurmFailure) throw cause;
     const isMissing = errorCode(cause) === 'ENOENT';
     const why = isMissing ? 'there is no such program on PATH' : faultWithoutPath(cause);
     throw new SlurmFailure(`${program} could not be started: ${why}`, !isMissing);
-  } finally {
-    clearTimeout(timer);
-  }
-  if (child.signalCode !== null) {
-    throw new SlurmFailure(`${program} did not answer within ${deadline / 1000} seconds`, true);
-  }
-  if (child.exitCode === 0) return stdout();
-  const said = stderr();
-  const complaint = complaintOf(said);
+  });
+  if (exitCode === null) throw new SlurmFailure(`${program} was ended by ${child.signalCode}`, true);
+  if (exitCode === 0) return stdout;
+  const complaint = complaintOf(stderr);
   throw new SlurmFailure(
-    complaint || `${program} failed (exit code ${child.exitCode})`,
+    complaint || `${program} failed (exit code ${exitCode})`,
     passing.test(complaint),
-    limitLine.exec(said)?.[1] ?? null,
+    limitLine.exec(stderr)?.[1] ?? null,
   );
 }

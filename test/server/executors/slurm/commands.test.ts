@@ -2,6 +2,9 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { outsideOfJobs, runSlurm } from '../../../../src/server/executors/slurm/commands.js';
+import { until } from '../../../../support/until.mjs';
+import { withNoDescriptors } from '../../../support/no-descriptors.js';
+import { processesWith } from '../../../support/processes.js';
 import { temporary } from '../../../support/temporary.js';
 
 /** A program that stands in for one of Slurm's. */
@@ -40,6 +43,27 @@ test.for([
 test('a refusal without words has the exit code', () =>
   withProgram('exit 3', async (program) => {
     await expect(runSlurm(program, [], environment)).rejects.toThrow('failed (exit code 3)');
+  }));
+
+test('a command that hangs is ended with what it started', () =>
+  withProgram('sleep 300 & wait', async (program) => {
+    const failure = { message: expect.stringContaining('did not answer within 1 seconds'), isPassing: true };
+    const marked = { ...environment, MARK: program };
+    await expect(runSlurm(program, [], marked, '', 1000)).rejects.toMatchObject(failure);
+    await until('nothing of it is left', () => processesWith({ environment: program }).length === 0);
+  }));
+
+test('a child that keeps the pipes of a command open is not waited for', () =>
+  withProgram('sleep 300 & echo said', async (program) => {
+    expect(await runSlurm(program, [], { ...environment, MARK: program })).toBe('said\n');
+    await until('nothing of it is left', () => processesWith({ environment: program }).length === 0);
+  }));
+
+test('a command for which there are no descriptors may succeed later', () =>
+  withProgram('echo said', async (program) => {
+    const answer = await withNoDescriptors(() => runSlurm(program, [], environment).catch((cause) => cause));
+    const message = expect.stringContaining('could not be started: ');
+    expect(answer).toMatchObject({ name: 'SlurmFailure', isPassing: true, message });
   }));
 
 test('a command that is not there is no outage', async () => {

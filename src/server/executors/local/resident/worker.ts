@@ -4,6 +4,7 @@ import { EventEmitter, once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import path from 'node:path';
+import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeJsonFile } from '../../../../files/atomic-json.js';
 import { type Frame, FrameReader, frameKinds, isClosed, sendFrame } from '../../../../runner/frames.js';
@@ -92,15 +93,17 @@ export class Worker extends EventEmitter<{ change: [] }> {
         stdio: ['ignore', 'pipe', 'ignore'],
         detached: true,
       });
-      const { stdout } = keeper;
-      stdout.resume();
-      const isUp = once(stdout, 'close').catch(() => {});
-      await once(keeper, 'spawn');
+      const spawned = once(keeper, 'spawn');
+      // There is none if the descriptors did not suffice.
+      const stdout: Readable | undefined = keeper.stdout;
+      stdout?.resume();
+      const isUp = stdout && once(stdout, 'close').catch(() => {});
+      await spawned;
       lowerPriority(keeper);
       keeper.unref();
       // It closes its stdout when it listens, and when it ends.
       await Promise.race([isUp, delay(answerPatience, undefined, { ref: false })]);
-      stdout.destroy();
+      stdout?.destroy();
       return await Worker.attach(directory, request);
     } catch (cause) {
       killKeeper(directory);
