@@ -149,6 +149,26 @@ describe('token rotate', () => {
   });
 });
 
+test('token limit without a limit shows those there are, and writes nothing', async () => {
+  await using tokens = await onFile();
+  const missing = await tokens.token('limit', '--role', 'user');
+  expect([missing.code, existsSync(tokens.file)]).toEqual([2, false]);
+  await tokens.token('create', 'ana');
+  await tokens.token('limit', 'ana', '--max-jobs', '3');
+  const before = statSync(tokens.file, { bigint: true });
+  expect(await tokens.token('limit', 'ana')).toMatchObject({ code: 0, stdout: 'ana: 3 active jobs\n' });
+  expect((await tokens.token('limit', 'eve')).stderr).toContain("There is no token named 'eve'");
+  const { ino, mtimeNs } = statSync(tokens.file, { bigint: true });
+  expect([ino, mtimeNs]).toEqual([before.ino, before.mtimeNs]);
+});
+
+test('token limit refuses a size that the file cannot have', async () => {
+  await using tokens = await onFile();
+  await tokens.token('create', 'ana');
+  expect((await tokens.token('limit', 'ana', '--max-kept', '9000TiB')).code).toBe(2);
+  expect((await tokens.token('list')).code).toBe(0);
+});
+
 test('token alone shows what it can do, and a wrong word what may have been meant', async () => {
   await using tokens = await onFile();
   const { code, stdout } = await tokens.cli.run(['token']);

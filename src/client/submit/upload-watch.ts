@@ -22,8 +22,11 @@ export class UploadWatch {
     /** Called when an interrupted command begins to wait for the answer. */
     readonly onLastWord: () => void,
   ) {
+    if (outer?.aborted) {
+      this.#interrupted();
+      return;
+    }
     outer?.addEventListener('abort', this.#onAbort, { once: true });
-    if (outer?.aborted) return;
     const stalled = () =>
       this.#controller.abort(new TransportError('timeout', `${server} accepted no data for ${idle} seconds`));
     this.#timer = setTimeout(stalled, idle * 1000);

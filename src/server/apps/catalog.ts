@@ -54,13 +54,14 @@ export class AppCatalog {
   }
 
   /**
-   * Reads again what is allowed, and begins to look at repositories that are new.
+   * Reads again what is allowed, begins to look at repositories that are new, and looks no more at those that are not allowed.
    * @returns how many apps there are
    * @throws SetupError; the apps then stay as they were
    */
   reload(): number {
     this.apps.reload();
     this.#ofRepositories();
+    this.repositories.keepOnly([...this.apps.current.values()].flatMap(({ repository }) => repository ?? []));
     this.repositories.start();
     return this.apps.current.size;
   }

@@ -6,6 +6,12 @@ export type DeviceRequest =
   | { readonly kind: 'anyGpu' }
   | { readonly kind: 'cpu'; readonly workers: number };
 
+/** How many GPUs a request asks for. */
+export function gpusOf(request: DeviceRequest): number {
+  if (request.kind === 'cpu') return 0;
+  return request.kind === 'anyGpu' ? 1 : request.ids.length;
+}
+
 /** The devices that a submission asks for. */
 export interface AskedDevices {
   /** Ids of GPUs; undefined if it names none. */

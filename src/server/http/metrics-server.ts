@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import { internalError, ServiceError } from '../../contract/errors.js';
-import { mediaTypes, metricsType } from '../../contract/http.js';
+import { metricsType } from '../../contract/http.js';
 import { routes } from '../../contract/routes.js';
 import type { Report } from '../report.js';
 import { sendError } from './error-answer.js';
@@ -26,8 +26,11 @@ export function metricsServer(host: string, read: () => Promise<string>, report:
     const { method, url } = request;
     const isAsked = url?.split('?', 1)[0] === routes.metrics.path;
     if (!isAsked || (method !== 'GET' && method !== 'HEAD')) {
-      const detail = `There is nothing here but GET ${routes.metrics.path}`;
-      response.writeHead(404, { 'Content-Type': mediaTypes.json }).end(JSON.stringify({ detail }));
+      sendError(
+        response,
+        new ServiceError('notFound', `There is nothing here but GET ${routes.metrics.path}`),
+        {},
+      );
       return;
     }
     try {
@@ -35,7 +38,7 @@ export function metricsServer(host: string, read: () => Promise<string>, report:
       response.writeHead(200, { 'Content-Type': metricsType }).end(text);
     } catch (cause) {
       report('The metrics could not be read', cause);
-      response.writeHead(500).end();
+      sendError(response, internalError(), {});
     }
   });
 }

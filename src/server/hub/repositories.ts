@@ -29,6 +29,8 @@ export interface RepositoriesOptions {
   readonly times?: LookTimes;
 }
 
+const keyOf = ({ repository, revision }: RepositoryName): string => `${repository}@${revision}`;
+
 /**
  * The repositories of the allowlist. They are looked at one after the other, never two at once, behind the answers: what is
  * in the cache is what is known.
@@ -47,11 +49,22 @@ export class Repositories {
 
   /** The repository of an app, which is looked at from `start` on. */
   track(name: RepositoryName): TrackedRepository {
-    const key = `${name.repository}@${name.revision}`;
+    const key = keyOf(name);
     const found = this.#tracked.get(key) ?? new TrackedRepository(name, this.options.settings);
     this.#tracked.set(key, found);
     found.add(name.folder);
     return found;
+  }
+
+  /** Looks at no other repositories any more than those of these apps, and at no other apps in them. */
+  keepOnly(names: readonly RepositoryName[]): void {
+    for (const [key, tracked] of this.#tracked) {
+      const kept = names.filter((each) => keyOf(each) === key);
+      tracked.keepOnly(kept.map(({ folder }) => folder));
+      if (kept.length > 0) continue;
+      this.#tracked.delete(key);
+      this.#told.delete(tracked);
+    }
   }
 
   /** Fetches everything that is missing, and tells how far it is. A repository that cannot be had is tried again later. */

@@ -74,6 +74,10 @@ export class TrackedRepository {
     this.#folders.add(folder);
   }
 
+  keepOnly(folders: readonly (string | null)[]): void {
+    this.#folders = new Set(folders);
+  }
+
   get look(): Look {
     return { checkedAt: this.#checkedAt, problem: this.#problem };
   }

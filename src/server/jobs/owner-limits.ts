@@ -3,7 +3,7 @@ import { type Owner, ownerInWords, type Principal } from '../../access/principal
 import { formatBytes } from '../../contract/bytes.js';
 import { counted } from '../../contract/counted.js';
 import { FieldError, ServiceError } from '../../contract/errors.js';
-import type { DeviceRequest } from '../executors/executor.js';
+import { type DeviceRequest, gpusOf } from '../executors/executor.js';
 
 /** What owners have at the moment, besides what they upload. */
 export interface OwnedNow {
@@ -82,7 +82,7 @@ export class OwnerLimits {
 
   /** @throws FieldError for a job that asks for more GPUs than its owner may have at once: it would wait for ever */
   checkGpus({ name, limits: { max_gpus: limit } }: Principal, field: string, request: DeviceRequest): void {
-    const asked = request.kind === 'gpus' ? request.ids.length : Number(request.kind === 'anyGpu');
+    const asked = gpusOf(request);
     if (limit === null || asked <= limit.most) return;
     throw new FieldError(
       field,

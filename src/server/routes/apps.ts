@@ -6,6 +6,7 @@ import type { AppList } from '../../contract/app-manifest.js';
 import { configName } from '../../contract/archives.js';
 import { mediaTypes } from '../../contract/http.js';
 import { isWeights } from '../../contract/weights.js';
+import { madeDirectories } from '../../files/made-directories.js';
 import type { AppCatalog } from '../apps/catalog.js';
 import type { Executor } from '../executors/executor.js';
 import { captured } from '../http/path-parameters.js';
@@ -25,9 +26,6 @@ export const listApps = (catalog: AppCatalog, executor: Executor) => (ctx: Route
 export const showApp = (catalog: AppCatalog) => async (ctx: RouterContext) => {
   ctx.body = await catalog.view(captured(ctx));
 };
-
-/** Directories of packages and of what Python compiled, which hold nothing that a person wrote. */
-const madeDirectories: ReadonlySet<string> = new Set(['node_modules', '__pycache__']);
 
 /**
  * Whether a file of an app belongs to its configuration. Model weights, packages, what Python compiled, and hidden files and

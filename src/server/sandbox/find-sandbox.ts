@@ -10,6 +10,7 @@ import { emptySandbox, Sandbox, type SandboxRules } from './sandbox.js';
 import { namesOf, resolved } from './secret-files.js';
 import { systemCallFilter } from './system-call-filter.js';
 import { systemFiles } from './system-files.js';
+import { complaint } from './try-stage.js';
 import { isWithin, realPath } from './visible.js';
 
 /** `serve --sandbox`. */
@@ -29,12 +30,6 @@ export type FoundSandbox =
 const patience = 10_000;
 
 const run = promisify(execFile);
-
-/** What a program that failed said, in one line. */
-function complaint(cause: unknown): string {
-  const { stderr = '', message = '' } = Object(cause) as { stderr?: string; message?: string };
-  return oneLine((stderr.trim() || message.trim()).split('\n').at(-1) ?? '');
-}
 
 /** Starts one sandbox with nothing in it. @returns what bwrap said if that failed; null if it works */
 async function problemOf(program: string, filter: Buffer | undefined): Promise<string | null> {

@@ -1,5 +1,6 @@
 import { lstatSync, readdirSync, readlinkSync, realpathSync } from 'node:fs';
 import path from 'node:path';
+import { errorCode } from '../../files/error-code.js';
 
 /** Directories of a system that hold its programs and libraries, and what is needed to run them. */
 const directories = ['/usr', '/opt', '/etc', '/sys', '/nix/store', '/gnu/store'];
@@ -21,6 +22,16 @@ export interface SystemFiles {
 const otherMayRead = 0o004;
 const otherMayEnter = 0o005;
 
+/** The names in a directory, none if it was removed during a look below `top`. @throws the system's error */
+function namesIn(directory: string, top: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch (cause) {
+    if (directory === top || errorCode(cause) !== 'ENOENT') throw cause;
+    return [];
+  }
+}
+
 /**
  * What lies under a directory and is not for everybody on the machine: keys, password files, settings of services. The
  * server's user may be allowed to read it, above all if that is root.
@@ -30,7 +41,7 @@ function hiddenUnder(directory: string): Pick<SystemFiles, 'hiddenDirectories' |
   const hiddenFiles: string[] = [];
   const left = [directory];
   for (let current = left.pop(); current !== undefined; current = left.pop()) {
-    for (const name of readdirSync(current)) {
+    for (const name of namesIn(current, directory)) {
       const file = path.join(current, name);
       const stats = lstatSync(file, { throwIfNoEntry: false });
       if (!stats || stats.isSymbolicLink()) continue;

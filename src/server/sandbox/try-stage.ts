@@ -10,7 +10,7 @@ import { stageWords } from './stage.js';
 const patience = 10_000;
 
 /** What a program that failed said, in one line. */
-function complaint(cause: unknown): string {
+export function complaint(cause: unknown): string {
   const { stderr = '', message = '' } = Object(cause) as { stderr?: string; message?: string };
   return oneLine((stderr.trim() || message.trim()).split('\n').at(-1) ?? '');
 }

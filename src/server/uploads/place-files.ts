@@ -6,6 +6,7 @@ import { FieldError, ServiceError } from '../../contract/errors.js';
 import type { Field } from '../../contract/fields.js';
 import { oneLine, quoteName } from '../../contract/quote.js';
 import { ArchiveError } from '../../extract/errors.js';
+import { freeName } from '../../files/free-name.js';
 import { isSafeName } from '../../files/safe-name.js';
 import { TimeSlice } from '../../files/time-slice.js';
 import { type Release, Turns } from '../../files/turns.js';
@@ -24,28 +25,6 @@ function plainName(file: ReceivedFile): string {
   }
   // A name may begin with a dash: the app's command line has absolute paths, so it cannot be read as a flag.
   return plain;
-}
-
-/** Keeps apart files of one group that share a name: `ct.nii.gz`, `ct_1.nii.gz`. */
-class UniqueNames {
-  /** Names that are taken, each with the number to try for its next repeat: counting from 1 each time is quadratic. */
-  readonly #taken = new Map<string, number>();
-
-  take(name: string): string {
-    const count = this.#taken.get(name);
-    if (count === undefined) {
-      this.#taken.set(name, 1);
-      return name;
-    }
-    const dot = name.indexOf('.', 1);
-    const [stem, suffix] = dot < 0 ? [name, ''] : [name.slice(0, dot), name.slice(dot)];
-    let number = count;
-    while (this.#taken.has(`${stem}_${number}${suffix}`)) number += 1;
-    this.#taken.set(name, number + 1);
-    const unique = `${stem}_${number}${suffix}`;
-    this.#taken.set(unique, 1);
-    return unique;
-  }
 }
 
 /** What the files of one upload are placed with. */
@@ -155,13 +134,14 @@ async function placeGroup(
   placing.stop.signal.throwIfAborted();
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   placing.onGroup();
-  const names = new UniqueNames();
+  const taken = new Set<string>();
+  const counts = new Map<string, number>();
   const paths: string[] = [];
   const slice = new TimeSlice();
   for (const file of group) {
-    const name = names.take(plainName(file));
-    if (!isSafeName(name))
-      throw new FieldError(file.field, `has two files of one name that is too long: ${quoteName(name)}`);
+    // Files of one group that share a name are kept apart: `ct.nii.gz`, `ct_1.nii.gz`.
+    const name = freeName(plainName(file), counts, (each) => taken.has(each));
+    taken.add(name);
     const target = path.join(directory, name);
     if (file.name.endsWith(volumeSuffix)) await extract(file, target, placing);
     else renameSync(file.path, target);

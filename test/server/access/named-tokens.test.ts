@@ -1,8 +1,11 @@
 import { chmodSync, chownSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { afterAll, describe, expect, test } from 'vitest';
+import { stateOf } from '../../../src/access/token-file.js';
+import { NamedTokens } from '../../../src/server/access/named-tokens.js';
 import { until } from '../../../support/until.mjs';
 import { Cli } from '../../support/cli.js';
 import { least } from '../../support/form.js';
+import { withNoDescriptors } from '../../support/no-descriptors.js';
 import { sharedServer, TestServer } from '../../support/server.js';
 import { TestTokens } from '../../support/tokens.js';
 
@@ -103,6 +106,25 @@ describe('named tokens', () => {
       const made = tokens.create(`after-${before}`);
       await until('the mended file counts', async () => (await status(server, made)) === 200);
     }
+  });
+
+  test('are read again after a read for which there were no descriptors, which is told once', async () => {
+    await using file = new TestTokens();
+    file.create('ana');
+    const told: string[] = [];
+    const named = new NamedTokens(file.file, (what, why) => told.push(`${what}: ${why}`));
+    const isActive = () => named.entries.some((entry) => stateOf(entry) === 'active');
+    file.revoke('ana');
+    await withNoDescriptors(() => {
+      named.reload();
+      named.reload();
+    });
+    expect([isActive(), told]).toEqual([
+      true,
+      [expect.stringMatching(/^The tokens stay .*: The tokens in /)],
+    ]);
+    named.reload();
+    expect([isActive(), told.length]).toEqual([false, 1]);
   });
 
   test('are in no file but as hashes, and in nothing that serve says', async () => {

@@ -77,8 +77,7 @@ export function executorContract(name: string, subject: Subject): void {
       const executor = await bench.executor();
       const job = bench.job();
       const run = new Followed(executor.run(job.order(endless, { timeLimit: 200 })));
-      const { fault, error } = await run.ended;
-      expect([fault, error]).toEqual(['timeLimit', expect.stringContaining('time limit')]);
+      expect((await run.ended).fault).toBe('timeLimit');
       expect(job.processes()).toEqual([]);
     });
 

@@ -76,3 +76,18 @@ test('two apps of one repository are one question, and two repositories are aske
   expect(hub.requests).toHaveLength(1);
   expect(lines).toEqual([]);
 });
+
+test('a repository whose apps are no longer on the list is not looked at again', async () => {
+  hub.commit('lab/other', files);
+  const repositories = looking({ between: 10, retry: long, longestRetry: long, asked: 0 });
+  const other = { ...name, repository: 'lab/other' };
+  const tracked = repositories.track(name);
+  repositories.track(other);
+  repositories.keepOnly([other]);
+  repositories.start();
+  const asked = () => hub.requests.filter((each) => each.includes('/revision/'));
+  await until('the other was looked at again', () => asked().length > 3);
+  expect(new Set(asked())).toEqual(new Set(['GET /api/models/lab/other/revision/main']));
+  expect(tracked.look.checkedAt).toBe(null);
+  await repositories.close();
+});

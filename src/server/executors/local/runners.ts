@@ -158,8 +158,7 @@ export class Runners {
     const isSwept = this.#completed.delete(directory) && isWritten;
     if (!isSwept) await terminateStrays(id, workspace, isWritten ? 'output' : 'everything');
     const end = await settleRunEnd(directory, this.#stopping.delete(directory));
-    const error = `It was ended at its time limit of ${Number(timeLimit) / 1000} s`;
-    return isLate ? { ...end, fault: 'timeLimit', error } : end;
+    return isLate ? { ...end, fault: 'timeLimit' } : end;
   }
 
   /** Asks the runner, if there is one, to end its command. A runner that does not is killed. */

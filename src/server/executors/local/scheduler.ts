@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { type Owner, ownerInWords } from '../../../access/principal.js';
 import { ServiceError } from '../../../contract/errors.js';
-import type { DeviceRequest, Grant } from '../executor.js';
+import { type DeviceRequest, type Grant, gpusOf } from '../executor.js';
 import { Shares } from './shares.js';
 import { type Queued, TurnsOfOwners } from './turns-of-owners.js';
 
@@ -41,12 +41,6 @@ export interface SchedulerSettings {
   readonly mostGpus?: (owner: Owner) => number | null;
   /** Milliseconds of a clock that nobody sets. */
   readonly now?: () => number;
-}
-
-/** How many GPUs a request asks for. */
-function gpusOf(request: DeviceRequest): number {
-  if (request.kind === 'cpu') return 0;
-  return request.kind === 'anyGpu' ? 1 : request.ids.length;
 }
 
 function describe(request: DeviceRequest): string {

@@ -1,11 +1,11 @@
-import type { RunOrder, Waiting } from '../executor.js';
+import { gpusOf, type RunOrder, type Waiting } from '../executor.js';
 import type { SlurmContext } from './context.js';
 import { failedStart } from './endings.js';
 import { lastWords, type Placement, placementOf, refreshDirectory } from './handshake.js';
 import { hasRun } from './has-run.js';
 import { type QueueRow, stageOf } from './queue-rows.js';
 import { isUndecided, waitingWords } from './reasons.js';
-import { gpusOf, Submission } from './submission.js';
+import { Submission } from './submission.js';
 import { Wake } from './wake.js';
 import { withdraw } from './withdraw.js';
 

@@ -112,9 +112,7 @@ export class RunFollower {
   }
 
   #late(end: Ended): Ended {
-    if (!this.#isLate) return end;
-    const error = `It was ended at its time limit of ${Number(this.order.timeLimit) / 1000} s`;
-    return { ...end, fault: 'timeLimit', error };
+    return this.#isLate ? { ...end, fault: 'timeLimit' } : end;
   }
 
   /**

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { faultWithoutPath, isDiskFull, isShortage } from '../../../files/error-code.js';
-import type { DeviceRequest, RunOrder } from '../executor.js';
+import { gpusOf, type RunOrder } from '../executor.js';
 import { lacksRoom } from '../runs/run-end.js';
 import { SlurmFailure } from './commands.js';
 import type { SlurmContext } from './context.js';
@@ -10,12 +10,6 @@ import type { Resources } from './slurm.js';
 
 /** Milliseconds until the next try. */
 const pause = 1000;
-
-/** GPUs that a request comes to. */
-export const gpusOf = (request: DeviceRequest): number => {
-  if (request.kind === 'cpu') return 0;
-  return request.kind === 'anyGpu' ? 1 : request.ids.length;
-};
 
 /**
  * Brings one job into Slurm's queue: finds it there, where an earlier server may have submitted it, or submits it. As long

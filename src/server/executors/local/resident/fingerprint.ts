@@ -1,19 +1,17 @@
 import { createHash } from 'node:crypto';
 import { lstatSync, readdirSync } from 'node:fs';
 import path from 'node:path';
+import { madeDirectories } from '../../../../files/made-directories.js';
 import { TimeSlice } from '../../../../files/time-slice.js';
 
 /** Most files that are looked at: an app with more is not programs but data. */
 const mostFiles = 5000;
 
-/** Directories of packages and of what Python compiled, which change when nobody changes the app. */
-const passedOver: ReadonlySet<string> = new Set(['node_modules', '__pycache__']);
-
 /** The files of a directory and below, in the order of their names, without hidden ones. */
 function* filesBelow(directory: string): Generator<string, void> {
   const entries = readdirSync(directory, { withFileTypes: true });
   for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-    if (entry.name.startsWith('.') || passedOver.has(entry.name)) continue;
+    if (entry.name.startsWith('.') || madeDirectories.has(entry.name)) continue;
     const file = path.join(directory, entry.name);
     if (entry.isDirectory()) yield* filesBelow(file);
     else yield file;

@@ -1,0 +1,24 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { viewAppDirectory } from '../../../src/server/apps/app-directory.js';
+import { temporary } from '../../support/temporary.js';
+
+test('an app in a package of Node has its own checkpoints, and none of its packages', async () => {
+  await using root = await temporary();
+  const directory = path.join(root.path, 'node_modules/app');
+  const packages = path.join(directory, 'node_modules/other');
+  mkdirSync(packages, { recursive: true });
+  const manifest = {
+    display_name: 'A',
+    short_description: 'a',
+    description: 'a',
+    tta: 0,
+    mc_dropout: 0,
+    command: ['true'],
+  };
+  writeFileSync(path.join(directory, 'app.json'), JSON.stringify(manifest));
+  for (const file of [path.join(directory, 'CV_0.pt'), path.join(packages, 'CV_1.pt')])
+    writeFileSync(file, '');
+  expect(await viewAppDirectory('app', directory)).toMatchObject({ checkpoints_name_available: ['CV_0.pt'] });
+});
