@@ -52,12 +52,17 @@ const proxyStatuses: Readonly<Record<number, ExitCode>> = {
   504: exitCodes.notReached,
 };
 
+/** Whether a page with this status, which is not the service's, says that another program has the address. */
+export const isOfAnother = (status: number): boolean => [404, 405, 410, 501].includes(status);
+
 /** The service never sends anybody on: something else has answered. */
 export const isRedirect = (status: number): boolean => status >= 300 && status < 400;
 
 function exitCodeFor(status: number, isOfProxy: boolean): ExitCode {
   // The service itself answers 503 when it is busy.
-  if ((isOfProxy && isGatewayError(status)) || isRedirect(status)) return exitCodes.notReached;
+  if (isRedirect(status) || (isOfProxy && (isGatewayError(status) || isOfAnother(status)))) {
+    return exitCodes.notReached;
+  }
   return proxyStatuses[status] ?? exitCodeOf(status);
 }
 
@@ -77,6 +82,7 @@ export class HttpError extends ClientError {
   ) {
     super(message, exitCodeFor(status, isOfProxy), {
       http_status: status,
+      ...(isOfProxy && isOfAnother(status) ? { fault: 'unusable' satisfies TransportFault } : {}),
       ...(retryAfter === null ? {} : { retry_after: retryAfter }),
     });
   }

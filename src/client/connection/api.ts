@@ -88,7 +88,8 @@ export async function jobs(connection: Connection, all = false): Promise<readonl
   try {
     return (await connection.json(routes.jobs.path, (await answers()).jobsAnswer, options)).jobs;
   } catch (error) {
-    if (!(error instanceof HttpError && error.status === errorKinds.notFound.status)) throw error;
+    if (!(error instanceof HttpError) || error.isOfProxy || error.status !== errorKinds.notFound.status)
+      throw error;
     const message = `${connection.server} has no list of jobs, as KonfAI's server has none: ask for each by its id`;
     throw new HttpError(error.status, message, null);
   }

@@ -103,6 +103,10 @@ async function receive(
   const spec = operationOf(operation);
   const limits = within(limitsOf(deps.limits, spec), slot.allowed);
   checkRoom(contentLength(ctx), directory.path, limits);
+  // Null without a body, whatever its type would be.
+  if (ctx.is(mediaTypes.form) === null && ctx.get('Content-Type').startsWith(mediaTypes.form)) {
+    throw new ServiceError('badRequest', 'The request says that it is a form, and has no body');
+  }
   if (!ctx.is(mediaTypes.form)) {
     throw new ServiceError('notMultipart', `The body must be ${mediaTypes.form}`);
   }

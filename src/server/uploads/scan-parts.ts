@@ -81,8 +81,9 @@ export function scanParts(parser: MultipartParser): void {
     done(fault);
   };
   parser._flush = (done: TransformCallback) => {
-    // A last boundary without its two hyphens is accepted.
-    parsed(tail);
-    flush.call(parser, done);
+    const fault = parsed(tail);
+    // formidable takes a form for whole that ends behind a boundary: what was cut off there may have been another file.
+    if (!fault && parser.state !== ended) done(new Error('The form has no last boundary'));
+    else flush.call(parser, done);
   };
 }

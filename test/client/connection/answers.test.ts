@@ -139,6 +139,22 @@ describe('an answer', () => {
     });
   });
 
+  test.each([404, 405, 410, 501])(
+    'of another program, with HTTP %i, is told from a refusal',
+    async (status) => {
+      await using server = await ScriptedServer.start(
+        (_, response) =>
+          void response.writeHead(status, { 'content-type': 'text/html' }).end('<h1>Not here</h1>'),
+      );
+      await using connection = connectTo(server.url);
+      expect(await failureOf(health(connection, 5))).toMatchObject({
+        message: `${server.url} answered with HTTP ${status}, and not as the service does: is that its address?`,
+        exitCode: 5,
+        details: { http_status: status, fault: 'unusable' },
+      });
+    },
+  );
+
   test.each([['{"detail":[{"loc":7,"msg":{}}]}'], ['{"detail":[[]]}'], ['{"detail":{}}'], ['[1]']])(
     'of a refusal that is %s is reported by its status',
     async (body) => {

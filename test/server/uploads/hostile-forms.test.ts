@@ -141,6 +141,24 @@ describe('a form of an odd shape', () => {
     expect([status, body]).toEqual([415, expect.stringContaining('Transfer-Encoding')]);
   });
 
+  test('is refused: cut behind a boundary, where what is missing may be another file', async () => {
+    const whole = multipart([inputs, inputs]).toString('latin1');
+    const second = whole.lastIndexOf('\r\nContent-Disposition');
+    for (const cut of [whole.slice(0, second + 2), whole.slice(0, second), whole.slice(0, -4)]) {
+      expect(await refused(await post(Buffer.from(cut, 'latin1')))).toEqual([
+        400,
+        'The body ended before the form was complete',
+      ]);
+    }
+  });
+
+  test('is refused: without a body', async () => {
+    await using connection = await RawConnection.open(server.url);
+    connection.write(submissionHead('/apps/probe/infer'));
+    const { status, body } = await connection.answer();
+    expect([status, body]).toEqual([400, expect.stringContaining('has no body')]);
+  });
+
   test('is refused: a part without a name, and one whose name is too long', async () => {
     expect(await odd([inputs, { headers: [disposition('x=y')], content: '' }])).toEqual([
       400,

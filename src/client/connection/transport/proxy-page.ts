@@ -1,4 +1,4 @@
-import { isGatewayError } from '../../errors.js';
+import { isGatewayError, isOfAnother } from '../../errors.js';
 import { needsTls } from './tls-error.js';
 import type { Transport } from './transport.js';
 
@@ -31,6 +31,9 @@ export function pageSentence(
       `A proxy in front of ${server} refuses an upload of this size (HTTP 413); its admin can allow it: ` +
       "nginx does with 'client_max_body_size 0;'"
     );
+  }
+  if (isOfAnother(status)) {
+    return `${server} answered with HTTP ${status}, and not as the service does: is that its address?`;
   }
   return isGatewayError(status)
     ? `A proxy answers at ${server}, but the server behind it does not (HTTP ${status}); its admin can look whether it runs`
