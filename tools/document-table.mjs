@@ -30,9 +30,13 @@ function rowsBelow(schema, place) {
   if (schema.items) return rowsBelow(schema.items, `${place}[]`);
   if (typeof schema.additionalProperties === 'object')
     return rowsBelow(schema.additionalProperties, `${place}.*`);
-  const forms = (schema.anyOf ?? []).flatMap((form) => rowsBelow(form, place));
+  const forms = (schema.anyOf ?? []).filter(({ type }) => type === 'object');
+  const isInAll = (name) => forms.every(({ required = [] }) => required.includes(name));
+  const rows = (schema.anyOf ?? [])
+    .map(({ required = [], ...form }) => ({ ...form, required: required.filter(isInAll) }))
+    .flatMap((form) => rowsBelow(form, place));
   // The same name in two forms is one row.
-  return [...new Map(forms.map((each) => [each[0], each])).values()];
+  return [...new Map(rows.map((each) => [each[0], each])).values()];
 }
 
 export const documentTable = (schema) =>

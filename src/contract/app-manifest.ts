@@ -22,14 +22,14 @@ export const appManifestSchema = z.object({
   inputs: volumes
     .default({})
     .describe(
-      'By any key, what one case consists of: one group of --inputs each. Without an entry the app has no inference',
+      'By any key, what one case consists of: one group of --inputs each. Without an entry the app is listed as one without inference',
     ),
   outputs: volumes.default({}).describe('By any key, what it writes for a case'),
   inputs_evaluations: z
     .record(z.string(), z.record(z.string(), volumes))
     .default({})
     .describe(
-      'By name of an evaluation, then by its file (Evaluation.yml), what it reads. Without an entry the app has no evaluation',
+      'By name of an evaluation, then by its file (Evaluation.yml), what it reads. Without an entry the app is listed as one without evaluation',
     ),
   terminology: z
     .record(
@@ -59,7 +59,7 @@ export const appManifestSchema = z.object({
     .min(1)
     .optional()
     .describe(
-      'Program and first arguments, run without a shell. An element that names a file of this directory is made absolute. Without it, the engine of the server runs the app',
+      'Program and first arguments, run without a shell. An element that names a file or a directory in this one is made absolute. Without it, the engine of the server runs the app',
     ),
   resident: z
     .boolean()

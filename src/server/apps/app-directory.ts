@@ -103,7 +103,7 @@ export async function describeApp(
 
 /** What an app directory is run by. */
 export interface OwnProgram {
-  /** Its command, in which an element that names a file of the directory is absolute. */
+  /** Its command, in which an element that names a file or a directory in the app's is absolute. */
   readonly command: readonly string[];
   /** Whether it can stay loaded from one job to the next. */
   readonly isResident: boolean;
