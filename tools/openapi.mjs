@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { errorKinds } from '../dist/contract/errors.js';
 import { authScheme, mediaTypes } from '../dist/contract/http.js';
 import { operations } from '../dist/contract/operations.js';
-import { commonErrors, routes } from '../dist/contract/routes.js';
+import { commonErrors, routes, unroutedErrors } from '../dist/contract/routes.js';
 import { array, boolean, integer, string } from './json-schema.mjs';
 import { descriptions, schemas, typeOf, withoutBody } from './openapi-bodies.mjs';
 import { formSchema } from './openapi-form.mjs';
@@ -71,12 +71,26 @@ function paths() {
   return all;
 }
 
+/** What holds for more than one route. */
+function description() {
+  const statuses = [...new Set(unroutedErrors.map((code) => errorKinds[code].status))];
+  return [
+    `A request that cannot be read, or that no route is for, is answered ${statuses.join(', ')}, with the body of every error; a 405 has 'Allow'.`,
+    "HEAD is answered as GET is, without the body. For a result, the headers 'Range', 'If-Range', 'If-Match', 'If-None-Match' and their like mean what HTTP says.",
+  ].join(' ');
+}
+
 /** The document as an object. */
 export function openApi() {
   const { version, license } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
   return {
     openapi: '3.1.0',
-    info: { title: 'remote-app', version, license: { name: license, identifier: license } },
+    info: {
+      title: 'remote-app',
+      version,
+      description: description(),
+      license: { name: license, identifier: license },
+    },
     security: [{ bearer: [] }],
     paths: paths(),
     components: { schemas, securitySchemes: { bearer: { type: 'http', scheme: authScheme.toLowerCase() } } },
