@@ -76,7 +76,11 @@ const job = object({
     .describe('Name of the token that it was submitted with; null for the one of the environment'),
   created_at: time,
   started_at: time,
-  finished_at: time,
+  finished_at: time.describe('When it ended, its result packed'),
+  run_seconds: z
+    .number()
+    .nullable()
+    .describe('Seconds that its command ran, without the packing of its result'),
   expires_at: time.describe('Until when it is kept, once it has ended'),
   keep: z.number().nullable().describe('Seconds that it is kept after its end'),
   time_limit: z.number().nullable().describe('Seconds that it may run; null for as long as it takes'),

@@ -141,7 +141,12 @@ export const schemas = {
     owner: { ...textOrNull, description: 'Name of the token that it was submitted with' },
     created_at: time,
     started_at: time,
-    finished_at: time,
+    finished_at: { ...time, description: 'When it ended, its result packed' },
+    run_seconds: {
+      type: ['number', 'null'],
+      description:
+        'Seconds that its command ran, without the packing; null until it has ended, and if it never ran',
+    },
     expires_at: time,
     keep: { ...integerOrNull, description: 'Seconds that it is kept after its end' },
     time_limit: { ...integerOrNull, description: 'Seconds that it may run' },

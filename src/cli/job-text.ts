@@ -12,8 +12,9 @@ const colours = new Colours(process.stdout);
 
 const status = (text: string): Cell => ({ text, paint: colours.state(text) });
 
-/** How long a job ran, or runs; null if it has not started. */
-function running({ started_at, finished_at }: JobAnswer, now: number): string | null {
+/** How long a job ran, or runs; null if it has not started. A server that does not say it has its packing counted as well. */
+function running({ run_seconds, started_at, finished_at }: JobAnswer, now: number): string | null {
+  if (run_seconds !== null) return formatDuration(run_seconds);
   const start = readTime(started_at);
   if (start === null) return null;
   return formatDuration(((readTime(finished_at) ?? now) - start) / 1000);

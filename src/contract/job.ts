@@ -49,7 +49,10 @@ export interface JobView {
   readonly owner: string | null;
   readonly created_at: string;
   readonly started_at: string | null;
+  /** When it became final: its result was packed by then. */
   readonly finished_at: string | null;
+  /** Seconds that its command ran, without the packing; null until it has ended, if it never ran, and of an earlier version. */
+  readonly run_seconds: number | null;
   readonly expires_at: string | null;
   /** Seconds that it is kept after its end; null for a job of an earlier version. */
   readonly keep: number | null;

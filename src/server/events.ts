@@ -37,6 +37,8 @@ export interface EndedJob extends JobFacts {
   readonly gpus: readonly number[];
   /** Bytes of its upload; null for a job of an earlier version. */
   readonly received: number | null;
+  /** When its command ended (ISO 8601); when it did itself if it never ran. */
+  readonly endedAt: string;
   /** Seconds that it ran; null for a job that never did. */
   readonly seconds: number | null;
   /** Bytes of the packed result; null if there is none. */

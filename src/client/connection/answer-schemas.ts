@@ -47,6 +47,7 @@ const jobFields = {
   created_at: textOrNull,
   started_at: textOrNull,
   finished_at: textOrNull,
+  run_seconds: orNull(duration),
   expires_at: textOrNull,
   keep: orNull(duration),
   time_limit: orNull(duration),

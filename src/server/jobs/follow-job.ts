@@ -21,8 +21,18 @@ function resultSize(job: Job): number | null {
 
 function endOf(job: Job, state: EndedJob['state']): EndedJob {
   const { error, isRefused, gpus, uploadBytes: received } = job.record;
-  const { ranFor: seconds } = job;
-  return { ...factsOf(job), state, error, isRefused, gpus, received, seconds, bytes: resultSize(job) };
+  const { ranFor: seconds, commandEndedAt: endedAt } = job;
+  return {
+    ...factsOf(job),
+    state,
+    error,
+    isRefused,
+    gpus,
+    received,
+    endedAt,
+    seconds,
+    bytes: resultSize(job),
+  };
 }
 
 /** Tells of the transitions of a job from now on, each once. */

@@ -49,6 +49,8 @@ const jobRecord = z.lazy(() => {
     uploadBytes: z.number().min(0).nullable().default(null),
     startedAt: time.nullable(),
     finishedAt: time.nullable(),
+    /** Seconds that its command ran; null before its end, and if it never ran. An earlier version did not note it. */
+    ranFor: z.number().min(0).nullable().default(null),
     /** Files that it left in its output if it failed, as far as they were counted. An earlier version did not. */
     leftFiles: id.nullable().default(null),
     /** Until when it is kept, as it was told at its end: a later server keeps that promise. */
@@ -95,6 +97,7 @@ export const newRecord = (
   uploadBytes,
   startedAt: null,
   finishedAt: null,
+  ranFor: null,
   leftFiles: null,
   expiresAt: null,
   expiresAtBootTime: null,

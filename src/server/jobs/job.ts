@@ -27,6 +27,12 @@ const retryInterval = 1000;
 export const secondsBetween = (start: string, end: string): number =>
   Math.max(0, (Date.parse(end) - Date.parse(start)) / 1000);
 
+/** The time at which a command ended, by what a file that its job can write says: not before its start, nor after now. */
+function endBetween(startedAt: string, told: string): string {
+  const time = Math.min(Math.max(Date.parse(told), Date.parse(startedAt)), Date.now());
+  return new Date(time).toISOString();
+}
+
 /** The states that each state may change to. A final state never changes. */
 const transitions: Readonly<Record<JobState, readonly JobState[]>> = {
   queued: ['waiting', 'running', 'error', 'killed'],
@@ -55,7 +61,9 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   #last: JobRecord | null = null;
   /** By a clock that nobody sets; null if it did not begin here. */
   #begunAt: number | null = null;
-  #ranFor: number | null = null;
+  #ranFor: number | null;
+  /** When its command ended (ISO 8601); null before, and for a job that an earlier server has ended. */
+  #commandEndedAt: string | null = null;
   #hasLogFailed = false;
   /** When it is removed, once that is known. */
   expiry: Deadline | null = null;
@@ -71,6 +79,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     // There is a listener for each log stream.
     this.setMaxListeners(0);
     this.#record = record;
+    this.#ranFor = record.ranFor;
     this.#killCause = record.killRequested ? record.killCause : null;
     if (this.isFinal) this.#last = record;
   }
@@ -122,6 +131,11 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return this.#ranFor;
   }
 
+  /** When its command ended (ISO 8601); if it never ran, when the job did; now while neither has. */
+  get commandEndedAt(): string {
+    return this.#commandEndedAt ?? this.#record.finishedAt ?? now();
+  }
+
   /** Whether devices are its own: it runs, and its command has not ended. */
   get hasDevices(): boolean {
     return this.state === 'running' && this.#ranFor === null;
@@ -134,8 +148,10 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   release(at: string | null): void {
     const { startedAt } = this.#record;
     if (this.#ranFor !== null || startedAt === null) return;
-    if (this.#begunAt !== null) this.#ranFor = (monotonicTime() - this.#begunAt) / 1000;
-    else this.#ranFor = Math.min(secondsBetween(startedAt, at ?? now()), secondsBetween(startedAt, now()));
+    const end = endBetween(startedAt, at ?? now());
+    this.#commandEndedAt = end;
+    this.#ranFor =
+      this.#begunAt === null ? secondsBetween(startedAt, end) : (monotonicTime() - this.#begunAt) / 1000;
   }
 
   /**
@@ -175,7 +191,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     const finishedAt = now();
     const expiresAt = keep === null ? null : new Date(Date.parse(finishedAt) + keep * 1000).toISOString();
     const expiresAtBootTime = keep === null ? null : bootTimeIn(keep);
-    const end = { finishedAt, expiresAt, expiresAtBootTime };
+    const end = { finishedAt, ranFor: this.#ranFor, expiresAt, expiresAtBootTime };
     const record = this.#next(state, { error, ...facts, ...end });
     this.#last = record;
     const saved = this.#saveLast(record).then(
@@ -220,6 +236,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       created_at: record.createdAt,
       started_at: record.startedAt,
       finished_at: record.finishedAt,
+      run_seconds: this.#ranFor,
       expires_at: this.expiry?.date.toISOString() ?? record.expiresAt,
       keep: record.request.keep,
       time_limit: record.request.timeLimit,

@@ -13,6 +13,7 @@ import type { Report } from '../report.js';
 const usedByJob = z.lazy(() => {
   const figure = z.number().min(0);
   return z.object({
+    /** When its command ended. */
     time: z.iso.datetime(),
     job_id: z.string(),
     owner: z.string().nullable(),
@@ -25,8 +26,8 @@ const usedByJob = z.lazy(() => {
 });
 type UsedByJob = z.infer<typeof usedByJob>;
 
-const useOf = ({ id, owner, app, gpus, seconds, received, bytes }: EndedJob): UsedByJob => ({
-  time: new Date().toISOString(),
+const useOf = ({ id, owner, app, gpus, endedAt, seconds, received, bytes }: EndedJob): UsedByJob => ({
+  time: endedAt,
   job_id: id,
   owner,
   app,

@@ -48,3 +48,16 @@ test('the time that it ran is not that of a clock which somebody sets meanwhile'
   expect(job.ranFor).toBeGreaterThan(0);
   expect(job.ranFor).toBeLessThan(60);
 });
+
+test('the time that is shown as run ends with its command, and not with the packing of its result', async () => {
+  const { job } = await makeJob();
+  await job.run({ gpus: [], gpuUuids: [], cpuSlots: 1 }, null);
+  job.release(null);
+  const { run_seconds: ran } = job.view();
+  const endedAt = job.commandEndedAt;
+  await delay(5);
+  await job.finish('done', null);
+  expect(ran).toBeGreaterThan(0);
+  expect([job.view().run_seconds, job.commandEndedAt]).toEqual([ran, endedAt]);
+  expect(job.view().finished_at).not.toBe(endedAt);
+});

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import unzipper from 'unzipper';
 import { describe, expect, test } from 'vitest';
@@ -68,6 +68,30 @@ describe('a server that was killed and started again', () => {
       status: 'error',
       error: 'Subprocess failed (exit code 7)',
     });
+  });
+
+  test('counts as run time what the command ran, and not the time without a server', async () => {
+    await using server = await TestServer.start(oneAtATime);
+    const { api } = server;
+    const { id, gate } = await server.heldJob();
+    await server.crash();
+    gate.open();
+    const exit = path.join(server.jobDirectory(id), 'exit.json');
+    const { endedAt } = await until('the job has ended', () =>
+      existsSync(exit) ? (JSON.parse(readFileSync(exit, 'utf8')) as { endedAt: string }) : null,
+    );
+    await until('the runner has ended', () => server.processes().length === 0);
+    await server.start();
+    const { view } = await api.ended(id);
+    const ran = (Date.parse(endedAt) - Date.parse(view.started_at ?? '')) / 1000;
+    expect(view.run_seconds).toBe(ran);
+    expect(Date.parse(view.finished_at ?? '')).toBeGreaterThan(Date.parse(endedAt));
+    const used = readFileSync(path.join(server.dataDirectory, 'usage'), 'utf8');
+    expect(JSON.parse(used.trim())).toMatchObject({ job_id: id, time: endedAt });
+    // The next server has it from the record.
+    await server.crash();
+    await server.start();
+    expect((await api.job(id)).run_seconds).toBe(ran);
   });
 
   test('packs a result again whose packing the crash interrupted', async () => {
