@@ -1,6 +1,7 @@
-import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, writeSync } from 'node:fs';
+import { closeSync, constants, fstatSync, fsyncSync } from 'node:fs';
 import { counted } from '../contract/counted.js';
 import { servicePrefix } from '../contract/log-stream.js';
+import { appendWhole } from '../files/append-whole.js';
 import { faultWithoutPath } from '../files/error-code.js';
 import { openOwnFile } from '../files/own-file.js';
 
@@ -84,24 +85,13 @@ export class LogFile {
   #write(bytes: Buffer, lines: number): void {
     const note = this.#lostLines === 0 ? '' : this.#lostNote();
     const whole = note === '' ? bytes : Buffer.concat([Buffer.from(note), bytes]);
-    let written = 0;
     try {
-      while (written < whole.length) written += writeSync(this.#fd, whole, written);
+      appendWhole(this.#fd, whole);
       this.#size += whole.length;
       this.#lostLines = 0;
     } catch (cause) {
       this.#lostLines += lines;
       this.#fault = faultWithoutPath(cause);
-      this.#cutHalfLine();
-    }
-  }
-
-  /** Removes the part of a line that the disk took before it was full. */
-  #cutHalfLine(): void {
-    try {
-      ftruncateSync(this.#fd, this.#size);
-    } catch {
-      // The next line is then appended to a part of another one, which is better than losing it.
     }
   }
 

@@ -1,8 +1,10 @@
-import { closeSync, constants, fstatSync, openSync, writeSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync } from 'node:fs';
 import { quotePath } from '../../contract/quote.js';
+import { appendWhole } from '../../files/append-whole.js';
 import { faultWithoutPath } from '../../files/error-code.js';
 import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
+import { removeTornLine } from './torn-line.js';
 
 /** One line: what happened, and about whom and what. It never has a token, nor a name or a sentence that may name files. */
 export interface AuditEntry {
@@ -10,12 +12,30 @@ export interface AuditEntry {
   readonly [fact: string]: string | number | boolean | null | readonly number[] | undefined;
 }
 
+/** What stands for lines that could not be written. */
+interface LostLines {
+  readonly event: 'lost';
+  /** How many. */
+  readonly lines: number;
+}
+type Entry = AuditEntry | LostLines;
+
 function openLog(file: string): number {
-  const { O_APPEND, O_CREAT, O_NONBLOCK, O_WRONLY } = constants;
-  const descriptor = openSync(file, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK, 0o600);
+  const { O_APPEND, O_CREAT, O_NONBLOCK, O_RDWR } = constants;
+  const descriptor = openSync(file, O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK, 0o600);
   if (fstatSync(descriptor).isFile()) return descriptor;
   closeSync(descriptor);
   throw new Error('it is not a regular file');
+}
+
+/** Whether the next line begins on a line of its own, once a line that was cut off is removed. */
+function endsLine(descriptor: number): boolean {
+  try {
+    return removeTornLine(descriptor);
+  } catch {
+    // An attribute of the file may forbid it. An empty line does no harm.
+    return false;
+  }
 }
 
 /**
@@ -26,7 +46,7 @@ export class AuditLog {
   /** Null once it is closed: the number may be that of another file by then. */
   #descriptor: number | null;
   #lost = 0;
-  #isMidLine = false;
+  #isMidLine: boolean;
 
   /** @throws SetupError if the file cannot be opened */
   constructor(
@@ -35,6 +55,7 @@ export class AuditLog {
   ) {
     try {
       this.#descriptor = openLog(file);
+      this.#isMidLine = !endsLine(this.#descriptor);
     } catch (cause) {
       throw new SetupError(`The audit log ${quotePath(file)} cannot be written: ${faultWithoutPath(cause)}`, {
         cause,
@@ -45,9 +66,10 @@ export class AuditLog {
   /** Writes a line. Never throws. */
   write(entry: AuditEntry): void {
     if (this.#descriptor === null) return;
-    if (this.#lost > 0 && this.#append({ event: 'lost', lines: this.#lost })) this.#lost = 0;
-    if (this.#lost === 0 && this.#append(entry)) return;
-    this.#lost += 1;
+    // Together, as the room that is left may be enough for the shorter one alone.
+    const lines: readonly Entry[] =
+      this.#lost === 0 ? [entry] : [{ event: 'lost', lines: this.#lost }, entry];
+    this.#lost = this.#append(lines) ? 0 : this.#lost + 1;
   }
 
   /** Opens the file by its name again, after an admin has given the old one another name. Never throws. */
@@ -57,7 +79,7 @@ export class AuditLog {
       const next = openLog(this.file);
       closeSync(this.#descriptor);
       this.#descriptor = next;
-      this.#isMidLine = false;
+      this.#isMidLine = !endsLine(next);
     } catch (cause) {
       this.report('The audit log could not be opened again; the file that is open is written on', cause);
     }
@@ -68,19 +90,19 @@ export class AuditLog {
     this.#descriptor = null;
   }
 
-  /** @returns whether all of the line is written */
-  #append(entry: AuditEntry | { readonly event: 'lost'; readonly lines: number }): boolean {
+  /** @returns whether all of the lines are written; otherwise none is */
+  #append(entries: readonly Entry[]): boolean {
     const descriptor = this.#descriptor;
     if (descriptor === null) return false;
-    const text = `${this.#isMidLine ? '\n' : ''}${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`;
-    const bytes = Buffer.from(text);
-    let written = 0;
+    const time = new Date().toISOString();
+    const lines = entries.map((entry) => `${JSON.stringify({ time, ...entry })}\n`);
+    const text = `${this.#isMidLine ? '\n' : ''}${lines.join('')}`;
     try {
-      while (written < bytes.length) written += writeSync(descriptor, bytes, written);
+      appendWhole(descriptor, Buffer.from(text));
       this.#isMidLine = false;
       return true;
     } catch (cause) {
-      if (written > 0) this.#isMidLine = true;
+      this.#isMidLine = !endsLine(descriptor);
       if (this.#lost === 0) {
         this.report(
           'The audit log cannot be written; the service goes on, and the lines that are lost are counted',

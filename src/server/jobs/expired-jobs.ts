@@ -1,7 +1,8 @@
-import { appendFileSync, closeSync, constants, fstatSync, fsyncSync, readSync } from 'node:fs';
+import { closeSync, constants, fstatSync, fsyncSync, readSync } from 'node:fs';
 import path from 'node:path';
 import type { Owner } from '../../access/principal.js';
 import { jobIdBytes, jobIdSource } from '../../contract/job.js';
+import { appendWhole } from '../../files/append-whole.js';
 import { writeTextFile } from '../../files/atomic-json.js';
 import { openOwnFile } from '../../files/own-file.js';
 import { readOrSetAside } from '../data-directory/set-aside.js';
@@ -58,7 +59,7 @@ export class ExpiredJobs {
     if (this.#gone.size > remembered && oldest !== undefined) this.#gone.delete(oldest);
     const file = openOwnFile(this.#file, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT);
     try {
-      appendFileSync(file, lineOf([id, gone]));
+      appendWhole(file, Buffer.from(lineOf([id, gone])));
       fsyncSync(file);
     } finally {
       closeSync(file);

@@ -1,8 +1,9 @@
-import { closeSync, constants, fstatSync, mkdirSync, readSync, writeFileSync } from 'node:fs';
+import { closeSync, constants, fstatSync, mkdirSync, readSync } from 'node:fs';
 import path from 'node:path';
 import { resultName } from '../../contract/archives.js';
 import { redrawEnd, servicePrefix } from '../../contract/log-stream.js';
 import { oneLine } from '../../contract/quote.js';
+import { appendWhole } from '../../files/append-whole.js';
 import { jsonText, saveJsonFile, writeTextFile } from '../../files/atomic-json.js';
 import { isDiskFull } from '../../files/error-code.js';
 import { isGone } from '../../files/is-gone.js';
@@ -136,7 +137,7 @@ export class JobDirectory {
     const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
     const file = openOwnFile(this.logFile, flags);
     try {
-      writeFileSync(file, loggedLine(line, isRedraw));
+      appendWhole(file, Buffer.from(loggedLine(line, isRedraw)));
     } finally {
       closeSync(file);
     }

@@ -1,7 +1,8 @@
-import { closeSync, constants, createReadStream, writeSync } from 'node:fs';
+import { closeSync, constants, createReadStream } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import type { UsageRow } from '../../contract/usage.js';
+import { appendWhole } from '../../files/append-whole.js';
 import { errorCode } from '../../files/error-code.js';
 import { openOwnFile } from '../../files/own-file.js';
 import { LineSplitter } from '../../runner/line-splitter.js';
@@ -119,8 +120,8 @@ export class UsageLedger {
       const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT;
       const descriptor = openOwnFile(this.#file, flags);
       try {
-        // The line feed in front ends a line that a crash or a full disk has cut off.
-        writeSync(descriptor, `\n${JSON.stringify(used)}`);
+        // The line feed in front ends a line that a crash has cut off.
+        appendWhole(descriptor, Buffer.from(`\n${JSON.stringify(used)}`));
       } finally {
         closeSync(descriptor);
       }

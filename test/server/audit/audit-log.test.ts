@@ -10,6 +10,7 @@ import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
 import { sharedServer, TestServer } from '../../support/server.js';
 import { smallDisk } from '../../support/small-disk.js';
+import { temporary } from '../../support/temporary.js';
 import { TestTokens } from '../../support/tokens.js';
 
 type Line = Readonly<Record<string, unknown>>;
@@ -169,19 +170,37 @@ describe.skipIf(disk === null)('on a full disk', () => {
     rmSync(filler);
     audit.write({ event: 'kill', job_id: 'last' });
     audit.close();
-    const texts = readFileSync(name, 'utf8').trim().split('\n');
-    const lines = texts.flatMap((text) => {
-      try {
-        return [JSON.parse(text) as Line];
-      } catch {
-        return [];
-      }
-    });
-    // At most the line that the disk had taken in part is no line.
-    expect(texts.length - lines.length).toBeLessThanOrEqual(1);
+    const lines = linesOf(name);
     const [noted, last] = lines.slice(-2);
     expect([noted?.event, last?.job_id]).toEqual(['lost', 'last']);
     expect(lines.filter(({ event }) => event === 'kill').length + Number(noted?.lines)).toBe(202);
+  });
+});
+
+describe('the end of a log that is opened again', () => {
+  const entry = '{"time":"2026-11-01T00:00:00.000Z","event":"kill","job_id":"whole"}';
+  const openedAfter = async (text: string) => {
+    await using directory = await temporary();
+    const name = path.join(directory.path, 'audit.log');
+    writeFileSync(name, text);
+    const audit = new AuditLog(name, expect.fail);
+    audit.write({ event: 'kill', job_id: 'next' });
+    audit.close();
+    const written = readFileSync(name, 'utf8');
+    const next = written.split('\n').at(-2) ?? '';
+    expect(JSON.parse(next)).toMatchObject({ job_id: 'next' });
+    return written.slice(0, written.length - next.length - 1);
+  };
+
+  test.for([
+    ['a part of a line is removed', `${entry}\n${entry.slice(0, 44)}`, `${entry}\n`],
+    ['the first character of a line is removed', `${entry}\n{`, `${entry}\n`],
+    ['a part of the only line is removed', entry.slice(0, 44), ''],
+    ['a line that lacks only its end is ended', `${entry}\n${entry}`, `${entry}\n${entry}\n`],
+    ['what is no line of an audit log stays', `${entry}\nof an admin`, `${entry}\nof an admin\n`],
+    ['whole lines stay', `${entry}\n`, `${entry}\n`],
+  ] as const)('%s', async ([, before, after]) => {
+    expect(await openedAfter(before)).toBe(after);
   });
 });
 
