@@ -4,6 +4,7 @@ import { jobIdPattern } from '../../contract/job.js';
 import { type Route, type RouteName, routes } from '../../contract/routes.js';
 import type { AuditEntry, AuditLog } from '../audit/audit-log.js';
 import { captured } from './path-parameters.js';
+import { followBody, type SentBody } from './sent-body.js';
 
 /** The routes that a line is written about, and what that says. */
 function eventOf(name: RouteName): AuditEntry['event'] | null {
@@ -22,14 +23,21 @@ function jobIdIn(ctx: Context): string | null {
   return jobIdPattern.test(id) ? id : null;
 }
 
+/** Whether an answer has delivered the whole result: all of it was asked for, and sent. */
+function hasDelivered({ res }: Context, { bytes, isComplete }: SentBody): boolean {
+  if (!isComplete || res.statusCode === 200) return isComplete;
+  // A range, of so many bytes: `bytes 0-111/112`.
+  const [, whole] = /\/(\d+)$/.exec(String(res.getHeader('Content-Range'))) ?? [];
+  return bytes === Number(whole);
+}
+
 /**
  * Writes a line for each submission, download, kill and removal that was answered, when its answer is over. What is refused
  * is told by the error handler.
  */
 export function auditRequests(log: AuditLog): Middleware {
   return async (ctx, next) => {
-    const { socket } = ctx.req;
-    const sentBefore = socket.bytesWritten;
+    const sent = followBody(ctx.res);
     await next();
     const { _matchedRouteName: name } = ctx as { _matchedRouteName?: RouteName };
     const event = name === undefined || ctx.method === 'HEAD' ? null : eventOf(name);
@@ -44,10 +52,10 @@ export function auditRequests(log: AuditLog): Middleware {
     };
     const write = () => {
       if (event === 'download') {
-        const { statusCode, writableFinished } = ctx.res;
+        const { statusCode } = ctx.res;
         // Before the job is done, and where it failed, there is nothing to download.
         if (statusCode !== 200 && statusCode !== 206) return;
-        log.write({ ...about, bytes: socket.bytesWritten - sentBefore, complete: writableFinished });
+        log.write({ ...about, bytes: sent.bytes, complete: hasDelivered(ctx, sent) });
       } else if (event === 'submission') {
         const received = Number(ctx.get('Content-Length')) || null;
         log.write({ ...about, app: captured(ctx), operation: name ?? null, bytes: received });

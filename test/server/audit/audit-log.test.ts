@@ -8,6 +8,7 @@ import { addressList, clientAddress } from '../../../src/server/http/client-addr
 import { file } from '../../../support/form.mjs';
 import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
+import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer, TestServer } from '../../support/server.js';
 import { smallDisk } from '../../support/small-disk.js';
 import { temporary } from '../../support/temporary.js';
@@ -71,7 +72,7 @@ describe('serve --audit-log', () => {
     const result = await api.fetch(`/jobs/${id}/result`, { headers });
     const { length } = Buffer.from(await result.arrayBuffer());
     const download = await find({ event: 'download', ...who, complete: true });
-    expect(Number(download.bytes)).toBeGreaterThanOrEqual(length);
+    expect(download.bytes).toBe(length);
     const running = { ...least.infer, ...onCpu, ...steps('wait=/nobody/opens/this') };
     const { job_id: second } = await api.accepted('infer', running);
     await api.kill(second);
@@ -82,6 +83,38 @@ describe('serve --audit-log', () => {
     await api.fetch(`/jobs/${second}`, { method: 'DELETE' });
     await find({ event: 'removal', job_id: second });
     expect(linesOf().filter(({ event, job_id }) => event === 'download' && job_id === second)).toEqual([]);
+  });
+
+  test('says of a download how many bytes of the result were sent, and whether all were', async () => {
+    const api = ana();
+    const { job_id: id } = await api.accepted('infer', {
+      ...least.infer,
+      ...onCpu,
+      ...steps('fill=a.raw:60000000'),
+    });
+    await api.ended(id);
+    const archive = path.join(server.jobDirectory(id), 'result.zip');
+    const { size } = statSync(archive);
+    const line = (facts: Line) => find({ event: 'download', job_id: id, ...facts });
+    const get = async (range?: string) =>
+      (await api.fetch(`/jobs/${id}/result`, range ? { headers: { Range: range } } : {})).arrayBuffer();
+    await get('bytes=0-10');
+    await line({ bytes: 11, complete: false });
+    await get('bytes=0-');
+    await line({ bytes: size, complete: true });
+    const leaving = await RawConnection.open(server.url);
+    leaving.socket.once('data', () => leaving.socket.resetAndDestroy());
+    leaving.write(
+      `GET /jobs/${id}/result HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${tokens.of('ana')}\r\nX-Forwarded-For: 203.0.113.8\r\n\r\n`,
+    );
+    const left = await line({ from: '203.0.113.8', complete: false });
+    expect(left.bytes).toBeLessThan(size);
+    // Without an archive the result is packed while it is sent.
+    rmSync(archive);
+    const before = linesOf().length;
+    const { byteLength } = await get();
+    await until('it is noted', () => linesOf().length > before);
+    expect(linesOf().at(-1)).toMatchObject({ event: 'download', bytes: byteLength, complete: true });
   });
 
   test('has a line for each refusal, with whose token it was', async () => {
