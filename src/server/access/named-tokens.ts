@@ -40,11 +40,8 @@ export class NamedTokens {
   constructor(
     private readonly file: string,
     private readonly report: Report,
-    /** Called with the tokens before and after each change. */
-    private readonly changed: (
-      before: readonly TokenEntry[],
-      after: readonly TokenEntry[],
-    ) => void = () => {},
+    /** Called with what the file held before and after each change. */
+    private readonly changed: (before: TokenDocument, after: TokenDocument) => void = () => {},
   ) {
     this.#stamp = stampOf(file);
     try {
@@ -82,7 +79,7 @@ export class NamedTokens {
       this.#complaint = null;
       return;
     }
-    const before = this.entries;
+    const before = this.#document;
     try {
       this.#document = readTokens(this.file);
     } catch (cause) {
@@ -92,7 +89,7 @@ export class NamedTokens {
     // Not before: a read that failed for lack of descriptors is repeated, since a token may have been revoked.
     this.#stamp = stamp;
     this.#complaint = null;
-    this.changed(before, this.entries);
+    this.changed(before, this.#document);
   }
 
   /** Says once why the file cannot be used. */

@@ -1,4 +1,5 @@
-import type { TokenEntry } from '../../access/token-file.js';
+import { roles } from '../../access/roles.js';
+import type { TokenDocument, TokenEntry } from '../../access/token-file.js';
 import type { ServerEvents } from '../events.js';
 import type { AuditLog } from './audit-log.js';
 
@@ -33,19 +34,37 @@ function changeOf(before: TokenEntry | undefined, after: TokenEntry | undefined)
   return after.hash === null ? 'revoked' : 'rotated';
 }
 
-/** Writes a line for each token that was changed, when the server takes the change up. */
-export function auditTokens(
-  log: AuditLog,
-  before: readonly TokenEntry[],
-  after: readonly TokenEntry[],
-): void {
+/** What a token allows, as a line has it; all null for one that is not there. */
+function allowedBy(entry: TokenEntry | undefined) {
+  const { role = null, expires_at = null, limits = null } = entry ?? {};
+  return { role, expires_at, limits };
+}
+
+function auditEntries(log: AuditLog, before: readonly TokenEntry[], after: readonly TokenEntry[]): void {
   const names = new Set([...before, ...after].map(({ name }) => name));
   const find = (entries: readonly TokenEntry[], name: string) => entries.find((each) => each.name === name);
   for (const name of names) {
     const [old, entry] = [find(before, name), find(after, name)];
     const change = changeOf(old, entry);
     if (change === null) continue;
-    const { role = null, expires_at = null } = entry ?? {};
-    log.write({ event: 'token', change, token: name, role, expires_at });
+    const was = old ? allowedBy(old) : null;
+    log.write({ event: 'token', change, token: name, ...allowedBy(entry), was });
   }
+}
+
+function auditRoles(log: AuditLog, before: TokenDocument['roles'], after: TokenDocument['roles']): void {
+  for (const role of roles) {
+    const [old, limits] = [before[role] ?? {}, after[role] ?? {}];
+    if (JSON.stringify(limits) === JSON.stringify(old)) continue;
+    log.write({ event: 'token', change: 'role', token: null, role, limits, was: { limits: old } });
+  }
+}
+
+/**
+ * Writes a line for each token that was changed, and for each role whose limits were, when the server takes the change up:
+ * what is allowed now, and what was. The file does not tell who has changed it.
+ */
+export function auditTokens(log: AuditLog, before: TokenDocument, after: TokenDocument): void {
+  auditRoles(log, before.roles, after.roles);
+  auditEntries(log, before.tokens, after.tokens);
 }

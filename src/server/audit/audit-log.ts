@@ -6,10 +6,20 @@ import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
 import { removeTornLine } from './torn-line.js';
 
+/** What a line says of one thing. */
+type Fact =
+  | string
+  | number
+  | boolean
+  | null
+  | undefined
+  | readonly number[]
+  | { readonly [part: string]: Fact };
+
 /** One line: what happened, and about whom and what. It never has a token, nor a name or a sentence that may name files. */
 export interface AuditEntry {
   readonly event: 'submission' | 'end' | 'download' | 'kill' | 'removal' | 'drain' | 'refusal' | 'token';
-  readonly [fact: string]: string | number | boolean | null | readonly number[] | undefined;
+  readonly [fact: string]: Fact;
 }
 
 /** What stands for lines that could not be written. */

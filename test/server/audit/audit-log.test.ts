@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writ
 import { connect } from 'node:net';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { withLimits, withRoleLimits } from '../../../src/access/change-tokens.js';
 import { AuditLog } from '../../../src/server/audit/audit-log.js';
 import { addressList, clientAddress } from '../../../src/server/http/client-address.js';
 import { file } from '../../../support/form.mjs';
@@ -150,6 +151,30 @@ describe('serve --audit-log', () => {
     tokens.revoke('cem');
     await changed('revoked', 'cem');
     expect(await find({ event: 'token', change: 'created', token: 'cem' })).toMatchObject({ role: 'admin' });
+  });
+
+  test('has a line for each change of limits, of a token and of a role: what is allowed now, and what was', async () => {
+    tokens.create('dia', { expires: '2100-01-01T00:00:00.000Z' });
+    tokens.edit((before) => withLimits(before, 'dia', { max_jobs: 2 }));
+    await find({ event: 'token', token: 'dia' });
+    tokens.edit((before) => withLimits(before, 'dia', { max_jobs: 5, max_kept: null }));
+    const expires_at = '2100-01-01T00:00:00.000Z';
+    expect(await find({ event: 'token', change: 'changed', token: 'dia' })).toMatchObject({
+      role: 'user',
+      expires_at,
+      limits: { max_jobs: 5, max_kept: null },
+      was: { role: 'user', expires_at, limits: { max_jobs: 2 } },
+    });
+    tokens.edit((before) => withRoleLimits(before, 'user', { max_gpus: 3 }));
+    const role = await find({ event: 'token', change: 'role', role: 'user' });
+    expect(role).toMatchObject({ token: null, limits: { max_gpus: 3 }, was: { limits: {} } });
+    tokens.edit((before) => ({ ...before, tokens: before.tokens.filter(({ name }) => name !== 'dia') }));
+    const removed = await find({ event: 'token', change: 'removed', token: 'dia' });
+    expect(removed).toMatchObject({
+      role: null,
+      limits: null,
+      was: { role: 'user', limits: { max_jobs: 5 } },
+    });
   });
 
   test('never has a token, a name of a file, or what somebody has sent as a value', () => {
