@@ -360,7 +360,9 @@ export const jsonDocuments = {
             jobs: z.number().int().describe('How many have ended'),
             gpu_hours: z.number().describe('Hours on a GPU, times the number of GPUs'),
             bytes_in: z.number().describe('Of the uploads'),
-            bytes_out: z.number().describe('Of the results'),
+            bytes_out: z
+              .number()
+              .describe('Of the results; of the files of one that is packed while it is downloaded'),
           }),
         ),
       }),

@@ -8,7 +8,7 @@ export interface UsageRow {
   readonly gpu_hours: number;
   /** Bytes of the uploads. */
   readonly bytes_in: number;
-  /** Bytes of the results. */
+  /** Bytes of the results: of their archives, and of the files of those that are packed while they are downloaded. */
   readonly bytes_out: number;
 }
 

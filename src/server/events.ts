@@ -41,7 +41,7 @@ export interface EndedJob extends JobFacts {
   readonly endedAt: string;
   /** Seconds that it ran; null for a job that never did. */
   readonly seconds: number | null;
-  /** Bytes of the packed result; null if there is none. */
+  /** Bytes of the result, of its files if it is packed while it is downloaded; null if there is none. */
   readonly bytes: number | null;
 }
 

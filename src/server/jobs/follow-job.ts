@@ -1,4 +1,3 @@
-import { lstatSync } from 'node:fs';
 import type { EndedJob, JobFacts, ServerEvents } from '../events.js';
 import { type Job, secondsBetween } from './job.js';
 
@@ -10,29 +9,10 @@ export const factsOf = (job: Job): JobFacts => ({
   owner: job.request.owner,
 });
 
-/** Bytes of the packed result; null if there is none, or if the disk does not tell. */
-function resultSize(job: Job): number | null {
-  try {
-    return job.state === 'done' ? lstatSync(job.directory.result).size : null;
-  } catch {
-    return null;
-  }
-}
-
 function endOf(job: Job, state: EndedJob['state']): EndedJob {
-  const { error, isRefused, gpus, uploadBytes: received } = job.record;
+  const { error, isRefused, gpus, uploadBytes: received, resultBytes: bytes } = job.record;
   const { ranFor: seconds, commandEndedAt: endedAt } = job;
-  return {
-    ...factsOf(job),
-    state,
-    error,
-    isRefused,
-    gpus,
-    received,
-    endedAt,
-    seconds,
-    bytes: resultSize(job),
-  };
+  return { ...factsOf(job), state, error, isRefused, gpus, received, endedAt, seconds, bytes };
 }
 
 /** Tells of the transitions of a job from now on, each once. */

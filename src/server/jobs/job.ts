@@ -43,8 +43,8 @@ const transitions: Readonly<Record<JobState, readonly JobState[]>> = {
   killed: [],
 };
 
-/** What is noted of an end besides its error: whether the app refused its input, and what it left. */
-export type EndFacts = Partial<Pick<JobRecord, 'isRefused' | 'leftFiles'>>;
+/** What is noted of an end besides its error: whether the app refused its input, what it left, and the size of its result. */
+export type EndFacts = Partial<Pick<JobRecord, 'isRefused' | 'leftFiles' | 'resultBytes'>>;
 
 /**
  * One job: a state machine over its record. Each transition is saved before it is shown. If the disk fails, an end is

@@ -24,6 +24,7 @@ import { whenThereIsRoom } from '../when-there-is-room.js';
 import type { Job } from './job.js';
 import { countLeftFiles } from './left-files.js';
 import { readRefusal, refusalVariables } from './refusal.js';
+import { resultSize } from './result-size.js';
 
 export interface LifecycleDeps {
   readonly executor: Executor;
@@ -227,7 +228,8 @@ export class Lifecycle {
       return;
     }
     const isPacked = await this.#whenThereIsRoom(() => this.#pack());
-    await (isPacked ? job.finish('done', null) : this.#finishKilled());
+    if (isPacked) await job.finish('done', null, { resultBytes: await resultSize(job.directory) });
+    else await this.#finishKilled();
   }
 
   /** What the app said if it refused its input. After a signal or a full disk the cause is another one. */

@@ -2,6 +2,7 @@ import { rmSync, statfsSync, statSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
+import type { Usage } from '../../../src/contract/usage.js';
 import { filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
 import { until } from '../../../support/until.mjs';
 import { zip } from '../../../support/zip.mjs';
@@ -129,6 +130,9 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     const size = 14 * mebibyte;
     const { id, view } = await api.run('infer', { ...least.infer, ...steps(`fill=big:${size}`) });
     expect(view).toMatchObject({ status: 'done', error: null });
+    const { usage } = await api.json<Usage>('/usage');
+    expect(usage[0]?.bytes_out).toBeGreaterThan(size);
+    expect(usage[0]?.bytes_out).toBeLessThan(size + mebibyte);
     const head = await api.fetch(`/jobs/${id}/result`, { method: 'HEAD' });
     expect([head.status, head.headers.get('content-length')]).toEqual([200, null]);
     for (const again of [await api.result(id), await api.result(id)]) {
