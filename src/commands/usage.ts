@@ -4,6 +4,15 @@ import { FlagValueError } from '../cli/usage-errors.js';
 import { readDuration } from '../contract/duration.js';
 import type { Usage as UsageDocument } from '../contract/usage.js';
 
+/** A time as it is typed, in milliseconds; NaN for what is none. A date begins at midnight here, as times are shown. */
+function readSince(input: string): number {
+  const seconds = readDuration(input);
+  if (seconds !== undefined) return Date.now() - seconds * 1000;
+  if (!/^\d{4}-\d\d-\d\d/.test(input)) return Number.NaN;
+  // JavaScript reads a date alone as one in UTC.
+  return Date.parse(/^[\d-]+$/.test(input) ? `${input}T00:00` : input);
+}
+
 export default class Usage extends ClientCommand {
   static override summary = 'Show what jobs have used: GPU hours and bytes, by owner and app';
   static override description =
@@ -15,13 +24,11 @@ export default class Usage extends ClientCommand {
   static override flags = {
     since: Flags.custom<string>({
       helpValue: 'TIME',
-      description: 'Jobs that ended since then: a time ago such as 12h or 30d, or a date such as 2026-11-01',
+      description:
+        'Jobs that ended since then: a time ago such as 12h or 30d, or a date such as 2026-11-01, from its midnight here',
       parse: async (input, _, { name }) => {
-        const seconds = readDuration(input);
-        const time = seconds === undefined ? Date.parse(input) : Date.now() - seconds * 1000;
-        const isTime = seconds !== undefined || /^\d{4}-\d\d-\d\d/.test(input);
-        if (!isTime || Number.isNaN(time))
-          throw new FlagValueError(name, 'a time such as 30d or 2026-11-01', input);
+        const time = readSince(input);
+        if (Number.isNaN(time)) throw new FlagValueError(name, 'a time such as 30d or 2026-11-01', input);
         return new Date(time).toISOString();
       },
     })(),

@@ -47,7 +47,7 @@ export const parameters = {
     name: 'since',
     in: 'query',
     kind: 'text',
-    help: 'Jobs that ended since then, as 2026-11-01T00:00:00Z; without it all',
+    help: 'Jobs that ended since then: a time with its zone, as 2026-11-01T00:00:00Z, or a date, in UTC; without it all',
   },
   all: {
     name: 'all',

@@ -93,6 +93,24 @@ describe('usage', () => {
     expect(refused.status).toBe(422);
   });
 
+  test('--since reads a date in the zone of the terminal, and the server a date in UTC and no time without a zone', async () => {
+    const { stdout } = await cli.run(['usage', '--json', '--since', '2026-11-01'], {
+      REMOTE_APP_SERVER: server.url,
+      SERVICE_API_TOKEN: tokens.of('root'),
+      TZ: 'Asia/Tokyo',
+    });
+    expect((JSON.parse(stdout) as Usage).since).toBe('2026-10-31T15:00:00.000Z');
+    const root = tokens.api(server, 'root');
+    const since = async (text: string) => (await root.json<Usage>(`/usage?since=${text}`)).since;
+    expect(await since('2026-11-01')).toBe('2026-11-01T00:00:00.000Z');
+    expect(await since('2026-11-01T00:00%2B01:00')).toBe('2026-10-31T23:00:00.000Z');
+    const refused = await root.fetch('/usage?since=2026-11-01T00:00:00');
+    expect([refused.status, await refused.json()]).toEqual([
+      422,
+      { detail: expect.stringContaining('a time with its zone such as 2026-11-01T00:00:00Z') },
+    ]);
+  });
+
   test('decides who goes first after a restart', async () => {
     await server.crash();
     const now = new Date().toISOString();

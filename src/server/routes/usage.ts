@@ -7,14 +7,23 @@ import type { Usage } from '../../contract/usage.js';
 import { principalOf } from '../http/auth.js';
 import type { UsageLedger } from '../usage/usage-ledger.js';
 
-/** Milliseconds of the time in the query; 0 without one. */
+/** A date, or a time with its zone: without one it would be read in the zone of the server, which nobody else knows. */
+const timePattern = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
+
+/**
+ * Milliseconds of the time in the query, those of a date as one in UTC; 0 without one.
+ * @throws FieldError
+ */
 function sinceOf(ctx: RouterContext): number {
   const { name } = parameters.usedSince;
   const text = ctx.query[name];
   if (text === undefined) return 0;
-  const time = typeof text === 'string' && /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
+  const time = typeof text === 'string' && timePattern.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(time)) {
-    throw new FieldError(name, `must be a time such as 2026-11-01T00:00:00Z, got ${quoteName(String(text))}`);
+    throw new FieldError(
+      name,
+      `must be a date such as 2026-11-01, or a time with its zone such as 2026-11-01T00:00:00Z, got ${quoteName(String(text))}`,
+    );
   }
   return time;
 }
