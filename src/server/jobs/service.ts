@@ -135,16 +135,16 @@ export class JobService {
   /** Continues the jobs that were loaded: finished ones are kept until their time is over, the others run or wait. */
   resume(): void {
     const jobs = [...this.#jobs.values()];
-    for (const job of jobs.filter((each) => each.isFinal)) this.#retention.restore(job);
-    for (const job of jobs) void this.#kept.measure(job);
-    const active = jobs.filter((job) => !job.isFinal);
     // Running jobs take their devices before waiting jobs are considered.
     this.#unreadable.resume();
-    const running = active.filter((job) => job.state === 'running');
-    for (const job of [...running, ...active.filter((each) => !running.includes(each))]) this.#live(job);
+    const isRunning = (job: Job) => job.state === 'running';
+    for (const job of jobs.filter(isRunning)) this.#goOn(job);
+    for (const job of jobs.filter((each) => !isRunning(each))) this.#goOn(job);
   }
 
+  /** Continues a job of an earlier server. */
   #goOn(job: Job): void {
+    void this.#kept.measure(job);
     if (job.isFinal) this.#retention.restore(job);
     else this.#live(job);
   }
@@ -245,9 +245,10 @@ export class JobService {
     return [...this.#lives.keys()].filter((id) => this.#jobs.get(id)?.request.owner === owner).length;
   }
 
-  /** Newest first. */
+  /** Newest first. Of two that were accepted at the same time, the one that was found last is first. */
   list(): Job[] {
-    return [...this.#jobs.values()].reverse();
+    const time = ({ record }: Job) => Date.parse(record.createdAt);
+    return [...this.#jobs.values()].reverse().sort((a, b) => time(b) - time(a));
   }
 
   /** Those of one owner, newest first. */

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -11,10 +12,12 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { withLimits } from '../../../src/access/change-tokens.js';
 import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
 import { processesOfJob } from '../../support/processes.js';
 import { TestServer } from '../../support/server.js';
+import { TestTokens } from '../../support/tokens.js';
 
 const kept = { ...least.infer, ...steps('write=a.txt:kept') };
 
@@ -150,6 +153,31 @@ describe('a start', () => {
     );
     expect((await api.reaches(id, 'done')).error).toBeNull();
     expect((await api.reaches(next, 'done')).error).toBeNull();
+  });
+
+  test('counts a job whose record can be read only later among those that its owner keeps, and lists it in its place', async () => {
+    await using tokens = new TestTokens();
+    tokens.create('ana');
+    const flags = ['--tokens', tokens.file];
+    await using server = await TestServer.start({ asOrdinaryUser: true, flags });
+    const ana = tokens.api(server, 'ana');
+    const large = { ...least.infer, ...steps(`fill=large:${2 ** 20}`) };
+    const { id: old } = await ana.run('infer', large);
+    const { id: recent } = await ana.run('infer', least.infer);
+    await server.crash();
+    const record = recordOf(server.jobDirectory(old));
+    chmodSync(record, 0);
+    tokens.edit((before) => withLimits(before, 'ana', { max_kept: 2 ** 20 }));
+    await server.start();
+    expect((await ana.fetch(`/jobs/${old}`)).status).toBe(404);
+    chmodSync(record, 0o600);
+    await until('it is known again', async () => (await ana.fetch(`/jobs/${old}`)).ok);
+    const { jobs } = await ana.json<{ jobs: { job_id: string }[] }>('/jobs');
+    expect(jobs.map(({ job_id }) => job_id)).toEqual([recent, old]);
+    expect(await ana.refused('infer', least.infer)).toEqual([
+      507,
+      expect.stringContaining("The jobs of token 'ana' keep 2.0 MiB of the 1.0 MiB"),
+    ]);
   });
 
   test('ends the processes of a job whose directory was removed, before its GPU is granted again', async () => {
