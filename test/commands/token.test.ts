@@ -7,6 +7,7 @@ import {
   readFileSync,
   statSync,
   symlinkSync,
+  writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -139,6 +140,18 @@ describe('token rotate', () => {
     expect((await tokens.token('list')).stdout).toMatch(/^ana +admin +revoked/m);
     await tokens.token('rotate', 'ana');
     expect((await tokens.token('list')).stdout).toMatch(/^ana +admin +active/m);
+  });
+
+  test('needs --expires for a token whose time is over, as its help says', async () => {
+    await using tokens = await onFile();
+    await tokens.token('create', 'ana', '--expires', '90d');
+    const past = { ...tokens.entries()[0], expires_at: '2026-01-01T00:00:00.000Z' };
+    writeFileSync(tokens.file, JSON.stringify({ version: 1, roles: {}, tokens: [past] }));
+    const { code, stderr } = await tokens.token('rotate', 'ana');
+    expect([code, stderr]).toEqual([2, expect.stringContaining('--expires 90d, or --expires never')]);
+    expect((await tokens.token('rotate', 'ana', '--expires', 'never')).stdout).toMatch(tokenPattern);
+    const help = (await tokens.cli.run(['token', 'rotate', '--help'])).stdout.replace(/\s+/g, ' ');
+    expect(help).toContain('one whose time is over needs --expires as well');
   });
 
   test.for(['rotate', 'revoke'])('%s of a name that is not there says so', async (verb) => {

@@ -4,7 +4,7 @@ export default class TokenRotate extends TokenCommand {
   static override summary = 'Replace a token by a new one of the same name';
   static override description =
     'The old one is refused from then on. The new one has the same role and the same jobs; it is printed once, alone on ' +
-    'stdout. A token that was revoked, or has expired, is given a new one in the same way.';
+    'stdout. A token that was revoked is given a new one in the same way; one whose time is over needs --expires as well.';
   static override examples = [
     '<%= config.bin %> token rotate ana --tokens /etc/remote-app/tokens.json',
     '<%= config.bin %> token rotate ana --tokens tokens.json --expires 90d',
