@@ -89,7 +89,8 @@ export const withRoleLimits = (document: TokenDocument, role: Role, limits: Limi
 });
 
 /**
- * Replaces a token by a new one of the same name, with the same jobs; also one that was revoked, or has expired and gets another time.
+ * Replaces a token by a new one of the same name, with the same jobs; also one that was revoked, or has expired if it gets
+ * another time.
  * @param expires undefined leaves that as it is
  * @throws TokenChangeError for an unknown name, or a time that is over
  */

@@ -12,7 +12,7 @@ const colours = new Colours(process.stdout);
 
 const status = (text: string): Cell => ({ text, paint: colours.state(text) });
 
-/** How long a job ran, or runs; null if it has not started. A server that does not say it has its packing counted as well. */
+/** How long a job ran, or runs; null if it has not started. Where the server does not say it, packing counts as well. */
 function running({ run_seconds, started_at, finished_at }: JobAnswer, now: number): string | null {
   if (run_seconds !== null) return formatDuration(run_seconds);
   const start = readTime(started_at);

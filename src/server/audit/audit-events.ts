@@ -36,8 +36,8 @@ function changeOf(before: TokenEntry | undefined, after: TokenEntry | undefined)
 
 /** What a token allows, as a line has it; all null for one that is not there. */
 function allowedBy(entry: TokenEntry | undefined) {
-  const { role = null, expires_at = null, limits = null } = entry ?? {};
-  return { role, expires_at, limits };
+  const { role = null, expires_at = null, revoked_at = null, limits = null } = entry ?? {};
+  return { role, expires_at, revoked_at, limits };
 }
 
 function auditEntries(log: AuditLog, before: readonly TokenEntry[], after: readonly TokenEntry[]): void {

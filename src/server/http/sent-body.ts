@@ -19,7 +19,7 @@ export function followBody(res: ServerResponse): SentBody {
   };
   res.write = counted as typeof write;
   const { socket } = res.req;
-  // Node tells of the end of an answer also where its connection broke before. The first listener: another one ends the connection.
+  // Node emits this also if the connection broke before. First of the listeners, as another one ends the connection.
   res.prependOnceListener('finish', () => {
     sent.isComplete = !socket.destroyed;
   });
