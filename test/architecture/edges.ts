@@ -295,6 +295,11 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason:
       'Slurm places and runs jobs; what is known here of a cluster is known nowhere else in the server.',
   },
+  'server/data-directory': {
+    imports: ['server/executors/runs', 'server', 'runner', 'files', 'contract'],
+    reason:
+      'The data directory is locked and made before there is a job; of those that an earlier server left, only their runners count.',
+  },
   'server/executors/runs': {
     imports: ['server/executors', 'runner', 'files', 'contract'],
     reason: 'What executors have in common is what a runner leaves in a job directory, not where it runs.',
@@ -318,10 +323,6 @@ export const rooms: Readonly<Record<string, Room>> = {
   'server/devices': {
     imports: ['files', 'contract'],
     reason: 'Devices know neither the jobs that use them nor a transport.',
-  },
-  'server/data-directory': {
-    imports: ['server', 'runner', 'files', 'contract'],
-    reason: 'The data directory is locked and made before there is a job.',
   },
   'server/metrics': {
     imports: ['server', 'contract'],

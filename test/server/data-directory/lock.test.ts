@@ -56,6 +56,17 @@ async function end(child: ChildProcess): Promise<void> {
   await exit;
 }
 
+let copies = 0;
+
+/** A copy of the data directory of a server, beside it. */
+function copyOf(server: TestServer): string {
+  copies += 1;
+  const copy = path.join(server.scratch, `copy-${copies}`);
+  // It exits with 1 where a file is gone before it is copied, as one of a spare runner that gets ready may be.
+  spawnSync('cp', ['-a', server.dataDirectory, copy]);
+  return copy;
+}
+
 describe('the lock of a data directory', () => {
   test.for([
     ['nothing', (file: string) => writeFileSync(file, '')],
@@ -138,9 +149,7 @@ describe('the lock of a data directory', () => {
   test('is held against a copy of the directory, which has the same jobs, until the original is left', async () => {
     await using server = await TestServer.start();
     const { id, gate } = await server.heldJob();
-    const copy = path.join(server.scratch, 'copy');
-    // It exits with 1 where a file is gone before it is copied, as one of a spare runner that gets ready may be.
-    spawnSync('cp', ['-a', server.dataDirectory, copy]);
+    const copy = copyOf(server);
     const refused = await start(copy);
     expect([refused.isUp, refused.child.exitCode]).toEqual([false, 2]);
     expect(refused.stderr()).toContain(
@@ -156,6 +165,62 @@ describe('the lock of a data directory', () => {
     const moved = await start(`${copy}-moved`);
     expect(moved.isUp).toBe(true);
     await end(moved.child);
+  });
+
+  test('is held against a copy while jobs of the original run without a server', async () => {
+    await using server = await TestServer.start();
+    const { id, gate } = await server.heldJob();
+    await server.crash();
+    const copy = copyOf(server);
+    const refused = await start(copy);
+    expect([refused.isUp, refused.child.exitCode]).toEqual([false, 2]);
+    expect(refused.stderr()).toContain(
+      `runs in ${path.join(realpathSync(server.dataDirectory), 'jobs', id)}`,
+    );
+    await server.start();
+    gate.open();
+    expect((await server.api.ended(id)).view.status).toBe('done');
+  });
+
+  test('of the original is held by the server of a copy, at each of its starts', async () => {
+    await using server = await TestServer.start();
+    const [first, second] = [copyOf(server), copyOf(server)];
+    await server.stop();
+    for (let round = 0; round < 2; round += 1) {
+      const { child, isUp } = await start(first);
+      expect(isUp).toBe(true);
+      const original = await start(server.dataDirectory);
+      expect([original.isUp, original.child.exitCode]).toEqual([false, 2]);
+      expect(original.stderr()).toContain(`(process ${child.pid} on`);
+      expect(original.stderr()).toContain(`on its copy ${realpathSync(first)})`);
+      const other = await start(second);
+      expect([other.isUp, other.child.exitCode]).toEqual([false, 2]);
+      await end(child);
+    }
+    await server.start();
+  });
+
+  test.for([
+    ['is moved', (data: string) => renameSync(data, `${data}-2`)],
+    [
+      'is a restored backup, and the original is removed',
+      (data: string) => {
+        spawnSync('cp', ['-a', data, `${data}-2`]);
+        rmSync(data, { recursive: true });
+      },
+    ],
+  ] as const)('is had by a server of a directory with running jobs that %s', async ([, bring]) => {
+    await using server = await TestServer.start();
+    const { id } = await server.heldJob();
+    await server.crash();
+    const data = server.dataDirectory;
+    bring(data);
+    const { child, isUp, stderr } = await start(`${data}-2`);
+    expect(isUp).toBe(true);
+    expect(stderr()).toContain('Recovered 1 active');
+    await end(child);
+    renameSync(`${data}-2`, data);
+    expect(existsSync(server.jobDirectory(id))).toBe(true);
   });
 
   test('is not held by a job that outlives its server', async () => {
