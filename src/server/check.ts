@@ -1,16 +1,17 @@
-import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
 import { createServer } from 'node:http';
-import path from 'node:path';
 import { stateOf } from '../access/token-file.js';
 import { counted } from '../contract/counted.js';
 import { errorCode } from '../files/error-code.js';
 import { NamedTokens } from './access/named-tokens.js';
 import { checkNetworkApps, emptyShelf, readSources, uniqueApps } from './apps/allowlist.js';
 import { lookAtApps } from './apps/app-problems.js';
-import { checkFileSystem } from './data-directory/file-system-check.js';
-import { DirectoryInUse, lookAtLock } from './data-directory/lock.js';
+import { residentEngine } from './apps/resident-engine.js';
+import { lookAtAuditLog } from './audit/audit-log.js';
+import { DirectoryInUse } from './data-directory/lock.js';
+import { lookAtDataDirectory } from './data-directory/prepare.js';
 import { failureInWords, GpuInventory } from './devices/gpu-inventory.js';
-import { listen } from './http/listen.js';
+import { proxyList } from './http/client-address.js';
+import { checkPorts, listen } from './http/listen.js';
 import { findSandbox, sandboxRules } from './sandbox/find-sandbox.js';
 import type { ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
@@ -46,29 +47,18 @@ async function* checkApps({ apps: sources, engine, networkApps }: ServerSettings
   else if (forEngine.length > 0) yield { kind: 'ok', about: 'engine', says: engine.join(' ') };
 }
 
-/** The directory, or the nearest one above it that is there. */
-function nearestDirectory(directory: string): string {
-  return existsSync(directory) ? directory : nearestDirectory(path.dirname(directory));
+async function* checkResidentEngine({ engine, residentEngines }: ServerSettings): AsyncGenerator<Finding> {
+  if (residentEngines === null) return;
+  const loader = residentEngine(engine, process.env.PATH ?? '', residentEngines);
+  yield { kind: 'ok', about: 'resident engine', says: loader.join(' ') };
 }
 
 /** Changes nothing: a directory that is not there is not made. */
 async function* checkDataDirectory({ dataDirectory }: ServerSettings): AsyncGenerator<Finding> {
   const about = 'data directory';
-  const there = nearestDirectory(dataDirectory);
   try {
-    accessSync(there, constants.R_OK | constants.W_OK | constants.X_OK);
-    checkFileSystem(there);
-  } catch (cause) {
-    if (cause instanceof SetupError) throw cause;
-    throw new SetupError(`${there} cannot be written to: ${messageOf(cause)}`);
-  }
-  if (there !== dataDirectory) {
-    yield { kind: 'ok', about, says: `${dataDirectory}, which the start makes` };
-    return;
-  }
-  try {
-    lookAtLock(realpathSync(dataDirectory));
-    yield { kind: 'ok', about, says: dataDirectory };
+    const isThere = lookAtDataDirectory(dataDirectory);
+    yield { kind: 'ok', about, says: isThere ? dataDirectory : `${dataDirectory}, which the start makes` };
   } catch (cause) {
     // It may be the server that is checked, which runs.
     if (!(cause instanceof DirectoryInUse)) throw cause;
@@ -77,8 +67,9 @@ async function* checkDataDirectory({ dataDirectory }: ServerSettings): AsyncGene
 }
 
 async function* checkAddress({ host, port, metricsAt }: ServerSettings): AsyncGenerator<Finding> {
+  const about = 'address';
+  await checkPorts({ host, port }, metricsAt);
   for (const place of [{ host, port }, ...(metricsAt ? [metricsAt] : [])]) {
-    const about = 'address';
     const server = createServer();
     try {
       const url = await listen(server, place.host, place.port);
@@ -91,6 +82,19 @@ async function* checkAddress({ host, port, metricsAt }: ServerSettings): AsyncGe
       server.close();
     }
   }
+}
+
+async function* checkProxies({ trustedProxies }: ServerSettings): AsyncGenerator<Finding> {
+  if (trustedProxies.length === 0) return;
+  proxyList(trustedProxies);
+  yield { kind: 'ok', about: 'trusted proxy', says: trustedProxies.join(', ') };
+}
+
+/** Makes no file. */
+async function* checkAuditLog({ auditLog }: ServerSettings): AsyncGenerator<Finding> {
+  if (auditLog === null) return;
+  lookAtAuditLog(auditLog);
+  yield { kind: 'ok', about: 'audit log', says: auditLog };
 }
 
 async function* checkToken({ token, tokensFile, host }: ServerSettings): AsyncGenerator<Finding> {
@@ -121,12 +125,16 @@ async function* checkGpus({ slurm }: ServerSettings): AsyncGenerator<Finding> {
 }
 
 /** Jobs of a server that runs them on this machine know nothing of a cluster. */
-async function* checkCluster({ slurm, tokenVariables }: ServerSettings): AsyncGenerator<Finding> {
+async function* checkCluster({
+  slurm,
+  tokenVariables,
+  dataDirectory,
+}: ServerSettings): AsyncGenerator<Finding> {
   if (!slurm) return;
   const about = 'Slurm';
   const { lookAtSlurm } = await import('./executors/slurm/open-slurm.js');
   const own = Object.entries(process.env).filter(([name]) => !tokenVariables.includes(name));
-  const { version, size, problem } = await lookAtSlurm(slurm, Object.fromEntries(own));
+  const { version, size, problem } = await lookAtSlurm(slurm, Object.fromEntries(own), dataDirectory);
   if (problem !== null) yield { kind: 'problem', about, says: `${version} does not take jobs: ${problem}` };
   else
     yield {
@@ -152,8 +160,11 @@ async function* checkSandbox(settings: ServerSettings): AsyncGenerator<Finding> 
 /** All checks, in the order in which their findings are shown. A new one is a line here. */
 const checks = [
   ['apps', checkApps],
+  ['resident engine', checkResidentEngine],
   ['data directory', checkDataDirectory],
   ['address', checkAddress],
+  ['trusted proxy', checkProxies],
+  ['audit log', checkAuditLog],
   ['token', checkToken],
   ['GPUs', checkGpus],
   ['Slurm', checkCluster],

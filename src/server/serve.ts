@@ -1,9 +1,6 @@
 import { once } from 'node:events';
-import { accessSync, chmodSync, constants, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { isSystemError } from '../files/error-code.js';
-import { makeDirectory } from '../files/make-directory.js';
-import { syncDirectorySync } from '../files/sync.js';
 import { Packer } from '../pack/packer.js';
 import { Access } from './access/access.js';
 import { NamedTokens } from './access/named-tokens.js';
@@ -16,15 +13,16 @@ import { AuditLog } from './audit/audit-log.js';
 import { checkFileSystem } from './data-directory/file-system-check.js';
 import { lockDataDirectory } from './data-directory/lock.js';
 import { ownDirectory } from './data-directory/own-directory.js';
+import { prepareDataDirectory, unwritable } from './data-directory/prepare.js';
 import { GpuInventory } from './devices/gpu-inventory.js';
 import { ServerEvents } from './events.js';
 import { LocalExecutor } from './executors/local/local-executor.js';
 import { halfLife } from './executors/local/shares.js';
 import type { ClusterReport, OpenSlurmSettings } from './executors/slurm/open-slurm.js';
-import { type AddressSet, addressList } from './http/client-address.js';
+import { proxyList } from './http/client-address.js';
 import { httpServer } from './http/http-server.js';
 import { LastNet } from './http/last-net.js';
-import { listen } from './http/listen.js';
+import { checkPorts, listen } from './http/listen.js';
 import { metricsServer } from './http/metrics-server.js';
 import { Traffic } from './http/traffic.js';
 import { hubSettings } from './hub/hub-settings.js';
@@ -41,7 +39,6 @@ import { type FoundSandbox, findSandbox, sandboxRules } from './sandbox/find-san
 import { programPlaces } from './sandbox/program-places.js';
 import type { Visible } from './sandbox/visible.js';
 import { killGrace, maxLogBytes, maxStreams, type ServerSettings } from './settings.js';
-import { SetupError } from './setup-error.js';
 import { UsageLedger } from './usage/usage-ledger.js';
 
 /** Milliseconds that answers under way may take when the server stops. */
@@ -95,26 +92,6 @@ export interface RunningServer {
   activeJobs(): number;
   /** Stops accepting requests, ends the log streams, kills or leaves the jobs. Resolves when all of it is done. */
   close(): Promise<void>;
-}
-
-function unwritable(directory: string, cause: unknown): SetupError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  return new SetupError(`The data directory ${directory} cannot be written to: ${reason}`, { cause });
-}
-
-/** Makes the data directory if it does not exist. Returns its real path, without links. */
-function prepareDataDirectory(given: string): string {
-  let directory = given;
-  try {
-    makeDirectory(directory, 0o700);
-    directory = realpathSync(given);
-    chmodSync(directory, 0o700);
-    accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
-    syncDirectorySync(path.dirname(directory));
-    return directory;
-  } catch (cause) {
-    throw unwritable(directory, cause);
-  }
 }
 
 /** The environment of the runners: the server's own, without the variables that hold a token. */
@@ -225,15 +202,6 @@ async function openCluster(
   return await openSlurm({ ...given, options: slurm, dataDirectory });
 }
 
-/** @throws SetupError for what is no address */
-function proxiesOf({ trustedProxies }: ServerSettings): AddressSet {
-  try {
-    return addressList(trustedProxies);
-  } catch (cause) {
-    throw new SetupError(`--trusted-proxy: ${cause instanceof Error ? cause.message : cause}`, { cause });
-  }
-}
-
 /** The runners that are kept ready; null for none. */
 const sparesOf = ({ spareRunners: count, maxJobs: most, dataDirectory }: ServerSettings, report: Report) =>
   count > 0 ? { count, most, directory: ownDirectory(dataDirectory, 'spares', report) } : null;
@@ -256,7 +224,8 @@ async function serveFrom(
 ): Promise<RunningServer> {
   const { token, tokensFile } = settings;
   let onTokens = () => {};
-  const trustedProxies = proxiesOf(settings);
+  const trustedProxies = proxyList(settings.trustedProxies);
+  await checkPorts(settings, settings.metricsAt);
   const audit = settings.auditLog === null ? null : new AuditLog(settings.auditLog, report);
   if (audit) auditEvents(events, audit);
   const named =

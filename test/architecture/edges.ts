@@ -194,6 +194,7 @@ export const rooms: Readonly<Record<string, Room>> = {
   'server/check.ts': {
     imports: [
       'server/settings.ts',
+      'server/audit',
       'server/http',
       'server/apps',
       'server/executors/slurm',

@@ -1,5 +1,13 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
@@ -7,6 +15,7 @@ import { freePort } from '../support/free-port.js';
 import { plantCache } from '../support/hub-cache.js';
 import { sandbox } from '../support/sandbox.js';
 import { apps, TestServer } from '../support/server.js';
+import { smallDisk } from '../support/small-disk.js';
 import { plant } from '../support/temporary.js';
 
 const manifest = {
@@ -173,6 +182,102 @@ describe('serve --check', () => {
     await server.stop();
     const { code } = await cli.run(words, environment);
     expect([code, contentsOf(copy)]).toEqual([0, before]);
+  });
+});
+
+/** Files for the settings below. */
+const planted = {
+  file: '',
+  'data/usage': '',
+  'linked/usage': '',
+  'konfai-apps': '#!/bin/sh\nexit 0\n',
+};
+
+/** Settings that no start takes, by a part of the sentence that says so. */
+const refusals: Readonly<Record<string, readonly [words: readonly string[], sentence: string]>> = {
+  'an audit log in no directory': [['--audit-log', 'none/a'], "none/a' cannot be written"],
+  'an audit log that is a directory': [['--audit-log', 'data'], "data' cannot be written"],
+  'an audit log that is a link into no directory': [['--audit-log', 'link'], "link' cannot be written"],
+  'a network with too many bits': [['--trusted-proxy', '10.0.0.0/33'], "'10.0.0.0/33' is neither"],
+  'a proxy by its name': [['--trusted-proxy', 'proxy.local'], "'proxy.local' is neither"],
+  'the metrics at the port of the server': [
+    ['--port', '19007', '--metrics-port', '19007'],
+    '--metrics-port 19007 is the port of the server itself',
+  ],
+  'the metrics at the same port of every address': [
+    ['--port', '19007', '--metrics-port', '19007', '--metrics-host', '0.0.0.0'],
+    '--metrics-port 19007 is the port of the server itself',
+  ],
+  'a resident engine without its Python': [
+    ['--engine', './konfai-apps', '--engine-resident'],
+    'does not say which Python it is for',
+  ],
+  'a data directory that is a file': [['--data-dir', 'file'], 'file cannot be written to'],
+  'a data directory that is a link to nowhere': [['--data-dir', 'nowhere'], 'nowhere cannot be written to'],
+  'a data directory whose jobs are a link to nowhere': [
+    ['--data-dir', 'linked'],
+    'linked cannot be written to',
+  ],
+};
+
+describe('serve --check refuses what a start refuses, in the same words', () => {
+  test.for(Object.entries(refusals))('%s', async ([, [words, sentence]]) => {
+    await using cli = await Cli.create();
+    await plant(cli.directory, planted);
+    chmodSync(path.join(cli.directory, 'konfai-apps'), 0o755);
+    symlinkSync('none/a', path.join(cli.directory, 'link'));
+    symlinkSync('none', path.join(cli.directory, 'nowhere'));
+    symlinkSync('none', path.join(cli.directory, 'linked', 'jobs'));
+    const given = words.includes('--data-dir') ? words : [...words, '--data-dir', 'data'];
+    const all = [
+      'serve',
+      '--apps',
+      apps.shell,
+      ...(words.includes('--port') ? [] : ['--port', '0']),
+      ...given,
+    ];
+    const environment = { CUDA_VISIBLE_DEVICES: '' };
+    const before = contentsOf(cli.directory);
+    const checked = await cli.run([...all, '--check'], environment);
+    expect(contentsOf(cli.directory)).toEqual(before);
+    const started = await cli.run(all, environment);
+    expect([checked.code, started.code]).toEqual([2, 2]);
+    expect(checked.stdout.split('\n').find((line) => line.startsWith('PROBLEM'))).toContain(sentence);
+    expect(started.stderr).toContain(sentence);
+  });
+
+  test.skipIf(process.getuid?.() !== 0)('a data directory, or one in it, of another user', async () => {
+    await using cli = await Cli.create();
+    await plant(cli.directory, { 'other/': '', 'own/jobs/': '' });
+    chmodSync(path.dirname(cli.directory), 0o755);
+    const [other, own] = ['other', 'own'].map((name) => path.join(cli.directory, name));
+    chmodSync(other ?? '', 0o777);
+    chownSync(own ?? '', 65534, 65534);
+    chmodSync(path.join(own ?? '', 'jobs'), 0o700);
+    const wrapper = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
+    for (const directory of [other, own]) {
+      const words = ['serve', '--apps', apps.shell, '--port', '0', '--data-dir', directory ?? ''];
+      const environment = { CUDA_VISIBLE_DEVICES: '', HOME: '/nonexistent' };
+      const checked = await cli.run([...words, '--check'], environment, '', wrapper);
+      const started = await cli.run(words, environment, '', wrapper);
+      expect([checked.code, started.code]).toEqual([2, 2]);
+      expect(checked.stdout).toMatch(
+        /^PROBLEM {2}data directory: The data directory .* cannot be written to/m,
+      );
+    }
+  });
+
+  const disk = smallDisk(1);
+  test.skipIf(disk === null)('jobs on another file system', async () => {
+    await using cli = await Cli.create();
+    await plant(cli.directory, { 'data/': '' });
+    symlinkSync(disk ?? '', path.join(cli.directory, 'data', 'jobs'));
+    const words = ['serve', '--apps', apps.shell, '--port', '0', '--data-dir', 'data'];
+    const { code, stdout } = await cli.run([...words, '--check'], { CUDA_VISIBLE_DEVICES: '' });
+    expect([code, stdout]).toEqual([
+      2,
+      expect.stringMatching(/^PROBLEM {2}data directory: .* on another file/m),
+    ]);
   });
 });
 

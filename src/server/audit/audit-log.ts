@@ -1,7 +1,8 @@
-import { closeSync, constants, fstatSync, openSync } from 'node:fs';
+import { accessSync, closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync } from 'node:fs';
+import path from 'node:path';
 import { quotePath } from '../../contract/quote.js';
 import { appendWhole } from '../../files/append-whole.js';
-import { faultWithoutPath } from '../../files/error-code.js';
+import { errorCode, faultWithoutPath } from '../../files/error-code.js';
 import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
 import { removeTornLine } from './torn-line.js';
@@ -30,9 +31,11 @@ interface LostLines {
 }
 type Entry = AuditEntry | LostLines;
 
-function openLog(file: string): number {
-  const { O_APPEND, O_CREAT, O_NONBLOCK, O_RDWR } = constants;
-  const descriptor = openSync(file, O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK, 0o600);
+const { O_APPEND, O_CREAT, O_NONBLOCK, O_RDWR, W_OK, X_OK } = constants;
+
+/** @param isMade whether the file is made where it is missing */
+function openLog(file: string, isMade = true): number {
+  const descriptor = openSync(file, O_RDWR | O_APPEND | O_NONBLOCK | (isMade ? O_CREAT : 0), 0o600);
   if (fstatSync(descriptor).isFile()) return descriptor;
   closeSync(descriptor);
   throw new Error('it is not a regular file');
@@ -45,6 +48,33 @@ function endsLine(descriptor: number): boolean {
   } catch {
     // An attribute of the file may forbid it. An empty line does no harm.
     return false;
+  }
+}
+
+function unwritable(file: string, cause: unknown): SetupError {
+  return new SetupError(`The audit log ${quotePath(file)} cannot be written: ${faultWithoutPath(cause)}`, {
+    cause,
+  });
+}
+
+/** @throws the system's error where a file cannot be made under this name, or under the one that a link leads to */
+function checkPlace(file: string): void {
+  const directory = path.dirname(file);
+  if (lstatSync(file, { throwIfNoEntry: false })) checkPlace(path.resolve(directory, readlinkSync(file)));
+  else accessSync(directory, W_OK | X_OK);
+}
+
+/** Looks whether a start could open an audit log. Makes no file. @throws SetupError */
+export function lookAtAuditLog(file: string): void {
+  try {
+    closeSync(openLog(file, false));
+  } catch (cause) {
+    if (errorCode(cause) !== 'ENOENT') throw unwritable(file, cause);
+    try {
+      checkPlace(file);
+    } catch (why) {
+      throw unwritable(file, why);
+    }
   }
 }
 
@@ -67,9 +97,7 @@ export class AuditLog {
       this.#descriptor = openLog(file);
       this.#isMidLine = !endsLine(this.#descriptor);
     } catch (cause) {
-      throw new SetupError(`The audit log ${quotePath(file)} cannot be written: ${faultWithoutPath(cause)}`, {
-        cause,
-      });
+      throw unwritable(file, cause);
     }
   }
 

@@ -1,11 +1,15 @@
-import { lstatSync, mkdirSync, statSync } from 'node:fs';
+import { accessSync, constants, lstatSync, mkdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
 import { setAside } from './set-aside.js';
 
+/** The directories that servers make in a data directory. */
+const names = ['jobs', 'incoming', 'trash', 'spares', 'slurm'] as const;
+type OwnName = (typeof names)[number];
+
 /** Whether the directory may be a link: an admin may keep the jobs elsewhere on the same file system. */
-const mayBeLink = (name: string): boolean => name === 'jobs';
+const mayBeLink = (name: OwnName): boolean => name === 'jobs';
 
 /**
  * Makes one of the server's directories: for uploads, jobs, or what is being removed. A file or link of the same name is
@@ -13,7 +17,7 @@ const mayBeLink = (name: string): boolean => name === 'jobs';
  * @returns its path
  * @throws SetupError if it is on another file system
  */
-export function ownDirectory(dataDirectory: string, name: string, report: Report): string {
+export function ownDirectory(dataDirectory: string, name: OwnName, report: Report): string {
   const directory = path.join(dataDirectory, name);
   const look = mayBeLink(name) ? statSync : lstatSync;
   const stats = look(directory, { throwIfNoEntry: false });
@@ -21,8 +25,30 @@ export function ownDirectory(dataDirectory: string, name: string, report: Report
     setAside(dataDirectory, directory, `the server needs a directory called ${name}`, report);
   }
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  if (statSync(directory).dev === statSync(dataDirectory).dev) return directory;
+  checkSameFileSystem(directory, dataDirectory);
+  return directory;
+}
+
+/** @throws SetupError */
+function checkSameFileSystem(directory: string, dataDirectory: string): void {
+  if (statSync(directory).dev === statSync(dataDirectory).dev) return;
   throw new SetupError(
     `${directory} is on another file system than ${dataDirectory}; mount the data directory as one`,
   );
+}
+
+/**
+ * Looks whether a server could use the directories that an earlier one has made. Changes nothing.
+ * @throws SetupError if one is on another file system, or the system's error if it cannot be used
+ */
+export function lookAtOwnDirectories(dataDirectory: string): void {
+  for (const name of names) {
+    const directory = path.join(dataDirectory, name);
+    const own = lstatSync(directory, { throwIfNoEntry: false });
+    // What is no directory is set aside by a start.
+    const isUsed = own?.isDirectory() || (own?.isSymbolicLink() && mayBeLink(name));
+    if (!isUsed) continue;
+    accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
+    checkSameFileSystem(directory, dataDirectory);
+  }
 }

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http';
 import { BlockList, isIP, type Socket } from 'node:net';
 import type { Context, Middleware } from 'koa';
+import { SetupError } from '../setup-error.js';
 
 /** An address as it is compared and written: one of IPv4 that came as one of IPv6 is one of IPv4. */
 const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '');
@@ -25,6 +26,18 @@ export function addressList(texts: readonly string[]): AddressSet {
     else list.addSubnet(address, Number(bits), kind);
   }
   return list;
+}
+
+/**
+ * The proxies that the admin trusts: `serve --trusted-proxy`.
+ * @throws SetupError for a text that is neither an address nor a network
+ */
+export function proxyList(texts: readonly string[]): AddressSet {
+  try {
+    return addressList(texts);
+  } catch (cause) {
+    throw new SetupError(`--trusted-proxy: ${cause instanceof Error ? cause.message : cause}`, { cause });
+  }
 }
 
 const isIn = (list: AddressSet, address: string): boolean => {

@@ -71,8 +71,21 @@ async function examineSlurm(
   return { version, size: { nodes: nodes.length, gpus }, problem };
 }
 
-/** The same before there is an executor: `serve --check`. */
-export function lookAtSlurm(options: SlurmOptions, environment: NodeJS.ProcessEnv): Promise<ClusterReport> {
+/** @throws SetupError for a data directory whose name Slurm does not pass on */
+function checkName(dataDirectory: string): void {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
+  if (/[\u0000-\u001f]/.test(dataDirectory)) {
+    throw refusal('the name of the data directory has a control character, which Slurm does not pass on');
+  }
+}
+
+/** The same before there is an executor: `serve --check`. @throws SetupError */
+export function lookAtSlurm(
+  options: SlurmOptions,
+  environment: NodeJS.ProcessEnv,
+  dataDirectory: string,
+): Promise<ClusterReport> {
+  checkName(dataDirectory);
   const slurm = new Slurm({ options, environment, programs, passEnvironment: [], bell: '/dev/null' });
   const cluster = new Cluster(options.partition, (words) => slurm.sinfo(words));
   return examineSlurm(slurm, cluster, options, environment.PATH ?? '');
@@ -93,10 +106,7 @@ export async function openSlurm({
   dataDirectory,
   ...settings
 }: OpenSlurmSettings): Promise<{ readonly executor: SlurmExecutor; readonly cluster: ClusterReport }> {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
-  if (/[\u0000-\u001f]/.test(dataDirectory)) {
-    throw refusal('the name of the data directory has a control character, which Slurm does not pass on');
-  }
+  checkName(dataDirectory);
   const bell = path.join(ownDirectory(dataDirectory, 'slurm', settings.report), 'bell');
   const all = { ...settings, programs, bell };
   const executor = new SlurmExecutor(all);

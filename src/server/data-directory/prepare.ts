@@ -1,0 +1,72 @@
+import { accessSync, chmodSync, constants, lstatSync, realpathSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { makeDirectory } from '../../files/make-directory.js';
+import { syncDirectorySync } from '../../files/sync.js';
+import { SetupError } from '../setup-error.js';
+import { checkFileSystem } from './file-system-check.js';
+import { lookAtLock } from './lock.js';
+import { lookAtOwnDirectories } from './own-directory.js';
+
+/** That a data directory cannot be written to, and why. */
+export function unwritable(directory: string, cause: unknown): SetupError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new SetupError(`The data directory ${directory} cannot be written to: ${reason}`, { cause });
+}
+
+/** @throws the system's error where this process may not do all with a directory that a server does with its own */
+function checkAccess(directory: string): void {
+  accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
+}
+
+/** Makes the data directory if it does not exist. @returns its real path, without links @throws SetupError */
+export function prepareDataDirectory(given: string): string {
+  let directory = given;
+  try {
+    makeDirectory(directory, 0o700);
+    directory = realpathSync(given);
+    chmodSync(directory, 0o700);
+    checkAccess(directory);
+    syncDirectorySync(path.dirname(directory));
+    return directory;
+  } catch (cause) {
+    throw unwritable(directory, cause);
+  }
+}
+
+/** The directory, or the nearest one above it that is there; a link that leads nowhere counts as there. */
+function nearestDirectory(directory: string): string {
+  const isThere = lstatSync(directory, { throwIfNoEntry: false }) !== undefined;
+  return isThere ? directory : nearestDirectory(path.dirname(directory));
+}
+
+/** @throws an error where the mode of a directory cannot be set, which only its owner and root may do */
+function checkOwner(directory: string): void {
+  const { uid } = statSync(directory);
+  const user = process.geteuid?.() ?? uid;
+  if (user !== 0 && user !== uid) throw new Error('it belongs to another user');
+}
+
+/**
+ * Looks whether a start could use a data directory. Makes nothing that stays.
+ * @returns whether it is there; a start makes it otherwise
+ * @throws DirectoryInUse if another server works on it, SetupError for what else a start refuses
+ */
+export function lookAtDataDirectory(given: string): boolean {
+  let directory = given;
+  try {
+    directory = nearestDirectory(given);
+    const isThere = directory === given;
+    directory = realpathSync(directory);
+    checkAccess(directory);
+    if (isThere) checkOwner(directory);
+    checkFileSystem(directory);
+    if (isThere) {
+      lookAtOwnDirectories(directory);
+      lookAtLock(directory);
+    }
+    return isThere;
+  } catch (cause) {
+    if (cause instanceof SetupError) throw cause;
+    throw unwritable(directory, cause);
+  }
+}
