@@ -3,7 +3,7 @@ import { stateOf } from '../access/token-file.js';
 import { counted } from '../contract/counted.js';
 import { errorCode } from '../files/error-code.js';
 import { NamedTokens } from './access/named-tokens.js';
-import { checkNetworkApps, emptyShelf, readSources, uniqueApps } from './apps/allowlist.js';
+import { checkNetworkApps, readSources, shelfProblems, uniqueApps } from './apps/allowlist.js';
 import { lookAtApps } from './apps/app-problems.js';
 import { residentEngine } from './apps/resident-engine.js';
 import { lookAtAuditLog } from './audit/audit-log.js';
@@ -28,7 +28,7 @@ const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.me
 
 async function* checkApps({ apps: sources, engine, networkApps }: ServerSettings): AsyncGenerator<Finding> {
   const read = readSources(sources);
-  for (const says of read.map(emptyShelf)) if (says !== null) yield { kind: 'problem', about: 'apps', says };
+  for (const says of read.flatMap(shelfProblems)) yield { kind: 'problem', about: 'apps', says };
   const byId = uniqueApps(read);
   checkNetworkApps(networkApps, byId);
   const allowed = [...byId.values()];
@@ -157,8 +157,17 @@ async function* checkSandbox(settings: ServerSettings): AsyncGenerator<Finding> 
   } else yield { kind: 'note', about, says: found.problem || 'off: jobs see what this user sees' };
 }
 
+/** Root may read what the user of a service cannot, so that a check by root finds less. */
+async function* checkUser(): AsyncGenerator<Finding> {
+  if (process.geteuid?.() !== 0) return;
+  const says =
+    'root, who may read and write everything; if the server runs as another user, check as that user';
+  yield { kind: 'note', about: 'user', says };
+}
+
 /** All checks, in the order in which their findings are shown. A new one is a line here. */
 const checks = [
+  ['user', checkUser],
   ['apps', checkApps],
   ['resident engine', checkResidentEngine],
   ['data directory', checkDataDirectory],

@@ -87,8 +87,12 @@ test('the Debian package is installed, upgraded over a running job, and removed'
   // As LogsDirectory= does.
   root.output(['install', '-d', '-o', 'remote-app', '-g', 'remote-app', '-m', '0700', '/var/log/remote-app']);
   const config = root.output(['cat', '/etc/remote-app/serve.yaml']);
-  const check = ['remote-app', 'serve', '--config', '/etc/remote-app/serve.yaml', '--check'];
-  expect(root.output([...check, '--token-file', '/etc/remote-app/token'])).toMatch(/^note +app probe/m);
+  const page = readFileSync(new URL('../../docs/admin.md', import.meta.url), 'utf8');
+  const [, check = ''] = /^sudo (sh -c '[^']*--check')$/ms.exec(page) ?? [];
+  const checked = root.output(['sh', '-c', check]);
+  expect(checked).toMatch(/^note +app probe/m);
+  expect(checked).toMatch(/^ok +token/m);
+  expect(checked).not.toMatch(/^note +user/m);
 
   let service = await startService(root);
   const server = { REMOTE_APP_SERVER: `http://127.0.0.1:${port}` };

@@ -54,6 +54,13 @@ const faulty = {
 
 const files = Object.fromEntries(Object.entries(faulty).map(([name, [text]]) => [`${name}/app.json`, text]));
 
+const isRoot = process.getuid?.() === 0;
+
+/** Runs a command without the rights that root has to read any file. */
+const asOrdinaryUser = isRoot
+  ? ['setpriv', ...['--bounding-set', '--inh-caps'].map((each) => `${each}=-dac_override,-dac_read_search`)]
+  : [];
+
 /** The entries of a directory, with the contents of its files and the times at which those changed. */
 const contentsOf = (directory: string) =>
   readdirSync(directory, { recursive: true, withFileTypes: true })
@@ -70,6 +77,7 @@ describe('serve --check', () => {
     const words = ['serve', '--check', '--port', port, '--data-dir', 'data', '--apps', apps.shell];
     const { code, stdout } = await cli.run(words, { SERVICE_API_TOKEN: 'secret', CUDA_VISIBLE_DEVICES: '' });
     expect(stdout.split('\n').map((line) => line.split(':', 1)[0])).toEqual([
+      ...(isRoot ? ['note     user'] : []),
       'ok       app shell',
       'ok       data directory',
       'ok       address',
@@ -109,6 +117,37 @@ describe('serve --check', () => {
     );
     const wrong = await cli.run(words, { ...environment, HF_ENDPOINT: 'nowhere' });
     expect(wrong.stdout).toMatch(/^PROBLEM +apps: HF_ENDPOINT is 'nowhere'/m);
+  });
+
+  test.for([
+    ['an app directory', 'shelf/closed'],
+    ['a directory of app directories', 'closed'],
+    ['one in a directory of app directories', 'shelf'],
+    ['a list of apps', 'list.json'],
+  ])('says of %s that it cannot be read, and why', async ([, source = '']) => {
+    await using cli = await Cli.create();
+    const text = JSON.stringify({ ...manifest, command: ['true'] });
+    await plant(cli.directory, {
+      'shelf/closed/app.json': text,
+      'shelf/open/app.json': text,
+      'closed/open/app.json': text,
+      'list.json': '{"apps": []}',
+    });
+    for (const name of ['shelf/closed', 'closed', 'list.json']) chmodSync(path.join(cli.directory, name), 0);
+    const words = ['serve', '--port', '0', '--data-dir', 'data', '--apps', source];
+    const environment = { CUDA_VISIBLE_DEVICES: '' };
+    const { code, stdout } = await cli.run([...words, '--check'], environment, '', asOrdinaryUser);
+    const sentence = /--apps \S+: it cannot be read: permission denied \(EACCES\)/;
+    expect([code, stdout.split('\n').find((line) => line.startsWith('PROBLEM'))]).toEqual([
+      2,
+      expect.stringMatching(sentence),
+    ]);
+    if (source === 'shelf') {
+      expect(stdout).toMatch(/^ok +app open/m);
+      return;
+    }
+    const started = await cli.run(words, environment, '', asOrdinaryUser);
+    expect([started.code, started.stderr]).toEqual([2, expect.stringMatching(sentence)]);
   });
 
   test('says every problem, each with its place, and ends with 2', async () => {
@@ -246,7 +285,7 @@ describe('serve --check refuses what a start refuses, in the same words', () => 
     expect(started.stderr).toContain(sentence);
   });
 
-  test.skipIf(process.getuid?.() !== 0)('a data directory, or one in it, of another user', async () => {
+  test.skipIf(!isRoot)('a data directory, or one in it, of another user', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'other/': '', 'own/jobs/': '' });
     chmodSync(path.dirname(cli.directory), 0o755);

@@ -1,5 +1,12 @@
 import { monotonicTime } from '../../files/monotonic-time.js';
-import { type AllowedApp, type AppSource, appsOf, emptyShelf, readSources, uniqueApps } from './allowlist.js';
+import {
+  type AllowedApp,
+  type AppSource,
+  appsOf,
+  readSources,
+  shelfProblems,
+  uniqueApps,
+} from './allowlist.js';
 
 /** Milliseconds for which what was found is relied on. */
 const lookInterval = 1000;
@@ -33,8 +40,8 @@ export class AllowedApps {
   ) {
     this.#sources = readSources(names);
     this.#apps = uniqueApps(this.#sources);
-    for (const problem of this.#sources.map(emptyShelf)) {
-      if (problem !== null) this.changes.failed('A directory has no app', problem);
+    for (const problem of this.#sources.flatMap(shelfProblems)) {
+      this.changes.failed('A directory has no app that can be used', problem);
     }
   }
 

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
+import { faultWithoutPath, isSystemError } from '../../files/error-code.js';
 import { expandHome } from '../../files/home-path.js';
 import { type RepositoryName, readRepositoryName } from '../hub/repository-name.js';
 import { SetupError } from '../setup-error.js';
@@ -54,9 +55,10 @@ function appOf(id: string, source: string, base: string, network = false): Allow
 }
 
 function readList(file: string): AllowedApp[] {
+  const text = readFileSync(file, 'utf8');
   let json: unknown;
   try {
-    json = JSON.parse(readFileSync(file, 'utf8'));
+    json = JSON.parse(text);
   } catch (cause) {
     throw new SetupError(`--apps ${file}: it is not JSON: ${cause instanceof Error ? cause.message : cause}`);
   }
@@ -76,7 +78,12 @@ export interface AppSource {
   /** A directory of app directories, to which others may be added. */
   readonly isShelf: boolean;
   readonly apps: readonly AllowedApp[];
+  /** Which directories directly in it cannot be read, and why, in sentences. */
+  readonly unreadable: readonly string[];
 }
+
+const unreadable = (place: string, cause: unknown): string =>
+  `--apps ${place}: it cannot be read: ${faultWithoutPath(cause)}; the user of the server must be able to`;
 
 const named = (directory: string): AllowedApp => ({
   id: path.basename(directory),
@@ -86,31 +93,57 @@ const named = (directory: string): AllowedApp => ({
   network: false,
 });
 
-/** The apps that are in a directory of app directories now. */
-export function appsOf(shelf: AppSource): AppSource {
-  const directory = path.resolve(expandHome(shelf.source));
-  const found = readdirSync(directory)
-    .sort()
-    .map((name) => path.join(directory, name))
-    .filter(isAppDirectory);
-  return { ...shelf, apps: found.map(named) };
+/** What the root of a file system has, which only root can read. */
+const notOfApps = 'lost+found';
+
+/** The apps that are in a directory of app directories now. @throws SetupError if it cannot be read */
+export function appsOf({ source }: Pick<AppSource, 'source'>): AppSource {
+  const shelf = path.resolve(expandHome(source));
+  const found: AllowedApp[] = [];
+  const problems: string[] = [];
+  for (const name of namesIn(shelf, source)) {
+    const directory = path.join(shelf, name);
+    try {
+      if (isAppDirectory(directory)) found.push(named(directory));
+    } catch (cause) {
+      if (name !== notOfApps) problems.push(unreadable(directory, cause));
+    }
+  }
+  return { source, isShelf: true, apps: found, unreadable: problems };
+}
+
+function namesIn(shelf: string, source: string): string[] {
+  try {
+    return readdirSync(shelf).sort();
+  } catch (cause) {
+    throw new SetupError(unreadable(source, cause), { cause });
+  }
 }
 
 function readSource(source: string): AppSource {
-  const place = expandHome(source);
-  const stats = statSync(place, { throwIfNoEntry: false });
-  if (stats?.isFile()) return { source, isShelf: false, apps: readList(path.resolve(place)) };
-  if (!stats?.isDirectory()) return { source, isShelf: false, apps: [appOf(source, source, process.cwd())] };
-  const directory = path.resolve(place);
-  if (isAppDirectory(directory)) return { source, isShelf: false, apps: [named(directory)] };
-  return appsOf({ source, isShelf: true, apps: [] });
+  const single = (apps: readonly AllowedApp[]): AppSource => ({
+    source,
+    isShelf: false,
+    apps,
+    unreadable: [],
+  });
+  try {
+    const place = expandHome(source);
+    const stats = statSync(place, { throwIfNoEntry: false });
+    if (stats?.isFile()) return single(readList(path.resolve(place)));
+    if (!stats?.isDirectory()) return single([appOf(source, source, process.cwd())]);
+    const directory = path.resolve(place);
+    return isAppDirectory(directory) ? single([named(directory)]) : appsOf({ source });
+  } catch (cause) {
+    throw isSystemError(cause) ? new SetupError(unreadable(source, cause), { cause }) : cause;
+  }
 }
 
-/** What is wrong with a directory without apps, in words; null of any other source. */
-export const emptyShelf = ({ source, isShelf, apps }: AppSource): string | null =>
-  isShelf && apps.length === 0
-    ? `--apps ${source}: neither this directory nor one directly in it has an app.json`
-    : null;
+/** What is wrong with a directory of app directories, in sentences; nothing of any other source. */
+export function shelfProblems({ source, isShelf, apps, unreadable }: AppSource): readonly string[] {
+  if (!isShelf || apps.length + unreadable.length > 0) return unreadable;
+  return [`--apps ${source}: neither this directory nor one directly in it has an app.json`];
+}
 
 /**
  * Reads what `serve --apps` names: each source is a JSON file, an app directory, a directory of app directories, or a
@@ -119,7 +152,7 @@ export const emptyShelf = ({ source, isShelf, apps }: AppSource): string | null 
  */
 export function readSources(sources: readonly string[]): readonly AppSource[] {
   const read = sources.map(readSource);
-  const [problem] = read.map(emptyShelf);
+  const [problem] = read.flatMap(shelfProblems);
   if (problem && read.every(({ apps }) => apps.length === 0)) throw new SetupError(problem);
   return read;
 }

@@ -1,12 +1,20 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { AppView, AvailableApp } from '../../contract/app-manifest.js';
 import { isWeights } from '../../contract/weights.js';
-import { faultWithoutPath } from '../../files/error-code.js';
+import { errorCode, faultWithoutPath } from '../../files/error-code.js';
 import { manifestFile, type ReadManifest, readManifest } from './manifest.js';
 import type { PredictionFacts } from './prediction-file.js';
 
-export const isAppDirectory = (directory: string): boolean => existsSync(manifestFile(directory));
+/** Whether a directory is that of an app. @throws the system's error where that cannot be told */
+export function isAppDirectory(directory: string): boolean {
+  try {
+    return statSync(manifestFile(directory), { throwIfNoEntry: false }) !== undefined;
+  } catch (cause) {
+    if (errorCode(cause) === 'ENOTDIR') return false;
+    throw cause;
+  }
+}
 
 /** A file of an app, by its name and the directory that it is in. */
 interface AppFile {
