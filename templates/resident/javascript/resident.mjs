@@ -13,6 +13,7 @@
  */
 import { closeSync, constants, openSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
+import { Writable } from 'node:stream';
 
 /** What process.exit throws while a job runs, since it shall end the job alone. */
 class Exit extends Error {
@@ -72,6 +73,15 @@ async function* linesOf(stream) {
   }
 }
 
+/**
+ * Resolves when all that was printed to a stream up to now has left the process: Node keeps what a full pipe does not take.
+ * Uses the method of Node itself, since a job may have put one of its own in its place.
+ */
+function leaves(stream) {
+  if (stream.writableLength === 0 || !stream.writable) return;
+  return new Promise((resolve) => Writable.prototype.write.call(stream, '', () => resolve()));
+}
+
 /** Runs one job in its directory and environment, and puts back what was there before. Resolves with its exit code. */
 async function runJob(run, { arguments: words, directory, environment }) {
   const { argv, exit } = process;
@@ -98,7 +108,7 @@ async function runJob(run, { arguments: words, directory, environment }) {
     if (!(error instanceof Exit)) console.error(error);
     code = error instanceof Exit ? (error.code ?? process.exitCode ?? 0) : 1;
   }
-  // All that was printed is in the log now: Node writes to a pipe at once.
+  await Promise.all([process.stdout, process.stderr].map(leaves));
   process.off('uncaughtException', end);
   Object.assign(process, { argv, exit, exitCode: undefined });
   for (const name of Object.keys(process.env)) if (!Object.hasOwn(variables, name)) delete process.env[name];

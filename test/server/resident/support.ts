@@ -1,10 +1,11 @@
-import { cpSync, existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { file } from '../../../support/form.mjs';
 import { until } from '../../../support/until.mjs';
 import type { Api } from '../../support/api.js';
 import { apps, type TestServer } from '../../support/server.js';
-import { temporary } from '../../support/temporary.js';
+import { plant, temporary } from '../../support/temporary.js';
 
 /** A submission to the app that stays loaded, which does what is named: `test/fixtures/apps/resident/main.mjs`. */
 export const doing = (deed = 'nothing', more: Record<string, string> = {}) => ({
@@ -26,6 +27,32 @@ export async function ownApp(load?: string): Promise<AsyncDisposable & { readonl
   const app = path.join(root.path, 'resident');
   cpSync(apps.resident, app, { recursive: true });
   if (load !== undefined) writeFileSync(path.join(app, 'load.txt'), load);
+  return Object.assign(root, { app });
+}
+
+/** A file of `templates/resident`. */
+const template = (file: string): string =>
+  fileURLToPath(new URL(`../../../templates/resident/${file}`, import.meta.url));
+
+/** The languages of apps that a test writes: what runs them, and the helper that they import. */
+const languages = {
+  javascript: { command: ['node', 'main.mjs'], helper: 'resident.mjs' },
+  python: { command: ['python3', 'main.py'], helper: 'resident.py' },
+  shell: { command: ['sh', 'main.sh'], helper: null },
+} as const;
+export type Language = keyof typeof languages;
+
+/** A resident app with this program, in a directory of its own. */
+export async function writtenApp(
+  language: Language,
+  program: string,
+): Promise<AsyncDisposable & { readonly app: string }> {
+  const root = await temporary();
+  const app = path.join(root.path, 'resident');
+  const { command, helper } = languages[language];
+  const manifest = JSON.parse(readFileSync(path.join(apps.resident, 'app.json'), 'utf8'));
+  await plant(app, { [command[1]]: program, 'app.json': JSON.stringify({ ...manifest, command }) });
+  if (helper) copyFileSync(template(`${language}/${helper}`), path.join(app, helper));
   return Object.assign(root, { app });
 }
 
