@@ -2,9 +2,15 @@
 export const longestAnswer = 64 * 1024;
 
 /** What a worker says: that the app is loaded, or how a job ended. */
-export type Answer =
-  | { readonly kind: 'ready' }
-  | { readonly kind: 'done'; readonly job: string; readonly exitCode: number };
+export type Answer = { readonly kind: 'ready' } | JobAnswer;
+
+/** How a job ended, and whether the worker ends with it. */
+export interface JobAnswer {
+  readonly kind: 'done';
+  readonly job: string;
+  readonly exitCode: number;
+  readonly isLast: boolean;
+}
 
 /** A worker said what it must not; the message continues `The app`. */
 export class WrongAnswer extends Error {}
@@ -16,13 +22,13 @@ function readAnswer(line: string): Answer {
   } catch {
     throw new WrongAnswer('answered with a line that is not JSON');
   }
-  const { ready, job, exit_code: code } = Object(json) as Record<string, unknown>;
+  const { ready, job, exit_code: code, last } = Object(json) as Record<string, unknown>;
   if (ready === true) return { kind: 'ready' };
   if (typeof job !== 'string') throw new WrongAnswer('answered with a line that names no job');
   if (typeof code !== 'number' || !Number.isInteger(code) || code < 0 || code > 255) {
     throw new WrongAnswer('answered with an exit code that is not a whole number from 0 to 255');
   }
-  return { kind: 'done', job, exitCode: code };
+  return { kind: 'done', job, exitCode: code, isLast: last === true };
 }
 
 /** Cuts what a worker writes into answers. */

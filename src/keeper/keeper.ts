@@ -12,7 +12,7 @@ import {
   type WorkerRequest,
   workerFiles,
 } from '../runner/worker-files.js';
-import { type Answer, AnswerReader, WrongAnswer } from './answers.js';
+import { type Answer, AnswerReader, type JobAnswer, WrongAnswer } from './answers.js';
 import { Door, type JobCall } from './door.js';
 import { type WorkerExit, WorkerProcess } from './worker-process.js';
 
@@ -27,6 +27,8 @@ const leftInterval = 20;
 const mutePatience = 5000;
 /** Milliseconds that a runner may take to read the end of its job. */
 const farewell = 5000;
+/** What the log of a job says after which the app ends by itself. */
+const lastNote = 'The app ends with this job, and is loaded again for the next one';
 
 /** The job that the worker has. */
 interface CurrentJob {
@@ -199,7 +201,7 @@ export class Keeper {
     } else if (job?.isSent && answer.job === job.call.job) {
       if (job.isAnswered) throw new WrongAnswer('answered twice');
       job.isAnswered = true;
-      this.#concluded = this.#conclude(worker, job, answer.exitCode);
+      this.#concluded = this.#conclude(worker, job, answer);
     } else {
       throw new WrongAnswer(
         job && answer.job === job.call.job
@@ -220,10 +222,11 @@ export class Keeper {
   }
 
   /** The worker has answered: what it printed goes to the job, and the worker is free, unless the job left something. */
-  async #conclude(worker: WorkerProcess, job: CurrentJob, exitCode: number): Promise<void> {
+  async #conclude(worker: WorkerProcess, job: CurrentJob, { exitCode, isLast }: JobAnswer): Promise<void> {
     for (const chunk of worker.readOutput()) sendFrame(job.runner, frameKinds.output, chunk);
+    if (isLast) this.#end(0);
     const left = await this.#leftBy(worker, job);
-    let note: string | null = null;
+    let note = isLast ? lastNote : null;
     if (left.length > 0) {
       const processes = left.length === 1 ? 'a process' : `${left.length} processes`;
       note = `The app left ${processes} behind: it was ended, and is loaded again for the next job`;

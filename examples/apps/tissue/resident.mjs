@@ -14,6 +14,10 @@
 import { closeSync, constants, openSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { Writable } from 'node:stream';
+import { setImmediate, setTimeout as delay } from 'node:timers/promises';
+
+/** Milliseconds that what a failed job has started may go on before the program is ended with it. */
+const patience = 1000;
 
 /** What process.exit throws while a job runs, since it shall end the job alone. */
 class Exit extends Error {
@@ -26,7 +30,8 @@ class Exit extends Error {
 /**
  * Runs the job of the command line, or each job that comes where the server started the program with `resident`.
  * A job succeeds when `run` resolves. process.exit ends the job alone, with that exit code, and process.exitCode counts as
- * well; an error ends it with 1, and its stack is in the log.
+ * well; an error ends it with 1, and its stack is in the log. If something of a job that failed goes on, such as a second case
+ * that runs at the same time, the program ends with the job, and the server starts it again for the next one.
  */
 export async function serve(load, run) {
   const words = process.argv.slice(2);
@@ -37,10 +42,12 @@ export async function serve(load, run) {
   answer({ ready: true });
   for await (const line of linesOf(jobs)) {
     const { job, ...rest } = JSON.parse(line);
-    answer({ job, exit_code: await runJob(() => run(model, rest.arguments), rest) });
+    const { code, isOver } = await runJob(() => run(model, rest.arguments), rest, jobs);
+    answer({ job, exit_code: code, ...(isOver ? {} : { last: true }) });
+    if (!isOver) break;
     globalThis.gc?.();
   }
-  // The server has closed stdin. What the model keeps open does not keep the program.
+  // The server has closed stdin, or the last job goes on. What the model keeps open does not keep the program.
   exit(0);
 }
 
@@ -82,38 +89,87 @@ function leaves(stream) {
   return new Promise((resolve) => Writable.prototype.write.call(stream, '', () => resolve()));
 }
 
-/** Runs one job in its directory and environment, and puts back what was there before. Resolves with its exit code. */
-async function runJob(run, { arguments: words, directory, environment }) {
-  const { argv, exit } = process;
-  const [home, variables] = [process.cwd(), { ...process.env }];
-  let end;
-  const ended = new Promise((_, reject) => {
-    end = reject;
+/**
+ * Notes the first error of a job. Those that nobody waits for, such as an error of a timer, count as well, and so does
+ * process.exit, which throws.
+ */
+function watchFailure() {
+  const { exit } = process;
+  const watch = { failure: undefined };
+  watch.failed = new Promise((resolve) => {
+    watch.fail = (error) => {
+      watch.failure ??= { error };
+      resolve();
+    };
   });
-  // Errors that nobody waits for, such as those of a timer, end the job as well.
-  process.on('uncaughtException', end);
+  process.on('uncaughtException', watch.fail);
   process.exit = (code) => {
     const exited = new Exit(code);
-    end(exited);
+    watch.fail(exited);
     throw exited;
   };
-  let code;
+  watch.end = () => {
+    process.off('uncaughtException', watch.fail);
+    process.exit = exit;
+  };
+  return watch;
+}
+
+/** The exit code of a job, as Node would end with it. */
+function exitCodeOf(failure) {
+  let code = process.exitCode;
+  if (failure?.error instanceof Exit) code = failure.error.code ?? code;
+  else if (failure) {
+    console.error(failure.error);
+    code = 1;
+  }
+  return Number(code ?? 0) & 0xff;
+}
+
+/**
+ * Resolves with whether nothing goes on, soon enough: Node then has nothing to wait for but the next job. What the model keeps
+ * open, such as a worker thread, counts as well, since nobody can tell what it belongs to.
+ */
+async function becomesIdle(jobs) {
+  let tell;
+  const idle = new Promise((resolve) => {
+    tell = () => resolve(setImmediate(true));
+  });
+  process.once('beforeExit', tell);
+  jobs.unref();
+  const isIdle = await Promise.race([idle, delay(patience, false, { ref: false })]);
+  jobs.ref();
+  process.off('beforeExit', tell);
+  return isIdle;
+}
+
+/**
+ * Runs one job in its directory and environment, and puts back what was there before. Resolves with its exit code, and with
+ * whether it is over.
+ */
+async function runJob(run, { arguments: words, directory, environment }, jobs) {
+  const { argv } = process;
+  const [home, variables] = [process.cwd(), { ...process.env }];
+  const watch = watchFailure();
   try {
     process.chdir(directory);
     Object.assign(process.env, environment);
     process.argv = [...argv.slice(0, 2), ...words];
-    await Promise.race([run(), ended]);
-    code = process.exitCode ?? 0;
+    await Promise.race([run(), watch.failed]);
+    // Node tells of a rejection that nobody handles after this turn.
+    await setImmediate();
   } catch (error) {
-    if (!(error instanceof Exit)) console.error(error);
-    code = error instanceof Exit ? (error.code ?? process.exitCode ?? 0) : 1;
+    watch.fail(error);
   }
+  const code = exitCodeOf(watch.failure);
+  const isOver = !watch.failure || (await becomesIdle(jobs));
   await Promise.all([process.stdout, process.stderr].map(leaves));
-  process.off('uncaughtException', end);
-  Object.assign(process, { argv, exit, exitCode: undefined });
+  watch.end();
+  if (!isOver) return { code, isOver };
+  Object.assign(process, { argv, exitCode: undefined });
   for (const name of Object.keys(process.env)) if (!Object.hasOwn(variables, name)) delete process.env[name];
   for (const [name, value] of Object.entries(variables))
     if (process.env[name] !== value) process.env[name] = value;
   process.chdir(home);
-  return Number(code) & 0xff;
+  return { code, isOver };
 }
