@@ -159,6 +159,24 @@ test('the helper in Python has what C printed in the log, and counts sys.exit as
   expect((await started.run('print=here')).log).toBe('use 4\nhere');
 });
 
+test('the helper in Python goes on after every exception of a job, and a forked process ends with its own code', async () => {
+  await using started = await startWorker('python');
+  for (const [step, raised] of [
+    ['cancel', 'CancelledError'],
+    ['interrupt', 'KeyboardInterrupt'],
+  ] as const) {
+    const { answer, log } = await started.run(step);
+    expect([answer, log]).toMatchObject([{ exit_code: 1 }, expect.stringContaining(raised)]);
+  }
+  for (const [code, use] of [
+    [0, 3],
+    [7, 4],
+  ]) {
+    const { answer, log } = await started.run(`fork=${code}`);
+    expect([answer, log]).toMatchObject([{ exit_code: 0 }, `use ${use}\nthe child ended with ${code}\n`]);
+  }
+});
+
 test('the helper in JavaScript ends a job at an error that nobody waits for', async () => {
   await using started = await startWorker('javascript');
   for (const step of ['late=too late', 'reject=refused']) {

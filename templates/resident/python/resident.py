@@ -24,7 +24,7 @@ def serve(load, run):
     """Runs the job of the command line, or each job that comes where the server started the program with `resident`.
 
     A job succeeds when `run` returns. sys.exit ends the job alone, with that exit code; an exception ends it with 1, and
-    its traceback is in the log.
+    its traceback is in the log. A process that `run` forks ends where the job would.
     """
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
@@ -33,10 +33,13 @@ def serve(load, run):
         return
     jobs, answers = _open_channels()
     model = load()
+    own = os.getpid()
     _answer(answers, {"ready": True})
     for line in jobs:  # until the server closes it
         job = json.loads(line)
         exit_code = _run_job(run, model, job)
+        if os.getpid() != own:  # a child that the job has forked: it has no part in the jobs
+            sys.exit(exit_code)
         _answer(answers, {"job": job["job"], "exit_code": exit_code})
         gc.collect()  # now, while nobody waits for it
 
@@ -76,7 +79,7 @@ def _run_job(run, model, job):
         end = 0
     except SystemExit as exit:
         end = exit.code
-    except Exception:
+    except BaseException:  # also KeyboardInterrupt and asyncio.CancelledError: the job has raised it
         end = traceback.format_exc()
     _flush()  # also what the job has put in the place of the streams
     sys.argv, (sys.stdout, sys.stderr) = words, streams
