@@ -1,48 +1,78 @@
 import { createHash } from 'node:crypto';
-import { lstatSync, readdirSync } from 'node:fs';
+import { lstatSync, readdirSync, readlinkSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
 import { madeDirectories } from '../../../../files/made-directories.js';
 import { TimeSlice } from '../../../../files/time-slice.js';
 
-/** Most files that are looked at: an app with more is not programs but data. */
+/** Most files and directories that are looked at: an app with more is not programs but data. */
 const mostFiles = 5000;
 
-/** The files of a directory and below, in the order of their names, without hidden ones. */
-function* filesBelow(directory: string): Generator<string, void> {
-  const entries = readdirSync(directory, { withFileTypes: true });
-  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-    if (entry.name.startsWith('.') || madeDirectories.has(entry.name)) continue;
-    const file = path.join(directory, entry.name);
-    if (entry.isDirectory()) yield* filesBelow(file);
-    else yield file;
+/** What is not looked at in an app: besides what was made, the records of version control, which change by themselves. */
+const ignored: ReadonlySet<string> = new Set([...madeDirectories, '.git', '.hg', '.svn']);
+
+/** A file or a directory, as a link leads to it, and where the link points. */
+interface Place {
+  readonly file: string;
+  /** Null for what cannot be looked at, such as the target of a link that is not there. */
+  readonly stats: Stats | null;
+  readonly link: string | null;
+}
+
+/** Calls a function that looks at a file. @returns null if it cannot be looked at */
+function look<T>(at: () => T): T | null {
+  try {
+    return at();
+  } catch {
+    return null;
   }
 }
 
-function* filesOf(place: string): Generator<string, void> {
-  if (lstatSync(place).isDirectory()) yield* filesBelow(place);
-  else yield place;
+function placeOf(file: string): Place {
+  const own = look(() => lstatSync(file));
+  if (!own?.isSymbolicLink()) return { file, stats: own, link: null };
+  return { file, stats: look(() => statSync(file)), link: look(() => readlinkSync(file)) };
 }
 
 /**
- * What tells whether one of these files and directories has changed: names, sizes and times of their files. What cannot be
- * looked at gives a text of its own. Looks without the thread pool, with pauses: a job waits for it before it starts, and each thread
- * would take longer to begin than a look takes.
+ * A place and all below it, through links, each directory once: links may lead in a circle. Goes down level by level, so that
+ * what is deep below, perhaps behind a link to data, does not take the share of the app's own files.
+ */
+function* placesFrom(start: string): Generator<Place, void> {
+  const seen = new Set<string>();
+  const waiting = [start];
+  for (const file of waiting) {
+    const place = placeOf(file);
+    yield place;
+    const { stats } = place;
+    if (!stats?.isDirectory() || seen.has(`${stats.dev} ${stats.ino}`)) continue;
+    seen.add(`${stats.dev} ${stats.ino}`);
+    const names = look(() => readdirSync(file)) ?? [];
+    waiting.push(...names.sort().flatMap((name) => (ignored.has(name) ? [] : path.join(file, name))));
+  }
+}
+
+/** What tells a place from what it was. Times of directories do not: they change with files that are not looked at. */
+function describe({ file, stats, link }: Place): string {
+  if (stats === null) return JSON.stringify([file, link, 'cannot be looked at']);
+  if (stats.isDirectory()) return JSON.stringify([file, link, 'directory']);
+  return JSON.stringify([file, link, stats.size, stats.mtimeMs, stats.ino]);
+}
+
+/**
+ * What tells whether one of these files and directories has changed: names, sizes and times of their files, and where links
+ * lead. What cannot be looked at gives a text of its own. Looks without the thread pool, with pauses: a job waits for it before
+ * it starts, and each thread would take longer to begin than a look takes.
  */
 export async function fingerprint(places: readonly string[]): Promise<string> {
   const hash = createHash('sha256');
   const slice = new TimeSlice();
   let left = mostFiles;
-  for (const place of places) {
-    try {
-      for (const file of filesOf(place)) {
-        if (left === 0) break;
-        left -= 1;
-        const { size, mtimeMs, ino } = lstatSync(file);
-        hash.update(`${JSON.stringify(file)} ${size} ${mtimeMs} ${ino}\n`);
-        await slice.pause();
-      }
-    } catch {
-      hash.update(`${JSON.stringify(place)} cannot be looked at\n`);
+  for (const start of places) {
+    for (const place of placesFrom(start)) {
+      if (left === 0) break;
+      left -= 1;
+      hash.update(`${describe(place)}\n`);
+      await slice.pause();
     }
   }
   return hash.digest('hex');
