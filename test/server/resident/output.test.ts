@@ -34,15 +34,18 @@ done`,
   ],
 ];
 
-test.each(programs)('the log has all that a job in %s printed before its answer', async (language, program) => {
-  await using own = await writtenApp(language, program);
-  await using server = await TestServer.start({ apps: [own.app], app: 'resident' });
-  const expected = Array.from({ length: count }, (_, line) => line + 1);
-  for (const start of ['cold', 'warm']) {
-    const { view, log } = await server.api.run('infer', doing());
-    expect(view).toMatchObject({ status: 'done', start });
-    const numbers = ownLines(log).slice(0, -1).map(Number);
-    expect(numbers).toHaveLength(count);
-    expect(numbers.sort((a, b) => a - b)).toEqual(expected);
-  }
-});
+test.each(programs)(
+  'the log has all that a job in %s printed before its answer',
+  async (language, program) => {
+    await using own = await writtenApp(language, program);
+    await using server = await TestServer.start({ apps: [own.app], app: 'resident' });
+    const expected = Array.from({ length: count }, (_, line) => line + 1);
+    for (const start of ['cold', 'warm']) {
+      const { view, log } = await server.api.run('infer', doing());
+      expect(view).toMatchObject({ status: 'done', start });
+      const numbers = ownLines(log).slice(0, -1).map(Number);
+      expect(numbers).toHaveLength(count);
+      expect(numbers.sort((a, b) => a - b)).toEqual(expected);
+    }
+  },
+);
