@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { copyFileSync, readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -99,4 +99,22 @@ test.each(names)('the example in %s is one process for many jobs, and runs one b
   for (const output of ['One', 'Two', 'Alone']) {
     expect(await readFile(path.join(cli.directory, output, 'a.nii'), 'hex')).toBe(opposite('abc'));
   }
+});
+
+test('the example without the helper fails its job when it closes its answers', async () => {
+  await using cli = await Cli.create();
+  await plantApp(cli.directory, 'Python without the helper');
+  const main = path.join(cli.directory, 'opposite', 'main.py');
+  const mute = '    answers.close()\n    __import__("time").sleep(600)\n';
+  const code = examples['Python without the helper'].code ?? '';
+  await writeFile(main, code.replace('    exit_code = 0\n', mute));
+  await plant(cli.directory, { 'a.nii': 'abc' });
+  await using server = await TestServer.start({ apps: [path.join(cli.directory, 'opposite')] });
+  const env = { REMOTE_APP_SERVER: server.url };
+  const { code: exit, stderr } = await cli.run(['infer', 'a.nii', '--quiet'], env);
+  expect([exit, stderr]).toEqual([
+    expect.any(Number),
+    expect.stringContaining('closed the pipe of its answers'),
+  ]);
+  expect(exit).not.toBe(0);
 });
