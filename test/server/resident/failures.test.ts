@@ -20,6 +20,7 @@ const deeds = {
   timer: () => { setTimeout(() => process.exit(4), 50); return goOn(); },
   caught: () => { try { process.exit(5); } catch {} return goOn(); },
   exits: () => process.exit(3),
+  signal: () => process.exit(143),
   rejects: () => { Promise.reject(new Error('nobody waits')); },
   late: async () => { setTimeout(() => { throw new Error('late'); }, 20); await delay(300); },
 };
@@ -36,6 +37,7 @@ test('a job in JavaScript that fails is over before the next one begins, and end
   const { api } = server;
   for (const [deed, error, next] of [
     ['exits', 'Subprocess failed (exit code 3)', 'warm'],
+    ['signal', 'Subprocess failed (exit code 143)', 'warm'],
     ['rejects', 'Subprocess failed (exit code 1)', 'warm'],
     ['late', 'Subprocess failed (exit code 1)', 'warm'],
     ['both', 'Subprocess failed (exit code 3)', 'cold'],
