@@ -69,6 +69,31 @@ describe('serve --config', () => {
   });
 });
 
+test.for([
+  ['max-keep', 'never', 'a time such as'],
+  ['max-run-time', '0s', 'a time of at least a second'],
+  ['max-fine-tune-time', 'x', 'a time such as'],
+  ['resident-idle', 'x', 'a time such as'],
+  ['max-file-size', 'big', 'a size such as'],
+  ['host', "''", 'a value that is not empty'],
+  ['metrics-host', "' '", 'a value that is not empty'],
+  ['data-dir', "''", 'a value that is not empty'],
+  ['memory-per-job', '1KiB', 'a size of at least 64MiB'],
+] as const)(
+  'a wrong %s: %s is told with its line, and is refused when it is typed',
+  async ([name, value, takes]) => {
+    await using cli = await Cli.create();
+    writeFileSync(path.join(cli.directory, 'serve.yaml'), `port: 0\n${name}: ${value}\n`);
+    const configured = await cli.run(['serve', '--check', '--config', 'serve.yaml']);
+    expect([configured.code, configured.stderr]).toEqual([
+      2,
+      expect.stringContaining(`serve.yaml, line 2: --${name} takes ${takes}`),
+    ]);
+    const typed = await cli.run(['serve', '--check', `--${name}=${value.replaceAll("'", '')}`]);
+    expect([typed.code, typed.stderr]).toEqual([2, expect.stringContaining(`--${name} takes ${takes}`)]);
+  },
+);
+
 describe('the token of serve', () => {
   test('comes from a file that only its owner can read', async () => {
     await using cli = await Cli.create();

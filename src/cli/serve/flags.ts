@@ -6,6 +6,7 @@ import { logFormats, logLevels } from './log-flags.js';
 import { repeatable } from './repeatable.js';
 import { sandboxFlags } from './sandbox-flags.js';
 import { slurmFlags } from './slurm-flags.js';
+import { durationFlag, runTimeFlag, sizeFlag, textFlag } from './values.js';
 
 /** The flags of `serve` (interface.md, Command line). */
 export const serveFlags = {
@@ -17,7 +18,7 @@ export const serveFlags = {
     summary:
       'Look at everything that the server needs (apps, engine, data directory, address, token, GPUs), say what is wrong, and exit',
   }),
-  host: Flags.string({ default: defaultHost, helpValue: 'ADDRESS', summary: 'Address to listen on' }),
+  host: textFlag({ default: defaultHost, helpValue: 'ADDRESS', summary: 'Address to listen on' }),
   port: wholeNumber({
     helpValue: 'N',
     default: defaultPort,
@@ -31,20 +32,20 @@ export const serveFlags = {
     summary:
       'Who may come in: with a token, or everybody where there is none (bearer); only with a token (required); everybody (off)',
   })(),
-  'token-env': Flags.string({
+  'token-env': textFlag({
     default: tokenVariable,
     helpValue: 'NAME',
     summary: 'Environment variable that holds the token',
   }),
-  'token-file': Flags.string({
+  'token-file': textFlag({
     helpValue: 'FILE',
     summary: 'File that holds the token, which only its owner may read; it wins over the environment',
   }),
-  tokens: Flags.string({
+  tokens: textFlag({
     helpValue: 'FILE',
     summary: "File of named tokens, as 'token create' makes it: each sees its own jobs alone",
   }),
-  'audit-log': Flags.string({
+  'audit-log': textFlag({
     helpValue: 'FILE',
     summary:
       'Append a JSON line to this file for each submission, end, download, kill, refusal and change of a token',
@@ -59,7 +60,7 @@ export const serveFlags = {
     summary:
       'An app directory, a directory of them, a JSON file {"apps": [...]}, or an app of a Hugging Face repository, owner/name[@revision]:app; repeatable',
   }),
-  engine: Flags.string({
+  engine: textFlag({
     default: 'konfai-apps',
     helpValue: 'COMMAND',
     summary: 'Runs the apps that bring no command of their own',
@@ -68,7 +69,7 @@ export const serveFlags = {
     default: false,
     summary: 'The engine stays loaded from one job to the next: it is started as COMMAND resident',
   }),
-  'resident-idle': Flags.string({
+  'resident-idle': durationFlag({
     default: '10m',
     helpValue: 'TIME',
     summary:
@@ -78,22 +79,22 @@ export const serveFlags = {
     default: false,
     summary: 'Fetch the apps of repositories whole, weights included, before the server listens',
   }),
-  'data-dir': Flags.string({
+  'data-dir': textFlag({
     helpValue: 'DIR',
     summary: "Where the jobs are kept; by default in the user's data directory",
   }),
   'max-jobs': wholeNumber({ helpValue: 'N', default: 32, min: 1, summary: 'Most jobs active at once' }),
-  'max-file-size': Flags.string({
+  'max-file-size': sizeFlag({
     default: '2GiB',
     helpValue: 'SIZE',
     summary: 'Largest file of an upload: 2G and 2GiB are 2 x 1024^3 bytes, 2GB is 2 x 1000^3',
   }),
-  'max-upload-size': Flags.string({
+  'max-upload-size': sizeFlag({
     default: '6GiB',
     helpValue: 'SIZE',
     summary: 'Largest upload, in the same units',
   }),
-  'max-dataset-size': Flags.string({
+  'max-dataset-size': sizeFlag({
     helpValue: 'SIZE',
     summary:
       'Largest data set of a fine-tuning: its archive, and what that extracts to; by default the limits of any ' +
@@ -106,16 +107,16 @@ export const serveFlags = {
     max: longestDuration,
     summary: 'Seconds that a job is kept once it has ended, if it asks for nothing else',
   }),
-  'max-keep': Flags.string({
+  'max-keep': durationFlag({
     default: '7d',
     helpValue: 'TIME',
     summary: 'How long a job may ask to be kept once it has ended, such as 90s, 12h or 7d',
   }),
-  'max-run-time': Flags.string({
+  'max-run-time': runTimeFlag({
     helpValue: 'TIME',
     summary: 'How long a job may run, such as 2h; it is ended then. Without it as long as it takes',
   }),
-  'max-fine-tune-time': Flags.string({
+  'max-fine-tune-time': runTimeFlag({
     helpValue: 'TIME',
     summary: 'The same for fine-tuning; without it as for other jobs',
   }),
@@ -144,7 +145,7 @@ export const serveFlags = {
     max: 65535,
     summary: 'Also serve GET /metrics on a port of its own, without a token; 0 takes any free one',
   }),
-  'metrics-host': Flags.string({
+  'metrics-host': textFlag({
     default: defaultHost,
     helpValue: 'ADDRESS',
     summary: 'Address for --metrics-port',

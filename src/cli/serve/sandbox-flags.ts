@@ -1,6 +1,7 @@
 import { Flags } from '@oclif/core';
 import { wholeNumber } from '../usage-errors.js';
 import { repeatable } from './repeatable.js';
+import { jobMemoryFlag } from './values.js';
 
 /** The flags of `serve` that say what jobs see of the machine. */
 export const sandboxFlags = {
@@ -27,10 +28,10 @@ export const sandboxFlags = {
     min: 1,
     summary: 'Most processes and threads of a job in its sandbox',
   }),
-  'memory-per-job': Flags.string({
+  'memory-per-job': jobMemoryFlag({
     helpValue: 'SIZE',
     summary:
-      'Most memory of a job in its sandbox, in the same units as --max-file-size; by default all there is',
+      'Most memory of a job in its sandbox, at least 64MiB, in the same units as --max-file-size; by default all there is',
   }),
   'pass-env': repeatable({
     helpValue: 'NAME',

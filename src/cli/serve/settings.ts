@@ -3,37 +3,16 @@ import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
 import { tokenVariable } from '../../contract/defaults.js';
-import { readDuration } from '../../contract/duration.js';
 import { expandHome } from '../../files/home-path.js';
 import type { ServerSettings } from '../../server/settings.js';
-import { parseSize } from '../sizes.js';
-import { FlagValueError } from '../usage-errors.js';
 import type { ServeFlags } from './flags.js';
 import { requireSomeToken, serverToken } from './server-token.js';
 import { slurmOptions } from './slurm-options.js';
-
-function size(flag: string, text: string): number {
-  const bytes = parseSize(text);
-  if (bytes === undefined || bytes < 1) {
-    throw new FlagValueError(flag, 'a size such as 2GiB, 2G (the same) or 500MB', text);
-  }
-  return bytes;
-}
-
-/** Milliseconds. */
-function duration(flag: string, text: string): number {
-  const seconds = readDuration(text);
-  if (seconds === undefined) throw new FlagValueError(flag, 'a time such as 90s, 12h or 7d', text);
-  return seconds * 1000;
-}
+import { duration, jobMemory, runTime, size } from './values.js';
 
 /** Milliseconds; null where the flag is not given. */
-function runTime(flag: string, text: string | undefined): number | null {
-  if (text === undefined) return null;
-  const time = duration(flag, text);
-  if (time === 0) throw new FlagValueError(flag, 'a time of at least a second, such as 2h', text);
-  return time;
-}
+const mostTime = (flag: string, text: string | undefined): number | null =>
+  text === undefined ? null : runTime(flag, text);
 
 /** @throws UsageError where the flags say that everybody may come in, and who may */
 function tokensFile({ tokens, auth }: ServeFlags): string | null {
@@ -73,7 +52,7 @@ export function serverSettings(
   const slurm = slurmOptions(flags);
   const token = serverToken(flags, environment);
   const tokens = tokensFile(flags);
-  const maxRunTime = runTime('max-run-time', flags['max-run-time']);
+  const maxRunTime = mostTime('max-run-time', flags['max-run-time']);
   requireSomeToken(flags, token !== null || tokens !== null);
   return {
     host: flags.host,
@@ -104,7 +83,7 @@ export function serverSettings(
     grace: flags.grace * 1000,
     maxKeep: duration('max-keep', flags['max-keep']),
     maxRunTime,
-    maxFineTuneTime: runTime('max-fine-tune-time', flags['max-fine-tune-time']) ?? maxRunTime,
+    maxFineTuneTime: mostTime('max-fine-tune-time', flags['max-fine-tune-time']) ?? maxRunTime,
     keepAlive: flags.keepalive * 1000,
     spareRunners: flags['spare-runners'] ?? 1,
     cpuSlots: flags['cpu-slots'] ?? availableParallelism(),
@@ -113,7 +92,8 @@ export function serverSettings(
     sandbox: flags.sandbox,
     jobLimits: {
       processes: flags['processes-per-job'],
-      memory: flags['memory-per-job'] === undefined ? null : size('memory-per-job', flags['memory-per-job']),
+      memory:
+        flags['memory-per-job'] === undefined ? null : jobMemory('memory-per-job', flags['memory-per-job']),
     },
     binds: [
       ...flags.bind.map((each) => ({ path: path.resolve(expandHome(each)), isWritable: false })),

@@ -1,0 +1,62 @@
+import { Flags } from '@oclif/core';
+import { readDuration } from '../../contract/duration.js';
+import { parseSize } from '../sizes.js';
+import { FlagValueError } from '../usage-errors.js';
+
+/** Bytes. @throws FlagValueError */
+export function size(flag: string, text: string): number {
+  const bytes = parseSize(text);
+  if (bytes === undefined || bytes < 1) {
+    throw new FlagValueError(flag, 'a size such as 2GiB, 2G (the same) or 500MB', text);
+  }
+  return bytes;
+}
+
+/** Bytes that Node and Python need to start and to do anything: a shell alone needs less. */
+const leastMemory = 64 * 2 ** 20;
+
+/** Bytes of memory that a job may use. @throws FlagValueError for less than programs need to start */
+export function jobMemory(flag: string, text: string): number {
+  const bytes = size(flag, text);
+  if (bytes < leastMemory) throw new FlagValueError(flag, 'a size of at least 64MiB, such as 8GiB', text);
+  return bytes;
+}
+
+/** Milliseconds. @throws FlagValueError */
+export function duration(flag: string, text: string): number {
+  const seconds = readDuration(text);
+  if (seconds === undefined) throw new FlagValueError(flag, 'a time such as 90s, 12h or 7d', text);
+  return seconds * 1000;
+}
+
+/** Milliseconds. @throws FlagValueError for no time at all */
+export function runTime(flag: string, text: string): number {
+  const time = duration(flag, text);
+  if (time === 0) throw new FlagValueError(flag, 'a time of at least a second, such as 2h', text);
+  return time;
+}
+
+/** @throws FlagValueError for a text of nothing but spaces */
+function notEmpty(flag: string, text: string): string {
+  if (text.trim() === '') throw new FlagValueError(flag, 'a value that is not empty', text);
+  return text;
+}
+
+/**
+ * A flag whose text is checked when it is parsed, so that an error in a configuration file is told with its line. The
+ * settings are made of the text later.
+ */
+const checked = (read: (flag: string, text: string) => unknown) =>
+  Flags.custom<string>({
+    parse: async (input, _, { name }) => {
+      read(name, input);
+      return input;
+    },
+  });
+
+export const sizeFlag = checked(size);
+export const jobMemoryFlag = checked(jobMemory);
+export const durationFlag = checked(duration);
+export const runTimeFlag = checked(runTime);
+/** A name, an address or a path: an empty host would be every address, and an empty path the working directory. */
+export const textFlag = checked(notEmpty);
