@@ -5,13 +5,18 @@ import { doing, type Language, ownLines, writtenApp } from './support.js';
 /** Lines that each job prints: many times what a pipe holds. */
 const count = 100_000;
 
-/** Apps that print numbers on stdout and stderr in turns, and answer at once. */
+/**
+ * Apps that print numbers on stdout and stderr, and answer at once. The one in JavaScript takes one stream for each job: Node may
+ * write the rest of a line after a line of the other stream.
+ */
 const programs: readonly (readonly [Language, string])[] = [
   [
     'javascript',
     `import { serve } from './resident.mjs';
+const ways = [console.log, console.error];
 await serve(async () => {}, async () => {
-  for (let line = 1; line <= ${count}; line += 1) (line % 2 ? console.log : console.error)(String(line));
+  const print = ways.shift();
+  for (let line = 1; line <= ${count}; line += 1) print(String(line));
 });`,
   ],
   [
