@@ -79,7 +79,10 @@ export async function hostileUploads(context, server) {
     const { status, text } = await send(server, 'infer', { inputs });
     const id = status === 200 ? JSON.parse(text).job_id : null;
     const names = id === null ? [] : readdirSync(path.join(server.jobsDirectory, id, 'Input/inputs/g0'));
-    context.check(names.length === 2, `Two files of one name of 255 bytes became ${names.length} (${status})`);
+    context.check(
+      names.length === 2,
+      `Two files of one name of 255 bytes became ${names.length} (${status})`,
+    );
     if (id !== null) await kill(server, id);
   });
   await checkDirectories(context, server);
