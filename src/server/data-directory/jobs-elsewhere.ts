@@ -1,10 +1,11 @@
-import { existsSync, readdirSync, readlinkSync } from 'node:fs';
+import { existsSync, readlinkSync } from 'node:fs';
 import path from 'node:path';
+import { namesIn } from '../../files/names-in.js';
 import { isAlive } from '../../runner/process-table.js';
 import { runFiles } from '../../runner/protocol.js';
 import { readRunnerRecord } from '../executors/runs/run-files.js';
 import { SetupError } from '../setup-error.js';
-import { lookAt } from './place.js';
+import { isOther } from './place.js';
 
 /** The process id of the runner of a job that has not ended; null if none runs, or that cannot be told. */
 function runnerOf(job: string): number | null {
@@ -31,17 +32,7 @@ function otherDirectory(job: string): string | null {
   const pid = runnerOf(job);
   const works = pid === null ? null : workingDirectory(pid);
   if (works === null || path.basename(works) !== path.basename(job)) return null;
-  const there = lookAt(works);
-  const here = lookAt(job);
-  return there && (there.ino !== here?.ino || there.dev !== here.dev) ? works : null;
-}
-
-function namesIn(directory: string): string[] {
-  try {
-    return readdirSync(directory);
-  } catch {
-    return [];
-  }
+  return isOther(works, job) ? works : null;
 }
 
 /**

@@ -17,7 +17,7 @@ export interface KnownPlace {
 }
 
 /** Follows links. Undefined for what is not there or cannot be looked at. */
-export function lookAt(file: string): BigIntStats | undefined {
+function lookAt(file: string): BigIntStats | undefined {
   try {
     return statSync(file, { bigint: true, throwIfNoEntry: false });
   } catch {
@@ -48,12 +48,16 @@ function readPlaces(directory: string): readonly Place[] {
   }
 }
 
-/** Whether a place still has its directory, and that is another one than this. */
-function isElsewhere({ path: place, inode }: Place, directory: string): boolean {
+/** Whether there is something under one name, and it is not what has the other name. */
+export function isOther(place: string, directory: string): boolean {
   const there = lookAt(place);
   const here = lookAt(directory);
-  return there?.ino.toString() === inode && (there.ino !== here?.ino || there.dev !== here.dev);
+  return there !== undefined && (there.ino !== here?.ino || there.dev !== here.dev);
 }
+
+/** Whether a place still has its directory, and that is another one than this. */
+const isElsewhere = ({ path: place, inode }: Place, directory: string): boolean =>
+  lookAt(place)?.ino.toString() === inode && isOther(place, directory);
 
 /** The places of the directories of which this is a copy. A directory that was moved has left its old place. */
 const originalsOf = (directory: string): Place[] =>

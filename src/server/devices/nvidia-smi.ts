@@ -7,6 +7,7 @@ import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { quoteName } from '../../contract/quote.js';
 import { errorCode, faultWithoutPath } from '../../files/error-code.js';
+import { type ProgramEnd, programEnd } from '../../files/program-end.js';
 import { columns, type GpuRow, parseRows } from './gpu-rows.js';
 
 /** nvidia-smi gave no usable answer. The message says why, in words that a client may read. */
@@ -20,19 +21,10 @@ const args = [`--query-gpu=${columns.join(',')}`, '--format=csv,noheader,nounits
 
 /** Milliseconds that an answer may take: without persistence mode the driver needs seconds to load. */
 const defaultDeadline = 20_000;
-/** Milliseconds that a pipe may stay open after the program has ended: one of its children may hold it. */
-const pipeGrace = 500;
 /** Milliseconds that a killed process may take to end. */
 const killGrace = 500;
 /** Bytes of an answer that are read. */
 const longestAnswer = 1 << 20;
-
-interface SmiEnd {
-  readonly exitCode: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
 
 /** The directories of PATH, as a program sees them that is started in `/`; an empty one stands for what only the system knows. */
 const searched = (): readonly string[] =>
@@ -48,10 +40,9 @@ const isInstalled = (): boolean =>
 const isSurelyMissing = (): boolean => !searched().includes('') && !isInstalled();
 
 /** Reads a stream to its end. If it is longer than the limit, closes it and calls `onTooLong`. */
-function collect(stream: Readable | undefined, onTooLong: () => void): () => string {
+function collect(stream: Readable | null | undefined, onTooLong: () => void): () => string {
   const chunks: Buffer[] = [];
   let length = 0;
-  // A process that could not be started, for lack of descriptors, has no streams.
   stream?.on('error', () => {});
   stream?.on('data', (chunk: Buffer) => {
     length += chunk.length;
@@ -69,7 +60,7 @@ function collect(stream: Readable | undefined, onTooLong: () => void): () => str
 const firstLine = (text: string): string => text.trim().split('\n')[0] ?? '';
 
 /** The answer of an nvidia-smi that has ended. "No devices" is an answer too, with an exit code of its own. */
-function rowsOf({ exitCode, signal, stdout, stderr }: SmiEnd): readonly GpuRow[] {
+function rowsOf({ exitCode, signal, stdout, stderr }: ProgramEnd): readonly GpuRow[] {
   if (exitCode === 6 || /No devices were found/i.test(`${stdout}\n${stderr}`)) return [];
   const words = firstLine(stdout.trim() === '' ? stderr : stdout);
   const saying = words === '' ? '' : `: ${quoteName(words)}`;
@@ -136,32 +127,25 @@ export class NvidiaSmi {
     }
   }
 
-  async #run(): Promise<SmiEnd> {
+  async #run(): Promise<ProgramEnd> {
     // In a group of its own, so that its children can be ended with it. Not execa: its promise settles only when the process
     // has ended and its pipes are closed, and a process that hangs in the driver must be given up before that.
     const child = spawn(program, args, { cwd: '/', detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     let isClosed = false;
-    const timers: NodeJS.Timeout[] = [];
+    let timer: NodeJS.Timeout | undefined;
     try {
-      return await new Promise<SmiEnd>((resolve, reject) => {
-        child.on('error', reject);
-        const fail = (problem: string) => reject(new NoGpuAnswer(problem));
-        const tooLong = () => fail(`nvidia-smi printed more than ${longestAnswer} bytes`);
-        const stdout = collect(child.stdout, tooLong);
-        const stderr = collect(child.stderr, tooLong);
-        const end = () =>
-          resolve({ exitCode: child.exitCode, signal: child.signalCode, stdout: stdout(), stderr: stderr() });
+      const given = new Promise<never>((_, reject) => {
         this.#giveUp = reject;
-        child.once('close', () => {
-          isClosed = true;
-          end();
-        });
-        child.once('exit', () => timers.push(setTimeout(end, pipeGrace).unref()));
-        const late = `nvidia-smi did not answer within ${this.deadline / 1000} seconds`;
-        timers.push(setTimeout(() => fail(late), this.deadline));
       });
+      const fail = (problem: string) => this.#giveUp?.(new NoGpuAnswer(problem));
+      const tooLong = () => fail(`nvidia-smi printed more than ${longestAnswer} bytes`);
+      const late = `nvidia-smi did not answer within ${this.deadline / 1000} seconds`;
+      timer = setTimeout(() => fail(late), this.deadline);
+      const end = await Promise.race([programEnd(child, (stream) => collect(stream, tooLong)), given]);
+      isClosed = end.isClosed;
+      return end;
     } finally {
-      for (const timer of timers) clearTimeout(timer);
+      clearTimeout(timer);
       this.#giveUp = null;
       if (!isClosed && child.pid !== undefined) this.#abandon(child, child.pid);
     }

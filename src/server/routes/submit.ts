@@ -104,10 +104,11 @@ async function receive(
   const limits = within(limitsOf(deps.limits, spec), slot.allowed);
   checkRoom(contentLength(ctx), directory.path, limits);
   // Null without a body, whatever its type would be.
-  if (ctx.is(mediaTypes.form) === null && ctx.get('Content-Type').startsWith(mediaTypes.form)) {
+  const isForm = ctx.is(mediaTypes.form);
+  if (isForm === null && ctx.get('Content-Type').startsWith(mediaTypes.form)) {
     throw new ServiceError('badRequest', 'The request says that it is a form, and has no body');
   }
-  if (!ctx.is(mediaTypes.form)) {
+  if (!isForm) {
     throw new ServiceError('notMultipart', `The body must be ${mediaTypes.form}`);
   }
   // A client that sent `Expect: 100-continue` gets its answer only now.

@@ -1,5 +1,5 @@
-import { readdirSync } from 'node:fs';
 import path from 'node:path';
+import { namesIn } from '../../files/names-in.js';
 import { SetupError } from '../setup-error.js';
 import { isOfSecret, linkText, namesOf } from './secret-files.js';
 import { isWithin, placesOf, realPath } from './visible.js';
@@ -25,15 +25,6 @@ const homesOfPrograms = ['/etc', '/opt'];
 /** Entries that a frozen directory may have: each is a mount of every sandbox, and bwrap takes 9000 words. */
 const mostEntries = 500;
 
-/** The names in a directory; none if it cannot be read. */
-function entriesOf(directory: string): string[] {
-  try {
-    return readdirSync(directory);
-  } catch {
-    return [];
-  }
-}
-
 /** The arguments that put an entry of a directory where the directory is frozen. */
 function entryWords(directory: string, at: string, entry: string): string[] {
   const [from, to] = [directory, at].map((each) => path.join(each, entry)) as [string, string];
@@ -48,7 +39,7 @@ function entryWords(directory: string, at: string, entry: string): string[] {
  */
 function entriesBeside(directory: string, names: readonly string[]): string[] {
   const secrets = names.flatMap((each) => (path.dirname(each) === directory ? [path.basename(each)] : []));
-  const entries = entriesOf(directory).filter((entry) => !secrets.some((each) => isOfSecret(entry, each)));
+  const entries = namesIn(directory).filter((entry) => !secrets.some((each) => isOfSecret(entry, each)));
   if (entries.length <= mostEntries) return entries;
   throw new SetupError(
     `${path.join(directory, secrets[0] ?? '')}: a sandbox cannot show ${directory} without this file, since it has more than ${mostEntries} entries; move the file to a directory of its own`,

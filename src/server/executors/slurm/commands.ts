@@ -2,11 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { excerpt } from '../../../contract/quote.js';
 import { errorCode, faultWithoutPath } from '../../../files/error-code.js';
+import { type ProgramEnd, programEnd } from '../../../files/program-end.js';
 
 /** Milliseconds that a command of Slurm may take: without a controller each takes 9 seconds by itself. */
 const usualDeadline = 30_000;
-/** Milliseconds that the pipes may stay open after a command has ended: one of its children may hold them. */
-const pipeGrace = 500;
 /** Characters of an answer: a hundred thousand jobs. */
 const longestAnswer = 32 << 20;
 
@@ -58,8 +57,8 @@ const isOfSlurm = (name: string): boolean =>
 export const outsideOfJobs = (environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => !isOfSlurm(name)));
 
-/** @param stream undefined where the descriptors did not suffice to start the process */
-function collect(stream: Readable | undefined): () => string {
+/** Reads a stream; of one that is too long, the beginning. */
+function collect(stream: Readable | null | undefined): () => string {
   const chunks: Buffer[] = [];
   let length = 0;
   stream?.on('data', (chunk: Buffer) => {
@@ -68,12 +67,6 @@ function collect(stream: Readable | undefined): () => string {
   });
   stream?.on('error', () => {});
   return () => Buffer.concat(chunks).toString();
-}
-
-interface CommandEnd {
-  readonly exitCode: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
 }
 
 /** Ends a command that hangs, or what it left behind with its pipes; a pipe of what survives that is not waited for. */
@@ -86,26 +79,20 @@ function abandon({ pid, stdout, stderr }: ChildProcess): void {
   for (const pipe of [stdout, stderr]) pipe?.destroy();
 }
 
-/** Starts a command and waits for its end. @throws SlurmFailure if it does not answer in time; the system's error */
-async function endOf(child: ChildProcess, program: string, deadline: number): Promise<CommandEnd> {
-  const timers: NodeJS.Timeout[] = [];
+/** Waits for the end of a command. @throws SlurmFailure if it does not answer in time; the system's error */
+async function endOf(child: ChildProcess, program: string, deadline: number): Promise<ProgramEnd> {
   let isClosed = false;
+  let timer: NodeJS.Timeout | undefined;
   try {
-    return await new Promise((resolve, reject) => {
-      child.once('error', reject);
-      const [stdout, stderr] = [child.stdout, child.stderr].map((each) => collect(each ?? undefined));
-      const end = () =>
-        resolve({ exitCode: child.exitCode, stdout: stdout?.() ?? '', stderr: stderr?.() ?? '' });
-      child.once('close', () => {
-        isClosed = true;
-        end();
-      });
-      child.once('exit', () => timers.push(setTimeout(end, pipeGrace)));
-      const late = `${program} did not answer within ${deadline / 1000} seconds`;
-      timers.push(setTimeout(() => reject(new SlurmFailure(late, true)), deadline));
+    const late = new Promise<never>((_, reject) => {
+      const problem = `${program} did not answer within ${deadline / 1000} seconds`;
+      timer = setTimeout(() => reject(new SlurmFailure(problem, true)), deadline);
     });
+    const end = await Promise.race([programEnd(child, collect), late]);
+    isClosed = end.isClosed;
+    return end;
   } finally {
-    for (const timer of timers) clearTimeout(timer);
+    clearTimeout(timer);
     if (!isClosed) abandon(child);
   }
 }
@@ -124,21 +111,20 @@ export async function runSlurm(
   input = '',
   deadline = usualDeadline,
 ): Promise<string> {
-  // In a group of its own, so that a wrapper of the command is ended with what it started. Not execa: its promise waits for
-  // the pipes, which a child of a command that hangs may keep open.
+  // In a group of its own, so that a wrapper of the command is ended with what it started.
   const child = spawn(program, words, { cwd: '/', env: environment, stdio: 'pipe', detached: true });
   const ended = endOf(child, program, deadline);
   child.unref();
   const stdin: Writable | undefined = child.stdin;
   stdin?.on('error', () => {});
   stdin?.end(input);
-  const { exitCode, stdout, stderr } = await ended.catch((cause: unknown) => {
+  const { exitCode, signal, stdout, stderr } = await ended.catch((cause: unknown) => {
     if (cause instanceof SlurmFailure) throw cause;
     const isMissing = errorCode(cause) === 'ENOENT';
     const why = isMissing ? 'there is no such program on PATH' : faultWithoutPath(cause);
     throw new SlurmFailure(`${program} could not be started: ${why}`, !isMissing);
   });
-  if (exitCode === null) throw new SlurmFailure(`${program} was ended by ${child.signalCode}`, true);
+  if (exitCode === null) throw new SlurmFailure(`${program} was ended by ${signal}`, true);
   if (exitCode === 0) return stdout;
   const complaint = complaintOf(stderr);
   throw new SlurmFailure(

@@ -1,0 +1,44 @@
+import type { ChildProcess } from 'node:child_process';
+import type { Readable } from 'node:stream';
+
+/** Milliseconds that a pipe may stay open after the program has ended: one of its children may hold it. */
+const pipeGrace = 500;
+
+/** How a program ended, and what it printed. */
+export interface ProgramEnd {
+  readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Whether its pipes are closed: nothing that it started holds one. */
+  readonly isClosed: boolean;
+}
+
+/**
+ * Resolves when a program that was just started has ended, also if one of its children keeps a pipe open. Not execa's promise,
+ * which waits for the pipes.
+ * @param collect begins to read a stream; what it returns is called at the end for the text. A process that could not be
+ *   started, for lack of descriptors, has no streams
+ * @throws the system's error if it could not be started
+ */
+export function programEnd(
+  child: ChildProcess,
+  collect: (stream: Readable | null | undefined) => () => string,
+): Promise<ProgramEnd> {
+  return new Promise((resolve, reject) => {
+    child.on('error', reject);
+    const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)];
+    const end = (isClosed: boolean) => {
+      const { exitCode, signalCode: signal } = child;
+      resolve({ exitCode, signal, stdout: stdout(), stderr: stderr(), isClosed });
+    };
+    let timer: NodeJS.Timeout | undefined;
+    child.once('exit', () => {
+      timer = setTimeout(end, pipeGrace, false).unref();
+    });
+    child.once('close', () => {
+      clearTimeout(timer);
+      end(true);
+    });
+  });
+}
