@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { lstatSync, readdirSync, readlinkSync, type Stats, statSync } from 'node:fs';
+import { lstatSync, readlinkSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
 import { madeDirectories } from '../../../../files/made-directories.js';
+import { namesIn } from '../../../../files/names-in.js';
 import { TimeSlice } from '../../../../files/time-slice.js';
 
 /** Most files and directories that are looked at: an app with more is not programs but data. */
@@ -46,8 +47,8 @@ function* placesFrom(start: string): Generator<Place, void> {
     const { stats } = place;
     if (!stats?.isDirectory() || seen.has(`${stats.dev} ${stats.ino}`)) continue;
     seen.add(`${stats.dev} ${stats.ino}`);
-    const names = look(() => readdirSync(file)) ?? [];
-    waiting.push(...names.sort().flatMap((name) => (ignored.has(name) ? [] : path.join(file, name))));
+    // One by one: a directory of data may have more names than a call takes arguments.
+    for (const name of namesIn(file).sort()) if (!ignored.has(name)) waiting.push(path.join(file, name));
   }
 }
 
