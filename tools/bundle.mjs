@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'rolldown';
-import { checkGroups, splittingGroups } from './bundle-groups.mjs';
+import { checkGroups, checkLoadedWith, splittingGroups } from './bundle-groups.mjs';
 import { rewriting } from './rewrites.mjs';
 import { standIns } from './stand-ins.mjs';
 
@@ -111,6 +111,7 @@ checkGroups(
   modules,
   [main, ...chunks].flatMap(({ moduleIds }) => moduleIds),
 );
+checkLoadedWith(chunks);
 checkStart(main, chunks);
 const define = { MAIN_FILE: JSON.stringify(main.fileName) };
 const files = [
