@@ -81,6 +81,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'client/result',
       'client/connection',
       'client',
+      'files',
       'contract',
     ],
     reason: 'What commands do with jobs knows no submission and no server.',
@@ -145,7 +146,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'A submission is a value.',
   },
   'client/logs': {
-    imports: ['client/connection', 'client', 'contract'],
+    imports: ['client/connection', 'client', 'files', 'contract'],
     reason: 'A log stream knows the connection, not what was sent before it or comes after it.',
   },
   'client/result': {
@@ -153,7 +154,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'A result knows the connection, not what was sent or logged before it.',
   },
   'client/ssh': {
-    imports: ['client/connection/transport', 'client/connection', 'client', 'contract'],
+    imports: ['client/connection/transport', 'client/connection', 'client', 'files', 'contract'],
     reason: 'A tunnel carries bytes to a server, and knows no request.',
   },
   'client/connection': {

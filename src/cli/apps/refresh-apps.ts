@@ -4,6 +4,7 @@ import type { Connection } from '../../client/connection/connection.js';
 import { HttpError } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
 import { excerpt, oneLine } from '../../contract/quote.js';
+import { monotonicTime } from '../../files/monotonic-time.js';
 
 /** Milliseconds between two questions whether the server has looked, and how long it is waited for. */
 const interval = 500;
@@ -33,10 +34,10 @@ export async function refreshApps(
   reporter: Reporter,
 ): Promise<{ readonly lines: readonly string[]; readonly summary: RefreshAnswer }> {
   const { refreshed } = await import('../../client/connection/api.js');
-  const end = performance.now() + longest;
+  const end = monotonicTime() + longest;
   let found = await ask(connection);
   try {
-    while (found.refreshing && performance.now() < end) {
+    while (found.refreshing && monotonicTime() < end) {
       reporter.waiting('The server looks for new commits');
       await pause(interval, connection.signal);
       found = await refreshed(connection);

@@ -6,6 +6,7 @@ import { ClientError, isTransient, JobFailed } from '../../client/errors.js';
 import { nextCommand } from '../../client/next-command.js';
 import type { Reporter } from '../../client/reporter.js';
 import { exitCodes } from '../../contract/errors.js';
+import { monotonicTime } from '../../files/monotonic-time.js';
 import type { JobsOutput } from '../each-job.js';
 import { WaitedJobs, type WaitSummary } from './waited-jobs.js';
 
@@ -31,8 +32,8 @@ export async function waitForJobs(
 ): Promise<WaitSummary> {
   const { job } = await import('../../client/connection/api.js');
   const jobs = new WaitedJobs([...new Set(ids)], output, reporter);
-  const deadline = performance.now() + (timeout === undefined ? Number.POSITIVE_INFINITY : timeout * 1000);
-  const left = () => deadline - performance.now();
+  const deadline = monotonicTime() + (timeout === undefined ? Number.POSITIVE_INFINITY : timeout * 1000);
+  const left = () => deadline - monotonicTime();
   const patience = connection.patience(reporter);
 
   /** What to do about a question that failed. */

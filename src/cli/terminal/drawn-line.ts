@@ -1,5 +1,6 @@
 import stringWidth from 'fast-string-width';
 import ora from 'ora';
+import { monotonicTime } from '../../files/monotonic-time.js';
 
 /** What is drawn: a text on one line, without control sequences but colours, of at most so many columns. */
 export type Drawing = (room: number) => string;
@@ -64,7 +65,7 @@ export class DrawnLine {
 
   /** A character that turns with time: something goes on. */
   get glyph(): string {
-    return this.#glyphs[Math.floor(performance.now() / this.#interval) % this.#glyphs.length] ?? '';
+    return this.#glyphs[Math.floor(monotonicTime() / this.#interval) % this.#glyphs.length] ?? '';
   }
 
   /** Shows this from now on, in place of what was there. */

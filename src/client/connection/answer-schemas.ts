@@ -20,6 +20,15 @@ const longestList = 100_000;
 /** Most GPUs of one machine: each is asked for its memory. */
 const mostGpus = 256;
 
+/** What makes a schema, at its first use alone: to make them all takes 4 ms, and one command uses two or three. */
+const once = <T>(make: () => T): (() => T) => {
+  let made: T | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+};
+
 const text = z.string();
 const orNull = <T extends z.ZodMiniType>(schema: T) => z._default(z.nullable(schema), null);
 const textOrNull = orNull(text);
@@ -38,7 +47,7 @@ const whole = z.int().check(z.minimum(0));
 /** Seconds, at most a thousand years: a date can be reckoned with them. */
 const duration = figure.check(z.maximum(3e10));
 
-const jobFields = {
+const jobFields = once(() => ({
   status: z.enum(jobStates),
   error: textOrNull,
   app: textOrNull,
@@ -56,18 +65,16 @@ const jobFields = {
   start: textOrNull,
   queue_position: orNull(whole),
   waiting_for: textOrNull,
-};
-const listedJob = z.object({ job_id: jobId, ...jobFields });
-export type JobAnswer = z.infer<typeof listedJob>;
+}));
+const listedJob = once(() => z.object({ job_id: jobId, ...jobFields() }));
+export type JobAnswer = z.infer<ReturnType<typeof listedJob>>;
 
-const answer = <T>(what: string, schema: z.ZodMiniType<T>, longest = mebibyte): Answer<T> => ({
-  what,
-  check: (document) => schema.safeParse(document),
-  longest,
-});
+function answer<T>(what: string, make: () => z.ZodMiniType<T>, longest = mebibyte): Answer<T> {
+  const schema = once(make);
+  return { what, check: (document) => schema().safeParse(document), longest };
+}
 
-export const devicesAnswer = answer(
-  'a list of GPUs',
+export const devicesAnswer = answer('a list of GPUs', () =>
   z.object({
     devices_index: listOf(whole, mostGpus),
     devices_name: listOf(text, mostGpus),
@@ -76,56 +83,62 @@ export const devicesAnswer = answer(
   }),
 );
 
-export const memoryAnswer = answer('a use of memory', z.object({ used_gb: figure, total_gb: figure }));
+export const memoryAnswer = answer('a use of memory', () => z.object({ used_gb: figure, total_gb: figure }));
 
-const limits = z.object({
-  max_file_size: orNull(figure),
-  max_upload_size: orNull(figure),
-  max_dataset_size: orNull(figure),
-  max_jobs: orNull(figure),
-  max_gpus: orNull(figure),
-  max_kept: orNull(figure),
-  grace: orNull(figure),
-  max_keep: orNull(figure),
-  max_run_time: orNull(figure),
-  max_fine_tune_time: orNull(figure),
-});
-export type LimitsAnswer = z.infer<typeof limits>;
+const limits = once(() =>
+  z.object({
+    max_file_size: orNull(figure),
+    max_upload_size: orNull(figure),
+    max_dataset_size: orNull(figure),
+    max_jobs: orNull(figure),
+    max_gpus: orNull(figure),
+    max_kept: orNull(figure),
+    grace: orNull(figure),
+    max_keep: orNull(figure),
+    max_run_time: orNull(figure),
+    max_fine_tune_time: orNull(figure),
+  }),
+);
+export type LimitsAnswer = z.infer<ReturnType<typeof limits>>;
 export const limitsAnswer: Answer<LimitsAnswer> = answer('the limits of a server', limits);
 
 export const appsAnswer = answer(
   'a list of apps',
-  z.object({ apps: listOf(appId), loaded: z.optional(listOf(appId)) }),
+  () => z.object({ apps: listOf(appId), loaded: z.optional(listOf(appId)) }),
   16 * mebibyte,
 );
 
 /** The answer about one job, which was asked for by its id: the id may be left out. */
 export const jobAnswer = (id: string): Answer<JobAnswer> =>
-  answer('a job', z.object({ job_id: z._default(z.literal(id), id), ...jobFields }));
+  answer('a job', () => z.object({ job_id: z._default(z.literal(id), id), ...jobFields() }));
 
-export const jobsAnswer = answer('a list of jobs', z.object({ jobs: listOf(listedJob) }), 16 * mebibyte);
+export const jobsAnswer = answer(
+  'a list of jobs',
+  () => z.object({ jobs: listOf(listedJob()) }),
+  16 * mebibyte,
+);
 
 export const usageAnswer = answer(
   'what jobs have used',
-  z.object({
-    since: textOrNull,
-    usage: listOf(
-      z.object({
-        owner: textOrNull,
-        app: text,
-        jobs: figure,
-        gpu_hours: figure,
-        bytes_in: figure,
-        bytes_out: figure,
-      }),
-    ),
-  }),
+  () =>
+    z.object({
+      since: textOrNull,
+      usage: listOf(
+        z.object({
+          owner: textOrNull,
+          app: text,
+          jobs: figure,
+          gpu_hours: figure,
+          bytes_in: figure,
+          bytes_out: figure,
+        }),
+      ),
+    }),
   16 * mebibyte,
 );
 
 export const killAnswer = (id: string): Answer<KillReply> =>
-  answer(
-    'what became of a job',
+  answer('what became of a job', () =>
     z.object({
       job_id: z._default(z.literal(id), id),
       status: z.enum(jobStates),
@@ -133,56 +146,59 @@ export const killAnswer = (id: string): Answer<KillReply> =>
     }),
   );
 
-export const drainAnswer = answer(
-  'whether the server accepts new jobs',
+export const drainAnswer = answer('whether the server accepts new jobs', () =>
   z.object({ draining: z.boolean(), active: figure }),
 );
 
 export const removedAnswer = (id: string): Answer<RemovedJob> =>
-  answer(
-    'the removal of a job',
+  answer('the removal of a job', () =>
     z.object({ job_id: z._default(z.literal(id), id), status: z.literal('removed') }),
   );
 
 /** The paths in it are not read: they follow from the id. Options that it does not list count as not acknowledged. */
-export const envelopeAnswer = answer(
-  'an accepted job',
+export const envelopeAnswer = answer('an accepted job', () =>
   z.object({ job_id: jobId, accepted_options: z.catch(z.array(text), []) }),
 );
 
-const volumes = z.record(
-  z.string(),
-  z.object({
-    display_name: z._default(text, ''),
-    volume_type: z._default(text, ''),
-    required: orNull(z.boolean()),
-    default: orNull(z.union([text, z.number(), z.boolean()])),
-  }),
+const volumes = once(() =>
+  z.record(
+    z.string(),
+    z.object({
+      display_name: z._default(text, ''),
+      volume_type: z._default(text, ''),
+      required: orNull(z.boolean()),
+      default: orNull(z.union([text, z.number(), z.boolean()])),
+    }),
+  ),
 );
 const names = z._default(z.nullable(z.array(text)), []);
 const count = orNull(z.number());
 
 const problem = textOrNull;
-const origin = z.object({
-  name: text,
-  revision: text,
-  commit: text,
-  checked_at: textOrNull,
-  problem,
-});
-const repositoryApps = z.object({
-  refreshing: z.boolean(),
-  apps: listOf(
-    z.object({
-      app: appId,
-      available: z.boolean(),
-      commit: textOrNull,
-      checked_at: textOrNull,
-      problem,
-    }),
-  ),
-});
-export type RefreshAnswer = z.infer<typeof repositoryApps>;
+const origin = once(() =>
+  z.object({
+    name: text,
+    revision: text,
+    commit: text,
+    checked_at: textOrNull,
+    problem,
+  }),
+);
+const repositoryApps = once(() =>
+  z.object({
+    refreshing: z.boolean(),
+    apps: listOf(
+      z.object({
+        app: appId,
+        available: z.boolean(),
+        commit: textOrNull,
+        checked_at: textOrNull,
+        problem,
+      }),
+    ),
+  }),
+);
+export type RefreshAnswer = z.infer<ReturnType<typeof repositoryApps>>;
 export const refreshAnswer: Answer<RefreshAnswer> = answer(
   'what is known of the repositories',
   repositoryApps,
@@ -190,56 +206,61 @@ export const refreshAnswer: Answer<RefreshAnswer> = answer(
 );
 
 /** Keys that we do not know are kept: apps tell of more than we show. */
-const availableApp = z.looseObject({
-  app: appId,
-  available: z._default(z.literal(true), true),
-  display_name: text,
-  description: z._default(text, ''),
-  short_description: z._default(text, ''),
-  checkpoints_name: names,
-  checkpoints_name_available: names,
-  maximum_tta: count,
-  mc_dropout: count,
-  patch_size: orNull(z.array(z.number())),
-  has_capabilities: z._default(z.array(z.boolean()), []),
-  finetunable: z._default(z.boolean(), false),
-  inputs: z._default(volumes, {}),
-  outputs: z._default(volumes, {}),
-  inputs_evaluations: z._default(z.record(z.string(), z.record(z.string(), volumes)), {}),
-  terminology: z.optional(z.record(z.string(), z.object({ name: text, color: text }))),
-  task: z.optional(z.unknown()),
-  vram_plan: z.optional(z.unknown()),
-  parameters: z.optional(z.unknown()),
-  repository: z.catch(z.optional(origin), undefined),
-});
-const unavailableApp = z.object({ app: appId, available: z.literal(false), reason: textOrNull });
-export type AvailableAppAnswer = z.infer<typeof availableApp>;
-export type AppAnswer = AvailableAppAnswer | z.infer<typeof unavailableApp>;
+const availableApp = once(() =>
+  z.looseObject({
+    app: appId,
+    available: z._default(z.literal(true), true),
+    display_name: text,
+    description: z._default(text, ''),
+    short_description: z._default(text, ''),
+    checkpoints_name: names,
+    checkpoints_name_available: names,
+    maximum_tta: count,
+    mc_dropout: count,
+    patch_size: orNull(z.array(z.number())),
+    has_capabilities: z._default(z.array(z.boolean()), []),
+    finetunable: z._default(z.boolean(), false),
+    inputs: z._default(volumes(), {}),
+    outputs: z._default(volumes(), {}),
+    inputs_evaluations: z._default(z.record(z.string(), z.record(z.string(), volumes())), {}),
+    terminology: z.optional(z.record(z.string(), z.object({ name: text, color: text }))),
+    task: z.optional(z.unknown()),
+    vram_plan: z.optional(z.unknown()),
+    parameters: z.optional(z.unknown()),
+    repository: z.catch(z.optional(origin()), undefined),
+  }),
+);
+const unavailableApp = once(() => z.object({ app: appId, available: z.literal(false), reason: textOrNull }));
+export type AvailableAppAnswer = z.infer<ReturnType<typeof availableApp>>;
+export type AppAnswer = AvailableAppAnswer | z.infer<ReturnType<typeof unavailableApp>>;
 
-export const appAnswer: Answer<AppAnswer> = answer(
-  'the description of an app',
-  z.union([unavailableApp, availableApp]),
+export const appAnswer: Answer<AppAnswer> = answer('the description of an app', () =>
+  z.union([unavailableApp(), availableApp()]),
 );
 
 /** The body of an error answer, of our server or KonfAI's: a sentence, or a list of problems with their places. */
-export const refusalBody = z.object({
-  detail: z.catch(
-    z.optional(
-      z.union([
-        text,
-        listOf(z.object({ loc: z.optional(z.array(z.unknown())), msg: z.optional(text) }), 1000),
-      ]),
+export const refusalBody = once(() =>
+  z.object({
+    detail: z.catch(
+      z.optional(
+        z.union([
+          text,
+          listOf(z.object({ loc: z.optional(z.array(z.unknown())), msg: z.optional(text) }), 1000),
+        ]),
+      ),
+      undefined,
     ),
-    undefined,
-  ),
-  error: z.catch(z.optional(text), undefined),
-});
+    error: z.catch(z.optional(text), undefined),
+  }),
+);
 
 /** The body of the answer to `/result` for a job that has not ended, as a rule. Another server may have other states. */
-export const unfinishedBody = z.object({ status: text });
+export const unfinishedBody = once(() => z.object({ status: text }));
 
 /** The body of the answer to `/result` for a job that failed or was killed. */
-export const endBody = z.object({
-  status: z.enum(['error', 'killed']),
-  error: z.catch(textOrNull, null),
-});
+export const endBody = once(() =>
+  z.object({
+    status: z.enum(['error', 'killed']),
+    error: z.catch(textOrNull, null),
+  }),
+);

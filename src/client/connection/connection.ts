@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import { Agent } from 'undici';
 import { authScheme } from '../../contract/http.js';
 import type { Route } from '../../contract/routes.js';
+import { monotonicTime } from '../../files/monotonic-time.js';
 import { ClientError, type HttpError, isGatewayError, TransportError } from '../errors.js';
 import { backoff, pause } from './backoff.js';
 import { type Answer, readAnswer, tooLong } from './check-answer.js';
@@ -151,9 +152,9 @@ export class Connection {
 
   /** For what a server can send in pieces without an end: throws once that takes so many seconds. 0 is no limit. */
   #limit(seconds: number): () => void {
-    const end = performance.now() + (seconds || Number.POSITIVE_INFINITY) * 1000;
+    const end = monotonicTime() + (seconds || Number.POSITIVE_INFINITY) * 1000;
     return () => {
-      if (performance.now() > end) throw notInTime(this.server);
+      if (monotonicTime() > end) throw notInTime(this.server);
     };
   }
 

@@ -1,3 +1,4 @@
+import { monotonicTime } from '../../files/monotonic-time.js';
 import type { Reporter } from '../reporter.js';
 import { backoff, pause } from './backoff.js';
 
@@ -39,7 +40,7 @@ export class Patience {
   async after(error: Error, limit = Number.POSITIVE_INFINITY): Promise<void> {
     // An interruption breaks connections: that is not an outage.
     this.signal?.throwIfAborted();
-    const now = performance.now();
+    const now = monotonicTime();
     const isNew = this.#since === null;
     this.#since ??= now;
     const left = Math.min(this.seconds * 1000 - (now - this.#since), limit);

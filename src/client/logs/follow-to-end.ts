@@ -1,5 +1,6 @@
 import { killErrors } from '../../contract/job.js';
 import { acceptance, servicePrefix } from '../../contract/log-stream.js';
+import { monotonicTime } from '../../files/monotonic-time.js';
 import type { Connection } from '../connection/connection.js';
 import { askFailure } from '../connection/job-end.js';
 import { isUnknownJob, JobFailed, JobForgotten, leaving } from '../errors.js';
@@ -70,9 +71,9 @@ export async function followToEnd(
     waiting: (outage) => reporter.waiting(outage ?? pending),
   });
   waitFor(forJob);
-  let lastAt = performance.now();
+  let lastAt = monotonicTime();
   const watch = setInterval(() => {
-    if (performance.now() - lastAt > silence) reporter.silent(forJob);
+    if (monotonicTime() - lastAt > silence) reporter.silent(forJob);
   }, silence / 2);
   try {
     const { since, tail, persistent } = options;
@@ -83,7 +84,7 @@ export async function followToEnd(
     for await (const event of tail === undefined ? events : lastLines(events, tail)) {
       if (event.kind === 'error') throw await failureOf(connection, jobId, event.message);
       if (event.kind === 'done') break;
-      lastAt = performance.now();
+      lastAt = monotonicTime();
       lines += 1;
       if (event.id !== null && isFromStart && event.id > number + 1) reporter.note(missing(number, event.id));
       isFromStart = true;

@@ -3,6 +3,7 @@ import { mediaTypes, parameters } from '../../contract/http.js';
 import { type LogEvent, LogStreamParser } from '../../contract/log-stream.js';
 import { logsPath } from '../../contract/paths.js';
 import { quoteName } from '../../contract/quote.js';
+import { monotonicTime } from '../../files/monotonic-time.js';
 import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
 import type { Patience } from '../connection/patience.js';
@@ -51,7 +52,7 @@ class Progress {
 
   opens(): void {
     this.#last = 0;
-    this.#openedAt = performance.now();
+    this.#openedAt = monotonicTime();
   }
 
   /** Whether a line is new. Within one stream, a number that is not larger than the one before it is ignored. */
@@ -67,7 +68,7 @@ class Progress {
 
   /** Called when anything comes, also a keep-alive. */
   lives(): void {
-    if (performance.now() - this.#openedAt > lasting) this.patience.renew();
+    if (monotonicTime() - this.#openedAt > lasting) this.patience.renew();
   }
 }
 

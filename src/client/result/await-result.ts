@@ -4,6 +4,7 @@ import { finalStates } from '../../contract/job.js';
 import { resultPath } from '../../contract/paths.js';
 import { excerpt } from '../../contract/quote.js';
 import { withoutResult } from '../../contract/routes.js';
+import { monotonicTime } from '../../files/monotonic-time.js';
 import { job } from '../connection/api.js';
 import { backoff, pause } from '../connection/backoff.js';
 import type { Connection } from '../connection/connection.js';
@@ -33,7 +34,7 @@ export interface AwaitOptions {
 
 /** The state of a job that has not ended, from the answer 202; undefined if the job has ended, or the answer does not say. */
 async function unfinishedState(text: string): Promise<string | undefined> {
-  const data = await bodyOf(text, ({ unfinishedBody }) => unfinishedBody);
+  const data = await bodyOf(text, ({ unfinishedBody }) => unfinishedBody());
   const isEnded = data === undefined || (finalStates as readonly string[]).includes(data.status);
   return isEnded ? undefined : excerpt(data.status, 40);
 }
@@ -76,7 +77,7 @@ export async function awaitResult(
   const { reporter } = options;
   const path = resultPath(jobId);
   const query = options.isPartial ? `?${parameters.partial.name}=1` : '';
-  const afterWait = () => performance.now() + options.wait * 1000;
+  const afterWait = () => monotonicTime() + options.wait * 1000;
   /** Null while the job runs, as far as is known. */
   let deadline = options.isDone ? afterWait() : null;
   let isTold = false;
@@ -114,13 +115,13 @@ export async function awaitResult(
       if (!met || !isTransient(error)) throw error;
       // As an error that says how to go on it is no reason for the download to ask again.
       if (options.isImpatient) throw leaving(jobId, error, options);
-      const left = deadline === null ? undefined : deadline - performance.now();
+      const left = deadline === null ? undefined : deadline - monotonicTime();
       await patience.after(error as Error, left).catch((reason: unknown) => {
         throw leaving(jobId, reason, options);
       });
       continue;
     }
-    const isOver = deadline !== null && performance.now() + wait > deadline;
+    const isOver = deadline !== null && monotonicTime() + wait > deadline;
     if (isOver || options.isImpatient) {
       reporter.waiting(null);
       throw notReady(jobId, state, options.isImpatient ? 0 : options.wait);

@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { monotonicTime } from '../../files/monotonic-time.js';
 import type { SshAddress } from '../connection/ssh-address.js';
 import { wasClosed } from '../connection/transport/socket-faults.js';
 import type { Transport } from '../connection/transport/transport.js';
@@ -65,12 +66,12 @@ export class SshTunnel implements Transport {
   async explain(error: unknown): Promise<Error | null> {
     const ssh = this.#process;
     if (ssh === null || !wasClosed(error)) return null;
-    const deadline = performance.now() + explaining;
+    const deadline = monotonicTime() + explaining;
     for (;;) {
       const words = ssh.takeRefusal();
       if (words !== null) return explainRefusal(this.address, words);
       if (ssh.hasEnded) return new TransportError('broken', `The ssh connection to ${this.name} broke`);
-      if (performance.now() > deadline) return null;
+      if (monotonicTime() > deadline) return null;
       await delay(10);
     }
   }

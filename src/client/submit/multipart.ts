@@ -1,6 +1,6 @@
-import { randomBytes } from 'node:crypto';
 import { mediaTypes } from '../../contract/http.js';
 import { readSegments, type SeenFiles, type Segment, type SizedFile } from './read-segments.js';
+import { uniqueText } from './unique-text.js';
 
 /** One file part of a form. */
 export interface FilePart extends SizedFile {
@@ -57,7 +57,7 @@ export class Multipart {
   readonly #seen: SeenFiles = new Map();
 
   constructor(fields: Readonly<Record<string, string>>, files: readonly FilePart[]) {
-    const boundary = `remote-app-${randomBytes(16).toString('hex')}`;
+    const boundary = `remote-app-${uniqueText()}`;
     this.contentType = `${mediaTypes.form}; boundary=${boundary}`;
     const head = (disposition: string, more = '') =>
       `--${boundary}\r\nContent-Disposition: form-data; ${disposition}\r\n${more}\r\n`;

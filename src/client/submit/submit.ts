@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { jobEnvelope } from '../../contract/envelope.js';
 import { shuttingDownDetail } from '../../contract/errors.js';
 import { parameters } from '../../contract/http.js';
@@ -20,6 +19,7 @@ import type { Reporter } from '../reporter.js';
 import { Multipart } from './multipart.js';
 import type { Staged } from './staging.js';
 import type { Submission } from './submission.js';
+import { uniqueText } from './unique-text.js';
 import { UploadWatch } from './upload-watch.js';
 
 /** How often a body is sent that gets no farther than before: something on the way does not let it through. */
@@ -125,7 +125,7 @@ export async function submit(
 ): Promise<JobEnvelope> {
   const body = new Multipart(staged.fields, staged.parts);
   const path = submitPath(submission.app, submission.operation.segment);
-  const key = randomUUID();
+  const key = uniqueText();
   const patience = connection.patience(reporter);
   let farthest = 0;
   let fruitless = 0;
