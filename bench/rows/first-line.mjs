@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { thousandTokens } from '../support/access.mjs';
-import { nodeApp } from '../support/apps.mjs';
+import { nodeApp, residentApp } from '../support/apps.mjs';
 import { logLines, submit } from '../support/http.mjs';
 import { interleave, median, percentile, samplesOf } from '../support/interleave.mjs';
 import { plus, times } from '../support/reach.mjs';
@@ -45,10 +45,13 @@ async function direct(workshop, app) {
   return { milliseconds };
 }
 
+const ordinaryApp = (workshop) => nodeApp(workshop, 'hello', `console.log('${line}');`);
+const warmApp = (workshop) => residentApp(workshop, 'hello', { loading: 0, working: 0, line });
+
 /** Measures submissions to a server and starts of its app by turns. */
 async function againstDirect(bench, rounds, wait, throughServer, direct) {
   const { workshop } = bench;
-  const app = await nodeApp(workshop, 'hello', `console.log('${line}');`);
+  const app = await ordinaryApp(workshop);
   const server = await Server.start(workshop, { apps: [app] });
   try {
     const before = cpuSeconds(server.pid);
@@ -111,8 +114,8 @@ async function measureBurst(bench) {
 }
 
 /** The same on two servers in turn, of which the second is the yardstick. */
-async function measureBoth({ workshop, rounds }, figureOptions, yardstickOptions) {
-  const app = await nodeApp(workshop, 'hello', `console.log('${line}');`);
+async function measureBoth({ workshop, rounds }, figureOptions, yardstickOptions, makeApp = ordinaryApp) {
+  const app = await makeApp(workshop);
   const ours = await Server.start(workshop, { apps: [app], ...figureOptions });
   const other = await Server.start(workshop, { apps: [app], ...yardstickOptions });
   try {
@@ -127,8 +130,8 @@ async function measureBoth({ workshop, rounds }, figureOptions, yardstickOptions
   }
 }
 
-const measureSandbox = (bench) =>
-  measureBoth(bench, { flags: ['--sandbox', 'bwrap'] }, { flags: ['--sandbox', 'off'] });
+const measureSandbox = (makeApp) => (bench) =>
+  measureBoth(bench, { flags: ['--sandbox', 'bwrap'] }, { flags: ['--sandbox', 'off'] }, makeApp);
 
 const measureAccess = async (bench) => measureBoth(bench, await thousandTokens(bench.workshop), {});
 
@@ -164,7 +167,16 @@ export const rows = [
     tools: ['bwrap'],
     unit: 'ms',
     reach: plus(20, 'ms'),
-    measure: measureSandbox,
+    measure: measureSandbox(ordinaryApp),
+  },
+  {
+    name: 'sandbox-warm-first-line',
+    what: 'submit to the first line of a resident app that is loaded, in a sandbox',
+    yardstick: 'the same without one',
+    tools: ['bwrap'],
+    unit: 'ms',
+    reach: plus(10, 'ms'),
+    measure: measureSandbox(warmApp),
   },
   {
     name: 'access-first-line',

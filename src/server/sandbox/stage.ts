@@ -15,25 +15,31 @@ export interface Stage {
 const stageDescriptor = 5;
 
 /** What a job sees of its directory. */
-const parts = 'Input Output Workspace';
+const parts = ['Input', 'Output', 'Workspace'];
+/** The same as words of the script. */
+const places = parts.map((part) => `"$stage/$job/${part}"`).join(' ');
 
 /**
  * Makes the stage, and then becomes the command that follows. A process of its own reads lines `show ID` and `hide ID`
- * until the keeper is gone, and answers with what it has done. It has no other descriptor of the keeper's.
+ * until the keeper is gone, and answers with what it has done. It has no other descriptor of the keeper's. The job waits for
+ * it, so the parts are mounted side by side.
  */
 const script = `stage=$1 jobs=$2
 shift 2
 mount --bind "$stage" "$stage" && mount --make-rshared "$stage" || exit 1
 while read -r verb job; do
-  for part in ${parts}; do
-    if [ "$verb" = show ]; then
-      mkdir -p "$stage/$job/$part" && mount --bind "$jobs/$job/$part" "$stage/$job/$part" || verb=failed
-    else
-      umount -l "$stage/$job/$part"
-      rmdir "$stage/$job/$part"
-    fi
-  done
-  [ "$verb" = show ] || rmdir "$stage/$job"
+  if [ "$verb" = show ]; then
+    mkdir -p ${places}
+    mounting=
+    for part in ${parts.join(' ')}; do
+      mount --bind "$jobs/$job/$part" "$stage/$job/$part" &
+      mounting="$mounting $!"
+    done
+    for each in $mounting; do wait "$each" || verb=failed; done
+  else
+    umount -l ${places}
+    rmdir ${places} "$stage/$job"
+  fi
   echo "$verb"
 done <&${stageDescriptor} >&${stageDescriptor} 2>/dev/null 3>&- 4>&- 6>&- &
 exec "$@" ${stageDescriptor}<&-`;
