@@ -49,9 +49,10 @@ export const environmentOf = (pid) => readProcess(pid, 'environ').split('\0').sl
  * @param {number} parent
  */
 export const childrenOf = (parent) =>
-  runningProcesses().filter((pid) => {
+  allProcesses().filter((pid) => {
     const stat = readProcess(pid, 'stat');
-    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === parent;
+    const [state = 'Z', itsParent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return Number(itsParent) === parent && !/[ZX]/.test(state);
   });
 
 /**
