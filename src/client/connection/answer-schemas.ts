@@ -20,15 +20,6 @@ const longestList = 100_000;
 /** Most GPUs of one machine: each is asked for its memory. */
 const mostGpus = 256;
 
-/** What makes a schema, at its first use alone: to make them all takes 4 ms, and one command uses two or three. */
-const once = <T>(make: () => T): (() => T) => {
-  let made: T | undefined;
-  return () => {
-    made ??= make();
-    return made;
-  };
-};
-
 const text = z.string();
 const orNull = <T extends z.ZodMiniType>(schema: T) => z._default(z.nullable(schema), null);
 const textOrNull = orNull(text);
@@ -47,7 +38,7 @@ const whole = z.int().check(z.minimum(0));
 /** Seconds, at most a thousand years: a date can be reckoned with them. */
 const duration = figure.check(z.maximum(3e10));
 
-const jobFields = once(() => ({
+const jobFields = () => ({
   status: z.enum(jobStates),
   error: textOrNull,
   app: textOrNull,
@@ -65,13 +56,14 @@ const jobFields = once(() => ({
   start: textOrNull,
   queue_position: orNull(whole),
   waiting_for: textOrNull,
-}));
-const listedJob = once(() => z.object({ job_id: jobId, ...jobFields() }));
-export type JobAnswer = z.infer<ReturnType<typeof listedJob>>;
+});
+const listedJob = z.lazy(() => z.object({ job_id: jobId, ...jobFields() }));
+export type JobAnswer = z.infer<typeof listedJob>;
 
+/** @param make called at the first answer: to make all schemas takes 4 ms, and one command uses two or three */
 function answer<T>(what: string, make: () => z.ZodMiniType<T>, longest = mebibyte): Answer<T> {
-  const schema = once(make);
-  return { what, check: (document) => schema().safeParse(document), longest };
+  const schema = z.lazy(make);
+  return { what, check: (document) => schema.safeParse(document), longest };
 }
 
 export const devicesAnswer = answer('a list of GPUs', () =>
@@ -85,7 +77,7 @@ export const devicesAnswer = answer('a list of GPUs', () =>
 
 export const memoryAnswer = answer('a use of memory', () => z.object({ used_gb: figure, total_gb: figure }));
 
-const limits = once(() =>
+const limits = z.lazy(() =>
   z.object({
     max_file_size: orNull(figure),
     max_upload_size: orNull(figure),
@@ -99,8 +91,8 @@ const limits = once(() =>
     max_fine_tune_time: orNull(figure),
   }),
 );
-export type LimitsAnswer = z.infer<ReturnType<typeof limits>>;
-export const limitsAnswer: Answer<LimitsAnswer> = answer('the limits of a server', limits);
+export type LimitsAnswer = z.infer<typeof limits>;
+export const limitsAnswer: Answer<LimitsAnswer> = answer('the limits of a server', () => limits);
 
 export const appsAnswer = answer(
   'a list of apps',
@@ -114,7 +106,7 @@ export const jobAnswer = (id: string): Answer<JobAnswer> =>
 
 export const jobsAnswer = answer(
   'a list of jobs',
-  () => z.object({ jobs: listOf(listedJob()) }),
+  () => z.object({ jobs: listOf(listedJob) }),
   16 * mebibyte,
 );
 
@@ -160,7 +152,7 @@ export const envelopeAnswer = answer('an accepted job', () =>
   z.object({ job_id: jobId, accepted_options: z.catch(z.array(text), []) }),
 );
 
-const volumes = once(() =>
+const volumes = z.lazy(() =>
   z.record(
     z.string(),
     z.object({
@@ -175,7 +167,7 @@ const names = z._default(z.nullable(z.array(text)), []);
 const count = orNull(z.number());
 
 const problem = textOrNull;
-const origin = once(() =>
+const origin = z.lazy(() =>
   z.object({
     name: text,
     revision: text,
@@ -184,7 +176,7 @@ const origin = once(() =>
     problem,
   }),
 );
-const repositoryApps = once(() =>
+const repositoryApps = z.lazy(() =>
   z.object({
     refreshing: z.boolean(),
     apps: listOf(
@@ -198,15 +190,15 @@ const repositoryApps = once(() =>
     ),
   }),
 );
-export type RefreshAnswer = z.infer<ReturnType<typeof repositoryApps>>;
+export type RefreshAnswer = z.infer<typeof repositoryApps>;
 export const refreshAnswer: Answer<RefreshAnswer> = answer(
   'what is known of the repositories',
-  repositoryApps,
+  () => repositoryApps,
   16 * mebibyte,
 );
 
 /** Keys that we do not know are kept: apps tell of more than we show. */
-const availableApp = once(() =>
+const availableApp = z.lazy(() =>
   z.looseObject({
     app: appId,
     available: z._default(z.literal(true), true),
@@ -220,26 +212,28 @@ const availableApp = once(() =>
     patch_size: orNull(z.array(z.number())),
     has_capabilities: z._default(z.array(z.boolean()), []),
     finetunable: z._default(z.boolean(), false),
-    inputs: z._default(volumes(), {}),
-    outputs: z._default(volumes(), {}),
-    inputs_evaluations: z._default(z.record(z.string(), z.record(z.string(), volumes())), {}),
+    inputs: z._default(volumes, {}),
+    outputs: z._default(volumes, {}),
+    inputs_evaluations: z._default(z.record(z.string(), z.record(z.string(), volumes)), {}),
     terminology: z.optional(z.record(z.string(), z.object({ name: text, color: text }))),
     task: z.optional(z.unknown()),
     vram_plan: z.optional(z.unknown()),
     parameters: z.optional(z.unknown()),
-    repository: z.catch(z.optional(origin()), undefined),
+    repository: z.catch(z.optional(origin), undefined),
   }),
 );
-const unavailableApp = once(() => z.object({ app: appId, available: z.literal(false), reason: textOrNull }));
-export type AvailableAppAnswer = z.infer<ReturnType<typeof availableApp>>;
-export type AppAnswer = AvailableAppAnswer | z.infer<ReturnType<typeof unavailableApp>>;
+const unavailableApp = z.lazy(() =>
+  z.object({ app: appId, available: z.literal(false), reason: textOrNull }),
+);
+export type AvailableAppAnswer = z.infer<typeof availableApp>;
+export type AppAnswer = AvailableAppAnswer | z.infer<typeof unavailableApp>;
 
 export const appAnswer: Answer<AppAnswer> = answer('the description of an app', () =>
-  z.union([unavailableApp(), availableApp()]),
+  z.union([unavailableApp, availableApp]),
 );
 
 /** The body of an error answer, of our server or KonfAI's: a sentence, or a list of problems with their places. */
-export const refusalBody = once(() =>
+export const refusalBody = z.lazy(() =>
   z.object({
     detail: z.catch(
       z.optional(
@@ -255,10 +249,10 @@ export const refusalBody = once(() =>
 );
 
 /** The body of the answer to `/result` for a job that has not ended, as a rule. Another server may have other states. */
-export const unfinishedBody = once(() => z.object({ status: text }));
+export const unfinishedBody = z.lazy(() => z.object({ status: text }));
 
 /** The body of the answer to `/result` for a job that failed or was killed. */
-export const endBody = once(() =>
+export const endBody = z.lazy(() =>
   z.object({
     status: z.enum(['error', 'killed']),
     error: z.catch(textOrNull, null),

@@ -19,7 +19,7 @@ export async function jobFailure(
   status: number,
   text: string,
 ): Promise<JobFailed | null> {
-  const data = await bodyOf(text, ({ endBody }) => endBody());
+  const data = await bodyOf(text, ({ endBody }) => endBody);
   if (!data) return null;
   const isRefused = status === refusedResult && data.status === 'error';
   const view = await job(connection, jobId, longestWait).catch(() => null);

@@ -43,7 +43,7 @@ export async function bodyOf<T>(
 
 /** One sentence from the body of an error answer, of our server or KonfAI's. */
 async function detailOf(text: string): Promise<string | null> {
-  const data = await bodyOf(text, ({ refusalBody }) => refusalBody());
+  const data = await bodyOf(text, ({ refusalBody }) => refusalBody);
   if (!data) return null;
   if (!Array.isArray(data.detail)) return data.detail || data.error || null;
   const lines = data.detail.map(({ loc, msg }) => {

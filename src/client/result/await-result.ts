@@ -34,7 +34,7 @@ export interface AwaitOptions {
 
 /** The state of a job that has not ended, from the answer 202; undefined if the job has ended, or the answer does not say. */
 async function unfinishedState(text: string): Promise<string | undefined> {
-  const data = await bodyOf(text, ({ unfinishedBody }) => unfinishedBody());
+  const data = await bodyOf(text, ({ unfinishedBody }) => unfinishedBody);
   const isEnded = data === undefined || (finalStates as readonly string[]).includes(data.status);
   return isEnded ? undefined : excerpt(data.status, 40);
 }
