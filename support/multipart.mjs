@@ -42,6 +42,17 @@ export const filePart = (field, filename, content = 'voxels') => ({
 });
 
 /**
+ * The same part, which says how many bytes it has, as our client does.
+ * @param {RawPart} part
+ * @param {number | string} [size]
+ * @returns {RawPart}
+ */
+export const sizedPart = ({ headers, content }, size = Buffer.byteLength(content)) => ({
+  headers: [...headers, `remote-app-size: ${size}`],
+  content,
+});
+
+/**
  * @param {string} name
  * @param {string} content
  * @returns {RawPart}

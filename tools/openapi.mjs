@@ -1,7 +1,7 @@
 /** The OpenAPI document, from the table of routes, the operations table and the error table. */
 import { readFileSync } from 'node:fs';
 import { errorKinds } from '../dist/contract/errors.js';
-import { authScheme, mediaTypes } from '../dist/contract/http.js';
+import { authScheme, mediaTypes, partSizeHeader } from '../dist/contract/http.js';
 import { operations } from '../dist/contract/operations.js';
 import { commonErrors, routes, unroutedErrors } from '../dist/contract/routes.js';
 import { array, boolean, integer, string } from './json-schema.mjs';
@@ -77,6 +77,7 @@ function description() {
   return [
     `A request that cannot be read, or that no route is for, is answered ${statuses.join(', ')}, with the body of every error; a 405 has 'Allow'.`,
     "HEAD is answered as GET is, without the body. For a result, the headers 'Range', 'If-Range', 'If-Match', 'If-None-Match' and their like mean what HTTP says.",
+    `A part of a form may say with the header '${partSizeHeader}' how many bytes it sends: a file that is too large is then refused before its first byte, and a part of another size is 400.`,
   ].join(' ');
 }
 

@@ -70,3 +70,10 @@ export const parameters = {
   },
 } as const;
 export type Parameter = (typeof parameters)[keyof typeof parameters];
+
+/**
+ * Header of a part of a form: how many bytes the content has as it is sent. With it the server need not search the content for its
+ * end, and refuses a file that is too large before its first byte. Other servers ignore it, as any header that they do not know
+ * (RFC 7578, 4.8).
+ */
+export const partSizeHeader = 'remote-app-size';

@@ -6,6 +6,7 @@ import {
   multipart,
   multipartType,
   requestHead,
+  sizedPart,
 } from '../../../support/multipart.mjs';
 import { chunk } from '../../support/pour.mjs';
 
@@ -67,6 +68,13 @@ const odd = {
     ),
     scan,
   ],
+  'parts that say how long they are': [sizedPart(fieldPart('tta', '1')), sizedPart(scan)],
+  ...Object.fromEntries(
+    [0, 1, 5, 7, 60, 2 ** 40, '9'.repeat(15), '9'.repeat(400), '-1', '6 bytes', ''].map((size) => [
+      `a file that says it has ${String(size).slice(0, 20)} bytes`,
+      [sizedPart(scan, size), scan],
+    ]),
+  ),
   'ten thousand parts of one name': [...Array(10_000).fill(fieldPart('tta', '1')), scan],
 };
 

@@ -1,4 +1,4 @@
-import { mediaTypes } from '../../contract/http.js';
+import { mediaTypes, partSizeHeader } from '../../contract/http.js';
 import { readSegments, type SeenFiles, type Segment, type SizedFile } from './read-segments.js';
 import { uniqueText } from './unique-text.js';
 
@@ -15,12 +15,6 @@ export interface FilePart extends SizedFile {
  */
 const pieceSize = 1024 * 1024;
 const lineEnd = Buffer.from('\r\n');
-
-/**
- * A boundary of 70 characters, the most that there may be (RFC 2046, 5.1.1): the longer it is, the faster a server finds it. With
- * 43 characters the search through 1 GiB takes our server 0.07 s, with 70 it takes 0.045 s.
- */
-const newBoundary = (): string => 'remote-app-'.padEnd(38, '-') + uniqueText();
 
 /** Quotes and line breaks as HTML forms write them; everything else is UTF-8 as it stands. */
 const quoted = (text: string): string =>
@@ -63,7 +57,7 @@ export class Multipart {
   readonly #seen: SeenFiles = new Map();
 
   constructor(fields: Readonly<Record<string, string>>, files: readonly FilePart[]) {
-    const boundary = newBoundary();
+    const boundary = `remote-app-${uniqueText()}`;
     this.contentType = `${mediaTypes.form}; boundary=${boundary}`;
     const head = (disposition: string, more = '') =>
       `--${boundary}\r\nContent-Disposition: form-data; ${disposition}\r\n${more}\r\n`;
@@ -75,7 +69,7 @@ export class Multipart {
         Buffer.from(
           head(
             `name=${quoted(part.field)}; filename=${quoted(part.filename)}`,
-            'Content-Type: application/octet-stream\r\n',
+            `Content-Type: application/octet-stream\r\n${partSizeHeader}: ${part.size}\r\n`,
           ),
         ),
         part,

@@ -2,6 +2,7 @@ import { unlinkSync } from 'node:fs';
 import path from 'node:path';
 import { volumeSuffix } from '../../contract/archives.js';
 import { FieldError, ServiceError } from '../../contract/errors.js';
+import { partSizeHeader } from '../../contract/http.js';
 import { quoteName } from '../../contract/quote.js';
 import { readBufferCollector } from '../../files/read-buffers.js';
 import { TimeSlice } from '../../files/time-slice.js';
@@ -13,6 +14,7 @@ import { partNames } from './part-names.js';
 import type { UploadQuota } from './quota.js';
 import type { ReceivedField, ReceivedFile, ReceivedForm } from './received-form.js';
 import type { RequestFlow } from './request-flow.js';
+import { sizeIn } from './stated-size.js';
 import { SyncBehind } from './sync-behind.js';
 import { UploadedFile } from './uploaded-file.js';
 
@@ -189,6 +191,7 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
       throw new FieldError(field, `has a file whose name is too long: ${quoteName(name)}`);
     }
     this.checks.beforeFile(field, this.fields);
+    this.quota.checkFile(sizeIn(part.headers[partSizeHeader]) ?? 0, name);
     const target = path.join(this.directory, String(this.files.length));
     this.files.push({ field, name, path: target });
     const file = new UploadedFile(target, this.disk, this.flow, this.#behind, (cause) => this.fail(cause));

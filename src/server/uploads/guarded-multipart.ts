@@ -96,7 +96,11 @@ function wordFaults(parser: MultipartParser): void {
   const { _transform: parse, _flush: flush } = parser;
   parser._transform = (piece, encoding, done) =>
     parse.call(parser, piece, encoding, (cause) =>
-      done(cause && badForm('a boundary, or a header of a part, is not well formed')),
+      done(
+        cause instanceof ServiceError || !cause
+          ? cause
+          : badForm('a boundary, or a header of a part, is not well formed'),
+      ),
     );
   parser._flush = (done) =>
     flush.call(parser, (cause) =>

@@ -85,12 +85,16 @@ export class UploadQuota {
   /** @throws ServiceError 413 for a file or an upload that has grown too large */
   takeFile(bytes: number, fileSize: number, label: string): void {
     this.#total += bytes;
-    const { maxFileSize, maxUploadSize, advice } = this.limits;
-    if (fileSize > maxFileSize) {
-      const detail = `File ${quoteName(label)} is larger than the limit of ${formatBytes(maxFileSize)}${advice}`;
-      throw new ServiceError('fileTooLarge', detail);
-    }
-    if (this.#total > maxUploadSize) throw tooLarge(this.limits);
+    this.checkFile(fileSize, label);
+    if (this.#total > this.limits.maxUploadSize) throw tooLarge(this.limits);
+  }
+
+  /** @throws ServiceError 413 for a file that has, or will have, too many bytes */
+  checkFile(size: number, label: string): void {
+    const { maxFileSize, advice } = this.limits;
+    if (size <= maxFileSize) return;
+    const detail = `File ${quoteName(label)} is larger than the limit of ${formatBytes(maxFileSize)}${advice}`;
+    throw new ServiceError('fileTooLarge', detail);
   }
 
   /**

@@ -1,5 +1,8 @@
 import type { TransformCallback } from 'node:stream';
-import type { MultipartParser } from './multipart-parser.js';
+import { ServiceError } from '../../contract/errors.js';
+import { partSizeHeader } from '../../contract/http.js';
+import type { MultipartParser, ParserEvent } from './multipart-parser.js';
+import { StatedSize } from './stated-size.js';
 
 /** States of formidable's parser (`STATE` in its source): before the content of a part, and behind the last part. */
 const beforeContent = 9;
@@ -24,24 +27,44 @@ function endOfPart(buffer: Buffer, from: number, boundary: Buffer): number {
   return at;
 }
 
+/** Whether the bytes from a position on are the end of a part, or the start of one as far as the buffer goes. */
+function mayBeEnd(buffer: Buffer, at: number, boundary: Buffer): boolean {
+  const seen = Math.min(boundary.length, buffer.length - at);
+  if (boundary.compare(buffer, at, at + seen, 0, seen) !== 0) return false;
+  return buffer.length - at < boundary.length + markSize || isMark(buffer, at + boundary.length);
+}
+
 /** The position from which on the bytes may be the start of a part's end; the end of the buffer if there is none. */
 function startOfTail(buffer: Buffer, from: number, boundary: Buffer): number {
   const first = Math.max(from, buffer.length - boundary.length - markSize + 1);
   for (let at = buffer.indexOf(carriageReturn, first); at >= 0; at = buffer.indexOf(carriageReturn, at + 1)) {
-    const seen = Math.min(boundary.length, buffer.length - at);
-    if (boundary.compare(buffer, at, at + seen, 0, seen) === 0) return at;
+    if (mayBeEnd(buffer, at, boundary)) return at;
   }
   return buffer.length;
 }
 
+/** A size that is wrong is refused: the content may have been cut or mixed with the next one on its way. */
+const wrongSize = (bytes: number | null) =>
+  new ServiceError(
+    'badRequest',
+    `A part of the form does not have the ${bytes} bytes that its header '${partSizeHeader}' says; send the form again`,
+  );
+
 /**
  * Finds the ends of parts instead of formidable's parser, and passes it everything but the contents. That parser looks at
  * each byte and emits an event for each carriage return: a file of carriage returns would take eighty times as long.
+ *
+ * A content whose size is stated is not searched: its end must be where the size says. To receive 1 GiB takes the server a tenth
+ * less processor time so (bench row `upload-one-client`).
  */
 export function scanParts(parser: MultipartParser): void {
   const { boundary } = parser;
   const parse = parser._transform;
   const flush = parser._flush;
+  const push = parser.push.bind(parser);
+  const stated = new StatedSize();
+  /** Bytes of the content that are still to come; null if they are not known. */
+  let left: number | null = null;
   /** Bytes at the end of a piece that may be the start of a part's end; the next piece decides. */
   let tail: Buffer = Buffer.alloc(0);
 
@@ -55,16 +78,25 @@ export function scanParts(parser: MultipartParser): void {
 
   /** Emits the content from a position on. Returns the position of its end, or of the end of the buffer. */
   const takeContent = (buffer: Buffer, from: number): number => {
-    const found = endOfPart(buffer, from, boundary);
-    const end = found < 0 ? startOfTail(buffer, from, boundary) : found;
-    if (end > from) parser.push({ name: 'partData', buffer, start: from, end });
-    if (found < 0) tail = buffer.subarray(end);
-    return found < 0 ? buffer.length : end;
+    let end: number;
+    let isFound: boolean;
+    if (left === null) {
+      const found = endOfPart(buffer, from, boundary);
+      isFound = found >= 0;
+      end = isFound ? found : startOfTail(buffer, from, boundary);
+    } else {
+      end = Math.min(from + left, buffer.length);
+      left -= end - from;
+      if (left === 0 && !mayBeEnd(buffer, end, boundary)) throw wrongSize(stated.bytes);
+      isFound = buffer.length - end >= boundary.length + markSize;
+    }
+    if (end > from) push({ name: 'partData', buffer, start: from, end });
+    if (!isFound) tail = buffer.subarray(end);
+    return isFound ? end : buffer.length;
   };
 
-  parser._transform = (piece: Buffer, _encoding: BufferEncoding, done: TransformCallback) => {
-    const buffer = tail.length === 0 ? piece : Buffer.concat([tail, piece]);
-    tail = Buffer.alloc(0);
+  /** @throws ServiceError 400 for a content of another size than is stated */
+  const take = (buffer: Buffer): Error | null | undefined => {
     let fault: Error | null | undefined;
     for (let at = 0; at < buffer.length && !fault && parser.state !== ended; ) {
       let next: number;
@@ -78,7 +110,24 @@ export function scanParts(parser: MultipartParser): void {
       fault = parsed(buffer.subarray(at, next));
       at = next;
     }
-    done(fault);
+    return fault;
+  };
+
+  parser.push = (event: ParserEvent | null) => {
+    if (event) stated.note(event);
+    if (event?.name === 'headersEnd') left = stated.bytes;
+    return push(event);
+  };
+  parser._transform = (piece: Buffer, _encoding: BufferEncoding, done: TransformCallback) => {
+    const buffer = tail.length === 0 ? piece : Buffer.concat([tail, piece]);
+    tail = Buffer.alloc(0);
+    let fault: unknown;
+    try {
+      fault = take(buffer);
+    } catch (cause) {
+      fault = cause;
+    }
+    done(fault as Error | null | undefined);
   };
   parser._flush = (done: TransformCallback) => {
     const fault = parsed(tail);

@@ -34,6 +34,7 @@ describe('a multipart body', () => {
       `--${boundary}`,
       'Content-Disposition: form-data; name="inputs"; filename="ct.nii"',
       'Content-Type: application/octet-stream',
+      'remote-app-size: 6',
       '',
       'volume',
       `--${boundary}--`,

@@ -5,6 +5,7 @@ import {
   filePart,
   multipart,
   type RawPart,
+  sizedPart,
   submissionHead,
 } from '../../../support/multipart.mjs';
 import { until } from '../../../support/until.mjs';
@@ -14,8 +15,8 @@ import { sharedServer, type TestServer } from '../../support/server.js';
 const gibibyte = 2 ** 30;
 
 /** The parts, and after them only the head of a file: none of its bytes. */
-function upToTheFile(parts: readonly RawPart[], name = 'inputs'): Buffer {
-  const head = [`--${boundary}`, ...filePart(name, 'ct.nii').headers, '', ''].join('\r\n');
+function upToTheFile(parts: readonly RawPart[], { headers }: RawPart): Buffer {
+  const head = [`--${boundary}`, ...headers, '', ''].join('\r\n');
   return Buffer.concat([multipart(parts, { close: '' }), Buffer.from(head)]);
 }
 
@@ -23,7 +24,7 @@ function upToTheFile(parts: readonly RawPart[], name = 'inputs'): Buffer {
 async function answerBeforeTheFile(
   server: TestServer,
   parts: readonly RawPart[],
-  { operation = 'infer', file = 'inputs' } = {},
+  { operation = 'infer', file = filePart('inputs', 'ct.nii') } = {},
 ): Promise<[number, string]> {
   await using connection = await RawConnection.open(server.url);
   connection.write(submissionHead(`/apps/probe/${operation}`, `Content-Length: ${gibibyte}`));
@@ -67,7 +68,7 @@ describe('a wrong field before the first file', () => {
   });
 
   test("is refused if the file's field belongs to another operation, or is a text", async () => {
-    const refused = (file: string) => answerBeforeTheFile(server, [], { file });
+    const refused = (field: string) => answerBeforeTheFile(server, [], { file: filePart(field, 'ct.nii') });
     expect(await refused('gt')).toEqual([422, expect.stringContaining("'gt' belongs to evaluate")]);
     for (const name of ['tta', 'options', 'inputs_groups']) {
       expect(await refused(name)).toEqual([422, expect.stringContaining(`'${name}' must be sent as text`)]);
@@ -124,5 +125,18 @@ describe('fields after the files', () => {
       filePart('inputs', 'b.nii'),
     ];
     expect((await send(parts)).status).toBe(200);
+  });
+});
+
+describe('a file that says how long it is', () => {
+  const server = sharedServer({ flags: ['--max-file-size', '1MiB', '--max-upload-size', '2GiB'] });
+
+  test('is refused before its first byte if it is too large', async () => {
+    const file = sizedPart(filePart('inputs', 'ct.nii'), gibibyte);
+    const [status, detail] = await answerBeforeTheFile(server, [], { file });
+    expect([status, detail]).toEqual([
+      413,
+      expect.stringContaining("'ct.nii' is larger than the limit of 1.0 MiB"),
+    ]);
   });
 });

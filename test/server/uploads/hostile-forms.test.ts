@@ -10,6 +10,7 @@ import {
   multipart,
   multipartType,
   type RawPart,
+  sizedPart,
   submissionHead,
 } from '../../../support/multipart.mjs';
 import { until } from '../../../support/until.mjs';
@@ -148,6 +149,16 @@ describe('a form of an odd shape', () => {
       expect(await refused(await post(Buffer.from(cut, 'latin1')))).toEqual([
         400,
         'The body ended before the form was complete',
+      ]);
+    }
+  });
+
+  test('is refused: a file that is not as long as its part says', async () => {
+    for (const size of [0, 5, 7, 2000]) {
+      const part = sizedPart(inputs, size);
+      expect(await odd([part, inputs])).toEqual([
+        400,
+        expect.stringMatching(size === 2000 ? /form was complete/ : `the ${size} bytes`),
       ]);
     }
   });

@@ -24,13 +24,30 @@ async function contents(pieces: readonly Buffer[]): Promise<{ parts: string[]; e
   return { parts, events };
 }
 
-const form = (parts: readonly string[]): Buffer =>
+const formWith = (parts: readonly (readonly [headers: string, content: string])[]): Buffer =>
   Buffer.from(
-    [...parts.map((part) => `--${boundary}\r\nA: b\r\nC: d\r\n\r\n${part}\r\n`), `--${boundary}--\r\n`].join(
-      '',
-    ),
+    [
+      ...parts.map(([headers, content]) => `--${boundary}\r\n${headers}\r\n\r\n${content}\r\n`),
+      `--${boundary}--\r\n`,
+    ].join(''),
     'latin1',
   );
+
+const form = (parts: readonly string[]): Buffer => formWith(parts.map((part) => ['A: b\r\nC: d', part]));
+
+/** The headers of a part that says how long its content is. */
+const sized = (size: number | string): string => `A: b\r\nRemote-App-Size: ${size}`;
+
+/** A body in pieces of random lengths. */
+function split(body: Buffer, most: number, next: (below: number) => number): Buffer[] {
+  const pieces: Buffer[] = [];
+  for (let at = 0; at < body.length; ) {
+    const to = at + 1 + next(most);
+    pieces.push(body.subarray(at, to));
+    at = to;
+  }
+  return pieces;
+}
 
 /** The same numbers in each run (Park and Miller). */
 function numbers(seed: number): (below: number) => number {
@@ -73,17 +90,49 @@ describe('the contents of parts', () => {
     const next = numbers(7);
     for (let round = 0; round < 1500; round += 1) {
       const parts = Array.from({ length: 1 + next(3) }, () => trickyContent(next));
-      const body = form(parts);
-      const pieces: Buffer[] = [];
       const most = 1 + next(40);
-      for (let at = 0; at < body.length; ) {
-        const to = at + 1 + next(most);
-        pieces.push(body.subarray(at, to));
-        at = to;
-      }
+      const pieces = split(form(parts), most, next);
       expect((await contents(pieces)).parts, JSON.stringify([parts, most])).toEqual(parts);
     }
   });
+
+  test('are as long as their parts say, even if an end of a part is in them', async () => {
+    const next = numbers(11);
+    for (let round = 0; round < 1500; round += 1) {
+      const parts = Array.from({ length: 1 + next(3) }, () => {
+        const isStated = next(3) > 0;
+        const content = trickyContent(next) + (isStated ? ['', '\r\n--Xb\r\n', '\r\n--Xb--'][next(3)] : '');
+        return [isStated ? sized(content.length) : 'A: b', content] as const;
+      });
+      const most = 1 + next(40);
+      const pieces = split(formWith(parts), most, next);
+      const expected = parts.map(([, content]) => content);
+      expect((await contents(pieces)).parts, JSON.stringify([parts, most])).toEqual(expected);
+    }
+  });
+
+  test('of another size than their parts say are refused, wherever they are split', async () => {
+    const next = numbers(13);
+    for (let round = 0; round < 500; round += 1) {
+      const content = trickyContent(next);
+      const size = next(content.length + 20);
+      if (size === content.length) continue;
+      const body = formWith([
+        [sized(size), content],
+        ['A: b', 'next'],
+      ]);
+      const pieces = split(body, 1 + next(60), next);
+      await expect(contents(pieces), JSON.stringify([content, size])).rejects.toThrow(`the ${size} bytes`);
+    }
+  });
+
+  test.for(['', '-1', '1e3', '3 bytes', '0x3', '1234567890123456'])(
+    'are searched where the size is no number: %s',
+    async (size) => {
+      const body = formWith([[sized(size), 'content']]);
+      expect((await contents([body])).parts).toEqual(['content']);
+    },
+  );
 
   test('are passed on in large pieces, also carriage returns', async () => {
     const part = '\r'.repeat(100_000) + '\r\n--XbY'.repeat(10_000);

@@ -1,0 +1,32 @@
+import { partSizeHeader } from '../../contract/http.js';
+import { maxPartHeaderBytes } from './form-limits.js';
+import type { ParserEvent } from './multipart-parser.js';
+
+/** The bytes that a header says; null if it says nothing that is a number. */
+export const sizeIn = (header: string | undefined): number | null =>
+  header !== undefined && /^\d{1,15}$/.test(header) ? Number(header) : null;
+
+/** Reads from the headers of a part how long its content is, where they say so. */
+export class StatedSize {
+  /** Null if the headers state none. */
+  bytes: number | null = null;
+  #header = '';
+  #value = '';
+
+  /** @param event any of the parser's that is not of a content */
+  note({ name, buffer, start, end }: ParserEvent): void {
+    if (name === 'partBegin') this.bytes = null;
+    if (name === 'headerField')
+      this.#header = this.#with(this.#header, buffer?.toString('latin1', start, end));
+    if (name === 'headerValue') this.#value = this.#with(this.#value, buffer?.toString('latin1', start, end));
+    if (name !== 'headerEnd') return;
+    if (this.#header.toLowerCase() === partSizeHeader) this.bytes = sizeIn(this.#value);
+    this.#header = '';
+    this.#value = '';
+  }
+
+  /** Longer headers are refused elsewhere. */
+  #with(text: string, more = ''): string {
+    return text.length > maxPartHeaderBytes ? text : text + more;
+  }
+}
