@@ -175,7 +175,7 @@ export const rows = [
     yardstick: 'the same without one',
     tools: ['bwrap'],
     unit: 'ms',
-    reach: plus(10, 'ms'),
+    reach: plus(15, 'ms'),
     measure: measureSandbox(warmApp),
   },
   {
