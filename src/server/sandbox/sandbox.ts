@@ -214,8 +214,9 @@ export class Sandbox {
       '/run',
       '--dir',
       '/var',
+      // Relative: bwrap makes the places of binds from outside of the sandbox, where `/tmp` would be another one.
       '--symlink',
-      '/tmp',
+      '../tmp',
       '/var/tmp',
       // On the disk, and not in memory: it goes with the job, and counts to it.
       ...['--bind', temporary, '/tmp'],
