@@ -27,7 +27,8 @@ const ours = {
   name: 'our client',
   words: (server, app, operation, output) => [
     ...[process.execPath, bin, ...operation.ours],
-    ...['--app', app, '--cpu', '1', '--server', server.url, '--token', server.token, '--output', output],
+    ...['--app', app, '--cpu', '1', '--server', server.url, '--output', output],
+    ...(server.token ? ['--token', server.token] : []),
   ],
 };
 

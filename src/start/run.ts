@@ -5,6 +5,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { keepCode } from './code-cache.js';
+import { nameHome } from './home.js';
 
 /** The file of `main`, whose name has a digest; put in by tools/bundle.mjs. */
 declare const MAIN_FILE: string;
@@ -27,6 +28,7 @@ if ((command === '--version' || command === '-v') && more.length === 0) {
   // undici parses HTTP with a small WebAssembly program. V8 would optimize it on another thread, and the process waits for
   // that at its end: 80 ms in a command that sends one request.
   setFlagsFromString('--liftoff-only');
+  nameHome();
   // By command: each one uses other functions.
   keepCode(bundle, /^[a-z][a-z-]*$/.exec(command)?.[0] ?? 'other');
   const { main } = createRequire(import.meta.url)(path.join(bundle, MAIN_FILE)) as typeof import('./main.js');

@@ -1,5 +1,9 @@
 import { execFileSync } from 'node:child_process';
+import { utimesSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { expect, test } from 'vitest';
+import { fingerprint } from '../../../src/server/executors/local/resident/fingerprint.js';
+import { until } from '../../../support/until.mjs';
 import { temporary } from '../../support/temporary.js';
 
 const program = new URL('../../../dist/server/executors/local/resident/fingerprint.js', import.meta.url);
@@ -11,4 +15,21 @@ test('an app with a directory of more files than a call takes arguments has a fi
   const script = `import { fingerprint } from '${program}'; console.log(await fingerprint(['${root.path}']))`;
   const words = ['--stack-size=100', '--input-type=module', '--eval', script];
   expect(execFileSync(process.execPath, words, { encoding: 'utf8' })).toMatch(/^[0-9a-f]{64}\n$/);
+});
+
+test('a file that gets another content of the same size and time changes the fingerprint', async () => {
+  await using root = await temporary();
+  const weights = path.join(root.path, 'weights');
+  const write = (content: string) => {
+    writeFileSync(weights, content);
+    utimesSync(weights, 1e9, 1e9);
+  };
+  write('old');
+  const before = await fingerprint([root.path]);
+  expect(await fingerprint([root.path])).toBe(before);
+  // The clock of the file system goes on in steps of some milliseconds.
+  await until('the change is seen', async () => {
+    write('new');
+    return (await fingerprint([root.path])) !== before;
+  });
 });

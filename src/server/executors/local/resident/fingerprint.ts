@@ -52,11 +52,14 @@ function* placesFrom(start: string): Generator<Place, void> {
   }
 }
 
-/** What tells a place from what it was. Times of directories do not: they change with files that are not looked at. */
+/**
+ * What tells a place from what it was. Times of directories do not: they change with files that are not looked at. `ctimeMs` is the time
+ * of the last change that nobody sets: `cp -p` and `tar` put other weights in the place of the old ones with the same size and `mtimeMs`.
+ */
 function describe({ file, stats, link }: Place): string {
   if (stats === null) return JSON.stringify([file, link, 'cannot be looked at']);
   if (stats.isDirectory()) return JSON.stringify([file, link, 'directory']);
-  return JSON.stringify([file, link, stats.size, stats.mtimeMs, stats.ino]);
+  return JSON.stringify([file, link, stats.size, stats.mtimeMs, stats.ctimeMs, stats.ino]);
 }
 
 /**

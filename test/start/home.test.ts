@@ -1,0 +1,43 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { Cli } from '../support/cli.js';
+
+/** A user without an entry in passwd; only root can become one. */
+const nobody = ['setpriv', '--reuid', '4242424', '--clear-groups'];
+const isRoot = process.getuid?.() === 0;
+
+const unreached = ['jobs', '--json', '--server', 'http://127.0.0.1:1', '--token', 'x'];
+
+test.runIf(isRoot)('a user without a home directory runs commands that need none', async () => {
+  await using cli = await Cli.create();
+  const homeless = { HOME: undefined, XDG_CONFIG_HOME: undefined };
+  const { code, stdout, stderr } = await cli.run(unreached, homeless, '', nobody);
+  expect([code, JSON.parse(stdout)], stderr).toEqual([
+    5,
+    { error: expect.objectContaining({ exit_code: 5 }) },
+  ]);
+  const login = ['login', '--server', 'http://127.0.0.1:1'];
+  const refused = await cli.run(login, { ...homeless, HOME: '' }, '', nobody);
+  expect([refused.code, refused.stderr]).toEqual([
+    5,
+    expect.stringMatching(/^Error: [^\n]*127\.0\.0\.1:1[^\n]*\n$/),
+  ]);
+});
+
+test('no profile is read from the working directory or from /tmp, where anybody may put one', async () => {
+  await using cli = await Cli.create();
+  const shared = path.join(cli.directory, 'shared');
+  for (const place of ['.config', 'shared/.config', 'home/.config']) {
+    const directory = path.join(cli.directory, place, 'remote-app');
+    mkdirSync(directory, { recursive: true });
+    const profile = { server: 'http://127.0.0.1:2', token: 'planted' };
+    writeFileSync(path.join(directory, 'profiles.json'), JSON.stringify({ profiles: { default: profile } }));
+  }
+  for (const HOME of ['', 'home', '.']) {
+    const env = { HOME, TMPDIR: shared, XDG_CONFIG_HOME: undefined, XDG_CACHE_HOME: cli.home };
+    const { stderr } = await cli.run(['jobs'], env);
+    expect(stderr).not.toContain('127.0.0.1:2');
+    expect(readdirSync(cli.directory).sort()).toEqual(['.config', 'home', 'shared']);
+  }
+});
