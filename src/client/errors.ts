@@ -197,8 +197,14 @@ export function isTransient(error: unknown): boolean {
   return error instanceof HttpError && (error.status === 429 || isGatewayError(error.status));
 }
 
+/** Whether the server says that it failed at this request: of a job that it has, it may tell more the next time. */
+export const isServerFailure = (error: unknown): boolean =>
+  error instanceof HttpError && error.status >= errorKinds.internal.status && !('fault' in error.details);
+
 /** What is known of a job that is not followed any more. */
 interface Left {
+  /** Whether the server is known to have the job: then a refusal does not mean that there is none. */
+  readonly isKnown?: boolean | undefined;
   /** Whether it is known to be done, so that only its result is missing. */
   readonly isDone?: boolean | undefined;
   /** The command that fetches its result, where that has more words than usual. */
@@ -240,9 +246,19 @@ const isLost = (error: unknown): error is ClientError =>
   error instanceof OutputError ||
   (error instanceof ClientError && 'fault' in error.details);
 
+/** The statuses with which a server says that a job is gone. */
+const goneStatuses: readonly number[] = [errorKinds.unknownJob.status, errorKinds.expired.status];
+
+/** Whether a server refused a request about a job without saying that the job is gone. */
+const isRefused = (error: unknown): error is HttpError =>
+  error instanceof HttpError && !goneStatuses.includes(error.status);
+
 /**
  * The error with which a command ends that followed a job: one that says nothing of the job names the job and how to go on.
  */
 export function leaving(jobId: string, error: unknown, left: Left = {}): unknown {
-  return isLost(error) ? new GaveUp(jobId, error, left) : error;
+  // It says so already; the facts of its cause are its own as well.
+  if (error instanceof GaveUp) return error;
+  const isKnown = left.isKnown || left.isDone;
+  return isLost(error) || (isKnown && isRefused(error)) ? new GaveUp(jobId, error, left) : error;
 }

@@ -26,6 +26,6 @@ export default class Kill extends ClientCommand {
     const connection = await this.connect(flags);
     const reporter = await this.reporter();
     const ids = await jobsToKill(connection, args.jobs ?? [], Boolean(flags.all), reporter);
-    return killJobs(connection, ids, flags.timeout, this.jobsOutput());
+    return killJobs(connection, ids, flags.timeout, reporter, this.jobsOutput());
   }
 }

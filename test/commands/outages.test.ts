@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { zipOf } from '../../support/zip.mjs';
 import { Cli } from '../support/cli.js';
 import { fakeService, jobId } from '../support/fake-service.js';
+import { json } from '../support/scripted-server.js';
 import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 
@@ -88,6 +89,91 @@ describe('a follower whose server is gone for good', () => {
     expect(stderr).toMatch(
       new RegExp(`^Error: .*; job ${jobId} is done: ${result} fetches its result\n`, 'm'),
     );
+  });
+});
+
+describe('a request about an accepted job that is refused', () => {
+  const goesOn = `job ${jobId} may go on: ${logs} follows it, ${result} fetches its result`;
+
+  /** Runs `infer` against a service that answers this route of the job with this status, from the n-th request on. */
+  async function refusedAt(route: '/logs' | '/result', status: number, from = 1) {
+    let asked = 0;
+    await using server = await fakeService({
+      result: zip,
+      override: ({ url }, response) => {
+        const isLog = url.includes('/logs');
+        if (url.includes(route)) asked += 1;
+        if (url.includes(route) && asked >= from) json(response, status, { detail: 'oops' });
+        else if (isLog) {
+          response.writeHead(200, { 'content-type': 'text/event-stream' });
+          // A log that is refused later is cut behind its line.
+          const rest = route === '/logs' ? '' : 'data: __DONE__\n\n';
+          response.write(`id: 1\ndata: one\n\n${rest}`, () => (rest ? response.end() : response.destroy()));
+        } else return false;
+        return true;
+      },
+    });
+    await using cli = await cliWithScan();
+    const args = ['infer', 'ct.nii', '--json', '--patience', '1', '--server', server.url];
+    const { code, stdout } = await cli.run(args);
+    return { code, asked, error: JSON.parse(stdout).error };
+  }
+
+  test.each([
+    [400, 2],
+    [401, 4],
+    [403, 4],
+    [405, 2],
+    [418, 1],
+  ])('with %d names the job and how to go on', async (status, exitCode) => {
+    const { code, asked, error } = await refusedAt('/logs', status);
+    expect([code, asked]).toEqual([exitCode, 1]);
+    expect(error).toMatchObject({ job_id: jobId, http_status: status });
+    expect(error.message).toMatch(new RegExp(`^oops; ${goesOn}$`));
+  });
+
+  test.each([500, 507])('with %d is made again within the patience', async (status) => {
+    const { asked, error } = await refusedAt('/logs', status);
+    expect(asked).toBeGreaterThan(1);
+    expect(error).toMatchObject({ job_id: jobId, http_status: status });
+    expect(error.message).toMatch(new RegExp(`^oops; ${goesOn}$`));
+  });
+
+  test('in the middle of the log, as by a token that was revoked, does so as well', async () => {
+    const { code, error } = await refusedAt('/logs', 401, 2);
+    expect([code, error.job_id]).toEqual([4, jobId]);
+    expect(error.message).toMatch(new RegExp(`^oops; ${goesOn}$`));
+  });
+
+  test('for its result says that the job is done', async () => {
+    const { code, error } = await refusedAt('/result', 401);
+    expect([code, error.job_id]).toEqual([4, jobId]);
+    expect(error.message).toMatch(new RegExp(`^oops; job ${jobId} is done: ${result} fetches its result$`));
+  });
+
+  test('while its result is waited for names the job once', async () => {
+    await using cli = await cliWithScan();
+    for (const status of [401, 503]) {
+      let asked = 0;
+      await using server = await fakeService({
+        override: ({ url }, response) => {
+          if (!url.endsWith('/result')) return false;
+          asked += 1;
+          if (asked === 1) json(response, 202, { job_id: jobId, status: 'running' });
+          else json(response, status, { detail: 'oops' });
+          return true;
+        },
+      });
+      const args = ['result', jobId, '--patience', '1', '--server', server.url];
+      const { stderr } = await cli.run(args);
+      expect(stderr).toMatch(new RegExp(`^Error: oops; ${goesOn}\n`, 'm'));
+    }
+  });
+
+  test('of a job that has expired is not said to go on', async () => {
+    const { code, error } = await refusedAt('/logs', 410);
+    expect(code).toBe(2);
+    expect(error.message).not.toContain('may go on');
   });
 });
 

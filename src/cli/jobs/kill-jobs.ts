@@ -1,9 +1,11 @@
 import type { Connection } from '../../client/connection/connection.js';
+import type { Patience } from '../../client/connection/patience.js';
 import { ClientError, UsageError } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
 import { counted } from '../../contract/counted.js';
 import { exitCodes } from '../../contract/errors.js';
 import { isFinal, type KillReply } from '../../contract/job.js';
+import { monotonicTime } from '../../files/monotonic-time.js';
 import { type JobFailure, type JobsOutput, tellFailure } from '../each-job.js';
 import { killedLine } from '../job-text.js';
 
@@ -12,10 +14,22 @@ export interface KillSummary {
   readonly jobs: readonly (KillReply | JobFailure)[];
 }
 
-/** Kills one job. */
-async function killOne(connection: Connection, id: string, timeout: number): Promise<KillReply> {
-  const { kill } = await import('../../client/connection/api.js');
-  const reply = await kill(connection, id, timeout);
+/** Kills one job. The request may be made twice: one for a job that has ended changes nothing. */
+async function killOne(
+  connection: Connection,
+  id: string,
+  timeout: number,
+  patience: Patience,
+): Promise<KillReply> {
+  const [{ kill }, { untilAnswered }] = await Promise.all([
+    import('../../client/connection/api.js'),
+    import('../../client/connection/until-answered.js'),
+  ]);
+  const deadline = monotonicTime() + timeout * 1000;
+  const left = () => deadline - monotonicTime();
+  // The last attempt comes when the time is over, and has to be answered quickly.
+  const ask = () => kill(connection, id, Math.max(1, left() / 1000));
+  const reply = await untilAnswered(connection, patience, ask, left);
   if (isFinal(reply.status)) return reply;
   // The server has tried for as long as it does.
   throw new ClientError(`${id} is still ${reply.status}: ${reply.message}`, exitCodes.timedOut, {
@@ -32,11 +46,13 @@ export async function killJobs(
   connection: Connection,
   ids: readonly string[],
   timeout: number,
+  reporter: Reporter,
   output: JobsOutput,
 ): Promise<KillSummary> {
+  const patience = connection.patience(reporter);
   const kills = [...new Set(ids)].map((id) => ({
     id,
-    end: killOne(connection, id, timeout).catch((error: Error) => error),
+    end: killOne(connection, id, timeout, patience).catch((error: Error) => error),
   }));
   const jobs: (KillReply | JobFailure)[] = [];
   for (const { id, end } of kills) {

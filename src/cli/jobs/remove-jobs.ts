@@ -1,5 +1,6 @@
 import type { Connection } from '../../client/connection/connection.js';
-import { HttpError } from '../../client/errors.js';
+import type { Patience } from '../../client/connection/patience.js';
+import { HttpError, isUnknownJob } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
 import { errorKinds } from '../../contract/errors.js';
 import type { RemovedJob } from '../../contract/job.js';
@@ -10,16 +11,36 @@ export interface RemovalSummary {
   readonly jobs: readonly (RemovedJob | JobFailure)[];
 }
 
-/** Removes a job. One that is gone already counts as removed, so that a script can be run again. */
-async function removeJob(connection: Connection, id: string, reporter: Reporter): Promise<RemovedJob> {
-  const { remove } = await import('../../client/connection/api.js');
-  try {
-    return await remove(connection, id);
-  } catch (error) {
-    if (!(error instanceof HttpError) || error.status !== errorKinds.expired.status) throw error;
-    reporter.note(error.message);
-    return { job_id: id, status: 'removed' };
-  }
+/**
+ * Whether the server says that a job is gone. One that forgets what it removes answers as for a job that it never knew: that
+ * counts only behind a request that may have removed it.
+ */
+function isGone(error: unknown, mayBeDone: boolean): error is HttpError {
+  if (!(error instanceof HttpError)) return false;
+  if (error.status === errorKinds.expired.status) return true;
+  return mayBeDone && !error.isOfProxy && isUnknownJob(error);
+}
+
+/** Removes a job. One that is gone already counts as removed, so that the request, and a script, can be made again. */
+async function removeJob(
+  connection: Connection,
+  id: string,
+  patience: Patience,
+  reporter: Reporter,
+): Promise<RemovedJob> {
+  const [{ remove }, { untilAnswered }] = await Promise.all([
+    import('../../client/connection/api.js'),
+    import('../../client/connection/until-answered.js'),
+  ]);
+  return untilAnswered(connection, patience, async (mayBeDone) => {
+    try {
+      return await remove(connection, id);
+    } catch (error) {
+      if (!isGone(error, mayBeDone)) throw error;
+      if (!mayBeDone) reporter.note(error.message);
+      return { job_id: id, status: 'removed' };
+    }
+  });
 }
 
 /**
@@ -33,10 +54,11 @@ export async function removeJobs(
   reporter: Reporter,
   output: JobsOutput,
 ): Promise<RemovalSummary> {
+  const patience = connection.patience(reporter);
   const jobs: (RemovedJob | JobFailure)[] = [];
   for (const id of ids) {
     try {
-      jobs.push(await removeJob(connection, id, reporter));
+      jobs.push(await removeJob(connection, id, patience, reporter));
       await output.print(`${id}  removed`);
     } catch (error) {
       connection.signal?.throwIfAborted();

@@ -113,7 +113,8 @@ export const usage = async (connection: Connection, since?: string): Promise<Usa
 export const kill = async (connection: Connection, id: string, timeout: number): Promise<KillReply> =>
   connection.json(killPath(id), (await answers()).killAnswer(id), {
     method: routes.kill.method,
-    signal: AbortSignal.timeout(timeout * 1000),
+    // Node takes whole milliseconds only.
+    signal: AbortSignal.timeout(Math.ceil(timeout * 1000)),
   });
 
 /** `DELETE /jobs/{id}`, of a job that has ended: a route of ours. @throws HttpError that says so for a server without it */

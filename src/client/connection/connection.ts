@@ -51,7 +51,7 @@ export interface Call {
 const longestWords = 64 * 1024;
 
 /** How often a GET whose connection broke is sent again. */
-const questionsAgain = 4;
+export const questionsAgain = 4;
 
 /** Ends a wait when the signal is aborted. Needed because undici checks a request's signal only once it is connected. */
 function orAborted<T>(wait: Promise<T>, signal: AbortSignal | undefined): Promise<T> {

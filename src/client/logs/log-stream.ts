@@ -8,7 +8,7 @@ import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
 import type { Patience } from '../connection/patience.js';
 import { header, type Reply } from '../connection/reply.js';
-import { isTransient, TransportError } from '../errors.js';
+import { isServerFailure, isTransient, TransportError } from '../errors.js';
 import { checkedEnd, endByState, explainMute, muteStreams } from './unnumbered-log.js';
 
 /**
@@ -158,7 +158,8 @@ export async function* followLog(
       }
       drop = new TransportError('broken', `The log stream of job ${jobId} ended early`);
     } catch (error) {
-      if (!opened || !isTransient(error)) throw error;
+      // A failure of the server here is none of the job, which goes on.
+      if (!opened || !(isTransient(error) || isServerFailure(error))) throw error;
       drop = error as Error;
       const told = mute < muteStreams || progress.isNumbered ? null : await explainMute(connection, jobId);
       if (told instanceof Error) {

@@ -112,7 +112,8 @@ export async function awaitResult(
       if ((number > 0 || options.isDone) && isUnknownJob(error)) {
         throw new JobForgotten(jobId, connection.server, error);
       }
-      if (!met || !isTransient(error)) throw error;
+      if (!met) throw error;
+      if (!isTransient(error)) throw leaving(jobId, error, { ...options, isKnown: isTold });
       // As an error that says how to go on it is no reason for the download to ask again.
       if (options.isImpatient) throw leaving(jobId, error, options);
       const left = deadline === null ? undefined : deadline - monotonicTime();

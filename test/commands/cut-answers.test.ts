@@ -1,0 +1,85 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { describe, expect, test } from 'vitest';
+import { Cli } from '../support/cli.js';
+import { fakeService, jobId } from '../support/fake-service.js';
+import { json } from '../support/scripted-server.js';
+
+/** What a service does with one request for the change: cuts its answer in the head or in the body, or answers. */
+type Turn = 'cut head' | 'cut body' | readonly [status: number, body: object];
+
+/** Runs a command against a service that takes its requests for the change like this; the last turn is for all that follow. */
+async function run(args: readonly string[], turns: readonly Turn[]) {
+  let asked = 0;
+  await using cli = await Cli.create();
+  await using server = await fakeService({
+    override: ({ method }, response, raw) => {
+      if (method === 'GET') return false;
+      const turn = turns[Math.min(asked, turns.length - 1)] ?? 'cut head';
+      asked += 1;
+      if (turn === 'cut head') raw.socket.end('HTTP/1.1 200 OK\r\ncontent-type: appl');
+      else if (turn === 'cut body') {
+        response.writeHead(200, { 'content-type': 'application/json', 'content-length': 90 });
+        response.write('{"job_id"', () => response.destroy());
+      } else json(response, ...turn);
+      return true;
+    },
+  });
+  return { ...(await cli.run([...args, '--server', server.url])), asked };
+}
+
+const killed: Turn = [200, { job_id: jobId, status: 'killed', message: 'The job had ended' }];
+const removed: Turn = [200, { job_id: jobId, status: 'removed' }];
+const unknown: Turn = [404, { detail: 'Unknown job_id' }];
+const expired: Turn = [410, { detail: `Job ${jobId} was removed` }];
+
+describe.each([
+  ['kill', killed],
+  ['rm', removed],
+] as const)('%s, whose answer is cut', (command, answer) => {
+  test.each(['cut head', 'cut body'] as const)('in its middle, asks again: %s', async (cut) => {
+    const { code, stdout, stderr, asked } = await run([command, jobId], [cut, answer]);
+    expect([code, stdout, asked], stderr).toEqual([0, expect.stringContaining(jobId), 2]);
+    expect(stderr).toMatch(/^The connection to .* broke: .*; trying again for another .*\n$/);
+  });
+
+  test('for good, gives up when the patience is over', async () => {
+    const { code, asked, stderr } = await run([command, jobId, '--patience', '1'], ['cut body']);
+    expect([code, asked > 1]).toEqual([5, true]);
+    expect(stderr).toMatch(new RegExp(`^Error: ${jobId}: The connection to .* broke`, 'm'));
+  });
+
+  test('for good by a server that never answered, gives up after a few times', async () => {
+    expect(await run([command, jobId], ['cut head'])).toMatchObject({ code: 5, asked: 5 });
+  });
+
+  test('is not made again where no server was reached', async () => {
+    await using cli = await Cli.create();
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    await new Promise((resolve) => server.close(resolve));
+    const { code, stderr } = await cli.run([command, jobId, '--server', `http://127.0.0.1:${port}`]);
+    expect([code, stderr]).toEqual([5, expect.not.stringContaining('trying again')]);
+  });
+});
+
+describe('rm, whose first answer is cut,', () => {
+  test.each([
+    ['410', expired],
+    ['404', unknown],
+  ])('takes %s to mean that the job is removed', async (_, answer) => {
+    const { code, stdout, asked } = await run(['rm', jobId], ['cut body', answer]);
+    expect([code, stdout, asked]).toEqual([0, `${jobId}  removed\n`, 2]);
+  });
+
+  test('does not take a page without a job for that', async () => {
+    const { code, stdout } = await run(['rm', jobId], ['cut body', [404, {}]]);
+    expect([code, stdout]).toEqual([5, '']);
+  });
+});
+
+test('kill waits for a cut answer no longer than for the kill', async () => {
+  const { code, asked } = await run(['kill', jobId, '--timeout', '1'], ['cut body']);
+  expect([code, asked > 1]).toEqual([5, true]);
+});
