@@ -35,6 +35,11 @@ function readAnswer(line: string): Answer {
 export class AnswerReader {
   #rest = Buffer.alloc(0);
 
+  /** Whether an answer has begun that is not complete. */
+  get hasBegun(): boolean {
+    return this.#rest.length > 0;
+  }
+
   /**
    * The answers that a piece completes, each when it is asked for.
    * @throws WrongAnswer

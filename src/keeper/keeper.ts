@@ -128,6 +128,7 @@ export class Keeper {
     worker.answers.on('data', (chunk: Buffer) => {
       try {
         for (const answer of answers.push(chunk)) this.#hear(worker, answer);
+        if (answers.hasBegun) this.#checkThatAwaitsAnswer();
       } catch (cause) {
         this.#blame(
           worker,
@@ -209,6 +210,13 @@ export class Keeper {
           : 'answered for a job that it does not have',
       );
     }
+  }
+
+  /** @throws WrongAnswer for the start of an answer that nobody waits for: the next job's answer would be glued to it */
+  #checkThatAwaitsAnswer(): void {
+    const hasJob = this.#job?.isSent && !this.#job.isAnswered;
+    if (this.#hasSaidReady && !hasJob)
+      throw new WrongAnswer('wrote into the pipe of its answers when it had nothing to answer');
   }
 
   async #becomeReady(worker: WorkerProcess): Promise<void> {

@@ -173,8 +173,10 @@ export class WorkerProcess {
     const plain = { exitCode, signal: signalCode, error: null, fault: null };
     if (status === undefined || signalCode !== null) return plain;
     const code = await status;
-    if (code === undefined)
+    // A bwrap that was killed, as where the memory runs out, has told nothing, but the one around it ends with its signal.
+    const end = endInSandbox(code ?? exitCode ?? 0);
+    if (code === undefined && end.signal === null)
       return { exitCode: null, signal: null, error: sandboxFault(request), fault: null };
-    return { ...plain, ...endInSandbox(code) };
+    return { ...plain, ...end };
   }
 }

@@ -20,6 +20,8 @@ interface ProcessStatus extends Omit<ProcessIdentity, 'boot'> {
   readonly threads: number;
   /** Ended, and waiting only for its parent to notice. */
   readonly isZombie: boolean;
+  /** It does nothing until it is continued. */
+  readonly isStopped: boolean;
 }
 
 /** Whether an error means that the process is gone or another user's. Others, like too many open files, say nothing. */
@@ -35,10 +37,11 @@ export function readStatus(pid: number): ProcessStatus | undefined {
     // The encoding that is read fastest; a name in another one only looks different.
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const isZombie = fields[0] === 'Z' || fields[0] === 'X';
+    const [state = ''] = fields;
     return {
       pid,
-      isZombie,
+      isZombie: state === 'Z' || state === 'X',
+      isStopped: state === 'T' || state === 't',
       parent: Number(fields[1]),
       group: Number(fields[2]),
       session: Number(fields[3]),

@@ -95,6 +95,8 @@ export class HandedJobs {
       void this.#closed.then(() => this.#prepared).then(() => resolve(undefined));
     });
     this.#onJob = () => {};
+    // A signal to end that came with the job, or before it, is heard in this turn of the event loop, after the channel.
+    await nextTurn();
     if (directory === undefined || this.stop.aborted) {
       this.leave();
       succeeds(() => rmSync(this.#place, { recursive: true, force: true }));

@@ -9,6 +9,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
+import type { Socket } from 'node:net';
 import { getPriority } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -213,14 +214,48 @@ describe('a spare runner', () => {
     await until('one is ready', () => sparesOf(process.pid).length === 1);
   });
 
-  test('that was stopped is woken for its job', async () => {
+  test.for([
+    [['SIGSTOP']],
+    [['SIGSTOP', 'SIGTERM']],
+    [['SIGSTOP', 'SIGINT']],
+    [['SIGTERM']],
+    [['SIGINT']],
+  ] as const)('that was sent %j leaves its job to a new one, which runs it once', async ([signals]) => {
     await using bench = await Bench.open(spareSubject());
     const executor = await bench.executor();
     const [spare = 0] = sparesOf(process.pid);
-    process.kill(spare, 'SIGSTOP');
+    for (const each of signals) process.kill(spare, each);
     const job = bench.job();
-    expect(await new Followed(executor.run(job.order('exit 0'))).ended).toMatchObject({ exitCode: 0 });
-    expect(runnerOf(job)).toBe(spare);
+    const run = new Followed(executor.run(job.order('echo ran')));
+    expect(await run.ended).toMatchObject({ exitCode: 0, signal: null });
+    expect([job.log, isRunning(spare), runnerOf(job) === spare]).toEqual(['ran\n', false, false]);
+  });
+
+  test('that is asked to end while a job is on its way to it ends, and does not claim that', async () => {
+    await using bench = await Bench.open(spareSubject());
+    const job = bench.job();
+    writeFileSync(path.join(job.path, 'run.json'), '{}');
+    // Keeps it busy until both have come, and it finds both at once.
+    const busy = path.join(bench.directory, 'busy');
+    const pause = `import { writeFileSync } from 'node:fs';
+      process.once('SIGUSR2', () => {
+        writeFileSync(${JSON.stringify(busy)}, '');
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+      });`;
+    const preload = `--import=data:text/javascript,${encodeURIComponent(pause)}`;
+    const words = [preload, runnerProgram, '--spare', ' '.repeat(2048)];
+    const stdio = ['ignore', 'ignore', 'ignore', 'pipe'] as const;
+    const spare = spawn(process.execPath, words, { stdio: [...stdio], detached: true });
+    const channel = spare.stdio[3] as Socket;
+    const place = path.join(bench.directory, 'place');
+    channel.write(`${JSON.stringify({ place })}\n`);
+    await until('it is ready', () => existsSync(place) && isPrepared(place));
+    spare.kill('SIGUSR2');
+    await until('it is busy', () => existsSync(busy));
+    channel.write(`${JSON.stringify({ job: job.path })}\n`);
+    spare.kill('SIGTERM');
+    expect(await once(spare, 'exit')).toEqual([3, null]);
+    expect([existsSync(path.join(job.path, 'claimed')), existsSync(place)]).toEqual([false, false]);
   });
 
   test('that was killed costs no job anything, and is replaced', async () => {

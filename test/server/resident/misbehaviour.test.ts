@@ -43,6 +43,21 @@ describe('a resident app that misbehaves fails one job only', () => {
     expect((await api.job(id)).status).toBe('done');
   });
 
+  test('when it begins a second answer behind the first: the first counts, and the next job gets none of it', async () => {
+    await api.run('infer', doing());
+    expect((await api.run('infer', doing('leftover'))).view).toMatchObject({ status: 'done', start: 'warm' });
+    expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
+  });
+
+  test('when it begins an answer without a job: it is ended then', async () => {
+    const gate = server.gate();
+    const { view } = await api.run('infer', doing(`later:${gate.path}`));
+    expect(view).toMatchObject({ status: 'done' });
+    gate.open();
+    await noWorkerLeft(server);
+    expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
+  });
+
   test.each(['child', 'hidden'])('when it leaves a process (%s): it is ended with it', async (deed) => {
     await api.run('infer', doing());
     const { view, log } = await api.run('infer', doing(deed));

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { systemCallFilter } from '../../../src/server/sandbox/system-call-filter.js';
+import { argumentsOf, runningProcesses } from '../../../support/processes.mjs';
 import { sandbox } from '../../support/sandbox.js';
 import { apps, sharedServer, TestServer } from '../../support/server.js';
 import { answers, attempts } from '../sandbox/attempts.js';
@@ -57,6 +58,24 @@ describe.runIf(sandbox)('in a sandbox a resident app', () => {
     await noWorkerLeft(server);
     expect((await api.run('infer', doing('die'))).view.error).toBe(
       'Subprocess failed (exit code 137, SIGKILL)',
+    );
+    await noWorkerLeft(server);
+  });
+
+  test('whose bwrap is killed, as where the memory runs out, is told as one that was killed', async () => {
+    await api.run('infer', doing());
+    const id = await api.running('infer', doing('hang'), /^job /);
+    const isInner = (pid: number) => {
+      const words = argumentsOf(pid);
+      return words[1] === '--json-status-fd' && words.some((each) => each.startsWith(server.dataDirectory));
+    };
+    const inner = runningProcesses().filter(isInner);
+    expect(inner).not.toEqual([]);
+    for (const pid of inner) process.kill(pid, 'SIGKILL');
+    const { view, log } = await api.ended(id);
+    expect(view.error).toBe('Subprocess failed (exit code 137, SIGKILL)');
+    expect(log).toContain(
+      'The command was killed, and not by this service: the server may have run out of memory',
     );
     await noWorkerLeft(server);
   });

@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { lowerNiceness, lowerPriority } from '../../../runner/priority.js';
-import { isAlive, isSpare, nameRoom } from '../../../runner/process-table.js';
+import { isAlive, isSpare, nameRoom, readStatus } from '../../../runner/process-table.js';
 import {
   type SpareMessage,
   spareArgument,
@@ -36,6 +36,15 @@ export async function removeLeftPlace(place: string): Promise<void> {
     // It cannot be told who it was, and whoever continues it sees it end.
   }
   await removePlace(place);
+}
+
+/** Whether a runner has been stopped; false where that cannot be told, and one that is then does not claim its job. */
+function isStopped({ process: { pid } }: RunnerProcess): boolean {
+  try {
+    return pid !== undefined && readStatus(pid)?.isStopped === true;
+  } catch {
+    return false;
+  }
 }
 
 /**
@@ -83,20 +92,23 @@ export class Spare implements RunnerProcess {
    * @returns whether it has claimed the job. If it has not, it is gone, and cannot claim it any more
    */
   async give(job: string, isClaimed: () => boolean): Promise<boolean> {
-    this.#said = '';
-    const answer = this.#says(spareTaken);
-    // It may have been stopped while it had nothing to do.
-    this.process.kill('SIGCONT');
-    this.#tell({ job });
-    // From then on it has the priority of a job: the next one would not start as others do.
-    this.#headStart = lowerPriority(this.process, () => this.#channel.destroy());
-    const isTaken = await Promise.race([answer, delay(patience, false, { ref: false })]);
-    if (isTaken || isClaimed()) return true;
+    // One that was stopped is not continued: a signal that waits for it to go on may be one that ends it, with the job.
+    if (!isStopped(this) && ((await this.#takes(job)) || isClaimed())) return true;
     this.#channel.destroy();
     this.process.kill('SIGKILL');
     await this.#end();
     // One that has claimed it at the last moment is lost with it, as any runner is.
     return isClaimed();
+  }
+
+  /** Tells it of a job. Resolves with whether it has said in time that it has claimed it. */
+  #takes(job: string): Promise<boolean> {
+    this.#said = '';
+    const answer = this.#says(spareTaken);
+    this.#tell({ job });
+    // From then on it has the priority of a job: the next one would not start as others do.
+    this.#headStart = lowerPriority(this.process, () => this.#channel.destroy());
+    return Promise.race([answer, delay(patience, false, { ref: false })]);
   }
 
   /** Resolves when its job is over and it is ready for another one; with false if it will not be, and ends. */
