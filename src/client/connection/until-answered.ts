@@ -1,6 +1,12 @@
-import { isTransient, TransportError } from '../errors.js';
+import { HttpError, isGatewayError, TransportError } from '../errors.js';
 import { type Connection, questionsAgain } from './connection.js';
 import type { Patience } from './patience.js';
+
+/** Whether the connection broke, or a proxy has no server behind it. A server that is busy has answered, and may be so for hours. */
+const isOutage = (error: unknown): boolean =>
+  error instanceof TransportError
+    ? error.fault !== 'unusable'
+    : error instanceof HttpError && error.isOfProxy && isGatewayError(error.status);
 
 /**
  * Makes a request that may be made twice until it is answered, for as long as the patience lasts. A server that was never
@@ -26,7 +32,7 @@ export async function untilAnswered<T>(
       const fault = error instanceof TransportError ? error.fault : null;
       if (fault === 'broken') cuts += 1;
       const isReached = connection.isMet || (cuts > 0 && cuts <= questionsAgain);
-      if (!isReached || !isTransient(error)) throw error;
+      if (!isReached || !isOutage(error)) throw error;
       mayBeDone ||= fault === 'broken' || fault === 'timeout';
       await patience.after(error as Error, left());
     }
