@@ -95,7 +95,9 @@ export class HandedJobs {
       void this.#closed.then(() => this.#prepared).then(() => resolve(undefined));
     });
     this.#onJob = () => {};
-    // A signal to end that came with the job, or before it, is heard in this turn of the event loop, after the channel.
+    // A signal to end that came with the job, or before it, is heard after the channel: in this turn of the event loop, or in the next
+    // one, if this one had looked for what is there before the signal was delivered.
+    await nextTurn();
     await nextTurn();
     if (directory === undefined || this.stop.aborted) {
       this.leave();
