@@ -228,6 +228,10 @@ export class GaveUp extends ClientError {
 export const isUnknownJob = (error: unknown): error is HttpError =>
   error instanceof HttpError && error.status === errorKinds.unknownJob.status;
 
+/** Whether a server said that it had such a job, which is gone. */
+export const isExpiredJob = (error: unknown): error is HttpError =>
+  error instanceof HttpError && error.status === errorKinds.expired.status;
+
 /** A server does not know a job any more that it knew a moment ago: KonfAI's forgets its jobs when it is started again. */
 export class JobForgotten extends ClientError {
   override readonly name = 'JobForgotten';
@@ -246,12 +250,9 @@ const isLost = (error: unknown): error is ClientError =>
   error instanceof OutputError ||
   (error instanceof ClientError && 'fault' in error.details);
 
-/** The statuses with which a server says that a job is gone. */
-const goneStatuses: readonly number[] = [errorKinds.unknownJob.status, errorKinds.expired.status];
-
 /** Whether a server refused a request about a job without saying that the job is gone. */
 const isRefused = (error: unknown): error is HttpError =>
-  error instanceof HttpError && !goneStatuses.includes(error.status);
+  error instanceof HttpError && !isUnknownJob(error) && !isExpiredJob(error);
 
 /**
  * The error with which a command ends that followed a job: one that says nothing of the job names the job and how to go on.

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 
 /** A directory for one test, gone after it. */
-export async function temporary(): Promise<{ path: string } & AsyncDisposable> {
-  const directory = await mkdtemp(path.join(tmpdir(), 'remote-app-test-'));
+export async function temporary(parent = tmpdir()): Promise<{ path: string } & AsyncDisposable> {
+  const directory = await mkdtemp(path.join(parent, 'remote-app-test-'));
   return {
     path: directory,
     [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }),

@@ -1,8 +1,7 @@
 import type { Connection } from '../../client/connection/connection.js';
 import type { Patience } from '../../client/connection/patience.js';
-import { HttpError, isUnknownJob } from '../../client/errors.js';
+import { type HttpError, isExpiredJob, isUnknownJob } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
-import { errorKinds } from '../../contract/errors.js';
 import type { RemovedJob } from '../../contract/job.js';
 import { type JobFailure, type JobsOutput, tellFailure } from '../each-job.js';
 
@@ -15,11 +14,8 @@ export interface RemovalSummary {
  * Whether the server says that a job is gone. One that forgets what it removes answers as for a job that it never knew: that
  * counts only behind a request that may have removed it.
  */
-function isGone(error: unknown, mayBeDone: boolean): error is HttpError {
-  if (!(error instanceof HttpError)) return false;
-  if (error.status === errorKinds.expired.status) return true;
-  return mayBeDone && !error.isOfProxy && isUnknownJob(error);
-}
+const isGone = (error: unknown, mayBeDone: boolean): error is HttpError =>
+  isExpiredJob(error) || (mayBeDone && isUnknownJob(error) && !error.isOfProxy);
 
 /** Removes a job. One that is gone already counts as removed, so that the request, and a script, can be made again. */
 async function removeJob(

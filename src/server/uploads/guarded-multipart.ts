@@ -91,16 +91,15 @@ function checkBoundary(contentType: string): void {
   }
 }
 
+/** Whether an error is one of formidable's own. */
+const isUnworded = (cause: unknown): boolean => Boolean(cause) && !(cause instanceof ServiceError);
+
 /** Puts the faults of formidable's parser in words: its own name its states, and say of each that the form has ended. */
 function wordFaults(parser: MultipartParser): void {
   const { _transform: parse, _flush: flush } = parser;
   parser._transform = (piece, encoding, done) =>
     parse.call(parser, piece, encoding, (cause) =>
-      done(
-        cause instanceof ServiceError || !cause
-          ? cause
-          : badForm('a boundary, or a header of a part, is not well formed'),
-      ),
+      done(isUnworded(cause) ? badForm('a boundary, or a header of a part, is not well formed') : cause),
     );
   parser._flush = (done) =>
     flush.call(parser, (cause) =>

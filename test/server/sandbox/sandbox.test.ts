@@ -1,13 +1,4 @@
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -160,18 +151,14 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
   });
 
   test('sees a place below /var/tmp, where its server may have its data directory as well', async () => {
-    const place = mkdtempSync('/var/tmp/remote-app-sandbox-');
-    try {
-      writeFileSync(path.join(place, 'model'), 'voxels\n');
-      const flags = ['--sandbox', 'bwrap', '--bind', path.join(place, 'model')];
-      await using other = await TestServer.start({ flags, dataDirectory: path.join(place, 'data') });
-      const form = { ...least.infer, ...steps(`shell=cat ${place}/model`) };
-      const { log, view } = await other.api.run('infer', form);
-      expect(view, log).toMatchObject({ status: 'done' });
-      expect(log).toContain('data: voxels\n');
-    } finally {
-      rmSync(place, { recursive: true });
-    }
+    await using place = await temporary('/var/tmp');
+    const model = path.join(place.path, 'model');
+    writeFileSync(model, 'voxels\n');
+    const flags = ['--sandbox', 'bwrap', '--bind', model];
+    await using other = await TestServer.start({ flags, dataDirectory: path.join(place.path, 'data') });
+    const { log, view } = await other.api.run('infer', { ...least.infer, ...steps(`shell=cat ${model}`) });
+    expect(view, log).toMatchObject({ status: 'done' });
+    expect(log).toContain('data: voxels\n');
   });
 
   test('cannot write into its app', async () => {
