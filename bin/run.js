@@ -1,2 +1,2 @@
 #!/usr/bin/env node
-require('../dist/bundle/start/run.js');
+import '../dist/start/run.js';

@@ -2,7 +2,7 @@
  * Shows that the harness would notice: breaks a copy of the built product on purpose, in five places, one at a
  * time, and lets the family that watches over that promise run on it. Exit code 0 says that each was noticed.
  */
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -10,7 +10,6 @@ import { fileURLToPath } from 'node:url';
 import { product } from './support/server.mjs';
 
 const harness = fileURLToPath(new URL('run.mjs', import.meta.url));
-const bundler = fileURLToPath(new URL('../tools/bundle.mjs', import.meta.url));
 
 /** What is broken, in which file, how, and which family must notice it. Each `[what, by]` must be found in the built file. */
 const breaks = [
@@ -68,7 +67,6 @@ function brokenCopy(root, { file, edits }) {
     source = source.replace(what, by);
   }
   writeFileSync(target, source);
-  execFileSync(process.execPath, [bundler, copy]);
   return copy;
 }
 

@@ -35,12 +35,28 @@ function put(name, content, mode = 0o644) {
   chmodSync(at(name), mode);
 }
 
+/** The directories of the packages that the program needs, relative to the checkout. */
+function dependencies() {
+  const listed = execFileSync('npm', ['ls', '--omit=dev', '--all', '--parseable', '--workspaces=false'], {
+    cwd: root,
+    encoding: 'utf8',
+  });
+  const names = listed.split('\n').map((each) => path.relative(root, each));
+  return names.filter((name) => name.startsWith('node_modules/'));
+}
+
 /** The program: what npm would install, without what lies elsewhere in Debian. */
 function putProgram() {
   const library = 'usr/lib/remote-app';
   const elsewhere = ['docs/remote-app.1', 'CHANGELOG.md'];
   for (const name of description.files.filter((each) => !elsewhere.includes(each))) {
     cpSync(path.join(root, name), at(path.join(library, name)), { recursive: true });
+  }
+  for (const name of dependencies()) {
+    const isNested = (file) =>
+      path.relative(path.join(root, name), file).split(path.sep)[0] === 'node_modules';
+    const filter = (file) => !isNested(file);
+    cpSync(path.join(root, name), at(path.join(library, name)), { recursive: true, filter });
   }
   put(`${library}/package.json`, `${JSON.stringify({ ...description, version }, null, 2)}\n`);
   const manifest = JSON.parse(source('oclif.manifest.json'));
@@ -52,7 +68,8 @@ function putProgram() {
 
 function putDocumentation() {
   const documentation = 'usr/share/doc/remote-app';
-  const others = 'The licences of the packages in it are in /usr/lib/remote-app/dist/bundle/LICENSES.txt.';
+  const others =
+    'The licences of the packages that it uses are beside them, below /usr/lib/remote-app/node_modules.';
   put(`${documentation}/copyright`, `${source('LICENSE')}\n${others}\n`);
   put(`${documentation}/changelog.gz`, gzipSync(source('CHANGELOG.md'), { level: 9 }));
   for (const name of ['README.md', 'SECURITY.md', 'docs/admin.md', 'docs/apps.md', 'docs/cli.md']) {
@@ -109,7 +126,7 @@ try {
   putControl();
   openForReading();
   const file = path.join(out, `remote-app_${version}_all.deb`);
-  execFileSync('dpkg-deb', ['--root-owner-group', '-Zxz', '--build', stage, file], {
+  execFileSync('dpkg-deb', ['--root-owner-group', '-Zxz', '-z1', '--build', stage, file], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   console.log(file);

@@ -1,13 +1,8 @@
 import { userInfo } from 'node:os';
-import { fileURLToPath } from 'node:url';
+import { Config } from '@oclif/core';
 import { execute } from '@oclif/core/execute';
-import type { PJSON } from '@oclif/core/interfaces';
 import { leaveClosedTerminals, tolerateClosedPipes } from '../cli/terminal/standard-streams.js';
 import type { MisplacedWord } from '../cli/unknown-command.js';
-import { commands } from './commands.js';
-
-/** oclif asks the file that it is bundled with for the commands: others would be built on another oclif. */
-export { commands };
 
 /**
  * If SHELL is not set, oclif asks the system for the user's shell, and fails if the user has no entry in passwd, as in many
@@ -25,10 +20,10 @@ function nameShell(): void {
 const helpWords = ['help', '--help', '-h'];
 
 /** The names that a person types, and whether their commands take arguments. */
-const typedNames = (): Map<string, boolean> =>
+const typedNames = ({ commands }: Config): Map<string, boolean> =>
   new Map(
-    Object.entries(commands).flatMap(([name, { aliases, args }]) =>
-      [name.replace(':', ' '), ...aliases].map((each) => [each, Object.keys(args).length > 0] as const),
+    commands.flatMap(({ id, aliases, args }) =>
+      [id.replace(':', ' '), ...aliases].map((each) => [each, Object.keys(args).length > 0] as const),
     ),
   );
 
@@ -62,25 +57,21 @@ function misplacedWord(
 
 /**
  * Runs the command line of this process.
- * @param root the package's directory, which has the command manifest
- * @param description what its package.json says
+ * @param directory a directory of the package, which has package.json and the command manifest
  */
-export async function main(root: string, description: PJSON): Promise<void> {
+export async function main(directory: string): Promise<void> {
   tolerateClosedPipes();
   process.once('exit', leaveClosedTerminals);
+  nameShell();
+  const config = await Config.load({ root: directory });
   const argv = process.argv.slice(2);
-  const misplaced = misplacedWord(argv, typedNames());
+  const misplaced = misplacedWord(argv, typedNames(config));
   if (misplaced !== undefined) {
     const { refuseCommand } = await import('../cli/unknown-command.js');
-    const bin = description.oclif.bin ?? description.name;
-    await refuseCommand(bin, misplaced, argv.includes('--json'));
+    await refuseCommand(config.bin, misplaced, argv.includes('--json'));
     return;
   }
-  nameShell();
-  const source = { ...Object(description.oclif.commands), target: fileURLToPath(import.meta.url) };
-  await execute({
-    // The plugin's help command knows no options of the help, and would list aliases. What `--help` shows is the same.
-    args: argv[0] === 'help' ? ['--help', ...argv.slice(1)] : argv,
-    loadOptions: { root, pjson: { ...description, oclif: { ...description.oclif, commands: source } } },
-  });
+  // The plugin's help command knows no options of the help, and would list aliases. What `--help` shows is the same.
+  const args = argv[0] === 'help' ? ['--help', ...argv.slice(1)] : argv;
+  await execute({ args, loadOptions: config });
 }

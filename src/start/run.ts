@@ -1,36 +1,39 @@
-/** The entry point of the command line. Loads as little as possible to keep start-up fast. */
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+/** The entry point of the command line: settles what the environment leaves open, then starts oclif. */
+import module from 'node:module';
+import { homedir, userInfo } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { setFlagsFromString } from 'node:v8';
-import { keepCode } from './code-cache.js';
-import { nameHome } from './home.js';
 
-/** The file of `main`, whose name has a digest; put in by tools/bundle.mjs. */
-declare const MAIN_FILE: string;
+/** A directory that does not exist: nothing is read from it, and writing to it fails. */
+const noHome = '/nonexistent';
 
-const bundle = fileURLToPath(new URL('..', import.meta.url));
-const root = path.resolve(bundle, '../..');
-const description = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
-const [command = '', ...more] = process.argv.slice(2);
-
-if ((command === '--version' || command === '-v') && more.length === 0) {
-  // The same line as oclif's, without loading oclif.
-  const { name, version } = description;
-  process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
-    if (code === 'EPIPE') return;
-    process.exitCode = 1;
-    process.stderr.write(`Error: Cannot write to stdout: ${message}\n`);
-  });
-  process.stdout.write(`${name}/${version} ${process.platform}-${process.arch} node-${process.version}\n`);
-} else {
-  // undici parses HTTP with a small WebAssembly program. V8 would optimize it on another thread, and the process waits for
-  // that at its end: 80 ms in a command that sends one request.
-  setFlagsFromString('--liftoff-only');
-  nameHome();
-  // By command: each one uses other functions.
-  keepCode(bundle, /^[a-z][a-z-]*$/.exec(command)?.[0] ?? 'other');
-  const { main } = createRequire(import.meta.url)(path.join(bundle, MAIN_FILE)) as typeof import('./main.js');
-  void main(root, description);
+function homeOfUser(): string {
+  try {
+    const { homedir } = userInfo();
+    return path.isAbsolute(homedir) ? homedir : noHome;
+  } catch {
+    // The user has no entry in passwd, as in many containers.
+    return noHome;
+  }
 }
+
+/**
+ * Sets HOME where it is missing, empty or relative. oclif would otherwise read the profiles from `/tmp`, where every user of the
+ * machine could plant some, or fail.
+ */
+function setHome(): void {
+  const { HOME = '' } = process.env;
+  if (process.platform !== 'win32' && !path.isAbsolute(HOME)) process.env.HOME = homeOfUser();
+}
+
+/** Has Node 22 and newer keep its compiled code where only this user writes, because code is run from there. */
+function keepCompiledCode(): void {
+  // The types are those of Node 20, which has no such cache.
+  const { enableCompileCache } = module as { enableCompileCache?: (directory: string) => unknown };
+  const cache = process.env.XDG_CACHE_HOME || path.join(homedir(), '.cache');
+  enableCompileCache?.(path.join(cache, 'remote-app'));
+}
+
+setHome();
+keepCompiledCode();
+const { main } = await import('./main.js');
+await main(import.meta.dirname);

@@ -14,8 +14,8 @@ const bothSides = 'Both sides stand on this room: it imports neither.';
 /** From the top to the bottom. */
 export const rooms: Readonly<Record<string, Room>> = {
   start: {
-    imports: ['commands', 'commands/token', 'cli', 'cli/terminal', 'files'],
-    reason: 'A process begins with the list of commands; these know the rest.',
+    imports: ['cli', 'cli/terminal'],
+    reason: 'oclif imports the command that was typed; it knows the rest.',
   },
   commands: {
     imports: [

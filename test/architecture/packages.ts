@@ -26,7 +26,6 @@ const archives = 'Archives are written in one room and read in another; nobody e
 /** By package; `node:*` is every module of Node that has no rule of its own. No room may import a package that is not listed. */
 export const packages: Readonly<Record<string, PackageRule>> = {
   '@oclif/core': { rooms: ['start', ...cli], reason: commandLine },
-  '@oclif/plugin-help': { rooms: ['start'], reason: commandLine },
   ora: { rooms: ['cli/terminal'], reason: terminal },
   chalk: { rooms: ['cli/terminal'], reason: terminal },
   'fast-string-width': { rooms: ['cli/terminal'], reason: terminal },

@@ -1,10 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { commands } from '../../src/start/commands.js';
 import { errorDocument, jsonDocuments } from '../../tools/json-documents.mjs';
 import { doing } from '../server/resident/support.js';
 import { Cli } from '../support/cli.js';
@@ -151,8 +150,12 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
 
 describe('--json', () => {
   test('is described for every command that has it', () => {
-    const having = Object.entries(commands).filter(([, { enableJsonFlag }]) => enableJsonFlag);
-    const names = having.map(([name]) => name).sort();
+    const { commands } = JSON.parse(
+      readFileSync(new URL('../../oclif.manifest.json', import.meta.url), 'utf8'),
+    );
+    const names = Object.keys(commands)
+      .filter((name) => commands[name].flags.json)
+      .sort();
     expect(Object.keys(jsonDocuments).sort()).toEqual(names);
     expect(Object.keys(cases).sort()).toEqual(names);
   });

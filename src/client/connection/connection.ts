@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { Agent } from 'undici';
+import { Agent, type Dispatcher } from 'undici';
 import { authScheme } from '../../contract/http.js';
 import type { Route } from '../../contract/routes.js';
 import { monotonicTime } from '../../files/monotonic-time.js';
@@ -11,7 +11,7 @@ import { readBody } from './read-body.js';
 import { type Reply, refusal } from './reply.js';
 import { readServerUrl, showServerUrl } from './server-url.js';
 import { TimeLimit } from './time-limit.js';
-import { Connector } from './transport/connector.js';
+import { Connector, readToTheEnd } from './transport/connector.js';
 import type { Transport, Trust } from './transport/transport.js';
 import { explainTransport, mayBeTls, notInTime } from './transport-error.js';
 
@@ -66,7 +66,7 @@ function orAborted<T>(wait: Promise<T>, signal: AbortSignal | undefined): Promis
 /** The only way to the service: base address, token, timeouts, and errors in words. */
 export class Connection {
   readonly #address: URL;
-  readonly #agent: Agent;
+  readonly #agent: Dispatcher;
   readonly #connector: Connector;
   readonly #options: ConnectionOptions;
   #isMet = false;
@@ -81,7 +81,7 @@ export class Connection {
       connect: this.#connector.connect,
       headersTimeout: options.readTimeout * 1000,
       bodyTimeout: options.readTimeout * 1000,
-    });
+    }).compose(readToTheEnd);
   }
 
   /** The address, without a slash at the end. */

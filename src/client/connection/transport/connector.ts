@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import { buildConnector } from 'undici';
+import { buildConnector, type Dispatcher } from 'undici';
 import { type Transport, type Trust, tlsOptions } from './transport.js';
 
 export interface ConnectorOptions {
@@ -11,6 +11,35 @@ export interface ConnectorOptions {
   readonly transport?: Transport | undefined;
   readonly trust?: Trust | undefined;
 }
+
+/** Whether the end of the connection is the end of this answer. */
+function endsWithConnection(headers: Readonly<Record<string, string | string[] | undefined>>): boolean {
+  const isFramed = 'content-length' in headers || 'transfer-encoding' in headers;
+  return !isFramed || /\bclose\b/i.test(String(headers.connection));
+}
+
+/**
+ * Reads an answer that ends with its connection without a pause, however slow its reader is: what was not read yet is kept in memory.
+ * undici 7 ends the process where such a connection ends during a pause (its issue 5360, fixed in version 8, which needs Node 22).
+ */
+export const readToTheEnd: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
+  let isLast = false;
+  return dispatch(options, {
+    onRequestStart: (controller, context) => handler.onRequestStart?.(controller, context),
+    onRequestUpgrade: (controller, status, headers, socket) =>
+      handler.onRequestUpgrade?.(controller, status, headers, socket),
+    onResponseStart(controller, status, headers, message) {
+      isLast = endsWithConnection(headers);
+      handler.onResponseStart?.(controller, status, headers, message);
+    },
+    onResponseData(controller, chunk) {
+      handler.onResponseData?.(controller, chunk);
+      if (isLast) controller.resume();
+    },
+    onResponseEnd: (controller, trailers) => handler.onResponseEnd?.(controller, trailers),
+    onResponseError: (controller, error) => handler.onResponseError?.(controller, error),
+  });
+};
 
 type Options = buildConnector.Options;
 type Callback = buildConnector.Callback;
