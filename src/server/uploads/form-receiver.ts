@@ -2,7 +2,6 @@ import { unlinkSync } from 'node:fs';
 import path from 'node:path';
 import { volumeSuffix } from '../../contract/archives.js';
 import { FieldError, ServiceError } from '../../contract/errors.js';
-import { partSizeHeader } from '../../contract/http.js';
 import { quoteName } from '../../contract/quote.js';
 import { readBufferCollector } from '../../files/read-buffers.js';
 import { TimeSlice } from '../../files/time-slice.js';
@@ -10,29 +9,23 @@ import type { DiskWatch } from './disk-room.js';
 import type { EarlyChecks } from './early-checks.js';
 import { maxFieldBytes, maxFieldName, maxFields, maxFileName, maxFiles } from './form-limits.js';
 import type { FormPart, PartReceiver } from './guarded-multipart.js';
-import { partNames } from './part-names.js';
+import { readPartHeaders } from './part-headers.js';
 import type { UploadQuota } from './quota.js';
 import type { ReceivedField, ReceivedFile, ReceivedForm } from './received-form.js';
 import type { RequestFlow } from './request-flow.js';
-import { sizeIn } from './stated-size.js';
 import { SyncBehind } from './sync-behind.js';
 import { UploadedFile } from './uploaded-file.js';
 
 const strictText = new TextDecoder('utf-8', { fatal: true });
-/** A byte order mark is a part of a name. */
-const strictName = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** @throws ServiceError 400 */
-function decode(bytes: Buffer, what: string, decoder = strictText): string {
+function decodeText(bytes: Buffer, field: string): string {
   try {
-    return decoder.decode(bytes);
+    return strictText.decode(bytes);
   } catch {
-    throw new ServiceError('badRequest', `${what} is not UTF-8`);
+    throw new ServiceError('badRequest', `Field ${quoteName(field)} is not UTF-8`);
   }
 }
-
-const decodeName = (text: string, what: string): string =>
-  decode(Buffer.from(text, 'latin1'), what, strictName);
 
 /** Files that may still be written while the next one arrives. Each has a descriptor, and up to 1 MiB in memory. */
 const mostFinishing = 2;
@@ -77,13 +70,12 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     if (this.#finishing.size >= mostFinishing || this.disk.isBehind || this.#slice.isOver)
       await this.#catchUp();
     if (this.#isOver) return;
-    const { field, file } = partNames(part.headers['content-disposition'] ?? '');
-    if (field === null) throw new ServiceError('badRequest', 'A part of the form has no name');
-    const name = decodeName(field, 'A field name');
-    if (name.length > maxFieldName)
-      throw new FieldError(name, `has a name of more than ${maxFieldName} characters`);
-    if (file === null) this.#beginField(part, name);
-    else this.#beginFile(part, name, decodeName(file, 'A file name'));
+    const { field, file, size } = readPartHeaders(part.headers);
+    if (field.length > maxFieldName)
+      throw new FieldError(field, `has a name of more than ${maxFieldName} characters`);
+    // A browser sends a field of files without any as a file without a name and content: as a text it counts as absent.
+    if (!file) this.#beginField(part, field, file === '');
+    else this.#beginFile(part, field, file, size ?? 0);
   }
 
   /** Pauses the request until what has arrived is dealt with. */
@@ -160,11 +152,14 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     }
   }
 
-  #beginField(part: FormPart, name: string): void {
+  #beginField(part: FormPart, name: string, isFile: boolean): void {
     if (this.fields.length >= maxFields) throw tooMany('fields', maxFields, 'send each once');
     const pieces: Buffer[] = [];
     part.on('data', (piece: Buffer) => {
       this.#guarded(() => {
+        if (isFile && piece.length > 0) {
+          throw new FieldError(name, 'has a file without a name: send its name, or leave the field out');
+        }
         this.#fieldBytes += piece.length;
         if (this.#fieldBytes > maxFieldBytes) {
           throw new ServiceError(
@@ -177,13 +172,13 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     });
     part.on('end', () => {
       this.#guarded(() => {
-        const text = decode(Buffer.concat(pieces), `Field ${quoteName(name)}`);
-        this.fields.push({ name, text });
+        this.fields.push({ name, text: decodeText(Buffer.concat(pieces), name) });
       });
     });
   }
 
-  #beginFile(part: FormPart, field: string, name: string): void {
+  /** @param stated bytes of its content, if they are known */
+  #beginFile(part: FormPart, field: string, name: string, stated: number): void {
     if (this.files.length >= maxFiles) {
       throw tooMany('files', maxFiles, `send them as one archive named '<name>${volumeSuffix}'`);
     }
@@ -191,7 +186,7 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
       throw new FieldError(field, `has a file whose name is too long: ${quoteName(name)}`);
     }
     this.checks.beforeFile(field, this.fields);
-    this.quota.checkFile(sizeIn(part.headers[partSizeHeader]) ?? 0, name);
+    this.quota.checkFile(stated, name);
     const target = path.join(this.directory, String(this.files.length));
     this.files.push({ field, name, path: target });
     const file = new UploadedFile(target, this.disk, this.flow, this.#behind, (cause) => this.fail(cause));

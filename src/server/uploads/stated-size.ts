@@ -1,10 +1,7 @@
 import { partSizeHeader } from '../../contract/http.js';
 import { maxPartHeaderBytes } from './form-limits.js';
 import type { ParserEvent } from './multipart-parser.js';
-
-/** The bytes that a header says; null if it says nothing that is a number. */
-export const sizeIn = (header: string | undefined): number | null =>
-  header !== undefined && /^\d{1,15}$/.test(header) ? Number(header) : null;
+import { sizeIn } from './part-headers.js';
 
 /** Reads from the headers of a part how long its content is, where they say so. */
 export class StatedSize {

@@ -67,11 +67,39 @@ describe('a multipart body', () => {
     expect(response.status).toBe(200);
   });
 
-  test('may name a file by filename*', async () => {
-    const headers = [disposition('name="inputs"; filename*=utf-8\'\'Sch%C3%A4del%20%F0%9F%A7%A0.nii')];
-    expect(await received([{ headers, content: 'A' }])).toEqual({
-      '--inputs': [['Schädel 🧠.nii', 'A']],
+  test('may name a file as .NET and Java do, by filename*, or in words of RFC 2047', async () => {
+    const word = '=?utf-8?B?U2Now6RkZWwubmlp?=';
+    const named = (parameters: string) => ({
+      headers: [disposition(`name=inputs; ${parameters}`)],
+      content: 'A',
     });
+    const parts = [
+      named("filename*=utf-8''Sch%C3%A4del%20%F0%9F%A7%A0.nii"),
+      named(`filename="${word}"; filename*=utf-8''Sch%C3%A4del2.nii`),
+      named(`filename="${word}"`),
+    ];
+    expect(await received(parts)).toEqual({
+      '--inputs': [
+        ['Schädel 🧠.nii', 'A'],
+        ['Schädel2.nii', 'A'],
+        ['Schädel.nii', 'A'],
+      ],
+    });
+  });
+
+  test('may have an optional file field that a browser sends empty: it is absent', async () => {
+    const parts = ['mask', 'gt', 'tta', 'unknown'].map((name) => filePart(name, '', ''));
+    expect(await received([filePart('mask', '', ''), filePart('inputs', 'a.nii', 'A'), ...parts])).toEqual({
+      '--inputs': [['a.nii', 'A']],
+    });
+    expect(await refusal(await post(multipart([filePart('inputs', '', '')])))).toEqual([
+      422,
+      "Field 'inputs' is required: send at least one file",
+    ]);
+    expect(await refusal(await post(multipart([filePart('inputs', '', 'A')])))).toEqual([
+      422,
+      "Field 'inputs' has a file without a name: send its name, or leave the field out",
+    ]);
   });
 
   test('keeps UTF-8 names, raw as Python and browsers send them', async () => {

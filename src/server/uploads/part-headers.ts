@@ -1,0 +1,153 @@
+import { ServiceError } from '../../contract/errors.js';
+import { partSizeHeader } from '../../contract/http.js';
+
+/** What the headers of a part say. */
+export interface PartHeaders {
+  readonly field: string;
+  /** The name of its file as the client means it. Null for a text; empty for a field of files without one. */
+  readonly file: string | null;
+  /** Bytes of its content; null if they are not stated. */
+  readonly size: number | null;
+}
+
+/** The bytes that a header states; null if it states no number. */
+export const sizeIn = (header: string | undefined): number | null =>
+  header !== undefined && /^\d{1,15}$/.test(header) ? Number(header) : null;
+
+/** A byte order mark is a part of a name. */
+const strict = { fatal: true, ignoreBOM: true };
+const utf8 = new TextDecoder('utf-8', strict);
+
+/** Decodes a text of one character a byte (Latin-1). Undefined for an unknown charset, and for bytes that are not in it. */
+function decode(bytes: string, charset: string): string | undefined {
+  try {
+    const decoder = charset === 'utf-8' ? utf8 : new TextDecoder(charset, strict);
+    return decoder.decode(Buffer.from(bytes, 'latin1'));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Replaces `%41` and its like, or `=41`, by bytes. */
+const unescaped = (text: string, mark = '%'): string =>
+  text.replace(new RegExp(`${mark}([0-9a-f]{2})`, 'gi'), (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+
+/**
+ * The end of a quoted text that begins at `start`. Some clients do not escape quotation marks inside, so only one followed
+ * by a semicolon or nothing ends the text. A backslash escapes it, unless no other one ends the text: then it is of a path.
+ */
+function closingQuote(header: string, start: number): number {
+  let escaped = -1;
+  for (let at = header.indexOf('"', start); at >= 0; at = header.indexOf('"', at + 1)) {
+    if (!/^ {0,16}(;|$)/.test(header.slice(at + 1, at + 18))) continue;
+    let slashes = 0;
+    while (header[at - 1 - slashes] === '\\') slashes += 1;
+    if (slashes % 2 === 0) return at;
+    if (escaped < 0) escaped = at;
+  }
+  return escaped;
+}
+
+/** Some clients write a quotation mark inside quotes as `\"`, others as `%22`. Other backslashes belong to the name. */
+const unquote = (text: string): string => text.replace(/\\"|%22/g, '"');
+
+/** The parameters of a header's value. If one is repeated, the first counts. */
+function parameters(header: string): Map<string, string> {
+  const found = new Map<string, string>();
+  const name = /;\s*([\w*-]+)=/y;
+  name.lastIndex = Math.max(0, header.indexOf(';'));
+  /** No quotation mark from here on ends a text: they are not searched again. */
+  let unclosed = header.length;
+  for (let match = name.exec(header); match?.[1]; match = name.exec(header)) {
+    const key = match[1].toLowerCase();
+    const start = name.lastIndex;
+    const isQuoted = header.charAt(start) === '"' && start < unclosed;
+    const close = isQuoted ? closingQuote(header, start + 1) : -1;
+    if (isQuoted && close < 0) unclosed = start;
+    const semicolon = header.indexOf(';', Math.max(start, close));
+    const end = semicolon < 0 ? header.length : semicolon;
+    const value = close >= 0 ? unquote(header.slice(start + 1, close)) : header.slice(start, end).trim();
+    if (!found.has(key)) found.set(key, value);
+    name.lastIndex = end;
+  }
+  return found;
+}
+
+/** Joins a parameter that is sent in parts, `filename*0` and so on (RFC 2231, 3), into the one that it is a part of. */
+function joinParts(given: Map<string, string>, name: string): void {
+  const parts: string[] = [];
+  let isEncoded = false;
+  for (;;) {
+    const key = `${name}*${parts.length}`;
+    const part = given.get(`${key}*`) ?? given.get(key)?.replaceAll('%', '%25');
+    if (part === undefined) break;
+    isEncoded ||= given.has(`${key}*`);
+    parts.push(part);
+  }
+  if (parts.length === 0) return;
+  const joined = parts.join('');
+  if (isEncoded) given.set(`${name}*`, joined);
+  else given.set(name, joined.replaceAll('%25', '%'));
+}
+
+/** A text such as `UTF-8''Sch%C3%A4del.nii` (RFC 8187). Undefined for one that is not well formed. */
+function extended(text: string): string | undefined {
+  const [, charset, encoded] = /^([^']*)'[^']*'(.+)$/s.exec(text) ?? [];
+  return encoded === undefined ? undefined : decode(unescaped(encoded), charset?.toLowerCase() || 'utf-8');
+}
+
+const word = String.raw`=\?([\w.:-]+)(?:\*[\w-]+)?\?([bq])\?([^?\s]*)\?=`;
+const words = new RegExp(`${word}(?:\\s*${word})*`, 'gi');
+
+/** Decodes words such as `=?utf-8?B?w6k=?=` (RFC 2047), which .NET and Java write. Others stay as they are. */
+function withoutEncodedWords(text: string): string {
+  return text.replace(words, (run) => {
+    const encoded = [...run.matchAll(new RegExp(word, 'gi'))];
+    const bytes = encoded.map(([, , kind, content = '']) =>
+      /b/i.test(kind ?? '')
+        ? Buffer.from(content, 'base64').toString('latin1')
+        : unescaped(content.replaceAll('_', ' '), '='),
+    );
+    const charsets = encoded.map(([, charset = '']) => charset.toLowerCase());
+    // A character may be split between two words.
+    const isOne = charsets.every((charset) => charset === charsets[0]);
+    const texts = isOne
+      ? [decode(bytes.join(''), charsets[0] ?? '')]
+      : bytes.map((each, at) => decode(each, charsets[at] ?? ''));
+    return texts.includes(undefined) ? run : texts.join('');
+  });
+}
+
+/**
+ * The text of a parameter in the best spelling that was sent: `name*` first, which only clients send that mean it; what stands
+ * beside it is for readers that do not know it.
+ * @throws ServiceError 400 for a text that is not UTF-8
+ */
+function textOf(given: Map<string, string>, name: string, what: string): string | null {
+  joinParts(given, name);
+  const [best, plain] = [given.get(`${name}*`), given.get(name)];
+  const text = best === undefined ? undefined : extended(best);
+  if (text !== undefined) return text;
+  if (best === undefined && plain === undefined) return null;
+  const decoded = decode(plain ?? unescaped(best ?? ''), 'utf-8');
+  if (decoded === undefined) throw new ServiceError('badRequest', `${what} is not UTF-8`);
+  return withoutEncodedWords(decoded);
+}
+
+/**
+ * Reads the headers of a part. A part with a file name is a file, whatever its type is.
+ * @param headers by name in lower case; their values have one character a byte (Latin-1)
+ * @throws ServiceError 400
+ */
+export function readPartHeaders(headers: Readonly<Record<string, string>>): PartHeaders {
+  const given = parameters(headers['content-disposition'] ?? '');
+  const field = textOf(given, 'name', 'A field name');
+  if (field === null) throw new ServiceError('badRequest', 'A part of the form has no name');
+  return {
+    field,
+    file: textOf(given, 'filename', 'A file name'),
+    size: sizeIn(headers[partSizeHeader]),
+  };
+}
