@@ -1,12 +1,8 @@
 import type { FileHandle } from 'node:fs/promises';
 import { errorCode } from '../files/error-code.js';
-import { readBufferCollector } from '../files/read-buffers.js';
 
 /** Most bytes read from a file at once. */
 const readSize = 1024 * 1024;
-
-/** Of all packing that goes on. */
-const collect = readBufferCollector();
 
 /** Why the archive does not hold the file as it was when it was opened, as words that follow its name; null if it does. */
 export type Flaw = string | null;
@@ -60,7 +56,6 @@ export class FileContent {
     const wanted = Math.min(readSize, this.size - position);
     try {
       const { bytesRead, buffer } = await this.file.read(Buffer.allocUnsafe(wanted), 0, wanted, position);
-      collect(wanted);
       if (bytesRead > 0) return buffer.subarray(0, bytesRead);
       this.flaw = sizeFlaw(this.size, position);
     } catch (cause) {

@@ -4,7 +4,6 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { writeJsonFile } from '../files/atomic-json.js';
-import { garbageCollector } from '../files/garbage-collector.js';
 import { hasProc, identify, nameRunner, nameSpare } from './process-table.js';
 import { type RunnerRecord, runFiles } from './protocol.js';
 import { rehearse } from './rehearse.js';
@@ -147,8 +146,6 @@ export class HandedJobs {
       // A later server ends it by this, if it does not see the death of its own because it is stopped.
       const record: RunnerRecord = { runner: identify(process.pid), command: null };
       writeJsonFile(runFiles(place).record, record, { isKept: false });
-      // Otherwise V8 would do it in the middle of the first job's start.
-      garbageCollector().minor();
     } catch {
     } finally {
       succeeds(() => rmSync(rehearsal, { recursive: true, force: true }));

@@ -2,7 +2,7 @@ import type { SlurmOptions } from './executors/slurm/options.js';
 import type { SandboxMode } from './sandbox/find-sandbox.js';
 import type { JobLimits } from './sandbox/limits.js';
 import type { Visible } from './sandbox/visible.js';
-import type { UploadSettings } from './uploads/quota.js';
+import type { UploadSettings } from './uploads/index.js';
 
 /** The settings of a server: `serve`'s flags in base units. */
 export interface ServerSettings extends UploadSettings {

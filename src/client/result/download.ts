@@ -3,7 +3,6 @@ import type { Writable } from 'node:stream';
 import { exitCodes } from '../../contract/errors.js';
 import { quoteName } from '../../contract/quote.js';
 import { errorCode } from '../../files/error-code.js';
-import { readBufferCollector } from '../../files/read-buffers.js';
 import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
 import type { Patience, Watcher } from '../connection/patience.js';
@@ -112,7 +111,6 @@ export async function download(
   /** Bytes of the attempt that got furthest: starting over and breaking earlier is not progress. */
   let farthest = 0;
   const patience = connection.patience(options.watcher);
-  const collect = readBufferCollector();
   for (;;) {
     let hasBegun = false;
     try {
@@ -154,7 +152,6 @@ export async function download(
           patience.renew();
         }
         options.onProgress?.(offset, total);
-        collect(chunk.length);
       }
       if (total > 0 && offset !== total) {
         throw new TransportError('broken', `The download ended after ${offset} of ${total} bytes`);

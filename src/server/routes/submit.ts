@@ -16,12 +16,17 @@ import type { Job } from '../jobs/job.js';
 import type { JobFiles } from '../jobs/job-record.js';
 import type { JobService } from '../jobs/service.js';
 import type { Report } from '../report.js';
-import { EarlyChecks } from '../uploads/early-checks.js';
-import { placeFiles } from '../uploads/place-files.js';
-import { checkRoom, limitsOf, type UploadSettings, within } from '../uploads/quota.js';
-import type { FormFields } from '../uploads/read-fields.js';
-import { readSubmission } from '../uploads/read-submission.js';
-import { receiveForm } from '../uploads/receive.js';
+import {
+  checkRoom,
+  EarlyChecks,
+  type FormFields,
+  limitsOf,
+  placeFiles,
+  readSubmission,
+  receiveForm,
+  type UploadSettings,
+  within,
+} from '../uploads/index.js';
 
 export interface SubmitDeps {
   readonly catalog: AppCatalog;

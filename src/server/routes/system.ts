@@ -6,7 +6,7 @@ import { type DeviceList, healthy, type Limits, type MemoryUse } from '../../con
 import type { Executor } from '../executors/executor.js';
 import { principalOf, requireAdmin } from '../http/auth.js';
 import { gigabyte, readRam } from '../ram.js';
-import type { UploadSettings } from '../uploads/quota.js';
+import type { UploadSettings } from '../uploads/index.js';
 import { loadedFor } from './loaded-for.js';
 
 export function health(ctx: RouterContext): void {

@@ -3,18 +3,13 @@ import path from 'node:path';
 import { volumeSuffix } from '../../contract/archives.js';
 import { FieldError, ServiceError } from '../../contract/errors.js';
 import { quoteName } from '../../contract/quote.js';
-import { readBufferCollector } from '../../files/read-buffers.js';
 import { TimeSlice } from '../../files/time-slice.js';
 import type { DiskWatch } from './disk-room.js';
-import type { EarlyChecks } from './early-checks.js';
-import { maxFieldBytes, maxFieldName, maxFields, maxFileName, maxFiles } from './form-limits.js';
-import type { FormPart, PartReceiver } from './guarded-multipart.js';
+import type { PartReceiver, PartSink } from './form-parser.js';
+import { maxFieldBytes, maxFieldName, maxFields, maxFileName, maxFiles, type UploadQuota } from './limits.js';
 import { readPartHeaders } from './part-headers.js';
-import type { UploadQuota } from './quota.js';
-import type { ReceivedField, ReceivedFile, ReceivedForm } from './received-form.js';
-import type { RequestFlow } from './request-flow.js';
-import { SyncBehind } from './sync-behind.js';
-import { UploadedFile } from './uploaded-file.js';
+import type { EarlyChecks, ReceivedField, ReceivedFile, ReceivedForm } from './read-form.js';
+import { type RequestFlow, SyncBehind, UploadedFile } from './uploaded-file.js';
 
 const strictText = new TextDecoder('utf-8', { fatal: true });
 
@@ -33,18 +28,12 @@ const mostFinishing = 2;
 const tooMany = (what: string, most: number, advice: string) =>
   new ServiceError('uploadTooLarge', `The form has more than ${most} ${what}; ${advice}`);
 
-/** Of all uploads together: they share the young objects. */
-const collect = readBufferCollector();
-
 /** Receives the parts of one form: texts into memory, files into `directory` under numbers as names. */
 export class FormReceiver implements PartReceiver, ReceivedForm {
   readonly fields: ReceivedField[] = [];
   readonly files: ReceivedFile[] = [];
   bytes = 0;
-  /** Rejects with the first error; never resolves. */
-  readonly failed: Promise<never>;
-  #reject: (cause: unknown) => void = () => {};
-  #isOver = false;
+  readonly #stop = new AbortController();
   #fieldBytes = 0;
   /** The file that is arriving, and those before it that are still being written. */
   readonly #open = new Set<UploadedFile>();
@@ -58,24 +47,55 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     private readonly disk: DiskWatch,
     private readonly flow: RequestFlow,
     private readonly checks: EarlyChecks,
-  ) {
-    this.failed = new Promise((_, reject) => {
-      this.#reject = reject;
-    });
-    this.failed.catch(() => {});
-  }
+  ) {}
 
-  async begin(part: FormPart): Promise<void> {
-    if (this.#isOver) return;
-    if (this.#finishing.size >= mostFinishing || this.disk.isBehind || this.#slice.isOver)
+  async begin(headers: Readonly<Record<string, string>>): Promise<PartSink> {
+    this.#checkGoing();
+    if (this.#finishing.size >= mostFinishing || this.disk.isBehind || this.#slice.isOver) {
       await this.#catchUp();
-    if (this.#isOver) return;
-    const { field, file, size } = readPartHeaders(part.headers);
+      this.#checkGoing();
+    }
+    const { field, file, size } = readPartHeaders(headers);
     if (field.length > maxFieldName)
       throw new FieldError(field, `has a name of more than ${maxFieldName} characters`);
     // A browser sends a field of files without any as a file without a name and content: as a text it counts as absent.
-    if (!file) this.#beginField(part, field, file === '');
-    else this.#beginFile(part, field, file, size ?? 0);
+    return file ? this.#beginFile(field, file, size ?? 0) : this.#beginField(field, file === '');
+  }
+
+  onProgress(bytes: number, parts: number): void {
+    this.#checkGoing();
+    this.bytes = bytes;
+    this.quota.checkRequest(bytes, parts);
+  }
+
+  /** Ends the form with an error of the disk, or of the request. */
+  fail(cause: unknown): void {
+    this.#stop.abort(cause);
+  }
+
+  /** Aborted with the first error outside of the parser. */
+  get failure(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  /** Resolves when every file is written. */
+  async finish(): Promise<void> {
+    await Promise.all(this.#finishing);
+    await this.#behind.settled();
+    await this.disk.settled();
+    this.#checkGoing();
+  }
+
+  /** Closes open files and removes the files of the form. */
+  async abandon(): Promise<void> {
+    this.#stop.abort();
+    const abandoned = [...this.#open].map((file) => file.abandon());
+    await Promise.allSettled([...this.#finishing, ...abandoned]);
+    await this.#removeFiles();
+  }
+
+  #checkGoing(): void {
+    this.#stop.signal.throwIfAborted();
   }
 
   /** Pauses the request until what has arrived is dealt with. */
@@ -90,17 +110,6 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     }
   }
 
-  onProgress(received: number, parts: number): void {
-    collect(received - this.bytes);
-    this.bytes = received;
-    this.#guarded(() => this.quota.checkRequest(received, parts));
-  }
-
-  fail(cause: unknown): void {
-    this.#isOver = true;
-    this.#reject(cause);
-  }
-
   #waitFor(file: UploadedFile, finished: Promise<void>): void {
     const finishing = finished
       .catch((cause) => this.fail(cause))
@@ -109,22 +118,6 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
         this.#finishing.delete(finishing);
       });
     this.#finishing.add(finishing);
-  }
-
-  /** Resolves when every file is written. */
-  async finish(): Promise<void> {
-    await Promise.all(this.#finishing);
-    await this.#behind.settled();
-    await this.disk.settled();
-    if (this.#isOver) await this.failed;
-  }
-
-  /** Closes open files and removes the files of the form. */
-  async abandon(): Promise<void> {
-    this.#isOver = true;
-    const abandoned = [...this.#open].map((file) => file.abandon());
-    await Promise.allSettled([...this.#finishing, ...abandoned]);
-    await this.#removeFiles();
   }
 
   /**
@@ -142,22 +135,12 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     }
   }
 
-  /** Runs a callback of formidable, which would not catch an error. */
-  #guarded(work: () => void): void {
-    if (this.#isOver) return;
-    try {
-      work();
-    } catch (cause) {
-      this.fail(cause);
-    }
-  }
-
-  #beginField(part: FormPart, name: string, isFile: boolean): void {
+  #beginField(name: string, isFile: boolean): PartSink {
     if (this.fields.length >= maxFields) throw tooMany('fields', maxFields, 'send each once');
     const pieces: Buffer[] = [];
-    part.on('data', (piece: Buffer) => {
-      this.#guarded(() => {
-        if (isFile && piece.length > 0) {
+    return {
+      take: (piece) => {
+        if (isFile) {
           throw new FieldError(name, 'has a file without a name: send its name, or leave the field out');
         }
         this.#fieldBytes += piece.length;
@@ -167,18 +150,17 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
             `The texts of the form are longer than ${maxFieldBytes} bytes; send what is long as a file`,
           );
         }
-        pieces.push(piece);
-      });
-    });
-    part.on('end', () => {
-      this.#guarded(() => {
+        // A copy: the piece may be a small part of a large buffer, which would stay in memory.
+        pieces.push(Buffer.from(piece));
+      },
+      end: () => {
         this.fields.push({ name, text: decodeText(Buffer.concat(pieces), name) });
-      });
-    });
+      },
+    };
   }
 
   /** @param stated bytes of its content, if they are known */
-  #beginFile(part: FormPart, field: string, name: string, stated: number): void {
+  #beginFile(field: string, name: string, stated: number): PartSink {
     if (this.files.length >= maxFiles) {
       throw tooMany('files', maxFiles, `send them as one archive named '<name>${volumeSuffix}'`);
     }
@@ -192,19 +174,19 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     const file = new UploadedFile(target, this.disk, this.flow, this.#behind, (cause) => this.fail(cause));
     this.#open.add(file);
     let size = 0;
-    part.on('data', (piece: Buffer) => {
-      this.#guarded(() => {
+    return {
+      take: (piece) => {
+        this.#checkGoing();
         size += piece.length;
         this.quota.takeFile(piece.length, size, name);
         file.take(piece);
-      });
-    });
-    part.on('end', () => {
-      this.#guarded(() => {
+      },
+      end: () => {
+        this.#checkGoing();
         const finished = file.finish();
         if (finished === null) this.#open.delete(file);
         else this.#waitFor(file, finished);
-      });
-    });
+      },
+    };
   }
 }

@@ -12,8 +12,8 @@ import { TimeSlice } from '../../files/time-slice.js';
 import { type Release, Turns } from '../../files/turns.js';
 import type { JobFiles } from '../jobs/job-record.js';
 import { DiskWatch, diskRoom, noRoom } from './disk-room.js';
-import { extractionLimits, type SubmissionLimits } from './quota.js';
-import type { ReceivedFile } from './received-form.js';
+import { extractionLimits, type SubmissionLimits } from './limits.js';
+import type { ReceivedFile } from './read-form.js';
 
 /** The last part of a file's name, with the separators of any system. */
 function plainName(file: ReceivedFile): string {

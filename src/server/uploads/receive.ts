@@ -1,13 +1,14 @@
+import type { PluginFunction } from 'formidable';
 import type { Context } from 'koa';
+import { koaBody } from 'koa-body';
 import { ServiceError } from '../../contract/errors.js';
 import { isDiskFull } from '../../files/error-code.js';
 import { DiskWatch } from './disk-room.js';
-import type { EarlyChecks } from './early-checks.js';
-import { mostFilesIn } from './form-limits.js';
+import { FormParser, readBoundary } from './form-parser.js';
 import { FormReceiver } from './form-receiver.js';
-import { type SubmissionLimits, UploadQuota } from './quota.js';
-import type { ReceivedForm } from './received-form.js';
-import { RequestFlow } from './request-flow.js';
+import { mostFilesIn, type SubmissionLimits, UploadQuota } from './limits.js';
+import type { EarlyChecks, ReceivedForm } from './read-form.js';
+import { RequestFlow } from './uploaded-file.js';
 
 /** Milliseconds without a byte after which an upload is ended. */
 const idleLimit = 60_000;
@@ -57,13 +58,27 @@ function wholeRequest(ctx: Context, done: AbortSignal, awaited: AbortSignal): Pr
   });
 }
 
-/** Hands the parts of the request's form to the receiver. */
-async function parse(ctx: Context, receiver: FormReceiver, flow: RequestFlow): Promise<void> {
-  // Imported lazily to keep start-up fast.
-  const [{ koaBody }, { guardedMultipart }] = await Promise.all([
-    import('koa-body'),
-    import('./guarded-multipart.js'),
-  ]);
+/** The members of formidable's form that a plugin of it uses to install a parser. */
+interface PluggedForm {
+  _parser: FormParser;
+  ended: boolean;
+  _maybeEnd(): void;
+}
+
+/** Has formidable parse with this parser, as its own plugins do with theirs. */
+const pluginWith =
+  (parser: FormParser): PluginFunction =>
+  (formidable) => {
+    const form = formidable as unknown as PluggedForm;
+    form._parser = parser;
+    parser.once('finish', () => {
+      form.ended = true;
+      form._maybeEnd();
+    });
+  };
+
+/** Reads the body of the request through a parser. */
+async function parse(ctx: Context, parser: FormParser): Promise<void> {
   const read = koaBody({
     multipart: true,
     json: false,
@@ -72,11 +87,7 @@ async function parse(ctx: Context, receiver: FormReceiver, flow: RequestFlow): P
     onError: (cause) => {
       throw cause;
     },
-    formidable: {
-      // One character a byte: formidable decodes names piece by piece, and a UTF-8 character may span two pieces.
-      encoding: 'binary',
-      enabledPlugins: [guardedMultipart(receiver, flow)],
-    },
+    formidable: { enabledPlugins: [pluginWith(parser)] },
   });
   await read(ctx, async () => {});
 }
@@ -108,22 +119,28 @@ export async function receiveForm(
   awaited: AbortSignal,
 ): Promise<ReceivedForm> {
   checkCodings(ctx);
+  const boundary = readBoundary(ctx.get('Content-Type'));
   const flow = new RequestFlow(ctx.req);
   const mostFiles = mostFilesIn(ctx.request.length ?? Number.POSITIVE_INFINITY);
   using disk = new DiskWatch(directory, (cause) => receiver.fail(cause), mostFiles);
   const receiver = new FormReceiver(directory, new UploadQuota(limits), disk, flow, checks);
+  const parser = new FormParser(boundary, receiver);
+  const failed = new Promise<never>((_, reject) => {
+    receiver.failure.addEventListener('abort', () => reject(receiver.failure.reason));
+  });
+  failed.catch(() => {});
   const done = new AbortController();
   try {
     // The form may be complete before the request is. A request that breaks off there is refused as well.
     // The disk is asked while the parser begins, so that the first file need not wait for the answer.
     disk.look();
-    const whole = Promise.all([parse(ctx, receiver, flow), wholeRequest(ctx, done.signal, awaited)]);
-    await Promise.race([whole, receiver.failed]);
-    await Promise.race([receiver.finish(), receiver.failed]);
+    const whole = Promise.all([parse(ctx, parser), wholeRequest(ctx, done.signal, awaited)]);
+    await Promise.race([whole, failed]);
+    await Promise.race([receiver.finish(), failed]);
     return receiver;
   } catch (cause) {
-    // The rest of the request is ignored.
-    ctx.req.removeAllListeners('data');
+    // formidable ignores the rest of the request.
+    parser.destroy(cause instanceof Error ? cause : undefined);
     await receiver.abandon();
     throw formFault(cause);
   } finally {

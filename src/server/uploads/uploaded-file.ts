@@ -1,17 +1,12 @@
 import { close as closeCallback, closeSync, openSync, writev as writevCallback, writevSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
+import { errorCode } from '../../files/error-code.js';
+import { syncFile } from '../../files/sync.js';
 import type { DiskWatch } from './disk-room.js';
-import type { RequestFlow } from './request-flow.js';
-import type { SyncBehind } from './sync-behind.js';
 
-/**
- * Least and most bytes that are gathered for one write. They arrive 64 KiB at a time, and a write takes a tenth of a
- * millisecond of the event loop whatever its size; more than this leaves the processor's cache before it is written.
- */
-const leastGathered = 256 << 10;
-const mostGathered = 512 << 10;
-/** Bytes that the files of all uploads gather together, unless each of them has the least already. */
-const gatheredByAll = 8 << 20;
+/** Bytes that are gathered for one write: they arrive 64 KiB at a time, and each write costs the event loop the same. */
+const gathered = 256 << 10;
 /** Most pieces that are gathered: a client may send a byte at a time, and each piece takes a hundred bytes of memory. */
 const mostPieces = 512;
 /**
@@ -20,14 +15,70 @@ const mostPieces = 512;
  */
 const small = 64 << 10;
 
-/** Files of all uploads that are arriving. */
-let arriving = 0;
-
-/** Bytes that one of them gathers for a write. */
-const gathered = (): number => Math.max(leastGathered, Math.min(mostGathered, gatheredByAll / arriving));
-
 const writev = promisify(writevCallback);
 const close = promisify(closeCallback);
+
+/** Pauses a request while at least one of several independent holders asks for it. */
+export class RequestFlow {
+  #holders = 0;
+
+  constructor(private readonly request: IncomingMessage) {}
+
+  hold(): void {
+    this.#holders += 1;
+    this.request.pause();
+  }
+
+  release(): void {
+    this.#holders -= 1;
+    if (this.#holders === 0) this.request.resume();
+  }
+}
+
+/** Bytes of a file that are written before they are synced: the end of an upload waits for the last ones. */
+const stretch = 8 << 20;
+
+/** Whether any upload syncs: one at a time, because the thread pool has few threads. */
+let isBusy = false;
+
+/**
+ * Syncs the large files of an upload while more arrives, so that the disk works meanwhile, and the sync that makes the whole
+ * upload survive a power cut has little left to do. It opens the files itself: nobody who closes one has to wait for the disk.
+ */
+export class SyncBehind {
+  #file = '';
+  #unsynced = 0;
+  #syncing: Promise<void> = Promise.resolve();
+
+  /** @param onFailure called with the error of a write that the disk could not complete: the system tells it only once */
+  constructor(private readonly onFailure: (cause: unknown) => void) {}
+
+  /** Notes that bytes of a file are written. */
+  wrote(file: string, bytes: number): void {
+    this.#unsynced = file === this.#file ? this.#unsynced + bytes : bytes;
+    this.#file = file;
+    if (this.#unsynced < stretch || isBusy) return;
+    this.#unsynced = 0;
+    isBusy = true;
+    this.#syncing = this.#sync(file).finally(() => {
+      isBusy = false;
+    });
+  }
+
+  /** Resolves when no sync is under way. */
+  settled(): Promise<void> {
+    return this.#syncing;
+  }
+
+  async #sync(file: string): Promise<void> {
+    try {
+      await syncFile(file);
+    } catch (cause) {
+      // The files of an upload that has failed are removed meanwhile.
+      if (errorCode(cause) !== 'ENOENT') this.onFailure(cause);
+    }
+  }
+}
 
 /** Writes one uploaded file while it arrives. Pieces that arrive during a write are written together by the next one. */
 export class UploadedFile {
@@ -38,7 +89,6 @@ export class UploadedFile {
   #size = 0;
   #isHolding = false;
   #isAbandoned = false;
-  #hasArrived = false;
 
   constructor(
     private readonly path: string,
@@ -49,7 +99,6 @@ export class UploadedFile {
     private readonly onFailure: (cause: unknown) => void,
   ) {
     disk.expectFile();
-    arriving += 1;
   }
 
   /** Takes a piece, which is written later and must not be changed until then. */
@@ -65,7 +114,6 @@ export class UploadedFile {
 
   /** Writes what is left. Resolves when the file is complete and closed. Null for a small file, which is so at once. */
   finish(): Promise<void> | null {
-    this.#arrived();
     if (this.#descriptor !== null || this.#writing || this.#length > small) return this.#finishLarge();
     this.#descriptor = this.#make();
     try {
@@ -85,7 +133,6 @@ export class UploadedFile {
 
   /** Closes the file of an upload that has failed. */
   async abandon(): Promise<void> {
-    this.#arrived();
     this.#isAbandoned = true;
     await this.#writing;
     await this.#close();
@@ -97,13 +144,8 @@ export class UploadedFile {
     return descriptor;
   }
 
-  #arrived(): void {
-    if (!this.#hasArrived) arriving -= 1;
-    this.#hasArrived = true;
-  }
-
   get #isFull(): boolean {
-    return this.#length >= gathered() || this.#pieces.length >= mostPieces;
+    return this.#length >= gathered || this.#pieces.length >= mostPieces;
   }
 
   #hold(): void {
@@ -166,7 +208,7 @@ export class UploadedFile {
     this.#descriptor = null;
     if (descriptor === null) return;
     // On a network file system `close` writes what is left, so a large file is not closed on this thread.
-    if (this.#size > leastGathered) await close(descriptor);
+    if (this.#size > gathered) await close(descriptor);
     else closeSync(descriptor);
   }
 }

@@ -1,7 +1,7 @@
 import { symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { SyncBehind } from '../../../src/server/uploads/sync-behind.js';
+import { SyncBehind } from '../../../src/server/uploads/uploaded-file.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 const mebibyte = 1 << 20;

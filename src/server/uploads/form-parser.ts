@@ -1,0 +1,214 @@
+import { Writable } from 'node:stream';
+import { ServiceError } from '../../contract/errors.js';
+import { partSizeHeader } from '../../contract/http.js';
+import { maxBoundary, maxPartHeaderBytes, maxPartHeaders } from './limits.js';
+import { sizeIn } from './part-headers.js';
+
+/** Takes the content of one part. What it throws ends the form. */
+export interface PartSink {
+  /** Called with each piece of the content, in order. The piece must not be changed. */
+  take(piece: Buffer): void;
+  /** Called once, after the last piece. */
+  end(): void;
+}
+
+/** Takes the parts of a form. What it throws ends the form. */
+export interface PartReceiver {
+  /** @param headers by name in lower case; their values have one character a byte (Latin-1) */
+  begin(headers: Readonly<Record<string, string>>): Promise<PartSink>;
+  /** Called for each piece of the body, with the bytes and the parts so far. */
+  onProgress(bytes: number, parts: number): void;
+}
+
+const carriageReturn = 0x0d;
+const lineBreak = Buffer.from('\r\n');
+const blankLine = Buffer.from('\r\n\r\n');
+const hyphens = Buffer.from('--');
+const empty = Buffer.alloc(0);
+
+/** Bytes behind a boundary: a line break, or two hyphens after the last part. */
+const markSize = 2;
+
+const badForm = (detail: string) =>
+  new ServiceError('badRequest', `The body is not a multipart form: ${detail}`);
+
+const malformed = () => badForm('a boundary, or a header of a part, is not well formed');
+
+/**
+ * The boundary that a Content-Type names.
+ * @throws ServiceError 400
+ */
+export function readBoundary(contentType: string): string {
+  const [, quoted, plain] = /boundary=(?:"([^"]+)"|([^;]+))/i.exec(contentType) ?? [];
+  const boundary = quoted ?? plain?.trim() ?? '';
+  if (boundary === '') throw badForm('the Content-Type names no boundary');
+  if (boundary.length > maxBoundary) {
+    throw badForm(`its boundary is longer than ${maxBoundary} characters`);
+  }
+  return boundary;
+}
+
+/** @throws ServiceError 400 */
+function readHeaders(block: Buffer): Record<string, string> {
+  const lines = block.length === 0 ? [] : block.toString('latin1').split('\r\n');
+  if (lines.length > maxPartHeaders) throw badForm(`a part has more than ${maxPartHeaders} headers`);
+  const headers: Record<string, string> = Object.create(null);
+  for (const line of lines) {
+    const [, name, value] = /^([\w!#$%&'*+.^`|~-]+):[ \t]*(.*)$/s.exec(line) ?? [];
+    if (name === undefined || value === undefined) throw malformed();
+    headers[name.toLowerCase()] = value;
+  }
+  return headers;
+}
+
+/** Decodes a content that was sent in base64 (RFC 4648, 4). Bytes that are not base64 are refused: the file would be another one. */
+class Base64Sink implements PartSink {
+  /** The start of a group of four letters, whose rest has not arrived. */
+  #rest = '';
+  /** Padding has come, which ends the text. */
+  #isOver = false;
+
+  constructor(private readonly sink: PartSink) {}
+
+  take(piece: Buffer): void {
+    const text = this.#rest + piece.toString('latin1');
+    const groups = text.slice(0, text.length - (text.length % 4));
+    this.#rest = text.slice(groups.length);
+    if (groups === '') return;
+    const bytes = Buffer.from(groups, 'base64');
+    // Encoded again, it is the same text only if the decoder has skipped nothing.
+    if (this.#isOver || bytes.toString('base64') !== groups) throw this.#fault();
+    this.#isOver = groups.endsWith('=');
+    this.sink.take(bytes);
+  }
+
+  end(): void {
+    if (this.#rest !== '') throw this.#fault();
+    this.sink.end();
+  }
+
+  #fault = () => badForm('a part in base64 has bytes that are not base64');
+}
+
+const plainEncodings = new Set(['', 'binary', '7bit', '8bit', 'utf-8']);
+
+/** @throws ServiceError 400 */
+function decoded(sink: PartSink, encoding: string): PartSink {
+  if (plainEncodings.has(encoding)) return sink;
+  if (encoding === 'base64') return new Base64Sink(sink);
+  throw badForm('a part has an unknown Content-Transfer-Encoding');
+}
+
+type State = 'headers' | 'content' | 'ended';
+
+/**
+ * Parses a body of the type multipart/form-data (RFC 7578). A content is passed on in pieces of what was written, without a copy.
+ * A part may state in a header of its own how long its content is (`partSizeHeader`): such a content is not searched for its end.
+ * Emits ServiceError 400 for a body that is no such form, and what the receiver throws.
+ */
+export class FormParser extends Writable {
+  /** A line break, two hyphens and the boundary: between the parts, and behind the last one. */
+  readonly #delimiter: Buffer;
+  #state: State = 'content';
+  /** Bytes that cannot be told apart before more has arrived. The line break stands before the first boundary. */
+  #rest: Buffer = lineBreak;
+  #sink: PartSink | null = null;
+  /** What the header of the part states, and how much of it is still to come; null where it states nothing. */
+  #size: number | null = null;
+  #left: number | null = null;
+  #bytes = 0;
+  #parts = 0;
+
+  constructor(
+    boundary: string,
+    private readonly receiver: PartReceiver,
+  ) {
+    super({
+      write: (piece: Buffer, _, done) => this.#take(piece).then(() => done(), done),
+      final: (done) => done(this.#state === 'ended' ? null : this.#endedEarly()),
+    });
+    this.#delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
+  }
+
+  #endedEarly = () => new ServiceError('badRequest', 'The body ended before the form was complete');
+
+  async #take(piece: Buffer): Promise<void> {
+    this.#bytes += piece.length;
+    this.receiver.onProgress(this.#bytes, this.#parts);
+    let buffer = this.#rest.length === 0 ? piece : Buffer.concat([this.#rest, piece]);
+    let isMore = true;
+    while (isMore && this.#state !== 'ended') {
+      const before = buffer;
+      buffer = this.#state === 'headers' ? await this.#takeHeaders(buffer) : this.#takeContent(buffer);
+      isMore = buffer.length > 0 && buffer !== before;
+    }
+    this.#rest = this.#state === 'ended' ? empty : buffer;
+  }
+
+  /** Takes the headers of a part from the line break before them. Returns what follows; the same buffer where they are not complete. */
+  async #takeHeaders(buffer: Buffer): Promise<Buffer> {
+    const end = buffer.indexOf(blankLine);
+    if ((end < 0 ? buffer.length : end) > maxPartHeaderBytes) {
+      throw badForm(`the headers of a part are longer than ${maxPartHeaderBytes} bytes`);
+    }
+    if (end < 0) return buffer;
+    const headers = readHeaders(buffer.subarray(markSize, end));
+    this.#size = sizeIn(headers[partSizeHeader]);
+    this.#left = this.#size;
+    this.#parts += 1;
+    const sink = await this.receiver.begin(headers);
+    this.#sink = decoded(sink, headers['content-transfer-encoding']?.trim().toLowerCase() ?? '');
+    this.#state = 'content';
+    return buffer.subarray(end + blankLine.length);
+  }
+
+  /** Takes content, and the boundary behind it. Returns what follows; the same buffer where more has to arrive. */
+  #takeContent(buffer: Buffer): Buffer {
+    const end = this.#left === null ? this.#searchEnd(buffer) : this.#statedEnd(buffer, this.#left);
+    if (end > 0) {
+      if (this.#sink === null) throw malformed();
+      this.#sink.take(buffer.subarray(0, end));
+    }
+    const mark = end + this.#delimiter.length;
+    if (buffer.length < mark + markSize) return end === 0 ? buffer : buffer.subarray(end);
+    this.#sink?.end();
+    this.#sink = null;
+    if (buffer.subarray(mark, mark + markSize).equals(hyphens)) this.#state = 'ended';
+    else this.#state = 'headers';
+    // The headers begin with the line break, so that no header at all is found by the same search.
+    return buffer.subarray(mark);
+  }
+
+  /** Where a content of a stated size ends, or the buffer. A wrong size is refused: the content may have been cut on its way. */
+  #statedEnd(buffer: Buffer, left: number): number {
+    const end = Math.min(left, buffer.length);
+    this.#left = left - end;
+    if (this.#left === 0 && !this.#mayEndAt(buffer, end)) {
+      throw new ServiceError(
+        'badRequest',
+        `A part of the form does not have the ${this.#size} bytes that its header '${partSizeHeader}' says; send the form again`,
+      );
+    }
+    return end;
+  }
+
+  /** Where the content ends, or the bytes that are certainly content. */
+  #searchEnd(buffer: Buffer): number {
+    const { length } = this.#delimiter;
+    let at = buffer.indexOf(this.#delimiter);
+    while (at >= 0 && !this.#mayEndAt(buffer, at)) at = buffer.indexOf(this.#delimiter, at + 1);
+    if (at >= 0) return at;
+    at = buffer.indexOf(carriageReturn, Math.max(0, buffer.length - length - markSize + 1));
+    while (at >= 0 && !this.#mayEndAt(buffer, at)) at = buffer.indexOf(carriageReturn, at + 1);
+    return at < 0 ? buffer.length : at;
+  }
+
+  /** Whether the bytes from a position on are a boundary with its mark, or the start of one as far as the buffer goes. */
+  #mayEndAt(buffer: Buffer, at: number): boolean {
+    const { length } = this.#delimiter;
+    const seen = buffer.subarray(at, at + length);
+    if (!this.#delimiter.subarray(0, seen.length).equals(seen)) return false;
+    const mark = buffer.subarray(at + length, at + length + markSize);
+    return [lineBreak, hyphens].some((each) => each.subarray(0, mark.length).equals(mark));
+  }
+}

@@ -1,0 +1,12 @@
+/** A multipart body becomes files of a job. */
+export {
+  checkRoom,
+  limitsOf,
+  type SubmissionLimits,
+  type UploadLimits,
+  type UploadSettings,
+  within,
+} from './limits.js';
+export { placeFiles } from './place-files.js';
+export { EarlyChecks, type FormFields, readSubmission } from './read-form.js';
+export { receiveForm } from './receive.js';

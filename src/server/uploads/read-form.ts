@@ -1,0 +1,211 @@
+import { FieldError } from '../../contract/errors.js';
+import {
+  carriesFiles,
+  type Field,
+  type FieldValue,
+  type FieldValues,
+  groupsField,
+  optionsField,
+} from '../../contract/fields.js';
+import { type Operation, operationNames, operationOf } from '../../contract/operations.js';
+import { readGroups, readOptions, readSizes, readText } from '../../contract/values.js';
+import { maxFiles } from './limits.js';
+
+/** A part that is a text. */
+export interface ReceivedField {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** A file part, whose content is on the disk. */
+export interface ReceivedFile {
+  readonly field: string;
+  /** The client's name for it, as sent. */
+  readonly name: string;
+  readonly path: string;
+}
+
+/** The parts of a multipart body, in their order. */
+export interface ReceivedForm {
+  readonly fields: readonly ReceivedField[];
+  readonly files: readonly ReceivedFile[];
+  /** Bytes of the whole body. */
+  readonly bytes: number;
+}
+
+/** What the texts of a form say. */
+export interface FormFields {
+  /** With the defaults filled in. */
+  readonly values: FieldValues;
+  /** Fields that the client gave a value. */
+  readonly given: ReadonlySet<string>;
+  readonly options: FieldValues;
+  /** Names of fields that no operation has. */
+  readonly ignored: readonly string[];
+}
+
+/** Kinds of fields whose value is a list: they may be sent as one text or repeated. Other fields are sent once. */
+const listKinds = new Set(['paths', 'gpus', 'integers']);
+
+/** All field names that a form of this operation may have. */
+function formNames(operation: Operation): Set<string> {
+  const names = operation.fields.filter((field) => !field.option).map((field) => field.name);
+  const groups = operation.fields.filter((field) => field.kind === 'files').map(groupsField);
+  return new Set([...names, ...groups, optionsField]);
+}
+
+/** An operation that has a field of this name. */
+const ownerOf = (name: string) => operationNames.find((each) => formNames(operationOf(each)).has(name));
+
+/** The names that no operation has. @throws FieldError for a name of another operation, or of an option */
+export function unknownNames(operation: Operation, names: readonly string[]): string[] {
+  const known = formNames(operation);
+  const foreign = [...new Set(names)].filter((name) => !known.has(name));
+  for (const name of foreign) {
+    if (operation.fields.some((field) => field.name === name)) {
+      throw new FieldError(name, `is an option: send it inside the JSON field '${optionsField}'`);
+    }
+    const owner = ownerOf(name);
+    if (owner !== undefined) {
+      throw new FieldError(name, `belongs to ${owner}; ${operation.segment} has no such field`);
+    }
+  }
+  return foreign;
+}
+
+/** The text of a field; undefined if it was not sent. */
+export function textOf(fields: readonly ReceivedField[], name: string, isList: boolean): string | undefined {
+  const texts = fields.filter((field) => field.name === name).map(({ text }) => text);
+  if (texts.length > 1 && !isList) throw new FieldError(name, `was sent ${texts.length} times; send it once`);
+  return texts.length === 0 ? undefined : texts.join(',');
+}
+
+/** Checks what the texts of a form say about a field of files. */
+function checkFilesField(field: Field, fields: readonly ReceivedField[]): void {
+  if (fields.some(({ name, text }) => name === field.name && text.trim() !== '')) {
+    throw new FieldError(field.name, 'must be sent as a file');
+  }
+  if (field.kind !== 'files') return;
+  const name = groupsField(field);
+  const sizes = readSizes(name, textOf(fields, name, true));
+  const sum = sizes?.reduce((total, size) => total + size, 0) ?? 0;
+  if (sum > maxFiles) {
+    throw new FieldError(name, `gives sizes that add up to ${sum}; a form has at most ${maxFiles} files`);
+  }
+}
+
+/**
+ * Reads the texts of a form by the operations table: of the whole form, or of the part before its files.
+ * @throws FieldError (422) for the first field of the wrong type or out of range
+ */
+export function readFields(operation: Operation, fields: readonly ReceivedField[]): FormFields {
+  // An empty value counts as absent, also for a field of another operation.
+  const names = fields.filter(({ text }) => text.trim() !== '').map(({ name }) => name);
+  const ignored = unknownNames(operation, names);
+  const values: Record<string, FieldValue> = {};
+  const given = new Set<string>();
+  for (const field of operation.fields.filter((each) => !each.option)) {
+    if (carriesFiles(field)) {
+      checkFilesField(field, fields);
+      continue;
+    }
+    const value = readText(field, textOf(fields, field.name, listKinds.has(field.kind)) ?? '');
+    if (value !== undefined) given.add(field.name);
+    const settled = value ?? field.default;
+    if (settled !== undefined) values[field.name] = settled;
+  }
+  const options = readOptions(operation, textOf(fields, optionsField, false) ?? '');
+  return { values, given, options, ignored };
+}
+
+/** @throws FieldError for a file in a field that takes none */
+export function checkFileField(operation: Operation, name: string): void {
+  const isKnown = unknownNames(operation, [name]).length === 0;
+  const field = operation.fields.find((each) => each.name === name);
+  if (isKnown && !(field && carriesFiles(field)))
+    throw new FieldError(name, 'must be sent as text, not as a file');
+}
+
+/**
+ * Checks a form as far as it is known when a file of it begins: the fields before the first file, and the name of each
+ * field of files. A submission that is wrong is refused before its files are sent. What comes later is checked at the end.
+ */
+export class EarlyChecks {
+  readonly #seen = new Set<string>();
+
+  /** @param checkValues throws for values that are right in themselves and that this server cannot serve */
+  constructor(
+    private readonly operation: Operation,
+    private readonly checkValues: (fields: FormFields) => void,
+  ) {}
+
+  /**
+   * @param name the field that the file is in
+   * @param fields those that came before it
+   * @throws ServiceError
+   */
+  beforeFile(name: string, fields: readonly ReceivedField[]): void {
+    if (this.#seen.has(name)) return;
+    if (this.#seen.size === 0) this.checkValues(readFields(this.operation, fields));
+    this.#seen.add(name);
+    checkFileField(this.operation, name);
+  }
+}
+
+/** A submission's form, checked against the operations table. */
+export interface SubmissionForm {
+  /** With the defaults filled in. */
+  readonly values: FieldValues;
+  /** Fields that the client gave a value. */
+  readonly given: ReadonlySet<string>;
+  readonly acceptedOptions: readonly string[];
+  /** Files by field, one list a group. */
+  readonly groups: ReadonlyMap<Field, readonly (readonly ReceivedFile[])[]>;
+  /** Names of fields that no operation has. */
+  readonly ignored: readonly string[];
+}
+
+/** @throws FieldError where sizes were sent that do not add up to the number of files (interface.md, Submission) */
+function groupSizes(field: Field, form: ReceivedForm, count: number): number[] {
+  const name = groupsField(field);
+  return readGroups(name, textOf(form.fields, name, true), count);
+}
+
+function groupFiles(field: Field, form: ReceivedForm): ReceivedFile[][] {
+  const files = form.files.filter((file) => file.field === field.name);
+  if (files.length === 0) {
+    if (field.required) throw new FieldError(field.name, 'is required: send at least one file');
+    // Files that were meant to come are missing: without them the job would run, and do something else.
+    if (field.kind === 'files') groupSizes(field, form, 0);
+    return [];
+  }
+  if (field.kind === 'archive') {
+    if (files.length > 1)
+      throw new FieldError(field.name, `takes one zip archive, got ${files.length} files`);
+    return [files];
+  }
+  let start = 0;
+  return groupSizes(field, form, files.length).map((size) => {
+    start += size;
+    return files.slice(start - size, start);
+  });
+}
+
+/**
+ * Reads a form by the operations table.
+ * @throws FieldError (422) for the first field that is missing, of the wrong type or out of range
+ */
+export function readSubmission(operation: Operation, form: ReceivedForm): SubmissionForm {
+  const fileFields = [...new Set(form.files.map(({ field }) => field))];
+  for (const name of fileFields) checkFileField(operation, name);
+  const { values, given, options, ignored } = readFields(operation, form.fields);
+  const groups = new Map<Field, ReceivedFile[][]>();
+  for (const field of operation.fields.filter(carriesFiles)) groups.set(field, groupFiles(field, form));
+  return {
+    values: { ...values, ...options },
+    given,
+    acceptedOptions: Object.keys(options).sort(),
+    groups,
+    ignored: [...new Set([...ignored, ...unknownNames(operation, fileFields)])],
+  };
+}
