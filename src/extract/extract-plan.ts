@@ -9,7 +9,19 @@ import type { ZipEntry } from './zip-entry.js';
 
 /** Stored and deflated: what every zip program writes. */
 const knownMethods = new Set([0, 8]);
+/** The methods that others may use (APPNOTE, 4.4.5). */
+const otherMethods: Readonly<Record<number, string>> = {
+  9: 'Deflate64',
+  12: 'bzip2',
+  14: 'LZMA',
+  20: 'Zstandard',
+  93: 'Zstandard',
+  95: 'XZ',
+  98: 'PPMd',
+};
 const encryptedFlag = 0x1;
+/** The method of an entry that is encrypted with AES, whose own one is elsewhere. */
+const encryptedMethod = 99;
 const fileTypeMask = 0o170000;
 const regularFile = 0o100000;
 const directoryType = 0o040000;
@@ -37,11 +49,13 @@ export async function planEntries(entries: readonly ZipEntry[], options: PlanOpt
   const seen = new Set<string>();
   for (const entry of entries) {
     if (options.slice.isOver) await options.slice.pause();
-    const name = entryName(entry);
+    const name = options.lenient ? entryName(entry) : uploadedName(entryName(entry));
+    if (name === itself && entry.uncompressedSize > 0) throw impossible(entryName(entry));
     checkKind(entry, name);
+    names.push(name);
+    if (name === itself) continue;
     if (seen.has(name)) throw new ArchiveError('unsafe', `it has two entries named ${quoteName(name)}`);
     seen.add(name);
-    names.push(name);
   }
   const places = options.lenient
     ? new LenientPlaces(options, names).all()
@@ -54,28 +68,60 @@ export async function planEntries(entries: readonly ZipEntry[], options: PlanOpt
 
 const isDirectoryName = (name: string): boolean => name.endsWith('/');
 
+/** The name of an entry for the directory that the archive is of. */
+const itself = './';
+
+/**
+ * The name of an entry of an archive that somebody uploads: parts that are empty or `.` mean nothing, and a backslash separates,
+ * as some programs write it on Windows. A result keeps its names, since its files may be called so.
+ */
+function uploadedName(name: string): string {
+  if (!/\\|\/\/|(^|\/)\.(\/|$)/.test(name)) return name;
+  const parts = name.split(/[/\\]/);
+  const named = parts.filter((part, index) => part !== '.' && (part !== '' || index === 0));
+  if (named.length === 0) return itself;
+  return named.join('/') + (/^\.?$/.test(parts.at(-1) ?? '') ? '/' : '');
+}
+
+const impossible = (name: string): ArchiveError =>
+  new ArchiveError('unsafe', `its entry ${quoteName(name)} has a name that cannot be extracted`);
+
 function checkKind(entry: ZipEntry, name: string): void {
   const type = (entry.externalFileAttributes >>> 16) & fileTypeMask;
   if (type !== 0 && type !== (isDirectoryName(name) ? directoryType : regularFile)) {
     throw new ArchiveError('unsafe', `its entry ${quoteName(name)} is a link or a device, not a file`);
   }
-  if (entry.flags & encryptedFlag || !knownMethods.has(entry.compressionMethod)) {
-    throw new ArchiveError('corrupt', `its entry ${quoteName(name)} is encrypted or oddly compressed`);
+  const { compressionMethod: method } = entry;
+  if (entry.flags & encryptedFlag || method === encryptedMethod) {
+    throw new ArchiveError(
+      'corrupt',
+      `its entry ${quoteName(name)} is encrypted; make the archive again without a password`,
+    );
+  }
+  if (!knownMethods.has(method)) {
+    throw new ArchiveError(
+      'corrupt',
+      `its entry ${quoteName(name)} is compressed with ${otherMethods[method] ?? `method ${method}`}, which is not supported; ` +
+        "make the archive again with Deflate, as 'zip -r' does",
+    );
   }
 }
 
-async function strictPlaces(options: PlanOptions, names: readonly string[]): Promise<string[]> {
+/** @returns null for the root itself */
+async function strictPlaces(options: PlanOptions, names: readonly string[]): Promise<(string | null)[]> {
   const { root, reserved, platform, slice } = options;
   const placeOf = entryPaths(root, platform);
   const kept = new Set(reserved.map((name) => path.join(root, name)));
   const taken = new Set<string>();
-  const places: string[] = [];
+  const places: (string | null)[] = [];
   for (const name of names) {
     if (slice.isOver) await slice.pause();
-    const place = placeOf(name);
-    if (place === null || kept.has(place)) {
-      throw new ArchiveError('unsafe', `its entry ${quoteName(name)} has a name that cannot be extracted`);
+    if (name === itself) {
+      places.push(null);
+      continue;
     }
+    const place = placeOf(name);
+    if (place === null || kept.has(place)) throw impossible(name);
     if (taken.has(place)) throw new ArchiveError('unsafe', `it has two entries named ${quoteName(name)}`);
     taken.add(place);
     places.push(place);

@@ -6,9 +6,9 @@ import { crc32, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { archiveEnd } from '../../src/extract/archive-end.js';
 import { ArchiveSource } from '../../src/extract/archive-source.js';
+import { checkArchive } from '../../src/extract/check-archive.js';
 import { entryPath, entryPaths } from '../../src/extract/entry-path.js';
 import { type ExtractOptions, extractArchive } from '../../src/extract/extract.js';
-import { holdsFiles } from '../../src/extract/holds-files.js';
 import { readDirectory } from '../../src/extract/read-directory.js';
 import { isSafeName } from '../../src/files/safe-name.js';
 import { TimeSlice } from '../../src/files/time-slice.js';
@@ -54,8 +54,12 @@ describe('an archive', () => {
     ['unsafe', [{ name: '../a' }]],
     ['unsafe', [{ name: '/a' }]],
     ['unsafe', [{ name: 'a/../../b' }]],
-    ['unsafe', [{ name: 'a/./b' }]],
-    ['unsafe', [{ name: 'a//b' }]],
+    ['unsafe', [{ name: '.\\..\\a' }]],
+    ['unsafe', [{ name: '\\a' }]],
+    ['unsafe', [{ name: '\\\\host\\a' }]],
+    ['unsafe', [{ name: '.', content: 'x' }]],
+    ['unsafe', [{ name: 'a/b' }, { name: './a\\b' }]],
+    ['unsafe', [{ name: '.', mode: 0o120777 }]],
     ['unsafe', [{ name: 'C:/a' }]],
     ['unsafe', [{ name: 'c:a' }]],
     ['unsafe', [{ name: 'a\\..\\b' }]],
@@ -96,6 +100,40 @@ describe('an archive', () => {
     });
     if (fault === 'unsafe') expect(existsSync(path.join(root.path, 'out', 'first'))).toBe(false);
     expect(readdirSync(root.path).filter((name) => !['a.zip', 'out'].includes(name))).toEqual([]);
+  });
+
+  test('may name the directory itself, and may have been made on Windows', async () => {
+    await using root = await temporary();
+    const archive = zip([
+      { name: './', mode: 0o040755 },
+      { name: '.', mode: 0o040755 },
+      { name: '.\\' },
+      { name: './a', content: 'A' },
+      { name: 'd/./b', content: 'B' },
+      { name: 'd//c', content: 'C' },
+      { name: 'e\\f\\' },
+      { name: 'e\\g', content: 'G' },
+    ]);
+    expect(await extract(root.path, archive)).toMatchObject({ files: 4, unplaced: 0 });
+    const names = readdirSync(path.join(root.path, 'out'), { recursive: true }).sort();
+    expect(names).toEqual(['a', 'd', 'd/b', 'd/c', 'e', 'e/f', 'e/g']);
+  });
+
+  test.for([
+    [{ flags: 1 }, "its entry 'a' is encrypted; make the archive again without a password"],
+    [{ method: 99 }, 'is encrypted'],
+    [
+      { method: 9 },
+      "is compressed with Deflate64, which is not supported; make the archive again with Deflate, as 'zip -r' does",
+    ],
+    [{ method: 12 }, 'is compressed with bzip2'],
+    [{ method: 14 }, 'is compressed with LZMA'],
+    [{ method: 93 }, 'is compressed with Zstandard'],
+    [{ method: 77 }, 'is compressed with method 77'],
+  ] as const)('of another kind is refused with what to do: %o', async ([entry, sentence]) => {
+    await using root = await temporary();
+    await expect(extract(root.path, zip([{ ...a, ...entry }]))).rejects.toThrow(sentence);
+    await expect(checkArchive(path.join(root.path, 'a.zip'))).rejects.toThrow(sentence);
   });
 
   test.for([
@@ -424,7 +462,7 @@ describe('the number of entries', () => {
     await using source = await ArchiveSource.open(file);
     expect((await readDirectory(source, 65_540, new TimeSlice())).at(-1)?.path).toBe('a');
     await expect(readDirectory(source, 65_539, new TimeSlice())).rejects.toMatchObject({ fault: 'tooMany' });
-    expect(await holdsFiles(file)).toBe(true);
+    expect(await checkArchive(file)).toBe(true);
   });
 
   test.for([
@@ -454,7 +492,7 @@ describe('a name', () => {
   test('stays under its root', () => {
     expect(entryPath('/root', 'a/b.nii')).toBe('/root/a/b.nii');
     expect(entryPath('/root', 'a/')).toBe('/root/a');
-    for (const name of ['', '/', '..', '../a', 'a/..', 'a/../b', '/a', 'a\\b', 'c:/a']) {
+    for (const name of ['', '/', '..', '../a', 'a/..', 'a/../b', '/a', 'a\\b', 'c:/a', './a']) {
       expect([name, entryPath('/root', name)]).toEqual([name, null]);
     }
   });

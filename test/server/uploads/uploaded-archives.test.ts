@@ -57,6 +57,27 @@ describe('a data set', () => {
     const form = { dataset: file('anything', series) };
     expect(await given('fine_tune', form, '--dataset')).toEqual([['dataset', tree]]);
   });
+
+  test('may have been made on Windows, or have an entry for itself', async () => {
+    const archive = zipOf({
+      './': '',
+      './0001.dcm': 'one',
+      'more\\': '',
+      'more\\0002.dcm': 'two',
+      'é.dcm': 'three',
+    });
+    const form = { dataset: file('data.zip', archive) };
+    expect(await given('fine_tune', form, '--dataset')).toEqual([['dataset', tree]]);
+  });
+
+  test('of a kind that is not extracted is refused with what to do', async () => {
+    const dataset = file('data.zip', zip([{ name: 'a', content: 'abc', method: 9 }]));
+    expect(await api.refused('fine_tune', { dataset })).toEqual([
+      400,
+      "Archive 'data.zip' cannot be extracted: its entry 'a' is compressed with Deflate64, which is not supported; " +
+        "make the archive again with Deflate, as 'zip -r' does",
+    ]);
+  });
 });
 
 describe('a data set on a server that has a limit for data sets', () => {
@@ -107,7 +128,7 @@ describe('an archive', () => {
     ['that climbs out from deeper', 400, zip([{ name: 'a/../../../evil', content: 'x' }])],
     ['with an absolute name', 400, zip([{ name: '/tmp/remote-app-evil', content: 'x' }])],
     ['with a drive letter', 400, zip([{ name: 'C:/evil', content: 'x' }])],
-    ['with a backslash', 400, zip([{ name: '..\\evil', content: 'x' }])],
+    ['that climbs out by backslashes', 400, zip([{ name: '.\\..\\..\\evil', content: 'x' }])],
     ['with a link', 400, zip([{ name: 'link', content: '/etc', mode: 0o120777 }])],
     ['with one name twice', 400, zip([{ name: 'a' }, { name: 'a' }])],
     ['with a damaged file', 400, zip([{ name: 'a', content: 'abc', crc: 1 }])],

@@ -10,22 +10,25 @@ export type DataSet =
   | { readonly path: string; readonly files: readonly ListedFile[] }
   | { readonly path: string; readonly files: null; readonly size: number };
 
-/** Why a file cannot be sent as a data set; null if it can. */
-async function fileFault(archive: string): Promise<string | null> {
-  if (!/\.zip$/i.test(archive)) return 'is neither a directory nor a zip archive';
-  // Imported lazily to keep start-up fast: most data sets are directories.
-  const [{ holdsFiles }, { ArchiveError }] = await Promise.all([
-    import('../../../extract/holds-files.js'),
+/** Why a file cannot be sent as an archive that the server extracts; null if it can. */
+export async function archiveFault(archive: string): Promise<string | null> {
+  // Imported lazily to keep start-up fast: most commands send other files.
+  const [{ checkArchive }, { ArchiveError }] = await Promise.all([
+    import('../../../extract/check-archive.js'),
     import('../../../extract/errors.js'),
   ]);
   try {
-    return (await holdsFiles(archive)) ? null : 'is a zip archive without a file in it';
+    return (await checkArchive(archive)) ? null : 'is a zip archive without a file in it';
   } catch (cause) {
     if (cause instanceof ArchiveError) return `cannot be read as a zip archive: ${cause.message}`;
     if (isSystemError(cause)) return `cannot be read: ${faultWithoutPath(cause)}`;
     throw cause;
   }
 }
+
+/** The same of a data set that is no directory. */
+const fileFault = async (archive: string): Promise<string | null> =>
+  /\.zip$/i.test(archive) ? archiveFault(archive) : 'is neither a directory nor a zip archive';
 
 /**
  * The data set that a path names, links followed. All files of a directory belong to it, except hidden ones outside a

@@ -1,9 +1,10 @@
 import type { Stats } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
-import { resultName } from '../../../contract/archives.js';
+import { resultName, volumeSuffix } from '../../../contract/archives.js';
 import type { ListedFile } from '../../../pack/listed-files.js';
 import { isPlaceOfResults } from '../../earlier-results.js';
+import { archiveFault } from './data-set.js';
 import { type Entry, entriesOf } from './entries.js';
 import { matchesOf, replacement } from './glob.js';
 import { lookAt } from './look.js';
@@ -93,7 +94,9 @@ class Collector {
   async #add(target: string, stats: Stats, ancestors: readonly string[]): Promise<void> {
     const { obstacles, allFiles } = this.options;
     if (!stats.isDirectory()) {
-      if (stats.size === 0 && !(allFiles && isSidecar(target))) obstacles.add(target, emptyFile);
+      const isEmpty = stats.size === 0 && !(allFiles && isSidecar(target));
+      const fault = isEmpty ? emptyFile : target.endsWith(volumeSuffix) ? await archiveFault(target) : null;
+      if (fault !== null) obstacles.add(target, fault);
       else this.units.push({ kind: 'file', path: target, size: stats.size });
       return;
     }

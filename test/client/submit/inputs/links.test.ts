@@ -7,7 +7,7 @@ import { UsageError } from '../../../../src/client/errors.js';
 import { stage } from '../../../../src/client/submit/staging.js';
 import { fieldWithRole, operationOf } from '../../../../src/contract/operations.js';
 import { extractArchive } from '../../../../src/extract/extract.js';
-import { zipOf } from '../../../../support/zip.mjs';
+import { zip, zipOf } from '../../../../support/zip.mjs';
 import { dicom, plant, temporary } from '../../../support/temporary.js';
 import { collect } from '../../support/collect.js';
 import { memoryReporter } from '../../support/connect.js';
@@ -180,6 +180,12 @@ describe('what cannot be sent is refused by name', () => {
     ['an archive of directories', { 'set.zip': zipOf({ 'a/': '' }) }, 'set.zip', 'without a file in it'],
     ['an empty file', { 'set.zip': '' }, 'set.zip', 'cannot be read as a zip archive'],
     ['no archive', { 'set.zip': 'x'.repeat(100) }, 'set.zip', 'it is not a zip archive'],
+    [
+      'an encrypted archive',
+      { 'set.zip': zip([{ name: 'a', content: 'A', flags: 1 }]) },
+      'set.zip',
+      "cannot be read as a zip archive: its entry 'a' is encrypted; make the archive again without a password",
+    ],
     ['nothing', {}, 'set', 'No such file or directory'],
   ])('a data set that is %s', async (_, files: Files, name, why) => {
     await using root = await place(files);
@@ -187,6 +193,17 @@ describe('what cannot be sent is refused by name', () => {
     await expect(refused).rejects.toThrow(UsageError);
     await expect(refused).rejects.toThrow(`'${root.at(name)}'`);
     await expect(refused).rejects.toThrow(why);
+  });
+
+  test('a volume in an archive that the server cannot extract', async () => {
+    const archive = zip([{ name: 'a', content: 'A', method: 9 }]);
+    await using root = await place({ 'in/b.nii': 'x', 'in/ct.konfaidir.zip': archive, 'in/ct.zip': archive });
+    for (const name of ['in', 'in/ct.konfaidir.zip']) {
+      const why =
+        "ct.konfaidir.zip' cannot be read as a zip archive: its entry 'a' is compressed with Deflate64";
+      await expect(units(root.path, name)).rejects.toThrow(why);
+    }
+    expect(await units(root.path, 'in/ct.zip')).toEqual(['file in/ct.zip']);
   });
 
   test('a store without a file', async () => {
