@@ -44,7 +44,7 @@ const breaks = [
   },
   {
     name: 'Extraction has no bound',
-    file: 'dist/extract/extract.js',
+    file: 'dist/archive/extract.js',
     edits: [
       [/bytes > allowed/, 'false'],
       [/total \+ overhead > options\.maxBytes/, 'false'],

@@ -2,7 +2,7 @@
  * Extracts an archive with the client's own code, in a process of its own as the client is, and prints
  * the seconds that it took. The client has its modules loaded by the time that it extracts: they do not count.
  */
-import { extractArchive } from '../../dist/extract/extract.js';
+import { extractArchive } from '../../dist/archive/extract.js';
 
 const [archive, destination] = process.argv.slice(2);
 const startedAt = performance.now();

@@ -19,3 +19,6 @@ export function isSafeName(name: string, platform: NodeJS.Platform = process.pla
     (platform !== 'win32' || isWindowsName(name))
   );
 }
+
+/** A key that is equal for names which some file systems treat as the same. */
+export const foldedName = (name: string): string => name.normalize('NFC').toLowerCase();

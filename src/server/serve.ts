@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import path from 'node:path';
+import { Packer } from '../archive/index.js';
 import { isSystemError } from '../files/error-code.js';
-import { Packer } from '../pack/packer.js';
 import { Access } from './access/access.js';
 import { NamedTokens } from './access/named-tokens.js';
 import { createApp } from './app.js';

@@ -66,7 +66,6 @@ describe('the table', () => {
     ['contract', 'files'],
     ['files', 'server/jobs'],
     ['files', 'client'],
-    ['pack', 'extract'],
     ['extract', 'server/uploads'],
     ['runner', 'server/executors'],
     ['client/connection', 'client/result'],

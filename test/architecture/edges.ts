@@ -127,7 +127,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'client/submit/submission.ts',
       'client/connection',
       'client',
-      'pack',
+      'archive',
       'files',
       'contract',
     ],
@@ -138,7 +138,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'A check asks the server, and sends nothing.',
   },
   'client/submit/inputs': {
-    imports: ['client/submit/submission.ts', 'client', 'pack', 'extract', 'files', 'contract'],
+    imports: ['client/submit/submission.ts', 'client', 'archive', 'files', 'contract'],
     reason: 'Files are found without a server.',
   },
   'client/submit/submission.ts': {
@@ -150,7 +150,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'A log stream knows the connection, not what was sent before it or comes after it.',
   },
   'client/result': {
-    imports: ['client/connection', 'client', 'extract/extract.ts', 'extract', 'files', 'contract'],
+    imports: ['client/connection', 'client', 'archive', 'files', 'contract'],
     reason: 'A result knows the connection, not what was sent or logged before it.',
   },
   'client/ssh': {
@@ -187,7 +187,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'server/data-directory',
       'server/metrics',
       'server',
-      'pack',
+      'archive',
       'files',
     ],
     reason: 'The server puts its rooms together; it knows neither the client nor the command line.',
@@ -228,7 +228,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'server/executors',
       'server',
       'access',
-      'pack',
+      'archive',
       'files',
       'contract',
     ],
@@ -252,7 +252,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'Who may come in knows neither a request nor a job.',
   },
   'server/uploads': {
-    imports: ['server/jobs', 'extract/extract.ts', 'extract', 'files', 'contract'],
+    imports: ['server/jobs', 'archive', 'files', 'contract'],
     reason: 'An upload ends with the files of a job, and starts none.',
   },
   'server/apps': {
@@ -264,7 +264,15 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'Repositories are fetched and kept without knowing what an app does with them.',
   },
   'server/jobs': {
-    imports: ['server/executors', 'server/data-directory', 'server', 'access', 'pack', 'files', 'contract'],
+    imports: [
+      'server/executors',
+      'server/data-directory',
+      'server',
+      'access',
+      'archive',
+      'files',
+      'contract',
+    ],
     reason: 'Jobs know no transport, no app and no device.',
   },
   'server/executors/local': {
@@ -347,10 +355,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     imports: ['files', 'contract'],
     reason: 'The file of the tokens is read by the server and written by a command: it imports neither.',
   },
-  pack: { imports: ['files', 'contract'], reason: bothSides },
-  'extract/extract.ts': { imports: ['extract/small', 'extract', 'files', 'contract'], reason: bothSides },
-  'extract/small': { imports: ['extract', 'files'], reason: bothSides },
-  extract: { imports: ['files', 'contract'], reason: bothSides },
+  archive: { imports: ['files', 'contract'], reason: bothSides },
   files: {
     imports: [],
     reason: 'Files are whole or not there for whoever uses them: this room knows nobody.',

@@ -21,7 +21,7 @@ const koa = 'Only the HTTP side of the server knows Koa: jobs and the client do 
 const commandLine = 'Only the command line knows oclif.';
 const terminal = 'Only one room of the command line writes to a terminal.';
 const parser = 'Only an upload reads forms.';
-const archives = 'Archives are written in one room and read in another; nobody else knows their packages.';
+const archives = 'One module writes and reads archives; nobody else knows their packages.';
 
 /** By package; `node:*` is every module of Node that has no rule of its own. No room may import a package that is not listed. */
 export const packages: Readonly<Record<string, PackageRule>> = {
@@ -50,8 +50,8 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   send: { rooms: ['server/routes'], reason: 'Only a route answers with a file.' },
   execa: { rooms: ['server/jobs'], reason: 'Only the trash runs a program to remove what it cannot.' },
   'p-limit': { rooms: ['files'], reason: 'Turns are given in one place.' },
-  archiver: { rooms: ['pack'], reason: archives },
-  unzipper: { rooms: ['extract'], reason: archives },
+  archiver: { rooms: ['archive'], reason: archives },
+  unzipper: { rooms: ['archive'], reason: archives },
   zod: {
     rooms: [
       'client/connection',

@@ -1,11 +1,11 @@
 import path from 'node:path';
 import type { Writable } from 'node:stream';
+import { ArchiveError } from '../../archive/index.js';
 import { resultName } from '../../contract/archives.js';
 import { counted } from '../../contract/counted.js';
 import { exitCodes } from '../../contract/errors.js';
 import { quotePath } from '../../contract/quote.js';
 import { isPlainWord } from '../../contract/shell-word.js';
-import { ArchiveError } from '../../extract/errors.js';
 import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
 import type { Patience } from '../connection/patience.js';

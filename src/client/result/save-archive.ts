@@ -1,11 +1,11 @@
 import { type FileHandle, statfs } from 'node:fs/promises';
 import path from 'node:path';
+import { ArchiveError } from '../../archive/index.js';
 import { maxEntries } from '../../contract/archives.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { counted } from '../../contract/counted.js';
 import { exitCodes } from '../../contract/errors.js';
 import { oneLine, quoteName, quotePath } from '../../contract/quote.js';
-import { ArchiveError } from '../../extract/errors.js';
 import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
 import type { Patience } from '../connection/patience.js';
@@ -106,7 +106,7 @@ async function extractSaved(
   const maxBytes = await roomIn(output);
   let isBegun = false;
   // Imported lazily to keep start-up fast.
-  const { extractArchive } = await import('../../extract/extract.js');
+  const { extractArchive } = await import('../../archive/index.js');
   const extracted = await writing(output, `run '${again}'`, () =>
     extractArchive(target, output, {
       maxBytes,

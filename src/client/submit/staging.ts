@@ -1,11 +1,11 @@
 import { stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import type { ListedFile } from '../../archive/index.js';
 import { volumeSuffix } from '../../contract/archives.js';
 import { groupsField, optionsField } from '../../contract/fields.js';
 import { quotePath } from '../../contract/quote.js';
 import { isDiskFull, isSystemError } from '../../files/error-code.js';
-import type { ListedFile } from '../../pack/listed-files.js';
 import { UsageError } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { WriteError, writing } from '../write-error.js';
@@ -44,7 +44,7 @@ async function pack(
   const directory = await writing(tmpdir(), noRoomHere, () => packing.directory.path());
   const archive = path.join(directory, `${name}.zip`);
   // Imported lazily to keep start-up fast: most commands send files.
-  const { packListed } = await import('../../pack/pack.js');
+  const { packListed } = await import('../../archive/index.js');
   try {
     await packListed(files, archive, {
       onProgress: (bytes) => packing.reporter.progress('Packing', bytes, 0),

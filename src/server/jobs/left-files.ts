@@ -5,7 +5,7 @@ import { mostCounted } from '../../contract/job.js';
 const patience = 2000;
 
 /** Imported lazily to keep start-up fast. */
-const loadCounter = () => import('../../pack/count-files.js');
+const loadCounter = () => import('../../archive/index.js');
 
 /** How many files a job that has failed left in its output; null if they cannot be counted, or not in time. Never rejects. */
 export async function countLeftFiles(output: string, load = loadCounter): Promise<number | null> {

@@ -1,5 +1,6 @@
 import { lstatSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Packer } from '../../archive/index.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { counted } from '../../contract/counted.js';
 import { spellDuration } from '../../contract/duration.js';
@@ -8,7 +9,6 @@ import { type KillCause, killErrors } from '../../contract/job.js';
 import { commandOf } from '../../contract/operations.js';
 import { secondsUntil } from '../../files/boot-clock.js';
 import { faultWithoutPath, isDiskFull, isShortage, isSystemError } from '../../files/error-code.js';
-import type { Packer } from '../../pack/packer.js';
 import type {
   Ended,
   Executor,

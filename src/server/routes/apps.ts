@@ -2,6 +2,7 @@ import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import type { RouterContext } from '@koa/router';
+import { packListedTo, packTo } from '../../archive/index.js';
 import type { AppList } from '../../contract/app-manifest.js';
 import { configName } from '../../contract/archives.js';
 import { mediaTypes } from '../../contract/http.js';
@@ -64,8 +65,6 @@ export const sendAppConfig = (catalog: AppCatalog, report: Report) => async (ctx
   ctx.type = mediaTypes.zip;
   ctx.attachment(configName);
   if (ctx.method === 'HEAD') return;
-  // Imported lazily to keep start-up fast.
-  const { packListedTo, packTo } = await import('../../pack/pack.js');
   const body = new PassThrough();
   ctx.body = body;
   const signal = goneSignal(ctx);

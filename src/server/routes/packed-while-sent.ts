@@ -1,5 +1,6 @@
 import { lstatSync } from 'node:fs';
 import type { RouterContext } from '@koa/router';
+import { countFiles, packTo } from '../../archive/index.js';
 import { ServiceError } from '../../contract/errors.js';
 import type { Job } from '../jobs/job.js';
 import type { Report } from '../report.js';
@@ -14,8 +15,6 @@ async function sendOutput(ctx: RouterContext, { id, directory }: Job, report: Re
     ctx.res.end();
     return;
   }
-  // Imported lazily to keep start-up fast.
-  const { packTo } = await import('../../pack/pack.js');
   const signal = goneSignal(ctx);
   await packTo(ctx.res, directory.output, { openUp: true, signal }).catch((cause) => {
     // A normal end would look like the end of the archive.
@@ -41,8 +40,6 @@ export async function sendUnpacked(ctx: RouterContext, job: Job, report: Report)
 
 /** Sends what a job that has failed left in its output. @throws ServiceError `nothingLeft` */
 export async function sendLeft(ctx: RouterContext, job: Job, report: Report): Promise<void> {
-  // Imported lazily to keep start-up fast.
-  const { countFiles } = await import('../../pack/count-files.js');
   if (!hasOutput(job) || (await countFiles(job.directory.output, 1)) === 0) {
     throw new ServiceError('nothingLeft', `Job ${job.id} left no file in its output`);
   }

@@ -1,11 +1,11 @@
 import { mkdirSync, renameSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { ArchiveError, archiveEnd, extractArchive } from '../../archive/index.js';
 import { volumeSuffix } from '../../contract/archives.js';
 import { FieldError, ServiceError } from '../../contract/errors.js';
 import type { Field } from '../../contract/fields.js';
 import { oneLine, quoteName } from '../../contract/quote.js';
-import { ArchiveError } from '../../extract/errors.js';
 import { freeName } from '../../files/free-name.js';
 import { isSafeName } from '../../files/safe-name.js';
 import { TimeSlice } from '../../files/time-slice.js';
@@ -67,10 +67,9 @@ const largeTurns = new Turns(1);
 
 /** Waits for a turn if the archive is a large one. */
 async function turnFor(file: ReceivedFile, signal: AbortSignal): Promise<Release> {
-  const { archiveEnd } = await import('../../extract/archive-end.js');
   await using archive = await open(file.path);
-  const { mostEntries } = await archiveEnd(archive);
-  return mostEntries > manyEntries ? largeTurns.take(signal) : () => {};
+  const { entries } = await archiveEnd(archive);
+  return entries > manyEntries ? largeTurns.take(signal) : () => {};
 }
 
 /** Extracts an archive within the limits that are left, and while the disk keeps its headroom. */
@@ -96,8 +95,6 @@ async function extract(file: ReceivedFile, destination: string, placing: Placing
   let release: Release = () => {};
   try {
     release = await turnFor(file, signal);
-    // Imported lazily to keep start-up fast.
-    const { extractArchive } = await import('../../extract/extract.js');
     const maxBytes = Math.min(room.maxBytes, Math.max(0, found.bytes));
     const maxEntries = Math.min(room.maxEntries, Math.max(0, found.files));
     const onPlan = (entries: number, bytes: number, content: number) => {

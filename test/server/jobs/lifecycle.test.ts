@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { Packer } from '../../../src/pack/packer.js';
+import { Packer } from '../../../src/archive/packer.js';
 import type { Executor, RunEvent } from '../../../src/server/executors/executor.js';
 import { Lifecycle } from '../../../src/server/jobs/lifecycle.js';
 import { makeJob } from './held-job.js';

@@ -1,5 +1,5 @@
+import type { ListedFile } from '../../../archive/index.js';
 import { faultWithoutPath, isSystemError } from '../../../files/error-code.js';
-import type { ListedFile } from '../../../pack/listed-files.js';
 import { lookAt } from './look.js';
 import type { Obstacles } from './obstacles.js';
 import { listTree } from './tree.js';
@@ -13,10 +13,7 @@ export type DataSet =
 /** Why a file cannot be sent as an archive that the server extracts; null if it can. */
 export async function archiveFault(archive: string): Promise<string | null> {
   // Imported lazily to keep start-up fast: most commands send other files.
-  const [{ checkArchive }, { ArchiveError }] = await Promise.all([
-    import('../../../extract/check-archive.js'),
-    import('../../../extract/errors.js'),
-  ]);
+  const { ArchiveError, checkArchive } = await import('../../../archive/index.js');
   try {
     return (await checkArchive(archive)) ? null : 'is a zip archive without a file in it';
   } catch (cause) {

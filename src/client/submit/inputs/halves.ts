@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { quoteName, quotePath } from '../../../contract/quote.js';
-import { foldedName } from '../../../extract/folds-case.js';
+import { foldedName } from '../../../files/safe-name.js';
 import { headersOf, isPairVoxels, pairStem, voxelFilesOf } from './detached-header.js';
 import type { Unit } from './inputs.js';
 import { lookAt } from './look.js';

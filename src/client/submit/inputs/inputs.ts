@@ -1,8 +1,8 @@
 import type { Stats } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
+import type { ListedFile } from '../../../archive/index.js';
 import { resultName, volumeSuffix } from '../../../contract/archives.js';
-import type { ListedFile } from '../../../pack/listed-files.js';
 import { isPlaceOfResults } from '../../earlier-results.js';
 import { archiveFault } from './data-set.js';
 import { type Entry, entriesOf } from './entries.js';

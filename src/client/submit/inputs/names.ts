@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { volumeSuffix } from '../../../contract/archives.js';
-import { foldedName } from '../../../extract/folds-case.js';
 import { freeName } from '../../../files/free-name.js';
+import { foldedName } from '../../../files/safe-name.js';
 
 /** A name up to its first dot: `vol` of `vol.hdr`, `vol.img` and `vol.nii.gz`. */
 const stemOf = (name: string): string => name.slice(0, Math.max(0, name.indexOf('.', 1)) || name.length);

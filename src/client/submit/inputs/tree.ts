@@ -1,5 +1,5 @@
 import { realpath } from 'node:fs/promises';
-import type { ListedFile } from '../../../pack/listed-files.js';
+import type { ListedFile } from '../../../archive/index.js';
 import { type Entry, entriesOf } from './entries.js';
 import type { Obstacles } from './obstacles.js';
 

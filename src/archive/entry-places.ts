@@ -1,0 +1,204 @@
+import { closeSync, lstatSync, openSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { quoteName } from '../contract/quote.js';
+import { freeName, maxNameBytes } from '../files/free-name.js';
+import type { Notes } from '../files/notes.js';
+import { foldedName, isSafeName } from '../files/safe-name.js';
+import { windowsName } from '../files/windows-names.js';
+import { ArchiveError } from './errors.js';
+
+/** A path that begins with a drive letter, which is absolute on Windows. */
+const drivePath = /^[A-Za-z]:/;
+
+/** Most parts of a path. */
+const deepest = 64;
+
+/**
+ * The path that an archive's entry gets under `root`. Null for a name that would leave `root`, is absolute on any system,
+ * or has a part that is not safe (see `isSafeName`).
+ */
+export function entryPath(
+  root: string,
+  name: string,
+  platform: NodeJS.Platform = process.platform,
+): string | null {
+  const parts = name.replace(/\/+$/, '').split('/');
+  if (drivePath.test(name) || parts.length > deepest || !parts.every((part) => isSafeName(part, platform)))
+    return null;
+  return path.join(root, ...parts);
+}
+
+/** `entryPath` for many names under one root: a directory that several names share is checked once. */
+export function entryPaths(
+  root: string,
+  platform: NodeJS.Platform = process.platform,
+): (name: string) => string | null {
+  const directories = new Map<string, string | null>();
+  return (name) => {
+    const slash = name.lastIndexOf('/');
+    const base = name.slice(slash + 1);
+    if (slash < 1 || base === '' || name[slash - 1] === '/') return entryPath(root, name, platform);
+    const parent = name.slice(0, slash);
+    let directory = directories.get(parent);
+    if (directory === undefined) {
+      directory = entryPath(root, parent, platform);
+      directories.set(parent, directory);
+    }
+    return directory === null || !isSafeName(base, platform) ? null : directory + path.sep + base;
+  };
+}
+
+/**
+ * Whether `A.txt` and `a.txt` are the same file in a directory, as on FAT under any system. Tried with an empty file.
+ */
+function foldsCase(directory: string): boolean {
+  const probe = path.join(directory, `.remote-app-Case-${process.pid}`);
+  try {
+    closeSync(openSync(probe, 'wx', 0o600));
+  } catch {
+    // Nothing can be written there: the extraction itself reports that.
+    return false;
+  }
+  try {
+    return lstatSync(probe.replace('Case', 'cASE'), { throwIfNoEntry: false }) !== undefined;
+  } finally {
+    rmSync(probe, { force: true });
+  }
+}
+
+/** Longest path that Linux opens; most systems have a lower limit. */
+const maxPathBytes = 4096;
+
+export interface PlaceOptions {
+  readonly root: string;
+  /** Names at the top of `root` that no entry may take. */
+  readonly reserved: readonly string[];
+  readonly platform: NodeJS.Platform;
+  readonly notes: Notes;
+}
+
+/** The name of an entry, and the path below the root that it would get in an archive of its own. */
+interface Wish {
+  readonly name: string;
+  /** The name without slashes at its end. */
+  readonly own: string;
+  readonly place: string;
+}
+
+/**
+ * Gives entries their places so that an impossible name affects that file alone: it is renamed or left out, with a note.
+ */
+export class LenientPlaces {
+  readonly #files = new Set<string>();
+  readonly #counts = new Map<string, number>();
+  readonly #tops = new Map<string, string>();
+  readonly #reserved: ReadonlySet<string>;
+  readonly #folds: boolean;
+
+  constructor(
+    private readonly options: PlaceOptions,
+    private readonly names: readonly string[],
+  ) {
+    this.#folds = this.#foldsHere();
+    this.#reserved = new Set(options.reserved.map((name) => this.#key(name)));
+  }
+
+  /**
+   * The path of each name, in their order; null for one that is left out.
+   * @throws ArchiveError for a name that leads out of the root: such an archive is not an accident
+   */
+  all(): (string | null)[] {
+    const changed: { readonly index: number; readonly wish: Wish }[] = [];
+    const places = this.names.map((name, index) => {
+      const wish = this.#wish(name);
+      if (wish && wish.place !== wish.own) changed.push({ index, wish });
+      return wish && wish.place === wish.own ? this.#settle(wish) : null;
+    });
+    // Entries that keep their names are placed first, so that no changed name takes the name of another entry.
+    for (const { index, wish } of changed) places[index] = this.#settle(wish);
+    return places;
+  }
+
+  /** The name in a form that is possible on this system; null if there is none. */
+  #wish(name: string): Wish | null {
+    const own = name.endsWith('/') ? name.replace(/\/+$/, '') : name;
+    const parts = own.split('/');
+    if (parts.some((part) => part === '' || part === '.' || part === '..')) {
+      throw new ArchiveError('unsafe', `its entry ${quoteName(name)} has a name that cannot be extracted`);
+    }
+    const { root, platform, notes } = this.options;
+    const isWindows = platform === 'win32';
+    if (!isWindows && name.includes('\0')) {
+      notes.add(`${quoteName(name)} was not extracted: no file can have that name`);
+      return null;
+    }
+    const mostBytes = maxPathBytes - Buffer.byteLength(root) - 2;
+    if (isLonger(name, mostBytes) || parts.some((part) => isLonger(part, maxNameBytes))) {
+      notes.add(`${quoteName(name)} was not extracted: its name is too long`);
+      return null;
+    }
+    return { name, own, place: this.#belowTop(isWindows ? parts.map(windowsName).join('/') : own) };
+  }
+
+  /** A path whose first part is changed if it is reserved. */
+  #belowTop(place: string): string {
+    const end = place.indexOf('/');
+    const first = end < 0 ? place : place.slice(0, end);
+    const top = this.#top(first);
+    return top === first ? place : top + place.slice(first.length);
+  }
+
+  /** The first part of a name, changed if it is reserved. */
+  #top(name: string): string {
+    const key = this.#key(name);
+    if (!this.#reserved.has(key)) return name;
+    let top = this.#tops.get(key);
+    if (top === undefined) {
+      const tops = this.names.map((each) => this.#key(each.split('/', 1)[0] ?? ''));
+      const taken = new Set([...this.#reserved, ...tops]);
+      top = freeName(name, this.#counts, (each) => taken.has(this.#key(each)));
+      this.#tops.set(key, top);
+    }
+    return top;
+  }
+
+  /** The final path of an entry. */
+  #settle({ name, own, place }: Wish): string {
+    const settled = name.endsWith('/') ? place : this.#apart(place);
+    if (settled !== own) {
+      this.options.notes.add(
+        `${quoteName(name)} was extracted as ${quoteName(settled)}: its own name cannot be used here`,
+      );
+    }
+    return path.join(this.options.root, settled);
+  }
+
+  /** A path that no other file has. Directories may share one. */
+  #apart(place: string): string {
+    const key = this.#key(place);
+    if (!this.#files.has(key)) {
+      this.#files.add(key);
+      return place;
+    }
+    const directory = place.slice(0, place.lastIndexOf('/') + 1);
+    const isTaken = (name: string) => this.#files.has(this.#key(directory + name));
+    const free = directory + freeName(place.slice(directory.length), this.#counts, isTaken);
+    this.#files.add(this.#key(free));
+    return free;
+  }
+
+  /** A key that is equal for names which the file system treats as the same. */
+  #key(name: string): string {
+    return this.#folds ? foldedName(name) : name;
+  }
+
+  /** Whether names that differ only in case are the same here. To ask the disk takes less than to compare all names. */
+  #foldsHere(): boolean {
+    const { platform, root } = this.options;
+    return platform === 'win32' || platform === 'darwin' || foldsCase(root);
+  }
+}
+
+/** Whether a text has more bytes in UTF-8, where a unit of it has at most three. They are counted only if they may be too many. */
+const isLonger = (text: string, bytes: number): boolean =>
+  text.length * 3 > bytes && Buffer.byteLength(text) > bytes;

@@ -1,0 +1,215 @@
+import path from 'node:path';
+import { maxEntries } from '../contract/archives.js';
+import { quoteName } from '../contract/quote.js';
+import { Notes } from '../files/notes.js';
+import { TimeSlice } from '../files/time-slice.js';
+import { archiveEnd } from './archive-end.js';
+import { ArchiveSource } from './archive-source.js';
+import { entryPaths, LenientPlaces, type PlaceOptions } from './entry-places.js';
+import { ArchiveError } from './errors.js';
+import { entryName, readDirectory, type ZipEntry } from './read-directory.js';
+
+/** Stored and deflated: what every zip program writes. */
+const knownMethods = new Set([0, 8]);
+/** The methods that others may use (APPNOTE, 4.4.5). */
+const otherMethods: Readonly<Record<number, string>> = {
+  9: 'Deflate64',
+  12: 'bzip2',
+  14: 'LZMA',
+  20: 'Zstandard',
+  93: 'Zstandard',
+  95: 'XZ',
+  98: 'PPMd',
+};
+const encryptedFlag = 0x1;
+/** The method of an entry that is encrypted with AES, whose own one is elsewhere. */
+const encryptedMethod = 99;
+const fileTypeMask = 0o170000;
+const regularFile = 0o100000;
+const directoryType = 0o040000;
+
+/** An entry and where it goes. */
+export interface Target {
+  readonly entry: ZipEntry;
+  readonly path: string;
+  readonly isDirectory: boolean;
+}
+
+export interface PlanOptions extends PlaceOptions {
+  /** Whether an entry whose name is impossible here is renamed or left out; otherwise the archive is refused. */
+  readonly lenient: boolean;
+  /** Lets other work run in between: an archive may have 200,000 entries. */
+  readonly slice: TimeSlice;
+}
+
+/**
+ * The place of every entry. An entry that must not be written refuses the archive before anything is written.
+ * @throws ArchiveError
+ */
+export async function planEntries(entries: readonly ZipEntry[], options: PlanOptions): Promise<Target[]> {
+  const names: string[] = [];
+  const seen = new Set<string>();
+  for (const entry of entries) {
+    if (options.slice.isOver) await options.slice.pause();
+    const name = options.lenient ? entryName(entry) : uploadedName(entryName(entry));
+    if (name === itself && entry.uncompressedSize > 0) throw impossible(entryName(entry));
+    checkKind(entry, name);
+    names.push(name);
+    if (name === itself) continue;
+    if (seen.has(name)) throw new ArchiveError('unsafe', `it has two entries named ${quoteName(name)}`);
+    seen.add(name);
+  }
+  const places = options.lenient
+    ? new LenientPlaces(options, names).all()
+    : await strictPlaces(options, names);
+  return entries.flatMap((entry, index) => {
+    const place = places[index];
+    return place ? [{ entry, path: place, isDirectory: isDirectoryName(names[index] ?? '') }] : [];
+  });
+}
+
+const isDirectoryName = (name: string): boolean => name.endsWith('/');
+
+/** The name of an entry for the directory that the archive is of. */
+const itself = './';
+
+/**
+ * The name of an entry of an archive that somebody uploads: parts that are empty or `.` mean nothing, and a backslash separates,
+ * as some programs write it on Windows. A result keeps its names, since its files may be called so.
+ */
+function uploadedName(name: string): string {
+  if (!/\\|\/\/|(^|\/)\.(\/|$)/.test(name)) return name;
+  const parts = name.split(/[/\\]/);
+  const named = parts.filter((part, index) => part !== '.' && (part !== '' || index === 0));
+  if (named.length === 0) return itself;
+  return named.join('/') + (/^\.?$/.test(parts.at(-1) ?? '') ? '/' : '');
+}
+
+const impossible = (name: string): ArchiveError =>
+  new ArchiveError('unsafe', `its entry ${quoteName(name)} has a name that cannot be extracted`);
+
+function checkKind(entry: ZipEntry, name: string): void {
+  const type = (entry.externalFileAttributes >>> 16) & fileTypeMask;
+  if (type !== 0 && type !== (isDirectoryName(name) ? directoryType : regularFile)) {
+    throw new ArchiveError('unsafe', `its entry ${quoteName(name)} is a link or a device, not a file`);
+  }
+  const { compressionMethod: method } = entry;
+  if (entry.flags & encryptedFlag || method === encryptedMethod) {
+    throw new ArchiveError(
+      'corrupt',
+      `its entry ${quoteName(name)} is encrypted; make the archive again without a password`,
+    );
+  }
+  if (!knownMethods.has(method)) {
+    throw new ArchiveError(
+      'corrupt',
+      `its entry ${quoteName(name)} is compressed with ${otherMethods[method] ?? `method ${method}`}, which is not supported; ` +
+        "make the archive again with Deflate, as 'zip -r' does",
+    );
+  }
+}
+
+/** @returns null for the root itself */
+async function strictPlaces(options: PlanOptions, names: readonly string[]): Promise<(string | null)[]> {
+  const { root, reserved, platform, slice } = options;
+  const placeOf = entryPaths(root, platform);
+  const kept = new Set(reserved.map((name) => path.join(root, name)));
+  const taken = new Set<string>();
+  const places: (string | null)[] = [];
+  for (const name of names) {
+    if (slice.isOver) await slice.pause();
+    if (name === itself) {
+      places.push(null);
+      continue;
+    }
+    const place = placeOf(name);
+    if (place === null || kept.has(place)) throw impossible(name);
+    if (taken.has(place)) throw new ArchiveError('unsafe', `it has two entries named ${quoteName(name)}`);
+    taken.add(place);
+    places.push(place);
+  }
+  return places;
+}
+
+/** Bytes that a directory takes on the disk, and the least that a file takes. */
+const block = 4096;
+
+/** The room that targets need on the disk. */
+export interface DiskCost {
+  /** Every directory that must be made. One short entry name may need sixty. */
+  readonly directories: ReadonlySet<string>;
+  /** Number of files and directories. */
+  readonly entries: number;
+  /** Bytes of the files, as the archive states them. */
+  readonly content: number;
+  /** Bytes needed in addition: directories, and blocks that are not filled. */
+  readonly overhead: number;
+}
+
+/**
+ * The room that extracting these targets under `root` needs.
+ * @throws ArchiveError for more than `maxEntries` files and directories
+ */
+export async function diskCost(
+  targets: readonly Target[],
+  root: string,
+  maxEntries: number,
+  slice: TimeSlice,
+): Promise<DiskCost> {
+  const directories = new Set<string>();
+  let files = 0;
+  let content = 0;
+  let overhead = 0;
+  for (const target of targets) {
+    if (slice.isOver) await slice.pause();
+    const size = target.entry.uncompressedSize;
+    let directory = target.path;
+    content += size;
+    if (!target.isDirectory) {
+      files += 1;
+      overhead += Math.max(0, block - size);
+      directory = path.dirname(directory);
+    }
+    while (directory !== root && !directories.has(directory)) {
+      directories.add(directory);
+      directory = path.dirname(directory);
+    }
+    if (files + directories.size > maxEntries) {
+      throw new ArchiveError(
+        'tooMany',
+        `it extracts to more files and directories than the ${maxEntries} allowed`,
+      );
+    }
+  }
+  const entries = files + directories.size;
+  return { directories, entries, content, overhead: overhead + directories.size * block };
+}
+
+/**
+ * Most entries of an archive that is looked through before an upload: unzipper takes 3 KB of memory for each. The server looks
+ * through all of them.
+ */
+const mostLookedThrough = 50_000;
+
+/**
+ * Checks what an archive's directory says of its entries, by the rules of a server that extracts it: a person learns of an
+ * encrypted entry before the upload.
+ * @returns whether a file is in it, and not only directories
+ * @throws ArchiveError if it cannot be read, or must not be extracted
+ */
+export async function checkArchive(archive: string): Promise<boolean> {
+  await using source = await ArchiveSource.open(archive);
+  if ((await archiveEnd(source.file)).entries > mostLookedThrough) return true;
+  const slice = new TimeSlice();
+  const entries = await readDirectory(source, maxEntries);
+  const targets = await planEntries(entries, {
+    root: '/',
+    reserved: [],
+    // Servers run on Linux, whatever runs here.
+    platform: 'linux',
+    lenient: false,
+    notes: new Notes(),
+    slice,
+  });
+  return targets.some(({ isDirectory }) => !isDirectory);
+}

@@ -1,0 +1,209 @@
+import { createWriteStream, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { crc32, createInflateRaw, inflateRawSync } from 'node:zlib';
+import { quoteName } from '../contract/quote.js';
+import { errorCode } from '../files/error-code.js';
+import { makeDirectory } from '../files/make-directory.js';
+import { Notes } from '../files/notes.js';
+import { TimeSlice } from '../files/time-slice.js';
+import { ArchiveSource } from './archive-source.js';
+import { ArchiveError, damagedEntry } from './errors.js';
+import { diskCost, planEntries } from './extract-plan.js';
+import { MadeDirectories, type OpenedTarget, openTarget, UnplaceableEntry } from './open-target.js';
+import { isDeflated, placeOfContent, readDirectory, type ZipEntry } from './read-directory.js';
+
+/** Most bytes of an entry, compressed or not, that is read, inflated and written at once: streams take ten times as long. */
+const smallSize = 256 * 1024;
+
+export interface ExtractOptions {
+  /** Most bytes that all files and directories together may take of the disk. */
+  readonly maxBytes: number;
+  /** Most files and directories, including directories that only appear in the names of files. */
+  readonly maxEntries: number;
+  /** Most bytes of one file; by default `maxBytes`. */
+  readonly maxFileBytes?: number;
+  /** Names at the top of the destination that no entry may take. */
+  readonly reserved?: readonly string[];
+  /**
+   * Whether an entry whose name is impossible here is renamed or left out, with a note; otherwise the archive is refused.
+   * A name that leads out of the destination always refuses the archive.
+   */
+  readonly lenient?: boolean;
+  /** Whether a file that exists stays as it is, and the entry of its name is not extracted; otherwise it is replaced. */
+  readonly keepsFiles?: boolean;
+  /** The system whose rules for names apply; by default this machine's. */
+  readonly platform?: NodeJS.Platform;
+  readonly signal?: AbortSignal;
+  /** Called with the bytes written so far, and the bytes in all as the archive states them. */
+  readonly onProgress?: (bytes: number, total: number) => void;
+  /**
+   * Called before anything is written, with the number of files and directories, the bytes that they will take of the disk,
+   * and those of them that are content of files.
+   */
+  readonly onPlan?: (entries: number, bytes: number, content: number) => void;
+  /** Called for each file and directory that is made. */
+  readonly onMake?: () => void;
+}
+
+export interface Extracted {
+  readonly files: number;
+  readonly bytes: number;
+  /** Entries that were left out because something else has their place. Always 0 where names are strict. */
+  readonly unplaced: number;
+  /** One sentence for each entry that was renamed or left out; past 20 the last one says how many more there are. */
+  readonly notes: readonly string[];
+}
+
+/** Passes the bytes of a file on, up to a limit, and checks them against the size and checksum that the archive states. */
+function checked(entry: ZipEntry, allowed: number, onBytes: (bytes: number) => void): Transform {
+  let bytes = 0;
+  let sum = 0;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      bytes += chunk.length;
+      if (bytes > allowed) {
+        done(new ArchiveError('tooLarge', `its entry ${quoteName(entry.path)} grows past the limit`));
+        return;
+      }
+      sum = crc32(chunk, sum);
+      onBytes(chunk.length);
+      done(null, chunk);
+    },
+    flush(done) {
+      const whole = bytes === entry.uncompressedSize && sum === entry.crc32;
+      done(whole ? null : damagedEntry(entry.path));
+    },
+  });
+}
+
+/**
+ * Extracts a zip archive under `destination`. Limits are counted while bytes are written, because the sizes that an archive
+ * states may be wrong. Names, links and duplicates are checked before the first byte is written. An existing file is
+ * replaced, if it may be, only by a complete one. No symbolic or hard link below the destination is followed.
+ * @throws ArchiveError for an archive that is damaged, unsafe or past the bounds
+ */
+export async function extractArchive(
+  archive: string,
+  destination: string,
+  options: ExtractOptions,
+): Promise<Extracted> {
+  await using source = await ArchiveSource.open(archive);
+  const root = path.resolve(destination);
+  const notes = new Notes();
+  const { lenient = false, keepsFiles = false, reserved = [], platform = process.platform } = options;
+  const slice = new TimeSlice();
+  const targets = await planEntries(await readDirectory(source, options.maxEntries), {
+    root,
+    reserved,
+    lenient,
+    platform,
+    notes,
+    slice,
+  });
+  const cost = await diskCost(targets, root, options.maxEntries, slice);
+  const { content: total, overhead } = cost;
+  if (total + overhead > options.maxBytes) {
+    throw new ArchiveError(
+      'tooLarge',
+      `it extracts to ${total + overhead} bytes, its directories among them, more than the limit of ${options.maxBytes}`,
+    );
+  }
+  options.onPlan?.(cost.entries, total + overhead, total);
+  let bytes = 0;
+  let files = 0;
+  let unplaced = 0;
+  const { signal, maxFileBytes = options.maxBytes } = options;
+  const onBytes = (more: number) => {
+    bytes += more;
+    options.onProgress?.(bytes, total);
+  };
+  makeDirectory(root);
+  const directories = new MadeDirectories(root);
+  // If a file and a directory have the same name, lenient extraction makes the one that comes first in the archive.
+  if (!lenient) await directories.makeAll(cost.directories, slice, { signal, onMake: options.onMake });
+
+  for (const target of targets) {
+    signal?.throwIfAborted();
+    await slice.pause();
+    let opened: OpenedTarget | null;
+    try {
+      opened = openTarget(target, directories, keepsFiles);
+    } catch (cause) {
+      if (!lenient || !(cause instanceof UnplaceableEntry)) throw cause;
+      unplaced += 1;
+      notes.add(`${quoteName(target.entry.path)} was not extracted: something else is in its place`);
+      continue;
+    }
+    if (!opened) continue;
+    options.onMake?.();
+    const allowed = Math.min(maxFileBytes, options.maxBytes - overhead - bytes);
+    try {
+      await writeEntry(source, target.entry, opened.descriptor, allowed, onBytes, signal);
+      await opened.keep();
+    } catch (cause) {
+      opened.discard();
+      throw source.failure ?? damaged(cause, target.entry);
+    }
+    files += 1;
+  }
+  return { files, bytes, unplaced, notes: notes.list() };
+}
+
+/** Writes the bytes of one entry, at most `allowed` of them, and checks them. */
+async function writeEntry(
+  source: ArchiveSource,
+  entry: ZipEntry,
+  descriptor: number,
+  allowed: number,
+  onBytes: (bytes: number) => void,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const { compressedSize, uncompressedSize: size } = entry;
+  const start = await placeOfContent(source, entry);
+  if (Math.max(compressedSize, size) <= Math.min(smallSize, allowed)) {
+    const content = contentOf(entry, await source.read(Buffer.allocUnsafe(compressedSize), start));
+    if (content) {
+      writeFileSync(descriptor, content);
+      onBytes(size);
+      return;
+    }
+    // The streams below find out what is wrong with it.
+  }
+  const check = checked(entry, allowed, onBytes);
+  const packed = source.stream(start, compressedSize);
+  const inflate = isDeflated(entry) ? createInflateRaw() : null;
+  const steps = inflate ? [packed, inflate, check] : [packed, check];
+  const file = createWriteStream('', { fd: descriptor, autoClose: false });
+  await pipeline([...steps, file], signal ? { signal } : {});
+  // What is behind the end of the packed bytes is no part of them.
+  if (inflate && inflate.bytesWritten !== compressedSize) throw damagedEntry(entry.path);
+}
+
+/** The content of a small entry; null if it does not match the size and checksum that the archive states. */
+function contentOf(entry: ZipEntry, packed: Buffer): Buffer | null {
+  const { uncompressedSize: size } = entry;
+  let content = packed;
+  if (isDeflated(entry)) {
+    try {
+      const { buffer, engine } = inflateRawSync(packed, {
+        maxOutputLength: Math.max(1, size),
+        info: true,
+      }) as unknown as { buffer: Buffer; engine: { bytesWritten: number } };
+      if (engine.bytesWritten !== packed.length) return null;
+      content = buffer;
+    } catch {
+      return null;
+    }
+  }
+  return content.length === size && crc32(content) === entry.crc32 ? content : null;
+}
+
+/** Turns an error of the inflater into an ArchiveError; an error of the disk stays as it is. */
+function damaged(cause: unknown, entry: ZipEntry): unknown {
+  if (cause instanceof ArchiveError || !(cause instanceof Error)) return cause;
+  const code = errorCode(cause);
+  const ofArchive = code.startsWith('Z_') || code === 'ERR_OUT_OF_RANGE';
+  return ofArchive ? damagedEntry(entry.path, { cause }) : cause;
+}

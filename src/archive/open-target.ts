@@ -1,0 +1,142 @@
+import { randomBytes } from 'node:crypto';
+import { closeSync, fstatSync, lstatSync, mkdirSync, openSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { quoteName } from '../contract/quote.js';
+import { errorCode } from '../files/error-code.js';
+import { extractFlags, extractMode, newFlags } from '../files/open-flags.js';
+import { replaceFile } from '../files/replace-file.js';
+import type { TimeSlice } from '../files/time-slice.js';
+import { ArchiveError } from './errors.js';
+import type { Target } from './extract-plan.js';
+
+/** Makes directories below a root, each once, and follows no link there. */
+export class MadeDirectories {
+  readonly #made: Set<string>;
+
+  /** @param root a directory that exists; the path to it may contain links, since the user chose it */
+  constructor(root: string) {
+    this.#made = new Set([path.join(root)]);
+  }
+
+  /** @throws the system's error; EEXIST if something other than a directory has the name */
+  make(directory: string): void {
+    if (this.#made.has(directory)) return;
+    this.make(path.dirname(directory));
+    try {
+      mkdirSync(directory);
+    } catch (cause) {
+      // Windows and macOS have other codes for a directory that exists already.
+      if (!['EEXIST', 'EPERM', 'EISDIR'].includes(errorCode(cause)) || !isDirectory(directory)) throw cause;
+    }
+    this.#made.add(directory);
+  }
+
+  /**
+   * Makes many directories, with pauses for other work. Errors are ignored here: `make` is called again for each entry and
+   * reports them.
+   */
+  async makeAll(
+    directories: Iterable<string>,
+    slice: TimeSlice,
+    {
+      signal,
+      onMake,
+    }: { readonly signal: AbortSignal | undefined; readonly onMake: (() => void) | undefined },
+  ): Promise<void> {
+    for (const directory of directories) {
+      signal?.throwIfAborted();
+      onMake?.();
+      try {
+        this.make(directory);
+      } catch {
+        // Reported by the entry that needs it.
+      }
+      await slice.pause();
+    }
+  }
+}
+
+const isDirectory = (place: string): boolean =>
+  lstatSync(place, { throwIfNoEntry: false })?.isDirectory() ?? false;
+
+/**
+ * Error codes for a name that no file can have there: a directory, link or FIFO has it, it is too long, or the file system
+ * does not allow its characters.
+ */
+const unplaceable = ['EEXIST', 'EISDIR', 'ENOTDIR', 'ENAMETOOLONG', 'ELOOP', 'ENXIO', 'EINVAL', 'EILSEQ'];
+
+/** An entry that cannot be written to its place, because of its name or of what lies there. */
+export class UnplaceableEntry extends ArchiveError {
+  constructor(target: Target, code: string, options?: ErrorOptions) {
+    super('unplaced', `its entry ${quoteName(target.entry.path)} cannot be placed (${code})`, options);
+  }
+}
+
+/**
+ * A file that is being written. If an older file has its name, it replaces that file when it is complete. It is opened and closed
+ * synchronously, because the thread pool takes several times as long and an archive may have many thousands.
+ */
+export class OpenedTarget {
+  private constructor(
+    readonly descriptor: number,
+    private readonly written: string,
+    private readonly place: string,
+  ) {}
+
+  /** @throws the system's error where something else than a file lies at `place`, or a file that is to be kept */
+  static open(place: string, keepsFiles: boolean): OpenedTarget {
+    try {
+      return new OpenedTarget(openSync(place, newFlags, extractMode), place, place);
+    } catch (cause) {
+      if (keepsFiles || errorCode(cause) !== 'EEXIST') throw cause;
+    }
+    // Fails here if the existing file must not be overwritten.
+    const there = openSync(place, extractFlags, extractMode);
+    try {
+      if (!fstatSync(there).isFile()) throw Object.assign(new Error('no file'), { code: 'EEXIST' });
+    } finally {
+      closeSync(there);
+    }
+    const name = `.remote-app-${randomBytes(8).toString('hex')}.partial`;
+    const beside = path.join(path.dirname(place), name);
+    return new OpenedTarget(openSync(beside, newFlags, extractMode), beside, place);
+  }
+
+  /** Closes the file, which is complete, and gives it its name. */
+  async keep(): Promise<void> {
+    closeSync(this.descriptor);
+    if (this.written !== this.place) await replaceFile(this.written, this.place);
+  }
+
+  /** Closes and removes an incomplete file. An older file that it would have replaced stays. Never throws. */
+  discard(): void {
+    try {
+      closeSync(this.descriptor);
+    } catch {
+      // Closed already, by `keep`.
+    }
+    try {
+      rmSync(this.written, { force: true });
+    } catch {
+      // It stays, and the error of the extraction is the one to report.
+    }
+  }
+}
+
+/**
+ * Opens the file that an entry is written to, or makes its directory. Null for a directory, which needs no closing.
+ * @throws UnplaceableEntry, or the system's error
+ */
+export function openTarget(
+  target: Target,
+  directories: MadeDirectories,
+  keepsFiles: boolean,
+): OpenedTarget | null {
+  try {
+    directories.make(target.isDirectory ? target.path : path.dirname(target.path));
+    return target.isDirectory ? null : OpenedTarget.open(target.path, keepsFiles);
+  } catch (cause) {
+    const code = errorCode(cause);
+    throw unplaceable.includes(code) ? new UnplaceableEntry(target, code, { cause }) : cause;
+  }
+}

@@ -1,0 +1,172 @@
+import { constants } from 'node:fs';
+import { lstat, open, rename, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import type { Writable } from 'node:stream';
+import { Notes } from '../files/notes.js';
+import { newFlags, partialMode } from '../files/open-flags.js';
+import { syncDirectory } from '../files/sync.js';
+import { EntryPacker } from './pack-entry.js';
+import { type OpenedFile, walkFiles } from './walk-files.js';
+import { ZipWriter } from './zip-writer.js';
+
+/** A file to pack, or an empty directory. */
+export interface ListedFile {
+  /** The name in the archive, with forward slashes. A directory's name ends with a slash. */
+  readonly name: string;
+  readonly path: string;
+  /** Bytes, where whoever listed it has looked. */
+  readonly size?: number;
+}
+
+export interface PackOptions {
+  /** Which files are packed, by their path relative to the directory; by default all. */
+  readonly include?: (name: string) => boolean;
+  /** Which files a link inside the directory may lead to, by the target's relative path; by default all. */
+  readonly includeTarget?: (name: string) => boolean;
+  /** The name under which a file is packed a second time, by its name; null for once. */
+  readonly alsoAs?: (name: string) => string | null;
+  readonly signal?: AbortSignal;
+  /** Called with the bytes of the files read so far. */
+  readonly onProgress?: (bytes: number) => void;
+  /**
+   * Called with the entries (files, directories that are empty, what was left out) and bytes read so far; packing goes on
+   * when it resolves.
+   */
+  readonly pace?: (entries: number, bytes: number) => Promise<void> | void;
+  /** Whether to make files of this process's user readable if they are not. */
+  readonly openUp?: boolean;
+}
+
+/** How the packing of any files goes. */
+type Course = Pick<PackOptions, 'signal' | 'onProgress' | 'pace'>;
+
+export interface Packed {
+  readonly files: number;
+  /** Size of the files, not of the archive. */
+  readonly bytes: number;
+  /** One sentence for each file that was renamed, cut or left out; past 20 the last one says how many more there are. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * Opens files one after the other. Links are followed: a list is made by whom the files belong to, unlike what `walkFiles`
+ * finds in a job's output.
+ */
+async function* openListed(files: Iterable<ListedFile>): AsyncGenerator<OpenedFile> {
+  for (const { name, path: place } of files) {
+    if (name.endsWith('/')) {
+      yield { name, stats: await stat(place), file: null };
+      continue;
+    }
+    // Does not block on a FIFO that has taken the file's place.
+    await using file = await open(place, constants.O_RDONLY | constants.O_NONBLOCK);
+    yield { name, stats: await file.stat(), file };
+  }
+}
+
+async function packAll(
+  sink: Writable,
+  filesWith: (onLeftOut: () => Promise<void>) => AsyncIterable<OpenedFile>,
+  notes: Notes,
+  strict: boolean,
+  { signal, onProgress, pace }: Course,
+): Promise<Packed> {
+  const zip = new ZipWriter(sink, signal);
+  const onMore = (count: number, bytes: number) => {
+    onProgress?.(bytes);
+    return pace?.(count, bytes);
+  };
+  const entries = new EntryPacker(zip, { notes, strict, onMore });
+  try {
+    for await (const file of filesWith(() => entries.count())) await entries.add(file);
+    await zip.finish();
+  } catch (cause) {
+    throw await zip.abandon(cause);
+  }
+  return { files: entries.files, bytes: entries.bytes, notes: notes.list() };
+}
+
+/** Each file, and again under its second name where it has one. */
+async function* withSecondNames(
+  files: AsyncIterable<OpenedFile>,
+  alsoAs: (name: string) => string | null,
+): AsyncGenerator<OpenedFile> {
+  for await (const file of files) {
+    yield file;
+    const name = alsoAs(file.name);
+    if (name !== null) yield { ...file, name };
+  }
+}
+
+/**
+ * Writes the files under `source` into a zip archive on `sink`. Files that would not shrink are stored, the others are
+ * deflated; sizes past 4 GiB use zip64; links that leave the directory, and files that cannot be read, are left out.
+ * @param source a directory, not a link to one
+ * @throws the system's error if `source` is not a directory, or `sink` fails
+ */
+export async function packTo(sink: Writable, source: string, options: PackOptions = {}): Promise<Packed> {
+  const { include = () => true, includeTarget = () => true, openUp = false, alsoAs, signal } = options;
+  const notes = new Notes();
+  const filesWith = (onLeftOut: () => Promise<void>) => {
+    const files = walkFiles(source, { include, includeTarget, openUp, notes, signal, onLeftOut });
+    return alsoAs ? withSecondNames(files, alsoAs) : files;
+  };
+  return packAll(sink, filesWith, notes, false, options);
+}
+
+/**
+ * Writes these files, links followed, into a zip archive on `sink`.
+ * @throws if a file cannot be opened, or `sink` fails
+ */
+export const packListedTo = (
+  sink: Writable,
+  files: Iterable<ListedFile>,
+  { alsoAs = () => null, ...course }: Pick<PackOptions, 'alsoAs'> & Course,
+): Promise<Packed> =>
+  packAll(sink, () => withSecondNames(openListed(files), alsoAs), new Notes(), false, course);
+
+/**
+ * Makes the zip archive `archive`. It gets its name when it is complete and synced to the disk; before that, and after a
+ * failure, no file has that name.
+ */
+async function intoArchive(archive: string, pack: (sink: Writable) => Promise<Packed>): Promise<Packed> {
+  const partial = `${archive}.partial`;
+  try {
+    const make = () => open(partial, newFlags, partialMode);
+    const file = await make().catch(() => clearPartial(partial).then(make));
+    const packed = await pack(file.createWriteStream({ flush: true }));
+    const name = () => rename(partial, archive);
+    await name().catch(() => clearDirectory(archive).then(name));
+    await syncDirectory(path.dirname(archive));
+    return packed;
+  } catch (cause) {
+    await clearPartial(partial);
+    throw cause;
+  }
+}
+
+/** Packs the files under `source` into the zip archive `archive`, as `packTo` does. */
+export const packDirectory = (source: string, archive: string, options: PackOptions = {}): Promise<Packed> =>
+  intoArchive(archive, (sink) => packTo(sink, source, options));
+
+/**
+ * Packs these files, links followed, into the zip archive `archive`.
+ * @throws where a file cannot be read whole
+ */
+export const packListed = (
+  files: Iterable<ListedFile>,
+  archive: string,
+  options: Course = {},
+): Promise<Packed> =>
+  intoArchive(archive, (sink) => packAll(sink, () => openListed(files), new Notes(), true, options));
+
+/** Removes a partial archive, and whatever else has its name: nobody else may use that name. Follows no link. */
+async function clearPartial(partial: string): Promise<void> {
+  await rm(partial, { force: true, recursive: true });
+}
+
+/** Removes a directory that a job made under the archive's name: a file cannot be renamed over a directory. */
+async function clearDirectory(archive: string): Promise<void> {
+  const stats = await lstat(archive).catch(() => null);
+  if (stats?.isDirectory()) await rm(archive, { recursive: true });
+}

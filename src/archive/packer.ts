@@ -1,0 +1,74 @@
+import { Turns } from '../files/turns.js';
+import { type Packed, packDirectory } from './pack.js';
+
+/** How many archives are made at once: Node's thread pool, which reads and deflates, has four threads. */
+const quickTurns = 4;
+
+/** How many large archives are made at once, beside the small ones. */
+const longTurns = 2;
+
+/** How much of a directory: entries, such as files, and bytes. */
+interface Work {
+  readonly entries: number;
+  readonly bytes: number;
+}
+
+/** From when on work counts as large, and how much of it is done in one turn where others wait. */
+export interface PackerSizes {
+  readonly large: Work;
+  readonly turn: Work;
+}
+
+/** Large is about a second of work. Without turns one result, of sparse files, could take hours. */
+const usualSizes: PackerSizes = {
+  large: { entries: 5_000, bytes: 64 * 1024 * 1024 },
+  turn: { entries: 20_000, bytes: 256 * 1024 * 1024 },
+};
+
+/** Whether one of both is reached. */
+const reaches = (done: Work, { entries, bytes }: Work): boolean =>
+  done.entries >= entries || done.bytes >= bytes;
+
+/**
+ * Packs directories, a few at a time; the others wait. A directory that turns out to be large gives up its turn and waits
+ * for one among the large ones, so that a small result never waits for a large one. Where others wait, a large one gives up
+ * its turn after a share of the work and waits behind them. One that waits keeps at most five descriptors open (the source, a
+ * directory below it and its listing, a file, the archive), and there are no more of them than active jobs. Reading, deflating
+ * and writing run on Node's thread pool, piece by piece, so packing does not block the event loop.
+ */
+export class Packer {
+  readonly #quick = new Turns(quickTurns);
+  readonly #long = new Turns(longTurns);
+
+  constructor(private readonly sizes = usualSizes) {}
+
+  /**
+   * Packs a directory (see `packDirectory`). Files of this user that are not readable are made readable. Aborting the
+   * signal ends it and leaves no partial archive.
+   * @throws what `packDirectory` throws, or the reason of the signal
+   */
+  async pack(source: string, archive: string, signal: AbortSignal): Promise<Packed> {
+    let release = await this.#quick.take(signal);
+    let long: Work | null = null;
+    const waitForLong = async (start: Work) => {
+      long = start;
+      release();
+      release = await this.#long.take(signal);
+    };
+    try {
+      const pace = (entries: number, bytes: number) =>
+        this.#isTurnOver(long, { entries, bytes }) ? waitForLong({ entries, bytes }) : undefined;
+      return await packDirectory(source, archive, { signal, openUp: true, pace });
+    } finally {
+      release();
+    }
+  }
+
+  /** @param long where the turn among the large ones began; null in a turn among the small ones */
+  #isTurnOver(long: Work | null, done: Work): boolean {
+    const { large, turn } = this.sizes;
+    if (long === null) return reaches(done, large);
+    const inTurn = { entries: done.entries - long.entries, bytes: done.bytes - long.bytes };
+    return reaches(inTurn, turn) && this.#long.areAwaited;
+  }
+}

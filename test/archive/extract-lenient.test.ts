@@ -1,0 +1,190 @@
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { extractArchive } from '../../src/archive/extract.js';
+import { type Entry, zip } from '../../support/zip.mjs';
+import { plant, temporary } from '../support/temporary.js';
+
+/** Extracts these entries into `out` as a client does, by the rules of a platform. */
+async function extract(root: string, entries: readonly Entry[], platform: NodeJS.Platform = 'linux') {
+  const archive = path.join(root, 'out', 'result.zip');
+  mkdirSync(path.dirname(archive), { recursive: true });
+  writeFileSync(archive, zip(entries));
+  return extractArchive(archive, path.join(root, 'out'), {
+    maxBytes: 1 << 20,
+    maxEntries: 1000,
+    reserved: ['result.zip'],
+    lenient: true,
+    platform,
+  });
+}
+
+/** The files under `out`, by name. */
+function extracted(root: string): Record<string, string> {
+  const out = path.join(root, 'out');
+  const names = readdirSync(out, { recursive: true, encoding: 'utf8' });
+  const files = names.filter((name) => name !== 'result.zip' && lstatSync(path.join(out, name)).isFile());
+  return Object.fromEntries(files.sort().map((name) => [name, readFileSync(path.join(out, name), 'utf8')]));
+}
+
+/** Entries whose content is their name. */
+const named = (...names: string[]): Entry[] => names.map((name) => ({ name, content: name }));
+
+describe('a result', () => {
+  test('keeps every name that is possible on the system', async () => {
+    await using root = await temporary();
+    const names = [
+      'T1:mask.nii',
+      'T2:mask.nii',
+      'a\\b',
+      'aux.nii.gz',
+      'con.json',
+      'd/x. ',
+      'line\nfeed',
+      ' lead',
+    ];
+    const { notes } = await extract(root.path, named(...names, 'x/'.repeat(100)));
+    expect(extracted(root.path)).toEqual(Object.fromEntries(names.sort().map((name) => [name, name])));
+    expect(notes).toEqual([]);
+  });
+
+  test('gets names on Windows that Windows allows, each a different one', async () => {
+    await using root = await temporary();
+    const names = ['T1:x', 'T1?x', 'T1_x', 'aux.nii.gz', 'dir?/a', 'dir:/a', 'dot.', 'Mask.nii', 'mask.nii'];
+    const { notes, files } = await extract(root.path, named(...names), 'win32');
+    expect(extracted(root.path)).toEqual({
+      'Mask.nii': 'Mask.nii',
+      T1_x: 'T1_x',
+      T1_x_1: 'T1:x',
+      T1_x_2: 'T1?x',
+      '_aux.nii.gz': 'aux.nii.gz',
+      'dir_/a': 'dir?/a',
+      'dir_/a_1': 'dir:/a',
+      dot_: 'dot.',
+      'mask_1.nii': 'mask.nii',
+    });
+    expect(files).toBe(names.length);
+    expect(notes).toHaveLength(7);
+    expect(notes).toContain("'T1:x' was extracted as 'T1_x_1': its own name cannot be used here");
+  });
+
+  test('gets different names for those that macOS treats as the same', async () => {
+    await using root = await temporary();
+    await extract(root.path, named('\u00e9.nii', 'e\u0301.nii', 'd/A', 'D/a'), 'darwin');
+    expect(Object.values(extracted(root.path)).sort()).toEqual(
+      ['D/a', 'd/A', 'e\u0301.nii', '\u00e9.nii'].sort(),
+    );
+    expect(Object.keys(extracted(root.path)).map((name) => name.normalize('NFC').toLowerCase())).toHaveLength(
+      4,
+    );
+  });
+
+  test('with an entry named like its archive gets another name for it', async () => {
+    await using root = await temporary();
+    const { notes } = await extract(root.path, named('result.zip', 'result_1.zip', 'd/result.zip'));
+    expect(extracted(root.path)).toEqual({
+      'result_1.zip': 'result_1.zip',
+      'result_2.zip': 'result.zip',
+      'd/result.zip': 'd/result.zip',
+    });
+    expect(notes).toEqual(["'result.zip' was extracted as 'result_2.zip': its own name cannot be used here"]);
+    expect(readFileSync(path.join(root.path, 'out', 'result.zip')).readUInt32LE(0)).toBe(0x04034b50);
+  });
+
+  test('leaves out only a file that cannot be written', async () => {
+    await using root = await temporary();
+    const long = 'é'.repeat(128);
+    const deep = 'd/'.repeat(2500);
+    const entries = named('a', long, `${deep}x`, 'nul\0', 'file', 'file/below', 'z');
+    const { files, notes } = await extract(root.path, entries);
+    expect(extracted(root.path)).toEqual({ a: 'a', file: 'file', z: 'z' });
+    expect(files).toBe(3);
+    expect(notes).toHaveLength(4);
+  });
+
+  test.for(['../a', '/a', 'a/../../b', 'a//b', ''])(
+    'that leads out of its directory is refused: %o',
+    async (name) => {
+      await using root = await temporary();
+      await expect(extract(root.path, named('first', name))).rejects.toMatchObject({ fault: 'unsafe' });
+      await expect(extract(root.path, named('first', name), 'win32')).rejects.toMatchObject({
+        fault: 'unsafe',
+      });
+      expect(readdirSync(path.join(root.path, 'out'))).toEqual(['result.zip']);
+    },
+  );
+
+  test('with two entries of one name, or with a link, is refused', async () => {
+    await using root = await temporary();
+    await expect(extract(root.path, named('a', 'b', 'a'))).rejects.toMatchObject({ fault: 'unsafe' });
+    const link = { name: 'link', content: '/etc', mode: 0o120777 };
+    await expect(extract(root.path, [...named('a'), link])).rejects.toMatchObject({ fault: 'unsafe' });
+  });
+
+  test('follows no link in the destination, and does not wait for a FIFO', async () => {
+    await using root = await temporary();
+    await plant(root.path, { 'out/kept': '', 'elsewhere/x': 'untouched', outside: 'untouched' });
+    const out = path.join(root.path, 'out');
+    symlinkSync('../elsewhere', path.join(out, 'd'));
+    symlinkSync('../outside', path.join(out, 'a'));
+    execFileSync('mkfifo', [path.join(out, 'fifo')]);
+    const { notes } = await extract(root.path, named('d/x', 'd/e/y', 'a', 'fifo', 'z'));
+    // The file behind the link is unchanged.
+    expect(extracted(root.path)).toEqual({ 'd/x': 'untouched', kept: '', z: 'z' });
+    expect(notes).toHaveLength(4);
+    expect(readFileSync(path.join(root.path, 'elsewhere/x'), 'utf8')).toBe('untouched');
+    expect(readFileSync(path.join(root.path, 'outside'), 'utf8')).toBe('untouched');
+    expect(existsSync(path.join(root.path, 'elsewhere/e'))).toBe(false);
+  });
+
+  test('notes twenty names and counts the others', async () => {
+    await using root = await temporary();
+    const names = Array.from({ length: 50 }, (_, index) => `${index}:`);
+    const { notes } = await extract(root.path, named(...names), 'win32');
+    expect(notes).toHaveLength(21);
+    expect(notes.at(-1)).toBe('and 30 more');
+  });
+
+  test('reads the names that Python and an old zip program write', async () => {
+    await using root = await temporary();
+    const archive = path.join(root.path, 'python.zip');
+    const script = `
+import sys, zipfile
+with zipfile.ZipFile(sys.argv[1], 'w') as archive:
+    for name in ['é.nii', 'a\\\\b', 'T1:x']: archive.writestr(name, name)
+`;
+    execFileSync('python3', ['-c', script, archive]);
+    await extractArchive(archive, path.join(root.path, 'out'), {
+      maxBytes: 1 << 20,
+      maxEntries: 9,
+      lenient: true,
+    });
+    expect(extracted(root.path)).toEqual({ 'T1:x': 'T1:x', 'a\\b': 'a\\b', 'é.nii': 'é.nii' });
+
+    // Code page 437, without the flag that says UTF-8: 0x82 is é.
+    const bytes = zip([{ name: 'caf\u0001.txt', content: 'x' }]);
+    for (let at = bytes.indexOf('caf\u0001'); at >= 0; at = bytes.indexOf('caf\u0001')) bytes[at + 3] = 0x82;
+    for (const [signature, flags] of [
+      ['PK\u0003\u0004', 7],
+      ['PK\u0001\u0002', 9],
+    ] as const) {
+      bytes[bytes.indexOf(signature) + flags] = 0;
+    }
+    writeFileSync(archive, bytes);
+    await extractArchive(archive, path.join(root.path, 'old'), {
+      maxBytes: 1 << 20,
+      maxEntries: 9,
+      lenient: true,
+    });
+    expect(readdirSync(path.join(root.path, 'old'))).toEqual(['café.txt']);
+  });
+});

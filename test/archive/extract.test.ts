@@ -1,0 +1,528 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, linkSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import path from 'node:path';
+import { crc32, gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { archiveEnd } from '../../src/archive/archive-end.js';
+import { entryPath, entryPaths } from '../../src/archive/entry-places.js';
+import { type ExtractOptions, extractArchive } from '../../src/archive/extract.js';
+import { checkArchive } from '../../src/archive/extract-plan.js';
+import { isSafeName } from '../../src/files/safe-name.js';
+import { type Entry, zip } from '../../support/zip.mjs';
+import { plant, temporary } from '../support/temporary.js';
+
+const limits: ExtractOptions = { maxBytes: 100_000, maxEntries: 100 };
+
+/** Extracts these bytes into `out` beside the archive. */
+async function extract(root: string, archive: Buffer, options: Partial<ExtractOptions> = {}) {
+  writeFileSync(path.join(root, 'a.zip'), archive);
+  return extractArchive(path.join(root, 'a.zip'), path.join(root, 'out'), { ...limits, ...options });
+}
+
+const a: Entry = { name: 'a', content: 'A' };
+
+describe('an archive', () => {
+  test('is extracted, and replaces existing files', async () => {
+    await using root = await temporary();
+    await plant(path.join(root.path, 'out'), { a: 'old and longer', 'd/kept': 'kept' });
+    const archive = zip([
+      a,
+      { name: 'd/', mode: 0o040755 },
+      { name: 'd/é', content: 'E', deflated: true, mode: 0o100644 },
+    ]);
+    expect(await extract(root.path, archive)).toEqual({ files: 2, bytes: 2, unplaced: 0, notes: [] });
+    const read = (name: string) => readFileSync(path.join(root.path, 'out', name), 'utf8');
+    expect([read('a'), read('d/é'), read('d/kept')]).toEqual(['A', 'E', 'kept']);
+  });
+
+  test('is refused if its entries are to have more bytes than it has', async () => {
+    await using root = await temporary();
+    const content = randomBytes(300);
+    const shared = { statedPacked: 300, statedSize: 300, crc: crc32(content), offset: 0 };
+    const others = ['b', 'c', 'd'].map((name) => ({ name, ...shared }));
+    const archive = zip([{ name: 'a', content }, ...others]);
+    const refusal = { fault: 'corrupt', message: expect.stringContaining('bomb') };
+    await expect(extract(root.path, archive)).rejects.toMatchObject(refusal);
+    expect(existsSync(path.join(root.path, 'out', 'b'))).toBe(false);
+  });
+
+  test.for([
+    ['unsafe', [{ name: '../a' }]],
+    ['unsafe', [{ name: '/a' }]],
+    ['unsafe', [{ name: 'a/../../b' }]],
+    ['unsafe', [{ name: '.\\..\\a' }]],
+    ['unsafe', [{ name: '\\a' }]],
+    ['unsafe', [{ name: '\\\\host\\a' }]],
+    ['unsafe', [{ name: '.', content: 'x' }]],
+    ['unsafe', [{ name: 'a/b' }, { name: './a\\b' }]],
+    ['unsafe', [{ name: '.', mode: 0o120777 }]],
+    ['unsafe', [{ name: 'C:/a' }]],
+    ['unsafe', [{ name: 'c:a' }]],
+    ['unsafe', [{ name: 'a\\..\\b' }]],
+    ['unsafe', [{ name: 'a\u0000b' }]],
+    ['unsafe', [{ name: 'é'.repeat(128) }]],
+    ['unsafe', [{ name: 'd/'.repeat(70) }]],
+    ['unsafe', [{ name: '' }]],
+    ['unsafe', [a, { name: 'b' }, a]],
+    ['unsafe', [{ name: 'd/' }, { name: 'd' }]],
+    ['unsafe', [{ name: 'link', content: '/etc/passwd', mode: 0o120777 }]],
+    ['unsafe', [{ name: 'device', mode: 0o020666 }]],
+    ['unsafe', [{ name: 'fifo', mode: 0o010666 }]],
+    ['corrupt', [{ ...a, crc: 7 }]],
+    ['corrupt', [{ ...a, statedSize: 2 }]],
+    ['corrupt', [{ ...a, flags: 1 }]],
+    ['corrupt', [{ ...a, method: 12 }]],
+    ['corrupt', [{ ...a, method: 8 }]],
+    ['tooLarge', [{ ...a, content: 'x'.repeat(100_001) }]],
+    [
+      'tooLarge',
+      [
+        { ...a, content: 'x'.repeat(60_000) },
+        { name: 'b', content: 'x'.repeat(60_000) },
+      ],
+    ],
+    ['tooLarge', [{ ...a, content: Buffer.alloc(200_000), deflated: true, statedSize: 5 }]],
+    ['tooLarge', Array.from({ length: 30 }, (_, index) => ({ name: `${index}/` }))],
+    ['tooLarge', Array.from({ length: 15 }, (_, index) => ({ name: `${index}/file` }))],
+    ['tooMany', Array.from({ length: 101 }, (_, index) => ({ name: `${index}` }))],
+    ['tooMany', [{ name: 'd/'.repeat(60) }, { name: 'e/'.repeat(60) }]],
+  ] as [string, Entry[]][])('is refused as %s: %o', async ([fault, entries]) => {
+    await using root = await temporary();
+    await expect(
+      extract(root.path, zip([{ name: 'first', content: '1' }, ...entries])),
+    ).rejects.toMatchObject({
+      name: 'ArchiveError',
+      fault,
+    });
+    if (fault === 'unsafe') expect(existsSync(path.join(root.path, 'out', 'first'))).toBe(false);
+    expect(readdirSync(root.path).filter((name) => !['a.zip', 'out'].includes(name))).toEqual([]);
+  });
+
+  test('may name the directory itself, and may have been made on Windows', async () => {
+    await using root = await temporary();
+    const archive = zip([
+      { name: './', mode: 0o040755 },
+      { name: '.', mode: 0o040755 },
+      { name: '.\\' },
+      { name: './a', content: 'A' },
+      { name: 'd/./b', content: 'B' },
+      { name: 'd//c', content: 'C' },
+      { name: 'e\\f\\' },
+      { name: 'e\\g', content: 'G' },
+    ]);
+    expect(await extract(root.path, archive)).toMatchObject({ files: 4, unplaced: 0 });
+    const names = readdirSync(path.join(root.path, 'out'), { recursive: true }).sort();
+    expect(names).toEqual(['a', 'd', 'd/b', 'd/c', 'e', 'e/f', 'e/g']);
+  });
+
+  test.for([
+    [{ flags: 1 }, "its entry 'a' is encrypted; make the archive again without a password"],
+    [{ method: 99 }, 'is encrypted'],
+    [
+      { method: 9 },
+      "is compressed with Deflate64, which is not supported; make the archive again with Deflate, as 'zip -r' does",
+    ],
+    [{ method: 12 }, 'is compressed with bzip2'],
+    [{ method: 14 }, 'is compressed with LZMA'],
+    [{ method: 93 }, 'is compressed with Zstandard'],
+    [{ method: 77 }, 'is compressed with method 77'],
+  ] as const)('of another kind is refused with what to do: %o', async ([entry, sentence]) => {
+    await using root = await temporary();
+    await expect(extract(root.path, zip([{ ...a, ...entry }]))).rejects.toThrow(sentence);
+    await expect(checkArchive(path.join(root.path, 'a.zip'))).rejects.toThrow(sentence);
+  });
+
+  test.for([
+    ['nothing', Buffer.alloc(0)],
+    ['text', Buffer.from('no archive'.repeat(100))],
+    ['a cut one', zip([a]).subarray(0, -10)],
+    ['one without its beginning', zip([a, { name: 'b', content: 'B'.repeat(500) }]).subarray(300)],
+    ['one with a damaged directory', zip([a]).fill(0xff, 32, 76)],
+  ] as [string, Buffer][])('that is none is refused as corrupt: %s', async ([, archive]) => {
+    await using root = await temporary();
+    await expect(extract(root.path, archive)).rejects.toMatchObject({ fault: 'corrupt' });
+  });
+
+  test.for([
+    ['a short one', 'for study 7'],
+    ['the longest one', 'c'.repeat(65_535)],
+    ['one that looks like an end', `${'c'.repeat(90)}PK\x05\x06${'c'.repeat(90)}`],
+  ] as const)('may have a comment: %s', async ([, comment]) => {
+    await using root = await temporary();
+    const archive = Buffer.concat([zip([a]), Buffer.from(comment)]);
+    archive.writeUInt16LE(comment.length, archive.length - comment.length - 2);
+    expect(await extract(root.path, archive)).toMatchObject({ files: 1 });
+  });
+
+  test('is refused if it states more entries than it has', async () => {
+    await using root = await temporary();
+    await expect(extract(root.path, zip([a], { statedCount: 50 }))).rejects.toMatchObject({
+      fault: 'corrupt',
+    });
+    await expect(extract(root.path, zip([a], { statedCount: 60_000 }))).rejects.toMatchObject({
+      fault: 'tooMany',
+    });
+  });
+
+  test('can be limited for each file, and may not use reserved names', async () => {
+    await using root = await temporary();
+    const two = zip([a, { name: 'b', content: 'BB' }]);
+    await expect(extract(root.path, two, { maxFileBytes: 1 })).rejects.toMatchObject({ fault: 'tooLarge' });
+    expect((await extract(root.path, two, { maxFileBytes: 2 })).files).toBe(2);
+    await expect(extract(root.path, two, { reserved: ['b'] })).rejects.toMatchObject({ fault: 'unsafe' });
+  });
+
+  test('is not written through a link in the destination', async () => {
+    await using root = await temporary();
+    await plant(root.path, { 'out/d/': '', outside: 'untouched' });
+    symlinkSync('../outside', path.join(root.path, 'out', 'a'));
+    await expect(extract(root.path, zip([a]))).rejects.toThrow('ELOOP');
+    expect(readFileSync(path.join(root.path, 'outside'), 'utf8')).toBe('untouched');
+  });
+
+  test.for([
+    ['small', 20],
+    ['large', 400_000],
+  ] as const)('leaves alone what has another name as well: %s', async ([, size]) => {
+    await using root = await temporary();
+    await plant(root.path, { 'out/kept': '', outside: 'untouched', 'b.zip': '' });
+    for (const name of ['stored', 'deflated']) {
+      linkSync(path.join(root.path, 'outside'), path.join(root.path, 'out', name));
+    }
+    const content = randomBytes(size);
+    const archive = zip([
+      { name: 'stored', content },
+      { name: 'deflated', content, deflated: true },
+    ]);
+    expect(await extract(root.path, archive, { maxBytes: 1e6 })).toMatchObject({ files: 2 });
+    expect(readFileSync(path.join(root.path, 'outside'), 'utf8')).toBe('untouched');
+    for (const name of ['stored', 'deflated']) {
+      expect(readFileSync(path.join(root.path, 'out', name)).equals(content)).toBe(true);
+    }
+    expect(readdirSync(path.join(root.path, 'out')).sort()).toEqual(['deflated', 'kept', 'stored']);
+  });
+
+  test.for([
+    ['small and stored', { content: 'x' }],
+    ['small and deflated', { content: 'x', deflated: true }],
+    ['large and stored', { content: randomBytes(400_000) }],
+    ['large and deflated', { content: randomBytes(400_000), deflated: true }],
+  ] as [string, Partial<Entry>][])('leaves no damaged file, nor replaces one: %s', async ([, entry]) => {
+    await using root = await temporary();
+    await plant(root.path, { 'out/old': 'good' });
+    for (const name of ['old', 'new']) {
+      const archive = zip([{ name, ...entry, crc: 7 }]);
+      await expect(extract(root.path, archive, { maxBytes: 1e6 })).rejects.toMatchObject({
+        fault: 'corrupt',
+      });
+    }
+    expect(readdirSync(path.join(root.path, 'out'))).toEqual(['old']);
+    expect(readFileSync(path.join(root.path, 'out', 'old'), 'utf8')).toBe('good');
+  });
+
+  test('can be aborted, and reports its progress', async () => {
+    await using root = await temporary();
+    const archive = zip([a, { name: 'b', content: 'BB' }]);
+    const seen: [number, number][] = [];
+    await extract(root.path, archive, { onProgress: (...progress) => seen.push(progress) });
+    expect(seen.at(-1)).toEqual([3, 3]);
+    await expect(extract(root.path, archive, { signal: AbortSignal.abort() })).rejects.toThrow('abort');
+  });
+});
+
+test('directories are made with pauses, and their parents only once', async () => {
+  await using root = await temporary();
+  const names = Array.from({ length: 60 }, (_, index) => `${'d/'.repeat(9)}${index}/${'e/'.repeat(50)}`);
+  const planned: number[][] = [];
+  let made = 0;
+  let turns = 0;
+  let isOver = false;
+  const count = () => {
+    if (made > 0) turns += 1;
+    if (!isOver) setImmediate(count);
+  };
+  count();
+  await extract(root.path, zip(names.map((name) => ({ name }))), {
+    maxBytes: 1e9,
+    maxEntries: 9 + 60 * 51,
+    onPlan: (...plan) => planned.push(plan),
+    onMake: () => {
+      made += 1;
+    },
+  });
+  isOver = true;
+  expect([made, planned]).toEqual([9 + 60 * 51, [[9 + 60 * 51, (9 + 60 * 51) * 4096, 0]]]);
+  expect(readdirSync(path.join(root.path, 'out'), { recursive: true }).length).toBe(made);
+  // A slice has 5 ms; making this many directories takes ten times that on a fast machine.
+  expect(turns).toBeGreaterThan(5);
+});
+
+describe('small entries', () => {
+  const deflated = (name: string, content: string | Buffer): Entry => ({ name, content, deflated: true });
+  const many = Array.from({ length: 1200 }, (_, index) =>
+    index % 2 === 0
+      ? deflated(`d${index % 7}/${index}`, `${index}`.repeat(index))
+      : { name: `${index}`, content: 'x' },
+  );
+  const room = { maxBytes: 1e9, maxEntries: 5000 };
+
+  function expectContents(root: string, entries: readonly Entry[]) {
+    for (const { name, content } of entries) {
+      expect(readFileSync(path.join(root, 'out', name)).equals(Buffer.from(content as string))).toBe(true);
+    }
+  }
+
+  test('are extracted beside large ones, deflated or stored, empty or not', async () => {
+    await using root = await temporary();
+    const noise = randomBytes(300_000);
+    const entries = [
+      deflated('empty', ''),
+      { name: 'nothing', content: '' },
+      deflated('large', noise),
+      deflated('e/zeros', Buffer.alloc(300_000)),
+      { name: 'e/noise', content: noise },
+      ...many.slice(0, 300),
+    ];
+    const before = readdirSync('/proc/self/fd').length;
+    expect(await extract(root.path, zip(entries), room)).toMatchObject({ files: entries.length });
+    expect(readdirSync('/proc/self/fd').length).toBe(before);
+    expectContents(root.path, entries);
+  });
+
+  test('are extracted if there are many of them', async () => {
+    await using root = await temporary();
+    const bytes = many.reduce((sum, { content = '' }) => sum + content.length, 0);
+    expect(await extract(root.path, zip(many), room)).toMatchObject({ files: many.length, bytes });
+    expectContents(root.path, many);
+  });
+
+  test.for([
+    ['corrupt', { ...deflated('bad', 'bad'), crc: 7 }],
+    ['corrupt', { ...deflated('bad', 'bad'), statedSize: 2 }],
+    ['corrupt', { ...deflated('bad', 'bad'), statedSize: 4 }],
+    ['corrupt', { name: 'bad', content: 'bad', method: 8 }],
+    ['unplaced', { name: '1/bad', content: 'below a file' }],
+  ] as [string, Entry][])('are refused as %s where one of them is at fault: %o', async ([fault, bad]) => {
+    await using root = await temporary();
+    const archive = zip([...many.slice(0, 40), bad, ...many.slice(40, 80)]);
+    await expect(extract(root.path, archive, room)).rejects.toMatchObject({ fault });
+  });
+
+  test('are refused if one contains the end of a gzip member and the start of another', async () => {
+    await using root = await temporary();
+    // A gzip stream as long as two entries, followed by bytes that zlib reads as the end of all members.
+    const both = gzipSync('A'.repeat(1010)).subarray(10);
+    const crafted = Buffer.concat([both, Buffer.alloc(8)]);
+    const first: Entry = { name: 'first', content: crafted, method: 8, statedSize: 10, crc: 1 };
+    const archive = zip([first, deflated('second', 'B'.repeat(1000))]);
+    await expect(extract(root.path, archive)).rejects.toMatchObject({ fault: 'corrupt' });
+  });
+
+  test('are named where a large one is damaged in its middle', async () => {
+    await using root = await temporary();
+    const content = randomBytes(6 << 20).map((byte) => byte & 15);
+    const archive = zip([{ name: 'large', content, deflated: true }]);
+    archive.fill(0, archive.length >> 2, archive.length >> 1);
+    await expect(extract(root.path, archive, { maxBytes: 10 << 20 })).rejects.toThrow(
+      "its entry 'large' is damaged",
+    );
+  });
+
+  test('are refused if their local header is damaged', async () => {
+    await using root = await temporary();
+    const archive = zip([deflated('a', 'A'.repeat(50)), deflated('b', 'B')]);
+    const copy = () => Buffer.from(archive);
+    const damaged = [copy().fill(0, 0, 4), copy().fill(0, 0, 30), copy().fill(0xff, 26, 30)];
+    for (const each of damaged) {
+      await expect(extract(root.path, each)).rejects.toMatchObject({ fault: 'corrupt' });
+    }
+  });
+
+  test('can be aborted', async () => {
+    await using root = await temporary();
+    const control = new AbortController();
+    const options = { ...room, signal: control.signal, onProgress: () => control.abort() };
+    await expect(extract(root.path, zip(many), options)).rejects.toThrow('abort');
+  });
+});
+
+describe('a large entry that is stored', () => {
+  const content = randomBytes(1_500_000);
+  const room = { maxBytes: 1e7 };
+
+  test('is extracted unchanged, and its progress is reported', async () => {
+    await using root = await temporary();
+    const told: number[] = [];
+    const onProgress = (bytes: number) => told.push(bytes);
+    const extracted = await extract(root.path, zip([{ name: 'noise', content }]), { ...room, onProgress });
+    expect(extracted).toMatchObject({ files: 1, bytes: content.length });
+    expect(readFileSync(path.join(root.path, 'out', 'noise')).equals(content)).toBe(true);
+    expect(told.length).toBeGreaterThan(1);
+    expect(told.at(-1)).toBe(content.length);
+  });
+
+  test.for([
+    [
+      'corrupt',
+      'a byte of it was changed',
+      (archive: Buffer) => archive.fill((archive[700_000] ?? 0) ^ 1, 700_000, 700_001),
+    ],
+    ['corrupt', 'its local header is gone', (archive: Buffer) => archive.fill(0, 0, 4)],
+    ['corrupt', 'it would end behind the archive', (archive: Buffer) => archive.fill(0xff, 26, 30)],
+  ] as const)('is refused as %s where %s', async ([fault, , change]) => {
+    await using root = await temporary();
+    const before = readdirSync('/proc/self/fd').length;
+    const archive = change(zip([{ name: 'noise', content }]));
+    await expect(extract(root.path, archive, room)).rejects.toMatchObject({ fault });
+    expect(readdirSync('/proc/self/fd').length).toBe(before);
+  });
+
+  test('is refused if it states a wrong size', async () => {
+    await using root = await temporary();
+    const archive = zip([{ name: 'noise', content, statedSize: content.length - 1 }]);
+    await expect(extract(root.path, archive, room)).rejects.toMatchObject({ fault: 'corrupt' });
+  });
+
+  test('can be aborted', async () => {
+    await using root = await temporary();
+    const control = new AbortController();
+    const options = { ...room, signal: control.signal, onProgress: () => control.abort() };
+    await expect(extract(root.path, zip([{ name: 'noise', content }]), options)).rejects.toThrow('abort');
+  });
+});
+
+describe('the number of entries', () => {
+  /** A zip64 end: its record, its locator and the plain end record. */
+  function zip64End(count: bigint, lead = 0, recordAt = BigInt(lead)): Buffer {
+    const record = Buffer.alloc(56);
+    record.write('PK\x06\x06', 'latin1');
+    record.writeBigUInt64LE(44n, 4);
+    record.writeBigUInt64LE(count, 24);
+    record.writeBigUInt64LE(count, 32);
+    const locator = Buffer.alloc(20);
+    locator.write('PK\x06\x07', 'latin1');
+    locator.writeBigUInt64LE(recordAt, 8);
+    const end = Buffer.alloc(22);
+    end.write('PK\x05\x06', 'latin1');
+    for (const at of [8, 10]) end.writeUInt16LE(0xffff, at);
+    for (const at of [12, 16]) end.writeUInt32LE(0xffffffff, at);
+    return Buffer.concat([Buffer.alloc(lead), record, locator, end]);
+  }
+
+  /** The same archive with a zip64 end that states this number of entries. */
+  function withZip64End(archive: Buffer, count: bigint): Buffer {
+    const [body, end] = [archive.subarray(0, -22), archive.subarray(-22)];
+    const zip64 = zip64End(count, 0, BigInt(body.length));
+    zip64.writeBigUInt64LE(BigInt(end.readUInt32LE(12)), 40);
+    zip64.writeBigUInt64LE(BigInt(end.readUInt32LE(16)), 48);
+    return Buffer.concat([body, zip64]);
+  }
+
+  async function count(archive: Buffer): Promise<number> {
+    await using root = await temporary();
+    const name = path.join(root.path, 'a.zip');
+    writeFileSync(name, archive);
+    await using file = await open(name);
+    return (await archiveEnd(file)).entries;
+  }
+
+  test('is what a zip64 end states, and its entries are extracted', async () => {
+    await using root = await temporary();
+    const archive = withZip64End(zip([a, { name: 'b' }]), 2n);
+    expect(await extract(root.path, archive)).toMatchObject({ files: 2 });
+  });
+
+  test('is what the end of the archive states', async () => {
+    expect(await count(zip([a, { name: 'b' }]))).toBe(2);
+    expect(await count(zip([]))).toBe(0);
+    expect(await count(zip64End(123_456n, 1000))).toBe(123_456);
+  });
+
+  test.for([
+    ['a locator that is missing', zip64End(5n).subarray(60)],
+    ['a record past the end', zip64End(5n, 10, 1n << 40n)],
+    ['a record elsewhere', zip64End(5n, 1000, 3n)],
+    ['an end that is cut', zip([a]).subarray(0, -1)],
+  ] as [string, Buffer][])('is not made up: %s', async ([, archive]) => {
+    await expect(count(archive)).rejects.toMatchObject({ fault: 'corrupt' });
+  });
+
+  test('may not be more than its end has room for, as some programs write it: a part would be left out', async () => {
+    await using root = await temporary();
+    // 65,540 entries: the end of the archive says 4.
+    const directories = Array.from({ length: 65_540 }, (_, index) => ({ name: `d${index}/` }));
+    const archive = zip([...directories.slice(0, -1), a]);
+    expect(await count(archive)).toBe(4);
+    await expect(extract(root.path, archive)).rejects.toThrow("make it again, with 'zip -r' for instance");
+  });
+
+  test.for([
+    ['fewer', zip([a, { name: 'b' }], { statedCount: 1 })],
+    ['none', zip([a, { name: 'b' }], { statedCount: 0 })],
+    ['more', zip([a, { name: 'b' }], { statedCount: 3 })],
+    ['fewer, in zip64', withZip64End(zip([a, { name: 'b' }]), 1n)],
+  ] as [string, Buffer][])('is not believed where the directory has another one: %s', async ([, archive]) => {
+    await using root = await temporary();
+    await expect(extract(root.path, archive)).rejects.toMatchObject({ fault: 'corrupt' });
+    expect(existsSync(path.join(root.path, 'out', 'a'))).toBe(false);
+  });
+
+  test('is that of the last of two archives in one file, which is refused', async () => {
+    await using root = await temporary();
+    const both = Buffer.concat([zip([{ name: 'old', content: '1' }]), zip([{ name: 'new', content: '2' }])]);
+    await expect(extract(root.path, both)).rejects.toThrow('its directory is not where its end says it is');
+  });
+
+  test('that would need too much memory is refused before memory is allocated', async () => {
+    await using root = await temporary();
+    await expect(extract(root.path, zip64End(1n << 60n, 200))).rejects.toMatchObject({ fault: 'tooMany' });
+  });
+});
+
+describe('a name', () => {
+  test('stays under its root', () => {
+    expect(entryPath('/root', 'a/b.nii')).toBe('/root/a/b.nii');
+    expect(entryPath('/root', 'a/')).toBe('/root/a');
+    for (const name of ['', '/', '..', '../a', 'a/..', 'a/../b', '/a', 'a\\b', 'c:/a', './a']) {
+      expect([name, entryPath('/root', name)]).toEqual([name, null]);
+    }
+  });
+
+  test('gets the same answer alone and together with others', () => {
+    const place = entryPaths('/root');
+    for (const name of [
+      'a/b.nii',
+      'a/',
+      'a/b/c',
+      '../a',
+      'a/..',
+      'a//b',
+      '/a',
+      'c:/a',
+      'c:/a/b',
+      'a/con',
+      'aux/a',
+    ]) {
+      expect([name, place(name)]).toEqual([name, entryPath('/root', name)]);
+    }
+  });
+
+  test('is either possible on all systems or refused', () => {
+    for (const name of ['a', '...', '-rf', 'é', 'console', 'com', 'x'.repeat(255)]) {
+      expect([name, isSafeName(name)]).toEqual([name, true]);
+    }
+    for (const name of ['', '.', '..', 'a/b', 'a\\b', 'a\n', '\u007f', 'x'.repeat(256)]) {
+      expect([name, isSafeName(name)]).toEqual([name, false]);
+    }
+  });
+
+  test.for(['aux', 'COM1.txt', 'lpt9.nii.gz', 'T1:x', 'x.', 'x '])(
+    'follows the rules of Windows on Windows alone: %o',
+    (name) => {
+      expect([isSafeName(name, 'linux'), isSafeName(name, 'win32')]).toEqual([true, false]);
+      expect(entryPath('/root', `d/${name}`, 'linux')).toBe(`/root/d/${name}`);
+      expect(entryPath('/root', `d/${name}`, 'win32')).toBe(null);
+    },
+  );
+});

@@ -1,0 +1,21 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { extractArchive } from '../../src/archive/extract.js';
+import { zipOf } from '../../support/zip.mjs';
+import { smallDisk } from '../support/small-disk.js';
+
+const disk = smallDisk(4, 16);
+
+// Not every machine allows mounting.
+test.skipIf(disk === null)('an archive for which a disk has no inode fails for that reason', async () => {
+  const root = disk ?? '';
+  const archive = path.join(root, 'a.zip');
+  writeFileSync(archive, zipOf({ a: 'A' }));
+  const fill = () => {
+    for (let number = 0; ; number += 1) writeFileSync(path.join(root, String(number)), '');
+  };
+  expect(fill).toThrow('ENOSPC');
+  const extracting = extractArchive(archive, path.join(root, 'out'), { maxBytes: 1e6, maxEntries: 10 });
+  await expect(extracting).rejects.toMatchObject({ code: 'ENOSPC' });
+});

@@ -1,0 +1,212 @@
+import { execFile, execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { open } from 'node:fs/promises';
+import path from 'node:path';
+import { PassThrough } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { packDirectory, packTo } from '../../src/archive/pack.js';
+import { FileContent, readSmall } from '../../src/archive/pack-entry.js';
+import { unzip } from '../../support/unzip.mjs';
+import { plant, temporary } from '../support/temporary.js';
+
+/** Packs into memory; `files` are the contents by name. */
+async function pack(source: string, options = {}) {
+  const sink = new PassThrough();
+  const [bytes, packed] = await Promise.all([buffer(sink), packTo(sink, source, options)]);
+  const files = Object.fromEntries([...(await unzip(bytes))].map(([name, each]) => [name, each.toString()]));
+  return { ...packed, files };
+}
+
+const packModule = pathToFileURL(path.resolve('src/archive/pack.ts')).href;
+
+/** Packs in a process without root's rights, like a server of an ordinary user. */
+async function packAsUser(
+  source: string | readonly object[],
+  archive: string,
+  options: object,
+  pack = 'packDirectory',
+): Promise<{ notes: string[] }> {
+  // It changes its user after it has read its modules, which only root may be able to read.
+  const script = `import { ${pack} } from ${JSON.stringify(packModule)};
+    if (process.getuid() === 0) {
+      process.setgroups([]);
+      process.setgid(65534);
+      process.setuid(65534);
+    }
+    console.log(JSON.stringify(await ${pack}(...${JSON.stringify([source, archive, options])})));`;
+  const program = ['--import', 'tsx', '--input-type=module', '-e', script];
+  const { stdout } = await promisify(execFile)(process.execPath, program);
+  return JSON.parse(stdout);
+}
+
+/** Gives a directory to the user of `packAsUser`. */
+function handOver(root: string) {
+  if (process.getuid?.() !== 0) return;
+  for (const name of ['', ...readdirSync(root, { recursive: true, encoding: 'utf8' })]) {
+    chownSync(path.join(root, name), 65_534, 65_534);
+  }
+}
+
+describe('a file that cannot be read', () => {
+  test('is left out with a note, or made readable if its owner may do that', {
+    timeout: 60_000,
+  }, async () => {
+    await using root = await temporary();
+    await plant(root.path, {
+      'source/a': 'a',
+      'source/locked': 'x',
+      'source/d/below': 'y',
+      'source/e/below': '',
+      'source/z': 'z',
+    });
+    handOver(root.path);
+    const source = path.join(root.path, 'source');
+    chmodSync(path.join(source, 'locked'), 0);
+    chmodSync(path.join(source, 'd'), 0);
+    // It can be listed, but its entries cannot be opened.
+    chmodSync(path.join(source, 'e'), 0o400);
+    const archive = path.join(root.path, 'a.zip');
+    const names = async () => [...(await unzip(readFileSync(archive))).keys()].sort();
+
+    const { notes } = await packAsUser(source, archive, {});
+    expect(await names()).toEqual(['a', 'z']);
+    expect(notes).toEqual([
+      expect.stringMatching(/^'locked' cannot be read: permission denied \(EACCES\), and was left out$/),
+      expect.stringMatching(/^'d\/' cannot be read: permission denied \(EACCES\), and was left out$/),
+      expect.stringMatching(/^'e\/' cannot be read: permission denied \(EACCES\), and was left out$/),
+    ]);
+    const listed = ['a', 'locked'].map((name) => ({ name, path: path.join(source, name) }));
+    await expect(packAsUser(listed, archive, {}, 'packListed')).rejects.toThrow('EACCES');
+
+    expect((await packAsUser(source, archive, { openUp: true })).notes).toEqual([]);
+    expect(await names()).toEqual(['a', 'd/below', 'e/below', 'locked', 'z']);
+  });
+
+  test('from some byte on is packed up to there', async () => {
+    await using root = await temporary();
+    const file = path.join(root.path, 'a');
+    writeFileSync(file, 'x'.repeat(3_000_000));
+    await using handle = await open(file);
+    const content = new FileContent(handle, 3_000_000, () => truncateSync(file, 1_500_000));
+    let bytes = 0;
+    for await (const piece of content) bytes += piece.length;
+    expect(bytes).toBe(1_500_000);
+    expect(content.flaw).toBe('became shorter while it was packed, and was cut there');
+
+    // The memory of this process at address 0: reading this file fails.
+    await using broken = await open('/proc/self/mem');
+    const failing = new FileContent(broken, 1000, () => {});
+    for await (const _ of failing) throw new Error('nothing can be read');
+    expect(failing.flaw).toBe('could be read only as far as byte 0 (EIO), and was cut there');
+    await expect(readSmall(broken, 10)).rejects.toThrow('EIO');
+  });
+
+  test('to its end because it grows is cut at its first size', async () => {
+    await using root = await temporary();
+    const file = path.join(root.path, 'a');
+    writeFileSync(file, 'x'.repeat(20));
+    await using handle = await open(file);
+    const { bytes, flaw } = await readSmall(handle, 10);
+    expect([bytes.length, flaw]).toEqual([10, 'grew while it was packed, and was cut there']);
+    const content = new FileContent(handle, 10, () => {});
+    for await (const piece of content) expect(piece).toHaveLength(10);
+    expect(content.flaw).toBe('grew while it was packed, and was cut there');
+  });
+
+  test('because it is a socket, a FIFO or a link is named once', async () => {
+    await using root = await temporary();
+    const source = path.join(root.path, 'source');
+    await plant(source, { a: 'a' });
+    execFileSync('mkfifo', [path.join(source, 'fifo')]);
+    symlinkSync('/etc/passwd', path.join(source, 'link'));
+    const { files, notes } = await pack(source);
+    expect(files).toEqual({ a: 'a' });
+    expect(notes).toEqual([
+      "'fifo' is neither a file nor a directory, and was left out",
+      "'link' is a link that leads to no file of this directory, and was left out",
+    ]);
+  });
+});
+
+describe('a link or directory that a job made', () => {
+  test('instead of its output is not packed', async () => {
+    await using root = await temporary();
+    await plant(root.path, { 'secret/a': 'secret', file: '' });
+    symlinkSync('secret', path.join(root.path, 'link'));
+    for (const name of ['link', 'file', 'missing']) {
+      await expect(pack(path.join(root.path, name))).rejects.toMatchObject({ code: /ENOTDIR|ELOOP|ENOENT/ });
+    }
+  });
+
+  test('during the packing is not followed', async () => {
+    await using root = await temporary();
+    await plant(root.path, { 'secret/x': 'secret', 'source/a': 'a', 'source/b': 'b', 'source/d/x': 'x' });
+    const source = path.join(root.path, 'source');
+    // After the first file, links replace the directories that are still to be packed.
+    const pace = () => {
+      if (existsSync(path.join(root.path, 'old'))) return;
+      renameSync(path.join(source, 'd'), path.join(root.path, 'old'));
+      symlinkSync('../secret', path.join(source, 'd'));
+      rmSync(path.join(source, 'b'));
+      symlinkSync('../secret/x', path.join(source, 'b'));
+    };
+    const { files, notes } = await pack(source, { pace });
+    expect(files).toEqual({ a: 'a' });
+    expect(notes).toHaveLength(2);
+  });
+
+  test('with the name of the partial archive is removed, and not written through', async () => {
+    await using root = await temporary();
+    await plant(root.path, { 'source/a': 'a', outside: 'untouched' });
+    const archive = path.join(root.path, 'a.zip');
+    symlinkSync('outside', `${archive}.partial`);
+    await packDirectory(path.join(root.path, 'source'), archive);
+    expect(readFileSync(path.join(root.path, 'outside'), 'utf8')).toBe('untouched');
+    expect(statSync(archive).mode & 0o777).toBe(0o600);
+    rmSync(archive);
+    mkdirSync(`${archive}.partial/d`, { recursive: true });
+    mkdirSync(`${archive}/d`, { recursive: true });
+    await packDirectory(path.join(root.path, 'source'), archive);
+    expect(readdirSync(root.path).sort()).toEqual(['a.zip', 'outside', 'source']);
+    expect(statSync(archive).isFile()).toBe(true);
+  });
+
+  test('deeper than the longest path is left out with a note', { timeout: 60_000 }, async () => {
+    await using root = await temporary();
+    const source = mkdtempSync(path.join(root.path, 'source-'));
+    writeFileSync(path.join(source, 'z'), 'z');
+    execFileSync('python3', [
+      '-c',
+      `import os, sys
+os.chdir(sys.argv[1])
+for level in range(400):
+    os.mkdir('d' * 200); os.chdir('d' * 200)
+    open('x', 'w').close()`,
+      source,
+    ]);
+    const { files, notes } = await pack(source);
+    expect(files.z).toBe('z');
+    expect(Object.keys(files)).toHaveLength(257);
+    expect(notes).toHaveLength(1);
+    expect(notes[0]).toContain('lies more than 256 directories deep');
+    // Node's own rm cannot: the path is too long.
+    execFileSync('rm', ['-rf', source]);
+  });
+});

@@ -1,0 +1,101 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { extractArchive } from '../../src/archive/extract.js';
+import { packDirectory } from '../../src/archive/pack.js';
+import { temporary } from '../support/temporary.js';
+
+const limits = { maxBytes: 1 << 20, maxEntries: 1000, lenient: true };
+
+const nasty = [
+  'T1:mask.nii',
+  'T2:mask.nii',
+  'a\\b',
+  'a/b',
+  'C:\\x',
+  ' leading',
+  'trailing. ',
+  '...',
+  'aux.nii.gz',
+  'con.json',
+  'line\nfeed\r',
+  '\u001b]52;c;eA==\u0007',
+  'é'.repeat(127),
+  `${'deep/'.repeat(200)}x`,
+  '頭🧠/..x',
+  '-rf',
+  'name\u2028\u202e',
+];
+
+/** Writes files whose content is their name. */
+function plantNamed(root: string, names: readonly string[]) {
+  for (const name of names) {
+    mkdirSync(path.join(root, path.dirname(name)), { recursive: true });
+    writeFileSync(path.join(root, name), name);
+  }
+}
+
+/** The names and contents that Python's zipfile reads from an archive. */
+const pythonReads = (archive: string): Record<string, string> =>
+  JSON.parse(
+    execFileSync('python3', [
+      '-c',
+      `import json, sys, zipfile
+archive = zipfile.ZipFile(sys.argv[1])
+assert archive.testzip() is None
+print(json.dumps({each.orig_filename: archive.read(each).decode() for each in archive.infolist()}))`,
+      archive,
+    ]).toString(),
+  );
+
+test('every name is unchanged after packing and extracting', async () => {
+  await using root = await temporary();
+  const source = path.join(root.path, 'source');
+  plantNamed(source, nasty);
+  const archive = path.join(root.path, 'result.zip');
+  const { notes, files } = await packDirectory(source, archive);
+  expect(notes).toEqual([]);
+  expect(files).toBe(nasty.length);
+  expect(pythonReads(archive)).toEqual(Object.fromEntries(nasty.map((name) => [name, name])));
+  const extracted = await extractArchive(archive, path.join(root.path, 'copy'), limits);
+  expect(extracted.notes).toEqual([]);
+  execFileSync('diff', ['-r', source, path.join(root.path, 'copy')]);
+});
+
+test('Info-ZIP finds no error in it, and the same names', async () => {
+  await using root = await temporary();
+  const source = path.join(root.path, 'source');
+  const names = ['T1:mask.nii', 'T2:mask.nii', 'a\\b', 'é 頭🧠.nii', 'd/large.txt'];
+  plantNamed(source, names);
+  writeFileSync(path.join(source, 'd/large.txt'), 'row,'.repeat(100_000));
+  const archive = path.join(root.path, 'result.zip');
+  await packDirectory(source, archive);
+  expect(execFileSync('unzip', ['-t', archive]).toString()).toContain('No errors detected');
+  execFileSync('unzip', ['-q', archive, '-d', path.join(root.path, 'copy')]);
+  execFileSync('diff', ['-r', source, path.join(root.path, 'copy')]);
+});
+
+test('a name that is not UTF-8 is replaced by a readable one that no other file has', async () => {
+  await using root = await temporary();
+  const source = path.join(root.path, 'source');
+  mkdirSync(source);
+  const latin = (name: string) => Buffer.concat([Buffer.from(`${source}/`), Buffer.from(name, 'latin1')]);
+  writeFileSync(latin('cr\u00e2ne.nii'), 'latin');
+  writeFileSync(path.join(source, 'cr\u00e2ne.nii'), 'utf-8');
+  mkdirSync(latin('d\u00e9'));
+  writeFileSync(Buffer.concat([latin('d\u00e9'), Buffer.from('/x')]), 'below');
+  writeFileSync(latin('\u00ff'.repeat(255)), 'long');
+  const archive = path.join(root.path, 'result.zip');
+  const { notes } = await packDirectory(source, archive);
+  expect(pythonReads(archive)).toEqual({
+    'cr\u00e2ne.nii': 'utf-8',
+    'cr\u00e2ne_1.nii': 'latin',
+    'd\u00e9/x': 'below',
+    ['\u00ff'.repeat(127)]: 'long',
+  });
+  expect(notes).toHaveLength(3);
+  expect(notes).toContain("A name that is not UTF-8 was changed to 'cr\u00e2ne_1.nii'");
+  await extractArchive(archive, path.join(root.path, 'copy'), limits);
+  expect(readFileSync(path.join(root.path, 'copy', 'cr\u00e2ne_1.nii'), 'utf8')).toBe('latin');
+});

@@ -1,0 +1,155 @@
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { PassThrough, Writable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import unzipper from 'unzipper';
+import { describe, expect, test } from 'vitest';
+import { extractArchive } from '../../src/archive/extract.js';
+import { packDirectory, packTo } from '../../src/archive/pack.js';
+import { plant, temporary } from '../support/temporary.js';
+
+const limits = { maxBytes: 1 << 30, maxEntries: 10_000 };
+
+/** Names of an archive's entries, in their order. */
+async function names(archive: string): Promise<string[]> {
+  return (await unzipper.Open.file(archive)).files.map((entry) => entry.path);
+}
+
+describe('packing a directory', () => {
+  test('and extracting the archive gives the same files', async () => {
+    await using root = await temporary();
+    const source = path.join(root.path, 'source');
+    const noise = randomBytes(300_000);
+    const files = {
+      'a.txt': 'text',
+      'deep/er/é 頭🧠.nii': 'umlaut',
+      'empty.bin': '',
+      'noise.bin': noise,
+      'text.csv': 'value,'.repeat(50_000),
+      'scan.nii.gz': 'not really compressed '.repeat(1000),
+      'empty-directory/': '',
+      '.hidden': 'hidden',
+    };
+    await plant(source, files);
+    const archive = path.join(root.path, 'result.zip');
+    const packed = await packDirectory(source, archive);
+    expect(packed.files).toBe(7);
+    const extracted = await extractArchive(archive, path.join(root.path, 'copy'), limits);
+    expect(extracted).toEqual({ ...packed, unplaced: 0 });
+    expect(packed.notes).toEqual([]);
+    execFileSync('diff', ['-r', source, path.join(root.path, 'copy')]);
+    expect((await names(archive)).sort()).toEqual(Object.keys(files).sort());
+    expect(readdirSync(root.path).sort()).toEqual(['copy', 'result.zip', 'source']);
+  });
+
+  test('stores files that would not shrink, and deflates the others', async () => {
+    await using root = await temporary();
+    const source = path.join(root.path, 'source');
+    await plant(source, {
+      'noise.raw': randomBytes(300_000),
+      'zeros.raw': Buffer.alloc(300_000),
+      'zeros.nii.gz': Buffer.alloc(300_000),
+      'header-then-noise.nii': Buffer.concat([Buffer.alloc(2000), randomBytes(500_000)]),
+      'small.txt': 'x'.repeat(500),
+    });
+    const archive = path.join(root.path, 'a.zip');
+    await packDirectory(source, archive);
+    const { files } = await unzipper.Open.file(archive);
+    expect(Object.fromEntries(files.map((entry) => [entry.path, entry.compressionMethod]))).toEqual({
+      'noise.raw': 0,
+      'zeros.raw': 8,
+      'zeros.nii.gz': 0,
+      'header-then-noise.nii': 0,
+      'small.txt': 8,
+    });
+  });
+
+  test('follows links to files inside the directory, and no other links', async () => {
+    await using root = await temporary();
+    const source = path.join(root.path, 'source');
+    await plant(source, { 'a.txt': 'inside', 'd/b.txt': 'b' });
+    writeFileSync(path.join(root.path, 'secret'), 'outside');
+    for (const [name, target] of [
+      ['to-a', 'a.txt'],
+      ['to-secret', '../secret'],
+      ['to-passwd', '/etc/passwd'],
+      ['to-directory', 'd'],
+      ['to-itself', 'to-itself'],
+      ['to-nothing', 'nothing'],
+      ['to-parent', '..'],
+    ] as const) {
+      symlinkSync(target, path.join(source, name));
+    }
+    execFileSync('mkfifo', [path.join(source, 'fifo')]);
+    const archive = path.join(root.path, 'a.zip');
+    const { notes } = await packDirectory(source, archive);
+    expect(await names(archive)).toEqual(['a.txt', 'to-a', 'd/b.txt']);
+    expect(notes).toHaveLength(7);
+  });
+
+  test('packs an empty directory into a valid archive', async () => {
+    await using root = await temporary();
+    mkdirSync(path.join(root.path, 'source'));
+    const archive = path.join(root.path, 'a.zip');
+    expect(await packDirectory(path.join(root.path, 'source'), archive)).toEqual({
+      files: 0,
+      bytes: 0,
+      notes: [],
+    });
+    expect(await extractArchive(archive, path.join(root.path, 'copy'), limits)).toEqual({
+      files: 0,
+      bytes: 0,
+      unplaced: 0,
+      notes: [],
+    });
+  });
+
+  test('packs only the files that were asked for', async () => {
+    await using root = await temporary();
+    await plant(path.join(root.path, 'source'), { 'a.yml': '1', 'w/model.pt': '2', 'w/b.yml': '3' });
+    const archive = path.join(root.path, 'a.zip');
+    await packDirectory(path.join(root.path, 'source'), archive, {
+      include: (name) => name.endsWith('.yml'),
+    });
+    expect(await names(archive)).toEqual(['a.yml', 'w/b.yml']);
+  });
+
+  test('leaves no incomplete archive', async () => {
+    await using root = await temporary();
+    await plant(path.join(root.path, 'source'), {
+      'a.bin': randomBytes(3_000_000),
+      'b.bin': randomBytes(3_000_000),
+    });
+    const archive = path.join(root.path, 'a.zip');
+    const stop = new AbortController();
+    const packing = packDirectory(path.join(root.path, 'source'), archive, {
+      signal: stop.signal,
+      onProgress: () => stop.abort(),
+    });
+    await expect(packing).rejects.toThrow('abort');
+    expect(readdirSync(root.path)).toEqual(['source']);
+    await expect(packDirectory(path.join(root.path, 'nothing'), archive)).rejects.toThrow('ENOENT');
+    expect(existsSync(archive)).toBe(false);
+  });
+
+  test('fails if the stream that it writes to fails', async () => {
+    await using root = await temporary();
+    await plant(path.join(root.path, 'source'), { 'a.bin': randomBytes(3_000_000) });
+    const full = new Writable({
+      write: (_chunk, _encoding, done) => done(new Error('no room')),
+    });
+    await expect(packTo(full, path.join(root.path, 'source'))).rejects.toThrow('no room');
+  });
+
+  test('can be written to a stream while it is made', async () => {
+    await using root = await temporary();
+    await plant(path.join(root.path, 'source'), { 'a.txt': 'a' });
+    const sink = new PassThrough();
+    const [bytes] = await Promise.all([buffer(sink), packTo(sink, path.join(root.path, 'source'))]);
+    writeFileSync(path.join(root.path, 'a.zip'), bytes);
+    await extractArchive(path.join(root.path, 'a.zip'), path.join(root.path, 'copy'), limits);
+    expect(readFileSync(path.join(root.path, 'copy', 'a.txt'), 'utf8')).toBe('a');
+  });
+});
