@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { circle, packageRow, usedEdges, violations } from './check.js';
+import { aroundEntries, circle, packageRow, usedEdges, violations } from './check.js';
 import { rooms } from './edges.js';
 import { importsOf } from './imports.js';
 import { packages } from './packages.js';
@@ -37,6 +37,10 @@ function planted(from: string, to: string): Map<string, string> {
 describe('the sources', () => {
   test('import nothing that the table forbids', () => {
     expect(violations(sources)).toEqual([]);
+  });
+
+  test('enter a module by its entry alone', () => {
+    expect(aroundEntries(sources)).toEqual([]);
   });
 
   test('have no circle of files', () => {
@@ -119,6 +123,18 @@ describe('a planted import is reported with its file, its line and the reason', 
   test('a room that the table does not know', () => {
     expect(violations(new Map([['attic/old.ts', '']]))).toEqual([
       'src/attic/old.ts lies in no room of the table',
+    ]);
+  });
+
+  test('an import that goes around the entry of another module, and not those within it', () => {
+    const sources = new Map([
+      ['archive/index.ts', "export { pack } from './pack.js';"],
+      ['archive/pack.ts', 'export const pack = 1;'],
+      ['archive/zip/writer.ts', "import '../pack.js';"],
+      ['files/odd.ts', "import '../archive/index.js';\nimport '../archive/pack.js';"],
+    ]);
+    expect(aroundEntries(sources)).toEqual([
+      'src/files/odd.ts:2 imports archive/pack.ts: the entry is archive/index.ts',
     ]);
   });
 

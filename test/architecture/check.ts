@@ -89,3 +89,25 @@ export function circle(sources: Sources): string[] | null {
   }
   return next === undefined ? null : [...way.slice(way.indexOf(next)), next];
 }
+
+/** The folder with an entry that a file lies in or below; null where there is none. */
+function moduleOf(sources: Sources, file: string): string | null {
+  for (let folder = path.posix.dirname(file); folder !== '.'; folder = path.posix.dirname(folder)) {
+    if (sources.has(`${folder}/index.ts`)) return folder;
+  }
+  return null;
+}
+
+/** Imports that go around the entry of another module: the file, the line, and the entry that it should import. */
+export function aroundEntries(sources: Sources): string[] {
+  return [...sources].flatMap(([file, text]) =>
+    importsOf(file, text).flatMap(({ specifier, line }) => {
+      if (!specifier?.startsWith('.')) return [];
+      const target = targetOf(file, specifier);
+      const module = moduleOf(sources, target);
+      const isEntry = module === null || target === `${module}/index.ts`;
+      if (isEntry || `${path.posix.dirname(file)}/`.startsWith(`${module}/`)) return [];
+      return [`src/${file}:${line} imports ${target}: the entry is ${module}/index.ts`];
+    }),
+  );
+}

@@ -1,4 +1,4 @@
-import { parseSync, Visitor } from 'rolldown/utils';
+import { parseSync, Visitor } from 'oxc-parser';
 
 /** What one place in a file imports. */
 export interface Import {
