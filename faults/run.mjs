@@ -1,6 +1,7 @@
 /**
  * The fault harness: real servers, real jobs, real processes, and everything that can go wrong with them. It ends
- * with a table; exit code 0 says that not one promise was broken.
+ * with a table; exit code 0 says that not one promise was broken. It runs in mount and PID namespaces of its own, where these
+ * can be had, and attacks only there.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -35,6 +36,7 @@ import * as spares from './families/spares.mjs';
 import * as strangeServer from './families/strange-server.mjs';
 import * as terminal from './families/terminal.mjs';
 import { readOptions } from './options.mjs';
+import { isContained, runContained } from './support/namespaces.mjs';
 import { Random } from './support/random.mjs';
 import { table } from './table.mjs';
 
@@ -74,6 +76,12 @@ const lanes = [
   },
 ];
 const families = Object.assign({}, ...lanes);
+const all = Object.keys(families);
+const options = readOptions(all, process.argv.slice(2));
+if (options.executor === 'local' && !isContained()) {
+  const code = await runContained();
+  if (code !== null) process.exit(code);
+}
 let cluster = null;
 // An interrupted run ends by `exit`, whose handlers end its servers and unmount its disks.
 for (const signal of ['SIGINT', 'SIGTERM']) {
@@ -82,8 +90,6 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
     process.exit(130);
   });
 }
-const all = Object.keys(families);
-const options = readOptions(all, process.argv.slice(2));
 if (options.executor === 'slurm') {
   installMissing();
   const why = whyNoCluster();

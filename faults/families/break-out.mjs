@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { times } from '../context.mjs';
 import { checkProcesses } from '../invariants.mjs';
+import { isContained } from '../support/namespaces.mjs';
 import { product } from '../support/server.mjs';
 import { unprivileged } from '../support/unprivileged.mjs';
 import { attacks } from './break-out/attacks.mjs';
@@ -52,6 +53,12 @@ function checkPage(context) {
 
 export async function run(context) {
   checkPage(context);
+  if (!isContained()) {
+    context.note(
+      'left out: the attacks need mount and PID namespaces of their own, which unshare cannot make here',
+    );
+    return;
+  }
   const user = unprivileged(context);
   if (user === null) context.note('no other user can be taken on: tried as root alone');
   const other = user && { ...user, name: 'as an ordinary user' };

@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { platform } from 'node:os';
 import path from 'node:path';
 import { errorCode } from './error-code.js';
@@ -79,5 +79,27 @@ export function readOwnFile(file: string, maxBytes: number, isOnlyName = false):
     return readFileSync(descriptor, 'utf8');
   } finally {
     closeSync(descriptor);
+  }
+}
+
+/** The flag of an open file that a program started from here does not get, as the kernel shows it. */
+const closeOnExec = 0o2000000;
+
+/**
+ * Closes what whoever started this process has left open, so that no job gets it. Node opens its own files with the flag that
+ * keeps them from other programs, and sets it on what it finds at its start, up to the first gap above 15: what is without it
+ * is none of ours. Does nothing on other systems than Linux.
+ */
+export function closeInherited(): void {
+  if (platform() !== 'linux') return;
+  for (const descriptor of readdirSync('/proc/self/fd').map(Number)) {
+    if (descriptor <= 2) continue;
+    try {
+      const told = readFileSync(`/proc/self/fdinfo/${descriptor}`, 'utf8');
+      const flags = /^flags:\s*(\d+)/m.exec(told)?.[1];
+      if (flags !== undefined && (Number.parseInt(flags, 8) & closeOnExec) === 0) closeSync(descriptor);
+    } catch {
+      // It was open while the list was read.
+    }
   }
 }

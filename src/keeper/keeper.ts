@@ -93,8 +93,7 @@ export class Keeper {
     mkdirSync(temporary, { recursive: true, mode: 0o700 });
     const keeper = identify(process.pid);
     writeJsonFile(record, { keeper, worker: null } satisfies KeeperRecord, { isKept: false });
-    const own = request.isSandboxed ? { HOME: temporary } : {};
-    const environment = { ...request.environment, ...own, TMPDIR: temporary };
+    const environment = { TMPDIR: temporary, ...request.environment };
     const worker = await WorkerProcess.start({ ...request, environment }, home);
     this.#worker = worker;
     this.#listen(worker);

@@ -8,7 +8,7 @@ import { mkdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeJsonFile } from '../files/atomic-json.js';
 import { errorCode, faultWithoutPath, isDiskFull } from '../files/error-code.js';
-import { readOwnFile } from '../files/own-file.js';
+import { closeInherited, readOwnFile } from '../files/own-file.js';
 import { reserveJsonFile, writeReservedJson } from '../files/reserved-json.js';
 import { identify, type ProcessIdentity } from './process-table.js';
 import { maxEndBytes, type RunEnd, type RunnerRecord, type RunRequest, runFiles } from './protocol.js';
@@ -31,6 +31,7 @@ function claim(directory: string): boolean {
   }
 }
 
+closeInherited();
 const stop = new AbortController();
 process.on('SIGTERM', () => stop.abort());
 process.on('SIGINT', () => stop.abort());

@@ -6,6 +6,7 @@ import { FrameReader, frameKinds, sendFrame } from './frames.js';
 import type { LogFile } from './log-file.js';
 import { isAlive, isSignalable, type ProcessIdentity } from './process-table.js';
 import type { RunEnd, RunRequest } from './protocol.js';
+import { removeShortTemporary, shortTemporary } from './temporary.js';
 import { signal, terminateGroup, terminateStrays } from './terminate.js';
 import { type KeeperRecord, type WorkerEnd, withSocketAddress, workerFiles } from './worker-files.js';
 
@@ -75,13 +76,16 @@ async function endWorker({ worker, jobId, directory }: RunRequest, leader: Proce
  * gone is seen when its answer is awaited.
  * @returns the connection; null where the job has no worker
  */
-export async function sendToKeeper({ worker, jobId, directory }: RunRequest): Promise<Socket | null> {
+export async function sendToKeeper(request: RunRequest): Promise<Socket | null> {
+  const { worker, jobId, directory, isSandboxed } = request;
   if (!worker) return null;
   try {
     const socket = withSocketAddress(worker.directory, (address) => connect(address));
     socket.on('error', () => {});
-    const { arguments: words, environment } = worker;
-    const call = { job: jobId, arguments: words, directory, environment };
+    const { TMPDIR: temporary } = worker.environment;
+    const short = temporary === undefined || isSandboxed ? {} : { TMPDIR: shortTemporary(jobId, temporary) };
+    const environment = { ...worker.environment, ...short };
+    const call = { job: jobId, arguments: worker.arguments, directory, environment };
     sendFrame(socket, frameKinds.job, JSON.stringify(call));
     await new Promise((resolve) => socket.once('connect', resolve).once('close', resolve));
     return socket;
@@ -143,6 +147,7 @@ export async function runInWorker(
   stop.removeEventListener('abort', onStop);
   socket.destroy();
   if (end === null) await endWorker(request, process);
+  removeShortTemporary(request.jobId);
   note(null);
   output.end();
   if (end === null) {

@@ -7,6 +7,7 @@ import { errorCode, faultWithoutPath } from '../files/error-code.js';
 import { findProgram } from '../files/find-program.js';
 import { hasManyWords, inFewWords } from './few-words.js';
 import { jobMarker, type RunRequest } from './protocol.js';
+import { shortTemporary } from './temporary.js';
 
 /** What is started. */
 export type Startable = Pick<
@@ -57,7 +58,13 @@ export function startProgram(
   checkProgram(request);
   const { wrapper, command, directory, filter } = request;
   const inherited = Object.fromEntries(request.inherited.map((name) => [name, process.env[name]]));
-  const env = { ...inherited, ...request.environment, [jobMarker]: marker };
+  const { TMPDIR: temporary } = request.environment;
+  const env = {
+    ...inherited,
+    ...request.environment,
+    ...(temporary === undefined || request.isSandboxed ? {} : { TMPDIR: shortTemporary(marker, temporary) }),
+    [jobMarker]: marker,
+  };
   const isInParts = request.isSandboxed && hasManyWords(wrapper, command);
   // bwrap sets PWD.
   if (isInParts) checkLength(command, { ...env, PWD: directory });

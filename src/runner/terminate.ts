@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Age, type Look, processesOfJob } from './job-processes.js';
 import { isGroupAlive } from './process-table.js';
 import { outputFifo } from './protocol.js';
+import { removeShortTemporary } from './temporary.js';
 
 /** Milliseconds between two looks at whether processes are gone. */
 const pollInterval = 20;
@@ -85,7 +86,7 @@ async function freeze(find: () => Promise<readonly number[]>, stopped: Set<numbe
 /**
  * Kills every process that has the job's mark in its environment or prints into its log: processes that left the group
  * for a session of their own. They get no grace of their own: the group has had its grace by now. Resolves when none of
- * them runs.
+ * them runs. Removes the short name of the job's directory for temporary files as well.
  * @param look see `processesOfJob`, as for `age`
  */
 export async function terminateStrays(
@@ -99,11 +100,12 @@ export async function terminateStrays(
     const stopped = new Set<number>();
     try {
       await freeze(strays, stopped);
-      if (stopped.size === 0) return;
+      if (stopped.size === 0) break;
     } catch {
       // What cannot be looked at (too many open files) may still be there.
     }
     for (const pid of stopped) signal(pid, 'SIGKILL');
     await delay(pollInterval);
   }
+  removeShortTemporary(jobId);
 }

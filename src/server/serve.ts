@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { Packer } from '../archive/index.js';
 import { isSystemError } from '../files/error-code.js';
+import { closeInherited } from '../files/own-file.js';
 import { Access } from './access/access.js';
 import { NamedTokens } from './access/named-tokens.js';
 import { createApp } from './app.js';
@@ -181,6 +182,7 @@ type Apps = ReturnType<typeof readApps>;
 export async function serve(settings: ServerSettings, context: ServeContext): Promise<RunningServer> {
   const { events = new ServerEvents(context.report) } = context;
   const apps = readApps(settings, context, events);
+  closeInherited();
   // The umask must not take permissions from the owner; those of others stay as the admin has set them.
   process.umask(process.umask() & 0o077);
   const dataDirectory = prepareDataDirectory(settings.dataDirectory);

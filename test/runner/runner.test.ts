@@ -1,9 +1,21 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  closeSync,
+  lchownSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { removeShortTemporary, shortTemporary } from '../../src/runner/temporary.js';
 import { hasEnded } from '../../support/serve.mjs';
 import { until } from '../../support/until.mjs';
 import { temporary } from '../support/temporary.js';
@@ -33,6 +45,41 @@ describe('a runner', () => {
     await using job = await RunnerJob.create([...shell(script), 'sh', '$HOME', '*'], { environment });
     await job.run();
     expect(job.log).toBe(`${job.directory}/Workspace\nvalue; $(touch pwned) ${job.id} $HOME *\n`);
+  });
+
+  test('passes on no other descriptor that it was started with', async () => {
+    await using job = await RunnerJob.create(shell('ls /proc/self/fd'));
+    const file = openSync(path.join(job.directory, 'left-open'), 'w');
+    job.start(file);
+    closeSync(file);
+    await until('the end is written', () => job.hasEnded);
+    // The fourth is that of `ls`.
+    expect(job.log).toBe('0\n1\n2\n3\n');
+  });
+
+  test('makes no short name for temporary files where somebody else has the name, and leaves that', async () => {
+    await using root = await temporary();
+    const long = path.join(root.path, 'long'.repeat(20));
+    const [free, taken] = ['free', 'taken'].map((each) => `${each}-${path.basename(root.path)}`) as [
+      string,
+      string,
+    ];
+    const [freeLink, takenLink] = [free, taken].map((id) => `/tmp/remote-app-${id}`) as [string, string];
+    symlinkSync('/elsewhere', takenLink);
+    try {
+      expect([shortTemporary(free, root.path), shortTemporary(free, long)]).toEqual([root.path, freeLink]);
+      expect(shortTemporary(free, long)).toBe(freeLink);
+      expect(shortTemporary(taken, long)).toBe(long);
+      if (process.getuid?.() === 0) {
+        lchownSync(takenLink, 65_534, 65_534);
+        removeShortTemporary(taken);
+        expect(readlinkSync(takenLink)).toBe('/elsewhere');
+      }
+    } finally {
+      removeShortTemporary(free);
+      rmSync(takenLink);
+    }
+    expect(readdirSync('/tmp')).not.toContain(path.basename(freeLink));
   });
 
   test('records the signal that ended the command', async () => {

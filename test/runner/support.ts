@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { RunEnd, RunRequest } from '../../src/runner/protocol.js';
 import { until } from '../../support/until.mjs';
 import { processesWith } from '../support/processes.js';
+import { leftOpenAt40 } from '../support/server.js';
 import { temporary } from '../support/temporary.js';
 
 const program = fileURLToPath(new URL('../../dist/runner/main.js', import.meta.url));
@@ -49,9 +50,10 @@ export class RunnerJob implements AsyncDisposable {
     return job;
   }
 
-  /** Starts a runner. */
-  start(): ChildProcess {
-    const runner = spawn(process.execPath, [program, this.directory], { stdio: 'ignore' });
+  /** Starts a runner, with this file left open if one is named. */
+  start(leftOpen?: number): ChildProcess {
+    const stdio = ['ignore', 'ignore', 'ignore', ...leftOpenAt40(leftOpen)] as const;
+    const runner = spawn(process.execPath, [program, this.directory], { stdio: [...stdio] });
     this.#runners.push(runner);
     return runner;
   }

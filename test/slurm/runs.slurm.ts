@@ -1,3 +1,5 @@
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { file } from '../../support/form.mjs';
 import { linesOf } from '../../support/log-lines.mjs';
@@ -49,11 +51,17 @@ describe('a job on a cluster', () => {
   });
 
   test('gets processors and no GPU for cpu=3', async () => {
-    await using server = await slurm.serve();
-    const { id, view } = await server.api.run('infer', { inputs, cpu: '3' });
-    expect(view).toMatchObject({ status: 'done', assigned_gpus: [] });
+    const dataDirectory = path.join(slurm.cluster.shared, 'long'.repeat(20));
+    await using server = await slurm.serve({ dataDirectory });
+    const { id, view } = await server.api.run('infer', { inputs, cpu: '3', ...steps('socket=') });
+    expect(view).toMatchObject({ status: 'done', assigned_gpus: [], error: null });
     const { env, argv } = await server.api.recorded(id);
     expect(env.CUDA_VISIBLE_DEVICES).toBe('');
+    // A short name for a directory of a long path, on the node and as long as the job runs.
+    expect([env.TMPDIR, readdirSync('/tmp').filter((name) => name.endsWith(id))]).toEqual([
+      `/tmp/remote-app-${id}`,
+      [],
+    ]);
     expect(argv.slice(argv.indexOf('--cpu'), argv.indexOf('--cpu') + 2)).toEqual(['--cpu', '3']);
     const told = await slurm.jobOf(id);
     expect([told['CPUs/Task'], told.TresPerNode ?? null]).toEqual(['3', null]);

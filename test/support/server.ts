@@ -37,6 +37,8 @@ export interface ServerOptions {
   readonly node?: readonly string[];
   /** An open file for stderr; by default a pipe that the test reads. */
   readonly stderr?: number;
+  /** An open file that whoever starts it leaves open, as a descriptor with a high number. */
+  readonly leftOpen?: number;
   /** How many files and connections it may have open. */
   readonly descriptors?: number;
   /** Whether it has to keep to the permissions of files, also where root runs the tests. */
@@ -44,6 +46,10 @@ export interface ServerOptions {
   /** Used instead of a temporary one, and not removed. */
   readonly dataDirectory?: string;
 }
+
+/** What follows stdin, stdout and stderr for a program that finds this file open as descriptor 40. Node itself hides lower ones. */
+export const leftOpenAt40 = (file: number | undefined) =>
+  file === undefined ? [] : [...Array.from({ length: 37 }, () => 'ignore' as const), file];
 
 /** The capabilities that permissions of files do not bind, taken away. */
 const readAnyFile = '-dac_override,-dac_read_search';
@@ -156,7 +162,7 @@ export class TestServer implements AsyncDisposable {
         ...serverEnvironment({ home: this.#root, gpus: options.gpus, token: this.token }),
         ...options.environment,
       },
-      stdio: ['ignore', 'pipe', options.stderr ?? 'pipe'],
+      stdio: ['ignore', 'pipe', options.stderr ?? 'pipe', ...leftOpenAt40(options.leftOpen)],
     });
     this.#child = child;
     child.stderr?.on('data', (chunk: Buffer) => {

@@ -1,4 +1,7 @@
-/** Tries to get out of its job, by the plan in its input file: `deed`, and what the deed needs. Each deed is bounded. */
+/**
+ * Tries to get out of its job, by the plan in its input file: `deed`, and what the deed needs. Each deed is bounded. It acts on
+ * the processes (`pids`) and directories (`directories`) that the plan names, and on nothing else of the machine.
+ */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -6,6 +9,7 @@ import {
   linkSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -32,6 +36,25 @@ function attempt(action) {
 
 const list = (directory) => attempt(() => readdirSync(directory)) ?? [];
 const numbers = () => list('/proc').filter((name) => /^\d+$/.test(name));
+
+if (!Array.isArray(plan.pids) || !Array.isArray(plan.directories)) {
+  console.error('refused: the plan names no processes and directories that may be attacked');
+  process.exit(2);
+}
+const isNamed = (directory) =>
+  plan.directories.some((each) => directory === each || directory.startsWith(`${each}/`));
+if (!isNamed(job)) {
+  console.error('refused: the plan does not name the directory of this job');
+  process.exit(2);
+}
+/** Whether its first process is the bwrap of this job: then all processes that it sees are the job's. */
+const isAlone = () => {
+  const [program = '', ...more] = (attempt(() => readFileSync('/proc/1/cmdline', 'utf8')) ?? '').split('\0');
+  return path.basename(program) === 'bwrap' && more.includes(output);
+};
+/** The processes that it may attack. */
+const targets = () => (isAlone() ? numbers() : plan.pids.map(String));
+
 const under = (directory, depth = 4) =>
   depth === 0
     ? []
@@ -47,9 +70,7 @@ const [addKey, keyctl] = process.arch === 'arm64' ? [217, 219] : [248, 250];
 const ways = {
   'by their path': () => under(path.dirname(job)),
   'through the roots of other processes': () =>
-    numbers().flatMap((pid) => under(`/proc/${pid}/root${path.dirname(job)}`)),
-  'through the working directories of other processes': () =>
-    numbers().flatMap((pid) => under(`/proc/${pid}/cwd`, 3)),
+    targets().flatMap((pid) => under(`/proc/${pid}/root${path.dirname(job)}`)),
   'by a path given to it': () => plan.files,
 };
 
@@ -93,7 +114,12 @@ const deeds = {
       attempt(() => writeFileSync(file, plan.content));
       attempt(() => writeFileSync(`${file}.new`, plan.content));
       attempt(() => renameSync(`${file}.new`, file));
-      for (const pid of numbers()) attempt(() => writeFileSync(`/proc/${pid}/cwd/${name}`, plan.content));
+      for (const pid of targets()) {
+        attempt(() => {
+          const cwd = `/proc/${pid}/cwd`;
+          if (isNamed(readlinkSync(cwd))) writeFileSync(`${cwd}/${name}`, plan.content);
+        });
+      }
     }
     attempt(() => renameSync(output, `${output}.moved`));
     attempt(() => rmSync(path.join(job, 'Input'), { recursive: true }));
@@ -133,9 +159,7 @@ const deeds = {
     }
   },
   litter: () => {
-    for (const directory of ['/tmp', '/var/tmp', '/dev/shm']) {
-      attempt(() => writeFileSync(path.join(directory, plan.name), 'x'.repeat(1 << 20)));
-    }
+    for (const file of plan.files) attempt(() => writeFileSync(file, 'x'.repeat(1 << 20), { flag: 'wx' }));
   },
   /** Leaves a key of the kernel with the secret, for everybody of this user and for a minute, or reads the one with this id. */
   key: () => {
@@ -163,7 +187,7 @@ const deeds = {
   },
   kill: () => {
     for (const pid of plan.pids) attempt(() => process.kill(pid, 'SIGKILL'));
-    for (const pid of numbers().map(Number)) {
+    for (const pid of targets().map(Number)) {
       if (pid !== process.pid && pid !== 1) attempt(() => plan.isWild && process.kill(pid, 'SIGSTOP'));
     }
   },

@@ -123,8 +123,9 @@ export const attacks = {
     open: true,
     run: async (house, random) => {
       const name = `burglar-${random.word(12)}`;
-      await house.visit({ deed: 'litter', name });
-      const left = ['/tmp', '/var/tmp', '/dev/shm'].map((each) => path.join(each, name)).filter(existsSync);
+      const files = ['/tmp', '/var/tmp', '/dev/shm'].map((each) => path.join(each, name));
+      await house.visit({ deed: 'litter', files });
+      const left = files.filter(existsSync);
       for (const each of left) rmSync(each);
       return left.length > 0;
     },
@@ -178,7 +179,7 @@ export const attacks = {
     run: async (house) => {
       house.server.mayEnd = true;
       try {
-        await house.visit({ deed: 'kill', pids: [house.server.pid], isWild: house.sandbox !== 'off' });
+        await house.visit({ deed: 'kill', isWild: house.sandbox !== 'off' });
       } catch (cause) {
         // Its connections are seen to break before its end.
         await until(`the server has ended, or else: ${cause.message}`, () => !house.server.isAlive, 5000);

@@ -92,10 +92,12 @@ export class House {
     this.#listeners.push(listener);
   }
 
-  /** Lets a burglar in. */
+  /** Lets a burglar in, who may attack this server and what is in its data directory. */
   send(plan, device = { cpu: '1' }) {
+    const { pid, dataDirectory } = this.server;
+    const named = { ...plan, pids: [pid], directories: [dataDirectory] };
     return submit(this.server, 'burglar', 'infer', {
-      inputs: file('plan.json', JSON.stringify(plan)),
+      inputs: file('plan.json', JSON.stringify(named)),
       ...device,
     });
   }

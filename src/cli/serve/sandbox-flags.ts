@@ -26,7 +26,8 @@ export const sandboxFlags = {
     helpValue: 'N',
     default: 4096,
     min: 1,
-    summary: 'Most processes and threads of a job in its sandbox',
+    summary:
+      'Most processes and threads of a job in its sandbox; more are refused, or end the job of a server that is root',
   }),
   'memory-per-job': jobMemoryFlag({
     helpValue: 'SIZE',

@@ -10,6 +10,11 @@ import { nameServers, systemFiles } from './system-files.js';
 import { tryStage } from './try-stage.js';
 import { cover, isWithin, placesOf, realPath, type Visible, withRealPaths } from './visible.js';
 
+/** What `TMPDIR` names in a sandbox: the directory of the job, or of the loaded app, under a name that is short enough for sockets. */
+export const temporaryInSandbox = '/tmp';
+/** Where a loaded app sees its jobs a second time, for the same reason. */
+export const jobsInSandbox = '/run/jobs';
+
 /** What the admin says of every job's sandbox. */
 export interface SandboxRules extends FreezeRules {
   /** Files and directories that jobs see beside their own and their app's: `serve --bind` and `--bind-rw`. */
@@ -152,7 +157,8 @@ export class Sandbox {
    * @throws Error in words where it cannot be made
    */
   wrapWorker({ home, stage, watched, reach, ...more }: ConfinedWorker, searchPath: string): string[] {
-    const own = ['--bind', home, home, '--ro-bind', stage.directory, stage.jobs];
+    const shown = [stage.jobs, jobsInSandbox].flatMap((place) => ['--ro-bind', stage.directory, place]);
+    const own = ['--bind', home, home, ...shown];
     // The program itself comes with what belongs to it: alone, a link in an environment of Python could not be mounted.
     const places = programPlaces(more.command[0] ?? '', searchPath);
     const others = watched.filter((file) => !places.some((place) => isWithin(place, file)));
@@ -219,7 +225,7 @@ export class Sandbox {
       '../tmp',
       '/var/tmp',
       // On the disk, and not in memory: it goes with the job, and counts to it.
-      ...['--bind', temporary, '/tmp'],
+      ...['--bind', temporary, temporaryInSandbox],
       ...mounts.flatMap(({ words }) => words),
       ...hidden.flatMap((each) => cover(each, true)),
       ...own,

@@ -1,11 +1,15 @@
-import { existsSync, statSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { runFiles } from '../../../src/runner/protocol.js';
 import { environmentOf } from '../../../support/processes.mjs';
 import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
-import { processesOfJob } from '../../support/processes.js';
-import { sharedServer } from '../../support/server.js';
+import { openFilesOf } from '../../support/processes.js';
+import { sandbox } from '../../support/sandbox.js';
+import { apps, sharedServer, TestServer } from '../../support/server.js';
+import { temporary } from '../../support/temporary.js';
+import { doing } from '../resident/support.js';
 
 const secret = 'a-token-that-nobody-may-see';
 const server = sharedServer({
@@ -41,12 +45,9 @@ describe("a job's environment", () => {
     expect(env.TMPDIR?.startsWith(`${cwd}/`)).toBe(true);
   });
 
-  test('names a directory for temporary files', async () => {
-    const gate = server.gate();
-    const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
-    const [pid = 0] = processesOfJob(id);
-    const temporary = environmentOf(pid).find((entry) => entry.startsWith('TMPDIR='));
-    expect(existsSync(temporary?.slice('TMPDIR='.length) ?? '')).toBe(true);
+  test('names a directory for temporary files, with room for the name of a socket', async () => {
+    const { view } = await api.run('infer', { ...least.infer, ...steps('socket=') });
+    expect(view).toMatchObject({ status: 'done', error: null });
   });
 
   test('contains no token, and neither does that of its runner', async () => {
@@ -68,6 +69,59 @@ describe("a job's environment", () => {
     expect(JSON.stringify((await api.recorded(id)).env)).not.toContain(secret);
   });
 });
+
+/** The names in `/tmp` that lead into a data directory. */
+const leadingTo = (directory: string): string[] =>
+  readdirSync('/tmp').filter((name) => {
+    try {
+      return readlinkSync(path.join('/tmp', name)).startsWith(`${directory}/`);
+    } catch {
+      return false;
+    }
+  });
+
+describe.each([...(sandbox ? ['bwrap'] : []), 'off'])(
+  'with --sandbox %s and a data directory of a long path',
+  (mode) => {
+    test('jobs and loaded apps have room for sockets, and nothing that the server was started with', async () => {
+      await using root = await temporary();
+      const left = path.join(root.path, 'left-open');
+      const file = openSync(left, 'w');
+      const dataDirectory = path.join(root.path, 'long'.repeat(20), 'data');
+      await using server = await TestServer.start({
+        apps: [apps.probe, apps.resident],
+        flags: ['--sandbox', mode],
+        leftOpen: file,
+        dataDirectory,
+      });
+      closeSync(file);
+      const openFiles = () => server.processes().flatMap((pid) => [...openFilesOf(pid).values()]);
+      const start = { ...least.infer, ...steps('socket=', 'wait=/never') };
+      for (const end of ['the job', 'its runner']) {
+        const id = await server.api.running('infer', start, 'has a socket');
+        expect(leadingTo(dataDirectory)).toEqual(mode === 'off' ? [`remote-app-${id}`] : []);
+        expect(openFiles().length).toBeGreaterThan(0);
+        expect(openFiles()).not.toContain(left);
+        if (end === 'the job') await server.api.kill(id);
+        else
+          process.kill(
+            JSON.parse(readFileSync(runFiles(server.jobDirectory(id)).record, 'utf8')).runner.pid,
+            'SIGKILL',
+          );
+        await server.api.ended(id);
+        expect(leadingTo(dataDirectory)).toEqual([]);
+      }
+      for (const start of ['cold', 'warm']) {
+        const { log, view } = await server.api.run('infer', doing('socket'), { app: 'resident' });
+        expect(view).toMatchObject({ status: 'done', start });
+        expect(log.match(/data: has a socket$/gm)).toHaveLength(2);
+      }
+      expect(openFiles()).not.toContain(left);
+      await server.stop();
+      expect(leadingTo(dataDirectory)).toEqual([]);
+    });
+  },
+);
 
 describe("a job's files", () => {
   test("can be read only by the server's user", async () => {

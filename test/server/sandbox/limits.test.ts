@@ -1,5 +1,8 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import type { JobLimits } from '../../../src/server/sandbox/limits.js';
+import { sandboxFlags } from '../../../src/cli/serve/sandbox-flags.js';
+import { type JobLimits, limitWords } from '../../../src/server/sandbox/limits.js';
 import { sandbox } from '../../support/sandbox.js';
 import { localSubject } from '../executors/local-subject.js';
 import { Bench, Followed } from '../executors/support.js';
@@ -70,6 +73,28 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
         'It was ended with more than the 40 processes and threads that a job may have on this server',
       ]);
     } else expect([exitCode, log]).toEqual([2, expect.stringMatching(/fork/i)]);
+  });
+
+  test.runIf(isRoot)('is refused more of them by the kernel where the server is not root', async () => {
+    const words = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', 'bwrap', '--unshare-user'];
+    const isolated = ['--unshare-pid', '--ro-bind', '/', '/', '--proc', '/proc', '--chdir', '/'];
+    const limited = limitWords({ memory: null, processes: 40 }, process.env.PATH ?? '');
+    const script = 'for each in $(seq 60); do sleep 5 & done; echo all';
+    const all = [...words, ...isolated, ...limited, 'sh', '-c', script];
+    const { status, stdout, stderr } = spawnSync(all[0] ?? '', all.slice(1), { encoding: 'utf8' });
+    expect([status, stdout, stderr]).toEqual([2, '', expect.stringMatching(/fork/i)]);
+  });
+
+  test('has a limit of processes of which help and pages say what these tests show', () => {
+    const page = readFileSync(new URL('../../../docs/apps.md', import.meta.url), 'utf8').replaceAll(
+      '\n',
+      ' ',
+    );
+    const told = 'The system refuses it more, or, where the server runs as root, it is ended';
+    expect(page.includes(told)).toBe(true);
+    expect(sandboxFlags['processes-per-job'].summary).toMatch(
+      /more are refused, or end the job of a server that is root$/,
+    );
   });
 
   test('has as many as it may beside others', async () => {

@@ -3,6 +3,7 @@ import type { RunRequest } from '../../../runner/protocol.js';
 import type { GpuInventory } from '../../devices/gpu-inventory.js';
 import { limitWords } from '../../sandbox/limits.js';
 import { passedNames } from '../../sandbox/passed-environment.js';
+import { temporaryInSandbox } from '../../sandbox/sandbox.js';
 import { whenThereIsRoom } from '../../when-there-is-room.js';
 import type {
   AskedDevices,
@@ -267,7 +268,8 @@ export class LocalExecutor implements Executor {
     } = this.settings;
     const { directory, environment } = order;
     const reach = order.reach();
-    const inside = sandbox ? { HOME: directory.temporary, ...reach.environment } : {};
+    const inside = sandbox ? { HOME: temporaryInSandbox, ...reach.environment } : {};
+    const temporary = sandbox ? { TMPDIR: temporaryInSandbox } : {};
     return {
       jobId: directory.id,
       limits,
@@ -280,7 +282,7 @@ export class LocalExecutor implements Executor {
         network: sandbox === null || reach.network,
         added,
       }),
-      environment: { ...inside, ...environment, ...gpuEnvironment(grant) },
+      environment: { ...inside, ...environment, ...temporary, ...gpuEnvironment(grant) },
       maxLogBytes,
       killGrace,
       gpuUuids: grant.gpuUuids,

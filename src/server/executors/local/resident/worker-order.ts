@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
+import path from 'node:path';
 import type { RunRequest, WorkerCall } from '../../../../runner/protocol.js';
+import { jobsInSandbox } from '../../../sandbox/sandbox.js';
 import { isWithin } from '../../../sandbox/visible.js';
 import type { Grant, Reach, Resident, RunOrder } from '../../executor.js';
 import { fingerprint } from './fingerprint.js';
@@ -67,10 +69,13 @@ export function workerCall(
   const differing = Object.entries(environment).filter(
     ([name, value]) => request.environment[name] !== value,
   );
+  // In its sandbox `/tmp` is that of the loaded app.
+  const temporary = path.join(jobsInSandbox, jobId, 'Workspace', 'tmp');
+  const inside = request.isSandboxed ? { HOME: temporary, TMPDIR: temporary } : {};
   return {
     id: request.id,
     directory,
     arguments: command.slice(programWords),
-    environment: { ...Object.fromEntries(differing), [marker]: jobId },
+    environment: { ...Object.fromEntries(differing), ...inside, [marker]: jobId },
   };
 }
