@@ -1,5 +1,5 @@
 import { type ExitCode, errorKinds, exitCodeOf, exitCodes } from '../contract/errors.js';
-import { excerpt } from '../contract/quote.js';
+import { excerpt, unlabelled } from '../contract/quote.js';
 import { nextCommand } from './next-command.js';
 
 /** Facts about a failure that `--json` prints beside the message. */
@@ -147,7 +147,7 @@ export class JobFailed extends ClientError {
     readonly facts = nothingKnown,
   ) {
     const { verb, exitCode } = failures[state];
-    super(`Job ${jobId} ${verb}: ${excerpt(reason)}`, exitCode, {
+    super(`Job ${jobId} ${verb}: ${excerpt(unlabelled(reason))}`, exitCode, {
       job_id: jobId,
       status: state === 'refused' ? 'error' : state,
       refused: state === 'refused',
