@@ -132,9 +132,11 @@ export interface FailedFacts {
   readonly expiresAt: string | null;
   /** Files that it left in its output, as far as they are counted; null if the server does not say. */
   readonly leftFiles: number | null;
+  /** The time by the clock of the server when it said so, in milliseconds. */
+  readonly now: number;
 }
 
-const nothingKnown: FailedFacts = { expiresAt: null, leftFiles: null };
+const nothingKnown: FailedFacts = { expiresAt: null, leftFiles: null, now: 0 };
 
 /** The job ended without a result. */
 export class JobFailed extends ClientError {

@@ -18,7 +18,7 @@ export default class Status extends ClientCommand {
     const { job } = await import('../client/connection/api.js');
     const view = await job(connection, args.job);
     const { describeJob } = await import('../cli/job-text.js');
-    await this.print(describeJob(view));
+    await this.print(describeJob(view, connection.now()));
     return view;
   }
 }

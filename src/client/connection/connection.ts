@@ -8,7 +8,7 @@ import { backoff, pause } from './backoff.js';
 import { type Answer, readAnswer, tooLong } from './check-answer.js';
 import { Patience, type Watcher } from './patience.js';
 import { readBody } from './read-body.js';
-import { type Reply, refusal } from './reply.js';
+import { header, type Reply, refusal } from './reply.js';
 import { readServerUrl, showServerUrl } from './server-url.js';
 import { TimeLimit } from './time-limit.js';
 import { Connector, readToTheEnd } from './transport/connector.js';
@@ -70,6 +70,8 @@ export class Connection {
   readonly #connector: Connector;
   readonly #options: ConnectionOptions;
   #isMet = false;
+  /** Milliseconds by which the clock of the server is ahead of that of this machine. */
+  #ahead = 0;
 
   /** @throws UsageError for an invalid address */
   constructor(options: ConnectionOptions) {
@@ -101,6 +103,11 @@ export class Connection {
   /** Whether the server has answered. A proxy's answer that there is no server behind it does not count. */
   get isMet(): boolean {
     return this.#isMet;
+  }
+
+  /** The time by the clock of the server, as its last answer told it: the clock of this machine may be hours off. */
+  now(): number {
+    return Date.now() + this.#ahead;
   }
 
   /** Seconds for which a server that has answered, and then is gone, is tried again. */
@@ -143,7 +150,11 @@ export class Connection {
         ...(signal ? { signal } : {}),
       });
       const reply = await orAborted(answered, signal);
-      if (!isGatewayError(reply.statusCode)) this.#isMet = true;
+      if (!isGatewayError(reply.statusCode)) {
+        this.#isMet = true;
+        const date = Date.parse(header(reply, 'date') ?? '');
+        if (!Number.isNaN(date)) this.#ahead = date - Date.now();
+      }
       return reply;
     } catch (error) {
       throw (await this.#causeOnTheWay(error)) ?? this.explain(error, signal);
