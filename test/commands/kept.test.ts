@@ -146,11 +146,12 @@ describe.each([
     };
     const error = isEnded && status !== 'done' ? 'why' : null;
     await using server = await fakeService({ status, view, result, marker, error, override });
-    const texts = [];
-    for (const line of lines) {
-      const { stdout, stderr } = await place.run(line, { REMOTE_APP_SERVER: server.url });
-      texts.push(stdout + stderr);
-    }
+    const texts = await Promise.all(
+      lines.map(async (line) => {
+        const { stdout, stderr } = await place.run(line, { REMOTE_APP_SERVER: server.url });
+        return stdout + stderr;
+      }),
+    );
     return { texts, server };
   }
 
