@@ -2,8 +2,17 @@
 import { claimName } from '../dist/client/earlier-results.js';
 import { defaultOutput, resultName } from '../dist/contract/archives.js';
 import { exitCodeMeanings, exitCodes } from '../dist/contract/errors.js';
-import { commandsOf, filled, ownFlags, sharedFlags, spellings, typed, variablesOf } from './commands.mjs';
-import { documentTable } from './document-table.mjs';
+import {
+  commandsOf,
+  filled,
+  groupsOf,
+  ownFlags,
+  sharedFlags,
+  spellings,
+  typed,
+  variablesOf,
+} from './commands.mjs';
+import { documentTable, errorTable } from './document-table.mjs';
 import { errorDocument, jsonDocuments } from './json-documents.mjs';
 import { cell, code, table } from './markdown.mjs';
 
@@ -66,7 +75,7 @@ function commandPart(bin, command) {
   const own = ownFlags(command);
   const words = [bin, typed(command), ...Object.entries(args).map(argumentWord), '[FLAG...]'];
   return [
-    `### ${typed(command)}`,
+    `#### ${typed(command)}`,
     `${filled(summary, bin, command)}. ${filled(description, bin, command)}`,
     ...(aliases.length ? [`Also called ${aliases.map(code).join(', ')}.`] : []),
     `\`\`\`sh\n${words.join(' ')}\n\n${examples.map((each) => filled(each, bin, command)).join('\n')}\n\`\`\``,
@@ -138,8 +147,11 @@ export function cliPage(manifest, { name }) {
       'and the log to stderr.',
     '## JSON',
     json,
-    documentTable(errorDocument),
+    errorTable(errorDocument),
     '## Commands',
-    ...commands.flatMap((command) => commandPart(name, command)),
+    ...groupsOf(manifest).flatMap(([title, members]) => [
+      `### ${title}`,
+      ...members.flatMap((command) => commandPart(name, command)),
+    ]),
   ].join('\n\n')}\n`;
 }

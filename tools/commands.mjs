@@ -1,5 +1,7 @@
 /** The commands as data, for the pages that are made of them: what oclif wrote about them in its manifest. */
 
+import { commandGroups } from '../dist/start/help.js';
+
 /** Whether every command, or every command of a client, has a flag. */
 export const isShared = ({ helpGroup }) => helpGroup === 'SERVER' || helpGroup === 'GLOBAL';
 
@@ -8,8 +10,16 @@ export const shownFlags = ({ flags }) => Object.values(flags).filter(({ hidden }
 /** The flags of a command that are not shared by a group of commands. */
 export const ownFlags = (command) => shownFlags(command).filter((flag) => !isShared(flag));
 
-export const commandsOf = (manifest) =>
-  Object.values(manifest.commands).filter(({ hidden, id }) => !hidden && id !== 'help');
+/** The commands in the groups of the help: each title with its commands. */
+export const groupsOf = (manifest) =>
+  Object.entries(commandGroups).map(([title, names]) => [
+    title,
+    names.flatMap((name) =>
+      Object.values(manifest.commands).filter(({ id }) => id === name || id.startsWith(`${name}:`)),
+    ),
+  ]);
+
+export const commandsOf = (manifest) => groupsOf(manifest).flatMap(([, commands]) => commands);
 
 /** The shared flags of all commands, each once. */
 export const sharedFlags = (commands) => [

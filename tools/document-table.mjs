@@ -15,12 +15,17 @@ function kindOf(schema) {
   return schema.type === 'string' ? 'text' : (schema.type ?? 'any JSON');
 }
 
+/** Whether a value is the document of an error, which the page describes once. */
+const isError = ({ properties = {}, anyOf = [] }) => 'exit_code' in properties || anyOf.some(isError);
+
 /** The rows of a schema's properties. */
 function rowsOf({ properties = {}, required = [] }, prefix) {
   return Object.entries(properties).flatMap(([name, property]) => {
     const place = prefix + name;
     const kind = kindOf(property) + (required.includes(name) ? '' : ', may be missing');
-    return [[code(place), kind, property.description ?? ''], ...rowsBelow(property, place)];
+    const about = property.description ?? '';
+    if (isError(property)) return [[code(place), kind, `${about}, as [every error](#json) says it`]];
+    return [[code(place), kind, about], ...rowsBelow(property, place)];
   });
 }
 
@@ -39,5 +44,12 @@ function rowsBelow(schema, place) {
   return [...new Map(rows.map((each) => [each[0], each])).values()];
 }
 
-export const documentTable = (schema) =>
-  table(['name', 'value', 'meaning'], rowsOf(z.toJSONSchema(schema), ''));
+const tableOf = (rows) => table(['name', 'value', 'meaning'], rows);
+
+export const documentTable = (schema) => tableOf(rowsOf(z.toJSONSchema(schema), ''));
+
+/** The document of an error, whole. */
+export function errorTable(schema) {
+  const { error } = z.toJSONSchema(schema).properties;
+  return tableOf([[code('error'), kindOf(error), error.description], ...rowsOf(error, 'error.')]);
+}

@@ -39,7 +39,7 @@ export const errorDocument = object({ error });
 
 const failure = object({
   job_id: id,
-  error: error.describe('Why it failed for this job, as for every error'),
+  error: error.describe('Why it failed for this job'),
 });
 
 const sending = {

@@ -27,32 +27,32 @@ export const connectionFlags = {
     helpGroup: 'SERVER',
     helpValue: 'URL',
     env: 'REMOTE_APP_SERVER',
-    description: `Address of the server: http://, https://, or ssh://[USER@]HOST[:PORT][/[HOST:]PORT] for a tunnel; ${defaultServer} where nothing says otherwise`,
+    description: `Address of the server: http://, https://, or ssh://[USER@]HOST[:PORT][/[HOST:]PORT] for a tunnel; ${defaultServer} by default`,
   }),
   token: Flags.string({
     helpGroup: 'SERVER',
     env: tokenVariable,
     helpValue: 'TOKEN',
     noCacheDefault: true,
-    description: 'Token; a file or the environment keeps it out of the process list',
+    description: 'Token of the server; --token-file or the environment keeps it out of the process list',
   }),
   'token-file': Flags.string({
     helpGroup: 'SERVER',
     helpValue: 'FILE',
-    description: 'File that holds the token; it wins over --token',
+    description: 'File that holds the token; takes precedence over --token',
   }),
   profile: Flags.string({
     helpGroup: 'SERVER',
     helpValue: 'NAME',
     env: 'REMOTE_APP_PROFILE',
     description:
-      "Profile that 'remote-app login' wrote; typed, it takes the place of the environment's server and token",
+      "Profile saved by 'remote-app login'; as a flag it overrides the server and the token of the environment",
   }),
   ca: Flags.string({
     helpGroup: 'SERVER',
     helpValue: 'FILE',
     env: 'REMOTE_APP_CA',
-    description: 'Certificates in PEM form that are trusted beside those that Node knows',
+    description: 'PEM file of certificates to trust in addition to those that Node trusts',
   }),
   'connect-timeout': seconds({
     helpGroup: 'SERVER',
@@ -62,7 +62,7 @@ export const connectionFlags = {
   'read-timeout': seconds({
     helpGroup: 'SERVER',
     default: 600,
-    description: 'Longest silence of a server that owes an answer',
+    description: 'Longest wait for the next byte of an answer',
   }),
   patience: seconds({
     helpGroup: 'SERVER',
@@ -76,7 +76,7 @@ export const appFlag = Flags.string({
   char: 'a',
   helpValue: 'APP',
   env: 'REMOTE_APP_APP',
-  description: 'App to run; where the server has only one, that one',
+  description: 'App to run; may be left out if the server has only one',
 });
 
 /** Where a result goes. Nothing that is there is replaced unless this is asked for. */
@@ -85,11 +85,11 @@ export const outputFlags = {
     char: 'o',
     helpValue: 'DIR',
     description:
-      `Directory for ${resultName} and what is in it, '-' for the zip on stdout. It must be empty or new. ` +
+      `Directory for ${resultName} and its extracted files, empty or new; '-' writes the zip to stdout ` +
       `[default: ${defaultOutput}; if that has files, ${defaultOutput}-2, ${defaultOutput}-3 and so on]`,
   }),
   force: Flags.boolean({
-    description: 'Write into a directory that has files; those of the same names are replaced',
+    description: 'Write into a directory that already has files, replacing those of the same names',
   }),
 };
 
@@ -97,7 +97,7 @@ export const outputFlags = {
 export const waitFlag = seconds({
   default: 600,
   description:
-    'Longest wait for the result, counted from the end of the job; a job that has not ended is waited for as long as it takes',
+    'Longest wait for the result once the job has ended; the job itself is waited for as long as it runs',
 });
 
 /** How long a kill may take. */

@@ -51,8 +51,11 @@ export const fetchLeft = (jobId: string): string => `'${nextCommand(`result ${jo
 const leftBehind = ({ job_id, left_files: left }: JobAnswer): string | null =>
   left ? `${leftText(left)}: ${fetchLeft(job_id)}` : null;
 
-/** One job, one fact a line. A server may leave some of them out. */
-export function describeJob(job: JobAnswer, now = Date.now()): string[] {
+/**
+ * One job, one fact a line. A server may leave some of them out.
+ * @param now by the clock of the server, in milliseconds
+ */
+export function describeJob(job: JobAnswer, now: number): string[] {
   const distance = (at: number) => formatDistance(at, now);
   const took = running(job, now);
   const finished = (at: number) => (took === null ? distance(at) : `${distance(at)}, took ${took}`);
@@ -79,9 +82,10 @@ export function describeJob(job: JobAnswer, now = Date.now()): string[] {
 
 /**
  * Jobs as a table, in the order of the server.
+ * @param now by the clock of the server, in milliseconds
  * @param owners whether it says whose each is
  */
-export function listJobs(jobs: readonly JobAnswer[], now = Date.now(), owners = false): string[] {
+export function listJobs(jobs: readonly JobAnswer[], now: number, owners = false): string[] {
   if (jobs.length === 0) return [];
   return formatTable(
     ['JOB', ...(owners ? ['OWNER'] : []), 'STATUS', 'OPERATION', 'APP', 'GPUS', 'CREATED', 'RUN TIME'],

@@ -26,15 +26,14 @@ export function keptForLong<T extends Pick<Submission, 'operation' | 'fields'>>(
   return { ...submission, fields: { [name]: mostTime, ...submission.fields } };
 }
 
-/** Until when a job is kept, in words; null if the server does not say. */
-function keptUntil(expiresAt: string | null): string | null {
-  const now = Date.now();
+/** Until when a job is kept, in words, by the clock of its server; null if the server does not say. */
+function keptUntil(expiresAt: string | null, now: number): string | null {
   return formatTime(expiresAt, (time) => formatDistance(time, now));
 }
 
 /** How long a job is kept, in words; null if the server does not say. */
-function keptWords(view: JobAnswer): string | null {
-  const until = keptUntil(view.expires_at);
+function keptWords(view: JobAnswer, now: number): string | null {
+  const until = keptUntil(view.expires_at, now);
   return until === null ? keptAfterEnd(view) : `until ${until}`;
 }
 
@@ -51,7 +50,7 @@ export async function tellKept(
   isAsked: boolean,
 ): Promise<JobAnswer | null> {
   const view = await job(connection, jobId, longestWait).catch(() => null);
-  const words = view && keptWords(view);
+  const words = view && keptWords(view, connection.now());
   if (words) reporter.note(`Job ${jobId} is kept ${words}`);
   else if (view && isAsked) {
     reporter.note(
@@ -69,8 +68,8 @@ export const keptOf = (view: JobAnswer | null): Kept => ({
 
 /** What a person can still do about a job that failed, below its error. */
 export function hintsOfFailed({ jobId, facts }: JobFailed): string[] {
-  const { expiresAt, leftFiles } = facts;
-  const until = keptUntil(expiresAt);
+  const { expiresAt, leftFiles, now } = facts;
+  const until = keptUntil(expiresAt, now);
   return [
     ...(leftFiles
       ? [

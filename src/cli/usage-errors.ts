@@ -1,7 +1,7 @@
 import { Flags, type Interfaces } from '@oclif/core';
 import { UsageError } from '../client/errors.js';
 import { nearest } from '../client/nearest.js';
-import { oneLine, quoteName } from '../contract/quote.js';
+import { oneLine, quoteName, unlabelled } from '../contract/quote.js';
 
 /** A flag has an invalid value. oclif adds text to `message`, so the sentence is kept separately. */
 export class FlagValueError extends UsageError {
@@ -61,12 +61,25 @@ function meant(unknown: readonly string[], known: Interfaces.FlagInput): string 
   return found.size === 0 ? '' : `; did you mean ${[...found].join(', ')}?`;
 }
 
-/** One line of a parser error: of two flags that exclude each other it tells the value as well, also of a flag that has none. */
-const ofParser = (line: string): string =>
-  line.replace(
+/** What oclif's parser says of flags that do not fit together, and our words for it, which also do without the values. */
+const rephrased: readonly (readonly [RegExp, string])[] = [
+  [
     /^(--[\w-]+)=.* cannot also be provided when using (--[\w-]+)$/s,
     '$1 and $2 exclude each other; give one of them',
-  );
+  ],
+  [/^All of the following must be provided when using (--[\w-]+): (.*)$/s, '$1 needs $2'],
+];
+
+/** One line of a parser error in our words. */
+function ofParser(line: string, known: Interfaces.FlagInput): string {
+  const [, missing] = /^Missing required flag ([\w-]+)$/.exec(line) ?? [];
+  if (missing !== undefined) return `Missing: --${missing} (${known[missing]?.description})`;
+  return rephrased.reduce((text, [pattern, words]) => text.replace(pattern, words), line);
+}
+
+/** Colours, which oclif's parser writes into its messages if stderr is a terminal. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is removed
+const colours = /\u001b\[[\d;]*m/g;
 
 /**
  * The error as one sentence on one line.
@@ -80,11 +93,10 @@ export function sentenceOf(error: Error, known: Interfaces.FlagInput): string {
     return `Missing: ${missing.map(({ name, description }) => `${name.toUpperCase()} (${description})`).join(', ')}`;
   }
   // The last line of a parser error says how to get help, which the command says itself.
-  const text = parse === undefined ? message : message.slice(0, message.lastIndexOf('\n'));
+  const text =
+    parse === undefined ? message : message.slice(0, message.lastIndexOf('\n')).replace(colours, '');
   const [heading, ...lines] = text.split('\n');
   const isList = /^The following errors? occurred:$/.test(heading ?? '');
-  return (
-    oneLine(isList ? lines.map((line) => ofParser(line.trim())).join('; ') : ofParser(text)) +
-    meant(flags, known)
-  );
+  const sentences = isList ? lines.map((line) => ofParser(line.trim(), known)) : [text];
+  return unlabelled(oneLine(sentences.join('; '))) + meant(flags, known);
 }

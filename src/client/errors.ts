@@ -1,5 +1,5 @@
 import { type ExitCode, errorKinds, exitCodeOf, exitCodes } from '../contract/errors.js';
-import { excerpt } from '../contract/quote.js';
+import { excerpt, unlabelled } from '../contract/quote.js';
 import { nextCommand } from './next-command.js';
 
 /** Facts about a failure that `--json` prints beside the message. */
@@ -132,9 +132,11 @@ export interface FailedFacts {
   readonly expiresAt: string | null;
   /** Files that it left in its output, as far as they are counted; null if the server does not say. */
   readonly leftFiles: number | null;
+  /** The time by the clock of the server when it said so, in milliseconds. */
+  readonly now: number;
 }
 
-const nothingKnown: FailedFacts = { expiresAt: null, leftFiles: null };
+const nothingKnown: FailedFacts = { expiresAt: null, leftFiles: null, now: 0 };
 
 /** The job ended without a result. */
 export class JobFailed extends ClientError {
@@ -147,7 +149,7 @@ export class JobFailed extends ClientError {
     readonly facts = nothingKnown,
   ) {
     const { verb, exitCode } = failures[state];
-    super(`Job ${jobId} ${verb}: ${excerpt(reason)}`, exitCode, {
+    super(`Job ${jobId} ${verb}: ${excerpt(unlabelled(reason))}`, exitCode, {
       job_id: jobId,
       status: state === 'refused' ? 'error' : state,
       refused: state === 'refused',

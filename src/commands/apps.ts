@@ -5,7 +5,7 @@ import { ClientCommand } from '../cli/client-command.js';
 export default class Apps extends ClientCommand {
   static override summary = 'List the apps of the server, or describe one';
   static override description =
-    'Without an app, the identifiers that --app takes; with one, what it needs and what it can do.';
+    'Without an app, lists the identifiers that --app takes; with one, shows what it needs and what it can do.';
   static override examples = [
     '<%= config.bin %> apps',
     '<%= config.bin %> apps VBoussot/ImpactSynth:MR',
@@ -20,11 +20,11 @@ export default class Apps extends ClientCommand {
     }),
     force: Flags.boolean({
       dependsOn: ['config'],
-      description: 'Write into that directory even if it has files',
+      description: 'Write into that directory even if it already has files',
     }),
     refresh: Flags.boolean({
       default: false,
-      description: 'Have the server look for new commits of the repositories that its apps come from',
+      description: 'Have the server check the repositories of its apps for new commits',
     }),
   };
 

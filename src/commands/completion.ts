@@ -10,7 +10,7 @@ const longestWait = 1000;
 export default class Completion extends ClientCommand {
   static override summary = 'Print the script that completes commands in a shell';
   static override description =
-    'The Tab key then completes commands, flags, files, and what a server lists: apps, jobs and GPUs. The server is the one of the flags typed so far, else that of the environment or the profile.';
+    'The Tab key then completes commands, flags, files, and what the server lists: apps, jobs and GPUs. The server is taken from the flags typed so far, the environment or the profile.';
   static override examples = [
     '<%= config.bin %> completion bash > ~/.local/share/bash-completion/completions/remote-app',
     'source <(<%= config.bin %> completion zsh)',

@@ -3,17 +3,17 @@ import { ClientCommand } from '../cli/client-command.js';
 import type { DrainState } from '../contract/system.js';
 
 export default class Drain extends ClientCommand {
-  static override summary = 'Let the server accept no new jobs, before it is stopped or its machine is';
+  static override summary = 'Stop accepting new jobs, before the server or its machine is stopped';
   static override description =
-    'Jobs that are active go on, and so do uploads that have begun; logs and results can be fetched as before. Submissions are ' +
-    'answered with 503 and a sentence that says so. A server that is started again accepts jobs. Only an admin may do this.';
+    'Active jobs and uploads that have begun go on, and logs and results can still be fetched. New submissions are refused with ' +
+    'status 503. A server that is started again accepts jobs. Only an admin may do this.';
   static override examples = [
     '<%= config.bin %> drain --wait && systemctl restart remote-app',
     '<%= config.bin %> drain --undo',
   ];
   static override flags = {
     wait: Flags.boolean({
-      description: 'Return only when no job is active',
+      description: 'Return only once no job is active',
       exclusive: ['undo'],
     }),
     undo: Flags.boolean({ description: 'Accept new jobs again' }),

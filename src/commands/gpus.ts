@@ -4,7 +4,7 @@ import type { Machine } from '../cli/machine.js';
 
 export default class Gpus extends ClientCommand {
   static override summary = 'Show the GPUs and the memory of the server';
-  static override description = 'Ids are what --gpu takes; memory is used of total.';
+  static override description = 'Shows the ids that --gpu takes, and how much memory is used of the total.';
   static override examples = [
     '<%= config.bin %> gpus',
     '<%= config.bin %> gpus --json',

@@ -4,7 +4,7 @@ import { seconds } from '../cli/flags.js';
 export default class Health extends ClientCommand {
   static override summary = 'Check that the server answers';
   static override description =
-    'Ends with 0 where it does, 3 where it takes too long, 4 without a valid token, 5 where nothing is there.';
+    'Exits with 0 if the server answers, 3 if it takes too long, 4 without a valid token, and 5 if nothing is there.';
   static override examples = [
     '<%= config.bin %> health',
     '<%= config.bin %> health --server https://gpu.example.org --timeout 5',

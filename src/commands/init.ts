@@ -7,8 +7,8 @@ import { writeOut } from '../cli/terminal/standard-streams.js';
 export default class Init extends BaseCommand {
   static override summary = 'Write a new app that runs as it is';
   static override description =
-    'Makes a directory with an app.json, a program and a README. The program copies what it is given, until your model takes ' +
-    'the place of the copy. Needs no server.';
+    'Makes a directory with an app.json, a program and a README. The program copies its input until you put your model in its ' +
+    'place. Needs no server.';
   static override examples = [
     '<%= config.bin %> init my-app',
     "<%= config.bin %> init my-app --language shell --name 'My model'",
@@ -25,15 +25,15 @@ export default class Init extends BaseCommand {
     language: Flags.option({
       options: languageNames,
       default: 'python' as Language,
-      description: 'What its program is written in',
+      description: 'Language of the program',
     })(),
     resident: Flags.boolean({
       default: false,
-      description: 'An app that is started once and loads its model once, in python or javascript',
+      description: 'Write an app that is started once and loads its model once (python or javascript)',
     }),
     name: Flags.string({
       helpValue: 'NAME',
-      description: "The app's name for a person; by default that of the directory",
+      description: 'Display name of the app; by default the name of the directory',
     }),
   };
 

@@ -10,7 +10,7 @@ const isState = (name: string): name is JobState => (jobStates as readonly strin
 export default class Jobs extends ClientCommand {
   static override summary = 'List your jobs on the server';
   static override description =
-    'Newest first. A job leaves the list when its result is removed. Yours are those that were submitted with the same token.';
+    'Newest first. A job leaves the list when its result is removed. Your jobs are those submitted with the same token.';
   static override examples = [
     '<%= config.bin %> jobs',
     '<%= config.bin %> jobs --watch',
@@ -20,7 +20,7 @@ export default class Jobs extends ClientCommand {
   static override flags = {
     status: Flags.custom<JobState[]>({
       helpValue: 'STATE[,STATE]',
-      description: `Jobs in these states alone: ${jobStates.join(', ')}`,
+      description: `Only jobs in these states: ${jobStates.join(', ')}`,
       parse: async (input, _, { name }) => {
         const states = input.split(',').map((each) => each.trim());
         const wrong = states.find((each) => !isState(each));
@@ -28,8 +28,8 @@ export default class Jobs extends ClientCommand {
         return states.filter(isState);
       },
     })(),
-    all: Flags.boolean({ description: "The jobs of all, and whose each is; for an admin's token" }),
-    quiet: Flags.boolean({ char: 'q', description: 'Ids alone, one a line' }),
+    all: Flags.boolean({ description: "Show the jobs of all owners; needs an admin's token" }),
+    quiet: Flags.boolean({ char: 'q', description: 'Print only ids, one per line' }),
     ...watchFlags,
   };
 

@@ -7,8 +7,8 @@ import type { KillSummary } from '../cli/jobs/kill-jobs.js';
 export default class Kill extends ClientCommand {
   static override summary = 'Kill jobs';
   static override description =
-    'A queued job never starts; a running one is gone when this returns. Each job has one line: what became of it on stdout, ' +
-    'or on stderr why it could not be killed. The others are killed all the same; the exit code is the highest of theirs.';
+    'A queued job never starts; a running job is gone when the command returns. Each job gets one line: what became of it on ' +
+    'stdout, or why it could not be killed on stderr. The other jobs are killed all the same. Exits with the highest code of all.';
   static override examples = [
     '<%= config.bin %> kill 3f9a0c1b2d4e',
     '<%= config.bin %> kill 3f9a0c1b2d4e 77aa01bc23de',
@@ -16,7 +16,7 @@ export default class Kill extends ClientCommand {
   ];
   static override args = { jobs: optionalJobArgs };
   static override flags = {
-    all: Flags.boolean({ description: 'Kill every active job that was submitted with this token' }),
+    all: Flags.boolean({ description: 'Kill every active job submitted with this token' }),
     timeout: killTimeoutFlag,
   };
 

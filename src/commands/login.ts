@@ -7,7 +7,7 @@ import { wholeNumber } from '../cli/usage-errors.js';
 export default class Login extends ClientCommand {
   static override summary = "Save a server's address and token";
   static override description =
-    'Checks them, then writes a profile that only you can read. Without --token or --token-file the token is asked for, or read from stdin.';
+    'Checks them, then writes a profile that only you can read. Without --token or --token-file it asks for the token, or reads it from stdin.';
   static override examples = [
     '<%= config.bin %> login --server https://gpu.example.org',
     '<%= config.bin %> login --server https://gpu.example.org --profile lab < token.txt',

@@ -21,13 +21,18 @@ job, or an error.';
   ];
   static override args = { job: jobArg };
   static override flags = {
-    since: wholeNumber({ min: 0, helpValue: 'N', exclusive: ['tail'], description: 'Lines to skip' }),
+    since: wholeNumber({
+      min: 0,
+      helpValue: 'N',
+      exclusive: ['tail'],
+      description: 'Number of lines to skip',
+    }),
     tail: wholeNumber({
       min: 0,
       helpValue: 'N',
-      description: 'Begin with the last N lines; each state of a progress bar is one of them',
+      description: 'Begin with the last N lines; each state of a progress bar counts as one',
     }),
-    all: Flags.boolean({ description: 'Print every state of a progress bar, each as a line' }),
+    all: Flags.boolean({ description: 'Print every state of a progress bar, each on its own line' }),
   };
   protected override jsonLines = true;
 

@@ -7,7 +7,7 @@ import { jobArg } from '../cli/jobs/job-arg.js';
 export default class Result extends ClientCommand {
   static override summary = "Download a job's result";
   static override description =
-    'Waits for the end of the job, saves result.zip and extracts it. With -o - the zip goes to stdout. Ends with 1 where the job ' +
+    'Waits for the job to end, saves result.zip and extracts it. With -o - the zip goes to stdout. Exits with 1 if the job ' +
     'failed or was killed, unless --partial asks for what it left.';
   static override examples = [
     '<%= config.bin %> result 3f9a0c1b2d4e -o ./Output',
@@ -20,11 +20,11 @@ export default class Result extends ClientCommand {
     ...outputFlags,
     wait: waitFlag,
     partial: Flags.boolean({
-      description: 'Also of a job that failed or was killed: what it left in its output',
+      description: 'Also fetch what a failed or killed job left in its output',
     }),
     'no-wait': Flags.boolean({
       exclusive: ['wait'],
-      description: 'End with 3 at once where the result is not there yet',
+      description: 'Exit with 3 at once if the result is not ready yet',
     }),
   };
 

@@ -7,7 +7,7 @@ import { tokenVariable } from '../contract/defaults.js';
 export default class Serve extends BaseCommand {
   static override summary = 'Serve apps as remote jobs';
   static override description =
-    'Boots the job service. The apps named with --apps, and no others, can be run by whoever holds the token. ' +
+    'Starts the job service. Whoever holds the token can run the apps named with --apps, and no others. ' +
     'Traffic is plain HTTP: put a reverse proxy with TLS in front before other machines reach it.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> --apps ./examples/apps/tissue',

@@ -5,7 +5,7 @@ import type { JobAnswer } from '../client/connection/answer-schemas.js';
 export default class Status extends ClientCommand {
   static override summary = 'Show the state of a job';
   static override description =
-    'Shows what a job is doing, what it waits for, and until when its result is kept.';
+    'Shows what the job is doing, what it is waiting for, and until when its result is kept.';
   static override examples = [
     '<%= config.bin %> status 3f9a0c1b2d4e',
     '<%= config.bin %> status 3f9a0c1b2d4e --json',
@@ -18,7 +18,7 @@ export default class Status extends ClientCommand {
     const { job } = await import('../client/connection/api.js');
     const view = await job(connection, args.job);
     const { describeJob } = await import('../cli/job-text.js');
-    await this.print(describeJob(view));
+    await this.print(describeJob(view, connection.now()));
     return view;
   }
 }

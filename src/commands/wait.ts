@@ -6,9 +6,9 @@ import type { WaitSummary } from '../cli/jobs/waited-jobs.js';
 export default class Wait extends ClientCommand {
   static override summary = 'Wait for the end of jobs';
   static override description =
-    'Prints one line when a job ends: its id and its state. Ends with the highest exit code of all: 0 done, 1 failed or killed, ' +
-    '2 unknown or expired, 3 still active after --timeout, 5 server not reached. A server that restarts is waited for. An ' +
-    'interruption leaves the jobs alone.';
+    'Prints a line when a job ends: its id and its state. Exits with the highest code of all: 0 done, 1 failed or killed, ' +
+    '2 unknown or expired, 3 still active after --timeout, 5 server not reached. A server that restarts is waited for. ' +
+    'Interrupting the command does not affect the jobs.';
   static override examples = [
     '<%= config.bin %> wait 3f9a0c1b2d4e',
     '<%= config.bin %> wait 3f9a0c1b2d4e 77aa01bc23de --timeout 3600',
@@ -16,7 +16,7 @@ export default class Wait extends ClientCommand {
   ];
   static override args = { jobs: jobArgs };
   static override flags = {
-    timeout: seconds({ description: 'Longest wait for all of them; without it, as long as it takes' }),
+    timeout: seconds({ description: 'Longest wait for all of them; as long as it takes by default' }),
   };
 
   async run(): Promise<WaitSummary> {

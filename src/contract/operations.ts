@@ -29,20 +29,20 @@ const inputs: Field = {
   required: true,
   argument: '--inputs',
   char: 'i',
-  help: 'One group of input files or directories; give it again for each further group, such as a second channel; quote a pattern',
+  help: 'Input files or directories of one group, such as one channel; give the flag again for each further group, and quote a pattern',
 };
 const gt: Field = {
   name: 'gt',
   kind: 'files',
   required: true,
   argument: '--gt',
-  help: 'Ground truth volumes, in the order of the inputs',
+  help: 'Ground truth volumes, in the same order as the inputs',
 };
 const mask: Field = {
   name: 'mask',
   kind: 'files',
   argument: '--mask',
-  help: 'Masks: where the evaluation looks; in the order of the inputs',
+  help: 'Masks that limit where the evaluation looks, in the same order as the inputs',
 };
 const ensemble: Field = {
   name: 'ensemble',
@@ -52,14 +52,14 @@ const ensemble: Field = {
   argument: '--ensemble',
   alternative: 'ensemble_models',
   bound: 'checkpointCount',
-  help: 'How many of the checkpoints to run as an ensemble',
+  help: 'Number of checkpoints to run as an ensemble',
 };
 const ensembleModels: Field = {
   name: 'ensemble_models',
   kind: 'paths',
   argument: '--ensemble_models',
   bound: 'checkpointNames',
-  help: 'The checkpoints of the ensemble, by name',
+  help: 'Names of the checkpoints of the ensemble',
 };
 const tta: Field = {
   name: 'tta',
@@ -68,7 +68,7 @@ const tta: Field = {
   min: 0,
   argument: '--tta',
   bound: 'maximum_tta',
-  help: 'Test-time augmentation (TTA): how many augmented passes',
+  help: 'Number of augmented passes (test-time augmentation)',
 };
 const mc: Field = {
   name: 'mc',
@@ -77,7 +77,7 @@ const mc: Field = {
   min: 0,
   argument: '--mc',
   bound: 'mc_dropout',
-  help: 'MC dropout: how many stochastic passes',
+  help: 'Number of stochastic passes (MC dropout)',
 };
 const predictionFile: Field = {
   name: 'prediction_file',
@@ -105,7 +105,7 @@ const uncertainty: Field = {
   kind: 'boolean',
   default: false,
   argument: '-uncertainty',
-  help: 'Write what the uncertainty estimation needs: the stack of all passes',
+  help: 'Also write the stack of all passes, which uncertainty estimation needs',
 };
 const patchSize: Field = {
   name: 'patch_size',
@@ -113,7 +113,7 @@ const patchSize: Field = {
   min: 0,
   argument: '--patch_size',
   option: true,
-  help: 'Patch size in voxels, for instance 96,96,96; 0 leaves an axis whole',
+  help: 'Patch size in voxels, such as 96,96,96; 0 leaves an axis whole',
 };
 const maxVoxels: Field = {
   name: 'max_voxels',
@@ -121,7 +121,7 @@ const maxVoxels: Field = {
   min: 1,
   argument: '--max_voxels',
   option: true,
-  help: 'Most voxels that are run at once',
+  help: 'Largest number of voxels processed at once',
 };
 const batchSize: Field = {
   name: 'batch_size',
@@ -129,7 +129,7 @@ const batchSize: Field = {
   min: 0,
   argument: '--batch_size',
   option: true,
-  help: 'How many patches to run at once; 0 lets the app measure what fits',
+  help: 'Number of patches processed at once; 0 lets the app find out what fits',
 };
 const configOverrides: Field = {
   name: 'config_overrides',
@@ -144,7 +144,7 @@ const gpu: Field = {
   kind: 'gpus',
   role: 'gpus',
   argument: '--gpu',
-  help: 'GPU ids, for instance 0 or 0,1; without it any free one',
+  help: 'GPU ids, such as 0 or 0,1; any free GPU by default',
 };
 const cpu: Field = {
   name: 'cpu',
@@ -166,7 +166,7 @@ const timeLimit: Field = {
   name: 'time_limit',
   kind: 'duration',
   role: 'timeLimit',
-  help: "How long the job may run, such as 30m; it is ended then. 'max', or nothing, for as long as the server allows",
+  help: "Longest run time, such as 30m, after which the job is ended; 'max', the default, is as long as the server allows",
 };
 const quiet: Field = {
   name: 'quiet',
@@ -245,7 +245,7 @@ export const operations = {
       predictionFile,
       evaluationFile,
       uncertaintyFile,
-      { ...uncertainty, default: true, help: 'Estimate the uncertainty as well' },
+      { ...uncertainty, default: true, help: 'Also estimate the uncertainty' },
       ensembleModels,
       patchSize,
       maxVoxels,
@@ -281,7 +281,7 @@ export const operations = {
         default: 10,
         min: 1,
         argument: '--epochs',
-        help: 'How many passes over the data set',
+        help: 'Number of passes over the data set',
       },
       {
         name: 'it_validation',
@@ -289,14 +289,14 @@ export const operations = {
         default: 1000,
         min: 1,
         argument: '--it_validation',
-        help: 'How many iterations between two validations',
+        help: 'Number of iterations between two validations',
       },
       {
         name: 'models',
         kind: 'paths',
         argument: '--models',
         bound: 'checkpointNames',
-        help: 'The checkpoints to fine-tune, by name',
+        help: 'Names of the checkpoints to fine-tune',
       },
       { name: 'lr', kind: 'number', above: 0, argument: '--lr', help: 'Learning rate' },
       {

@@ -23,3 +23,6 @@ export const quoteName = (name: string, longest = 200): string => `'${excerpt(na
 
 /** A path in a sentence: whole, so that a person can find the file. */
 export const quotePath = (path: string): string => quoteName(path, 4096);
+
+/** The words of an error that begin with 'Error:' themselves, without that: whoever shows an error says so once. */
+export const unlabelled = (text: string): string => text.replace(/^(\s*error:\s+)+/i, '');

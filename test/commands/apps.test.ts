@@ -83,7 +83,7 @@ describe('apps APP', () => {
       'Memory plan         96: 4.5, 128: 9',
       'licence             Apache-2.0',
       '',
-      "What '--set NAME=VALUE' changes, each with what it is without:",
+      'Parameters (--set NAME=VALUE) and their defaults:',
       '  iterations = 300  (1 to 1000)',
       '    How often the optimizer goes over all voxels of the volume',
       '  metric = NCC  (NCC | MI)',

@@ -8,7 +8,7 @@ import { RawConnection } from '../support/raw-http.js';
 import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 
-const drained = 'This server accepts no new jobs for now: its admin is about to stop it; submit again later';
+const drained = 'The server is draining and accepts no new jobs; submit again later';
 
 describe('remote-app drain', () => {
   test('lets active jobs go on, refuses new ones in words, and is taken back', async () => {

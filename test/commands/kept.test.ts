@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { zipOf } from '../../support/zip.mjs';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService, jobId } from '../support/fake-service.js';
-import { formOf } from '../support/scripted-server.js';
+import { formOf, json } from '../support/scripted-server.js';
 import { sharedServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 
@@ -116,5 +116,72 @@ describe('with a server that does not know the field', () => {
     const { code, stdout, stderr } = await run({ override }, 'infer', 'ct.nii', '--detach');
     expect([code, stdout]).toEqual([0, `${jobId}\n`]);
     expect(stderr).not.toContain('kept');
+  });
+});
+
+describe.each([
+  ['ahead of', 5],
+  ['behind', -5],
+])('where the clock of the server is hours %s that of this machine', (_, hours) => {
+  const offset = hours * 3_600_000;
+  const at = (seconds: number) => new Date(Date.now() + offset + seconds * 1000).toISOString();
+  const result = zipOf({ 'mask.nii': 'mask' });
+
+  /** Runs commands on a server with a job that has ended as `status` says. */
+  async function runOn(status: string, ...lines: string[][]) {
+    await using place = await Cli.create();
+    await plant(place.directory, { 'ct.nii': 'voxels' });
+    const view = {
+      created_at: at(-7300),
+      started_at: at(-7250),
+      ...(status === 'running' ? {} : { finished_at: at(-7210), expires_at: at(2 * 3600 + 60) }),
+    };
+    const isEnded = status !== 'running';
+    const marker = status === 'done' ? '__DONE__' : '__ERROR__ why';
+    const override: Fake['override'] = ({ url }, response) => {
+      response.setHeader('date', new Date(Date.now() + offset).toUTCString());
+      if (url !== '/jobs') return false;
+      json(response, 200, { jobs: [{ job_id: jobId, status, ...view }] });
+      return true;
+    };
+    const error = isEnded && status !== 'done' ? 'why' : null;
+    await using server = await fakeService({ status, view, result, marker, error, override });
+    const texts = await Promise.all(
+      lines.map(async (line) => {
+        const { stdout, stderr } = await place.run(line, { REMOTE_APP_SERVER: server.url });
+        return stdout + stderr;
+      }),
+    );
+    return { texts, server };
+  }
+
+  test('times are told by the clock of the server', async () => {
+    const { texts } = await runOn(
+      'done',
+      ['status', jobId],
+      ['jobs'],
+      ['infer', 'ct.nii'],
+      ['infer', 'ct.nii', '--detach'],
+      ['result', jobId, '-o', 'r'],
+    );
+    const [status, jobs, ...others] = texts;
+    expect(status).toMatch(
+      /Created .* \(2 h ago\)\nStarted .* \(2 h ago\)\nFinished .* \(2 h ago, took 40 s\)/,
+    );
+    expect(status).toMatch(/Kept until .* \(in 2 h\)/);
+    expect(jobs).toMatch(/2 h ago {2}40 s/);
+    for (const text of others) expect(text).toMatch(/is kept until .* \(in 2 h\)/);
+    const failed = await runOn('error', ['infer', 'ct.nii'], ['result', jobId], ['logs', jobId]);
+    for (const text of failed.texts) expect(text).toMatch(/is kept until .* \(in 2 h\)/);
+    const running = await runOn('running', ['status', jobId], ['jobs']);
+    for (const text of running.texts) expect(text).toMatch(/2 h ago/);
+    expect(running.texts[1]).toMatch(/2 h ago {2}2 h( 1 min)?\n/);
+  });
+
+  test('usage since a time ago counts from the time there', async () => {
+    const { server } = await runOn('done', ['usage', '--since', '1h']);
+    const [asked] = server.to('/usage');
+    const since = new URL(asked?.url ?? '', server.url).searchParams.get('since') ?? '';
+    expect(Math.abs(Date.parse(since) - Date.parse(at(-3600)))).toBeLessThan(60_000);
   });
 });

@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Config } from '@oclif/core';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -26,6 +26,51 @@ describe.each(names)('%s', (name) => {
     for (const example of examples) expect(example).toMatch(called);
     expect(Object.keys(command.flags)).toContain('json');
   });
+});
+
+test('help has the commands in groups, each command once', async () => {
+  await using cli = await Cli.create();
+  const { stdout } = await cli.run(['--help']);
+  const sections = [...stdout.matchAll(/^([A-Z ]+)\n((?: {2}.*\n)+)/gm)].map(
+    ([, title, body = '']) =>
+      [title, [...body.matchAll(/^ {2}([a-z-]+) /gm)].map(([, name]) => name)] as const,
+  );
+  const groups = Object.fromEntries(sections.slice(-4));
+  expect(Object.keys(groups)).toEqual(['RUN AN APP', 'JOBS', 'SERVER AND APPS', 'ADMIN']);
+  expect(groups['RUN AN APP']?.[0]).toBe('infer');
+  expect(groups.ADMIN).toContain('serve');
+  const all = [...new Set([...names.map((name) => name.replace(/ .*/, '')), 'serve'])].sort();
+  expect(Object.values(groups).flat().sort()).toEqual(all);
+});
+
+test('the help of a command begins with examples, that of infer names first what people use first', async () => {
+  await using cli = await Cli.create();
+  for (const name of ['infer', 'token create', 'serve']) {
+    const { stdout } = await cli.run([...name.split(' '), '--help']);
+    expect(stdout).toMatch(/^[^\n]+\n\nEXAMPLES\n {2}\$ remote-app /);
+    expect(stdout).toMatch(
+      new RegExp(`\\nUSAGE\\n {2}\\$ remote-app ${name}[A-Z\\[\\]. ]* \\[FLAG...\\]\\n`),
+    );
+  }
+  const { stdout } = await cli.run(['infer', '--help']);
+  const sections = stdout.split(/\n(?=[A-Z ]+\n)/);
+  const flags = sections.find((each) => each.startsWith('FLAGS\n')) ?? '';
+  expect([...flags.matchAll(/^ {2,6}(?:-\w, )?--(?:\[no-\])?([\w-]+)/gm)].map(([, name]) => name)).toEqual([
+    'app',
+    'inputs',
+    'gpu',
+    'cpu',
+    'set',
+    'output',
+    'detach',
+  ]);
+  const rest = sections.slice(sections.indexOf(flags) + 1).map((each) => each.slice(0, each.indexOf('\n')));
+  expect(rest).toEqual(['APP FLAGS', 'JOB FLAGS', 'SERVER FLAGS', 'GLOBAL FLAGS']);
+});
+
+test('the page of the command line describes the document of an error once', () => {
+  const page = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8');
+  expect(page.match(/error\.exit_code/g)).toHaveLength(1);
 });
 
 test('eval is evaluate', async () => {

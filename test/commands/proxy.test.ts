@@ -1,14 +1,22 @@
-import { readFile } from 'node:fs/promises';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import { createServer, request } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import { nginxArguments } from '../../support/nginx.mjs';
+import { until } from '../../support/until.mjs';
 import { zipOf } from '../../support/zip.mjs';
 import { selfSigned } from '../support/certificates.js';
 import { Cli } from '../support/cli.js';
 import { fakeService } from '../support/fake-service.js';
+import { freePort } from '../support/free-port.js';
 import { HttpProxy, type ProxyRules } from '../support/http-proxy.js';
-import { plant } from '../support/temporary.js';
+import { json } from '../support/scripted-server.js';
+import { apps, sharedServer } from '../support/server.js';
+import { plant, temporary } from '../support/temporary.js';
 
 const host = 'gpu.hospital.test';
 const portOf = (url: string): number => Number(new URL(url).port);
@@ -109,5 +117,138 @@ describe('through a proxy of the environment', () => {
     const listed = { ...env, NO_PROXY: 'elsewhere.test, hospital.test' };
     const { stderr } = await cli.run(['health', '--server', `http://${host}`], listed);
     expect(stderr).toMatch(new RegExp(`^Error: http://${host} cannot be reached: `));
+  });
+});
+
+/** What proxies do with the address of a request; null refuses it with a page of their own, and a text sends the client on. */
+type Manners = (path: string) => string | { readonly status: number; readonly location?: string };
+
+const merged = (path: string) => path.replaceAll(/\/{2,}/g, '/');
+const decoded = (path: string) => path.replaceAll(/%2f/gi, '/');
+const manners: Readonly<Record<string, Manners>> = {
+  'as Apache does by default': (path) => (/%2f/i.test(path) ? { status: 404 } : merged(path)),
+  'as Traefik and Tomcat do': (path) => (/%2f/i.test(path) ? { status: 400 } : path),
+  'and decodes and merges slashes': (path) => merged(decoded(path)),
+  'and decodes them alone': decoded,
+  'and sends clients on to the decoded address, as Envoy can': (path) =>
+    /%2f/i.test(path) ? { status: 307, location: decoded(path) } : path,
+};
+
+/** Starts a proxy in front of a server, with a prefix that it removes. */
+async function proxyInFront(target: string, treat: Manners): Promise<string> {
+  const proxy = createServer((incoming, response) => {
+    const treated = treat(incoming.url?.replace(/^\/lab/, '') ?? '');
+    if (typeof treated !== 'string') {
+      incoming.resume();
+      const location = treated.location && { location: `/lab${treated.location}` };
+      response.writeHead(treated.status, { 'content-type': 'text/html', ...location });
+      response.end(`<html>${treated.status}</html>`);
+      return;
+    }
+    const { method, headers } = incoming;
+    const onward = request(target + treated, { method: method ?? 'GET', headers }, (reply) => {
+      response.writeHead(reply.statusCode ?? 0, reply.headers);
+      reply.pipe(response);
+    });
+    incoming.pipe(onward);
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    proxy.closeAllConnections();
+    proxy.close();
+  });
+  return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/lab`;
+}
+
+describe('an identifier with slashes, behind a proxy that', async () => {
+  const directory = await temporary();
+  const list = path.join(directory.path, 'apps.json');
+  await writeFile(list, JSON.stringify({ apps: [{ name: 'VB/Echo:MR', source: apps.probe }, apps.shell] }));
+  const server = sharedServer({ apps: [list] });
+  afterAll(() => directory[Symbol.asyncDispose]());
+
+  /** Shows both apps, and runs one of them. */
+  async function useBoth(address: string) {
+    await using cli = await Cli.create();
+    await plant(cli.directory, { 'ct.nii': 'voxels' });
+    const env = { REMOTE_APP_SERVER: address };
+    for (const id of ['VB/Echo:MR', apps.shell]) {
+      const { code, stdout, stderr } = await cli.run(['apps', id], env);
+      expect([code, stderr]).toEqual([0, '']);
+      expect(stdout).toContain(id);
+    }
+    const config = await cli.run(['apps', apps.shell, '--config', 'config'], env);
+    expect([config.code, config.stderr]).toEqual([0, '']);
+    const { code, stderr } = await cli.run(['infer', 'ct.nii', '--app', 'VB/Echo:MR', '-o', 'Result'], env);
+    expect([code, stderr]).toEqual([0, expect.stringContaining('infer on VB/Echo:MR')]);
+  }
+
+  test.for([
+    ['passes addresses on as they are', ''],
+    ['removes a prefix, and so decodes and merges', '/'],
+  ])('is nginx and %s', async ([, slash], context) => {
+    if (spawnSync('nginx', ['-v'], { env: { PATH: `${process.env.PATH}:/usr/sbin` } }).error)
+      context.skip('nginx is not installed');
+    await using place = await temporary();
+    const port = await freePort();
+    const location = slash ? '/lab/' : '/';
+    const block = `server { listen 127.0.0.1:${port}; location ${location} { proxy_pass ${server.url}${slash}; } }`;
+    const child = spawn('nginx', nginxArguments(place.path, block), {
+      stdio: 'ignore',
+      env: { PATH: `${process.env.PATH}:/usr/sbin` },
+    });
+    const end = once(child, 'exit');
+    onTestFinished(async () => {
+      child.kill('SIGTERM');
+      await end;
+    });
+    const address = `http://127.0.0.1:${port}${slash && '/lab'}`;
+    await until('nginx answers', () =>
+      fetch(`${address}/health`).then(
+        ({ ok }) => ok,
+        () => false,
+      ),
+    );
+    await useBoth(address);
+  });
+
+  test.each(Object.keys(manners))('treats slashes %s', async (name) => {
+    await useBoth(await proxyInFront(server.url, manners[name] as Manners));
+  });
+
+  test('lets none through: what the proxy does is said', async () => {
+    await using cli = await Cli.create();
+    await plant(cli.directory, { 'ct.nii': 'voxels' });
+    const address = await proxyInFront(server.url, (asked) => (/Echo/.test(asked) ? { status: 404 } : asked));
+    for (const words of [
+      ['apps', 'VB/Echo:MR'],
+      ['infer', 'ct.nii', '-a', 'VB/Echo:MR'],
+    ]) {
+      const { code, stderr } = await cli.run(words, { REMOTE_APP_SERVER: address });
+      expect([code, stderr]).toEqual([
+        5,
+        expect.stringMatching(
+          /^Error: \S+ lists the app 'VB\/Echo:MR', but a proxy in front of it does not pass that name on \(HTTP 404\), neither with '\/' nor with '%2F'; .*AllowEncodedSlashes NoDecode/,
+        ),
+      ]);
+    }
+  });
+
+  test('merges them, of a server that does not know the identifier without its first one', async () => {
+    await using cli = await Cli.create();
+    const id = '/srv/apps/Tiny';
+    await using old = await fakeService({
+      apps: [id],
+      override: ({ url }, response) => {
+        const seen = /^\/repo_apps\/(.*)/.exec(decodeURIComponent(url))?.[1];
+        if (seen === undefined) return false;
+        const isKnown = seen === id;
+        json(response, isKnown ? 200 : 404, isKnown ? { app: id } : { detail: `Unknown app '${seen}'` });
+        return true;
+      },
+    });
+    const address = await proxyInFront(old.url, (asked) => merged(decoded(asked)));
+    const { code, stderr } = await cli.run(['apps', id], { REMOTE_APP_SERVER: address });
+    expect([code, stderr]).toEqual([2, expect.stringContaining('does not pass that name on (HTTP 404)')]);
   });
 });

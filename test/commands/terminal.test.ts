@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService, jobId } from '../support/fake-service.js';
@@ -107,6 +108,41 @@ describe('at a terminal', () => {
     const refused = await atTerminalOf({ apps: [] }, ['infer', 'ct.nii'], env);
     expect(refused.screen.includes(`${esc}[31mError:${esc}[39m `)).toBe(isColoured);
     for (const { screen } of [status, refused]) expect(screen.includes(esc)).toBe(isColoured);
+  });
+
+  test('a refusal has no sequences but our colours: of flags that exclude or need each other, of every command', async () => {
+    await using cli = await Cli.create();
+    const { screen, code } = await atTerminal(cli, ['infer', 'x', '--detach', '-o', 'd']);
+    const sentence = '--output and --detach exclude each other; give one of them';
+    expect([code, screen]).toEqual([
+      2,
+      `${esc}[31mError:${esc}[39m ${sentence}${esc}[0m\r\n${esc}[2mSee 'remote-app infer --help'.${esc}[22m${esc}[0m\r\n`,
+    ]);
+    const program = fileURLToPath(new URL('../fixtures/programs/every-refusal.mjs', import.meta.url));
+    await using terminal = new Terminal(cli, [], { columns: 2000, program });
+    expect(await terminal.ended()).toBe(0);
+    const errors = terminal.written.split('\r\n').filter((line) => line.includes('Error:'));
+    expect(errors.length).toBeGreaterThan(30);
+    for (const line of errors) {
+      const plain = line.replaceAll(new RegExp(`${esc}\\[[\\d;]*m`, 'g'), '');
+      expect(plain).toMatch(
+        /^Error: (--[\w-]+ (and --[\w-]+ exclude each other; give one of them|needs --[\w-]+)|Missing: --[\w-]+ \(.*\))$/,
+      );
+    }
+  });
+
+  test('an error that says so itself is labelled once', async () => {
+    const error = 'Error: x.nii is no image';
+    const { rows } = await atTerminalOf({ marker: `__ERROR__ ${error}`, status: 'error', error }, [
+      'logs',
+      jobId,
+    ]);
+    expect(rows[0]).toBe(`Error: Job ${jobId} failed: x.nii is no image`);
+    const override: Fake['override'] = (_, response) => {
+      json(response, 422, { detail: error });
+      return true;
+    };
+    expect((await atTerminalOf({ override }, ['health'])).rows[0]).toBe('Error: x.nii is no image');
   });
 
   test('--json has no colours', async () => {

@@ -151,7 +151,7 @@ describe('token rotate', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining('--expires 90d, or --expires never')]);
     expect((await tokens.token('rotate', 'ana', '--expires', 'never')).stdout).toMatch(tokenPattern);
     const help = (await tokens.cli.run(['token', 'rotate', '--help'])).stdout.replace(/\s+/g, ' ');
-    expect(help).toContain('one whose time is over needs --expires as well');
+    expect(help).toContain('an expired one also needs --expires');
   });
 
   test.for(['rotate', 'revoke'])('%s of a name that is not there says so', async (verb) => {
@@ -169,7 +169,10 @@ test('token limit without a limit shows those there are, and writes nothing', as
   await tokens.token('create', 'ana');
   await tokens.token('limit', 'ana', '--max-jobs', '3');
   const before = statSync(tokens.file, { bigint: true });
-  expect(await tokens.token('limit', 'ana')).toMatchObject({ code: 0, stdout: 'ana: 3 active jobs\n' });
+  expect(await tokens.token('limit', 'ana')).toMatchObject({
+    code: 0,
+    stdout: 'ana: at most 3 active jobs\n',
+  });
   expect((await tokens.token('limit', 'eve')).stderr).toContain("There is no token named 'eve'");
   const { ino, mtimeNs } = statSync(tokens.file, { bigint: true });
   expect([ino, mtimeNs]).toEqual([before.ino, before.mtimeNs]);
@@ -216,7 +219,7 @@ test('jobs lists one’s own, and jobs --all those of all with their owners', as
   const refused = await cli(['jobs', '--all'], ana);
   expect([refused.code, refused.stderr]).toEqual([
     4,
-    expect.stringContaining("only an admin's token may do"),
+    expect.stringContaining("Only an admin's token may list the jobs of all owners"),
   ]);
   const other = await cli(['status', id.trim()], root);
   expect(other.stdout).toMatch(/^Owner +ana$/m);

@@ -43,7 +43,9 @@ test('a data set of links reaches the app as files with distinct names', async (
     ['sub-01_T1w.nii.gz', 'first'],
     ['sub-02_T1w.nii.gz', 'second'],
   ]);
-  expect(stderr).toContain('Not sent as volumes: ds/README, ds/participants.tsv; --all-files sends them\n');
+  expect(stderr).toContain(
+    '2 files that are not volumes were not sent (ds/README, ds/participants.tsv); --all-files sends them\n',
+  );
   expect(stderr).toContain('ds/sub-01/anat/T1w.nii.gz -> sub-01_T1w.nii.gz\n');
   expect(JSON.parse(stdout)).toMatchObject({
     sent: {

@@ -15,6 +15,8 @@ export interface TerminalOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** What its output goes through, such as `| cat`. */
   readonly pipe?: string;
+  /** Another program of Node's than ours. */
+  readonly program?: string;
 }
 
 let terminals = 0;
@@ -31,12 +33,12 @@ export class Terminal implements AsyncDisposable {
   constructor(
     cli: Cli,
     args: readonly string[],
-    { columns = 120, rows = 24, env = {}, pipe = '' }: TerminalOptions = {},
+    { columns = 120, rows = 24, env = {}, pipe = '', program = bin }: TerminalOptions = {},
   ) {
     terminals += 1;
     this.#name = path.join(cli.directory, `.terminal-${terminals}`);
     this.screen = new Screen(columns);
-    const command = [process.execPath, bin, ...args].map((word) => `'${word}'`).join(' ');
+    const command = [process.execPath, program, ...args].map((word) => `'${word}'`).join(' ');
     const setUp = `stty cols ${columns} rows ${rows}; tty > '${this.#name}'`;
     this.#child = spawn('script', ['-qec', `${setUp}; exec ${command} ${pipe}`, '/dev/null'], {
       cwd: cli.directory,

@@ -51,11 +51,10 @@ function describeDevice({ gpu, cpu }) {
 }
 
 function sentenceFor(error) {
-  if (error instanceof AppError) return `Error: ${error.message}`;
+  if (error instanceof AppError) return error.message;
   const [, missing] = /^Cannot find package '([^']+)'/.exec(error.message ?? '') ?? [];
   // A copy of this directory has the program, but not the packages.
-  if (missing)
-    return `Error: the package ${missing} is missing: run 'npm install' in the directory of this app`;
+  if (missing) return `The package ${missing} is missing: run 'npm install' in the directory of this app`;
   // Anything else is a fault of this program: then the stack is what helps.
   return error.stack ?? error;
 }

@@ -89,6 +89,6 @@ async function main(args) {
 try {
   await main(process.argv.slice(2));
 } catch (error) {
-  process.stderr.write(`${error instanceof AppError ? `Error: ${error.message}` : (error.stack ?? error)}\n`);
+  process.stderr.write(`${error instanceof AppError ? error.message : (error.stack ?? error)}\n`);
   process.exitCode = error instanceof AppError ? error.exitCode : 1;
 }

@@ -25,6 +25,12 @@ function remedy(app: string, list: readonly string[]): string {
   return list.length === 0 ? 'the server has no app' : `the server has: ${excerpt(list.join(', '))}`;
 }
 
+/** What to say where a server lists an app, and something on the way has lost its name. */
+const notPassedOn = (server: string, app: string, status: number): string =>
+  `${server} lists the app ${quoteName(app)}, but a proxy in front of it does not pass that name on (HTTP ${status}), neither ` +
+  "with '/' nor with '%2F'; its admin can have it passed on as it is: with Apache by 'AllowEncodedSlashes NoDecode' and " +
+  "'nocanon', with nginx by 'merge_slashes off' and a 'proxy_pass' without a path";
+
 /**
  * Runs what asks for an app. A server that does not know the app is asked for its list, and the error says which one may
  * have been meant.
@@ -33,9 +39,15 @@ export async function naming<T>(connection: Connection, app: string, run: () => 
   try {
     return await run();
   } catch (error) {
-    if (!(error instanceof HttpError && error.status === 404) || connection.signal?.aborted) throw error;
-    const list = await apps(connection).catch(() => [app]);
-    if (list.includes(app)) throw error;
+    if (!(error instanceof HttpError) || connection.signal?.aborted) throw error;
+    const { status, isOfProxy } = error;
+    const isUnknown = status === 404 && /^Unknown app /.test(error.message);
+    if (status !== 404 && !(isOfProxy && app.includes('/'))) throw error;
+    const list = await apps(connection).catch(() => null);
+    if (list?.includes(app) && app.includes('/') && (isOfProxy || isUnknown)) {
+      throw new HttpError(status, notPassedOn(connection.server, app, status), null, isOfProxy);
+    }
+    if (list === null || list.includes(app)) throw error;
     throw new HttpError(error.status, `${error.message}; ${remedy(app, list)}`, null);
   }
 }

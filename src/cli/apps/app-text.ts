@@ -81,7 +81,7 @@ export function describeApp(app: AppAnswer, columns?: number): string[] {
   const facts = formatPairs(factsOf(app), columns);
   const knobs = knobLines(app.parameters);
   if (knobs.length === 0) return facts;
-  const heading = "What '--set NAME=VALUE' changes, each with what it is without:";
+  const heading = 'Parameters (--set NAME=VALUE) and their defaults:';
   return [...facts, '', heading, ...knobs.flatMap((line) => wrapped(`  ${line}`, columns, 6))];
 }
 

@@ -32,7 +32,7 @@ export function selectedJobs(
     },
     lines: (document) => {
       if (quiet) return document.jobs.map(({ job_id }) => job_id);
-      return document.jobs.length > 0 ? listJobs(document.jobs, Date.now(), all) : [none];
+      return document.jobs.length > 0 ? listJobs(document.jobs, connection.now(), all) : [none];
     },
     change: (document) => JSON.stringify(document),
   };

@@ -52,7 +52,7 @@ export async function waitForJobs(
 
   /** Why a job has no result. The answer of its result also tells whether its app refused the input. */
   const explain = async (view: JobAnswer): Promise<JobFailed> =>
-    (await askFailure(connection, view.job_id)) ?? failureIn(view);
+    (await askFailure(connection, view.job_id)) ?? failureIn(view, connection.now());
 
   try {
     for (let round = 0; ; round += 1) {
@@ -83,10 +83,11 @@ export async function waitForJobs(
 }
 
 /** What the job itself says of its end. */
-const failureIn = ({ job_id, status, error, expires_at, left_files }: JobAnswer): JobFailed =>
+const failureIn = ({ job_id, status, error, expires_at, left_files }: JobAnswer, now: number): JobFailed =>
   new JobFailed(job_id, status === 'killed' ? 'killed' : 'error', error ?? 'no reason given', {
     expiresAt: expires_at,
     leftFiles: left_files,
+    now,
   });
 
 /** What a person who leaves does about jobs that go on. */

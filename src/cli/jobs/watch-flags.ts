@@ -8,8 +8,8 @@ export const defaultInterval = 2;
 export const watchFlags = {
   watch: Flags.boolean({
     description:
-      'Show it again whenever it changes: in place on a terminal, a block each time elsewhere, one JSON document a line with ' +
-      '--json. Ctrl-C ends it with 0',
+      'Show every change: in place on a terminal, as blocks elsewhere, as one JSON document per line with --json. Ctrl-C ' +
+      'ends it, with exit code 0',
   }),
   every: seconds({
     min: 0.1,

@@ -12,11 +12,12 @@ import { durationFlag, runTimeFlag, sizeFlag, textFlag } from './values.js';
 export const serveFlags = {
   config: Flags.string({
     helpValue: 'FILE',
-    summary: 'YAML file with any of these flags, such as "port: 8000"; a flag that is typed wins',
+    summary:
+      'YAML file with any of these flags, such as "port: 8000"; a flag on the command line takes precedence',
   }),
   check: Flags.boolean({
     summary:
-      'Look at everything that the server needs (apps, engine, data directory, address, token, GPUs), say what is wrong, and exit',
+      'Check everything that the server needs (apps, engine, data directory, address, token, GPUs), report problems, and exit',
   }),
   host: textFlag({ default: defaultHost, helpValue: 'ADDRESS', summary: 'Address to listen on' }),
   port: wholeNumber({
@@ -30,7 +31,7 @@ export const serveFlags = {
     options: ['bearer', 'required', 'off'] as const,
     default: 'bearer',
     summary:
-      'Who may come in: with a token, or everybody where there is none (bearer); only with a token (required); everybody (off)',
+      "Who is let in: 'bearer' asks for the token if one is set, 'required' always does, 'off' lets everybody in",
   })(),
   'token-env': textFlag({
     default: tokenVariable,
@@ -39,11 +40,11 @@ export const serveFlags = {
   }),
   'token-file': textFlag({
     helpValue: 'FILE',
-    summary: 'File that holds the token, which only its owner may read; it wins over the environment',
+    summary: 'File that holds the token, readable by its owner alone; takes precedence over the environment',
   }),
   tokens: textFlag({
     helpValue: 'FILE',
-    summary: "File of named tokens, as 'token create' makes it: each sees its own jobs alone",
+    summary: "File of named tokens, made by 'token create'; each token sees only its own jobs",
   }),
   'audit-log': textFlag({
     helpValue: 'FILE',
@@ -52,8 +53,7 @@ export const serveFlags = {
   }),
   'trusted-proxy': repeatable({
     helpValue: 'ADDRESS',
-    summary:
-      'Proxy, or network such as 10.0.0.0/8, whose X-Forwarded-For says where a request comes from; repeatable',
+    summary: 'Proxy, or network such as 10.0.0.0/8, whose X-Forwarded-For header is trusted; repeatable',
   }),
   apps: repeatable({
     helpValue: 'SOURCE',
@@ -63,25 +63,24 @@ export const serveFlags = {
   engine: textFlag({
     default: 'konfai-apps',
     helpValue: 'COMMAND',
-    summary: 'Runs the apps that bring no command of their own',
+    summary: 'Program that runs the apps without a command of their own',
   }),
   'engine-resident': Flags.boolean({
     default: false,
-    summary: 'The engine stays loaded from one job to the next: it is started as COMMAND resident',
+    summary: 'Keep the engine loaded between jobs; it is started as COMMAND resident',
   }),
   'resident-idle': durationFlag({
     default: '10m',
     helpValue: 'TIME',
-    summary:
-      'How long an app that stays loaded ("resident": true in its app.json) is kept with nothing to do; 0 starts it for each job',
+    summary: 'How long an idle app stays loaded ("resident": true in its app.json); 0 starts it for each job',
   }),
   download: Flags.boolean({
     default: false,
-    summary: 'Fetch the apps of repositories whole, weights included, before the server listens',
+    summary: 'Download the apps of repositories completely, weights included, before the server listens',
   }),
   'data-dir': textFlag({
     helpValue: 'DIR',
-    summary: "Where the jobs are kept; by default in the user's data directory",
+    summary: "Directory of the jobs; by default in the user's data directory",
   }),
   'max-jobs': wholeNumber({ helpValue: 'N', default: 32, min: 1, summary: 'Most jobs active at once' }),
   'max-file-size': sizeFlag({
@@ -114,11 +113,11 @@ export const serveFlags = {
   }),
   'max-run-time': runTimeFlag({
     helpValue: 'TIME',
-    summary: 'How long a job may run, such as 2h; it is ended then. Without it as long as it takes',
+    summary: 'Longest run time of a job, such as 2h, after which it is ended; unlimited by default',
   }),
   'max-fine-tune-time': runTimeFlag({
     helpValue: 'TIME',
-    summary: 'The same for fine-tuning; without it as for other jobs',
+    summary: 'The same for fine-tuning; by default the limit of other jobs',
   }),
   keepalive: wholeNumber({
     helpValue: 'SECONDS',
@@ -137,7 +136,7 @@ export const serveFlags = {
     min: 0,
     max: 64,
     summary:
-      'Processes that are ready before a job comes, so that it starts at once, each of up to 45 MiB; by default 1, 0 has none',
+      'Processes started in advance, so that jobs start at once, each of up to 45 MiB; 1 by default, 0 for none',
   }),
   'metrics-port': wholeNumber({
     helpValue: 'N',
@@ -153,19 +152,19 @@ export const serveFlags = {
   'log-format': Flags.option({
     options: logFormats,
     default: 'text',
-    summary: 'How a line on stderr is written: for people, or one JSON object a line',
+    summary: 'Format of the lines on stderr: text for people, or one JSON object per line',
   })(),
   'log-level': Flags.option({
     options: logLevels,
     default: 'info',
-    summary: 'What is written to stderr: info has a line for each step of a job and each refusal',
+    summary: "How much is written to stderr; 'info' has a line for each step of a job and each refusal",
   })(),
   ...slurmFlags,
   ...sandboxFlags,
   'on-exit': Flags.option({
     options: ['kill', 'keep'] as const,
     default: 'kill',
-    summary: 'What becomes of active jobs when the server stops',
+    summary: 'What happens to active jobs when the server stops',
   })(),
 };
 

@@ -8,7 +8,8 @@ export const sandboxFlags = {
   sandbox: Flags.option({
     options: ['auto', 'bwrap', 'off'] as const,
     default: 'auto',
-    summary: 'What keeps jobs apart: bubblewrap where it works (auto), or else nothing starts (bwrap)',
+    summary:
+      "How jobs are kept apart: 'auto' uses bubblewrap if it works, 'bwrap' refuses to start without it",
   })(),
   network: repeatable({
     helpValue: 'APP',
@@ -20,7 +21,7 @@ export const sandboxFlags = {
   }),
   'bind-rw': repeatable({
     helpValue: 'PATH',
-    summary: 'The same, which they may write to, such as a cache of models',
+    summary: 'The same, but writable, such as a cache of models',
   }),
   'processes-per-job': wholeNumber({
     helpValue: 'N',
@@ -31,11 +32,10 @@ export const sandboxFlags = {
   }),
   'memory-per-job': jobMemoryFlag({
     helpValue: 'SIZE',
-    summary:
-      'Most memory of a job in its sandbox, at least 64MiB, in the same units as --max-file-size; by default all there is',
+    summary: 'Most memory of a job in its sandbox, at least 64MiB; unlimited by default',
   }),
   'pass-env': repeatable({
     helpValue: 'NAME',
-    summary: "Variable of the server's environment that jobs get beside the usual ones",
+    summary: "Variable of the server's environment to pass on to jobs",
   }),
 };

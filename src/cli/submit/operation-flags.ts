@@ -1,5 +1,5 @@
 import { Flags, type Interfaces } from '@oclif/core';
-import { carriesFiles, type Field, type FieldKind, flagName, isOfService } from '../../contract/fields.js';
+import { type Field, type FieldKind, flagName, isOfService } from '../../contract/fields.js';
 import { type OperationName, operationOf } from '../../contract/operations.js';
 
 /** The placeholder of a value in help texts, by the field's kind. */
@@ -18,10 +18,13 @@ const placeholders: Readonly<Record<FieldKind, string>> = {
   duration: 'TIME',
 };
 
-/** The section of a help text that a field's flag stands in; the flags of the command itself have none. */
+/** Whether people use a field's flag often: these head the help, in the order in which they are named here. */
+const often = ['inputs', 'gt', 'mask', 'dataset', 'gpu', 'cpu', 'config_overrides'];
+
+/** The section of a help text that a field's flag stands in. */
 function helpGroup(field: Field): { helpGroup?: string } {
-  if (isOfService(field)) return {};
-  return { helpGroup: carriesFiles(field) ? 'FILES' : 'APP' };
+  if (often.includes(field.name)) return {};
+  return { helpGroup: isOfService(field) ? 'JOB' : 'APP' };
 }
 
 /** The other spelling of a flag: the form's, with underscores. */
@@ -54,8 +57,11 @@ function fieldFlag(field: Field, fields: readonly Field[]): Interfaces.Flag<unkn
   ) as Interfaces.Flag<unknown>;
 }
 
-/** The flags of an operation: one for each of its fields in the operations table, and no other. */
+/** The flags of an operation: one for each of its fields in the operations table, and no other; those that people use often come first. */
 export function operationFlags(name: OperationName): Record<string, Interfaces.Flag<unknown>> {
   const { fields } = operationOf(name);
-  return Object.fromEntries(fields.map((field) => [flagName(field), fieldFlag(field, fields)]));
+  const known = often.flatMap((each) => fields.filter((field) => field.name === each));
+  return Object.fromEntries(
+    [...new Set([...known, ...fields])].map((field) => [flagName(field), fieldFlag(field, fields)]),
+  );
 }

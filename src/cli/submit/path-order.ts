@@ -1,5 +1,7 @@
 import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
+import { splitPattern } from '../../client/submit/inputs/glob.js';
+import { exists, lookAt } from '../../client/submit/inputs/look.js';
 import { type Field, flagName } from '../../contract/fields.js';
 import { oneLine, quotePath } from '../../contract/quote.js';
 import { shellWord } from '../../contract/shell-word.js';
@@ -47,7 +49,7 @@ function spellings(flag: string, paths: readonly string[]): string {
 function refuseNext({ field, value }: Group, strays: readonly [string, ...string[]]): UsageError {
   const flag = flagOf(field);
   const more = strays.length > 1 ? ` and ${strays.length - 1} more follow` : ' follows';
-  const inputs = field.role === 'paths' ? '' : `; an input is named before ${flag}`;
+  const inputs = field.role === 'paths' ? '' : `; write an input before ${flag}`;
   return new UsageError(
     `${flag} takes one path, and ${quotePath(strays[0])}${more} '${flag} ${oneLine(value)}': ` +
       spellings(flag, [value, ...strays]) +
@@ -55,31 +57,61 @@ function refuseNext({ field, value }: Group, strays: readonly [string, ...string
   );
 }
 
+/** The first path of a list: the longest that is there, else up to the first comma behind the directories that are. */
+function firstPath(list: string): string {
+  const commas = [...list.matchAll(/,/g)].map(({ index }) => index);
+  const there = commas.reverse().find((at) => exists(list.slice(0, at)));
+  if (there !== undefined) return list.slice(0, there);
+  const start = list.length - splitPattern(list).rest.length;
+  // A comma in braces is a part of a pattern.
+  const end = list.replaceAll(/\{[^{}]*\}/g, (braces) => ' '.repeat(braces.length)).indexOf(',', start);
+  return end < 0 ? list : list.slice(0, end);
+}
+
+/** `A,B` means two paths, but a comma in the name of what is there belongs to that name. */
+export function splitPaths(text: string): string[] {
+  const list = text.trim();
+  if (!list.includes(',') || exists(text)) return list === '' ? [] : [text];
+  const first = firstPath(list);
+  const others = splitPaths(list.slice(first.length + 1));
+  return first.trim() === '' ? others : [first.trim(), ...others];
+}
+
+/** The ending of a file's name, also of a store's; empty for a directory, and for a name without one. */
+const endingOf = (file: string): string =>
+  lookAt(file)?.stats?.isDirectory() && !/\.zarr$/i.test(file)
+    ? ''
+    : (/(\.nii)?\.[^./]+$/i.exec(path.basename(file))?.[0].toLowerCase() ?? '');
+
+const withoutNumbers = (file: string): string => path.basename(file).replaceAll(/\d+/g, '');
+
+/** Whether a shell may have made both of one pattern: they are in one directory and of one kind, and neither is a list. */
+const mayBeOfOnePattern = (one: string, other: string): boolean =>
+  path.dirname(one) === path.dirname(other) &&
+  endingOf(one) === endingOf(other) &&
+  [one, other].every((each) => splitPaths(each).length === 1);
+
+/** Whether the path behind a flag is the input that the command line needs, as in `--gt ./labels ./preds`. */
+const isTheInput = ({ field, value }: Group, strays: readonly string[], words: readonly Word[]): boolean =>
+  field.role !== 'paths' &&
+  strays.length === 1 &&
+  strays.every((each) => endingOf(each) === '' && withoutNumbers(each) !== withoutNumbers(value)) &&
+  words.filter(({ type, flag }) => type === 'arg' || flag === 'inputs').length === 1;
+
 /**
- * Refuses a path without a flag whose group is not clear from where it stands. A shell expands `-i scans/*.nii.gz` to
- * `-i a.nii.gz b.nii.gz c.nii.gz`, where `-i` takes the first alone: the others would become another group, before it. So
- * no such path follows the value of a flag that names files. Behind `-i` none may stand at all, since it would belong to
- * the first group. Paths before these flags are clear.
+ * Refuses paths without a flag that look like the rest of a pattern. A shell expands `-i scans/*.nii.gz` to
+ * `-i a.nii.gz b.nii.gz c.nii.gz`, where `-i` takes the first alone: the others would become another group, before it.
  * @throws UsageError with the spellings of what may have been meant
  */
 export function checkPathOrder(fields: readonly Field[], words: readonly Word[]): void {
-  let before: Group | null = null;
-  let inputs: Group | null = null;
-  for (const [index, { type, input, flag }] of words.entries()) {
-    if (type === 'flag') {
-      const field = fields.find((each) => each.kind === 'files' && flagName(each) === flag);
-      before = field ? { field, value: input } : null;
-      if (field?.role === 'paths') inputs = before;
-    } else if (before) {
-      const end = words.findIndex((word, at) => at > index && word.type === 'flag');
-      const rest = words.slice(index + 1, end < 0 ? words.length : end).map((word) => word.input);
-      throw refuseNext(before, [input, ...rest]);
-    } else if (inputs) {
-      const own = flagOf(inputs.field);
-      throw new UsageError(
-        `${quotePath(input)} stands behind ${own}: write paths without a flag, which are the first group, before the ` +
-          `first ${own}, or ${own} ${typed(input)} for another group`,
-      );
-    }
+  for (const [index, { type, input: value, flag }] of words.entries()) {
+    const field = type === 'flag' && fields.find((each) => each.kind === 'files' && flagName(each) === flag);
+    if (!field) continue;
+    const end = words.findIndex((word, at) => at > index && word.type === 'flag');
+    const [first, ...rest] = words.slice(index + 1, end < 0 ? undefined : end).map((word) => word.input);
+    if (first === undefined) continue;
+    const strays = [first, ...rest] as const;
+    if (!strays.some((each) => mayBeOfOnePattern(value, each))) continue;
+    if (!isTheInput({ field, value }, strays, words)) throw refuseNext({ field, value }, strays);
   }
 }

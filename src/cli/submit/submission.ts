@@ -1,11 +1,10 @@
 import { UsageError } from '../../client/errors.js';
-import { exists } from '../../client/submit/inputs/look.js';
 import type { PathGroups, Submission } from '../../client/submit/submission.js';
 import { FieldError } from '../../contract/errors.js';
 import { type Field, type FieldValue, flagName } from '../../contract/fields.js';
 import { type OperationName, operationOf } from '../../contract/operations.js';
 import { readText } from '../../contract/values.js';
-import { checkPathOrder, type Word } from './path-order.js';
+import { checkPathOrder, splitPaths, type Word } from './path-order.js';
 
 /** A command line as oclif has parsed it. */
 export interface ParsedFlags {
@@ -43,15 +42,6 @@ function fieldValue(field: Field, given: unknown): FieldValue | undefined {
 
 /** The text of a value in a form. */
 const wire = (value: FieldValue): string => (Array.isArray(value) ? value.join(',') : String(value));
-
-/** `A,B` means two paths, unless a file of exactly that name exists. */
-function splitPaths(text: string): string[] {
-  if (!text.includes(',') || exists(text)) return [text];
-  return text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '');
-}
 
 /** The groups of a `files` field: the positional paths are the first group, and each flag is another one. */
 function groupsOf(field: Field, parsed: ParsedFlags): PathGroups {

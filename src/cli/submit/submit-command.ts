@@ -8,14 +8,18 @@ import type { Kept } from '../kept.js';
 import { operationFlags } from './operation-flags.js';
 import type { Word } from './path-order.js';
 
+/** A flag that people use less, which the help does not show among the first. */
+const less = <T extends object>(flag: T): T => ({ ...flag, helpGroup: 'JOB' });
+
 /** What every submission takes besides the fields of its operation. */
 export const runFlags = {
-  app: appFlag,
   ...outputFlags,
-  wait: waitFlag,
-  'kill-timeout': killTimeoutFlag,
+  force: less(outputFlags.force),
+  wait: less(waitFlag),
+  'kill-timeout': less(killTimeoutFlag),
   'all-files': Flags.boolean({
-    description: 'Send the files beside volumes as well: .json, .bval, .tsv, .txt, README and the like',
+    helpGroup: 'JOB',
+    description: 'Also send files that are not volumes: .json, .bval, .tsv, .txt, README and the like',
   }),
   detach: Flags.boolean({
     // They say what becomes of a result, which it does not fetch.
@@ -24,7 +28,7 @@ export const runFlags = {
   }),
 };
 
-type RunFlags = Interfaces.InferredFlags<typeof runFlags>;
+type RunFlags = Interfaces.InferredFlags<typeof runFlags & { app: typeof appFlag }>;
 
 /** The parsed command line of an operation. */
 export interface ParsedSubmit {
@@ -35,15 +39,18 @@ export interface ParsedSubmit {
 }
 
 /** All flags of an operation's command: those of its fields, and those that all operations share. */
-export const submitFlags = (name: OperationName) => ({ ...operationFlags(name), ...runFlags });
+export const submitFlags = (name: OperationName) => ({
+  app: appFlag,
+  ...operationFlags(name),
+  ...runFlags,
+});
 
 /** The volumes: all arguments that are not flags. */
 export const volumeArgs = {
   paths: Args.string({
     multiple: true,
     ignoreStdin: true,
-    description:
-      'Files, globs or directories, before any flag that names files; a DICOM series or a .zarr store travels whole',
+    description: 'Files, patterns or directories; a DICOM series or a .zarr store is sent whole',
   }),
 };
 

@@ -6,10 +6,18 @@ import { formatTable } from '../terminal/format.js';
 import { formatDistance, readTime } from '../terminal/time-text.js';
 
 const inWords: Readonly<Record<LimitName, (most: number) => string>> = {
-  max_jobs: (most) => counted(most, 'active job'),
-  max_gpus: (most) => counted(most, 'GPU'),
-  max_kept: (most) => `${formatBytes(most)} kept`,
-  max_upload: (most) => `${formatBytes(most)} an upload`,
+  max_jobs: (most) => `at most ${counted(most, 'active job')}`,
+  max_gpus: (most) => `at most ${counted(most, 'GPU')}`,
+  max_kept: (most) => `at most ${formatBytes(most)} kept`,
+  max_upload: (most) => `uploads of at most ${formatBytes(most)}`,
+};
+
+/** What a limit is on, where there is none. */
+const limited: Readonly<Record<LimitName, string>> = {
+  max_jobs: 'active jobs',
+  max_gpus: 'GPUs',
+  max_kept: 'bytes kept',
+  max_upload: 'uploads',
 };
 
 /** Limits on one line; those that are lifted say so. */
@@ -18,9 +26,9 @@ export const limitLine = (limits: LimitTable): string =>
     .flatMap((name) => {
       const most = limits[name];
       if (most === undefined) return [];
-      return [most === null ? `${name.replace('_', '-')} none` : inWords[name](most)];
+      return [most === null ? `no limit on ${limited[name]}` : inWords[name](most)];
     })
-    .join(', ');
+    .join('; ');
 
 /** A token as `token list` prints it: everything but its hash. */
 export interface ListedToken extends Omit<TokenEntry, 'hash'> {

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { Agent, type Dispatcher } from 'undici';
-import { authScheme } from '../../contract/http.js';
+import { authScheme, mediaTypes } from '../../contract/http.js';
 import type { Route } from '../../contract/routes.js';
 import { monotonicTime } from '../../files/monotonic-time.js';
 import { ClientError, type HttpError, isGatewayError, TransportError } from '../errors.js';
@@ -8,7 +8,7 @@ import { backoff, pause } from './backoff.js';
 import { type Answer, readAnswer, tooLong } from './check-answer.js';
 import { Patience, type Watcher } from './patience.js';
 import { readBody } from './read-body.js';
-import { type Reply, refusal } from './reply.js';
+import { header, type Reply, refusal } from './reply.js';
 import { readServerUrl, showServerUrl } from './server-url.js';
 import { TimeLimit } from './time-limit.js';
 import { Connector, readToTheEnd } from './transport/connector.js';
@@ -53,6 +53,17 @@ const longestWords = 64 * 1024;
 /** How often a GET whose connection broke is sent again. */
 export const questionsAgain = 4;
 
+/** Statuses with which proxies refuse an encoded slash, or send a client on to the address without one. */
+const mayBeOfSlashes = [301, 302, 307, 308, 400, 403, 404];
+
+/** A path whose encoded slashes are plain; null for one without, and for one that would then lead to somewhere else. */
+function withPlainSlashes(path: string): string | null {
+  const plain = path.replaceAll('%2F', '/');
+  return plain === path || /\/\.{1,2}(\/|$)/.test(plain) ? null : plain;
+}
+
+const isJson = (reply: Reply): boolean => header(reply, 'content-type')?.includes(mediaTypes.json) ?? false;
+
 /** Ends a wait when the signal is aborted. Needed because undici checks a request's signal only once it is connected. */
 function orAborted<T>(wait: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return wait;
@@ -70,6 +81,10 @@ export class Connection {
   readonly #connector: Connector;
   readonly #options: ConnectionOptions;
   #isMet = false;
+  /** Whether slashes of an app's identifier are sent as they are, since a proxy on the way refuses `%2F`. */
+  #hasPlainSlashes = false;
+  /** Milliseconds by which the clock of the server is ahead of that of this machine. */
+  #ahead = 0;
 
   /** @throws UsageError for an invalid address */
   constructor(options: ConnectionOptions) {
@@ -103,6 +118,11 @@ export class Connection {
     return this.#isMet;
   }
 
+  /** The time by the clock of the server, as its last answer told it: the clock of this machine may be hours off. */
+  now(): number {
+    return Date.now() + this.#ahead;
+  }
+
   /** Seconds for which a server that has answered, and then is gone, is tried again. */
   get longestOutage(): number {
     return this.#options.patience;
@@ -114,10 +134,25 @@ export class Connection {
   }
 
   /**
-   * Sends one request. `path` comes from contract/paths.ts or contract/routes.ts and is appended to the path of the address.
+   * Sends one request. Where a proxy on the way refuses the encoded slashes of an app's identifier, as Apache does by default, plain ones
+   * are tried, and kept if they lead to the service. `path` comes from contract/paths.ts or contract/routes.ts and is appended to the path of the address.
    * @throws TransportError, or the reason of the signal that ended it
    */
   async send(path: string, call: Call = {}): Promise<Reply> {
+    const plain = withPlainSlashes(path);
+    if (plain === null) return this.#ask(path, call);
+    if (this.#hasPlainSlashes) return this.#ask(plain, call);
+    const reply = await this.#ask(path, call);
+    // A body cannot be sent twice; a question about the app comes before it.
+    if (call.body || !mayBeOfSlashes.includes(reply.statusCode)) return reply;
+    const other = await this.#ask(plain, call);
+    this.#hasPlainSlashes = other.statusCode < 300 || (isJson(other) && !isJson(reply));
+    const [used, left] = this.#hasPlainSlashes ? [other, reply] : [reply, other];
+    left.body.on('error', () => {}).destroy();
+    return used;
+  }
+
+  async #ask(path: string, call: Call): Promise<Reply> {
     const { token, transport } = this.#options;
     const base = transport?.base ?? this.#address;
     const target = `${base.pathname === '/' ? '' : base.pathname}${path}${call.query ?? ''}`;
@@ -143,7 +178,11 @@ export class Connection {
         ...(signal ? { signal } : {}),
       });
       const reply = await orAborted(answered, signal);
-      if (!isGatewayError(reply.statusCode)) this.#isMet = true;
+      if (!isGatewayError(reply.statusCode)) {
+        this.#isMet = true;
+        const date = Date.parse(header(reply, 'date') ?? '');
+        if (!Number.isNaN(date)) this.#ahead = date - Date.now();
+      }
       return reply;
     } catch (error) {
       throw (await this.#causeOnTheWay(error)) ?? this.explain(error, signal);

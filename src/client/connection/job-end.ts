@@ -24,7 +24,11 @@ export async function jobFailure(
   const isRefused = status === refusedResult && data.status === 'error';
   const view = await job(connection, jobId, longestWait).catch(() => null);
   const reason = data.error ?? view?.error ?? 'no reason given';
-  const facts = { expiresAt: view?.expires_at ?? null, leftFiles: view?.left_files ?? null };
+  const facts = {
+    expiresAt: view?.expires_at ?? null,
+    leftFiles: view?.left_files ?? null,
+    now: connection.now(),
+  };
   return new JobFailed(jobId, isRefused ? 'refused' : data.status, reason, facts);
 }
 

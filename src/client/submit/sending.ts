@@ -41,9 +41,9 @@ function someOf(shown: readonly string[]): string {
 
 function pairingNote({ by, counts, pairs }: Pairing): string {
   const why = {
-    name: 'Paired by their names, since their orders differ',
-    order: 'Paired by their order, since their names do not match',
-    count: `Groups of ${counts[0]} and ${counts[1]} files are sent; by their order`,
+    name: 'Files are paired by name, because the groups are in different orders',
+    order: 'Files are paired by order, because their names do not match',
+    count: `The groups have ${counts[0]} and ${counts[1]} files, which are paired by order`,
   }[by];
   return `${why}: ${someOf(pairs.map((pair) => pair.join(' with ')))}`;
 }
@@ -51,12 +51,14 @@ function pairingNote({ by, counts, pairs }: Pairing): string {
 /** Says which files are not sent, which belong together, and which are sent under another name. */
 export function tellSending({ volumes, skipped, headless, pairings }: FoundFiles, reporter: Reporter): void {
   if (skipped.length > 0) {
-    reporter.note(`Not sent as volumes: ${someOf(skipped)}; --all-files sends them`);
+    const [what, them] =
+      skipped.length === 1
+        ? ['1 file that is not a volume was', 'it']
+        : [`${skipped.length} files that are not volumes were`, 'them'];
+    reporter.note(`${what} not sent (${someOf(skipped)}); --all-files sends ${them}`);
   }
   if (headless.length > 0) {
-    reporter.note(
-      `Sent without a header, since no .hdr of the same name is beside them: ${someOf(headless)}`,
-    );
+    reporter.note(`Sent without a header, because there is no .hdr of the same name: ${someOf(headless)}`);
   }
   for (const pairing of pairings) reporter.note(pairingNote(pairing));
   const units = volumes.flatMap(({ groups }) => groups.flat());
@@ -68,6 +70,6 @@ export function tellSending({ volumes, skipped, headless, pairings }: FoundFiles
   const renamed = units.filter(({ path, name }) => name !== plainName(path));
   for (const { path, name } of renamed.slice(0, mostShown)) reporter.note(oneLine(`${path} -> ${name}`));
   if (renamed.length > mostShown) {
-    reporter.note(`and ${renamed.length - mostShown} more are named likewise; --json lists them all`);
+    reporter.note(`${renamed.length - mostShown} more are renamed in the same way; --json lists them all`);
   }
 }

@@ -6,8 +6,8 @@ import { expiresFlag, type NewToken, nameArg, TokenCommand } from '../../cli/tok
 export default class TokenCreate extends TokenCommand {
   static override summary = 'Make a token for a person or a program';
   static override description =
-    'Prints the token once, alone on stdout; the file keeps a hash of it. The file is made where there is none. A user sees ' +
-    'and changes their own jobs alone, an admin those of all. A server that uses the file takes the change up by itself.';
+    'Prints the token once, alone on stdout; the file keeps only a hash of it, and is created if it does not exist. A user sees ' +
+    'and changes only their own jobs, an admin those of everybody. A running server notices the change by itself.';
   static override examples = [
     '<%= config.bin %> token create ana --tokens /etc/remote-app/tokens.json',
     '<%= config.bin %> token create ci --tokens tokens.json --expires 90d > token.txt',
@@ -17,10 +17,12 @@ export default class TokenCreate extends TokenCommand {
     role: Flags.option({
       options: roles,
       default: 'user',
-      description: "'user': their own jobs; 'admin': those of all",
+      description: "'user' sees their own jobs, 'admin' those of everybody",
     })(),
     ...limitFlags,
-    expires: expiresFlag({ description: "How long it counts, such as 12h or 90d; 'never' without it" }),
+    expires: expiresFlag({
+      description: 'How long the token is valid, such as 12h or 90d; for ever by default',
+    }),
   };
 
   async run(): Promise<NewToken> {

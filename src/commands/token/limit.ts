@@ -6,10 +6,10 @@ import { limitFlags, limitsOf } from '../../cli/tokens/limit-flags.js';
 import { type Edits, TokenCommand } from '../../cli/tokens/token-command.js';
 
 export default class TokenLimit extends TokenCommand {
-  static override summary = 'Limit what a token may have, or all tokens of a role';
+  static override summary = 'Set or show the limits of a token, or of all tokens of a role';
   static override description =
-    "A token's own limit comes before that of its role. Limits that are not named stay; 'none' lifts one. Without a limit the " +
-    'command shows those there are. A submission beyond a limit is refused, with a sentence that says which; a job that would ' +
+    "A token's own limits take precedence over those of its role. Limits that are not named stay as they are; 'none' lifts one. " +
+    'Without a limit, the command shows the current ones. A submission beyond a limit is refused, with a sentence that says which; a job that would ' +
     'be beyond --max-gpus waits.';
   static override examples = [
     '<%= config.bin %> token limit ana --max-jobs 4 --max-gpus 1 --tokens tokens.json',
@@ -21,7 +21,7 @@ export default class TokenLimit extends TokenCommand {
   static override flags = {
     role: Flags.option({
       options: roles,
-      description: 'All tokens of this role, but for what they have of their own',
+      description: 'All tokens of this role that have no limit of their own',
     })(),
     ...limitFlags,
   };

@@ -4,7 +4,7 @@ import type { ListedToken } from '../../cli/tokens/token-text.js';
 export default class TokenList extends TokenCommand {
   static override summary = 'List the tokens of a file';
   static override description =
-    'Their names, roles and times, those that were revoked or have expired among them. No token can be read from the file.';
+    'Shows their names, roles and times, including those of revoked and expired tokens. The file does not hold the tokens themselves.';
   static override examples = [
     '<%= config.bin %> token list --tokens /etc/remote-app/tokens.json',
     "<%= config.bin %> token list --tokens tokens.json --json | jq -r '.tokens[].name'",

@@ -20,6 +20,9 @@ import type { RepositoryApp } from './repository-app.js';
 /** What an app of a repository is read from. Imported lazily to keep start-up fast. */
 const reading = () => import('./repository-app.js');
 
+/** An identifier as it comes through a proxy that merges slashes. */
+const merged = (id: string): string => id.replace(/^\/+/, '').replaceAll(/\/{2,}/g, '/');
+
 /** The apps of this server, and how each is run. */
 export class AppCatalog {
   constructor(
@@ -85,9 +88,13 @@ export class AppCatalog {
     return [...this.apps.current.keys()];
   }
 
-  /** @throws ServiceError `unknownApp` for an app that is not on the allowlist */
+  /**
+   * An app of the allowlist. Proxies merge slashes, so the identifier `/srv/apps/Tiny` may come as `srv/apps/Tiny`.
+   * @throws ServiceError `unknownApp` for an app that is not on the allowlist
+   */
   get(id: string): AllowedApp {
-    const app = this.apps.current.get(id);
+    const { current } = this.apps;
+    const app = current.get(id) ?? [...current.values()].find((each) => merged(each.id) === merged(id));
     if (!app) throw new ServiceError('unknownApp', `Unknown app ${quoteName(id)}`);
     return app;
   }
@@ -95,8 +102,8 @@ export class AppCatalog {
   async view(id: string): Promise<AppView> {
     const app = this.get(id);
     const ofRepository = this.#repositoryOf(app);
-    if (!ofRepository) return viewAppDirectory(id, app.argument);
-    return (await reading()).viewRepositoryApp(id, ofRepository);
+    if (!ofRepository) return viewAppDirectory(app.id, app.argument);
+    return (await reading()).viewRepositoryApp(app.id, ofRepository);
   }
 
   /** The files of an app of a repository that are on this machine. @throws ServiceError that says why there are none */

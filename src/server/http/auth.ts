@@ -27,9 +27,12 @@ export function principalOf(ctx: Pick<Context, 'state'>): Principal {
   return known;
 }
 
-/** @throws ServiceError `adminOnly` for who is no admin */
-export function requireAdmin(ctx: Pick<Context, 'state'>, what: string): void {
+/**
+ * @param deed what the request is for, such as `drain the server`
+ * @throws ServiceError `adminOnly` for everybody but an admin
+ */
+export function requireAdmin(ctx: Pick<Context, 'state'>, deed: string): void {
   if (principalOf(ctx).role !== 'admin') {
-    throw new ServiceError('adminOnly', `${what}, which only an admin's token may do`);
+    throw new ServiceError('adminOnly', `Only an admin's token may ${deed}`);
   }
 }

@@ -158,9 +158,10 @@ export class JobService {
     await this.#kept.known(asker.name);
     this.#refuseWhileClosing();
     if (this.#isDraining) {
-      const detail =
-        'This server accepts no new jobs for now: its admin is about to stop it; submit again later';
-      throw new ServiceError('draining', detail);
+      throw new ServiceError(
+        'draining',
+        'The server is draining and accepts no new jobs; submit again later',
+      );
     }
     return this.#admission.reserve(asker, stated);
   }

@@ -4,13 +4,13 @@ import { requireAdmin } from '../http/auth.js';
 import type { JobService } from '../jobs/service.js';
 
 export const showDraining = (jobs: JobService) => (ctx: RouterContext) => {
-  requireAdmin(ctx, 'This asks how many jobs of all are active');
+  requireAdmin(ctx, 'ask whether the server is draining');
   ctx.body = jobs.drainState satisfies DrainState;
 };
 
 /** `POST /drain` and `DELETE /drain`. */
 export const setDraining = (jobs: JobService, isDraining: boolean) => (ctx: RouterContext) => {
-  requireAdmin(ctx, 'This says whether the server accepts new jobs');
+  requireAdmin(ctx, 'drain the server');
   jobs.drain(isDraining);
   ctx.body = jobs.drainState satisfies DrainState;
 };

@@ -9,7 +9,7 @@ import { isAskedFor } from './boolean-parameter.js';
 /** `GET /jobs`: one's own; with `?all=1` those of all, for an admin. */
 export const listJobs = (jobs: JobService) => (ctx: RouterContext) => {
   const isAll = isAskedFor(ctx, parameters.all);
-  if (isAll) requireAdmin(ctx, 'This asks for the jobs of all');
+  if (isAll) requireAdmin(ctx, 'list the jobs of all owners');
   const listed = isAll ? jobs.list() : jobs.listOf(principalOf(ctx).name);
   ctx.body = { jobs: listed.map((job) => job.view()) } satisfies JobList;
 };

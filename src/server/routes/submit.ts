@@ -154,8 +154,7 @@ async function receive(
 
 /** `POST /apps/{app}/{operation}`: checks in the order of interface.md, answers with the envelope. */
 export const submit = (operation: OperationName, deps: SubmitDeps) => async (ctx: RouterContext) => {
-  const app = captured(ctx);
-  deps.catalog.get(app);
+  const app = deps.catalog.get(captured(ctx)).id;
   const asker = principalOf(ctx);
   const idempotencyKey = ctx.get(parameters.idempotencyKey.name) || null;
   const from = { owner: asker.name, idempotencyKey };

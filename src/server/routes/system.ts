@@ -53,7 +53,7 @@ export interface ShownMetrics {
 
 /** `GET /metrics`: they count the jobs of all, so a user does not get them. */
 export const metrics = (shown: ShownMetrics) => async (ctx: RouterContext) => {
-  requireAdmin(ctx, 'This asks for figures of all jobs');
+  requireAdmin(ctx, 'read the metrics');
   ctx.set('Content-Type', metricsType);
   ctx.body = await shown.text();
 };

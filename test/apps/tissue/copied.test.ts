@@ -9,9 +9,7 @@ test('a copy of the app without its packages names the missing package and says 
   await cp(APP, copy, { recursive: true, filter: (source) => path.basename(source) !== 'node_modules' });
   const { code, stderr } = await tissue(['infer', '--inputs', 'a.nii'], cwd, copy);
   expect(code).toBe(1);
-  expect(stderr).toMatch(
-    /^Error: the package \S+ is missing: run 'npm install' in the directory of this app\n$/,
-  );
+  expect(stderr).toMatch(/^The package \S+ is missing: run 'npm install' in the directory of this app\n$/);
 });
 
 test('its package.json names every package that it imports, so that `npm install` in a copy is enough', async () => {

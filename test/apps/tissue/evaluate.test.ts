@@ -105,7 +105,7 @@ test('volumes with different positions are refused, and so are lists of differen
   const moved = await tissue(['eval', '--output', 'E', '--inputs', `${input}`, '--gt', `${truth}`], cwd);
   expect(moved.code).toBe(1);
   expect(moved.stderr).toBe(
-    'Error: a.nii.gz and moved.nii.gz differ in origin (0 0 0 against 0 0 5): resample one onto the other.\n',
+    'a.nii.gz and moved.nii.gz differ in origin (0 0 0 against 0 0 5): resample one onto the other.\n',
   );
 
   const short = await tissue(

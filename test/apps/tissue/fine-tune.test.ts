@@ -114,7 +114,7 @@ test('a data set without cases and one with an incomplete case have different er
   const flat = await tissue(['fine-tune', 'X', '--dataset', 'flat', '--output', 'O'], cwd);
   expect(flat.code).toBe(1);
   expect(flat.stderr).toBe(
-    'Error: flat holds no training cases: each is a folder with image.nii.gz and label.nii.gz (or another format).\n',
+    'flat holds no training cases: each is a folder with image.nii.gz and label.nii.gz (or another format).\n',
   );
 
   await phantom(['--out', 'half', '--cases', '1', '--size', '16', '--layout', 'dataset'], cwd);

@@ -74,7 +74,7 @@ export async function refusalOfProgram(input: string, cwd: string): Promise<stri
   const env = { ...process.env, REMOTE_APP_REFUSAL_FILE: file };
   const { code, stderr } = await runNode(path.join(APP, 'main.mjs'), args, cwd, env);
   const sentence = await readFile(file, 'utf8');
-  expect([code, stderr]).toEqual([1, `Error: ${sentence}\n`]);
+  expect([code, stderr]).toEqual([1, `${sentence}\n`]);
   return sentence;
 }
 

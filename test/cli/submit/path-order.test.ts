@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { OperationName } from '../../../src/contract/operations.js';
+import { plant, temporary } from '../../support/temporary.js';
 import { request } from '../support/parse.js';
 
 /** The groups of each field that a command line gives. */
@@ -23,12 +24,43 @@ describe('a path without a flag', () => {
       { inputs: [['scans']], gt: [['labels']], mask: [['body']] },
     ],
     ['evaluate', '--gt labels --cpu 1 scans', { gt: [['labels']], inputs: [['scans']] }],
-  ] as const)('keeps its group where that is clear: %s %s', async (operation, line, expected) => {
-    expect(await groups(operation, line)).toEqual(expected);
-  });
+    ['evaluate', '--gt ./labels ./preds', { gt: [['./labels']], inputs: [['./preds']] }],
+    ['evaluate', '--gt d/labels d/preds', { gt: [['d/labels']], inputs: [['d/preds']] }],
+    [
+      'evaluate',
+      '--mask a.mha,b.mha x y --gt g',
+      { mask: [['a.mha', 'b.mha']], inputs: [['x', 'y']], gt: [['g']] },
+    ],
+    [
+      'evaluate',
+      '--mask a.mha,b.mha x.mha y.mha --gt g',
+      { mask: [['a.mha', 'b.mha']], inputs: [['x.mha', 'y.mha']], gt: [['g']] },
+    ],
+    ['evaluate', '--gt labels/1.nii preds/1.nii', { gt: [['labels/1.nii']], inputs: [['preds/1.nii']] }],
+    ['evaluate', '--gt 1.nii.gz 1.mha', { gt: [['1.nii.gz']], inputs: [['1.mha']] }],
+    ['evaluate', '--gt labels.nii preds', { gt: [['labels.nii']], inputs: [['preds']] }],
+    ['infer', '-i t1 --gpu 0 flair', { inputs: [['flair'], ['t1']] }],
+    ['infer', 'a.nii -i b.nii --tta 2 c.nii', { inputs: [['a.nii', 'c.nii'], ['b.nii']] }],
+    ['evaluate', '-i t1 --gt g --cpu 1 flair', { inputs: [['flair'], ['t1']], gt: [['g']] }],
+  ] as const)(
+    'keeps its group unless it looks like the rest of a pattern: %s %s',
+    async (operation, line, expected) => {
+      expect(await groups(operation, line)).toEqual(expected);
+    },
+  );
 
   test.each([
+    [
+      'infer',
+      '-i t1.zarr t2.zarr',
+      "'t2.zarr' follows '-i t1.zarr'",
+      '-i t1.zarr,t2.zarr',
+      '-i t1.zarr -i t2.zarr',
+    ],
     ['infer', '--inputs t1 flair', "'flair' follows '-i t1'", '-i t1,flair', '-i t1 -i flair'],
+    ['evaluate', '--gt case1 case2', "'case2' follows '--gt case1'", 'write an input before --gt'],
+    ['evaluate', '--gt ana bob cat', "'bob' and 1 more follow", 'write an input before --gt'],
+    ['evaluate', 'preds --gt ana bob', "'bob' follows", 'write an input before --gt'],
     [
       'infer',
       '-i s/a.nii.gz s/b.nii.gz',
@@ -42,7 +74,7 @@ describe('a path without a flag', () => {
       '--gt g/1.nii g/2.nii p',
       "'g/2.nii' and 1 more follow",
       "--gt '*'",
-      'an input is named before --gt',
+      'write an input before --gt',
     ],
     [
       'evaluate',
@@ -52,17 +84,9 @@ describe('a path without a flag', () => {
       '--mask m/1.nii,m/2.nii',
     ],
     ['infer', '-i s/1 s/2 s/3 s/4', "'s/2' and 2 more follow '-i s/1'", "-i 's/*'", 'write -i before each'],
-    ['infer', '-i a b,c.nii', "'b,c.nii' follows", "(-i '*')", 'write -i before each'],
-    [
-      'evaluate',
-      '-i t1 --gpu 0 flair',
-      "'flair' stands behind -i",
-      'before the first -i',
-      '-i flair for another group',
-    ],
-    ['evaluate', '-i t1 --gt g --cpu 1 flair', "'flair' stands behind -i", 'before the first -i', '-i flair'],
+    ['infer', '-i s/a.json s/a.nii s/b.json', "'s/a.nii' and 1 more follow", "-i 's/*'"],
   ] as const)(
-    'is refused if its group is not clear, with the right spelling: %s %s',
+    'is refused if a shell may have expanded a pattern, with the right spelling: %s %s',
     async (operation, line, ...said) => {
       const refused = groups(operation, line);
       for (const words of said) await expect(refused).rejects.toThrow(words);
@@ -73,5 +97,20 @@ describe('a path without a flag', () => {
   test('is quoted for the shell, with spaces and quotation marks', async () => {
     const refused = request('infer', '-i', 'a b.nii', "it's.nii");
     await expect(refused).rejects.toThrow(`-i 'a b.nii' -i 'it'\\''s.nii'`);
+  });
+
+  test('keeps its group if it is a directory of another name, also one with dots; files with commas in their names may be of a pattern', async () => {
+    await using place = await temporary();
+    const at = (name: string) => `${place.path}/${name}`;
+    await plant(place.path, { 'v1.labels/': '', 'v1.preds/': '', '1.2.840.1/': '', '1.2.840.2/': '' });
+    await plant(place.path, { 'Doe, J.nii': '1', 'Roe, J.nii': '2' });
+    const { files } = await request('evaluate', '--gt', at('v1.labels'), at('v1.preds'));
+    expect(files.map((each) => each.groups)).toEqual([[[at('v1.preds')]], [[at('v1.labels')]]]);
+    for (const names of [
+      ['1.2.840.1', '1.2.840.2'],
+      ['Doe, J.nii', 'Roe, J.nii'],
+    ]) {
+      await expect(request('infer', '-i', ...names.map(at))).rejects.toThrow(`${names[1]}' follows`);
+    }
   });
 });

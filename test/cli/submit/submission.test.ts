@@ -120,7 +120,7 @@ describe('a value with a comma', () => {
   const back = process.cwd();
   beforeAll(async () => {
     directory = await temporary();
-    await plant(directory.path, { 'a,b.nii': '' });
+    await plant(directory.path, { 'a,b.nii': '', 'Doe, J (2)/1.nii': '', 'Doe, J (2)/2,3.nii': '' });
     process.chdir(directory.path);
   });
   afterAll(async () => {
@@ -131,5 +131,15 @@ describe('a value with a comma', () => {
   test('is one path if there is a file of that name', async () => {
     const sent = await request('infer', '-i', 'a,b.nii', '-i', 'c,d.nii');
     expect(sent.files[0]?.groups).toEqual([['a,b.nii'], ['c', 'd.nii']]);
+  });
+
+  test.each([
+    ['Doe, J (2)/*.nii', ['Doe, J (2)/*.nii']],
+    ['Doe, J (2)/*.nii,c.nii', ['Doe, J (2)/*.nii', 'c.nii']],
+    ['c.nii, Doe, J (2)/1.nii,Doe, J (2)/[12]*.nii', ['c.nii', 'Doe, J (2)/1.nii', 'Doe, J (2)/[12]*.nii']],
+    ['Doe, J (2)/2,3.nii,a,b.nii', ['Doe, J (2)/2,3.nii', 'a,b.nii']],
+    ['scans/{a,b}.nii,c.nii', ['scans/{a,b}.nii', 'c.nii']],
+  ])('has no border inside the name of what is there, nor in braces: %s', async (value, paths) => {
+    expect((await request('infer', '-i', value)).files[0]?.groups).toEqual([paths]);
   });
 });

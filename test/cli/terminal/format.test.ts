@@ -54,9 +54,9 @@ test('a job is shown with only the facts that the server sends', () => {
   const checked = jobAnswer('ab').check({ status: 'running' });
   if (!checked.success) throw new Error('it is not accepted as a job');
   const little = checked.data;
-  expect(describeJob(little)).toEqual(['Job     ab', 'Status  running']);
-  expect(listJobs([little])[1]).toBe('ab   running');
-  expect(listJobs([])).toEqual([]);
+  expect(describeJob(little, 0)).toEqual(['Job     ab', 'Status  running']);
+  expect(listJobs([little], 0)[1]).toBe('ab   running');
+  expect(listJobs([], 0)).toEqual([]);
 });
 
 test('text from outside stays on one line and is cut in tables', () => {

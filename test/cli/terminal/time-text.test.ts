@@ -90,8 +90,8 @@ test('the times of a job are local, and say how long ago and how long it took', 
 test('the packing of a result is no run time', () => {
   const times = { started_at: '2026-03-01T12:00:00Z', finished_at: '2026-03-01T12:00:45Z' };
   const done = job({ ...times, run_seconds: 9 });
-  expect(listJobs([done])[1]).toMatch(/ {2}9 s$/);
-  expect(describeJob(done).join()).toContain('took 9 s');
+  expect(listJobs([done], 0)[1]).toMatch(/ {2}9 s$/);
+  expect(describeJob(done, 0).join()).toContain('took 9 s');
 });
 
 test('a job that runs says how long it has run; what is not a time is shown as it came', () => {

@@ -45,7 +45,7 @@ describe('a job belongs to the token that it was submitted with', () => {
     const refused = await ana.fetch('/jobs?all=1');
     expect([refused.status, await refused.json()]).toEqual([
       403,
-      { detail: "This asks for the jobs of all, which only an admin's token may do" },
+      { detail: "Only an admin's token may list the jobs of all owners" },
     ]);
   });
 

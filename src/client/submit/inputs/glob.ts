@@ -11,6 +11,22 @@ const globCharacters = /[*?[\]{}!]/;
 /** The character that Node decodes invalid UTF-8 to. */
 export const replacement = '\ufffd';
 
+/**
+ * A pattern as the directory that it begins with, which is there and is taken as it is whatever its name, and what is to be
+ * matched in it.
+ */
+export function splitPattern(pattern: string): { readonly directory: string; readonly rest: string } {
+  const parts = pattern.split('/');
+  for (let count = parts.length - 1; count > 0; count -= 1) {
+    const directory = parts.slice(0, count).join('/') || '/';
+    if (lookAt(directory)?.stats?.isDirectory()) return { directory, rest: parts.slice(count).join('/') };
+  }
+  return { directory: '', rest: pattern };
+}
+
+/** A pattern in which parentheses, and an exclamation mark at the start, stand for themselves, as in a shell. */
+const withLiterals = (pattern: string): string => pattern.replace(/[()|]|^!/g, '\\$&');
+
 type Listed = (error: NodeJS.ErrnoException | null, entries?: Dirent[]) => void;
 
 /** The places of a directory and of all above it, links resolved. */
@@ -52,9 +68,10 @@ const outermost = (found: readonly string[]): string[] => {
  * @throws UsageError where a name is not UTF-8
  */
 export async function matchesOf(pattern: string): Promise<string[]> {
-  if (!globCharacters.test(pattern)) return [];
-  const { glob } = await import('tinyglobby');
   const posix = process.platform === 'win32' ? pattern.replaceAll('\\', '/') : pattern;
+  const { directory: start, rest } = splitPattern(posix);
+  if (!globCharacters.test(rest)) return [];
+  const { glob } = await import('tinyglobby');
   const entered: string[] = [];
   const list = (directory: string, options: { withFileTypes: true }, done: Listed) => {
     entered.push(path.relative('', directory));
@@ -65,16 +82,16 @@ export async function matchesOf(pattern: string): Promise<string[]> {
       ),
     );
   };
-  const found = await glob(posix, {
+  const matches = await glob(withLiterals(rest), {
+    cwd: start || '.',
     onlyFiles: false,
     expandDirectories: false,
     dot: false,
     fs: { readdir: list as typeof readdirWithCallback },
   });
+  const found = matches.map((each) => path.join(start, each.replace(/\/$/, '')));
   // No file has a name with this character, so the bytes of the name are not UTF-8.
   const lost = [...entered, ...found].find((each) => each.includes(replacement) && !exists(each));
   if (lost !== undefined) throw new UsageError(`${quotePath(lost)} ${misnamed}`);
-  // As it was typed: tinyglobby makes all paths relative.
-  const shown = (each: string) => (path.isAbsolute(pattern) ? path.resolve(each) : each.replace(/\/$/, ''));
-  return outermost(found.map(shown)).sort(byName);
+  return outermost(found).sort(byName);
 }

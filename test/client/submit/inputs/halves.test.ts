@@ -75,7 +75,7 @@ describe('a header whose voxels are in another file', () => {
     });
     expect(await send({ 'a/x.img': '1' }, [['a/x.img']])).toEqual({
       sent: [['a/x.img x.img']],
-      notes: ['Sent without a header, since no .hdr of the same name is beside them: a/x.img'],
+      notes: ['Sent without a header, because there is no .hdr of the same name: a/x.img'],
     });
   });
 

@@ -58,6 +58,41 @@ describe('the volumes that paths name', () => {
     expect(await units(directory.path, 'scan[1].nii')).toEqual(['file scan[1].nii']);
   });
 
+  test.each([
+    ["Dr. O'Neil (2)/*.nii", "Dr. O'Neil (2)/a.nii"],
+    ['Dr. *(2)/*.nii', "Dr. O'Neil (2)/a.nii"],
+    ['*(2)/a*', "Dr. O'Neil (2)/a.nii"],
+    ['[old] {a,b}! #1/*.nii', '[old] {a,b}! #1/a.nii'],
+    ['[old] {a,b}! #1/s/*', '[old] {a,b}! #1/s/b.nii'],
+    ['!important/*.nii', '!important/c.nii'],
+    ['x/!*.nii', 'x/!d.nii'],
+    ['x/+(e)|@(f)*', 'x/+(e)|@(f).nii'],
+    ['{x,y}/(g)*', 'x/(g).nii'],
+    ['x/?(g).nii', 'x/1(g).nii'],
+    ['.hidden (1)/[!i].nii', '.hidden (1)/h.nii'],
+  ])(
+    'directories that are there are literal in a pattern, and parentheses always: %s',
+    async (pattern, found) => {
+      await using directory = await temporary();
+      const names = [
+        "Dr. O'Neil (2)/a.nii",
+        "Dr. O'Neil 2/z.nii",
+        '[old] {a,b}! #1/a.nii',
+        '[old] {a,b}! #1/s/b.nii',
+        '!important/c.nii',
+        'x/!d.nii',
+        'x/+(e)|@(f).nii',
+        'x/(g).nii',
+        'x/1(g).nii',
+        'x/ee.nii',
+        '.hidden (1)/h.nii',
+        '.hidden (1)/i.nii',
+      ];
+      await plant(directory.path, Object.fromEntries(names.map((name) => [name, 'x'])));
+      expect(await units(directory.path, pattern)).toEqual([`file ${found}`]);
+    },
+  );
+
   test('a DICOM series is one, by name endings and by magic bytes', async () => {
     await using directory = await temporary();
     await plant(directory.path, {

@@ -57,9 +57,9 @@ describe('files of several groups', () => {
     ]);
     expect(sent.parts).toBe(sent.groups.join(' '));
     expect(sent.notes).toEqual([
-      'Paired by their names, since their orders differ: p/case1.nii with gt/case1_gt.nii.gz, ' +
+      'Files are paired by name, because the groups are in different orders: p/case1.nii with gt/case1_gt.nii.gz, ' +
         'p/case10.nii with gt/case10_gt.nii.gz, p/case2.nii with gt/case2_gt.nii.gz',
-      expect.stringMatching(/^Paired by their names.*p\/case2\.nii with mask\/case2-body\.mha$/),
+      expect.stringMatching(/^Files are paired by name.*p\/case2\.nii with mask\/case2-body\.mha$/),
     ]);
   });
 
@@ -78,8 +78,8 @@ describe('files of several groups', () => {
       inputs: [first, second.map((each) => `second/${each}`)],
     });
     expect(groups[1]).toBe(ordered);
-    expect(notes.filter((note) => note.startsWith('Paired'))).toEqual([
-      expect.stringContaining('Paired by their names'),
+    expect(notes.filter((note) => note.startsWith('Files are paired'))).toEqual([
+      expect.stringContaining('Files are paired by name'),
     ]);
   });
 
@@ -100,7 +100,7 @@ describe('files of several groups', () => {
     const { groups, notes } = await send('evaluate', { inputs: [first], gt: [others] });
     expect(groups[1]).toBe('head.nii arm.nii leg.nii');
     expect(notes).toEqual([
-      'Paired by their order, since their names do not match: p/1.nii with g/head.nii, p/2.nii with g/arm.nii, ' +
+      'Files are paired by order, because their names do not match: p/1.nii with g/head.nii, p/2.nii with g/arm.nii, ' +
         'p/10.nii with g/leg.nii',
     ]);
   });
@@ -121,7 +121,7 @@ describe('files of several groups', () => {
     });
     expect(crossed.groups[1]).toBe('post.nii pre.nii');
     expect(crossed.notes).toEqual([
-      'Paired by their order, since their names do not match: pre.nii with post.nii, post.nii with pre.nii',
+      'Files are paired by order, because their names do not match: pre.nii with post.nii, post.nii with pre.nii',
     ]);
   });
 
@@ -131,7 +131,7 @@ describe('files of several groups', () => {
     const { notes } = await send('evaluate', { inputs: [inputs], gt: [gt] });
     expect(notes).toEqual([
       expect.stringMatching(
-        /^Groups of 8 and 7 files are sent; by their order: p\/0\.nii with g\/1\.nii, .* and 2 more$/,
+        /^The groups have 8 and 7 files, which are paired by order: p\/0\.nii with g\/1\.nii, .* and 2 more$/,
       ),
     ]);
   });

@@ -67,7 +67,7 @@ describe('files that go with volumes', () => {
       'in/sub-02/dwi.bvec',
     ]);
     expect(notes).toEqual([
-      `Not sent as volumes: ${skipped.join(', ')}; --all-files sends them`,
+      `5 files that are not volumes were not sent (${skipped.join(', ')}); --all-files sends them`,
       'in/sub-01/T1w.nii.gz -> sub-01_T1w.nii.gz',
       'in/sub-02/T1w.nii.gz -> sub-02_T1w.nii.gz',
     ]);
@@ -117,7 +117,7 @@ test('for many renamed files, a few are shown with the number of the others', as
   await plant(root.path, Object.fromEntries(names.map((name) => [name, 'x'])));
   const { staged, reporter } = await stageInputs(root.path, [['in']]);
   expect(reporter.notes).toHaveLength(6);
-  expect(reporter.notes[5]).toBe('and 7 more are named likewise; --json lists them all');
+  expect(reporter.notes[5]).toBe('7 more are renamed in the same way; --json lists them all');
   expect(staged.sending.sent.inputs?.[0]).toHaveLength(12);
 });
 

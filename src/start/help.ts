@@ -1,0 +1,58 @@
+import { type Command, CommandHelp, Help } from '@oclif/core';
+
+/** The commands as help and pages group them, those that people use first at the top. A topic stands for its commands. */
+export const commandGroups: Readonly<Record<string, readonly string[]>> = {
+  'Run an app': ['infer', 'evaluate', 'uncertainty', 'pipeline', 'fine-tune'],
+  Jobs: ['jobs', 'status', 'logs', 'wait', 'result', 'retry', 'kill', 'rm'],
+  'Server and apps': ['login', 'logout', 'health', 'gpus', 'apps', 'init', 'check', 'completion'],
+  Admin: ['serve', 'token', 'usage', 'drain'],
+};
+
+/** Groups of flags that every command has: they stand last. */
+const shared = ['SERVER', 'GLOBAL'];
+
+/** The help of one command: first what a person can copy, and the usage without the names of all flags, which follow. */
+class ExamplesFirst extends CommandHelp {
+  protected override defaultUsage(): string {
+    const words = Object.values(this.command.args ?? {}).map((arg) => {
+      const word = arg.name.toUpperCase() + (arg.multiple ? '...' : '');
+      return arg.required ? word : `[${word}]`;
+    });
+    return [this.command.id, ...words, '[FLAG...]'].join(' ');
+  }
+
+  protected override groupFlags(flags: Command.Flag.Any[]): ReturnType<CommandHelp['groupFlags']> {
+    const { flagGroups, mainFlags } = super.groupFlags(flags);
+    const names = Object.keys(flagGroups).sort((one, other) => shared.indexOf(one) - shared.indexOf(other));
+    return {
+      mainFlags,
+      flagGroups: Object.fromEntries(names.map((name) => [name, flagGroups[name] ?? []])),
+    };
+  }
+
+  protected override sections(): ReturnType<CommandHelp['sections']> {
+    const order = ['EXAMPLES', 'DESCRIPTION', 'USAGE'];
+    const place = ({ header }: { header: string }) =>
+      order.includes(header) ? order.indexOf(header) : order.length;
+    return super.sections().sort((one, other) => place(one) - place(other));
+  }
+}
+
+/** The help of the program, with the commands in groups. */
+export class GroupedHelp extends Help {
+  protected override CommandHelpClass = ExamplesFirst;
+
+  protected override async showRootHelp(): Promise<void> {
+    const topics = this.sortedTopics.map(({ name, description = '' }) => [name, description] as const);
+    const commands = this.sortedCommands.map(({ id, summary = '' }) => [id, summary] as const);
+    const summaries = new Map([...topics, ...commands]);
+    const sections = Object.entries(commandGroups).map(([title, names]) => {
+      const rows = names.flatMap((name): [string, string][] => {
+        const summary = summaries.get(name);
+        return summary === undefined ? [] : [[name, summary]];
+      });
+      return this.section(title.toUpperCase(), this.renderList(rows, { indentation: 2, spacer: '\n' }));
+    });
+    this.log(`${[this.formatRoot(), ...sections].join('\n\n')}\n`);
+  }
+}
