@@ -8,6 +8,7 @@ import { selfSigned } from '../support/certificates.js';
 import { Cli } from '../support/cli.js';
 import { fakeService } from '../support/fake-service.js';
 import { HttpProxy, type ProxyRules } from '../support/http-proxy.js';
+import { lacks } from '../support/needs.mjs';
 import { plant } from '../support/temporary.js';
 
 const host = 'gpu.hospital.test';
@@ -45,23 +46,28 @@ describe('through a proxy of the environment', () => {
     expect(server.received.some(({ headers }) => 'proxy-authorization' in headers)).toBe(false);
   });
 
-  test('a server with TLS is reached through a tunnel, and its certificate is still checked', async () => {
-    await using cli = await Cli.create();
-    const { key, cert, file } = await selfSigned(cli.directory, 'server', host);
-    const server = createTlsServer({ key, cert }, (_, response) => response.end('{"status":"ok"}'));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
-    await using proxy = await HttpProxy.start({ port, login: 'ana:secret' });
-    const env = { HTTPS_PROXY: `ana:secret@127.0.0.1:${proxy.port}` };
-    const trusted = await cli.run(['health', '--server', `https://${host}`, '--ca', file], env);
-    const untrusted = await cli.run(['health', '--server', `https://${host}`], env);
-    server.close();
-    server.closeAllConnections();
-    expect([trusted.code, trusted.stderr]).toEqual([0, '']);
-    expect(proxy.asked).toEqual([`CONNECT ${host}:443`, `CONNECT ${host}:443`]);
-    expect(untrusted.code).toBe(5);
-    expect(untrusted.stderr).toMatch(/shows a certificate 'server' that it has signed itself; .* --ca FILE/);
-  });
+  test.skipIf(lacks('openssl'))(
+    'a server with TLS is reached through a tunnel, and its certificate is still checked',
+    async () => {
+      await using cli = await Cli.create();
+      const { key, cert, file } = await selfSigned(cli.directory, 'server', host);
+      const server = createTlsServer({ key, cert }, (_, response) => response.end('{"status":"ok"}'));
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const { port } = server.address() as AddressInfo;
+      await using proxy = await HttpProxy.start({ port, login: 'ana:secret' });
+      const env = { HTTPS_PROXY: `ana:secret@127.0.0.1:${proxy.port}` };
+      const trusted = await cli.run(['health', '--server', `https://${host}`, '--ca', file], env);
+      const untrusted = await cli.run(['health', '--server', `https://${host}`], env);
+      server.close();
+      server.closeAllConnections();
+      expect([trusted.code, trusted.stderr]).toEqual([0, '']);
+      expect(proxy.asked).toEqual([`CONNECT ${host}:443`, `CONNECT ${host}:443`]);
+      expect(untrusted.code).toBe(5);
+      expect(untrusted.stderr).toMatch(
+        /shows a certificate 'server' that it has signed itself; .* --ca FILE/,
+      );
+    },
+  );
 
   test.each(['http', 'https'])(
     '%s: each refusal has its own sentence, without the password',
