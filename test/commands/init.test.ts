@@ -26,7 +26,7 @@ for (const { language, kind, flags } of kinds)
     const init = ['--language', language, ...flags];
 
     test.skipIf(lacks(languages[language][0]))(
-      'runs at once, with a server and without one, for names with spaces and quotes',
+      'runs at once, with a server and without one, for names with spaces and quotes, and refuses a wrong input',
       async () => {
         await using cli = await Cli.create();
         const [program, file] = languages[language];
@@ -62,21 +62,16 @@ for (const { language, kind, flags } of kinds)
         const alone = [`my app/${file}`, 'infer', 'my app', '--output', 'Alone', '--inputs', volume];
         await run(program, alone, { cwd: cli.directory });
         expect(await readFile(path.join(cli.directory, 'Alone', name), 'utf8')).toBe('one');
+
+        // A wrong input: the person who sent it is told why it is refused.
+        await plant(cli.directory, { 'a.nii': 'a', 'b.nii': 'b', 'c.nii': 'c' });
+        const refused = await cli.run(['infer', 'a.nii', '-i', 'b.nii,c.nii'], env);
+        expect([refused.code, refused.stderr]).toEqual([
+          2,
+          expect.stringMatching(/different numbers of volumes|one group of inputs/),
+        ]);
       },
     );
-
-    test('tells the person who sent a wrong input why it is refused', async () => {
-      await using cli = await Cli.create();
-      await plant(cli.directory, { 'a.nii': 'a', 'b.nii': 'b', 'c.nii': 'c' });
-      await cli.run(['init', 'app', ...init]);
-      await using server = await TestServer.start({ apps: [path.join(cli.directory, 'app')] });
-      const env = { REMOTE_APP_SERVER: server.url };
-      const { code, stderr } = await cli.run(['infer', 'a.nii', '-i', 'b.nii,c.nii'], env);
-      expect([code, stderr]).toEqual([
-        2,
-        expect.stringMatching(/different numbers of volumes|one group of inputs/),
-      ]);
-    });
 
     test('has an app.json that its schema describes', async () => {
       await using cli = await Cli.create();
