@@ -1,11 +1,11 @@
 // @ts-check
 /**
- * Runs the test files that use optional tools as on a machine without them: in a mount namespace where the tools are gone and the
+ * Runs the test files that use optional tools, or only name one, as on a machine without them: in a mount namespace where the tools are gone and the
  * checkout lies in a directory that only its user may enter. Fails if a test fails, or if no test was skipped for one of the tools.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, realpathSync, rmdirSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,6 +17,14 @@ const place = mkdtempSync(path.join(tmpdir(), 'remote-app-private-'));
 const tools = Object.keys(packages);
 const programs = tools.flatMap(placesOf);
 const directories = new Set(programs.map((program) => realpathSync(path.dirname(program))));
+
+/** A tool in a command, and not a function of this name. */
+const named = new RegExp(`^(?!import ).*\\b(${tools.join('|')})\\b(?!\\()`, 'm');
+/** What names a tool: a test in there may have forgotten to say that it needs it. */
+const suspects = readdirSync(path.join(checkout, 'test'), { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.ts') && !/\.(slurm|package)\.ts$/.test(name))
+  .map((name) => path.join('test', name))
+  .filter((name) => named.test(readFileSync(path.join(checkout, name), 'utf8')));
 
 /** What is done in the namespace, and ends with it: an overlay on each directory, and the programs removed from there. */
 const script = [
@@ -31,7 +39,7 @@ const script = [
   }),
   `rm -f ${programs.map((program) => `'${program}'`).join(' ')}`,
   `cd ${place}/checkout`,
-  'exec npx vitest related --run test/support/needs.mjs 2>&1',
+  `exec npx vitest related --run test/support/needs.mjs ${suspects.join(' ')} 2>&1`,
 ].join('\n');
 
 if (spawnSync(namespace[0] ?? '', [...namespace.slice(1), 'true']).status !== 0) {
