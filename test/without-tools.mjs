@@ -39,7 +39,7 @@ const script = [
   }),
   `rm -f ${programs.map((program) => `'${program}'`).join(' ')}`,
   `cd ${place}/checkout`,
-  `exec npx vitest related --run test/support/needs.mjs ${suspects.join(' ')} 2>&1`,
+  `exec node_modules/.bin/vitest related --run test/support/needs.mjs ${suspects.join(' ')} 2>&1`,
 ].join('\n');
 
 if (spawnSync(namespace[0] ?? '', [...namespace.slice(1), 'true']).status !== 0) {
