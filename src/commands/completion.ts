@@ -47,7 +47,7 @@ export default class Completion extends ClientCommand {
 
   /** Prints values for a shell, which shows no error and waits no longer: it then offers none. */
   async #offer(source: ValueSource, words: readonly string[]): Promise<readonly Offer[]> {
-    setTimeout(() => process.exit(), Math.max(0, longestWait - performance.now())).unref();
+    setTimeout(() => process.exit(), longestWait).unref();
     const [{ findOffers }, { wordsOfFlags }] = await Promise.all([
       import('../cli/completion/offers.js'),
       import('../cli/completion/typed-flags.js'),

@@ -5,8 +5,10 @@ import { expect, test } from 'vitest';
 import { isRunning } from '../../support/processes.mjs';
 import { ResidentWorker } from '../../support/resident-worker.mjs';
 import { until } from '../../support/until.mjs';
+import { lacks } from '../support/needs.mjs';
 import { temporary } from '../support/temporary.js';
 
+const withoutPython = lacks('python3');
 const here = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
 
 /** A worker for the engine, which has a stand-in for KonfAI's packages. */
@@ -26,7 +28,7 @@ async function startWorker(environment: Record<string, string> = {}) {
   return { worker, ready, loading, packages: packages.path, run, [Symbol.asyncDispose]: dispose };
 }
 
-test('imports the engine once, and runs each job in a process of its own', async () => {
+test.skipIf(withoutPython)('imports the engine once, and runs each job in a process of its own', async () => {
   await using started = await startWorker();
   const { pid } = started.worker.child;
   expect([started.ready, started.loading]).toEqual([{ ready: true }, `imported in ${pid}\n`]);
@@ -42,7 +44,7 @@ test('imports the engine once, and runs each job in a process of its own', async
   expect(seen.size).toBe(3);
 });
 
-test('gives a job its arguments, directory and environment, and no stdin', async () => {
+test.skipIf(withoutPython)('gives a job its arguments, directory and environment, and no stdin', async () => {
   await using started = await startWorker();
   const words = ['infer', '/app', 'argv', 'where', 'env=REMOTE_APP_JOB_ID', 'stdin', 'descriptors'];
   const environment = { TMPDIR: '/var/tmp', REMOTE_APP_JOB_ID: 'größer' };
@@ -53,7 +55,7 @@ test('gives a job its arguments, directory and environment, and no stdin', async
   expect((await started.run('env=REMOTE_APP_JOB_ID')).log).toContain('=None');
 });
 
-test('answers with the exit code that the command would end with', async () => {
+test.skipIf(withoutPython)('answers with the exit code that the command would end with', async () => {
   await using started = await startWorker();
   const ends = { 'exit=75': 75, 'exit=256': 0, 'quit=refused': 1, 'throw=wrong': 1, crash: 128 + 11 };
   for (const [step, exit_code] of Object.entries(ends)) {
@@ -65,7 +67,7 @@ test('answers with the exit code that the command would end with', async () => {
   expect((await started.run()).answer).toMatchObject({ exit_code: 0 });
 });
 
-test('starts the engine anew for a job that another import needs', async () => {
+test.skipIf(withoutPython)('starts the engine anew for a job that another import needs', async () => {
   await using started = await startWorker();
   const anew = async (environment: Record<string, string>) =>
     (await started.worker.run(['infer', '/app', 'env=HF_HOME', 'exit=3'], { environment })) as {
@@ -84,28 +86,31 @@ test('starts the engine anew for a job that another import needs', async () => {
   expect((await busy.run()).log).toMatch(/not used: it has used the GPU.*\nimported in/);
 });
 
-test('lets the job end by itself at SIGTERM, and leaves none where it is killed', async () => {
-  const begin = async () => {
-    const started = await startWorker();
-    started.worker.begin(['infer', '/app', 'linger']);
-    let log = '';
-    const pid = await until('the job runs', () => {
-      log += started.worker.printed();
-      return Number(/lingers (\d+)/.exec(log)?.[1]);
-    });
-    return { started, pid };
-  };
-  const asked = await begin();
-  await using _asked = asked.started;
-  expect(await asked.started.worker.end('SIGTERM')).toBe('SIGTERM');
-  expect([asked.started.worker.printed(), isRunning(asked.pid)]).toEqual(['cleaned up\n', false]);
-  const killed = await begin();
-  await using _killed = killed.started;
-  expect(await killed.started.worker.end('SIGKILL')).toBe('SIGKILL');
-  await until('the job is gone', () => !isRunning(killed.pid));
-});
+test.skipIf(withoutPython)(
+  'lets the job end by itself at SIGTERM, and leaves none where it is killed',
+  async () => {
+    const begin = async () => {
+      const started = await startWorker();
+      started.worker.begin(['infer', '/app', 'linger']);
+      let log = '';
+      const pid = await until('the job runs', () => {
+        log += started.worker.printed();
+        return Number(/lingers (\d+)/.exec(log)?.[1]);
+      });
+      return { started, pid };
+    };
+    const asked = await begin();
+    await using _asked = asked.started;
+    expect(await asked.started.worker.end('SIGTERM')).toBe('SIGTERM');
+    expect([asked.started.worker.printed(), isRunning(asked.pid)]).toEqual(['cleaned up\n', false]);
+    const killed = await begin();
+    await using _killed = killed.started;
+    expect(await killed.started.worker.end('SIGKILL')).toBe('SIGKILL');
+    await until('the job is gone', () => !isRunning(killed.pid));
+  },
+);
 
-test('ends when stdin is closed', async () => {
+test.skipIf(withoutPython)('ends when stdin is closed', async () => {
   await using started = await startWorker();
   await started.run();
   expect(await started.worker.end()).toBe(0);

@@ -7,6 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { isRunning } from '../../support/processes.mjs';
 import { ResidentWorker } from '../../support/resident-worker.mjs';
 import { until } from '../../support/until.mjs';
+import { lacks } from '../support/needs.mjs';
 import { temporary } from '../support/temporary.js';
 
 const here = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
@@ -43,139 +44,149 @@ async function startWorker(name: Name, environment: Record<string, string> = {})
   return { worker, ready, loading: worker.printed(), run, [Symbol.asyncDispose]: dispose };
 }
 
-describe.each(names)('the helper of a resident app in %s', (name) => {
-  const { failure } = helpers[name];
+for (const name of names)
+  describe.skipIf(lacks(helpers[name].program))(`the helper of a resident app in ${name}`, () => {
+    const { failure } = helpers[name];
 
-  test('loads once, and runs job after job', async () => {
-    await using started = await startWorker(name);
-    expect([started.ready, started.loading]).toEqual([{ ready: true }, 'loading\n']);
-    for (const job of ['0123456789ab', 'fedcba987654']) {
-      const { answer } = await started.worker.run(['infer', '/app', 'print=x'], { job });
-      expect(answer).toEqual({ job, exit_code: 0 });
+    test('loads once, and runs job after job', async () => {
+      await using started = await startWorker(name);
+      expect([started.ready, started.loading]).toEqual([{ ready: true }, 'loading\n']);
+      for (const job of ['0123456789ab', 'fedcba987654']) {
+        const { answer } = await started.worker.run(['infer', '/app', 'print=x'], { job });
+        expect(answer).toEqual({ job, exit_code: 0 });
+      }
+      expect((await started.run('print=last')).log).toBe('use 3\nlast');
+    });
+
+    test('runs one job from its command line, with the same exit codes', async () => {
+      await using app = await plantApp(name);
+      const [program = '', ...words] = app.command;
+      const cold = (...steps: string[]) => execute(program, [...words, 'infer', '/app', ...steps]);
+      expect(await cold('print=größer', 'error=!')).toEqual({
+        stdout: 'loading\nuse 1\ngrößer',
+        stderr: '!',
+      });
+      await expect(cold('exit=3')).rejects.toMatchObject({ code: 3 });
+      await expect(cold('throw=wrong')).rejects.toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining(failure),
+      });
+    });
+
+    test('gives a job its directory, environment and arguments, and puts back what was there', async () => {
+      await using started = await startWorker(name, { KEPT: 'worker', CHANGED: 'worker' });
+      const words = [
+        'infer',
+        '/app',
+        'argv',
+        'where',
+        'env=CHANGED',
+        'set=MADE:here',
+        'set=KEPT:job',
+        'chdir=/',
+      ];
+      const environment = { TMPDIR: '/tmp', CHANGED: 'größer\u2028 ' };
+      const { log, directory } = await started.worker.run(words, { environment });
+      const said = log.replaceAll("'", '"').replaceAll('", "', '","');
+      expect(said).toContain(JSON.stringify(words));
+      expect(said).toContain(`in ${directory}, temporary /tmp\nCHANGED=größer\u2028 \n`);
+      const next = await started.run('env=CHANGED', 'env=MADE', 'env=KEPT', 'where', 'argv');
+      expect(next.log).toMatch(/CHANGED=worker\nMADE=None\nKEPT=worker\n/);
+      expect(next.log).toContain(`in ${next.directory}, temporary ${path.join(next.directory, '../home')}`);
+      expect(next.log).not.toContain('chdir');
+    });
+
+    test('turns errors and exits into exit codes, and goes on', async () => {
+      await using started = await startWorker(name);
+      const failed = await started.run('throw=wrong');
+      expect([failed.answer, failed.log]).toMatchObject([{ exit_code: 1 }, expect.stringContaining(failure)]);
+      expect((await started.run('exit=75')).answer).toMatchObject({ exit_code: 75 });
+      expect((await started.run('exit=0')).answer).toMatchObject({ exit_code: 0 });
+      expect((await started.run('exit=256')).answer).toMatchObject({ exit_code: 0 });
+      expect((await started.run('chdir=/nowhere')).answer).toMatchObject({ exit_code: 1 });
+      const late = await started.worker.run(['infer', '/app'], { directory: '/nowhere' });
+      expect(late.answer).toMatchObject({ exit_code: 1 });
+      expect(await started.run('print=still there')).toMatchObject({
+        log: expect.stringContaining('still there'),
+      });
+    });
+
+    test('has all that was printed in the log before it answers, in order', async () => {
+      await using started = await startWorker(name, { LC_ALL: 'C', PYTHONUNBUFFERED: '1' });
+      const { log } = await started.run('print=größer', 'error=, error', 'print=, then');
+      expect(log).toBe('use 1\ngrößer, error, then');
+      expect((await started.run(`print=${'x'.repeat(30_000)}`)).log).toHaveLength(30_006);
+    });
+
+    test('shows the app, and what it starts, an empty stdin and none of its channels', async () => {
+      await using started = await startWorker(name);
+      expect((await started.run('stdin', 'stdin')).log).toContain("stdin: ''\nstdin: ''\n");
+      const { log } = await started.run('children');
+      expect(log).toContain('/dev/null');
+      expect(log).not.toMatch(/jobs|answers/);
+      expect((await started.run('env=REMOTE_APP_ANSWERS')).log).toContain('REMOTE_APP_ANSWERS=None');
+    });
+
+    test('ends when stdin is closed, and at SIGTERM at once', async () => {
+      await using idle = await startWorker(name);
+      expect(await idle.worker.end()).toBe(0);
+      await using busy = await startWorker(name);
+      busy.worker.begin(['infer', '/app', 'sleep']);
+      await until('the job sleeps', () => busy.worker.printed().includes('asleep'));
+      expect(await busy.worker.end('SIGTERM')).toBe('SIGTERM');
+      expect(isRunning(busy.worker.child.pid ?? 0)).toBe(false);
+    });
+
+    test('says who starts it with resident, where that was a person', async () => {
+      await using app = await plantApp(name);
+      const [program = '', ...words] = app.command;
+      const alone = execute(program, [...words, 'resident', '/app']);
+      await expect(alone).rejects.toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(/^Only the server starts this program with `resident`.*\n$/),
+      });
+    });
+
+    test('ends without an answer where the model does not load', async () => {
+      await using app = await plantApp(name);
+      await using worker = new ResidentWorker([...app.command, 'resident', '/app'], { FAILS: '1' });
+      await expect(worker.answer()).rejects.toThrow('no such model');
+      expect(worker.child.exitCode).toBe(1);
+    });
+  });
+
+test.skipIf(lacks('python3'))(
+  'the helper in Python has what C printed in the log, and counts sys.exit as Python does',
+  async () => {
+    await using started = await startWorker('python');
+    expect((await started.run('c=from C')).log).toBe('use 1\nfrom C');
+    const quit = await started.run('quit=the mask is empty');
+    expect([quit.answer, quit.log]).toMatchObject([{ exit_code: 1 }, 'use 2\nthe mask is empty\n']);
+    expect((await started.run('replace=elsewhere')).log).toBe('use 3\n');
+    expect((await started.run('print=here')).log).toBe('use 4\nhere');
+  },
+);
+
+test.skipIf(lacks('python3'))(
+  'the helper in Python goes on after every exception of a job, and a forked process ends with its own code',
+  async () => {
+    await using started = await startWorker('python');
+    for (const [step, raised] of [
+      ['cancel', 'CancelledError'],
+      ['interrupt', 'KeyboardInterrupt'],
+    ] as const) {
+      const { answer, log } = await started.run(step);
+      expect([answer, log]).toMatchObject([{ exit_code: 1 }, expect.stringContaining(raised)]);
     }
-    expect((await started.run('print=last')).log).toBe('use 3\nlast');
-  });
-
-  test('runs one job from its command line, with the same exit codes', async () => {
-    await using app = await plantApp(name);
-    const [program = '', ...words] = app.command;
-    const cold = (...steps: string[]) => execute(program, [...words, 'infer', '/app', ...steps]);
-    expect(await cold('print=größer', 'error=!')).toEqual({ stdout: 'loading\nuse 1\ngrößer', stderr: '!' });
-    await expect(cold('exit=3')).rejects.toMatchObject({ code: 3 });
-    await expect(cold('throw=wrong')).rejects.toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining(failure),
-    });
-  });
-
-  test('gives a job its directory, environment and arguments, and puts back what was there', async () => {
-    await using started = await startWorker(name, { KEPT: 'worker', CHANGED: 'worker' });
-    const words = [
-      'infer',
-      '/app',
-      'argv',
-      'where',
-      'env=CHANGED',
-      'set=MADE:here',
-      'set=KEPT:job',
-      'chdir=/',
-    ];
-    const environment = { TMPDIR: '/tmp', CHANGED: 'größer\u2028 ' };
-    const { log, directory } = await started.worker.run(words, { environment });
-    const said = log.replaceAll("'", '"').replaceAll('", "', '","');
-    expect(said).toContain(JSON.stringify(words));
-    expect(said).toContain(`in ${directory}, temporary /tmp\nCHANGED=größer\u2028 \n`);
-    const next = await started.run('env=CHANGED', 'env=MADE', 'env=KEPT', 'where', 'argv');
-    expect(next.log).toMatch(/CHANGED=worker\nMADE=None\nKEPT=worker\n/);
-    expect(next.log).toContain(`in ${next.directory}, temporary ${path.join(next.directory, '../home')}`);
-    expect(next.log).not.toContain('chdir');
-  });
-
-  test('turns errors and exits into exit codes, and goes on', async () => {
-    await using started = await startWorker(name);
-    const failed = await started.run('throw=wrong');
-    expect([failed.answer, failed.log]).toMatchObject([{ exit_code: 1 }, expect.stringContaining(failure)]);
-    expect((await started.run('exit=75')).answer).toMatchObject({ exit_code: 75 });
-    expect((await started.run('exit=0')).answer).toMatchObject({ exit_code: 0 });
-    expect((await started.run('exit=256')).answer).toMatchObject({ exit_code: 0 });
-    expect((await started.run('chdir=/nowhere')).answer).toMatchObject({ exit_code: 1 });
-    const late = await started.worker.run(['infer', '/app'], { directory: '/nowhere' });
-    expect(late.answer).toMatchObject({ exit_code: 1 });
-    expect(await started.run('print=still there')).toMatchObject({
-      log: expect.stringContaining('still there'),
-    });
-  });
-
-  test('has all that was printed in the log before it answers, in order', async () => {
-    await using started = await startWorker(name, { LC_ALL: 'C', PYTHONUNBUFFERED: '1' });
-    const { log } = await started.run('print=größer', 'error=, error', 'print=, then');
-    expect(log).toBe('use 1\ngrößer, error, then');
-    expect((await started.run(`print=${'x'.repeat(30_000)}`)).log).toHaveLength(30_006);
-  });
-
-  test('shows the app, and what it starts, an empty stdin and none of its channels', async () => {
-    await using started = await startWorker(name);
-    expect((await started.run('stdin', 'stdin')).log).toContain("stdin: ''\nstdin: ''\n");
-    const { log } = await started.run('children');
-    expect(log).toContain('/dev/null');
-    expect(log).not.toMatch(/jobs|answers/);
-    expect((await started.run('env=REMOTE_APP_ANSWERS')).log).toContain('REMOTE_APP_ANSWERS=None');
-  });
-
-  test('ends when stdin is closed, and at SIGTERM at once', async () => {
-    await using idle = await startWorker(name);
-    expect(await idle.worker.end()).toBe(0);
-    await using busy = await startWorker(name);
-    busy.worker.begin(['infer', '/app', 'sleep']);
-    await until('the job sleeps', () => busy.worker.printed().includes('asleep'));
-    expect(await busy.worker.end('SIGTERM')).toBe('SIGTERM');
-    expect(isRunning(busy.worker.child.pid ?? 0)).toBe(false);
-  });
-
-  test('says who starts it with resident, where that was a person', async () => {
-    await using app = await plantApp(name);
-    const [program = '', ...words] = app.command;
-    const alone = execute(program, [...words, 'resident', '/app']);
-    await expect(alone).rejects.toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(/^Only the server starts this program with `resident`.*\n$/),
-    });
-  });
-
-  test('ends without an answer where the model does not load', async () => {
-    await using app = await plantApp(name);
-    await using worker = new ResidentWorker([...app.command, 'resident', '/app'], { FAILS: '1' });
-    await expect(worker.answer()).rejects.toThrow('no such model');
-    expect(worker.child.exitCode).toBe(1);
-  });
-});
-
-test('the helper in Python has what C printed in the log, and counts sys.exit as Python does', async () => {
-  await using started = await startWorker('python');
-  expect((await started.run('c=from C')).log).toBe('use 1\nfrom C');
-  const quit = await started.run('quit=the mask is empty');
-  expect([quit.answer, quit.log]).toMatchObject([{ exit_code: 1 }, 'use 2\nthe mask is empty\n']);
-  expect((await started.run('replace=elsewhere')).log).toBe('use 3\n');
-  expect((await started.run('print=here')).log).toBe('use 4\nhere');
-});
-
-test('the helper in Python goes on after every exception of a job, and a forked process ends with its own code', async () => {
-  await using started = await startWorker('python');
-  for (const [step, raised] of [
-    ['cancel', 'CancelledError'],
-    ['interrupt', 'KeyboardInterrupt'],
-  ] as const) {
-    const { answer, log } = await started.run(step);
-    expect([answer, log]).toMatchObject([{ exit_code: 1 }, expect.stringContaining(raised)]);
-  }
-  for (const [code, use] of [
-    [0, 3],
-    [7, 4],
-  ]) {
-    const { answer, log } = await started.run(`fork=${code}`);
-    expect([answer, log]).toMatchObject([{ exit_code: 0 }, `use ${use}\nthe child ended with ${code}\n`]);
-  }
-});
+    for (const [code, use] of [
+      [0, 3],
+      [7, 4],
+    ]) {
+      const { answer, log } = await started.run(`fork=${code}`);
+      expect([answer, log]).toMatchObject([{ exit_code: 0 }, `use ${use}\nthe child ended with ${code}\n`]);
+    }
+  },
+);
 
 test('the helper in JavaScript ends a job at an error that nobody waits for', async () => {
   await using started = await startWorker('javascript');

@@ -12,6 +12,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { extractArchive } from '../../src/archive/extract.js';
 import { type Entry, zip } from '../../support/zip.mjs';
+import { lacks } from '../support/needs.mjs';
 import { plant, temporary } from '../support/temporary.js';
 
 /** Extracts these entries into `out` as a client does, by the rules of a platform. */
@@ -154,7 +155,7 @@ describe('a result', () => {
     expect(notes.at(-1)).toBe('and 30 more');
   });
 
-  test('reads the names that Python and an old zip program write', async () => {
+  test.skipIf(lacks('python3'))('reads the names that Python writes', async () => {
     await using root = await temporary();
     const archive = path.join(root.path, 'python.zip');
     const script = `
@@ -169,7 +170,11 @@ with zipfile.ZipFile(sys.argv[1], 'w') as archive:
       lenient: true,
     });
     expect(extracted(root.path)).toEqual({ 'T1:x': 'T1:x', 'a\\b': 'a\\b', 'é.nii': 'é.nii' });
+  });
 
+  test('reads the names that an old zip program writes', async () => {
+    await using root = await temporary();
+    const archive = path.join(root.path, 'old.zip');
     // Code page 437, without the flag that says UTF-8: 0x82 is é.
     const bytes = zip([{ name: 'caf\u0001.txt', content: 'x' }]);
     for (let at = bytes.indexOf('caf\u0001'); at >= 0; at = bytes.indexOf('caf\u0001')) bytes[at + 3] = 0x82;

@@ -192,15 +192,10 @@ describe('a link or directory that a job made', () => {
     await using root = await temporary();
     const source = mkdtempSync(path.join(root.path, 'source-'));
     writeFileSync(path.join(source, 'z'), 'z');
-    execFileSync('python3', [
-      '-c',
-      `import os, sys
-os.chdir(sys.argv[1])
-for level in range(400):
-    os.mkdir('d' * 200); os.chdir('d' * 200)
-    open('x', 'w').close()`,
-      source,
-    ]);
+    // A process whose own paths stay short.
+    const deep =
+      "for (let level = 0; level < 400; level++) fs.mkdirSync('d'.repeat(200)), process.chdir('d'.repeat(200)), fs.writeFileSync('x', '')";
+    execFileSync(process.execPath, ['-e', deep], { cwd: source });
     const { files, notes } = await pack(source);
     expect(files.z).toBe('z');
     expect(Object.keys(files)).toHaveLength(257);

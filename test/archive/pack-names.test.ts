@@ -4,6 +4,8 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { extractArchive } from '../../src/archive/extract.js';
 import { packDirectory } from '../../src/archive/pack.js';
+import { unzip } from '../../support/unzip.mjs';
+import { lacks } from '../support/needs.mjs';
 import { temporary } from '../support/temporary.js';
 
 const limits = { maxBytes: 1 << 20, maxEntries: 1000, lenient: true };
@@ -36,19 +38,6 @@ function plantNamed(root: string, names: readonly string[]) {
   }
 }
 
-/** The names and contents that Python's zipfile reads from an archive. */
-const pythonReads = (archive: string): Record<string, string> =>
-  JSON.parse(
-    execFileSync('python3', [
-      '-c',
-      `import json, sys, zipfile
-archive = zipfile.ZipFile(sys.argv[1])
-assert archive.testzip() is None
-print(json.dumps({each.orig_filename: archive.read(each).decode() for each in archive.infolist()}))`,
-      archive,
-    ]).toString(),
-  );
-
 test('every name is unchanged after packing and extracting', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
@@ -57,13 +46,26 @@ test('every name is unchanged after packing and extracting', async () => {
   const { notes, files } = await packDirectory(source, archive);
   expect(notes).toEqual([]);
   expect(files).toBe(nasty.length);
-  expect(pythonReads(archive)).toEqual(Object.fromEntries(nasty.map((name) => [name, name])));
   const extracted = await extractArchive(archive, path.join(root.path, 'copy'), limits);
   expect(extracted.notes).toEqual([]);
   execFileSync('diff', ['-r', source, path.join(root.path, 'copy')]);
 });
 
-test('Info-ZIP finds no error in it, and the same names', async () => {
+test.skipIf(lacks('python3'))('Python finds no error in it, and the same names', async () => {
+  await using root = await temporary();
+  const source = path.join(root.path, 'source');
+  plantNamed(source, nasty);
+  const archive = path.join(root.path, 'result.zip');
+  await packDirectory(source, archive);
+  const script = `import json, sys, zipfile
+archive = zipfile.ZipFile(sys.argv[1])
+assert archive.testzip() is None
+print(json.dumps({each.orig_filename: archive.read(each).decode() for each in archive.infolist()}))`;
+  const read = execFileSync('python3', ['-c', script, archive]).toString();
+  expect(JSON.parse(read)).toEqual(Object.fromEntries(nasty.map((name) => [name, name])));
+});
+
+test.skipIf(lacks('unzip'))('Info-ZIP finds no error in it, and the same names', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   const names = ['T1:mask.nii', 'T2:mask.nii', 'a\\b', 'é 頭🧠.nii', 'd/large.txt'];
@@ -88,7 +90,8 @@ test('a name that is not UTF-8 is replaced by a readable one that no other file 
   writeFileSync(latin('\u00ff'.repeat(255)), 'long');
   const archive = path.join(root.path, 'result.zip');
   const { notes } = await packDirectory(source, archive);
-  expect(pythonReads(archive)).toEqual({
+  const members = [...(await unzip(readFileSync(archive)))].map(([name, content]) => [name, `${content}`]);
+  expect(Object.fromEntries(members)).toEqual({
     'cr\u00e2ne.nii': 'utf-8',
     'cr\u00e2ne_1.nii': 'latin',
     'd\u00e9/x': 'below',

@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService } from '../support/fake-service.js';
+import { lacks } from '../support/needs.mjs';
 import { json, type ScriptedServer } from '../support/scripted-server.js';
 import { plant } from '../support/temporary.js';
 
@@ -80,118 +81,122 @@ async function withShell(
   await use(await complete(shell), server, cli);
 }
 
-describe.each(['bash', 'zsh', 'fish'])('%s', (shell) => {
-  test('completes commands and flags', { timeout: 30_000 }, () =>
-    withShell(shell, async (complete) => {
-      expect(await complete('remote-app inf')).toMatch(/\binfer\b/);
-      const all = await complete('remote-app ');
-      for (const name of ['apps', 'completion', 'fine-tune', 'infer', 'serve']) expect(all).toContain(name);
-      expect(all).not.toMatch(/\beval\b/);
-      const flags = await complete('remote-app infer --ens');
-      expect(flags).toContain('--ensemble');
-      expect(flags).toContain('--ensemble-models');
-      expect(await complete('remote-app eval --mas')).toContain('--mask');
-      expect(await complete('remote-app health --ens')).not.toContain('--ensemble');
-      expect(await complete('remote-app completion --val')).not.toContain('--values');
-      expect(await complete('remote-app tok')).toMatch(/\btoken\b/);
-      expect(await complete('remote-app token ro')).toMatch(/\brotate\b/);
-      expect(await complete('remote-app token create --exp')).toContain('--expires');
-    }),
-  );
+for (const shell of ['bash', 'zsh', 'fish'] as const)
+  describe.skipIf(lacks(shell))(shell, () => {
+    test('completes commands and flags', { timeout: 30_000 }, () =>
+      withShell(shell, async (complete) => {
+        expect(await complete('remote-app inf')).toMatch(/\binfer\b/);
+        const all = await complete('remote-app ');
+        for (const name of ['apps', 'completion', 'fine-tune', 'infer', 'serve']) expect(all).toContain(name);
+        expect(all).not.toMatch(/\beval\b/);
+        const flags = await complete('remote-app infer --ens');
+        expect(flags).toContain('--ensemble');
+        expect(flags).toContain('--ensemble-models');
+        expect(await complete('remote-app eval --mas')).toContain('--mask');
+        expect(await complete('remote-app health --ens')).not.toContain('--ensemble');
+        expect(await complete('remote-app completion --val')).not.toContain('--values');
+        expect(await complete('remote-app tok')).toMatch(/\btoken\b/);
+        expect(await complete('remote-app token ro')).toMatch(/\brotate\b/);
+        expect(await complete('remote-app token create --exp')).toContain('--expires');
+      }),
+    );
 
-  test('completes values: fixed lists, apps, jobs, profiles, GPUs', { timeout: 60_000 }, () =>
-    withShell(shell, async (complete, server, cli) => {
-      expect(await complete('remote-app serve --auth b')).toMatch(/\bbearer\b/);
-      expect(await complete('remote-app infer --app t')).toMatch(/\btissue\b/);
-      expect(await complete('remote-app infer -a t')).toMatch(/\btissue\b/);
-      expect(await complete('remote-app apps t')).toMatch(/\btissue\b/);
-      const list = await complete('remote-app logs ');
-      for (const { job_id } of jobs) expect(list).toContain(job_id);
-      expect(list.includes('running infer tissue')).toBe(shell !== 'bash');
-      const kill = await complete('remote-app kill ');
-      expect([kill.includes('aa01bc23de45'), kill.includes('bb01bc23de45')]).toEqual([true, false]);
-      expect(await complete('remote-app kill aa01bc23de45 ')).not.toMatch(/aa01\S* +aa01/);
-      expect(await complete('remote-app status aa01bc23de45 ')).not.toContain('bb01bc23de45');
-      expect(await complete('remote-app status --connect-timeout 3 bb')).toContain('bb01bc23de45');
-      expect(await complete('remote-app infer --gpu 0,')).toContain('0,2');
-      expect(await complete('remote-app jobs --status wai')).toMatch(/\bwaiting\b/);
-      const states = await complete('remote-app jobs --status running,');
-      expect([states.includes('running,killed'), states.includes('running,running')]).toEqual([true, false]);
-      await cli.run(['login', '--server', server.url, '--profile', 'laboratory'], {}, '\n');
-      expect(await complete('remote-app health --profile lab')).toContain('laboratory');
-    }),
-  );
+    test('completes values: fixed lists, apps, jobs, profiles, GPUs', { timeout: 60_000 }, () =>
+      withShell(shell, async (complete, server, cli) => {
+        expect(await complete('remote-app serve --auth b')).toMatch(/\bbearer\b/);
+        expect(await complete('remote-app infer --app t')).toMatch(/\btissue\b/);
+        expect(await complete('remote-app infer -a t')).toMatch(/\btissue\b/);
+        expect(await complete('remote-app apps t')).toMatch(/\btissue\b/);
+        const list = await complete('remote-app logs ');
+        for (const { job_id } of jobs) expect(list).toContain(job_id);
+        expect(list.includes('running infer tissue')).toBe(shell !== 'bash');
+        const kill = await complete('remote-app kill ');
+        expect([kill.includes('aa01bc23de45'), kill.includes('bb01bc23de45')]).toEqual([true, false]);
+        expect(await complete('remote-app kill aa01bc23de45 ')).not.toMatch(/aa01\S* +aa01/);
+        expect(await complete('remote-app status aa01bc23de45 ')).not.toContain('bb01bc23de45');
+        expect(await complete('remote-app status --connect-timeout 3 bb')).toContain('bb01bc23de45');
+        expect(await complete('remote-app infer --gpu 0,')).toContain('0,2');
+        expect(await complete('remote-app jobs --status wai')).toMatch(/\bwaiting\b/);
+        const states = await complete('remote-app jobs --status running,');
+        expect([states.includes('running,killed'), states.includes('running,running')]).toEqual([
+          true,
+          false,
+        ]);
+        await cli.run(['login', '--server', server.url, '--profile', 'laboratory'], {}, '\n');
+        expect(await complete('remote-app health --profile lab')).toContain('laboratory');
+      }),
+    );
 
-  test('completes identifiers with slashes and colons', { timeout: 30_000 }, () =>
-    withShell(shell, async (complete) => {
-      for (const flag of ['--app ', '--app=']) {
-        const seen = await complete(`remote-app infer ${flag}VBoussot/ImpactSynth:M`);
-        // bash replaces what follows the last colon.
-        expect(seen).toMatch(shell === 'bash' ? /^MR$/m : /VBoussot\/ImpactSynth:MR\b/);
-        expect(seen).not.toContain('CT');
-      }
-    }),
-  );
+    test('completes identifiers with slashes and colons', { timeout: 30_000 }, () =>
+      withShell(shell, async (complete) => {
+        for (const flag of ['--app ', '--app=']) {
+          const seen = await complete(`remote-app infer ${flag}VBoussot/ImpactSynth:M`);
+          // bash replaces what follows the last colon.
+          expect(seen).toMatch(shell === 'bash' ? /^MR$/m : /VBoussot\/ImpactSynth:MR\b/);
+          expect(seen).not.toContain('CT');
+        }
+      }),
+    );
 
-  test('completes files and directories only for arguments that take them', { timeout: 30_000 }, () =>
-    withShell(shell, async (complete) => {
-      const files = await complete('remote-app infer scan');
-      expect(files).toMatch(/scan\.nii/);
-      expect(files).toMatch(/\bscans\b/);
-      expect(await complete('remote-app infer --token-file ord')).toContain('ordinary.txt');
-      const directories = await complete('remote-app infer --output sc');
-      expect(directories).toMatch(/\bscans\b/);
-      expect(directories).not.toContain('scan.nii');
-      expect(await complete('remote-app jobs ord')).not.toContain('ordinary.txt');
-      // A file of the app, which this machine does not have.
-      expect(await complete('remote-app infer --prediction-file ord')).not.toContain('ordinary.txt');
-    }),
-  );
+    test('completes files and directories only for arguments that take them', { timeout: 30_000 }, () =>
+      withShell(shell, async (complete) => {
+        const files = await complete('remote-app infer scan');
+        expect(files).toMatch(/scan\.nii/);
+        expect(files).toMatch(/\bscans\b/);
+        expect(await complete('remote-app infer --token-file ord')).toContain('ordinary.txt');
+        const directories = await complete('remote-app infer --output sc');
+        expect(directories).toMatch(/\bscans\b/);
+        expect(directories).not.toContain('scan.nii');
+        expect(await complete('remote-app jobs ord')).not.toContain('ordinary.txt');
+        // A file of the app, which this machine does not have.
+        expect(await complete('remote-app infer --prediction-file ord')).not.toContain('ordinary.txt');
+      }),
+    );
 
-  test('asks the server that the command line names, with its token', { timeout: 30_000 }, async () => {
-    await using other = await fakeService({ apps: ['elsewhere'], token: 'secret' });
-    await withShell(shell, async (complete, server, cli) => {
-      await plant(cli.directory, { token: 'secret' });
-      const flags = `--server ${other.url} --token-file ./token`;
-      expect(await complete(`remote-app infer ${flags} --app el`)).toMatch(/\belsewhere\b/);
-      expect(server.received).toEqual([]);
-      await cli.run(['login', '--server', other.url, '--profile', 'lab'], {}, 'secret\n');
-      expect(await complete('remote-app infer --profile=lab --app el')).toMatch(/\belsewhere\b/);
+    test('asks the server that the command line names, with its token', { timeout: 30_000 }, async () => {
+      await using other = await fakeService({ apps: ['elsewhere'], token: 'secret' });
+      await withShell(shell, async (complete, server, cli) => {
+        await plant(cli.directory, { token: 'secret' });
+        const flags = `--server ${other.url} --token-file ./token`;
+        expect(await complete(`remote-app infer ${flags} --app el`)).toMatch(/\belsewhere\b/);
+        expect(server.received).toEqual([]);
+        await cli.run(['login', '--server', other.url, '--profile', 'lab'], {}, 'secret\n');
+        expect(await complete('remote-app infer --profile=lab --app el')).toMatch(/\belsewhere\b/);
+      });
     });
-  });
 
-  test('runs no command that a server puts into its lists', { timeout: 30_000 }, async () => {
-    const planted = [
-      '$(touch planted)',
-      '`touch planted`',
-      'x;touch planted',
-      "'$(touch planted)'",
-      '\u001b[2Jx',
-    ];
-    await using hostile = await fakeService({ apps: planted });
-    await withShell(
-      shell,
-      async (complete, _server, cli) => {
-        const seen = await complete('remote-app infer --app ');
-        expect(seen).toMatch(/touch\\? planted/);
-        expect(seen).not.toContain('\u001b[2Jx');
-        await complete('remote-app infer --app x');
-        await expect(run('ls', ['planted'], { cwd: cli.directory })).rejects.toThrow();
-      },
-      { REMOTE_APP_SERVER: hostile.url },
+    test('runs no command that a server puts into its lists', { timeout: 30_000 }, async () => {
+      const planted = [
+        '$(touch planted)',
+        '`touch planted`',
+        'x;touch planted',
+        "'$(touch planted)'",
+        '\u001b[2Jx',
+      ];
+      await using hostile = await fakeService({ apps: planted });
+      await withShell(
+        shell,
+        async (complete, _server, cli) => {
+          const seen = await complete('remote-app infer --app ');
+          expect(seen).toMatch(/touch\\? planted/);
+          expect(seen).not.toContain('\u001b[2Jx');
+          await complete('remote-app infer --app x');
+          await expect(run('ls', ['planted'], { cwd: cli.directory })).rejects.toThrow();
+        },
+        { REMOTE_APP_SERVER: hostile.url },
+      );
+    });
+
+    test('offers and prints nothing if no server answers', { timeout: 30_000 }, () =>
+      withShell(
+        shell,
+        async (complete) => {
+          expect((await complete('remote-app infer --app t')).replace(/^.*<</s, '')).not.toContain('tissue');
+        },
+        { REMOTE_APP_SERVER: 'http://127.0.0.1:1' },
+      ),
     );
   });
-
-  test('offers and prints nothing if no server answers', { timeout: 30_000 }, () =>
-    withShell(
-      shell,
-      async (complete) => {
-        expect((await complete('remote-app infer --app t')).replace(/^.*<</s, '')).not.toContain('tissue');
-      },
-      { REMOTE_APP_SERVER: 'http://127.0.0.1:1' },
-    ),
-  );
-});
 
 describe('completion --values', () => {
   test('waits a second for a server, and then gives up without a message', async () => {

@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, request } from 'node:http';
@@ -14,6 +14,7 @@ import { Cli } from '../support/cli.js';
 import { fakeService } from '../support/fake-service.js';
 import { freePort } from '../support/free-port.js';
 import { HttpProxy, type ProxyRules } from '../support/http-proxy.js';
+import { lacks } from '../support/needs.mjs';
 import { json } from '../support/scripted-server.js';
 import { apps, sharedServer } from '../support/server.js';
 import { plant, temporary } from '../support/temporary.js';
@@ -53,23 +54,28 @@ describe('through a proxy of the environment', () => {
     expect(server.received.some(({ headers }) => 'proxy-authorization' in headers)).toBe(false);
   });
 
-  test('a server with TLS is reached through a tunnel, and its certificate is still checked', async () => {
-    await using cli = await Cli.create();
-    const { key, cert, file } = await selfSigned(cli.directory, 'server', host);
-    const server = createTlsServer({ key, cert }, (_, response) => response.end('{"status":"ok"}'));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
-    await using proxy = await HttpProxy.start({ port, login: 'ana:secret' });
-    const env = { HTTPS_PROXY: `ana:secret@127.0.0.1:${proxy.port}` };
-    const trusted = await cli.run(['health', '--server', `https://${host}`, '--ca', file], env);
-    const untrusted = await cli.run(['health', '--server', `https://${host}`], env);
-    server.close();
-    server.closeAllConnections();
-    expect([trusted.code, trusted.stderr]).toEqual([0, '']);
-    expect(proxy.asked).toEqual([`CONNECT ${host}:443`, `CONNECT ${host}:443`]);
-    expect(untrusted.code).toBe(5);
-    expect(untrusted.stderr).toMatch(/shows a certificate 'server' that it has signed itself; .* --ca FILE/);
-  });
+  test.skipIf(lacks('openssl'))(
+    'a server with TLS is reached through a tunnel, and its certificate is still checked',
+    async () => {
+      await using cli = await Cli.create();
+      const { key, cert, file } = await selfSigned(cli.directory, 'server', host);
+      const server = createTlsServer({ key, cert }, (_, response) => response.end('{"status":"ok"}'));
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const { port } = server.address() as AddressInfo;
+      await using proxy = await HttpProxy.start({ port, login: 'ana:secret' });
+      const env = { HTTPS_PROXY: `ana:secret@127.0.0.1:${proxy.port}` };
+      const trusted = await cli.run(['health', '--server', `https://${host}`, '--ca', file], env);
+      const untrusted = await cli.run(['health', '--server', `https://${host}`], env);
+      server.close();
+      server.closeAllConnections();
+      expect([trusted.code, trusted.stderr]).toEqual([0, '']);
+      expect(proxy.asked).toEqual([`CONNECT ${host}:443`, `CONNECT ${host}:443`]);
+      expect(untrusted.code).toBe(5);
+      expect(untrusted.stderr).toMatch(
+        /shows a certificate 'server' that it has signed itself; .* --ca FILE/,
+      );
+    },
+  );
 
   test.each(['http', 'https'])(
     '%s: each refusal has its own sentence, without the password',
@@ -183,12 +189,10 @@ describe('an identifier with slashes, behind a proxy that', async () => {
     expect([code, stderr]).toEqual([0, expect.stringContaining('infer on VB/Echo:MR')]);
   }
 
-  test.for([
+  test.skipIf(lacks('nginx')).for([
     ['passes addresses on as they are', ''],
     ['removes a prefix, and so decodes and merges', '/'],
-  ])('is nginx and %s', async ([, slash], context) => {
-    if (spawnSync('nginx', ['-v'], { env: { PATH: `${process.env.PATH}:/usr/sbin` } }).error)
-      context.skip('nginx is not installed');
+  ])('is nginx and %s', async ([, slash]) => {
     await using place = await temporary();
     const port = await freePort();
     const location = slash ? '/lab/' : '/';

@@ -1,9 +1,9 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Cli, type Running } from '../support/cli.js';
+import { processesNaming } from '../support/processes.js';
 import { dicom, plant } from '../support/temporary.js';
 
 /** Writes its arguments and the files that it was given to its output, then waits if it is told to. */
@@ -125,9 +125,7 @@ describe('against the service itself', () => {
     running.process.kill('SIGINT');
     const { code, stderr } = await running.ended;
     expect([code, stderr]).toEqual([130, expect.stringMatching(/remote job \w+ is killed/)]);
-    const listed = spawn('ps', ['-eo', 'args']);
-    const [out] = await once(listed.stdout, 'data');
-    expect(String(out)).not.toContain(path.join(cli.directory, 'echo', 'main.mjs'));
+    expect(processesNaming(path.join(cli.directory, 'echo', 'main.mjs'))).toEqual([]);
   });
 
   test('jobs can be listed, asked about and fetched again', async () => {

@@ -1,10 +1,11 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { lstat, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { fakeService } from '../support/fake-service.js';
+import { inNetworkNamespace, lacks } from '../support/needs.mjs';
 import { ScriptedServer } from '../support/scripted-server.js';
 
 const token = 'a-secret-token';
@@ -49,18 +50,18 @@ describe('health', () => {
     expect(good.stderr + bad.stderr + gone.stderr).not.toContain('secret');
   });
 
-  test('says that no server was named, if the default address does not answer', async (context) => {
-    await using cli = await Cli.create();
-    // A network namespace without other programs: one may listen on the default port of this machine.
-    const alone = ['unshare', '--user', '--map-root-user', '--net'];
-    const [program = '', ...options] = alone;
-    if (spawnSync(program, [...options, 'true']).status !== 0) context.skip('no namespaces here');
-    const { code, stderr } = await cli.run(['health'], {}, '', alone);
-    expect(code, stderr).toBe(5);
-    expect(stderr).toContain(
-      "no server was named: give --server or REMOTE_APP_SERVER, or run 'remote-app login",
-    );
-  });
+  test.skipIf(lacks('the right to make network namespaces'))(
+    'says that no server was named, if the default address does not answer',
+    async () => {
+      await using cli = await Cli.create();
+      // Another program may listen on the default port of this machine.
+      const { code, stderr } = await cli.run(['health'], {}, '', inNetworkNamespace);
+      expect(code, stderr).toBe(5);
+      expect(stderr).toContain(
+        "no server was named: give --server or REMOTE_APP_SERVER, or run 'remote-app login",
+      );
+    },
+  );
 
   test('exits with 3 if the server is silent', async () => {
     await using cli = await Cli.create();

@@ -10,11 +10,13 @@ import { until } from '../../support/until.mjs';
 import { zipOf } from '../../support/zip.mjs';
 import { Cli } from '../support/cli.js';
 import { fakeService, jobId } from '../support/fake-service.js';
+import { lacks } from '../support/needs.mjs';
 import { processesNaming } from '../support/processes.js';
 import { apps, TestServer } from '../support/server.js';
 import { Sshd } from '../support/sshd.js';
 import { plant } from '../support/temporary.js';
 
+const withoutSsh = lacks('ssh', 'sshd');
 const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 
 /** `ssh://gpu/PORT` for a server on this machine. */
@@ -40,7 +42,7 @@ function startGroup(cli: Cli, sshd: Sshd, args: readonly string[]): ChildProcess
   });
 }
 
-describe('a server behind ssh', () => {
+describe.skipIf(withoutSsh)('a server behind ssh', () => {
   test('can be used for an inference, and nothing of the tunnel is left', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'ct.nii': 'volume' });
@@ -147,7 +149,7 @@ describe('a server behind ssh', () => {
   });
 });
 
-describe('a failure of ssh is explained in a sentence that quotes ssh', () => {
+describe.skipIf(withoutSsh)('a failure of ssh is explained in a sentence that quotes ssh', () => {
   const health = (cli: Cli, sshd: Sshd, server: string, env: Record<string, string> = {}) =>
     cli.run(['health', '--server', server], { ...sshd.environment, ...env });
 
@@ -238,24 +240,27 @@ describe('a failure of ssh is explained in a sentence that quotes ssh', () => {
   });
 });
 
-test('ssh asks for the passphrase of a key at the terminal, and that time does not count for the health check', async () => {
-  await using cli = await Cli.create();
-  await using sshd = await Sshd.start({ passphrase: 'open sesame' });
-  await using server = await fakeService({});
-  const words = [process.execPath, bin, 'health', '--timeout', '2', '--server', behind(server.url)];
-  const child = spawn('script', ['-qec', words.map((word) => `'${word}'`).join(' '), '/dev/null'], {
-    cwd: cli.directory,
-    env: { HOME: cli.home, XDG_CONFIG_HOME: cli.home, TERM: 'xterm', ...sshd.environment },
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  let screen = '';
-  child.stdout.on('data', (chunk) => {
-    screen += chunk;
-  });
-  await until('ssh asks', () => screen.includes('Enter passphrase for key'));
-  child.stdin.write('open sesame\n');
-  const [code] = await once(child, 'close');
-  expect([code, screen]).toEqual([0, expect.stringContaining(' is ok')]);
-  expect(screen).not.toContain('sesame');
-  await nothingLeft(sshd);
-});
+test.skipIf(withoutSsh)(
+  'ssh asks for the passphrase of a key at the terminal, and that time does not count for the health check',
+  async () => {
+    await using cli = await Cli.create();
+    await using sshd = await Sshd.start({ passphrase: 'open sesame' });
+    await using server = await fakeService({});
+    const words = [process.execPath, bin, 'health', '--timeout', '2', '--server', behind(server.url)];
+    const child = spawn('script', ['-qec', words.map((word) => `'${word}'`).join(' '), '/dev/null'], {
+      cwd: cli.directory,
+      env: { HOME: cli.home, XDG_CONFIG_HOME: cli.home, TERM: 'xterm', ...sshd.environment },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    let screen = '';
+    child.stdout.on('data', (chunk) => {
+      screen += chunk;
+    });
+    await until('ssh asks', () => screen.includes('Enter passphrase for key'));
+    child.stdin.write('open sesame\n');
+    const [code] = await once(child, 'close');
+    expect([code, screen]).toEqual([0, expect.stringContaining(' is ok')]);
+    expect(screen).not.toContain('sesame');
+    await nothingLeft(sshd);
+  },
+);

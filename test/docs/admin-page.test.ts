@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
@@ -13,6 +13,7 @@ import { until } from '../../support/until.mjs';
 import { selfSigned } from '../support/certificates.js';
 import { Cli } from '../support/cli.js';
 import { freePort } from '../support/free-port.js';
+import { lacks } from '../support/needs.mjs';
 import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 
@@ -49,7 +50,7 @@ interface Proxy {
 }
 
 /** The proxies of the page: the program with its arguments, after its configuration was written. */
-const proxies: Readonly<Record<string, (proxy: Proxy) => readonly string[]>> = {
+const proxies: Readonly<Record<'nginx' | 'caddy', (proxy: Proxy) => readonly string[]>> = {
   nginx: ({ port, target, directory }) => {
     const server = replaced(block('nginx'), {
       'listen 443 ssl': `listen 127.0.0.1:${port} ssl`,
@@ -101,18 +102,16 @@ describe('docs/admin.md', () => {
     for (const name of named) expect(text).toContain(`# HELP ${name} `);
   });
 
-  test.for(Object.keys(proxies))(
-    'has a configuration of %s that carries a whole job, and refusals of large uploads',
-    async (name, context) => {
-      if (spawnSync(name, [name === 'nginx' ? '-v' : 'version']).error)
-        context.skip(`${name} is not installed`);
+  for (const name of ['nginx', 'caddy'] as const) {
+    const title = `has a configuration of ${name} that carries a whole job, and refusals of large uploads`;
+    test.skipIf(lacks(name, 'openssl'))(title, async () => {
       await using server = await TestServer.start({ token: 'secret' });
       await using cli = await Cli.create();
       const { file } = await selfSigned(cli.directory, 'gpu', 'localhost');
       await plant(cli.directory, { 'ct.nii': 'x'.repeat(3_000_000) });
       const port = await freePort();
       const proxy = { port, target: new URL(server.url).host, directory: cli.directory };
-      const [program = '', ...words] = proxies[name]?.(proxy) ?? [];
+      const [program = '', ...words] = proxies[name](proxy);
       const child = spawn(program, words, {
         stdio: 'ignore',
         env: { PATH: `${process.env.PATH}:/usr/sbin`, HOME: cli.home },
@@ -132,6 +131,6 @@ describe('docs/admin.md', () => {
       const statuses = await Promise.all(Array.from({ length: 5 }, () => statusOfRefused(port, file)));
       expect(statuses).toEqual(Array(5).fill(401));
       await end(child);
-    },
-  );
+    });
+  }
 });

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
+import { packages } from '../support/needs.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (name: string): string => readFileSync(`${root}${name}`, 'utf8');
@@ -35,6 +36,11 @@ function itemsOf(page: string): { readonly heading: string; readonly item: strin
     return items.map((item) => ({ heading, item }));
   });
 }
+
+test('CONTRIBUTING.md has the line that installs the tools of tests', () => {
+  const [, line = ''] = /^apt-get install (.*)$/m.exec(read('CONTRIBUTING.md')) ?? [];
+  expect(line.split(' ')).toEqual([...new Set(Object.values(packages))].sort());
+});
 
 test('each claim in a list of SECURITY.md names what holds it', () => {
   const items = itemsOf(read('SECURITY.md'));

@@ -13,6 +13,7 @@ import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { freePort } from '../support/free-port.js';
 import { plantCache } from '../support/hub-cache.js';
+import { asNobody, lacks } from '../support/needs.mjs';
 import { sandbox } from '../support/sandbox.js';
 import { apps, TestServer } from '../support/server.js';
 import { smallDisk } from '../support/small-disk.js';
@@ -285,26 +286,28 @@ describe('serve --check refuses what a start refuses, in the same words', () => 
     expect(started.stderr).toContain(sentence);
   });
 
-  test.skipIf(!isRoot)('a data directory, or one in it, of another user', async () => {
-    await using cli = await Cli.create();
-    await plant(cli.directory, { 'other/': '', 'own/jobs/': '' });
-    chmodSync(path.dirname(cli.directory), 0o755);
-    const [other, own] = ['other', 'own'].map((name) => path.join(cli.directory, name));
-    chmodSync(other ?? '', 0o777);
-    chownSync(own ?? '', 65534, 65534);
-    chmodSync(path.join(own ?? '', 'jobs'), 0o700);
-    const wrapper = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
-    for (const directory of [other, own]) {
-      const words = ['serve', '--apps', apps.shell, '--port', '0', '--data-dir', directory ?? ''];
-      const environment = { CUDA_VISIBLE_DEVICES: '', HOME: '/nonexistent' };
-      const checked = await cli.run([...words, '--check'], environment, '', wrapper);
-      const started = await cli.run(words, environment, '', wrapper);
-      expect([checked.code, started.code]).toEqual([2, 2]);
-      expect(checked.stdout).toMatch(
-        /^PROBLEM {2}data directory: The data directory .* cannot be written to/m,
-      );
-    }
-  });
+  test.skipIf(lacks('root, and a checkout and a Node that other users can read'))(
+    'a data directory, or one in it, of another user',
+    async () => {
+      await using cli = await Cli.create();
+      await plant(cli.directory, { 'other/': '', 'own/jobs/': '' });
+      chmodSync(path.dirname(cli.directory), 0o755);
+      const [other, own] = ['other', 'own'].map((name) => path.join(cli.directory, name));
+      chmodSync(other ?? '', 0o777);
+      chownSync(own ?? '', 65534, 65534);
+      chmodSync(path.join(own ?? '', 'jobs'), 0o700);
+      for (const directory of [other, own]) {
+        const words = ['serve', '--apps', apps.shell, '--port', '0', '--data-dir', directory ?? ''];
+        const environment = { CUDA_VISIBLE_DEVICES: '', HOME: '/nonexistent' };
+        const checked = await cli.run([...words, '--check'], environment, '', asNobody);
+        const started = await cli.run(words, environment, '', asNobody);
+        expect([checked.code, started.code]).toEqual([2, 2]);
+        expect(checked.stdout).toMatch(
+          /^PROBLEM {2}data directory: The data directory .* cannot be written to/m,
+        );
+      }
+    },
+  );
 
   const disk = smallDisk(1);
   test.skipIf(disk === null)('jobs on another file system', async () => {

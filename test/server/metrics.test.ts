@@ -6,6 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { until } from '../../support/until.mjs';
 import { least, steps } from '../support/form.js';
 import { freePort } from '../support/free-port.js';
+import { lacks } from '../support/needs.mjs';
 import { RawConnection } from '../support/raw-http.js';
 import { TestServer } from '../support/server.js';
 
@@ -170,11 +171,8 @@ describe('GET /metrics', () => {
   });
 });
 
-describe("Debian's prometheus", () => {
-  const isThere = spawnSync('promtool', ['--version']).status === 0;
-
-  test('finds nothing to criticise', async (context) => {
-    if (!isThere) context.skip('promtool (Debian: prometheus) is not installed');
+describe.skipIf(lacks('prometheus'))("Debian's prometheus", () => {
+  test('finds nothing to criticise', async () => {
     await using server = await TestServer.start({ gpus: 1 });
     await server.api.run('infer', least.infer);
     await server.api.fetch('/nowhere');
@@ -186,8 +184,7 @@ describe("Debian's prometheus", () => {
     expect([status, stdout + stderr]).toEqual([0, '']);
   });
 
-  test('scrapes it with the token', async (context) => {
-    if (!isThere) context.skip('prometheus (Debian: prometheus) is not installed');
+  test('scrapes it with the token', async () => {
     await using server = await TestServer.start({ token: 'secret' });
     await server.api.run('infer', least.infer);
     const port = await freePort();

@@ -7,9 +7,10 @@ import path from 'node:path';
 import { hasEnded } from '../../support/serve.mjs';
 import { until } from '../../support/until.mjs';
 import { freePort } from './free-port.js';
+import { placesOf } from './needs.mjs';
 import { temporary } from './temporary.js';
 
-const program = '/usr/sbin/sshd';
+const [sshd = '', ssh = ''] = ['sshd', 'ssh'].map((tool) => placesOf(tool)[0]);
 
 const answers = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
@@ -38,10 +39,10 @@ export class Sshd implements AsyncDisposable {
 
   static async start(options: { passphrase?: string; settings?: readonly string[] } = {}): Promise<Sshd> {
     const root = await temporary();
-    const sshd = new Sshd(root.path, await freePort(), () => root[Symbol.asyncDispose]());
-    sshd.#configure(options.passphrase ?? '', options.settings ?? []);
-    await sshd.listen();
-    return sshd;
+    const server = new Sshd(root.path, await freePort(), () => root[Symbol.asyncDispose]());
+    server.#configure(options.passphrase ?? '', options.settings ?? []);
+    await server.listen();
+    return server;
   }
 
   #file(name: string): string {
@@ -72,7 +73,7 @@ export class Sshd implements AsyncDisposable {
     writeFileSync(this.#file('known'), `[127.0.0.1]:${this.port} ${key}`);
     this.configure();
     mkdirSync(this.#file('bin'));
-    writeFileSync(this.#file('bin/ssh'), `#!/bin/sh\nexec /usr/bin/ssh -F '${this.#file('config')}' "$@"\n`);
+    writeFileSync(this.#file('bin/ssh'), `#!/bin/sh\nexec ${ssh} -F '${this.#file('config')}' "$@"\n`);
     chmodSync(this.#file('bin/ssh'), 0o755);
   }
 
@@ -105,7 +106,7 @@ export class Sshd implements AsyncDisposable {
   async listen(): Promise<void> {
     // Where sshd gives up its rights; Debian makes it when it starts the service.
     if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true, mode: 0o755 });
-    const child = spawn(program, ['-D', '-e', '-f', this.#file('sshd_config')], {
+    const child = spawn(sshd, ['-D', '-e', '-f', this.#file('sshd_config')], {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     let said = '';

@@ -2,14 +2,14 @@ import { readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { readImage, writeImage } from './images.js';
-import { tissueDone, workspace } from './program.js';
+import { operate, workspace } from './program.js';
 
 const voxels = Int16Array.from({ length: 64 }, (_, at) => at);
 
 /** Labels all files of the directory, as the service does for those of a folder, and tells what came out. */
 async function inferAll(cwd: string): Promise<string[]> {
   const inputs = (await readdir(cwd)).sort();
-  await tissueDone(['infer', '--output', 'O', '--inputs', ...inputs], cwd);
+  await operate(['infer', '--output', 'O', '--inputs', ...inputs], cwd);
   return (await readdir(path.join(cwd, 'O'))).sort();
 }
 

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { dicomFile, type Encoding, type Slice } from './dicom-files.js';
 import { geometryOf, readImage, writeImage } from './images.js';
-import { phantom, refusalOf, sharedWorkspace, tissueDone, workspace } from './program.js';
+import { operate, phantom, refusalOf, sharedWorkspace, workspace } from './program.js';
 
 /** A synthetic head of whole numbers, so that DICOM can hold it, and what the app makes of it as a NIfTI file. */
 const SIDE = 24;
@@ -22,7 +22,7 @@ beforeAll(async () => {
   const cwd = shared();
   const given = { size: [SIDE, SIDE, SIDE], spacing: [9, 9, STEP], origin };
   await writeImage(path.join(cwd, 'whole.nii.gz'), head, given);
-  await tissueDone(['infer', '--output', 'O', '--inputs', 'whole.nii.gz'], cwd);
+  await operate(['infer', '--output', 'O', '--inputs', 'whole.nii.gz'], cwd);
   expected = await readImage(cwd, 'O/whole.nii.gz');
 });
 
@@ -47,7 +47,7 @@ async function writeSeries(
 }
 
 async function expectLabels(cwd: string, input: string): Promise<string> {
-  const log = await tissueDone(['infer', '--output', 'O', '--inputs', input], cwd);
+  const log = await operate(['infer', '--output', 'O', '--inputs', input], cwd);
   const labels = await readImage(cwd, 'O', `${path.basename(input, '.dcm')}.nii.gz`);
   expect(geometryOf(labels)).toEqual(geometryOf(expected));
   expect(labels.data).toEqual(expected.data);

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { readJson, writeImage } from './images.js';
-import { phantom, tissue, tissueDone, workspace } from './program.js';
+import { operate, phantom, tissue, workspace } from './program.js';
 
 interface Metrics {
   dice: number;
@@ -29,7 +29,7 @@ test('ground truth compared with itself has perfect scores, for each label and c
   const cwd = await workspace();
   await phantom(['--out', '.', '--size', '20', '--cases', '2'], cwd);
   const labels = ['label/head_001.nii.gz', 'label/head_002.nii.gz'];
-  await tissueDone(
+  await operate(
     [
       'eval',
       '--evaluation_file',
@@ -61,9 +61,9 @@ test('a cube moved by one voxel of 2 mm has the metrics worked out by hand', asy
   await writeImage(path.join(cwd, 'mask.nii.gz'), cube(2), { spacing });
   const pair = ['--inputs', 'a.nii.gz', '--gt', 'b.nii.gz'];
 
-  const log = await tissueDone(['eval', '--output', 'E', ...pair], cwd);
+  const log = await operate(['eval', '--output', 'E', ...pair], cwd);
   // Files are matched by their order alone: the log shows which truth each case has got.
-  expect(log).toContain('\na against b.nii.gz: Dice Scalp and muscle 0.500 (');
+  expect(log).toContain('a against b.nii.gz: Dice Scalp and muscle 0.500 (');
   const whole = await readJson<Evaluation>(cwd, 'E/Evaluation.json');
   // 8 voxels each, 4 of them common; the other 4 are one voxel of 2 mm away from the other surface.
   expect(whole.cases[0]?.labels).toEqual({
@@ -78,7 +78,7 @@ test('a cube moved by one voxel of 2 mm has the metrics worked out by hand', asy
     },
   });
 
-  await tissueDone(['eval', '--output', 'M', ...pair, '--mask', 'mask.nii.gz'], cwd);
+  await operate(['eval', '--output', 'M', ...pair, '--mask', 'mask.nii.gz'], cwd);
   const masked = await readJson<Evaluation>(cwd, 'M/Evaluation.json');
   // Inside the ground truth only the 4 common voxels of the prediction count: 2 * 4 / (4 + 8).
   expect(masked.cases[0]?.labels[1]?.dice).toBeCloseTo(2 / 3, 12);
@@ -88,7 +88,7 @@ test('a label that only one volume has scores 0 and has no distance', async () =
   const cwd = await workspace();
   await writeImage(path.join(cwd, 'a.mha'), cube(1, 4));
   await writeImage(path.join(cwd, 'b.mha'), cube(1, 9));
-  await tissueDone(['eval', '--output', 'E', '--inputs', 'a.mha', '--gt', 'b.mha'], cwd);
+  await operate(['eval', '--output', 'E', '--inputs', 'a.mha', '--gt', 'b.mha'], cwd);
 
   const { cases } = await readJson<Evaluation>(cwd, 'E/Evaluation.json');
   expect(cases[0]?.labels[4]).toMatchObject({ dice: 0, hausdorff_mm: null, mean_surface_mm: null });

@@ -2,7 +2,7 @@ import { copyFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { readJson } from './images.js';
-import { copyApp, phantom, tissue, tissueDone, workspace } from './program.js';
+import { copyApp, operate, phantom, tissue, workspace } from './program.js';
 
 interface Training {
   training_cases: string[];
@@ -29,7 +29,7 @@ test('fine-tuning learns a new contrast, and an inference can use the checkpoint
   );
   await phantom(['--out', 'new', '--cases', '1', '--size', '32', '--seed', '70', '--contrast', 't1'], cwd);
   const schedule = ['--epochs', '4', '--it_validation', '20', '--set', 'samples_per_case=3000'];
-  await tissueDone(
+  await operate(
     [
       'fine-tune',
       'Tuned',
@@ -59,12 +59,12 @@ test('fine-tuning learns a new contrast, and an inference can use the checkpoint
 
   await copyFile(path.join(cwd, 'O/checkpoints/Tuned.json'), path.join(app, 'checkpoints/Tuned.json'));
   const diceOf = async (model: string) => {
-    await tissueDone(
+    await operate(
       ['infer', '--ensemble_models', model, '--output', model, '--inputs', 'new/image/head_070.nii.gz'],
       cwd,
       app,
     );
-    await tissueDone(
+    await operate(
       [
         'eval',
         '--output',
@@ -85,7 +85,7 @@ test('fine-tuning learns a new contrast, and an inference can use the checkpoint
 test('several checkpoints are each tuned and keep their names', async () => {
   const cwd = await workspace();
   await phantom(['--out', 'data', '--cases', '1', '--size', '20', '--layout', 'dataset'], cwd);
-  const log = await tissueDone(
+  const log = await operate(
     [
       'fine-tune',
       'Pair',

@@ -2,7 +2,7 @@ import { copyFile, mkdir, readdir, truncate } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { geometryOf, readImage, readSeries, writeImage } from './images.js';
-import { DICOM_SERIES, phantom, sharedWorkspace, tissueDone } from './program.js';
+import { DICOM_SERIES, operate, phantom, sharedWorkspace, tissueDone } from './program.js';
 
 const shared = sharedWorkspace((cwd) => phantom(['--out', '.', '--size', '24', '--cases', '2'], cwd));
 const INPUT = ['--inputs', 'image/head_001.nii.gz'];
@@ -18,7 +18,7 @@ test('labels keep the exact geometry and the format of a MetaImage', async () =>
     direction: turned,
   });
 
-  await tissueDone(['infer', '--output', 'turned', '--inputs', 'turned.mha'], cwd);
+  await operate(['infer', '--output', 'turned', '--inputs', 'turned.mha'], cwd);
 
   const labels = await readImage(cwd, 'turned/turned.mha');
   expect(geometryOf(labels)).toEqual(geometryOf(await readImage(cwd, 'turned.mha')));
@@ -45,7 +45,7 @@ test('every case of the group is labelled, in NIfTI, with a bar that is redrawn 
 
 test('a DICOM series becomes one NIfTI volume where the slices lie', async () => {
   const cwd = shared();
-  const log = await tissueDone(
+  const log = await operate(
     ['infer', '--output', 'series', '--quiet', '--cpu', '1', '--inputs', DICOM_SERIES],
     cwd,
   );
@@ -80,7 +80,7 @@ test('voxels that are not numbers (NaN) do not change their neighbours', async (
     imageType: { ...head.imageType, componentType: 'float32' },
     data: holed,
   });
-  await tissueDone(['infer', '--output', 'holes', '--inputs', 'holed.nii.gz', 'image/head_001.nii.gz'], cwd);
+  await operate(['infer', '--output', 'holes', '--inputs', 'holed.nii.gz', 'image/head_001.nii.gz'], cwd);
   const [one, other] = [
     await readImage(cwd, 'holes/holed.nii.gz'),
     await readImage(cwd, 'holes/head_001.nii.gz'),
@@ -92,7 +92,7 @@ test('voxels that are not numbers (NaN) do not change their neighbours', async (
 test('the stack has one component per checkpoint, flip and Monte-Carlo pass', async () => {
   const cwd = shared();
   const flags = ['--ensemble', '2', '--tta', '2', '--mc', '2', '-uncertainty'];
-  await tissueDone(['infer', ...flags, '--output', 'stack', ...INPUT], cwd);
+  await operate(['infer', ...flags, '--output', 'stack', ...INPUT], cwd);
 
   const stack = await readImage(cwd, 'stack/head_001_stack.nii.gz');
   expect(stack.imageType).toMatchObject({ componentType: 'float32', components: 2 * 3 * 2 });
@@ -105,7 +105,7 @@ test.each([
   ['Monte-Carlo passes', ['--mc', '2']],
 ])('two %s give two predictions that differ somewhere', async (name, flags) => {
   const cwd = shared();
-  await tissueDone(['infer', ...flags, '-uncertainty', '--output', name, ...INPUT], cwd);
+  await operate(['infer', ...flags, '-uncertainty', '--output', name, ...INPUT], cwd);
 
   const { data, imageType } = await readImage(cwd, name, 'head_001_stack.nii.gz');
   expect(imageType.components).toBe(2);
@@ -115,7 +115,7 @@ test.each([
 test('Monte-Carlo passes are the same for one seed and any patch size, and change with --set', async () => {
   const cwd = shared();
   const infer = async (output: string, ...more: string[]) => {
-    await tissueDone(['infer', '--mc', '3', '-uncertainty', ...more, '--output', output, ...INPUT], cwd);
+    await operate(['infer', '--mc', '3', '-uncertainty', ...more, '--output', output, ...INPUT], cwd);
     return (await readImage(cwd, output, 'head_001_stack.nii.gz')).data;
   };
   const first = await infer('A');

@@ -44,21 +44,50 @@ export function tissue(args: readonly string[], cwd: string, app = APP): Promise
   return runNode(path.join(app, 'main.mjs'), [operation, app, ...rest], cwd);
 }
 
-/** What an inference needs of the app to run in this process, which takes a tenth of the time of a new one. */
-async function inference(inputs: readonly string[], output: string): Promise<unknown> {
+const operations = {
+  infer: ['operations/infer.mjs', 'infer'],
+  eval: ['operations/evaluate.mjs', 'evaluate'],
+  uncertainty: ['operations/uncertainty.mjs', 'uncertainty'],
+  pipeline: ['operations/pipeline.mjs', 'pipeline'],
+  'fine-tune': ['operations/fine-tune.mjs', 'fineTune'],
+} as const;
+
+/**
+ * An operation that must succeed, in this process: a new one takes ten times as long, most of it to load the image libraries.
+ * Returns its log, without the lines that the program puts around it.
+ */
+export async function operate(args: readonly string[], cwd: string, app = APP): Promise<string> {
   const load = (name: string) => import(pathToFileURL(path.join(APP, name)).href);
-  const [{ infer }, { parseArguments }, { readManifest }] = await Promise.all(
-    ['operations/infer.mjs', 'lib/arguments.mjs', 'lib/manifest.mjs'].map(load),
+  const [operation = '', ...rest] = args;
+  // An unknown one is refused below.
+  const [file, run] = operations[operation as keyof typeof operations] ?? operations.infer;
+  const [module, { parseArguments }, { createLog }, { readManifest }] = await Promise.all(
+    [file, 'lib/arguments.mjs', 'lib/log.mjs', 'lib/manifest.mjs'].map(load),
   );
-  const { options } = parseArguments(['infer', APP, '--output', output, '--inputs', ...inputs]);
-  const log = { line: () => {}, progress: () => () => {} };
-  return infer({ appDirectory: APP, manifest: await readManifest(APP), options, log, output });
+  const { name, options } = parseArguments([operation, app, ...rest]);
+  let written = '';
+  const stream = {
+    write: (text: string) => {
+      written += text;
+    },
+  };
+  const log = createLog({ quiet: options.quiet, stream });
+  const manifest = await readManifest(app);
+  const before = process.cwd();
+  process.chdir(cwd);
+  try {
+    await module[run]({ appDirectory: app, manifest, name, options, log, output: options.output });
+  } finally {
+    process.chdir(before);
+  }
+  return written;
 }
 
 /** An inference that must refuse its input: the sentence, by the names that the person knows. */
 export async function refusalOf(inputs: readonly string[], cwd: string): Promise<string> {
   const paths = inputs.map((input) => path.join(cwd, input));
-  const fault: unknown = await inference(paths, path.join(cwd, 'Refused')).then(
+  const words = ['infer', '--output', path.join(cwd, 'Refused'), '--inputs', ...paths];
+  const fault: unknown = await operate(words, cwd).then(
     () => undefined,
     (cause) => cause,
   );
@@ -78,7 +107,7 @@ export async function refusalOfProgram(input: string, cwd: string): Promise<stri
   return sentence;
 }
 
-/** A run that must succeed. */
+/** A run of the program that must succeed. */
 export async function tissueDone(args: readonly string[], cwd: string, app = APP): Promise<string> {
   const run = await tissue(args, cwd, app);
   if (run.code !== 0) throw new Error(`Exit code ${run.code}: ${run.stderr}`);

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { writeImage } from './images.js';
-import { APP, runNode, tissue, workspace } from './program.js';
+import { APP, operate, refusalOf, refusalOfProgram, runNode, tissue, workspace } from './program.js';
 
 const USAGE: [string[], string][] = [
   [['train'], "Unknown operation 'train'"],
@@ -28,14 +28,23 @@ const USAGE: [string[], string][] = [
   [['fine-tune', 'N', '--dataset', 'd', '--lr', '-1'], "--lr needs a number above 0, not '-1'."],
 ];
 
-test.each(USAGE)('the command line %j is wrong: exit code 2', async (args, sentence) => {
+test.each(USAGE)('the command line %j is wrong', async (args, sentence) => {
+  const fault = await operate(args, await workspace()).then(
+    () => undefined,
+    (cause) => cause,
+  );
+  expect([fault.constructor.name, fault.message]).toEqual(['UsageError', expect.stringContaining(sentence)]);
+  expect(fault.message).not.toContain('\n');
+});
+
+test.each([...USAGE.slice(0, 1), ...USAGE.slice(-1)])('exit code 2 tells so: %j', async (args, sentence) => {
   const run = await tissue(args, await workspace());
   expect(run.code).toBe(2);
   expect(run.stderr).toContain(sentence);
   expect(run.stderr).toMatch(/^[^\n]+\n$/);
 });
 
-test('one sentence names a file that cannot be used: exit code 1', async () => {
+test('one sentence names a file that cannot be used', async () => {
   const cwd = await workspace();
   await writeFile(path.join(cwd, 'text.nii.gz'), 'hello');
   await mkdir(path.join(cwd, 'empty'));
@@ -54,9 +63,9 @@ test('one sentence names a file that cannot be used: exit code 1', async () => {
     'vector.nii.gz': 'vector.nii.gz has 2 values per voxel, and a volume with one is needed.',
   };
   for (const [file, sentence] of Object.entries(sentences)) {
-    const run = await tissue(['infer', '--output', 'O', '--inputs', file], cwd);
-    expect(run).toMatchObject({ code: 1, stderr: `${sentence}\n` });
+    expect(await refusalOf([file], cwd)).toBe(sentence);
   }
+  expect(await refusalOfProgram('vector.nii.gz', cwd)).toBe(sentences['vector.nii.gz']);
 });
 
 test('uncertainty of an image that is not a stack says how to make a stack', async () => {

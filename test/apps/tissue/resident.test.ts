@@ -53,7 +53,8 @@ test.each(Object.keys(operations))(
     const expected = await contentOf(path.join(cwd, `cold-${operation}`));
     expect(Object.keys(expected)).not.toEqual([]);
     const [verb = '', ...rest] = words;
-    for (const round of ['first', 'second']) {
+    // Each comes after the jobs of other operations; one comes after a job of its own as well.
+    for (const round of operation === 'infer' ? ['first', 'second'] : ['first']) {
       const output = `${round}-${operation}`;
       const job = [verb, APP, ...rest, '--output', output];
       const { answer, log } = await worker.run(job, { directory: cwd });

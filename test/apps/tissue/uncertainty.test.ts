@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { readImage, readJson, writeImage } from './images.js';
-import { phantom, tissueDone, workspace } from './program.js';
+import { operate, phantom, workspace } from './program.js';
 
 interface Summary {
   cases: { case: string; components: number; mean: number; max: number; fraction_above_threshold: number }[];
@@ -16,7 +16,7 @@ function halfAgreed(first: number, second: number): Float32Array {
 test('uncertainty is 0 where the members agree, and their standard deviation elsewhere', async () => {
   const cwd = await workspace();
   await writeImage(path.join(cwd, 'case_stack.nii.gz'), halfAgreed(0.25, 0.75), {}, 2);
-  await tissueDone(
+  await operate(
     [
       'uncertainty',
       '--uncertainty_file',
@@ -40,8 +40,8 @@ test('identical members have uncertainty 0 everywhere', async () => {
   const cwd = await workspace();
   await phantom(['--out', '.', '--size', '20', '--cases', '1'], cwd);
   const twice = ['--ensemble_models', 'CV_1', 'CV_1', '-uncertainty'];
-  await tissueDone(['infer', ...twice, '--output', 'P', '--inputs', 'image/head_001.nii.gz'], cwd);
-  await tissueDone(['uncertainty', '--output', 'U', '--inputs', 'P/head_001_stack.nii.gz'], cwd);
+  await operate(['infer', ...twice, '--output', 'P', '--inputs', 'image/head_001.nii.gz'], cwd);
+  await operate(['uncertainty', '--output', 'U', '--inputs', 'P/head_001_stack.nii.gz'], cwd);
   expect((await readJson<Summary>(cwd, 'U/Uncertainty.json')).cases[0]).toMatchObject({
     components: 2,
     mean: 0,
@@ -63,7 +63,7 @@ test('pipeline writes a folder for each operation that was asked for, and no oth
   ];
   const truth = ['--gt', 'label/head_001.nii.gz', 'label/head_002.nii.gz'];
 
-  await tissueDone(
+  await operate(
     [
       'pipeline',
       '--ensemble',
@@ -99,7 +99,7 @@ test('pipeline writes a folder for each operation that was asked for, and no oth
   const { cases } = await readJson<Summary>(cwd, 'All/Uncertainties/Uncertainty.json');
   for (const one of cases) expect(one.max).toBeGreaterThan(0.01);
 
-  await tissueDone(
+  await operate(
     ['pipeline', '--ensemble', '0', '--tta', '0', '--mc', '0', ...files, '--output', 'Bare', ...inputs],
     cwd,
   );
@@ -109,7 +109,7 @@ test('pipeline writes a folder for each operation that was asked for, and no oth
 test('pipeline says that a single prediction has no uncertainty, and writes an uncertainty of 0', async () => {
   const cwd = await workspace();
   await phantom(['--out', '.', '--size', '16', '--cases', '1'], cwd);
-  const log = await tissueDone(
+  const log = await operate(
     ['pipeline', '--ensemble', '0', '-uncertainty', '--output', 'O', '--inputs', 'image/head_001.nii.gz'],
     cwd,
   );

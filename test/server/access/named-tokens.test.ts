@@ -5,6 +5,7 @@ import { NamedTokens } from '../../../src/server/access/named-tokens.js';
 import { until } from '../../../support/until.mjs';
 import { Cli } from '../../support/cli.js';
 import { least } from '../../support/form.js';
+import { lacks } from '../../support/needs.mjs';
 import { withNoDescriptors } from '../../support/no-descriptors.js';
 import { sharedServer, TestServer } from '../../support/server.js';
 import { TestTokens } from '../../support/tokens.js';
@@ -211,7 +212,7 @@ describe('serve --tokens', () => {
     expect(await failedStart(tokens)).toMatch(said);
   });
 
-  test.skipIf(process.getuid?.() !== 0)('does not start with a file of another user', async () => {
+  test.skipIf(lacks('root'))('does not start with a file of another user', async () => {
     await using tokens = new TestTokens();
     tokens.create('ana');
     chownSync(tokens.file, 12345, 12345);

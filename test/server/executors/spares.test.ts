@@ -27,6 +27,7 @@ import {
 import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
 import { openFilesOf } from '../../support/processes.js';
+import { sandbox } from '../../support/sandbox.js';
 import { TestServer } from '../../support/server.js';
 import { temporary } from '../../support/temporary.js';
 import { executorContract } from './contract.js';
@@ -49,7 +50,7 @@ const isPrepared = (place: string): boolean => {
 };
 
 /** The executor of this machine with a spare runner, which is ready when it is made. */
-const spareSubject = (more: Partial<LocalSettings> = {}, { most = 1, memory = 300_000 } = {}): Subject => {
+const spareSubject = (more: Partial<LocalSettings> = {}): Subject => {
   const subject = localSubject(more);
   return {
     ...subject,
@@ -58,7 +59,7 @@ const spareSubject = (more: Partial<LocalSettings> = {}, { most = 1, memory = 30
       const before = sparesOf(process.pid);
       const executor = await localSubject({
         ...more,
-        spares: { count: 1, most, memory, directory: root.path },
+        spares: { count: 1, most: 1, directory: root.path },
       }).make(gpus);
       if (!(executor instanceof LocalExecutor)) throw new Error('It is another executor');
       executor.open();
@@ -106,7 +107,8 @@ function surroundings(job: TestJob) {
   };
 }
 
-executorContract('the local executor with a spare runner', spareSubject());
+// In a sandbox, where there is one: the contract of jobs without either is that of local.test.ts.
+executorContract('the local executor with a spare runner', spareSubject({ sandbox }));
 
 describe('a spare runner', () => {
   test('is given a job, and another one takes its place while that lasts', async () => {
@@ -205,32 +207,20 @@ describe('a spare runner', () => {
     expect(readlinkSync(`/proc/${spare}/cwd`)).toBe('/');
   });
 
-  test('is one of as many as jobs came at once, for a while after that', async () => {
-    await using bench = await Bench.open(spareSubject({ cpuSlots: 4 }, { most: 3, memory: 1500 }));
-    const executor = await bench.executor();
-    const runs = Array.from({ length: 4 }, () => new Followed(executor.run(bench.job().order('exit 0'))));
-    await Promise.all(runs.map(({ ended }) => ended));
-    await until('three are ready', () => sparesOf(process.pid).length === 3);
-    await until('one is ready', () => sparesOf(process.pid).length === 1);
-  });
-
-  test.for([
-    [['SIGSTOP']],
-    [['SIGSTOP', 'SIGTERM']],
-    [['SIGSTOP', 'SIGINT']],
-    [['SIGTERM']],
-    [['SIGINT']],
-  ] as const)('that was sent %j costs no job anything, which runs once', async ([signals]) => {
-    await using bench = await Bench.open(spareSubject());
-    const executor = await bench.executor();
-    const [spare = 0] = sparesOf(process.pid);
-    for (const each of signals) process.kill(spare, each);
-    const job = bench.job();
-    const run = new Followed(executor.run(job.order('echo ran')));
-    expect(await run.ended).toMatchObject({ exitCode: 0, signal: null });
-    expect([job.log, isRunning(spare)]).toEqual(['ran\n', false]);
-    if (signals[0] === 'SIGSTOP') expect(runnerOf(job)).not.toBe(spare);
-  });
+  test.for([[['SIGSTOP', 'SIGTERM']], [['SIGINT']]] as const)(
+    'that was sent %j costs no job anything, which runs once',
+    async ([signals]) => {
+      await using bench = await Bench.open(spareSubject());
+      const executor = await bench.executor();
+      const [spare = 0] = sparesOf(process.pid);
+      for (const each of signals) process.kill(spare, each);
+      const job = bench.job();
+      const run = new Followed(executor.run(job.order('echo ran')));
+      expect(await run.ended).toMatchObject({ exitCode: 0, signal: null });
+      expect([job.log, isRunning(spare)]).toEqual(['ran\n', false]);
+      if (signals[0] === 'SIGSTOP') expect(runnerOf(job)).not.toBe(spare);
+    },
+  );
 
   test('that is asked to end while a job is on its way to it ends, and does not claim that', async () => {
     await using bench = await Bench.open(spareSubject());

@@ -49,15 +49,39 @@ const commitOf = (server: TestServer, name: string) =>
   readFileSync(path.join(cacheOf(server, name), 'refs/main'), 'utf8');
 
 describe('an app of a repository', () => {
-  beforeAll(() => {
+  const named = `${repository}@main:MR`;
+  const planting = { 'a command': ['sh', '-c', 'touch planted'], 'what is no command': 'touch planted' };
+  const single = 'lab/single';
+  const versions: string[] = [];
+  let server: TestServer;
+
+  beforeAll(async () => {
     commit = hub.commit(repository, files);
+    for (const [index, command] of Object.values(planting).entries()) {
+      hub.commit(`mallory/app${index}`, {
+        'X/app.json': manifest({ command }),
+        'X/main.sh': 'touch planted',
+      });
+    }
+    const version = (name: string, revision?: string) =>
+      hub.commit('lab/versions', { 'X/app.json': manifest({ display_name: name }) }, revision);
+    const branch = 'refs/pr/1';
+    const old = version('Old', 'v1.0');
+    version('New');
+    version('Proposed', branch);
+    versions.push(...['@v1.0', `@${old}`, '', `@${branch}`].map((revision) => `lab/versions${revision}:X`));
+    hub.commit(single, { 'app.json': manifest({ display_name: 'Single', models: undefined }), 'a.pt': 'x' });
+    const others = ['mallory/app0:X', 'mallory/app1:X', single, repository, `${single}:X`];
+    server = await serving([app, named, ...versions, ...others]);
+    await settled(server);
   });
+  afterAll(() => server[Symbol.asyncDispose]());
 
   test('is described by what the hub has, without its weights', async () => {
-    await using server = await serving([app]);
+    await using alone = await serving([app]);
     hub.forget();
-    await settled(server);
-    expect(await view(server, app)).toEqual({
+    await settled(alone);
+    expect(await view(alone, app)).toEqual({
       app,
       available: true,
       display_name: 'Synthetic CT',
@@ -85,8 +109,6 @@ describe('an app of a repository', () => {
   });
 
   test('has a configuration to download', async () => {
-    await using server = await serving([app]);
-    await settled(server);
     const response = await server.api.fetch(`/repo_apps_config/${encodeURIComponent(app)}`);
     const found = await unzip(Buffer.from(await response.arrayBuffer()));
     expect([...found.keys()].sort()).toEqual([
@@ -100,39 +122,25 @@ describe('an app of a repository', () => {
   });
 
   test('runs by the engine, by the name on the allowlist', async () => {
-    const named = `${repository}@main:MR`;
-    await using server = await serving([named]);
     const { log } = await server.api.run('infer', least.infer, { app: named });
     expect(log).toContain(`'infer',`);
     expect(log).toContain(`'${named}',`);
   });
 
-  test.each([
-    ['a command', ['sh', '-c', 'touch planted']],
-    ['what is no command', 'touch planted'],
-  ])('that brings %s is available, and its engine runs it all the same', async (_, command) => {
-    const other = 'mallory/app';
-    hub.commit(other, { 'X/app.json': manifest({ command }), 'X/main.sh': 'touch planted' });
-    await using server = await serving([`${other}:X`]);
-    await settled(server);
-    const shown = await view(server, `${other}:X`);
-    expect(shown).toMatchObject({ available: true });
-    expect(shown).not.toHaveProperty('command');
-    const { log, view: job } = await server.api.run('infer', least.infer, { app: `${other}:X` });
-    expect([job.status, log]).toEqual(['done', expect.stringContaining(`'${other}:X',`)]);
-    expect(existsSync(path.join(server.jobDirectory(job.job_id), 'Workspace/planted'))).toBe(false);
-  });
+  test.for(Object.keys(planting).map((what, index) => [what, `mallory/app${index}`] as const))(
+    'that brings %s is available, and its engine runs it all the same',
+    async ([, other]) => {
+      const shown = await view(server, `${other}:X`);
+      expect(shown).toMatchObject({ available: true });
+      expect(shown).not.toHaveProperty('command');
+      const { log, view: job } = await server.api.run('infer', least.infer, { app: `${other}:X` });
+      expect([job.status, log]).toEqual(['done', expect.stringContaining(`'${other}:X',`)]);
+      expect(existsSync(path.join(server.jobDirectory(job.job_id), 'Workspace/planted'))).toBe(false);
+    },
+  );
 
   test('is the one of the named revision: a branch, a tag, or a commit', async () => {
-    const other = 'lab/versions';
-    const old = hub.commit(other, { 'X/app.json': manifest({ display_name: 'Old' }) }, 'v1.0');
-    hub.commit(other, { 'X/app.json': manifest({ display_name: 'New' }) });
-    const branch = 'refs/pr/1';
-    hub.commit(other, { 'X/app.json': manifest({ display_name: 'Proposed' }) }, branch);
-    const ids = [`${other}@v1.0:X`, `${other}@${old}:X`, `${other}:X`, `${other}@${branch}:X`];
-    await using server = await serving(ids);
-    await settled(server);
-    const shown = await Promise.all(ids.map((id) => view(server, id)));
+    const shown = await Promise.all(versions.map((id) => view(server, id)));
     expect(shown.map((each) => each.available && each.display_name)).toEqual([
       'Old',
       'Old',
@@ -142,27 +150,23 @@ describe('an app of a repository', () => {
   });
 
   test('may lie at the top of its repository; one that is not there is told with those that are', async () => {
-    const other = 'lab/single';
-    hub.commit(other, { 'app.json': manifest({ display_name: 'Single', models: undefined }), 'a.pt': 'x' });
-    await using server = await serving([other, repository, `${other}:X`]);
-    await settled(server);
-    expect(await view(server, other)).toMatchObject({ display_name: 'Single', checkpoints_name: ['a.pt'] });
+    expect(await view(server, single)).toMatchObject({ display_name: 'Single', checkpoints_name: ['a.pt'] });
     expect(await view(server, repository)).toEqual({
       app: repository,
       available: false,
       reason: `Repository '${repository}' has no app at its top; it has: ${repository}:MR, ${repository}:CBCT`,
     });
-    const missing = `has no app in 'X'; it has: ${other}`;
-    expect(await view(server, `${other}:X`)).toMatchObject({ reason: expect.stringContaining(missing) });
+    const missing = `has no app in 'X'; it has: ${single}`;
+    expect(await view(server, `${single}:X`)).toMatchObject({ reason: expect.stringContaining(missing) });
     expect(server.stderr).toContain(missing);
   });
 
   test('is listed in pages, of which none is left out', async () => {
     hub.pageSize = 2;
-    await using server = await serving([app]);
-    await settled(server);
+    await using paged = await serving([app]);
+    await settled(paged);
     hub.pageSize = 1000;
-    expect(await view(server, app)).toMatchObject({ patch_size: [1, 256, 256] });
+    expect(await view(paged, app)).toMatchObject({ patch_size: [1, 256, 256] });
   });
 });
 

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { file } from '../../../support/form.mjs';
+import { lacks } from '../../support/needs.mjs';
 import { sandbox } from '../../support/sandbox.js';
 import { TestServer } from '../../support/server.js';
 import { plant, temporary } from '../../support/temporary.js';
@@ -34,7 +35,7 @@ const doing = (...steps: string[]) => ({
   cpu: '1',
 });
 
-test.each(sandbox ? ['off', 'bwrap'] : ['off'])(
+test.skipIf(lacks('python3')).each(sandbox ? ['off', 'bwrap'] : ['off'])(
   "KonfAI's engine stays loaded with its own Python (--sandbox %s)",
   async (kind) => {
     await using planted = await plantEngine();

@@ -3,10 +3,12 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { sandboxFlags } from '../../../src/cli/serve/sandbox-flags.js';
 import { type JobLimits, limitWords } from '../../../src/server/sandbox/limits.js';
+import { lacks } from '../../support/needs.mjs';
 import { sandbox } from '../../support/sandbox.js';
 import { localSubject } from '../executors/local-subject.js';
 import { Bench, Followed } from '../executors/support.js';
 
+const withoutPython = lacks('python3');
 const mebibyte = 2 ** 20;
 const isRoot = process.getuid?.() === 0;
 
@@ -23,28 +25,36 @@ async function run(script: string, limits: Partial<JobLimits>) {
 const python = (program: string) => `exec python3 -c "${program}"`;
 
 describe.runIf(sandbox)('a job in its sandbox', () => {
-  test('is ended, in words, when its processes use more memory than it may', async () => {
-    const part = python("x = bytearray(60 << 20); import time; print('has', flush=True); time.sleep(600)");
-    const { fault, error, signal, log } = await run(`(${part}) & (${part}) & ${part}`, {
-      memory: 120 * mebibyte,
-    });
-    expect([fault, signal]).toEqual(['outOfMemory', 'SIGKILL']);
-    expect(error).toBe(
-      'It was ended with more than the 120.0 MiB of memory that a job may use on this server',
-    );
-    expect(log).toContain(`[remote-app] ${error}\n`);
-  });
+  test.skipIf(withoutPython)(
+    'is ended, in words, when its processes use more memory than it may',
+    async () => {
+      const part = python("x = bytearray(60 << 20); import time; print('has', flush=True); time.sleep(600)");
+      const { fault, error, signal, log } = await run(`(${part}) & (${part}) & ${part}`, {
+        memory: 120 * mebibyte,
+      });
+      expect([fault, signal]).toEqual(['outOfMemory', 'SIGKILL']);
+      expect(error).toBe(
+        'It was ended with more than the 120.0 MiB of memory that a job may use on this server',
+      );
+      expect(log).toContain(`[remote-app] ${error}\n`);
+    },
+  );
 
-  test('is ended when what its processes share by twos is more together, and not when all share the same', async () => {
-    const shares = 'import mmap, time; x = mmap.mmap(-1, 50 << 20); x.write(bytes(50 << 20));';
-    const limit = { memory: 120 * mebibyte };
-    const own = python(`${shares} print('has', flush=True); time.sleep(600)`);
-    expect((await run(`(${own}) & (${own}) & ${own}`, limit)).fault).toBe('outOfMemory');
-    const same = python(`import os; ${shares} [os.fork() for _ in range(2)]; sum(x[::4096]); time.sleep(2)`);
-    expect((await run(same, limit)).exitCode).toBe(0);
-  });
+  test.skipIf(withoutPython)(
+    'is ended when what its processes share by twos is more together, and not when all share the same',
+    async () => {
+      const shares = 'import mmap, time; x = mmap.mmap(-1, 50 << 20); x.write(bytes(50 << 20));';
+      const limit = { memory: 120 * mebibyte };
+      const own = python(`${shares} print('has', flush=True); time.sleep(600)`);
+      expect((await run(`(${own}) & (${own}) & ${own}`, limit)).fault).toBe('outOfMemory');
+      const same = python(
+        `import os; ${shares} [os.fork() for _ in range(2)]; sum(x[::4096]); time.sleep(2)`,
+      );
+      expect((await run(same, limit)).exitCode).toBe(0);
+    },
+  );
 
-  test('gets no more than twice its memory at once, however fast it asks', async () => {
+  test.skipIf(withoutPython)('gets no more than twice its memory at once, however fast it asks', async () => {
     const { exitCode, log } = await run(python('bytearray(300 << 20)'), { memory: 100 * mebibyte });
     expect([exitCode, log]).toEqual([1, expect.stringContaining('MemoryError')]);
   });
@@ -54,7 +64,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect([exitCode, log]).toEqual([1, expect.stringMatching(/No space left/)]);
   });
 
-  test('uses what it may', async () => {
+  test.skipIf(withoutPython)('uses what it may', async () => {
     const { exitCode } = await run(`sleep 1 & ${python('bytearray(60 << 20)')}`, {
       memory: 200 * mebibyte,
       processes: 50,

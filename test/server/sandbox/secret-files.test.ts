@@ -1,6 +1,4 @@
 import {
-  accessSync,
-  constants,
   cpSync,
   mkdirSync,
   mkdtempSync,
@@ -16,6 +14,7 @@ import { blindSpots } from '../../../src/server/sandbox/blind-spots.js';
 import { isOfSecret, namesOf } from '../../../src/server/sandbox/secret-files.js';
 import { Cli } from '../../support/cli.js';
 import { least, steps } from '../../support/form.js';
+import { lacks } from '../../support/needs.mjs';
 import { sandbox } from '../../support/sandbox.js';
 import { apps, TestServer } from '../../support/server.js';
 import { temporary } from '../../support/temporary.js';
@@ -23,14 +22,7 @@ import { doing } from '../resident/support.js';
 
 const secret = 'the-secret-of-the-server';
 
-function isWritable(directory: string): boolean {
-  try {
-    accessSync(directory, constants.W_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}
+const withoutOpt = lacks('a directory /opt that can be written to');
 
 /** A directory that is removed at the end. */
 function madeIn(parent: string): Disposable & { readonly path: string } {
@@ -99,7 +91,7 @@ describe.runIf(sandbox)('a token file that is replaced is not seen by a job that
     expect(seen).not.toMatch(/^data: (token|other)/m);
   });
 
-  test.runIf(isWritable('/opt'))('in a directory of the system', async () => {
+  test.skipIf(withoutOpt)('in a directory of the system', async () => {
     using own = madeIn('/opt');
     writeFileSync(path.join(own.path, 'list'), '');
     const seen = await seenBeside({ app: apps.probe, file: path.join(own.path, 'token') });
@@ -107,7 +99,7 @@ describe.runIf(sandbox)('a token file that is replaced is not seen by a job that
     expect(seen).not.toContain('data: list\n');
   });
 
-  test.runIf(isWritable('/opt'))('in a directory of the system that also holds the app', async () => {
+  test.skipIf(withoutOpt)('in a directory of the system that also holds the app', async () => {
     using own = madeIn('/opt');
     const app = path.join(own.path, 'probe');
     cpSync(apps.probe, app, { recursive: true });
@@ -180,7 +172,7 @@ describe('serve refuses to start', () => {
   );
 });
 
-test.runIf(isWritable('/opt'))('what is hidden with a secret file and named by a variable is told', () => {
+test.skipIf(withoutOpt)('what is hidden with a secret file and named by a variable is told', () => {
   using own = madeIn('/opt');
   const secrets = { secretFiles: [path.join(own.path, 'token')], dataDirectory: '/nowhere' };
   const spots = (place: string) =>

@@ -18,7 +18,8 @@ async function pathWith(
   mkdirSync(programs);
   const script = (name: string, text: string) =>
     writeFileSync(path.join(programs, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
-  script('node', `exec ${process.execPath} "$@"`);
+  // A link, which tells a sandbox where Node lies: a script would not, and outside /usr it could not be reached.
+  symlinkSync(process.execPath, path.join(programs, 'node'));
   script('flock', 'exec /usr/bin/flock "$@"');
   script('mkfifo', 'exec /usr/bin/mkfifo "$@"');
   if (bwrap !== null) script('bwrap', bwrap);

@@ -30,7 +30,6 @@ describe.skipIf(disk === null)('a disk of few inodes', () => {
   afterEach(() => rmSync(dataDirectory, { recursive: true }));
 
   test.for([
-    ['files', files],
     ['files, each in a group of its own', [fieldPart('inputs_groups', Array(900).fill(1).join()), ...files]],
     ['an archive of files', [filePart('inputs', 'scan.konfaidir.zip', archive)]],
     ['an archive of directories', [filePart('inputs', 'scan.konfaidir.zip', nested)]],
