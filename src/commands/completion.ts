@@ -4,7 +4,7 @@ import { type Shell, shells, type ValueSource, valueSources } from '../cli/compl
 import type { Offer } from '../cli/completion/offers.js';
 import { connectionFlags } from '../cli/flags.js';
 
-/** Longest time for which a shell waits for values, from the start of the process, in milliseconds. */
+/** Longest time for which a shell waits for the server's values, in milliseconds. */
 const longestWait = 1000;
 
 export default class Completion extends ClientCommand {
@@ -47,14 +47,15 @@ export default class Completion extends ClientCommand {
 
   /** Prints values for a shell, which shows no error and waits no longer: it then offers none. */
   async #offer(source: ValueSource, words: readonly string[]): Promise<readonly Offer[]> {
-    setTimeout(() => process.exit(), longestWait).unref();
     const [{ findOffers }, { wordsOfFlags }] = await Promise.all([
       import('../cli/completion/offers.js'),
       import('../cli/completion/typed-flags.js'),
     ]);
     const connect = async () => {
       const { flags } = await this.parse({ flags: connectionFlags }, wordsOfFlags(words, connectionFlags));
-      return this.connect(flags);
+      const connection = await this.connect(flags);
+      setTimeout(() => process.exit(), longestWait).unref();
+      return connection;
     };
     const offers = await findOffers(source, words, connect, this.config.configDir).catch(() => []);
     await this.print(offers.map(({ value, about }) => (about === '' ? value : `${value}\t${about}`)));
