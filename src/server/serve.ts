@@ -304,7 +304,7 @@ async function serveFrom(
       report,
     });
     const closing = new AbortController();
-    named?.follow(closing.signal);
+    named?.follow(closing.signal, () => access.review());
     const slots = new StreamSlots(maxStreams);
     let traffic: Traffic | null = null;
     const metrics = new (await metricsModule).Metrics({

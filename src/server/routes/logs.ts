@@ -10,6 +10,7 @@ import {
 } from '../../contract/log-stream.js';
 import { quoteName } from '../../contract/quote.js';
 import { principalOf } from '../http/auth.js';
+import { whenGone } from '../http/client-gone.js';
 import { captured } from '../http/path-parameters.js';
 import type { Job } from '../jobs/job.js';
 import { countLines } from '../jobs/log-lines.js';
@@ -17,7 +18,6 @@ import { readLog } from '../jobs/log-reader.js';
 import type { JobService } from '../jobs/service.js';
 import type { StreamSlots } from '../jobs/stream-slots.js';
 import { isAskedFor } from './boolean-parameter.js';
-import { whenGone } from './client-gone.js';
 import { EventBytes } from './event-bytes.js';
 
 export interface LogDeps {
