@@ -32,11 +32,11 @@ export interface RouteDeps extends SubmitDeps, LogDeps {
 }
 
 /**
- * What the router matches a path with. An app's identifier takes the rest of the path: raw slashes are part of it,
+ * What the router matches a path with: exactly it, since a proxy may have a rule for a path, and the router would match a text
+ * also in capitals or with a slash behind it. An app's identifier takes the rest of the path: raw slashes are part of it,
  * percent-encoded ones too.
  */
-function matcher(path: string): string | RegExp {
-  if (!path.includes('{')) return path;
+function matcher(path: string): RegExp {
   return new RegExp(`^${path.replace('{app}', '(.+)').replace('{id}', '([^/]+)')}$`);
 }
 
