@@ -7,7 +7,7 @@ import type { UsageLedger } from '../usage/usage-ledger.js';
 import { askForRefresh, listApps, sendAppConfig, showApp, showRefresh } from './apps.js';
 import { setDraining, showDraining } from './drain.js';
 import { killJob, listJobs, removeJob, showJob } from './jobs.js';
-import { type LogDeps, streamLogs } from './logs.js';
+import { type LogDeps, sendLog, streamLogs } from './logs.js';
 import { sendResult } from './result.js';
 import { type SubmitDeps, submit } from './submit.js';
 import {
@@ -63,6 +63,7 @@ export function createRouter(deps: RouteDeps): Router {
     jobs: listJobs(jobs),
     job: showJob(jobs),
     logs: streamLogs(deps),
+    log: sendLog(jobs),
     result: sendResult(jobs, report),
     kill: killJob(jobs),
     remove: removeJob(jobs),
