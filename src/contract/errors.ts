@@ -91,6 +91,12 @@ export const errorKinds = {
     retryAfter: 60,
     means: 'The server accepts no new jobs now',
   },
+  upgraded: {
+    status: 503,
+    exit: exitCodes.busy,
+    retryAfter: 60,
+    means: 'The program was upgraded under the running server, which has to be restarted',
+  },
   tooManyConnections: { status: 503, exit: exitCodes.busy, retryAfter: 5, means: 'No connection is free' },
   keptFull: {
     status: 507,

@@ -105,6 +105,7 @@ const submission = (form: OperationName): Route => ({
     'noGpu',
     'shuttingDown',
     'draining',
+    'upgraded',
     'diskFull',
     'unwritable',
     'keptFull',
