@@ -122,4 +122,4 @@ test('what runs ends with its result where the program is replaced under a serve
   broken.write('no HTTP\r\n\r\n');
   expect((await broken.answer()).status).toBe(400);
   expect(server.stderr).not.toMatch(/imported after|Require stack|Cannot find|SyntaxError/);
-});
+}, 180_000);
