@@ -169,13 +169,19 @@ export const schemas = {
   RemovedJob: object({ job_id: jobId, status: { const: 'removed' } }),
   Archive: binary,
   Log: string,
+  LogText: string,
   Metrics: string,
   DrainState: object({ draining: boolean, active: integer }),
 };
 
 /** The media types of bodies other than JSON. */
 export const typeOf = (body) =>
-  ({ Archive: mediaTypes.zip, Log: mediaTypes.events, Metrics: mediaTypes.metrics })[body] ?? mediaTypes.json;
+  ({
+    Archive: mediaTypes.zip,
+    Log: mediaTypes.events,
+    LogText: mediaTypes.text,
+    Metrics: mediaTypes.metrics,
+  })[body] ?? mediaTypes.json;
 
 /** The description of an answer with this body. */
 export const descriptions = {
@@ -195,6 +201,7 @@ export const descriptions = {
   RemovedJob: 'It is removed',
   Archive: 'A zip archive',
   Log: 'The log',
+  LogText: 'The log so far; a line that was redrawn ends with a carriage return and a line feed',
   DrainState: 'Whether new jobs are refused, and how many jobs and uploads are active',
   Metrics: 'One metric and its value on a line',
 };

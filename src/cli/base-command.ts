@@ -2,8 +2,9 @@ import { Command, Errors } from '@oclif/core';
 import { ClientError, HttpError, JobFailed } from '../client/errors.js';
 import { counted } from '../contract/counted.js';
 import { type ExitCode, exitCodes, ServiceError } from '../contract/errors.js';
+import { hintsOfFailed } from './kept.js';
 import { tolerateClosedPipes, writeErr, writeOut } from './terminal/standard-streams.js';
-import type { ErrorDocument } from './terminal/tell-error.js';
+import { type ErrorDocument, tellError } from './terminal/tell-error.js';
 import { forJson } from './terminal/terminal-text.js';
 import { FlagValueError, sentenceOf } from './usage-errors.js';
 
@@ -58,8 +59,6 @@ export abstract class BaseCommand extends Command {
   async #fail(error: Error): Promise<void> {
     const exitCode = exitCodeFor(error);
     process.exitCode = exitCode;
-    // Imported lazily to keep start-up fast.
-    const { tellError } = await import('./terminal/tell-error.js');
     const isOfTheParser = error instanceof Errors.CLIError || error instanceof FlagValueError;
     tellError(this.#sentenceOf(error), [
       ...(exitCode === exitCodes.usage && isOfTheParser
@@ -68,7 +67,7 @@ export abstract class BaseCommand extends Command {
       ...(error instanceof HttpError && error.retryAfter
         ? [`Try again in ${counted(error.retryAfter, 'second')}.`]
         : []),
-      ...(error instanceof JobFailed ? (await import('./kept.js')).hintsOfFailed(error) : []),
+      ...(error instanceof JobFailed ? hintsOfFailed(error) : []),
     ]);
     if (process.env.DEBUG && error.stack) writeErr(`${error.stack}\n`);
   }

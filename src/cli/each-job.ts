@@ -1,4 +1,5 @@
 import type { ErrorDocument } from './terminal/tell-error.js';
+import { tellError } from './terminal/tell-error.js';
 
 /** A job for which a command failed, and why. */
 export type JobFailure = { readonly job_id: string } & ErrorDocument;
@@ -23,7 +24,6 @@ export async function tellFailure(id: string, error: Error, output: JobsOutput):
   const document = output.explain(error);
   const { message, exit_code } = document.error;
   if (!output.json) {
-    const { tellError } = await import('./terminal/tell-error.js');
     tellError(message.includes(id) ? message : `${id}: ${message}`, []);
   }
   exitWithWorst(exit_code);

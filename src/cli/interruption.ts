@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { Interrupted } from '../client/errors.js';
 import { exitCodes } from '../contract/errors.js';
 import { isInteractive } from './terminal/standard-streams.js';
+import { documentError, tellError } from './terminal/tell-error.js';
 
 /**
  * The first SIGINT, SIGTERM or SIGHUP (the terminal was closed) asks everything under way to end; a second SIGINT or
@@ -23,14 +24,11 @@ function leaveAtOnce(name: NodeJS.Signals, first: unknown): void {
   deleteEcho(name);
   const leaves = first instanceof Interrupted ? first.leaves : null;
   const sentence = new Interrupted(name, leaves ?? undefined).message;
-  // Imported lazily to keep start-up fast.
-  import('./terminal/tell-error.js')
-    .then(async ({ documentError, tellError }) => {
-      tellError(sentence, []);
-      if (process.argv.includes('--json')) await documentError(sentence, exitCodes.interrupted);
-    })
-    .catch(() => {})
-    .finally(() => process.exit(exitCodes.interrupted));
+  tellError(sentence, []);
+  const told = process.argv.includes('--json')
+    ? documentError(sentence, exitCodes.interrupted)
+    : Promise.resolve();
+  told.catch(() => {}).finally(() => process.exit(exitCodes.interrupted));
 }
 
 const everywhere = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;

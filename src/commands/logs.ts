@@ -8,7 +8,7 @@ import { wholeNumber } from '../cli/usage-errors.js';
 export default class Logs extends ClientCommand {
   static override summary = "Follow a job's log to its end";
   static override description =
-    'Prints the log from its first line, then follows it. One reader at a time may follow a log. \
+    'Prints the log from its first line, then follows it. Where another command follows it, what is new comes about once a second. \
 Ends with 1 where the job failed. Of a progress bar, which is \
 redrawn in place on a terminal, the last state is printed. With --json each line is a document, {"line": 1, "text": "..."}, as \
 it comes ("redraw": true for a state of a progress bar that another one follows), and the last one has the status of the \

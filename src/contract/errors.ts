@@ -62,7 +62,7 @@ export const errorKinds = {
   fileTooLarge: { status: 413, exit: exitCodes.usage, means: 'A file is too large' },
   uploadTooLarge: { status: 413, exit: exitCodes.usage, means: 'The upload is too large' },
   notMultipart: { status: 415, exit: exitCodes.usage, means: 'The body is not a multipart form' },
-  noSuchRange: { status: 416, exit: exitCodes.failed, means: 'The result has no such range' },
+  noSuchRange: { status: 416, exit: exitCodes.failed, means: 'There is no such range' },
   badExpectation: {
     status: 417,
     exit: exitCodes.usage,
@@ -90,6 +90,12 @@ export const errorKinds = {
     exit: exitCodes.busy,
     retryAfter: 60,
     means: 'The server accepts no new jobs now',
+  },
+  upgraded: {
+    status: 503,
+    exit: exitCodes.busy,
+    retryAfter: 60,
+    means: 'The program was upgraded under the running server, which has to be restarted',
   },
   tooManyConnections: { status: 503, exit: exitCodes.busy, retryAfter: 5, means: 'No connection is free' },
   keptFull: {

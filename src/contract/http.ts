@@ -9,6 +9,7 @@ export const mediaTypes = {
   form: 'multipart/form-data',
   events: 'text/event-stream',
   zip: 'application/zip',
+  text: 'text/plain',
   /** Prometheus' text format. */
   metrics: 'text/plain',
 } as const;

@@ -12,5 +12,6 @@ export const jobPath = (id: string): string => filled(routes.job.path, id);
 /** The job of a path under `/jobs/{id}`, which contains no escaped character; undefined for another path. */
 export const jobIdOf = (path: string): string | undefined => /^\/jobs\/([^/?]+)/.exec(path)?.[1];
 export const logsPath = (id: string): string => filled(routes.logs.path, id);
+export const logTextPath = (id: string): string => filled(routes.log.path, id);
 export const resultPath = (id: string): string => filled(routes.result.path, id);
 export const killPath = (id: string): string => filled(routes.kill.path, id);

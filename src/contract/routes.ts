@@ -22,6 +22,7 @@ export type AnswerBody =
   | 'RemovedJob'
   | 'Archive'
   | 'Log'
+  | 'LogText'
   | 'Metrics'
   | 'DrainState';
 
@@ -104,6 +105,7 @@ const submission = (form: OperationName): Route => ({
     'noGpu',
     'shuttingDown',
     'draining',
+    'upgraded',
     'diskFull',
     'unwritable',
     'keptFull',
@@ -173,6 +175,12 @@ export const routes = {
     { 200: 'Log' },
     [...jobErrors, 'invalidField', 'streamOpen', 'tooManyStreams'],
     [parameters.since, parameters.tail, parameters.redraws, parameters.lastEventId],
+  ),
+  log: get(
+    '/jobs/{id}/log',
+    "A job's log so far as text, whole or by ranges",
+    { 200: 'LogText', 206: 'LogText' },
+    [...jobErrors, 'noSuchRange'],
   ),
   result: get(
     '/jobs/{id}/result',

@@ -1,6 +1,8 @@
+import { statSync } from 'node:fs';
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The runner's program. The relative path is the same from here and from the bundle's folder, dist/bundle/start. */
+/** The runner's program. */
 export const runnerProgram = fileURLToPath(new URL('../runner/main.js', import.meta.url));
 
 /** The program that ends what a runner has left. */
@@ -8,3 +10,19 @@ export const sweepProgram = fileURLToPath(new URL('../runner/sweep.js', import.m
 
 /** The keeper's program. */
 export const keeperProgram = fileURLToPath(new URL('../keeper/main.js', import.meta.url));
+
+/** What tells these programs from others: an upgrade puts new files, in new directories, in their place. */
+function identity(): string {
+  return [runnerProgram, keeperProgram]
+    .flatMap((program) => [program, path.dirname(program)])
+    .map((each) => {
+      const { ino, mtimeMs } = statSync(each, { throwIfNoEntry: false }) ?? {};
+      return `${ino} ${mtimeMs}`;
+    })
+    .join();
+}
+
+const atStart = identity();
+
+/** Whether other programs are in the place of those that this process began with: they may expect another `run.json`. */
+export const areReplaced = (): boolean => identity() !== atStart;

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { Packer } from '../archive/index.js';
 import { isSystemError } from '../files/error-code.js';
 import { closeInherited } from '../files/own-file.js';
+import { areReplaced } from '../runner/program.js';
 import { Access } from './access/access.js';
 import { NamedTokens } from './access/named-tokens.js';
 import { createApp } from './app.js';
@@ -204,6 +205,20 @@ async function openCluster(
   return await openSlurm({ ...given, options: slurm, dataDirectory });
 }
 
+/** Whether an upgrade has replaced the programs that run jobs; says so once. */
+function upgradeWatch(report: Report): () => boolean {
+  let isTold = false;
+  return () => {
+    if (!areReplaced()) return false;
+    if (!isTold) {
+      const until = 'until then jobs that run go on, the others wait, and new ones are refused';
+      report('The program was upgraded under the running server: restart it', until);
+    }
+    isTold = true;
+    return true;
+  };
+}
+
 /** The runners that are kept ready; null for none. */
 const sparesOf = ({ spareRunners: count, maxJobs: most, dataDirectory }: ServerSettings, report: Report) =>
   count > 0 ? { count, most, directory: ownDirectory(dataDirectory, 'spares', report) } : null;
@@ -258,12 +273,14 @@ async function serveFrom(
     const { passEnvironment } = settings;
     const mostGpus = (owner: string | null) => access.limitsOf(owner).max_gpus?.most ?? null;
     const environment = runnerEnvironment(settings.tokenVariables);
+    const isUpgraded = upgradeWatch(report);
     const given = { environment, killGrace, maxLogBytes, passEnvironment, mostGpus, report };
     const local =
       gpus &&
       new LocalExecutor({
         ...given,
         gpus,
+        isUpgraded,
         cpuSlots: settings.cpuSlots,
         sandbox: found.sandbox,
         limits: settings.jobLimits,
@@ -300,11 +317,12 @@ async function serveFrom(
       maxKeep: settings.maxKeep,
       maxRunTime: settings.maxRunTime,
       maxFineTuneTime: settings.maxFineTuneTime,
+      isUpgraded,
       events,
       report,
     });
     const closing = new AbortController();
-    named?.follow(closing.signal);
+    named?.follow(closing.signal, () => access.review());
     const slots = new StreamSlots(maxStreams);
     let traffic: Traffic | null = null;
     const metrics = new (await metricsModule).Metrics({

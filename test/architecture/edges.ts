@@ -187,6 +187,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'server/data-directory',
       'server/metrics',
       'server',
+      'runner',
       'archive',
       'files',
     ],

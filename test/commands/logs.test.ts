@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService, jobId } from '../support/fake-service.js';
 import { least, printBytes, steps } from '../support/form.js';
+import { json } from '../support/scripted-server.js';
 import { sharedServer } from '../support/server.js';
 
 const server = sharedServer();
@@ -50,6 +51,81 @@ describe('logs --tail', () => {
     expect([code, stdout]).toEqual([0, 'two\nthree\nfour\n']);
     const ended = await cli.run(['logs', jobId, '--tail', '1', '--server', old.url]);
     expect([ended.code, ended.stdout]).toEqual([0, 'four\n']);
+  });
+});
+
+describe('a log that another command follows', () => {
+  test('is printed to its end, also its last lines, and with numbers', async () => {
+    await using cli = await Cli.create();
+    const gate = server.gate();
+    const form = {
+      ...least.infer,
+      ...steps('print=\u00fcber', printBytes('10 %\r20 %\n'), `wait=${gate.path}`, 'print=late', 'exit=3'),
+    };
+    const id = await server.api.running('infer', form, '20 %');
+    await using stream = await server.api.follow(id);
+    await stream.until('20 %');
+    const start = (...flags: string[]) => cli.start(['logs', id, '--server', server.url, ...flags]);
+    const all = start();
+    const last = start('--tail', '2', '--json');
+    const from = start('--since', '3', '--all');
+    for (const { process } of [all, last, from]) await once(process.stdout, 'data');
+    gate.open();
+    const message = `Error: Job ${id} failed: Subprocess failed (exit code 3)`;
+    expect(await all.ended).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/^\[remote-app\] Remote job .*\n\u00fcber\n20 %\nlate\n/s),
+      stderr: expect.stringContaining(message),
+    });
+    const rows = (await last.ended).stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    const { line } = rows[0];
+    expect(rows.slice(0, 3)).toEqual([
+      { line, text: '10 %', redraw: true },
+      { line: line + 1, text: '20 %' },
+      { line: line + 2, text: 'late' },
+    ]);
+    expect(rows.at(-1)).toMatchObject({ job_id: id, status: 'error' });
+    const whole = (await stream.end()) && stream.lines.slice(3, -1).join('\n');
+    expect((await from.ended).stdout).toBe(`${whole}\n`);
+  });
+
+  test('is read again where the server does not tell it for now', async () => {
+    await using cli = await Cli.create();
+    let asked = 0;
+    await using busy = await fakeService({
+      override: ({ url }, response) => {
+        if (url.endsWith('/log')) {
+          asked += 1;
+          if (asked === 1) json(response, 503, { detail: 'no' });
+          else response.writeHead(200, { 'content-type': 'text/plain' }).end('one\ntwo');
+        } else if (url.includes('/logs')) json(response, 429, { detail: 'no' });
+        else return false;
+        return true;
+      },
+    });
+    const { code, stdout } = await cli.run(['logs', jobId, '--server', busy.url]);
+    expect([code, stdout]).toEqual([0, 'one\ntwo\n']);
+  });
+
+  test('is told as that on a server without a log as text, and no command is named that was refused', async () => {
+    await using cli = await Cli.create();
+    await using old = await fakeService({
+      status: 'running',
+      override: ({ url }, response) => {
+        if (!/\/logs?\b/.test(url)) return false;
+        json(response, url.includes('/logs') ? 429 : 404, { detail: 'no' });
+        return true;
+      },
+    });
+    const { code, stderr } = await cli.run(['logs', jobId, '--server', old.url, '--patience', '2']);
+    const told =
+      `Error: The log of job ${jobId} is being read already, and ${old.url} gives it to one reader at a time; ` +
+      `'remote-app status ${jobId} --server ${old.url}' tells how the job does`;
+    expect([code, stderr]).toEqual([6, expect.stringContaining(told)]);
+    expect(stderr).not.toContain('remote-app logs');
   });
 });
 

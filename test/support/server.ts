@@ -33,6 +33,8 @@ export interface ServerOptions {
   readonly gpus?: number;
   readonly token?: string;
   readonly environment?: Readonly<Record<string, string>>;
+  /** The program of another installation. */
+  readonly program?: string;
   /** Options of Node itself. */
   readonly node?: readonly string[];
   /** An open file for stderr; by default a pipe that the test reads. */
@@ -155,7 +157,7 @@ export class TestServer implements AsyncDisposable {
     const wrapper = isLimited
       ? ['setpriv', `--bounding-set=${readAnyFile}`, `--inh-caps=${readAnyFile}`]
       : [];
-    const command = [...wrapper, process.execPath, ...(options.node ?? []), bin, ...words];
+    const command = [...wrapper, process.execPath, ...(options.node ?? []), options.program ?? bin, ...words];
     const child = spawn('/bin/sh', ['-c', `${limit}exec "$@"`, 'sh', ...command], {
       cwd: this.#root,
       env: {

@@ -1,9 +1,9 @@
 import type { Connection } from '../../client/connection/connection.js';
 import type { Reporter } from '../../client/reporter.js';
-import type { StreamedArchive } from '../../client/result/result.js';
+import { fetchResult, type StreamedArchive } from '../../client/result/result.js';
 import type { SavedArchive } from '../../client/result/save-archive.js';
 import type { JobState } from '../../contract/job.js';
-import type { Kept } from '../kept.js';
+import { type Kept, keptOf, tellKept } from '../kept.js';
 import { type OutputFlags, readDestination } from './destination.js';
 
 export interface FetchFlags extends OutputFlags {
@@ -29,11 +29,9 @@ export async function fetchJobResult(
   reporter: Reporter,
 ): Promise<ResultSummary> {
   const destination = await readDestination(flags, json, jobId);
-  const { fetchResult } = await import('../../client/result/result.js');
   const { wait, 'no-wait': isImpatient, partial: isPartial } = flags;
   const options = { wait, isImpatient, isPartial, reporter };
   const fetched = await fetchResult(connection, jobId, destination, options);
-  const { keptOf, tellKept } = await import('../kept.js');
   const view = await tellKept(connection, jobId, reporter, false);
   if (isPartial && view && view.status !== 'done') {
     reporter.note(`Job ${jobId} did not get to its end (${view.status}): what it left may be incomplete`);

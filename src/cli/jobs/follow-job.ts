@@ -1,4 +1,5 @@
 import type { Connection } from '../../client/connection/connection.js';
+import { followToEnd } from '../../client/logs/follow-to-end.js';
 import { nextCommand } from '../../client/next-command.js';
 import type { Reporter } from '../../client/reporter.js';
 
@@ -15,7 +16,6 @@ export async function followJob(
   from: { readonly since: number | undefined; readonly tail: number | undefined },
   reporter: Reporter,
 ): Promise<LogSummary> {
-  const { followToEnd } = await import('../../client/logs/follow-to-end.js');
   try {
     const lines = await followToEnd(connection, jobId, { reporter, ...from });
     return { job_id: jobId, status: lines === null ? 'unread' : 'done', lines: lines ?? 0 };

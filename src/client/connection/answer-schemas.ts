@@ -6,8 +6,6 @@ import { appIdPattern, pathJobId } from './identifiers.js';
 /**
  * Schemas of a server's answers. Types are strict, but fields that KonfAI's server leaves out (interface.md) are optional
  * and read as null. Unknown fields are dropped.
- *
- * Imported lazily to keep start-up fast: loading zod takes 8 ms.
  */
 
 // Each schema is used once in a process, so compiling it would take longer than interpreting it.

@@ -8,11 +8,9 @@ import type { DeviceList, DrainState, MemoryUse } from '../../contract/system.js
 import type { Usage } from '../../contract/usage.js';
 import { HttpError } from '../errors.js';
 import type { AppAnswer, JobAnswer, LimitsAnswer, RefreshAnswer } from './answer-schemas.js';
+import * as answers from './answer-schemas.js';
 import type { Connection } from './connection.js';
 import { healthAnswer } from './health-answer.js';
-
-/** Imported lazily to keep start-up fast. */
-const answers = () => import('./answer-schemas.js');
 
 /**
  * `GET /health` (spec.md, Health and system).
@@ -26,22 +24,22 @@ export const health = (connection: Connection, timeout: number): Promise<{ statu
  * @param limit seconds for the whole call
  */
 export const devices = async (connection: Connection, limit?: number): Promise<DeviceList> =>
-  connection.json(routes.devices.path, (await answers()).devicesAnswer, { limit });
+  connection.json(routes.devices.path, answers.devicesAnswer, { limit });
 
 /**
  * `GET /limits`, a route of ours: another server may answer 404.
  * @param limit seconds for the whole call
  */
 export const limits = async (connection: Connection, limit?: number): Promise<LimitsAnswer> =>
-  connection.json(routes.limits.path, (await answers()).limitsAnswer, { limit });
+  connection.json(routes.limits.path, answers.limitsAnswer, { limit });
 
 /** `GET /ram`, in GB of 1024^3 bytes. */
 export const ram = async (connection: Connection): Promise<MemoryUse> =>
-  connection.json(routes.ram.path, (await answers()).memoryAnswer);
+  connection.json(routes.ram.path, answers.memoryAnswer);
 
 /** `GET /vram`, summed over the GPUs of these ids, in GB of 1024^3 bytes. */
 export const vram = async (connection: Connection, ids: readonly number[]): Promise<MemoryUse> =>
-  connection.json(routes.vram.path, (await answers()).memoryAnswer, {
+  connection.json(routes.vram.path, answers.memoryAnswer, {
     query: `?${ids.map((id) => `${parameters.devices.name}=${id}`).join('&')}`,
   });
 
@@ -54,29 +52,29 @@ export const apps = async (connection: Connection, limit?: number): Promise<read
 
 /** The same, with those that are loaded at the moment. */
 export const appList = async (connection: Connection, limit?: number): Promise<AppList> =>
-  connection.json(routes.apps.path, (await answers()).appsAnswer, { limit });
+  connection.json(routes.apps.path, answers.appsAnswer, { limit });
 
 /**
  * `GET /repo_apps/{id}`.
  * @param limit seconds for the whole call
  */
 export const app = async (connection: Connection, id: string, limit?: number): Promise<AppAnswer> =>
-  connection.json(appPath(id), (await answers()).appAnswer, { limit });
+  connection.json(appPath(id), answers.appAnswer, { limit });
 
 /** Asks the server to look for new commits of its repositories: a route of ours, which KonfAI's server lacks. */
 export const refresh = async (connection: Connection): Promise<RefreshAnswer> =>
-  connection.json(routes.refresh.path, (await answers()).refreshAnswer, { method: routes.refresh.method });
+  connection.json(routes.refresh.path, answers.refreshAnswer, { method: routes.refresh.method });
 
 /** What the server knows of its repositories. */
 export const refreshed = async (connection: Connection): Promise<RefreshAnswer> =>
-  connection.json(routes.refreshed.path, (await answers()).refreshAnswer);
+  connection.json(routes.refreshed.path, answers.refreshAnswer);
 
 /**
  * `GET /jobs/{id}`.
  * @param limit seconds for the whole call
  */
 export const job = async (connection: Connection, id: string, limit?: number): Promise<JobAnswer> =>
-  connection.json(jobPath(id), (await answers()).jobAnswer(id), { limit });
+  connection.json(jobPath(id), answers.jobAnswer(id), { limit });
 
 /**
  * `GET /jobs`, newest first: a route of ours.
@@ -86,7 +84,7 @@ export const job = async (connection: Connection, id: string, limit?: number): P
 export async function jobs(connection: Connection, all = false): Promise<readonly JobAnswer[]> {
   const options = all ? { query: `?${parameters.all.name}=1` } : {};
   try {
-    return (await connection.json(routes.jobs.path, (await answers()).jobsAnswer, options)).jobs;
+    return (await connection.json(routes.jobs.path, answers.jobsAnswer, options)).jobs;
   } catch (error) {
     if (!(error instanceof HttpError) || error.isOfProxy || error.status !== errorKinds.notFound.status)
       throw error;
@@ -102,7 +100,7 @@ export async function jobs(connection: Connection, all = false): Promise<readonl
 export const usage = async (connection: Connection, since?: string): Promise<Usage> => {
   const query =
     since === undefined ? {} : { query: `?${parameters.usedSince.name}=${encodeURIComponent(since)}` };
-  return connection.json(routes.usage.path, (await answers()).usageAnswer, query);
+  return connection.json(routes.usage.path, answers.usageAnswer, query);
 };
 
 /**
@@ -111,7 +109,7 @@ export const usage = async (connection: Connection, since?: string): Promise<Usa
  * @param timeout seconds for the whole call
  */
 export const kill = async (connection: Connection, id: string, timeout: number): Promise<KillReply> =>
-  connection.json(killPath(id), (await answers()).killAnswer(id), {
+  connection.json(killPath(id), answers.killAnswer(id), {
     method: routes.kill.method,
     // Node takes whole milliseconds only.
     signal: AbortSignal.timeout(Math.ceil(timeout * 1000)),
@@ -120,7 +118,7 @@ export const kill = async (connection: Connection, id: string, timeout: number):
 /** `DELETE /jobs/{id}`, of a job that has ended: a route of ours. @throws HttpError that says so for a server without it */
 export async function remove(connection: Connection, id: string): Promise<RemovedJob> {
   try {
-    const answer = (await answers()).removedAnswer(id);
+    const answer = answers.removedAnswer(id);
     return await connection.json(jobPath(id), answer, { method: routes.remove.method });
   } catch (error) {
     if (!(error instanceof HttpError && error.status === errorKinds.methodNotAllowed.status)) throw error;
@@ -132,7 +130,7 @@ export async function remove(connection: Connection, id: string): Promise<Remove
 /** A route of `/drain`, which is ours. @throws HttpError that says so for a server without it */
 async function askDrain(connection: Connection, method: 'GET' | 'POST' | 'DELETE'): Promise<DrainState> {
   try {
-    return await connection.json(routes.drain.path, (await answers()).drainAnswer, { method });
+    return await connection.json(routes.drain.path, answers.drainAnswer, { method });
   } catch (error) {
     if (!(error instanceof HttpError && error.status === errorKinds.notFound.status)) throw error;
     const message = `${connection.server} cannot be drained: it is of an earlier version, or another server`;

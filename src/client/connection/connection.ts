@@ -12,6 +12,8 @@ import { header, type Reply, refusal } from './reply.js';
 import { readServerUrl, showServerUrl } from './server-url.js';
 import { TimeLimit } from './time-limit.js';
 import { Connector, readToTheEnd } from './transport/connector.js';
+import { speaksTls } from './transport/speaks-tls.js';
+import { needsTls } from './transport/tls-error.js';
 import type { Transport, Trust } from './transport/transport.js';
 import { explainTransport, mayBeTls, notInTime } from './transport-error.js';
 
@@ -197,14 +199,13 @@ export class Connection {
     };
   }
 
-  /** A cause that has to be looked for; null if there is none. Imported lazily to keep start-up fast. */
+  /** A cause that has to be looked for; null if there is none. */
   async #causeOnTheWay(error: unknown): Promise<Error | null> {
     const { transport } = this.#options;
     if (transport) return (await transport.explain?.(error)) ?? null;
     const url = this.#address;
     if (this.isMet || url.protocol !== 'http:' || !mayBeTls(error)) return null;
-    const { speaksTls } = await import('./transport/speaks-tls.js');
-    return (await speaksTls(url)) ? (await import('./transport/tls-error.js')).needsTls(this.server) : null;
+    return (await speaksTls(url)) ? needsTls(this.server) : null;
   }
 
   /**

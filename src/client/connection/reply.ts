@@ -4,6 +4,8 @@ import { jobIdOf } from '../../contract/paths.js';
 import { excerpt, quoteName } from '../../contract/quote.js';
 import { HttpError, isRedirect, proxyLoginStatus } from '../errors.js';
 import { nextCommand } from '../next-command.js';
+import * as schemas from './answer-schemas.js';
+import { pageSentence } from './transport/proxy-page.js';
 import type { Transport } from './transport/transport.js';
 
 /** An answer whose body has not been read yet. */
@@ -25,7 +27,7 @@ export function retryAfter(reply: Reply): number | null {
   return seconds <= longestWait ? seconds : null;
 }
 
-type Schemas = typeof import('./answer-schemas.js');
+type Schemas = typeof schemas;
 
 /** The body of an answer that is not the one asked for; undefined if it has another shape, as a proxy's page has. */
 export async function bodyOf<T>(
@@ -38,7 +40,7 @@ export async function bodyOf<T>(
   } catch {
     return undefined;
   }
-  return schemaOf(await import('./answer-schemas.js')).safeParse(document).data;
+  return schemaOf(schemas).safeParse(document).data;
 }
 
 /** One sentence from the body of an error answer, of our server or KonfAI's. */
@@ -105,8 +107,6 @@ export async function refusal(reply: Reply, text: string, asked: Asked): Promise
   const detail = await detailOf(text);
   if (detail !== null)
     return new HttpError(statusCode, ownSentence(statusCode, detail, asked), retryAfter(reply));
-  // Imported lazily to keep start-up fast.
-  const { pageSentence } = await import('./transport/proxy-page.js');
   const sentence = pageSentence(statusCode, text, server, transport);
   return new HttpError(statusCode, sentence, retryAfter(reply), true);
 }

@@ -9,7 +9,8 @@ import type { Connection } from '../connection/connection.js';
 import type { Patience } from '../connection/patience.js';
 import { header, type Reply } from '../connection/reply.js';
 import { isServerFailure, isTransient, TransportError } from '../errors.js';
-import { checkedEnd, endByState, explainMute, muteStreams } from './unnumbered-log.js';
+import { followText, isTaken, NoLogText } from './log-text.js';
+import { checkedEnd, endByState, explainMute, muteStreams, readAlready } from './unnumbered-log.js';
 
 /**
  * A stream that is silent for this long, in seconds, is taken to be dead: four of the comments that the service sends
@@ -113,7 +114,8 @@ async function* readOnce(
 
 /**
  * A job's log, line by line, up to and including its terminal marker (spec.md, Events). A stream that drops is reopened
- * behind the last line that was read, so that no line is lost and none comes twice.
+ * behind the last line that was read, so that no line is lost and none comes twice. Where another reader has the stream, the
+ * log is read as text from then on.
  * @throws HttpError for an unknown job; the error of the last attempt when the patience is over
  */
 export async function* followLog(
@@ -157,9 +159,26 @@ export async function* followLog(
         return;
       }
       drop = new TransportError('broken', `The log stream of job ${jobId} ended early`);
-    } catch (error) {
+    } catch (caught) {
+      let error = caught;
+      if (isTaken(error)) {
+        const tail = progress.isNumbered ? undefined : options.tail;
+        try {
+          yield* followText(connection, jobId, {
+            since: progress.position,
+            tail,
+            patience: options.patience,
+          });
+          return;
+        } catch (cause) {
+          if (!(cause instanceof NoLogText)) throw cause;
+        }
+        error = readAlready(connection, jobId);
+        if (!opened) throw error;
+      } else if (!opened || !(isTransient(error) || isServerFailure(error))) {
+        throw error;
+      }
       // A failure of the server here is none of the job, which goes on.
-      if (!opened || !(isTransient(error) || isServerFailure(error))) throw error;
       drop = error as Error;
       const told = mute < muteStreams || progress.isNumbered ? null : await explainMute(connection, jobId);
       if (told instanceof Error) {

@@ -39,7 +39,7 @@ export async function checkedEnd(connection: Connection, jobId: string): Promise
 }
 
 /** A log that another program reads. KonfAI's server cuts the second stream of a job where ours refuses it. */
-const readAlready = ({ server }: Connection, jobId: string): ClientError =>
+export const readAlready = ({ server }: Connection, jobId: string): ClientError =>
   new ClientError(
     `The log of job ${jobId} is being read already, and ${server} gives it to one reader at a time; ` +
       `'${nextCommand(`status ${jobId}`)}' tells how the job does, '${nextCommand(`result ${jobId}`)}' waits for its result`,

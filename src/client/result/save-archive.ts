@@ -1,6 +1,6 @@
 import { type FileHandle, statfs } from 'node:fs/promises';
 import path from 'node:path';
-import { ArchiveError } from '../../archive/index.js';
+import { ArchiveError, extractArchive } from '../../archive/index.js';
 import { maxEntries } from '../../contract/archives.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { counted } from '../../contract/counted.js';
@@ -105,8 +105,6 @@ async function extractSaved(
   const output = path.dirname(target);
   const maxBytes = await roomIn(output);
   let isBegun = false;
-  // Imported lazily to keep start-up fast.
-  const { extractArchive } = await import('../../archive/index.js');
   const extracted = await writing(output, `run '${again}'`, () =>
     extractArchive(target, output, {
       maxBytes,

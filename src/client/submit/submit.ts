@@ -3,6 +3,7 @@ import { shuttingDownDetail } from '../../contract/errors.js';
 import { parameters } from '../../contract/http.js';
 import type { JobEnvelope } from '../../contract/job.js';
 import { submitPath } from '../../contract/paths.js';
+import { envelopeAnswer } from '../connection/answer-schemas.js';
 import { pause } from '../connection/backoff.js';
 import type { Connection } from '../connection/connection.js';
 import {
@@ -67,7 +68,6 @@ async function send(
       headTimeout: 0,
       signal: upload.signal,
     });
-    const { envelopeAnswer } = await import('../connection/answer-schemas.js');
     const { job_id, accepted_options } = await connection.read(reply, path, envelopeAnswer, upload.signal);
     return jobEnvelope(job_id, accepted_options);
   } finally {

@@ -13,6 +13,14 @@ interface Known {
   readonly entry: TokenEntry | null;
 }
 
+/** A request under way. */
+interface UnderWay {
+  readonly token: string;
+  readonly sender: Principal;
+  /** Called, possibly more than once, when its answer may not go on; with the refusal if the token lets nobody in any more. */
+  readonly end: (refusal: ServiceError | null) => void;
+}
+
 /**
  * Who may come in: who holds the token of the environment, or a named one; everybody where there is neither. Tokens are
  * found by a hash with a key that is made for this process and that nobody knows: how long a search takes says nothing of
@@ -23,6 +31,7 @@ export class Access {
   #known: ReadonlyMap<string, Known> = new Map();
   #entries: readonly TokenEntry[] | null = null;
   readonly #own: string | null;
+  readonly #underWay = new Set<UnderWay>();
 
   /**
    * @param token of the environment; null if there is none
@@ -61,6 +70,43 @@ export class Access {
       );
     }
     return { name: entry.name, role: entry.role, limits: this.limitsOf(entry.name) };
+  }
+
+  /**
+   * Whose token it is now, of a request that has been under way for some time. The file is looked at first.
+   * @throws ServiceError `invalidToken` also where it is now the token of another name
+   */
+  identifyAgain(token: string, sender: Principal): Principal {
+    this.named?.reload();
+    return this.#again(token, sender);
+  }
+
+  #again(token: string, { name }: Principal): Principal {
+    const now = this.identify(token);
+    if (now.name !== name) throw new ServiceError('invalidToken', wireDetails.invalidToken);
+    return now;
+  }
+
+  /** Ends a request when its token may not send it any more. @returns a function to call when the request is over */
+  watch(token: string, sender: Principal, end: UnderWay['end']): () => void {
+    // The token of the environment stays what it is.
+    if (this.named === null) return () => {};
+    const request = { token, sender, end };
+    this.#underWay.add(request);
+    return () => this.#underWay.delete(request);
+  }
+
+  /** Looks whether the requests under way may go on: tokens are changed, and they expire. */
+  review(): void {
+    for (const { token, sender, end } of this.#underWay) {
+      try {
+        // What an admin may do depends on the route: a client sends the request again, and is answered by its new role.
+        if (this.#again(token, sender).role !== 'admin' && sender.role === 'admin') end(null);
+      } catch (cause) {
+        if (!(cause instanceof ServiceError)) throw cause;
+        end(cause);
+      }
+    }
   }
 
   /** What an owner may have at most, by the file as it is now. */

@@ -65,10 +65,16 @@ export class NamedTokens {
     return entry ? limitsFor(entry, this.#document.roles) : null;
   }
 
-  /** Looks at the file now, and from now on: a job may wait for a limit to change. */
-  follow(signal: AbortSignal): void {
+  /**
+   * Looks at the file now, and from now on: a job may wait for a limit to change.
+   * @param looked is called after each look
+   */
+  follow(signal: AbortSignal, looked: () => void): void {
     this.reload();
-    const timer = setInterval(() => this.reload(), lookEvery).unref();
+    const timer = setInterval(() => {
+      this.reload();
+      looked();
+    }, lookEvery).unref();
     signal.addEventListener('abort', () => clearInterval(timer));
   }
 

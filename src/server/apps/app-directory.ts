@@ -4,7 +4,7 @@ import type { AppView, AvailableApp } from '../../contract/app-manifest.js';
 import { isWeights } from '../../contract/weights.js';
 import { errorCode, faultWithoutPath } from '../../files/error-code.js';
 import { manifestFile, type ReadManifest, readManifest } from './manifest.js';
-import type { PredictionFacts } from './prediction-file.js';
+import { readPrediction } from './prediction-file.js';
 
 /** Whether a directory is that of an app. @throws the system's error where that cannot be told */
 export function isAppDirectory(directory: string): boolean {
@@ -46,10 +46,6 @@ function addedCheckpoints(directory: string, listed: readonly string[], files: r
     .sort();
 }
 
-/** Imported lazily to keep start-up fast: most servers are never asked. */
-const predictionOf = async (directory: string): Promise<PredictionFacts> =>
-  (await import('./prediction-file.js')).readPrediction(directory);
-
 /** What an app is described from, beside its manifest. */
 export interface AppParts {
   readonly directory: string;
@@ -82,7 +78,7 @@ export async function describeApp(
 ): Promise<AvailableApp> {
   const { tta, models, command: _command, resident: _resident, terminology, more, ...shown } = manifest;
   const checkpoints = models ?? [...names].filter(isWeights).sort();
-  const { patchSize, parameters } = await predictionOf(directory);
+  const { patchSize, parameters } = readPrediction(directory);
   return {
     // What the app itself says counts.
     ...(parameters ? { parameters } : {}),

@@ -15,10 +15,12 @@ import { lookAtApps } from './app-problems.js';
 import { commandLine, residentCommandLine } from './command-line.js';
 import { engineExits } from './engine-exits.js';
 import { ManifestError } from './manifest.js';
-import type { RepositoryApp } from './repository-app.js';
-
-/** What an app of a repository is read from. Imported lazily to keep start-up fast. */
-const reading = () => import('./repository-app.js');
+import {
+  filesOfRepositoryApp,
+  type RepositoryApp,
+  repositoryState,
+  viewRepositoryApp,
+} from './repository-app.js';
 
 /** An identifier as it comes through a proxy that merges slashes. */
 const merged = (id: string): string => id.replace(/^\/+/, '').replaceAll(/\/{2,}/g, '/');
@@ -103,7 +105,7 @@ export class AppCatalog {
     const app = this.get(id);
     const ofRepository = this.#repositoryOf(app);
     if (!ofRepository) return viewAppDirectory(app.id, app.argument);
-    return (await reading()).viewRepositoryApp(app.id, ofRepository);
+    return viewRepositoryApp(app.id, ofRepository);
   }
 
   /** The files of an app of a repository that are on this machine. @throws ServiceError that says why there are none */
@@ -111,7 +113,7 @@ export class AppCatalog {
     const app = this.#repositoryOf(allowed);
     if (!app) return [];
     try {
-      return (await (await reading()).filesOfRepositoryApp(app)).present;
+      return (await filesOfRepositoryApp(app)).present;
     } catch (cause) {
       throw new ServiceError('notFound', cause instanceof Error ? cause.message : String(cause), { cause });
     }
@@ -123,7 +125,6 @@ export class AppCatalog {
   }
 
   async refreshView(): Promise<RefreshView> {
-    const { repositoryState } = await reading();
     const apps = [...this.#ofRepositories()].map(([id, app]) => repositoryState(id, app));
     return { refreshing: this.repositories.isUnderWay, apps: await Promise.all(apps) };
   }

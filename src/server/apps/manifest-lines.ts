@@ -1,4 +1,6 @@
+import { isNode, LineCounter, parseDocument } from 'yaml';
 import { readSmallFile } from '../../files/small-file.js';
+import { isDeepYaml } from '../../files/yaml-depth.js';
 import { longestManifest, type ManifestFault } from './manifest.js';
 
 /** A fault, and the line of the file that it is on; null if it is on none. */
@@ -42,8 +44,6 @@ function textOf(file: string): string | null {
  * is missing, the line is that of the object that it is missing in. A file with very many levels has no lines here.
  */
 export async function onLines(file: string, faults: readonly ManifestFault[]): Promise<FaultOnLine[]> {
-  const { isNode, LineCounter, parseDocument } = await import('yaml');
-  const { isDeepYaml } = await import('../../files/yaml-depth.js');
   const text = textOf(file);
   if (text === null || isDeepYaml(text)) return faults.map((fault) => ({ ...fault, line: null }));
   const lineCounter = new LineCounter();

@@ -3,22 +3,47 @@ import { type Principal, theAdmin } from '../../access/principal.js';
 import { ServiceError, wireDetails } from '../../contract/errors.js';
 import { authScheme } from '../../contract/http.js';
 import type { Access } from '../access/access.js';
+import { whenGone } from './client-gone.js';
 
 const credentials = new RegExp(`^${authScheme} +(\\S.*)$`, 'i');
 
-/** Asks for `Authorization: Bearer <token>` on every route (spec.md, Authentication), unless all of it is open. */
+/** What a request that takes long knows of its sender. */
+export interface Sender {
+  /** Who sends it, asked again. @throws ServiceError `invalidToken` if the token does not let them in any more */
+  readonly now: () => Principal;
+  /** Aborted, with the error for the client, when the token does not let them in any more. */
+  readonly refused: AbortSignal;
+}
+
+/**
+ * Asks for `Authorization: Bearer <token>` on every route (spec.md, Authentication), unless all of it is open. An answer under
+ * way, such as a log stream or a download, is cut when the token may not have it any more.
+ */
 export function requireToken(access: Access): Middleware {
-  const whoever = (ctx: Context): Principal => {
-    if (access.isOpen) return theAdmin;
-    const given = credentials.exec(ctx.get('Authorization').trim())?.[1];
-    if (given === undefined) throw new ServiceError('missingToken', wireDetails.missingToken);
-    return access.identify(given);
-  };
   return (ctx, next) => {
-    ctx.state.principal = whoever(ctx);
+    const refused = new AbortController();
+    if (access.isOpen) {
+      ctx.state.principal = theAdmin;
+      ctx.state.sender = { now: () => theAdmin, refused: refused.signal } satisfies Sender;
+      return next();
+    }
+    const token = credentials.exec(ctx.get('Authorization').trim())?.[1];
+    if (token === undefined) throw new ServiceError('missingToken', wireDetails.missingToken);
+    const principal = access.identify(token);
+    const now = () => access.identifyAgain(token, principal);
+    ctx.state.principal = principal;
+    ctx.state.sender = { now, refused: refused.signal } satisfies Sender;
+    const isOver = access.watch(token, principal, (refusal) => {
+      if (refusal) refused.abort(refusal);
+      if (ctx.res.headersSent) ctx.req.socket.destroy();
+    });
+    whenGone(ctx, isOver);
     return next();
   };
 }
+
+/** The sender of a request that `requireToken` has let in, while the request goes on. */
+export const senderOf = (ctx: Pick<Context, 'state'>): Sender => ctx.state.sender as Sender;
 
 /** Who sends a request that `requireToken` has let in. @throws Error for any other request */
 export function principalOf(ctx: Pick<Context, 'state'>): Principal {

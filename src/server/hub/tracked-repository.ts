@@ -1,12 +1,13 @@
 import path from 'node:path';
 import { excerpt } from '../../contract/quote.js';
 import { faultWithoutPath, isSystemError } from '../../files/error-code.js';
+import { Hub } from './hub.js';
 import { HubError } from './hub-error.js';
 import type { HubSettings } from './hub-settings.js';
 import { type CachedFile, RepositoryCache } from './repository-cache.js';
 import { defaultRevision, type RepositoryName } from './repository-name.js';
 import { filesOfApp } from './tree.js';
-import type { Extent, Progress } from './update.js';
+import { type Extent, type Progress, update } from './update.js';
 
 /** Files of an app of a repository, as far as they are known. */
 export interface RepositoryFiles {
@@ -91,8 +92,6 @@ export class TrackedRepository {
     signal: AbortSignal,
     onProgress?: (progress: Progress) => void,
   ): Promise<number> {
-    // Imported lazily to keep start-up fast: only a server with repositories needs the package.
-    const [{ Hub }, { update }] = await Promise.all([import('./hub.js'), import('./update.js')]);
     const { cache } = this;
     try {
       await update(this, {

@@ -4,11 +4,17 @@ import type { Packer } from '../../archive/index.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { counted } from '../../contract/counted.js';
 import { spellDuration } from '../../contract/duration.js';
-import { ServiceError } from '../../contract/errors.js';
+import { internalError, ServiceError } from '../../contract/errors.js';
 import { type KillCause, killErrors } from '../../contract/job.js';
 import { commandOf } from '../../contract/operations.js';
 import { secondsUntil } from '../../files/boot-clock.js';
-import { faultWithoutPath, isDiskFull, isShortage, isSystemError } from '../../files/error-code.js';
+import {
+  errorCode,
+  faultWithoutPath,
+  isDiskFull,
+  isShortage,
+  isSystemError,
+} from '../../files/error-code.js';
 import type {
   Ended,
   Executor,
@@ -74,6 +80,14 @@ function timeLeft({ request: { timeLimit }, record, state }: Job): number | null
   return Math.min(Math.max(left, 0), timeLimit) * 1000;
 }
 
+/** An error in words for a client. A fault of this program is for the server's log alone: its message may name files. */
+function inWords(cause: unknown): string {
+  const isOfProgram =
+    [TypeError, ReferenceError, SyntaxError, RangeError].some((kind) => cause instanceof kind) ||
+    (errorCode(cause) !== '' && !isSystemError(cause) && !isDiskFull(cause));
+  return isOfProgram ? internalError().detail : faultWithoutPath(cause);
+}
+
 /** Takes one job from the queue to its end, whatever happens; also a job that an earlier server left unfinished. */
 export class Lifecycle {
   readonly #packing = new AbortController();
@@ -98,7 +112,7 @@ export class Lifecycle {
         await this.#finishKilled();
       } else {
         this.deps.report(`Job ${job.id} failed`, cause instanceof ServiceError ? cause.message : cause);
-        await this.#fail('error', faultWithoutPath(cause));
+        await this.#fail('error', inWords(cause));
       }
     }
   }

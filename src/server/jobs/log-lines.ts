@@ -1,4 +1,4 @@
-import { closeSync, constants, read as readCallback, readSync } from 'node:fs';
+import { closeSync, constants, fstatSync, read as readCallback, readSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { servicePrefix } from '../../contract/log-stream.js';
 import { errorCode, isForbidden } from '../../files/error-code.js';
@@ -34,6 +34,8 @@ function explain(cause: unknown): Buffer {
 
 /** An open log. */
 export interface OpenLog extends Disposable {
+  /** Bytes that it had when it was opened. */
+  readonly size: number;
   /** Reads into a buffer from a position on. Returns the number of bytes. */
   read(buffer: Buffer, length: number, position: number): Promise<number>;
   /** The same while nothing else is done. */
@@ -44,7 +46,12 @@ export interface OpenLog extends Disposable {
 function textAsLog(text: Buffer): OpenLog {
   const readNow: OpenLog['readNow'] = (buffer, length, position) =>
     text.copy(buffer, 0, Math.min(position, text.length), position + length);
-  return { read: async (...args) => readNow(...args), readNow, [Symbol.dispose]: () => {} };
+  return {
+    size: text.length,
+    read: async (...args) => readNow(...args),
+    readNow,
+    [Symbol.dispose]: () => {},
+  };
 }
 
 /** Opens the log of a job for reading. One that cannot be opened is replaced by a line that says why. */
@@ -56,6 +63,7 @@ export function openLog(job: Job): OpenLog {
     return textAsLog(explain(cause));
   }
   return {
+    size: fstatSync(descriptor).size,
     read: async (buffer, length, position) => (await read(descriptor, buffer, 0, length, position)).bytesRead,
     readNow: (buffer, length, position) => readSync(descriptor, buffer, 0, length, position),
     [Symbol.dispose]: () => closeSync(descriptor),

@@ -39,6 +39,8 @@ export interface JobServiceDeps extends LifecycleDeps {
   readonly maxRunTime: number | null;
   /** The same for fine-tuning. */
   readonly maxFineTuneTime: number | null;
+  /** Whether the program was replaced under this server, which can start no job then. */
+  readonly isUpgraded?: () => boolean;
   /** Told of what happens to jobs. */
   readonly events: ServerEvents;
 }
@@ -152,7 +154,7 @@ export class JobService {
   /**
    * Reserves a place among the active jobs for an upload. Waits until it is known what the owner's jobs keep.
    * @param stated bytes of the request; undefined if it does not say
-   * @throws ServiceError `busy`, `keptFull`, `draining` or `shuttingDown`
+   * @throws ServiceError `busy`, `keptFull`, `draining`, `upgraded` or `shuttingDown`
    */
   async reserve(asker: Principal, stated: number | undefined): Promise<Slot> {
     await this.#kept.known(asker.name);
@@ -162,6 +164,11 @@ export class JobService {
         'draining',
         'The server is draining and accepts no new jobs; submit again later',
       );
+    }
+    if (this.deps.isUpgraded?.()) {
+      const detail =
+        'The program was upgraded under the running server: its admin must restart it; submit again then';
+      throw new ServiceError('upgraded', detail);
     }
     return this.#admission.reserve(asker, stated);
   }

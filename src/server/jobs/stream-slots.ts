@@ -30,7 +30,7 @@ export class StreamSlots {
     if (this.#held.has(jobId)) {
       throw new ServiceError(
         'streamOpen',
-        `The log of job ${jobId} is being streamed already; close that stream first`,
+        `The log of job ${jobId} is being streamed already; close that stream first, or read what there is at /jobs/${jobId}/log`,
       );
     }
     if (this.#held.size >= this.limit) {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, lstatSync, readdirSync, renameSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
+import { execa } from 'execa';
 import { jobIdSource } from '../../contract/job.js';
 import { errorCode, isForbidden } from '../../files/error-code.js';
 import { ownDirectory } from '../data-directory/own-directory.js';
@@ -115,8 +116,6 @@ function moveOwn(directory: string, target: string): void {
  */
 async function removeTree(directory: string): Promise<void> {
   if (process.platform === 'linux') {
-    // Imported lazily to keep start-up fast.
-    const { execa } = await import('execa');
     const remove = () => execa('rm', ['-rf', '--one-file-system', '--', directory], { reject: false });
     let end = await remove();
     if (end.failed) {

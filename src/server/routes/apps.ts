@@ -10,9 +10,9 @@ import { isWeights } from '../../contract/weights.js';
 import { madeDirectories } from '../../files/made-directories.js';
 import type { AppCatalog } from '../apps/catalog.js';
 import type { Executor } from '../executors/executor.js';
+import { goneSignal } from '../http/client-gone.js';
 import { captured } from '../http/path-parameters.js';
 import type { Report } from '../report.js';
-import { goneSignal } from './client-gone.js';
 import { loadedFor } from './loaded-for.js';
 
 export const listApps = (catalog: AppCatalog, executor: Executor) => (ctx: RouterContext) => {

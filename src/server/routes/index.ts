@@ -7,7 +7,7 @@ import type { UsageLedger } from '../usage/usage-ledger.js';
 import { askForRefresh, listApps, sendAppConfig, showApp, showRefresh } from './apps.js';
 import { setDraining, showDraining } from './drain.js';
 import { killJob, listJobs, removeJob, showJob } from './jobs.js';
-import { type LogDeps, streamLogs } from './logs.js';
+import { type LogDeps, sendLog, streamLogs } from './logs.js';
 import { sendResult } from './result.js';
 import { type SubmitDeps, submit } from './submit.js';
 import {
@@ -32,11 +32,11 @@ export interface RouteDeps extends SubmitDeps, LogDeps {
 }
 
 /**
- * What the router matches a path with. An app's identifier takes the rest of the path: raw slashes are part of it,
+ * What the router matches a path with: exactly it, since a proxy may have a rule for a path, and the router would match a text
+ * also in capitals or with a slash behind it. An app's identifier takes the rest of the path: raw slashes are part of it,
  * percent-encoded ones too.
  */
-function matcher(path: string): string | RegExp {
-  if (!path.includes('{')) return path;
+function matcher(path: string): RegExp {
   return new RegExp(`^${path.replace('{app}', '(.+)').replace('{id}', '([^/]+)')}$`);
 }
 
@@ -63,6 +63,7 @@ export function createRouter(deps: RouteDeps): Router {
     jobs: listJobs(jobs),
     job: showJob(jobs),
     logs: streamLogs(deps),
+    log: sendLog(jobs),
     result: sendResult(jobs, report),
     kill: killJob(jobs),
     remove: removeJob(jobs),

@@ -1,5 +1,6 @@
+import { pipeline } from 'node:stream/promises';
 import type { RouterContext } from '@koa/router';
-import { FieldError } from '../../contract/errors.js';
+import { FieldError, ServiceError } from '../../contract/errors.js';
 import { mediaTypes, parameters } from '../../contract/http.js';
 import {
   doneMarker,
@@ -10,15 +11,18 @@ import {
 } from '../../contract/log-stream.js';
 import { quoteName } from '../../contract/quote.js';
 import { principalOf } from '../http/auth.js';
+import { goneSignal, whenGone } from '../http/client-gone.js';
 import { captured } from '../http/path-parameters.js';
 import type { Job } from '../jobs/job.js';
-import { countLines } from '../jobs/log-lines.js';
+import { countLines, openLog } from '../jobs/log-lines.js';
 import { readLog } from '../jobs/log-reader.js';
 import type { JobService } from '../jobs/service.js';
 import type { StreamSlots } from '../jobs/stream-slots.js';
 import { isAskedFor } from './boolean-parameter.js';
-import { whenGone } from './client-gone.js';
 import { EventBytes } from './event-bytes.js';
+
+/** Bytes of a log that are read at once for an answer as text. */
+const chunkSize = 256 * 1024;
 
 export interface LogDeps {
   readonly jobs: JobService;
@@ -122,3 +126,58 @@ export const streamLogs = (deps: LogDeps) => async (ctx: RouterContext) => {
   if (ctx.method === 'HEAD') setHeaders(ctx);
   else await send(ctx, job, wishes, deps);
 };
+
+/**
+ * The bytes that are asked for of a log of that size: from the first to behind the last; null for all of them, also where
+ * several ranges are asked for.
+ */
+function askedBytes(ctx: RouterContext, size: number): { from: number; to: number } | null {
+  const [, first = '', last = ''] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(ctx.get('Range').trim()) ?? [];
+  // A log has no tag that a range could depend on.
+  if (first + last === '' || ctx.get('If-Range') !== '') return null;
+  if (first === '') return { from: Math.max(0, size - Number(last)), to: size };
+  if (last === '') return { from: Number(first), to: size };
+  return Number(last) < Number(first) ? null : { from: Number(first), to: Math.min(Number(last) + 1, size) };
+}
+
+/** The bytes of a log from one position to another. */
+async function* bytesOf(job: Job, from: number, to: number) {
+  using file = openLog(job);
+  for (let position = from; position < to; ) {
+    const buffer = Buffer.allocUnsafe(Math.min(chunkSize, to - position));
+    const length = await file.read(buffer, buffer.length, position);
+    if (length === 0) throw new Error(`The log of job ${job.id} became shorter while it was sent`);
+    position += length;
+    yield buffer.subarray(0, length);
+  }
+}
+
+/** `GET /jobs/{id}/log`: the log so far as text. It takes no stream's place. */
+export const sendLog = (jobs: JobService) => async (ctx: RouterContext) => {
+  const job = jobs.get(captured(ctx), principalOf(ctx));
+  const size = sizeOf(job);
+  const asked = askedBytes(ctx, size);
+  const { from, to } = asked ?? { from: 0, to: size };
+  if (asked && from >= to) {
+    ctx.set('Content-Range', `bytes */${size}`);
+    throw new ServiceError('noSuchRange', `The log has ${size} bytes so far; ask for a range of these`);
+  }
+  ctx.status = asked ? 206 : 200;
+  if (asked) ctx.set('Content-Range', `bytes ${from}-${to - 1}/${size}`);
+  ctx.type = `${mediaTypes.text}; charset=utf-8`;
+  ctx.length = to - from;
+  ctx.set('Accept-Ranges', 'bytes');
+  ctx.set('Cache-Control', 'no-store');
+  if (ctx.method === 'HEAD') return;
+  // Sent here, without Koa, which leaves a connection open whose answer fails.
+  ctx.respond = false;
+  const signal = goneSignal(ctx);
+  await pipeline(bytesOf(job, from, to), ctx.res, { signal }).catch((cause) => {
+    if (!signal.aborted) throw cause;
+  });
+};
+
+function sizeOf(job: Job): number {
+  using file = openLog(job);
+  return file.size;
+}

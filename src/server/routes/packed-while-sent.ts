@@ -2,10 +2,10 @@ import { lstatSync } from 'node:fs';
 import type { RouterContext } from '@koa/router';
 import { countFiles, packTo } from '../../archive/index.js';
 import { ServiceError } from '../../contract/errors.js';
+import { goneSignal } from '../http/client-gone.js';
 import type { Job } from '../jobs/job.js';
 import type { Report } from '../report.js';
 import { setArchiveHeaders } from './archive-headers.js';
-import { goneSignal } from './client-gone.js';
 
 /** Packs a job's output while it is sent. Its length is not known, so ranges are not served. */
 async function sendOutput(ctx: RouterContext, { id, directory }: Job, report: Report): Promise<void> {

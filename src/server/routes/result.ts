@@ -9,6 +9,7 @@ import { refusedResult, withoutResult } from '../../contract/routes.js';
 import { errorCode } from '../../files/error-code.js';
 import { NotOurFile, openOwnFile } from '../../files/own-file.js';
 import { principalOf } from '../http/auth.js';
+import { whenGone } from '../http/client-gone.js';
 import { sendError } from '../http/error-answer.js';
 import { captured } from '../http/path-parameters.js';
 import type { Job } from '../jobs/job.js';
@@ -17,7 +18,6 @@ import type { Report } from '../report.js';
 import { setArchiveHeaders } from './archive-headers.js';
 import { askedMatch, askedRange } from './asked-range.js';
 import { isAskedFor } from './boolean-parameter.js';
-import { whenGone } from './client-gone.js';
 import { sendLeft, sendUnpacked } from './packed-while-sent.js';
 
 /** Bytes of a result that are read at once. */

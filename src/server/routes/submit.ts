@@ -10,7 +10,7 @@ import { fieldWithRole, type OperationName, operationOf } from '../../contract/o
 import { quoteName } from '../../contract/quote.js';
 import { isForbidden, isMissing } from '../../files/error-code.js';
 import type { AppCatalog } from '../apps/catalog.js';
-import { principalOf } from '../http/auth.js';
+import { principalOf, senderOf } from '../http/auth.js';
 import { captured } from '../http/path-parameters.js';
 import type { Job } from '../jobs/job.js';
 import type { JobFiles } from '../jobs/job-record.js';
@@ -124,15 +124,19 @@ async function receive(
   const checks = new EarlyChecks(spec, (fields) => {
     askedOf(operation, fields, asker, deps.jobs);
   });
-  const received = await receiveForm(ctx, incoming, limits, checks, awaited);
+  const sender = senderOf(ctx);
+  const received = await receiveForm(ctx, incoming, limits, checks, awaited, sender.refused);
   slot.allowed.hold(received.bytes);
   const form = readSubmission(spec, received);
-  const asked = askedOf(operation, form, asker, deps.jobs);
+  const ask = (by: Principal) => askedOf(operation, form, by, deps.jobs);
+  ask(asker);
   const { files, extracted } = await placeFiles(form.groups, directory.input, limits, (bytes) =>
     slot.allowed.hold(received.bytes + bytes),
   );
   await becomeOutput(incoming, directory.output);
   directory.create();
+  // Again behind all that takes long: a token that was revoked meanwhile gets no job.
+  const asked = ask(sender.now());
   return await slot.accept(
     {
       app,

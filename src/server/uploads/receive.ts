@@ -109,7 +109,8 @@ function checkCodings(ctx: Context): void {
  * Reads a multipart form. Its files are written into `directory` while they arrive, under numbers as names.
  * @param checks of what is known before a file is read
  * @param awaited aborted when a repeat of the request waits for it
- * @throws ServiceError 400, 408, 413, 415, 422, 503 or 507; the caller removes the directory
+ * @param refused aborted, with the error for the client, when its sender may not send it any more
+ * @throws ServiceError 400, 401, 408, 413, 415, 422, 503 or 507; the caller removes the directory
  */
 export async function receiveForm(
   ctx: Context,
@@ -117,6 +118,7 @@ export async function receiveForm(
   limits: SubmissionLimits,
   checks: EarlyChecks,
   awaited: AbortSignal,
+  refused: AbortSignal,
 ): Promise<ReceivedForm> {
   checkCodings(ctx);
   const boundary = readBoundary(ctx.get('Content-Type'));
@@ -130,6 +132,7 @@ export async function receiveForm(
   });
   failed.catch(() => {});
   const done = new AbortController();
+  refused.addEventListener('abort', () => receiver.fail(refused.reason), { signal: done.signal });
   try {
     // The form may be complete before the request is. A request that breaks off there is refused as well.
     // The disk is asked while the parser begins, so that the first file need not wait for the answer.

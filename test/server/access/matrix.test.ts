@@ -37,6 +37,7 @@ const expected: Readonly<Record<RouteName, Expected>> = {
   usage: same(200),
   jobs: same(200),
   job: { done: 200, running: 200 },
+  log: { done: 200, running: 200 },
   logs: { done: 200, running: 200 },
   result: { done: 200, running: 202 },
   kill: { done: 200, running: 200 },

@@ -1,12 +1,24 @@
-import { chmodSync, chownSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { stateOf } from '../../../src/access/token-file.js';
 import { NamedTokens } from '../../../src/server/access/named-tokens.js';
+import { filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
 import { until } from '../../../support/until.mjs';
 import { Cli } from '../../support/cli.js';
-import { least } from '../../support/form.js';
+import { least, steps } from '../../support/form.js';
 import { lacks } from '../../support/needs.mjs';
 import { withNoDescriptors } from '../../support/no-descriptors.js';
+import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer, TestServer } from '../../support/server.js';
 import { TestTokens } from '../../support/tokens.js';
 
@@ -132,6 +144,106 @@ describe('named tokens', () => {
     expect(readFileSync(tokens.file, 'utf8')).not.toContain(tokens.of('ana'));
     expect(server.stderr + server.stdout).not.toContain(tokens.of('ana'));
     expect(server.stderr).not.toContain('sha256:');
+  });
+});
+
+describe('what is under way', () => {
+  const tokens = new TestTokens();
+  afterAll(() => tokens[Symbol.asyncDispose]());
+  for (const name of ['keeps', 'root']) tokens.create(name, { role: name === 'root' ? 'admin' : 'user' });
+  const server = sharedServer({ flags: ['--tokens', tokens.file, '--max-jobs', '8'] });
+  const body = multipart([filePart('inputs', 'a.nii')]);
+  const authorization = (name: string) => `Authorization: Bearer ${tokens.of(name)}`;
+
+  /** An upload of which a few bytes are missing. */
+  async function halfUpload(name: string): Promise<RawConnection> {
+    const before = server.jobDirectories().length;
+    const connection = await RawConnection.open(server.url);
+    const lines = [`Content-Length: ${body.length}`, authorization(name)];
+    const head = submissionHead('/apps/probe/infer', ...lines);
+    connection.write(Buffer.concat([head, body.subarray(0, -20)]));
+    await until('the upload has begun', () => server.jobDirectories().length === before + 1);
+    return connection;
+  }
+
+  /** A GET whose answer has begun like this. */
+  async function begun(name: string, where: string, pattern: RegExp): Promise<RawConnection> {
+    const connection = await RawConnection.open(server.url);
+    connection.write(`GET ${where} HTTP/1.1\r\nHost: localhost\r\n${authorization(name)}\r\n\r\n`);
+    await connection.until(pattern);
+    return connection;
+  }
+
+  /** Changes the entry of that name in the file. */
+  const change = (name: string, made: object | null) =>
+    tokens.edit((before) => ({
+      ...before,
+      tokens: before.tokens.flatMap((each) => (each.name !== name ? each : made ? { ...each, ...made } : [])),
+    }));
+
+  test.for<[how: string, take: (name: string) => unknown]>([
+    ['is revoked', (name) => tokens.revoke(name)],
+    ['expires', (name) => change(name, { expires_at: new Date(Date.now() + 700).toISOString() })],
+    ['is somebody else now', (name) => change(name, { name: `${name}-2` })],
+  ])('ends when its token %s: uploads, log streams and downloads', async ([how, take]) => {
+    const name = how.replaceAll(' ', '-');
+    const token = tokens.create(name);
+    await until('it lets in', async () => (await status(server, token)) === 200);
+    const api = tokens.api(server, name);
+    const gate = server.gate();
+    const held = { ...least.infer, ...steps(`fill=noise:${24 << 20}`, 'print=x', `wait=${gate.path}`) };
+    const done = await api.run('infer', { ...least.infer, ...steps(`fill=noise:${24 << 20}`) });
+    const running = await api.running('infer', held, 'x');
+    await using download = await begun(name, `/jobs/${done.id}/result`, /^HTTP\/1\.1 200/);
+    download.socket.pause();
+    await using upload = await halfUpload(name);
+    await using kept = await halfUpload('keeps');
+    await using log = await begun(name, `/jobs/${running}/logs`, /data: x\n/);
+    take(name);
+    expect(await upload.answer()).toMatchObject({
+      status: 401,
+      body: expect.stringContaining('Invalid token'),
+    });
+    download.socket.resume();
+    for (const cut of [log, download]) await until('it is cut', () => cut.isClosed);
+    expect(log.received).not.toMatch(/__(DONE|ERROR)__/);
+    expect(download.received.length).toBeLessThan(24 << 20);
+    gate.open();
+    kept.write(body.subarray(-20));
+    expect((await kept.answer()).status).toBe(200);
+    await until(
+      'its place is free',
+      () => readdirSync(path.join(server.dataDirectory, 'incoming')).length === 0,
+    );
+  });
+
+  test('is no job when the last byte comes right after the token was revoked', async () => {
+    const token = tokens.create('late');
+    await until('it lets in', async () => (await status(server, token)) === 200);
+    await using upload = await halfUpload('late');
+    tokens.revoke('late');
+    upload.write(body.subarray(-20));
+    expect((await upload.answer()).status).toBe(401);
+    const { jobs } = await tokens.api(server, 'root').json<{ jobs: { owner: string }[] }>('/jobs?all=1');
+    expect(jobs.filter(({ owner }) => owner === 'late')).toEqual([]);
+  });
+
+  test('ends where only an admin may do it when its token is not one any more', async () => {
+    const token = tokens.create('chief', { role: 'admin' });
+    await until('it lets in', async () => (await status(server, token)) === 200);
+    const gate = server.gate();
+    const id = await tokens
+      .api(server, 'keeps')
+      .running('infer', { ...least.infer, ...steps('print=x', `wait=${gate.path}`) }, 'x');
+    const chief = tokens.api(server, 'chief');
+    await using log = await begun('chief', `/jobs/${id}/logs`, /data: x\n/);
+    await using upload = await halfUpload('chief');
+    change('chief', { role: 'user' });
+    await until('it is cut', () => log.isClosed);
+    expect((await chief.fetch(`/jobs/${id}/logs`)).status).toBe(404);
+    upload.write(body.subarray(-20));
+    expect((await upload.answer()).status).toBe(200);
+    gate.open();
   });
 });
 

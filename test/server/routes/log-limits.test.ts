@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { file } from '../../../support/form.mjs';
 import { refusal } from '../../support/api.js';
-import { least, steps } from '../../support/form.js';
+import { least, printBytes, steps } from '../../support/form.js';
 import type { LogFollower } from '../../support/log-stream.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { apps, sharedServer } from '../../support/server.js';
@@ -44,6 +44,68 @@ describe('the streams of one job', () => {
     const { id } = await api.run('infer', least.infer);
     await api.fetch(`/jobs/${id}/logs`, { method: 'HEAD' });
     expect((await api.fetch(`/jobs/${id}/logs`)).status).toBe(200);
+  });
+});
+
+describe('the log as text', () => {
+  test('is the log so far, also while it is streamed, whole or by ranges', async () => {
+    const gate = server.gate();
+    const form = {
+      ...least.infer,
+      ...steps('print=\u00fcber', printBytes('10 %\r'), `wait=${gate.path}`, 'print=b'),
+    };
+    const id = await api.running('infer', form, '10 %');
+    await using log = await api.follow(id);
+    const get = (range?: string) => api.fetch(`/jobs/${id}/log`, range ? { headers: { Range: range } } : {});
+    const whole = await get();
+    const text = await whole.text();
+    const bytes = Buffer.from(text);
+    expect(Object.fromEntries(whole.headers)).toMatchObject({
+      'content-type': 'text/plain; charset=utf-8',
+      'content-length': String(bytes.length),
+      'accept-ranges': 'bytes',
+    });
+    expect(text).toMatch(/^\[remote-app\] Remote job .*\nprobe infer\n\u00fcber\n10 %\r\n$/s);
+    const size = bytes.length;
+    for (const [range, from, to] of [
+      ['bytes=3-9', 3, 10],
+      ['bytes=5-', 5, size],
+      ['bytes=-7', size - 7, size],
+      ['bytes=-99999', 0, size],
+      [`bytes=${size - 1}-99999`, size - 1, size],
+    ] as const) {
+      const part = await get(range);
+      expect([range, part.status, part.headers.get('content-range')]).toEqual([
+        range,
+        206,
+        `bytes ${from}-${to - 1}/${size}`,
+      ]);
+      expect(Buffer.from(await part.arrayBuffer())).toEqual(bytes.subarray(from, to));
+    }
+    for (const range of ['bytes=9-3', 'bytes=0-1,3-4', 'lines=1-2', 'bytes=-'])
+      expect([range, await (await get(range)).text()]).toEqual([range, text]);
+    const beyond = await get(`bytes=${size}-`);
+    expect(beyond.headers.get('content-range')).toBe(`bytes */${size}`);
+    expect((await refusal(beyond))[0]).toBe(416);
+    const head = await api.fetch(`/jobs/${id}/log`, { method: 'HEAD' });
+    expect([head.status, head.headers.get('content-length'), await head.text()]).toEqual([
+      200,
+      String(size),
+      '',
+    ]);
+    gate.open();
+    await log.end();
+    expect(await (await get(`bytes=${size}-`)).text()).toMatch(/^b\n\[remote-app\] Result/);
+    expect((await api.fetch('/jobs/0123456789ab/log')).status).toBe(404);
+  });
+
+  test('says why it cannot be shown where the job has replaced it', async () => {
+    const { id } = await api.run('infer', { ...least.infer, ...steps('shell=ln -sf /etc/passwd ../log') });
+    const answer = await api.fetch(`/jobs/${id}/log`);
+    expect([answer.status, await answer.text()]).toEqual([
+      200,
+      expect.stringMatching(/was removed or replaced/),
+    ]);
   });
 });
 

@@ -10,6 +10,7 @@ import {
 } from '../../../src/contract/routes.js';
 import { createRouter, type RouteDeps } from '../../../src/server/routes/index.js';
 import { least } from '../../support/form.js';
+import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
 
 const server = sharedServer({ gpus: 1 });
@@ -56,6 +57,33 @@ describe('the service', () => {
     const known = atThisPath.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
     expect([response.status, allowed]).toEqual([405, known.sort()]);
   });
+});
+
+/** What a proxy with a rule for one path lets through, and a server might read as that path. */
+const disguises: Readonly<Record<string, (path: string) => string>> = {
+  'in capitals': (path) => path.toUpperCase(),
+  'with one capital': (path) => path.replace(/[a-z]/, (letter) => letter.toUpperCase()),
+  'with a slash at the end': (path) => `${path}/`,
+  'with two slashes at the end': (path) => `${path}//`,
+  'with two slashes before it': (path) => `/${path}`,
+  'with an encoded letter': (path) =>
+    path.replace(/[a-z]/, (letter) => `%${Buffer.from(letter).toString('hex')}`),
+  'with an encoded slash': (path) => `${path}%2F`,
+  'with a line end behind it': (path) => `${path}%0A`,
+  'with a parameter': (path) => `${path};x`,
+  'with a dot': (path) => `/.${path}`,
+  'with two dots': (path) => `/x/..${path}`,
+  'with a fragment': (path) => `${path}#x`,
+};
+
+test.for(Object.keys(disguises))('a route is not found %s', async (how) => {
+  const { id } = await api.run('infer', least.infer);
+  for (const name of routeNames.filter((each) => !routes[each].path.includes('{app}'))) {
+    await using connection = await RawConnection.open(server.url);
+    const target = disguises[how]?.(addressOf(name, id));
+    connection.write(`${routes[name].method} ${target} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    expect([target, (await connection.answer()).status]).toEqual([target, 404]);
+  }
 });
 
 test.for([

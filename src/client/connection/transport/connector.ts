@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { buildConnector, type Dispatcher } from 'undici';
+import { explainTls } from './tls-error.js';
 import { type Transport, type Trust, tlsOptions } from './transport.js';
 
 export interface ConnectorOptions {
@@ -93,14 +94,13 @@ export class Connector {
     }
   }
 
-  /** Failures of TLS in words. Imported lazily to keep start-up fast. */
+  /** Failures of TLS in words. */
   async #explain(
     error: Error,
     { hostname }: Options,
     certificate: Buffer | undefined,
     callback: Callback,
   ): Promise<void> {
-    const { explainTls } = await import('./tls-error.js');
     const { server, trust } = this.options;
     callback(explainTls(error, { server, hostname, certificate, trust }), null);
   }

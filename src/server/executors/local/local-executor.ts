@@ -35,6 +35,8 @@ export interface LocalSettings extends RunnerSettings, ResidencySettings {
   readonly maxLogBytes: number;
   /** Names of variables that jobs get beside those of the table: `serve --pass-env`. */
   readonly passEnvironment: readonly string[];
+  /** Whether a runner that is started now would be another program than this server expects: jobs wait then. */
+  readonly isUpgraded?: () => boolean;
   /** GPUs that an owner may have at once; null for any number. */
   readonly mostGpus?: (owner: string | null) => number | null;
 }
@@ -60,11 +62,11 @@ export class LocalExecutor implements Executor {
   /** The GPUs may be known only later. */
   constructor(private readonly settings: LocalSettings) {
     const { gpus, cpuSlots } = settings;
-    const scheduler = new Scheduler(
-      gpus.current,
-      cpuSlots,
-      settings.mostGpus ? { mostGpus: settings.mostGpus } : {},
-    );
+    const { mostGpus, isUpgraded } = settings;
+    const scheduler = new Scheduler(gpus.current, cpuSlots, {
+      ...(mostGpus && { mostGpus }),
+      ...(isUpgraded && { isPaused: isUpgraded }),
+    });
     gpus.on('known', () => scheduler.setGpus(gpus.current ?? []));
     gpus.askWhile(() => scheduler.waitsForUnseen);
     this.#scheduler = scheduler;

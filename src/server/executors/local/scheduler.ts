@@ -37,6 +37,8 @@ interface Waiting extends Queued {
 
 /** What the scheduler is told from outside. */
 export interface SchedulerSettings {
+  /** Whether nothing is granted at the moment, whatever is free. */
+  readonly isPaused?: () => boolean;
   /** GPUs that an owner may have at once; null for any number. */
   readonly mostGpus?: (owner: Owner) => number | null;
   /** Milliseconds of a clock that nobody sets. */
@@ -170,6 +172,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
 
   /** What a request waits for, in words. */
   #describe({ request, limit, owner }: Waiting): string {
+    if (this.settings.isPaused?.()) return 'the next start of the server, whose program was upgraded';
     const words = describe(request);
     if (limit !== null) {
       return `${words}: ${ownerInWords(owner)} may have ${limit} at once and has ${this.#gpuShares.heldBy(owner)}`;
@@ -262,6 +265,10 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
 
   /** Goes through the queue, each owner in turn, and grants what can be granted. */
   #dispatch(): void {
+    if (this.settings.isPaused?.()) {
+      this.emit('change');
+      return;
+    }
     const isOfCpu = ({ request }: Waiting) => request.kind === 'cpu';
     const gpu = this.#grantGpus(this.#queue.filter((each) => !isOfCpu(each)));
     const cpu = this.#grantSlots(this.#queue.filter(isOfCpu));

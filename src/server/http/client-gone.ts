@@ -1,10 +1,10 @@
-import type { RouterContext } from '@koa/router';
+import type { Context } from 'koa';
 
 /**
  * Calls back once when the answer is sent or the client is gone. A pipelined answer that waits behind another one gets no
  * event when the connection ends, so this listens to the connection as well.
  */
-export function whenGone({ req, res }: RouterContext, callback: () => void): void {
+export function whenGone({ req, res }: Pick<Context, 'req' | 'res'>, callback: () => void): void {
   const { socket } = req;
   let isGone = false;
   const gone = () => {
@@ -25,7 +25,7 @@ export function whenGone({ req, res }: RouterContext, callback: () => void): voi
 }
 
 /** A signal that is aborted when the answer is sent or the client is gone. */
-export function goneSignal(ctx: RouterContext): AbortSignal {
+export function goneSignal(ctx: Pick<Context, 'req' | 'res'>): AbortSignal {
   const gone = new AbortController();
   whenGone(ctx, () => gone.abort());
   return gone.signal;

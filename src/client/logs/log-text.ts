@@ -1,0 +1,128 @@
+import { errorKinds } from '../../contract/errors.js';
+import { mediaTypes } from '../../contract/http.js';
+import { type LogEvent, longestLine, redrawEnd } from '../../contract/log-stream.js';
+import { logTextPath } from '../../contract/paths.js';
+import { pause } from '../connection/backoff.js';
+import type { Connection } from '../connection/connection.js';
+import type { Patience } from '../connection/patience.js';
+import { header, type Reply } from '../connection/reply.js';
+import { HttpError, isOfAnother, isServerFailure, isTransient, TransportError } from '../errors.js';
+import { endByState } from './unnumbered-log.js';
+
+/** Milliseconds between two requests for what is new. */
+const interval = 1000;
+
+const lineFeed = 0x0a;
+
+/** The server has no route for a log as text, as KonfAI's has none. */
+export class NoLogText extends Error {
+  override readonly name = 'NoLogText';
+}
+
+/** A log as text, which is read on with each call. */
+class LogText {
+  /** Bytes of the lines that have been read. */
+  #offset = 0;
+
+  constructor(
+    private readonly connection: Connection,
+    private readonly jobId: string,
+  ) {}
+
+  /**
+   * The lines that are new.
+   * @param isWhole whether nothing comes behind them, so that the last one may have no end
+   * @throws NoLogText
+   */
+  async *newLines(isWhole: boolean): AsyncGenerator<string> {
+    const { connection, jobId } = this;
+    const path = logTextPath(jobId);
+    // From the last byte that is known, since a range must have one.
+    const from = Math.max(0, this.#offset - 1);
+    const headers = { accept: mediaTypes.text, ...(from > 0 && { range: `bytes=${from}-` }) };
+    const reply = await connection.send(path, { headers });
+    if (![200, 206].includes(reply.statusCode)) {
+      const refusal = await connection.refused(reply, path);
+      throw isOfAnother(reply.statusCode) ? new NoLogText(refusal.message) : refusal;
+    }
+    if (!header(reply, 'content-type')?.startsWith(mediaTypes.text)) {
+      await reply.body.dump().catch(() => null);
+      throw new NoLogText(`${path} is no text`);
+    }
+    let skip = this.#offset - startOf(reply, from);
+    let rest: Buffer = Buffer.alloc(0);
+    try {
+      for await (const chunk of reply.body as AsyncIterable<Buffer>) {
+        rest = Buffer.concat([rest, chunk.subarray(skip)]);
+        skip = Math.max(0, skip - chunk.length);
+        for (let end = lineEnd(rest); end > 0; end = lineEnd(rest)) {
+          this.#offset += end;
+          yield rest.toString('utf8', 0, rest[end - 1] === lineFeed ? end - 1 : end);
+          rest = rest.subarray(end);
+        }
+      }
+    } catch (error) {
+      throw connection.explain(error);
+    }
+    if (isWhole && rest.length > 0) yield rest.toString();
+  }
+}
+
+/** Where the first line ends in these bytes; 0 if it has no end yet. One that is too long ends where it is. */
+function lineEnd(bytes: Buffer): number {
+  const end = bytes.indexOf(lineFeed) + 1;
+  return end === 0 && bytes.length >= longestLine ? bytes.length : end;
+}
+
+/** The first byte that an answer has, of a log that was asked for from there on. @throws TransportError for another one */
+function startOf(reply: Reply, from: number): number {
+  if (reply.statusCode === 200) return 0;
+  if (header(reply, 'content-range')?.startsWith(`bytes ${from}-`)) return from;
+  throw new TransportError('broken', 'The server sent another part of the log than was asked for');
+}
+
+/** Whether a stream was refused because another reader has the one that there is, or because too many are open. */
+export const isTaken = (error: unknown): error is HttpError =>
+  error instanceof HttpError && error.status === errorKinds.streamOpen.status && !error.isOfProxy;
+
+/**
+ * A job's log to its end without a stream: the text is asked for again and again.
+ * @param since lines to skip
+ * @param tail instead of that: the number of last lines to begin with
+ * @throws NoLogText at once where the server has no such route; else as `followLog`
+ */
+export async function* followText(
+  connection: Connection,
+  jobId: string,
+  { since, tail, patience }: { since: number; tail: number | undefined; patience: Patience },
+): AsyncGenerator<LogEvent> {
+  const text = new LogText(connection, jobId);
+  let number = 0;
+  let last: LogEvent[] | null = tail === undefined ? null : [];
+  for (;;) {
+    try {
+      // Asked before the text: what is read after the job's end is all.
+      const end = await endByState(connection, jobId);
+      for await (const raw of text.newLines(end !== null)) {
+        number += 1;
+        const isRedraw = raw.endsWith(redrawEnd);
+        const line = isRedraw ? raw.slice(0, -1) : raw;
+        const event: LogEvent = { kind: 'line', line, id: number, isRedraw };
+        if (last === null && number > since) yield event;
+        if (last !== null && last.push(event) > (tail ?? 0)) last.shift();
+      }
+      yield* last ?? [];
+      last = null;
+      patience.renew();
+      if (end) {
+        yield end;
+        return;
+      }
+    } catch (error) {
+      if (!isTransient(error) && !isServerFailure(error)) throw error;
+      await patience.after(error as Error);
+      continue;
+    }
+    await pause(interval, connection.signal);
+  }
+}
