@@ -331,7 +331,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'What an executor is does not depend on how one works.',
   },
   'server/devices': {
-    imports: ['files', 'contract'],
+    imports: ['server', 'files', 'contract'],
     reason: 'Devices know neither the jobs that use them nor a transport.',
   },
   'server/metrics': {
