@@ -32,8 +32,8 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'A command is metadata, a parse and one call.',
   },
   'commands/token': {
-    imports: ['cli/tokens', 'access'],
-    reason: 'A command is metadata, a parse and one call; these ask no server.',
+    imports: ['cli/tokens', 'cli', 'client/connection', 'client', 'access', 'contract'],
+    reason: 'A command is metadata, a parse and one call; of these only the list asks a server.',
   },
   'cli/tokens': {
     imports: ['cli', 'cli/terminal', 'client', 'access', 'contract'],
