@@ -69,6 +69,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'client/submit/submission.ts',
       'client/submit/inputs',
       'client',
+      'files',
       'contract',
     ],
     reason: 'A submission is read from the command line here; how it is sent is the business of the client.',

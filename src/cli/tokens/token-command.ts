@@ -3,6 +3,7 @@ import type { TokenDocument, TokenEntry } from '../../access/token-file.js';
 import { UsageError } from '../../client/errors.js';
 import { readDuration } from '../../contract/duration.js';
 import { BaseCommand } from '../base-command.js';
+import { pathFlag } from '../flags.js';
 import { writeErr, writeOut } from '../terminal/standard-streams.js';
 import { FlagValueError } from '../usage-errors.js';
 
@@ -61,7 +62,7 @@ const changedTo = (after: TokenDocument, name: string | undefined, { placeOf }: 
 });
 
 /** The file that the commands are about. */
-export const tokensFlag = Flags.string({
+export const tokensFlag = pathFlag({
   required: true,
   helpValue: 'FILE',
   env: 'REMOTE_APP_TOKENS',
