@@ -50,7 +50,9 @@ const expanded = (paths: readonly string[]): string[] => paths.map((each) => exp
 /** The groups of a `files` field: the positional paths are the first group, and each flag is another one. */
 function groupsOf(field: Field, parsed: ParsedFlags): PathGroups {
   const given = parsed.flags[flagName(field)];
-  const flags = Array.isArray(given) ? given.map((text) => expanded(splitPaths(expandHome(String(text))))) : [];
+  const flags = Array.isArray(given)
+    ? given.map((text) => expanded(splitPaths(expandHome(String(text)))))
+    : [];
   const groups = [positional(field, parsed), ...flags].filter((group) => group.length > 0);
   if (field.required && groups.length === 0) {
     if (field.role === 'paths') {
