@@ -85,6 +85,14 @@ const completions = {
   fish: 'usr/share/fish/vendor_completions.d/remote-app.fish',
 };
 
+/** The app that the configuration names until an admin names others: it has no dependencies, and is there to be copied. */
+function putExample() {
+  const words = ['--language', 'javascript', '--name', 'Example'];
+  const directory = at('usr/share/remote-app/apps/example');
+  mkdirSync(path.dirname(directory), { recursive: true });
+  execFileSync(process.execPath, [path.join(root, 'bin/run.js'), 'init', directory, ...words]);
+}
+
 function putCompletions() {
   for (const [shell, name] of Object.entries(completions)) {
     put(name, execFileSync(process.execPath, [path.join(root, 'bin/run.js'), 'completion', shell]));
@@ -120,6 +128,7 @@ try {
   putProgram();
   putDocumentation();
   putCompletions();
+  putExample();
   put('etc/remote-app/serve.yaml', source('packaging/serve.yaml'));
   put('etc/logrotate.d/remote-app', source('packaging/logrotate'));
   put('usr/lib/systemd/system/remote-app.service', source('packaging/remote-app.service'));

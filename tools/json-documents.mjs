@@ -107,7 +107,10 @@ const machine = object({
     object({
       id: z.number().int(),
       name: z.string(),
-      free: z.boolean().optional().describe('Whether no job holds it; only of the GPUs of a cluster'),
+      free: z.boolean().optional().describe('Whether no job holds it; missing if the server is an older one'),
+      job: object({ job_id: id, owner: z.string().nullable() })
+        .optional()
+        .describe('The job that holds it: one of your own, or any for an admin'),
       loaded: names.optional().describe('Apps that are loaded on it; only where one is'),
       used_gb: memory.used_gb.optional(),
       total_gb: z
@@ -218,6 +221,10 @@ const listedToken = object({
   expires_at: time,
   revoked_at: time,
   limits: limitTable.describe('Its own; null for none, whatever its role has'),
+  last_used: time
+    .optional()
+    .describe('When a job of its owner last ended, now while one is active; missing if no server told'),
+  bytes_kept: z.number().optional().describe('What the jobs of its owner keep on the server'),
 });
 
 /** By command, its documents: each with when it is printed, and its schema. */
@@ -363,6 +370,11 @@ export const jsonDocuments = {
             bytes_out: z
               .number()
               .describe('Of the results; of the files of one that is packed while it is downloaded'),
+            bytes_kept: z
+              .number()
+              .optional()
+              .describe('What its jobs keep on the server now; missing if the server is an older one'),
+            last_used: z.string().optional().describe('When the last of them ended; now, while one has not'),
           }),
         ),
       }),

@@ -73,6 +73,14 @@ export const schemas = {
         ...array({ type: 'boolean' }),
         description: 'Whether no job holds it; only of the GPUs of a cluster',
       },
+      devices_jobs: {
+        ...array({
+          type: ['object', 'null'],
+          properties: { job_id: jobId, owner: textOrNull },
+        }),
+        description:
+          'The job that holds each, null for none; without fields where it is not one of this token. Only of the GPUs of one machine',
+      },
       devices_loaded: {
         ...array(array(string)),
         description: 'The apps that are loaded on each, for jobs of this token; only where there is one',
@@ -129,6 +137,8 @@ export const schemas = {
         gpu_hours: number,
         bytes_in: integer,
         bytes_out: integer,
+        bytes_kept: { ...integer, description: 'What its jobs keep on the disk of the server now' },
+        last_used: { ...time, description: 'When the last of them ended; now, while one has not' },
       }),
     ),
   }),

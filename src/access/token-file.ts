@@ -2,6 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs
 import { z } from 'zod';
 import { oneLine, quoteName, quotePath } from '../contract/quote.js';
 import { faultWithoutPath } from '../files/error-code.js';
+import { decodedText } from '../files/small-file.js';
 import { roles } from './roles.js';
 import { refuseUnsafe, UnsafeFile } from './safe-file.js';
 import { hashPattern } from './secret.js';
@@ -98,7 +99,7 @@ export function readTokens(file: string): TokenDocument {
       if (!stats.isFile()) throw new Error('it is not a regular file');
       refuseUnsafe(file, stats);
       if (stats.size > longest) throw new Error(`it is longer than ${longest >> 20} MiB`);
-      return parseTokens(readFileSync(descriptor, 'utf8'));
+      return parseTokens(decodedText(readFileSync(descriptor)));
     } finally {
       closeSync(descriptor);
     }

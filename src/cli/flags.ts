@@ -1,6 +1,7 @@
 import { Flags } from '@oclif/core';
 import { defaultOutput, resultName } from '../contract/archives.js';
 import { defaultServer, tokenVariable } from '../contract/defaults.js';
+import { expandHome, isOfAnotherHome } from '../files/home-path.js';
 import { FlagValueError } from './usage-errors.js';
 
 /** Flags that several commands share, each once, each with its environment variable (interface.md, Clients). */
@@ -21,6 +22,19 @@ export const seconds = Flags.custom<number, { min?: number }>({
   },
 });
 
+/**
+ * The path of a flag. A shell replaces `~/` only at the beginning of a word: here it stands for the home directory after `=`,
+ * in a script and in a configuration file as well.
+ * @throws FlagValueError for the home directory of somebody else
+ */
+export function readPath(flag: string, text: string): string {
+  if (isOfAnotherHome(text))
+    throw new FlagValueError(flag, "a path; only '~/' stands for a home directory", text);
+  return expandHome(text);
+}
+
+export const pathFlag = Flags.custom<string>({ parse: async (input, _, { name }) => readPath(name, input) });
+
 /** How to reach the server: every command that talks to one takes these. */
 export const connectionFlags = {
   server: Flags.string({
@@ -36,7 +50,7 @@ export const connectionFlags = {
     noCacheDefault: true,
     description: 'Token of the server; --token-file or the environment keeps it out of the process list',
   }),
-  'token-file': Flags.string({
+  'token-file': pathFlag({
     helpGroup: 'SERVER',
     helpValue: 'FILE',
     description: 'File that holds the token; takes precedence over --token',
@@ -48,7 +62,7 @@ export const connectionFlags = {
     description:
       "Profile saved by 'remote-app login'; as a flag it overrides the server and the token of the environment",
   }),
-  ca: Flags.string({
+  ca: pathFlag({
     helpGroup: 'SERVER',
     helpValue: 'FILE',
     env: 'REMOTE_APP_CA',
@@ -81,7 +95,7 @@ export const appFlag = Flags.string({
 
 /** Where a result goes. Nothing that is there is replaced unless this is asked for. */
 export const outputFlags = {
-  output: Flags.string({
+  output: pathFlag({
     char: 'o',
     helpValue: 'DIR',
     description:

@@ -1,6 +1,7 @@
 import { Args, Flags } from '@oclif/core';
 import type { AppsSummary } from '../cli/apps/show-apps.js';
 import { ClientCommand } from '../cli/client-command.js';
+import { pathFlag } from '../cli/flags.js';
 
 export default class Apps extends ClientCommand {
   static override summary = 'List the apps of the server, or describe one';
@@ -14,7 +15,7 @@ export default class Apps extends ClientCommand {
   ];
   static override args = { app: Args.string({ ignoreStdin: true, description: 'Identifier of an app' }) };
   static override flags = {
-    config: Flags.string({
+    config: pathFlag({
       helpValue: 'DIR',
       description: "Download the app's configuration files to this directory",
     }),

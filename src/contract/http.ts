@@ -54,7 +54,7 @@ export const parameters = {
     name: 'all',
     in: 'query',
     kind: 'boolean',
-    help: "For an admin: the jobs of all owners, and not one's own alone",
+    help: "The jobs of all owners, and not one's own alone; refused to whoever is no admin",
   },
   devices: {
     name: 'devices',

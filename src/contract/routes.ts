@@ -159,7 +159,7 @@ export const routes = {
     'What jobs that have ended used, by owner and app: of all for an admin, else your own',
     { 200: 'Usage' },
     ['invalidField'],
-    [parameters.usedSince],
+    [parameters.usedSince, parameters.all],
   ),
   jobs: get(
     '/jobs',

@@ -1,6 +1,12 @@
 /** What `GET /health` answers with, exactly. */
 export const healthy = { status: 'ok' } as const;
 
+/** The job that holds a GPU, as far as whoever asks may know it. */
+export interface DeviceJob {
+  readonly job_id?: string | undefined;
+  readonly owner?: string | null | undefined;
+}
+
 /** What `GET /available_devices` answers with. */
 export interface DeviceList {
   /** GPU ids as nvidia-smi gives them. */
@@ -8,6 +14,8 @@ export interface DeviceList {
   readonly devices_name: readonly string[];
   /** Whether no job holds it; only of the GPUs of a cluster. */
   readonly devices_free?: readonly boolean[] | undefined;
+  /** Which job holds each, null for none; only of the GPUs of one machine. A job that whoever asks may not see has no fields. */
+  readonly devices_jobs?: readonly (DeviceJob | null)[] | undefined;
   /** Which apps are loaded on each for jobs of whoever asks, an admin of all; only where one is. */
   readonly devices_loaded?: readonly (readonly string[])[] | undefined;
 }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 
@@ -5,3 +6,9 @@ import path from 'node:path';
 export function expandHome(given: string, home = homedir()): string {
   return /^~(?=$|[/\\])/.test(given) ? path.join(home, given.slice(1)) : given;
 }
+
+/** Whether a path begins with the home directory of another user as a shell spells it, `~ana/`, and is no file of that name. */
+export const isOfAnotherHome = (given: string): boolean => {
+  const [, first] = /^(~[A-Za-z_][\w.-]*)\//.exec(given) ?? [];
+  return first !== undefined && !existsSync(first);
+};

@@ -28,8 +28,8 @@ function readUpTo(descriptor: number, most: number): Buffer {
   return buffer.subarray(0, filled);
 }
 
-/** The text, without a byte order mark. What PowerShell 5 writes with `>` is UTF-16. */
-function decoded(bytes: Buffer): string {
+/** The text of a file that a person may have written, without a byte order mark. What PowerShell 5 writes with `>` is UTF-16. */
+export function decodedText(bytes: Buffer): string {
   const isWide = bytes[0] === 0xff && bytes[1] === 0xfe;
   return bytes.toString(isWide ? 'utf16le' : 'utf8').replace(/^\ufeff/, '');
 }
@@ -46,7 +46,7 @@ export function readSmallFile(file: string, longest = usual): string {
     if (!isHandedOver && !fstatSync(descriptor).isFile()) throw new NotSmallFile('it is not a regular file');
     const bytes = readUpTo(descriptor, longest + 1);
     if (bytes.length > longest) throw new NotSmallFile(`it is longer than ${longest / 1024} KiB`);
-    return decoded(bytes);
+    return decodedText(bytes);
   } finally {
     closeSync(descriptor);
   }

@@ -10,6 +10,7 @@ import { lookAtAuditLog } from './audit/audit-log.js';
 import { DirectoryInUse } from './data-directory/lock.js';
 import { lookAtDataDirectory } from './data-directory/prepare.js';
 import { failureInWords, GpuInventory } from './devices/gpu-inventory.js';
+import { NvidiaSmi } from './devices/nvidia-smi.js';
 import { proxyList } from './http/client-address.js';
 import { checkPorts, listen } from './http/listen.js';
 import { findSandbox, sandboxRules } from './sandbox/find-sandbox.js';
@@ -112,12 +113,15 @@ async function* checkToken({ token, tokensFile, host }: ServerSettings): AsyncGe
 async function* checkGpus({ slurm }: ServerSettings): AsyncGenerator<Finding> {
   if (slurm) return;
   const about = 'GPUs';
-  const gpus = new GpuInventory(process.env.CUDA_VISIBLE_DEVICES);
+  const oddities: string[] = [];
+  const smi = new NvidiaSmi(undefined, undefined, (oddity) => oddities.push(oddity));
+  const gpus = new GpuInventory(process.env.CUDA_VISIBLE_DEVICES, smi);
   try {
     await gpus.start();
-    const names = gpus.current?.map(({ id, name }) => `${id} (${name})`);
-    if (names === undefined) yield { kind: 'problem', about, says: gpus.problem };
-    else yield { kind: 'ok', about, says: names.join(', ') || 'none: jobs run on the CPU' };
+    if (gpus.current === null) yield { kind: 'problem', about, says: gpus.problem };
+    else yield { kind: 'ok', about, says: gpus.inWords || `none (${gpus.whyNone}): jobs run on the CPU` };
+    for (const oddity of oddities)
+      yield { kind: 'note', about, says: `something is odd about nvidia-smi: ${oddity}` };
     for (const gpu of gpus.failed) yield { kind: 'note', about, says: failureInWords(gpu) };
   } finally {
     gpus.close();

@@ -17,6 +17,7 @@ import { lockDataDirectory } from './data-directory/lock.js';
 import { ownDirectory } from './data-directory/own-directory.js';
 import { prepareDataDirectory, unwritable } from './data-directory/prepare.js';
 import { GpuInventory } from './devices/gpu-inventory.js';
+import { NvidiaSmi } from './devices/nvidia-smi.js';
 import { ServerEvents } from './events.js';
 import { LocalExecutor } from './executors/local/local-executor.js';
 import { halfLife } from './executors/local/shares.js';
@@ -258,13 +259,17 @@ async function serveFrom(
   // A start that fails for another reason says that one.
   sandboxed?.catch(() => {});
   const unlock = lockDataDirectory(settings.dataDirectory);
-  const gpus = settings.slurm ? null : new GpuInventory(process.env.CUDA_VISIBLE_DEVICES);
+  const sayOdd = (oddity: string) =>
+    report('nvidia-smi lists the GPUs, which are used, and something is odd', oddity);
+  const smi = new NvidiaSmi(undefined, undefined, sayOdd);
+  const gpus = settings.slurm ? null : new GpuInventory(process.env.CUDA_VISIBLE_DEVICES, smi);
   const net = new LastNet(report);
   // Keeps the process alive: most of what the start waits for is unreferenced, and Node would exit in the middle.
   const starting = setInterval(() => {}, 60_000);
   try {
     // While nvidia-smi is asked, the file system is checked and a module is loaded.
     const gpusLooked = gpus?.start();
+    gpusLooked?.catch(() => {});
     checkFileSystem(settings.dataDirectory);
     const metricsModule = import('./metrics/metrics.js');
     const found = sandboxed ? await sandboxed : noneOnCluster;

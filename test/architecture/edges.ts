@@ -32,8 +32,8 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'A command is metadata, a parse and one call.',
   },
   'commands/token': {
-    imports: ['cli/tokens', 'access'],
-    reason: 'A command is metadata, a parse and one call; these ask no server.',
+    imports: ['cli/tokens', 'cli', 'client/connection', 'client', 'access', 'contract'],
+    reason: 'A command is metadata, a parse and one call; of these only the list asks a server.',
   },
   'cli/tokens': {
     imports: ['cli', 'cli/terminal', 'client', 'access', 'contract'],
@@ -69,6 +69,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'client/submit/submission.ts',
       'client/submit/inputs',
       'client',
+      'files',
       'contract',
     ],
     reason: 'A submission is read from the command line here; how it is sent is the business of the client.',
@@ -332,7 +333,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'What an executor is does not depend on how one works.',
   },
   'server/devices': {
-    imports: ['files', 'contract'],
+    imports: ['server', 'files', 'contract'],
     reason: 'Devices know neither the jobs that use them nor a transport.',
   },
   'server/metrics': {

@@ -1,8 +1,15 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Config } from '@oclif/core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
+
+interface Flag {
+  readonly helpValue?: string;
+  readonly parse: (input: string, context: object, options: { name: string }) => Promise<string>;
+}
 
 const commands = fileURLToPath(new URL('../../src/commands', import.meta.url));
 const names = readdirSync(commands, { recursive: true, encoding: 'utf8' })
@@ -72,6 +79,33 @@ test('the page of the command line describes the document of an error once', () 
   const page = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8');
   expect(page.match(/error\.exit_code/g)).toHaveLength(1);
 });
+
+/** Files of the app, named by their place in it; and what is read as a path later. */
+const noPaths = [
+  'prediction-file',
+  'evaluation-file',
+  'uncertainty-file',
+  'config-file',
+  'dataset',
+  'bind',
+  'bind-rw',
+];
+
+test.each([...names, 'serve'])(
+  "%s takes '~/' for the home directory in each flag that names a path",
+  async (name) => {
+    const { default: command } = await import(
+      pathToFileURL(path.join(commands, `${name.replace(' ', '/')}.ts`)).href
+    );
+    const paths = Object.entries<Flag>({ ...command.baseFlags, ...command.flags }).filter(
+      ([flag, { helpValue }]) => /^(FILE|DIR|PATH)$/.test(String(helpValue)) && !noPaths.includes(flag),
+    );
+    for (const [flag, { parse }] of paths) {
+      expect([flag, await parse('~/x', {}, { name: flag })]).toEqual([flag, path.join(os.homedir(), 'x')]);
+      await expect(parse('~somebody/x', {}, { name: flag }), flag).rejects.toThrow("only '~/' stands for");
+    }
+  },
+);
 
 test('eval is evaluate', async () => {
   await using cli = await Cli.create();

@@ -45,6 +45,9 @@ describe('usage', () => {
     expect(hers?.bytes_out).toBeGreaterThan(100);
     const { started_at, finished_at } = first.view;
     const hours = (Date.parse(finished_at ?? '') - Date.parse(started_at ?? '')) / 3_600_000;
+    // Its results are kept, and it ended a moment ago.
+    expect(hers?.bytes_kept).toBeGreaterThan(hers?.bytes_out ?? 0);
+    expect(Date.now() - Date.parse(hers?.last_used ?? '')).toBeLessThan(60_000);
     // Packing does not count.
     expect(hers?.gpu_hours).toBeGreaterThan(0);
     expect(hers?.gpu_hours).toBeLessThan(hours + 1e-6);
@@ -59,7 +62,9 @@ describe('usage', () => {
     await server.crash();
     appendFileSync(path.join(server.dataDirectory, 'usage'), '\n{"time":"2026-11-2');
     await server.start();
-    expect(await rows('root')).toEqual(before);
+    expect(await rows('root')).toEqual(
+      before.map((row) => ({ ...row, bytes_kept: row.owner === 'ana' ? 0 : expect.any(Number) })),
+    );
     await ana.run('infer', form);
     await until('it is noted', async () => (await rows('ana'))[0]?.jobs === 3);
   });
@@ -82,7 +87,7 @@ describe('usage', () => {
     expect(await owners()).toContain('old');
     expect(await owners('--since', '30d')).toContain('recent');
     expect(await owners('--since', '30d')).not.toContain('old');
-    expect((await run('root')).stdout).toMatch(/^old +lungs +1 +2\.00 +1 B +2 B$/m);
+    expect((await run('root')).stdout).toMatch(/^old +lungs +1 +2\.00 +1 B +2 B +0 B +40 days ago$/m);
     expect((await run('root')).stdout).toMatch(/^all +\d/m);
     const { code, stderr } = await run('root', '--since', 'yesterday');
     expect([code, stderr]).toEqual([
@@ -91,6 +96,55 @@ describe('usage', () => {
     ]);
     const refused = await tokens.api(server, 'ana').fetch('/usage?since=soon');
     expect(refused.status).toBe(422);
+  });
+
+  test('and the list of tokens have the last use and what is kept, also of a job that has not ended', async () => {
+    const { job_id: id } = await tokens.api(server, 'bob').accepted('infer', {
+      ...form,
+      options: JSON.stringify({ config_overrides: [`wait=${server.gate().path}`] }),
+    });
+    const words = ['token', 'list', '--tokens', tokens.file];
+    const environment = { REMOTE_APP_SERVER: server.url, SERVICE_API_TOKEN: tokens.of('root') };
+    const { stdout } = await cli.run(words, environment);
+    expect(stdout).toMatch(/^NAME .* LAST USE +KEPT +LIMITS/);
+    expect(stdout).toMatch(/^ana +user +active .*(just now|ago) +\d[\d.]* KiB/m);
+    expect(stdout).toMatch(/^bob +user +active .*now +\d[\d.]* KiB/m);
+    expect(stdout).toMatch(/^root +admin +active .*never +0 B/m);
+    const { tokens: listed } = JSON.parse((await cli.run([...words, '--json'], environment)).stdout);
+    expect(listed[0]).toMatchObject({ last_used: expect.any(String), bytes_kept: expect.any(Number) });
+    expect(listed[2]).toMatchObject({ last_used: null, bytes_kept: 0 });
+    // What only an admin may see is not shown, and the list is.
+    const asUser = await cli.run(words, { ...environment, SERVICE_API_TOKEN: tokens.of('ana') });
+    expect([asUser.code, asUser.stdout.includes('KEPT')]).toEqual([0, false]);
+    expect(asUser.stderr).toMatch(/^The last use and the bytes kept are not known: .*admin/);
+    await tokens.api(server, 'bob').kill(id);
+  });
+
+  test('gpus shows an admin who has which GPU, a user their own, and of others that it is taken', async () => {
+    const held = async (name: string, gpu: string) => {
+      const gate = server.gate();
+      const options = JSON.stringify({ config_overrides: [`wait=${gate.path}`] });
+      return { gate, id: await tokens.api(server, name).running('infer', { ...form, gpu, options }) };
+    };
+    const hers = await held('ana', '1');
+    const gpus = async (name: string, ...words: string[]) =>
+      (
+        await cli.run(['gpus', ...words], {
+          REMOTE_APP_SERVER: server.url,
+          SERVICE_API_TOKEN: tokens.of(name),
+        })
+      ).stdout;
+    expect(await gpus('root')).toMatch(/^0 +NVIDIA H200 .* free$/m);
+    for (const name of ['root', 'ana'])
+      expect(await gpus(name)).toMatch(new RegExp(`^1 +NVIDIA H200 .* job ${hers.id} of ana$`, 'm'));
+    expect(await gpus('bob')).toMatch(/^1 +NVIDIA H200 .* taken$/m);
+    expect(await gpus('bob')).not.toContain(hers.id);
+    expect(JSON.parse(await gpus('root', '--json')).gpus).toMatchObject([
+      { id: 0, free: true },
+      { id: 1, free: false, job: { job_id: hers.id, owner: 'ana' } },
+    ]);
+    hers.gate.open();
+    await tokens.api(server, 'ana').ended(hers.id);
   });
 
   test('--since reads a date in the zone of the terminal, and the server a date in UTC and no time without a zone', async () => {

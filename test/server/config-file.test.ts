@@ -49,6 +49,10 @@ describe('serve --config', () => {
     ['auth: maybe\n', 'line 1: Expected --auth=maybe to be one of: bearer, required, off'],
     ['host: [a, b]\n', "line 1: 'host' takes one value, not a list"],
     ['apps:\n', "line 1: 'apps' has no value"],
+    [
+      'data-dir: ~ana/jobs\n',
+      "line 1: --data-dir takes a path; only '~/' stands for a home directory, got '~ana/jobs'",
+    ],
     ['config: other.yaml\n', "line 1: 'config' can only be typed"],
     ['port: 1\nport: 2\n', 'line 2: it is not YAML: Map keys must be unique'],
     [`port: ${'['.repeat(65)}`, 'serve.yaml: it has too many levels'],
@@ -57,6 +61,22 @@ describe('serve --config', () => {
     const [code, stderr] = await refusedWith(text);
     expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
     expect(stderr).toContain('serve.yaml');
+  });
+
+  test('may have no app, a byte order mark, and ~ for the home directory; so may the list of apps', async () => {
+    await using cli = await Cli.create();
+    const [config, list] = ['serve.yaml', 'apps.json'].map((name) => path.join(cli.home, name));
+    writeFileSync(list ?? '', `\ufeff${JSON.stringify({ apps: [{ name: 'probe', source: apps.probe }] })}`);
+    const words = ['serve', '--check', '--port=0', '--config=~/serve.yaml'];
+    const checked = async (text: string) => {
+      writeFileSync(config ?? '', `\ufeff${text}`);
+      return (await cli.run(words, { CUDA_VISIBLE_DEVICES: '' })).stdout;
+    };
+    const first = await checked('data-dir: ~/jobs\napps:\n  - ~/apps.json\nengine: ~/bin/engine\n');
+    expect(first).toMatch(/app probe/);
+    expect(first).toContain(`${cli.home}/jobs`);
+    expect(await checked('data-dir: ~/jobs\napps: []\n')).toMatch(/^note +apps?: /m);
+    expect(await checked('data-dir: ~nobody/jobs\n')).toBe('');
   });
 
   test('says that the file is not there', async () => {

@@ -41,7 +41,7 @@ test('the devices are those of the cluster, by node and type, and which are free
     { inputs, gpu: '0,1', ...steps('print=begun', `wait=${gate.path}`) },
     'begun',
   );
-  await until('it shows that they are taken', async () => /a100 on n1 +no/.test(await table()));
+  await until('it shows that they are taken', async () => /a100 on n1 +taken/.test(await table()));
   gate.open();
   expect((await server.api.ended(id)).view.status).toBe('done');
   await until('it shows that they are free', async () => (await table()) === free);

@@ -46,6 +46,14 @@ test('a job that somebody cancels by Slurm says so', async () => {
   release();
 });
 
+test('the time limit of a job goes on to Slurm, with room for the service to end it first', async () => {
+  await using server = await timed.serve();
+  const id = await server.api.running('infer', { ...endless, time_limit: '5' }, 'begun');
+  expect(await timed.jobOf(id)).toMatchObject({ TimeLimit: '00:04:00' });
+  const { view, log } = await server.api.ended(id);
+  expectFailed(view, log, /may run for 5s/);
+});
+
 test('a job that reaches the time limit of Slurm says so', async () => {
   await using server = await timed.serve({ flags: ['--slurm-time', '1'] });
   const id = await server.api.running('infer', endless, 'begun');

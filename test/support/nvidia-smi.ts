@@ -16,7 +16,9 @@ export type Mode =
   | 'flood'
   | 'lost'
   | 'dead'
-  | 'untold';
+  | 'untold'
+  | 'warned'
+  | 'late';
 
 /** Tells the imitation of nvidia-smi how to behave, also while a server runs, and counts how often it was started. */
 export class FakeNvidiaSmi implements Disposable {

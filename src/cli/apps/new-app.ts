@@ -5,6 +5,7 @@ import { writing } from '../../client/write-error.js';
 import { quotePath } from '../../contract/quote.js';
 import { shellWord } from '../../contract/shell-word.js';
 import { errorCode, faultWithoutPath } from '../../files/error-code.js';
+import { expandHome } from '../../files/home-path.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { type Language, languages, residentHelpers } from './app-languages.js';
 
@@ -110,7 +111,7 @@ export interface NewAppRequest {
  */
 export async function writeNewApp(request: NewAppRequest, root: string): Promise<NewApp> {
   const { language, resident } = request;
-  const directory = path.resolve(request.target);
+  const directory = path.resolve(expandHome(request.target));
   const { folder, programs } = templatesOf(request);
   checkIsFree(directory);
   const files = ['app.json', ...programs, 'README.md', schemaName];

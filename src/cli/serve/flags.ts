@@ -6,11 +6,11 @@ import { logFormats, logLevels } from './log-flags.js';
 import { repeatable } from './repeatable.js';
 import { sandboxFlags } from './sandbox-flags.js';
 import { slurmFlags } from './slurm-flags.js';
-import { durationFlag, runTimeFlag, sizeFlag, textFlag } from './values.js';
+import { durationFlag, filledPathFlag, runTimeFlag, sizeFlag, textFlag } from './values.js';
 
 /** The flags of `serve` (interface.md, Command line). */
 export const serveFlags = {
-  config: Flags.string({
+  config: filledPathFlag({
     helpValue: 'FILE',
     summary:
       'YAML file with any of these flags, such as "port: 8000"; a flag on the command line takes precedence',
@@ -38,15 +38,15 @@ export const serveFlags = {
     helpValue: 'NAME',
     summary: 'Environment variable that holds the token',
   }),
-  'token-file': textFlag({
+  'token-file': filledPathFlag({
     helpValue: 'FILE',
     summary: 'File that holds the token, readable by its owner alone; takes precedence over the environment',
   }),
-  tokens: textFlag({
+  tokens: filledPathFlag({
     helpValue: 'FILE',
     summary: "File of named tokens, made by 'token create'; each token sees only its own jobs",
   }),
-  'audit-log': textFlag({
+  'audit-log': filledPathFlag({
     helpValue: 'FILE',
     summary:
       'Append a JSON line to this file for each submission, end, download, kill, refusal and change of a token',
@@ -78,7 +78,7 @@ export const serveFlags = {
     default: false,
     summary: 'Download the apps of repositories completely, weights included, before the server listens',
   }),
-  'data-dir': textFlag({
+  'data-dir': filledPathFlag({
     helpValue: 'DIR',
     summary: "Directory of the jobs; by default in the user's data directory",
   }),

@@ -37,12 +37,14 @@ function warnOfFailed(gpus: GpuInventory, log: ServerLog): void {
   for (const gpu of gpus.failed) log.warn(`${failureInWords(gpu)}: it is left out, and gets no jobs.`);
 }
 
-/** Tells the admin if there is no GPU, if some do not work, or if the GPUs are not known. */
+/** Tells the admin which GPUs there are, which of them do not work, or that they are not known. */
 function sayGpus(gpus: GpuInventory, log: ServerLog): void {
   gpus.on('known', () => warnOfFailed(gpus, log));
   if (gpus.current) {
     warnOfFailed(gpus, log);
-    if (gpus.current.length === 0) log.say('No GPU found (nvidia-smi shows none): jobs run on the CPU.');
+    const { length } = gpus.current;
+    if (length === 0) log.say(`No GPU found (${gpus.whyNone}): jobs run on the CPU.`);
+    else log.say(`Found ${counted(length, 'GPU')}: ${gpus.inWords}.`);
     return;
   }
   const { firstPause, longestPause } = gpus.times;

@@ -28,7 +28,8 @@ function tokensFile({ tokens, auth }: ServeFlags): string | null {
  * A program with its arguments, by spaces; a path that exists is taken whole. A path becomes absolute, since a job has a
  * working directory of its own.
  */
-function words(command: string): string[] {
+function words(given: string): string[] {
+  const command = expandHome(given);
   const [program = '', ...more] = existsSync(command) ? [command] : command.trim().split(/\s+/);
   return [program.includes('/') ? path.resolve(program) : program, ...more];
 }

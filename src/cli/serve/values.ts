@@ -1,5 +1,6 @@
 import { Flags } from '@oclif/core';
 import { readDuration } from '../../contract/duration.js';
+import { readPath } from '../flags.js';
 import { parseSize } from '../sizes.js';
 import { FlagValueError } from '../usage-errors.js';
 
@@ -58,5 +59,9 @@ export const sizeFlag = checked(size);
 export const jobMemoryFlag = checked(jobMemory);
 export const durationFlag = checked(duration);
 export const runTimeFlag = checked(runTime);
-/** A name, an address or a path: an empty host would be every address, and an empty path the working directory. */
+/** A name, a command or an address: an empty host would be every address. */
 export const textFlag = checked(notEmpty);
+/** A path: an empty one would be the working directory. */
+export const filledPathFlag = Flags.custom<string>({
+  parse: async (input, _, { name }) => readPath(name, notEmpty(name, input)),
+});

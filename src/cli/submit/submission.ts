@@ -4,6 +4,7 @@ import { FieldError } from '../../contract/errors.js';
 import { type Field, type FieldValue, flagName } from '../../contract/fields.js';
 import { type OperationName, operationOf } from '../../contract/operations.js';
 import { readText } from '../../contract/values.js';
+import { expandHome } from '../../files/home-path.js';
 import { checkPathOrder, splitPaths, type Word } from './path-order.js';
 
 /** A command line as oclif has parsed it. */
@@ -19,7 +20,7 @@ const named = (field: Field): string => `--${flagName(field)}`;
 
 /** The positional paths, if they belong to this field. */
 const positional = (field: Field, { paths }: ParsedFlags): readonly string[] =>
-  field.role === 'paths' ? paths : [];
+  field.role === 'paths' ? paths.map((each) => expandHome(each)) : [];
 
 /** Parses a flag's text as the server does, so that a bad value is refused before anything is sent. */
 function read(field: Field, text: string): FieldValue | undefined {
@@ -43,10 +44,15 @@ function fieldValue(field: Field, given: unknown): FieldValue | undefined {
 /** The text of a value in a form. */
 const wire = (value: FieldValue): string => (Array.isArray(value) ? value.join(',') : String(value));
 
+/** No shell replaces the `~/` of a path behind a comma. */
+const expanded = (paths: readonly string[]): string[] => paths.map((each) => expandHome(each));
+
 /** The groups of a `files` field: the positional paths are the first group, and each flag is another one. */
 function groupsOf(field: Field, parsed: ParsedFlags): PathGroups {
   const given = parsed.flags[flagName(field)];
-  const flags = Array.isArray(given) ? given.map((text) => splitPaths(String(text))) : [];
+  const flags = Array.isArray(given)
+    ? given.map((text) => expanded(splitPaths(expandHome(String(text)))))
+    : [];
   const groups = [positional(field, parsed), ...flags].filter((group) => group.length > 0);
   if (field.required && groups.length === 0) {
     if (field.role === 'paths') {
@@ -59,7 +65,8 @@ function groupsOf(field: Field, parsed: ParsedFlags): PathGroups {
 
 function archiveOf(field: Field, parsed: ParsedFlags): Submission['archive'] {
   const flag = parsed.flags[flagName(field)];
-  const given = [...positional(field, parsed), ...(typeof flag === 'string' && flag !== '' ? [flag] : [])];
+  const typed = typeof flag === 'string' && flag !== '' ? [expandHome(flag)] : [];
+  const given = [...positional(field, parsed), ...typed];
   if (given.length > 1) throw new UsageError(`One data set is enough, got: ${given.join(', ')}`);
   const [path] = given;
   if (path === undefined) throw new UsageError(`The data set is missing: name it, or give ${named(field)}`);

@@ -3,6 +3,7 @@ import type { TokenDocument, TokenEntry } from '../../access/token-file.js';
 import { UsageError } from '../../client/errors.js';
 import { readDuration } from '../../contract/duration.js';
 import { BaseCommand } from '../base-command.js';
+import { pathFlag } from '../flags.js';
 import { writeErr, writeOut } from '../terminal/standard-streams.js';
 import { FlagValueError } from '../usage-errors.js';
 
@@ -60,32 +61,32 @@ const changedTo = (after: TokenDocument, name: string | undefined, { placeOf }: 
   entry: name === undefined ? undefined : after.tokens[placeOf(after, name)],
 });
 
+/** The file that the commands are about. */
+export const tokensFlag = pathFlag({
+  required: true,
+  helpValue: 'FILE',
+  env: 'REMOTE_APP_TOKENS',
+  description: "The file of the tokens, as 'serve --tokens' names it",
+});
+
+/** Runs a function with the modules that read and write the file. Their errors are those of the command line. */
+export async function withTokenFile<T>(use: (modules: Edits) => T): Promise<T> {
+  const modules = await edits();
+  try {
+    return use(modules);
+  } catch (cause) {
+    const isExplained = cause instanceof modules.TokenChangeError || cause instanceof modules.TokenFileError;
+    throw isExplained ? new UsageError(cause.message, { cause }) : cause;
+  }
+}
+
 /** What the commands share that change the file of the tokens. They ask no server: one that uses the file reads it again. */
 export abstract class TokenCommand extends BaseCommand {
-  static override baseFlags = {
-    tokens: Flags.string({
-      required: true,
-      helpValue: 'FILE',
-      env: 'REMOTE_APP_TOKENS',
-      description: "The file of the tokens, as 'serve --tokens' names it",
-    }),
-  } satisfies Interfaces.FlagInput;
-
-  /** Runs a function with the modules that read and write the file. Their errors are those of the command line. */
-  protected async with<T>(use: (modules: Edits) => T): Promise<T> {
-    const modules = await edits();
-    try {
-      return use(modules);
-    } catch (cause) {
-      const isExplained =
-        cause instanceof modules.TokenChangeError || cause instanceof modules.TokenFileError;
-      throw isExplained ? new UsageError(cause.message, { cause }) : cause;
-    }
-  }
+  static override baseFlags = { tokens: tokensFlag } satisfies Interfaces.FlagInput;
 
   /** Changes the file. Returns what it holds then, and the entry of a token. */
   protected edit(file: string, name: string | undefined, change: Change): Promise<Changed> {
-    return this.with((modules) => {
+    return withTokenFile((modules) => {
       let after = modules.noTokens;
       modules.editTokens(file, (before) => {
         after = change(before, modules);
@@ -97,7 +98,7 @@ export abstract class TokenCommand extends BaseCommand {
 
   /** Returns the same as `edit`, and leaves the file as it is, which must be there. */
   protected preview(file: string, name: string | undefined, change: Change): Promise<Changed> {
-    return this.with((modules) => changedTo(change(modules.readTokens(file), modules), name, modules));
+    return withTokenFile((modules) => changedTo(change(modules.readTokens(file), modules), name, modules));
   }
 
   /** Changes the file, and returns what became of one entry. */

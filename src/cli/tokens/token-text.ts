@@ -2,8 +2,10 @@ import { type LimitName, type LimitTable, limitNames } from '../../access/limits
 import type { TokenEntry } from '../../access/token-file.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { counted } from '../../contract/counted.js';
+import type { UsageRow } from '../../contract/usage.js';
 import { formatTable } from '../terminal/format.js';
 import { formatDistance, readTime } from '../terminal/time-text.js';
+import { lastUse } from '../usage-text.js';
 
 const inWords: Readonly<Record<LimitName, (most: number) => string>> = {
   max_jobs: (most) => `at most ${counted(most, 'active job')}`,
@@ -33,13 +35,31 @@ export const limitLine = (limits: LimitTable): string =>
 /** A token as `token list` prints it: everything but its hash. */
 export interface ListedToken extends Omit<TokenEntry, 'hash'> {
   readonly state: 'active' | 'expired' | 'revoked';
+  /** When a job of its owner last ended (ISO 8601); now while one is active, null if there was none. Absent if no server told. */
+  readonly last_used?: string | null;
+  /** Bytes that the jobs of its owner keep on the server. */
+  readonly bytes_kept?: number;
 }
 
-/** What is shown of an entry. */
-export const listedToken = ({ hash: _, ...entry }: TokenEntry, state: ListedToken['state']): ListedToken => ({
-  ...entry,
-  state,
-});
+/**
+ * What is shown of an entry.
+ * @param usage what the server tells of all owners; null if none did
+ */
+export function listedToken(
+  { hash: _, ...entry }: TokenEntry,
+  state: ListedToken['state'],
+  usage: readonly UsageRow[] | null,
+): ListedToken {
+  if (usage === null) return { ...entry, state };
+  const own = usage.filter(({ owner }) => owner === entry.name);
+  const last_used =
+    own
+      .map((row) => row.last_used ?? '')
+      .sort()
+      .at(-1) || null;
+  const bytes_kept = own.reduce((sum, row) => sum + (row.bytes_kept ?? 0), 0);
+  return { ...entry, state, last_used, bytes_kept };
+}
 
 /** Tokens as a table. */
 export function tokenTable(tokens: readonly ListedToken[], now = Date.now()): string[] {
@@ -47,14 +67,16 @@ export function tokenTable(tokens: readonly ListedToken[], now = Date.now()): st
     const at = readTime(iso);
     return at === null ? '' : formatDistance(at, now);
   };
+  const isUseKnown = tokens.some(({ bytes_kept }) => bytes_kept !== undefined);
   return formatTable(
-    ['NAME', 'ROLE', 'STATE', 'CREATED', 'EXPIRES', 'LIMITS'],
-    tokens.map(({ name, role, state, created_at, expires_at, limits }) => [
+    ['NAME', 'ROLE', 'STATE', 'CREATED', 'EXPIRES', ...(isUseKnown ? ['LAST USE', 'KEPT'] : []), 'LIMITS'],
+    tokens.map(({ name, role, state, created_at, expires_at, limits, last_used, bytes_kept }) => [
       name,
       role,
       state,
       distance(created_at),
       expires_at === null ? 'never' : distance(expires_at),
+      ...(isUseKnown ? [lastUse(last_used, now), formatBytes(bytes_kept ?? 0)] : []),
       limitLine(limits),
     ]),
   );

@@ -69,6 +69,9 @@ export const devicesAnswer = answer('a list of GPUs', () =>
     devices_index: listOf(whole, mostGpus),
     devices_name: listOf(text, mostGpus),
     devices_free: z.optional(listOf(z.boolean(), mostGpus)),
+    devices_jobs: z.optional(
+      listOf(z.nullable(z.object({ job_id: z.optional(text), owner: z.optional(textOrNull) })), mostGpus),
+    ),
     devices_loaded: z.optional(listOf(listOf(text), mostGpus)),
   }),
 );
@@ -121,6 +124,8 @@ export const usageAnswer = answer(
           gpu_hours: figure,
           bytes_in: figure,
           bytes_out: figure,
+          bytes_kept: z.optional(figure),
+          last_used: z.optional(text),
         }),
       ),
     }),

@@ -104,6 +104,16 @@ export const usage = async (connection: Connection, since?: string): Promise<Usa
 };
 
 /**
+ * The same of all owners, which only an admin may ask for.
+ * @param limit seconds for the whole call
+ */
+export const usageOfAll = async (connection: Connection, limit: number): Promise<Usage> =>
+  connection.json(routes.usage.path, (await answers()).usageAnswer, {
+    query: `?${parameters.all.name}=1`,
+    limit,
+  });
+
+/**
  * `POST /jobs/{id}/kill`; the answer comes when the job's processes are gone. The signal that ends the connection's other
  * requests does not end this one, because an interruption is followed by a kill.
  * @param timeout seconds for the whole call

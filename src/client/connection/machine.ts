@@ -1,5 +1,5 @@
 import { errorKinds } from '../../contract/errors.js';
-import type { MemoryUse } from '../../contract/system.js';
+import type { DeviceJob, DeviceList, MemoryUse } from '../../contract/system.js';
 import { HttpError } from '../errors.js';
 import { devices, ram, vram } from './api.js';
 import type { Connection } from './connection.js';
@@ -8,8 +8,10 @@ import type { Connection } from './connection.js';
 export interface Gpu extends Partial<MemoryUse> {
   readonly id: number;
   readonly name: string;
-  /** Whether no job holds it; only of the GPUs of a cluster. */
+  /** Whether no job holds it. An older server tells that of the GPUs of a cluster alone. */
   readonly free?: boolean;
+  /** The job that holds it, if whoever asks may know it. */
+  readonly job?: DeviceJob;
   /** Apps that are loaded on it; only where one is. */
   readonly loaded?: readonly string[];
 }
@@ -22,6 +24,15 @@ async function memoryOf(connection: Connection, id: number): Promise<Partial<Mem
     if (cause instanceof HttpError && cause.status === errorKinds.memoryUnknown.status) return {};
     throw cause;
   }
+}
+
+/** Whether a job holds a GPU, and which, as far as the server tells. */
+function holdOf({ devices_free, devices_jobs }: DeviceList, index: number): Pick<Gpu, 'free' | 'job'> {
+  const free = devices_free?.[index];
+  if (free !== undefined) return { free };
+  const job = devices_jobs?.[index];
+  if (job === undefined) return {};
+  return { free: job === null, ...(job?.job_id !== undefined && { job }) };
 }
 
 /** GPUs and memory of the server. */
@@ -37,7 +48,7 @@ export async function readMachine(connection: Connection): Promise<Machine> {
     list.devices_index.map(async (id, index) => ({
       id,
       name: list.devices_name[index] ?? '',
-      ...(list.devices_free?.[index] !== undefined && { free: list.devices_free[index] }),
+      ...holdOf(list, index),
       ...(list.devices_loaded?.[index] !== undefined && { loaded: list.devices_loaded[index] }),
       ...(list.devices_free === undefined && (await memoryOf(connection, id))),
     })),

@@ -1,23 +1,50 @@
-import { TokenCommand } from '../../cli/tokens/token-command.js';
+import { ClientCommand, type ConnectionFlags } from '../../cli/client-command.js';
+import { tokensFlag, withTokenFile } from '../../cli/tokens/token-command.js';
 import type { ListedToken } from '../../cli/tokens/token-text.js';
+import { Interrupted, TransportError } from '../../client/errors.js';
+import type { UsageRow } from '../../contract/usage.js';
 
-export default class TokenList extends TokenCommand {
+/** Seconds that the server may take to tell what was used. */
+const patience = 10;
+
+export default class TokenList extends ClientCommand {
   static override summary = 'List the tokens of a file';
   static override description =
-    'Shows their names, roles and times, including those of revoked and expired tokens. The file does not hold the tokens themselves.';
+    'Shows their names, roles and times, including those of revoked and expired tokens. The file does not hold the tokens themselves. ' +
+    "With an admin's token it also shows when each last had a job and how much its jobs keep on the server.";
   static override examples = [
     '<%= config.bin %> token list --tokens /etc/remote-app/tokens.json',
     "<%= config.bin %> token list --tokens tokens.json --json | jq -r '.tokens[].name'",
   ];
+  static override flags = { tokens: tokensFlag };
 
   async run(): Promise<{ readonly tokens: readonly ListedToken[] }> {
     const { flags } = await this.parse(TokenList);
     const { listedToken, tokenTable } = await import('../../cli/tokens/token-text.js');
-    const tokens = await this.with(({ readTokens, stateOf }) =>
-      readTokens(flags.tokens).tokens.map((entry) => listedToken(entry, stateOf(entry))),
+    const entries = await withTokenFile(({ readTokens, stateOf }) =>
+      readTokens(flags.tokens).tokens.map((entry) => [entry, stateOf(entry)] as const),
     );
-    if (tokens.length === 0) this.note(`No tokens in ${flags.tokens}`);
-    else await this.print(tokenTable(tokens).join('\n'));
+    const usage = entries.length > 0 ? await this.#usage(flags) : null;
+    const tokens = entries.map(([entry, state]) => listedToken(entry, state, usage));
+    if (tokens.length > 0) await this.print(tokenTable(tokens));
+    else if (!this.jsonEnabled()) (await this.reporter()).note(`No tokens in ${flags.tokens}`);
     return { tokens };
+  }
+
+  /** What the server tells of the use of all; null if it doesn't, which is said unless nobody named a server and none runs. */
+  async #usage(flags: ConnectionFlags): Promise<readonly UsageRow[] | null> {
+    const { isDefault } = await this.settings(flags);
+    try {
+      const [{ usageOfAll }, connection] = await Promise.all([
+        import('../../client/connection/api.js'),
+        this.connect({ ...flags, 'connect-timeout': Math.min(patience, flags['connect-timeout']) }),
+      ]);
+      return (await usageOfAll(connection, patience)).usage;
+    } catch (cause) {
+      if (cause instanceof Interrupted || !(cause instanceof Error)) throw cause;
+      if (!this.jsonEnabled() && !(isDefault && cause instanceof TransportError))
+        (await this.reporter()).note(`The last use and the bytes kept are not known: ${cause.message}`);
+      return null;
+    }
   }
 }

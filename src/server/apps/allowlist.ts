@@ -3,6 +3,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import { faultWithoutPath, isSystemError } from '../../files/error-code.js';
 import { expandHome } from '../../files/home-path.js';
+import { decodedText } from '../../files/small-file.js';
 import { type RepositoryName, readRepositoryName } from '../hub/repository-name.js';
 import { SetupError } from '../setup-error.js';
 import { isAppDirectory } from './app-directory.js';
@@ -55,7 +56,7 @@ function appOf(id: string, source: string, base: string, network = false): Allow
 }
 
 function readList(file: string): AllowedApp[] {
-  const text = readFileSync(file, 'utf8');
+  const text = decodedText(readFileSync(file));
   let json: unknown;
   try {
     json = JSON.parse(text);

@@ -1,8 +1,9 @@
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { quoteName } from '../../contract/quote.js';
+import { excerpt, quoteName } from '../../contract/quote.js';
+import { SetupError } from '../setup-error.js';
 import type { GpuRow } from './gpu-rows.js';
-import { NoGpuAnswer, NvidiaSmi } from './nvidia-smi.js';
+import { isInstalled, NoGpuAnswer, NvidiaSmi } from './nvidia-smi.js';
 
 /** nvidia-smi works, and never tells the memory of a GPU. */
 export class MemoryNotTold extends Error {
@@ -46,10 +47,13 @@ export interface FailedGpu {
 export const failureInWords = ({ id, fault }: FailedGpu): string =>
   `GPU ${id} does not work (nvidia-smi says ${quoteName(fault)})`;
 
+/** What stands for no GPU in `CUDA_VISIBLE_DEVICES`; the second is what batch systems write. */
+const noGpu = /^(-1|NoDevFiles|none)$/i;
+
 /** The entries of `CUDA_VISIBLE_DEVICES` that count: CUDA ignores those from a `-1` on. */
 function visibleEntries(list: string): readonly string[] {
   const entries = list.split(',').map((entry) => entry.trim());
-  const end = entries.indexOf('-1');
+  const end = entries.findIndex((entry) => noGpu.test(entry));
   return entries.slice(0, end < 0 ? undefined : end).filter((entry) => entry !== '');
 }
 
@@ -57,8 +61,18 @@ function visibleEntries(list: string): readonly string[] {
 const isVisible = ({ id, uuid, fault }: GpuRow, visible: readonly string[] | null): boolean =>
   visible === null ||
   visible.some((entry) =>
-    /^\d+$/.test(entry) ? Number(entry) === id : fault !== null || uuid.startsWith(entry),
+    /^\d+$/.test(entry) ? Number(entry) === id : uuid === '' ? fault !== null : uuid.startsWith(entry),
   );
+
+/** What an admin does who meant the CPU. */
+const orTheCpu = 'or set CUDA_VISIBLE_DEVICES= (empty) to run all jobs on the CPU';
+
+/** Says that `CUDA_VISIBLE_DEVICES` names none of the GPUs that there are. */
+function misnaming(entries: readonly string[], rows: readonly GpuRow[]): string {
+  const given = excerpt(entries.join(','), 200);
+  const ids = rows.map(({ id }) => id).join(', ');
+  return `CUDA_VISIBLE_DEVICES=${given} names no GPU of this machine, where nvidia-smi lists ${ids}: name some of these by number or UUID, ${orTheCpu}`;
+}
 
 /** Whether a GPU is new, or has another id. */
 const hasNew = (gpus: readonly Gpu[], before: readonly Gpu[]): boolean =>
@@ -74,6 +88,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
   #gpus: readonly Gpu[] | null = null;
   #failed: readonly FailedGpu[] = [];
   #problem = 'nvidia-smi has not answered yet';
+  #misnaming: string | null = null;
   #unseenTimer: NodeJS.Timeout | undefined;
   readonly #closing = new AbortController();
   /** Null where nothing hides a GPU. */
@@ -108,17 +123,38 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     return this.#problem;
   }
 
-  /** Asks for the list. Resolves when it is known, when nvidia-smi has failed, or when a start has waited long enough. */
+  /** The GPUs of the list by id and name; empty if there is none. */
+  get inWords(): string {
+    return (this.#gpus ?? []).map(({ id, name }) => `${id} (${name})`).join(', ');
+  }
+
+  /** Why the list is empty, in words. */
+  get whyNone(): string {
+    if (this.#hidesAll) return 'CUDA_VISIBLE_DEVICES names none';
+    return isInstalled() ? 'nvidia-smi shows none' : 'there is no nvidia-smi on PATH';
+  }
+
+  /**
+   * Asks for the list. Resolves when it is known, when nvidia-smi has failed, or when a start has waited long enough.
+   * @throws SetupError if `CUDA_VISIBLE_DEVICES` names something, and nothing that jobs can be given
+   */
   async start(): Promise<void> {
     if (this.#hidesAll) {
       this.#gpus = [];
       return;
+    }
+    const mig = this.#visible?.find((entry) => /^MIG-/i.test(entry));
+    if (mig !== undefined) {
+      throw new SetupError(
+        `CUDA_VISIBLE_DEVICES names MIG devices (${excerpt(mig, 100)}), which are not supported: name whole GPUs by number or UUID, ${orTheCpu}`,
+      );
     }
     const waited = new AbortController();
     const isLate = delay(this.times.firstWait, undefined, { signal: waited.signal }).catch(() => {});
     const first = this.#look();
     await Promise.race([isLate, first]);
     waited.abort();
+    if (this.#misnaming !== null) throw new SetupError(this.#misnaming);
     if (this.#gpus === null) void this.#lookAgain(first);
   }
 
@@ -171,7 +207,12 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
 
   async #look(): Promise<void> {
     try {
-      const rows = (await this.smi.ask()).filter((row) => isVisible(row, this.#visible));
+      const all = await this.smi.ask();
+      const rows = all.filter((row) => isVisible(row, this.#visible));
+      if (all.length > 0 && rows.length === 0) {
+        this.#misnaming = misnaming(this.#visible ?? [], all);
+        throw new NoGpuAnswer(this.#misnaming);
+      }
       const failed = rows.flatMap(({ id, fault }) => (fault === null ? [] : { id, fault }));
       const gpus = rows
         .filter(({ fault }) => fault === null)

@@ -7,7 +7,7 @@ export interface GpuRow {
   /** Empty if nvidia-smi does not tell. */
   readonly uuid: string;
   readonly name: string;
-  /** What nvidia-smi says in place of the UUID or the name of a GPU that has failed, such as `[GPU is lost]`; otherwise null. */
+  /** What nvidia-smi says in place of a value of a GPU that has failed, such as `[GPU is lost]`; otherwise null. */
   readonly fault: string | null;
   /** Bytes; null if nvidia-smi prints no number. */
   readonly used: number | null;
@@ -24,18 +24,22 @@ const mebibyte = 1024 ** 2;
 const mostRows = 1024;
 const longestName = 200;
 
-/** Printed by nvidia-smi for a figure that a GPU does not have, or that its driver does not tell. */
-const notTold = /^\[(N\/A|Not Supported)\]$/i;
+/** Printed by nvidia-smi for a figure that a GPU does not have, or that its driver does not tell, or not to this user. */
+const notTold = /^\[?(N\/A|Not Supported|Not Found|Function Not Found|Insufficient Permissions)\]?$/i;
 
 /** Printed for a GPU that the driver cannot ask. */
 const isFault = (cell: string): boolean => /^(\[.*\]|ERR!)$/.test(cell) && !notTold.test(cell);
 
-const bytes = (cell: string): number | null => (/^\d{1,9}$/.test(cell) ? Number(cell) * mebibyte : null);
+/** Some versions print the unit although they are asked not to. */
+function bytes(cell: string): number | null {
+  const [, figure] = /^(\d{1,9})( MiB)?$/.exec(cell) ?? [];
+  return figure === undefined ? null : Number(figure) * mebibyte;
+}
 
 function parseRow(line: string): GpuRow | null {
   const [index = '', uuid = '', used = '', total = '', ...name] = line.split(',').map((cell) => cell.trim());
   if (!/^\d{1,4}$/.test(index) || name.length === 0) return null;
-  const fault = [uuid, name.join(', ')].find(isFault);
+  const fault = [uuid, name.join(', '), used, total].find(isFault);
   return {
     id: Number(index),
     uuid: /^[\w-]{1,100}$/.test(uuid) ? uuid : '',
@@ -60,3 +64,10 @@ export function parseRows(text: string): readonly GpuRow[] {
   }
   return [...rows.values()];
 }
+
+/** The first line of an answer that is no row, such as a warning; empty if all are. */
+export const firstOddLine = (text: string): string =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .find((line) => line !== '' && !parseRow(line)) ?? '';

@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { quoteName } from '../../contract/quote.js';
 import { errorCode, faultWithoutPath } from '../../files/error-code.js';
 import { type ProgramEnd, programEnd } from '../../files/program-end.js';
-import { columns, type GpuRow, parseRows } from './gpu-rows.js';
+import { columns, firstOddLine, type GpuRow, parseRows } from './gpu-rows.js';
 
 /** nvidia-smi gave no usable answer. The message says why, in words that a client may read. */
 export class NoGpuAnswer extends Error {
@@ -25,6 +25,8 @@ const defaultDeadline = 20_000;
 const killGrace = 500;
 /** Bytes of an answer that are read. */
 const longestAnswer = 1 << 20;
+/** Different oddities that are told: a driver that puts a time into its warnings must not fill the log. */
+const mostOddities = 20;
 
 /** The directories of PATH, as a program sees them that is started in `/`; an empty one stands for what only the system knows. */
 const searched = (): readonly string[] =>
@@ -33,7 +35,7 @@ const searched = (): readonly string[] =>
     .map((directory) => directory && path.resolve('/', directory));
 
 /** Whether there is a program of this name on PATH: a script without its interpreter is "not found" as well. */
-const isInstalled = (): boolean =>
+export const isInstalled = (): boolean =>
   searched().some((directory) => directory !== '' && existsSync(path.join(directory, program)));
 
 /** Whether it is known without a try that there is no such program: to start a process that cannot begin takes 4 ms. */
@@ -59,16 +61,30 @@ function collect(stream: Readable | null | undefined, onTooLong: () => void): ()
 
 const firstLine = (text: string): string => text.trim().split('\n')[0] ?? '';
 
-/** The answer of an nvidia-smi that has ended. "No devices" is an answer too, with an exit code of its own. */
+/**
+ * The answer of an nvidia-smi that has ended. Rows count whatever the exit code is: it is 14 where an infoROM is corrupted,
+ * which harms no job. "No devices" is an answer too, with an exit code of its own.
+ */
 function rowsOf({ exitCode, signal, stdout, stderr }: ProgramEnd): readonly GpuRow[] {
+  const rows = parseRows(stdout);
+  if (rows.length > 0) return rows;
   if (exitCode === 6 || /No devices were found/i.test(`${stdout}\n${stderr}`)) return [];
   const words = firstLine(stdout.trim() === '' ? stderr : stdout);
   const saying = words === '' ? '' : `: ${quoteName(words)}`;
   if (signal !== null) throw new NoGpuAnswer(`nvidia-smi was ended by ${signal}`);
   if (exitCode !== 0) throw new NoGpuAnswer(`nvidia-smi failed (exit code ${exitCode})${saying}`);
-  const rows = parseRows(stdout);
-  if (rows.length === 0) throw new NoGpuAnswer(`nvidia-smi printed no line that lists a GPU${saying}`);
-  return rows;
+  throw new NoGpuAnswer(`nvidia-smi printed no line that lists a GPU${saying}`);
+}
+
+/** What is odd about an answer that lists GPUs, in words; empty if nothing is. */
+function oddityOf({ exitCode, signal, stdout, stderr }: ProgramEnd): string {
+  const words = firstOddLine(stdout) || firstLine(stderr);
+  return [
+    signal === null ? exitCode !== 0 && `exit code ${exitCode}` : `ended by ${signal}`,
+    words !== '' && quoteName(words),
+  ]
+    .filter(Boolean)
+    .join(', ');
 }
 
 function killProcessGroup(leader: number): void {
@@ -84,11 +100,16 @@ export class NvidiaSmi {
   #isClosed = false;
   #giveUp: ((cause: NoGpuAnswer) => void) | null = null;
   #abandoned: { readonly pid: number; readonly end: Promise<unknown> } | null = null;
+  readonly #oddities = new Set<string>();
 
-  /** @param killGroup ends all processes of a group */
+  /**
+   * @param killGroup ends all processes of a group
+   * @param onOdd told once of each thing that is odd about answers that list GPUs, in words
+   */
   constructor(
     private readonly deadline = defaultDeadline,
     private readonly killGroup: (leader: number) => void = killProcessGroup,
+    private readonly onOdd: (oddity: string) => void = () => {},
   ) {}
 
   /**
@@ -119,12 +140,21 @@ export class NvidiaSmi {
     }
     if (isSurelyMissing()) return [];
     try {
-      return rowsOf(await this.#run());
+      const end = await this.#run();
+      const rows = rowsOf(end);
+      if (rows.length > 0) this.#tellOdd(oddityOf(end));
+      return rows;
     } catch (cause) {
       if (cause instanceof NoGpuAnswer) throw cause;
       if (errorCode(cause) === 'ENOENT' && !isInstalled()) return [];
       throw new NoGpuAnswer(`nvidia-smi could not be started: ${faultWithoutPath(cause)}`, { cause });
     }
+  }
+
+  #tellOdd(oddity: string): void {
+    if (oddity === '' || this.#oddities.has(oddity) || this.#oddities.size === mostOddities) return;
+    this.#oddities.add(oddity);
+    this.onOdd(oddity);
   }
 
   async #run(): Promise<ProgramEnd> {

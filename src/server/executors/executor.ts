@@ -27,6 +27,8 @@ export interface Device {
   readonly name: string;
   /** Whether no job holds it. */
   readonly isFree: boolean;
+  /** By which a job's GPU is known if its id has changed; empty if nvidia-smi does not tell. */
+  readonly uuid?: string;
   /** The machine that has it, where there are several. */
   readonly node?: string;
 }

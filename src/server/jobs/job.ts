@@ -141,6 +141,13 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return this.state === 'running' && this.#ranFor === null;
   }
 
+  /** Whether it holds this GPU, which may have had another id when it was given. */
+  holds({ id, uuid }: { readonly id: number; readonly uuid?: string }): boolean {
+    const { gpus, gpuUuids } = this.#record;
+    if (!this.hasDevices) return false;
+    return uuid && gpuUuids.length > 0 ? gpuUuids.includes(uuid) : gpus.includes(id);
+  }
+
   /**
    * Its command has ended and its devices are free. What comes after that, such as packing, is no run time.
    * @param at when it ended (ISO 8601), which may be long ago if there was no server; null for now

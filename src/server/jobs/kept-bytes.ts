@@ -25,13 +25,14 @@ export class KeptBytes {
     this.#bytes.set(job.id, { owner: job.request.owner, bytes });
   }
 
-  /**
-   * Measures what is left of a job that has ended, or what there is of one of an earlier server. The jobs of the admin
-   * have no limit, and are not measured.
-   */
+  /** Bytes that a job keeps. */
+  ofJob({ id }: Job): number {
+    return this.#bytes.get(id)?.bytes ?? 0;
+  }
+
+  /** Measures what is left of a job that has ended, or what there is of one of an earlier server. */
   measure(job: Job): Promise<void> {
     const { owner } = job.request;
-    if (owner === null) return Promise.resolve();
     if (!this.#bytes.has(job.id)) this.add(job, 0);
     this.#measuring = this.#measuring.then(async () => {
       const bytes = await treeSize(job.directory.path);
@@ -44,6 +45,11 @@ export class KeptBytes {
   /** Resolves when all jobs of an owner that have ended are measured. */
   async known(owner: Owner): Promise<void> {
     await this.#last.get(owner);
+  }
+
+  /** Resolves when all jobs that have ended are measured. */
+  async allKnown(): Promise<void> {
+    await this.#measuring;
   }
 
   /** The job is removed. */

@@ -157,7 +157,7 @@ export class JobService {
    * @throws ServiceError `busy`, `keptFull`, `draining`, `upgraded` or `shuttingDown`
    */
   async reserve(asker: Principal, stated: number | undefined): Promise<Slot> {
-    await this.#kept.known(asker.name);
+    if (asker.limits.max_kept !== null) await this.#kept.known(asker.name);
     this.#refuseWhileClosing();
     if (this.#isDraining) {
       throw new ServiceError(
@@ -242,6 +242,17 @@ export class JobService {
       throw new ServiceError('expired', `Job ${id} ${what}; submit it again`);
     }
     throw new ServiceError('unknownJob', wireDetails.unknownJob);
+  }
+
+  /** The jobs that are there, with what each keeps on the disk. */
+  async kept() {
+    await this.#kept.allKnown();
+    return this.list().map((job) => ({
+      owner: job.request.owner,
+      app: job.request.app,
+      endedAt: job.isFinal ? job.commandEndedAt : null,
+      bytes: this.#kept.ofJob(job),
+    }));
   }
 
   /** Number of jobs that have not ended. */

@@ -48,7 +48,7 @@ export function createRouter(deps: RouteDeps): Router {
   const { catalog, executor, jobs, report } = deps;
   const handlers: Readonly<Record<RouteName, RouterMiddleware>> = {
     health,
-    devices: devices(executor),
+    devices: devices(executor, jobs),
     ram,
     vram: vram(executor),
     limits: limits(deps.limits),
@@ -59,7 +59,7 @@ export function createRouter(deps: RouteDeps): Router {
     refresh: askForRefresh(catalog),
     refreshed: showRefresh(catalog),
     ...eachOperation((operation) => submit(operation, deps)),
-    usage: showUsage(deps.usage),
+    usage: showUsage(deps.usage, jobs),
     jobs: listJobs(jobs),
     job: showJob(jobs),
     logs: streamLogs(deps),

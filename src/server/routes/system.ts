@@ -1,10 +1,18 @@
 import type { RouterContext } from '@koa/router';
+import { mayReach } from '../../access/principal.js';
 import { FieldError } from '../../contract/errors.js';
 import { metricsType, parameters } from '../../contract/http.js';
 import { quoteName } from '../../contract/quote.js';
-import { type DeviceList, healthy, type Limits, type MemoryUse } from '../../contract/system.js';
-import type { Executor } from '../executors/executor.js';
+import {
+  type DeviceJob,
+  type DeviceList,
+  healthy,
+  type Limits,
+  type MemoryUse,
+} from '../../contract/system.js';
+import type { Device, Executor } from '../executors/executor.js';
 import { principalOf, requireAdmin } from '../http/auth.js';
+import type { JobService } from '../jobs/service.js';
 import { gigabyte, readRam } from '../ram.js';
 import type { UploadSettings } from '../uploads/index.js';
 import { loadedFor } from './loaded-for.js';
@@ -13,14 +21,22 @@ export function health(ctx: RouterContext): void {
   ctx.body = healthy;
 }
 
-export const devices = (executor: Executor) => async (ctx: RouterContext) => {
+export const devices = (executor: Executor, jobs: JobService) => async (ctx: RouterContext) => {
   const all = await executor.devices();
+  const isCluster = all.some(({ node }) => node !== undefined);
+  const asker = principalOf(ctx);
+  const holderOf = (device: Device): DeviceJob | null => {
+    if (device.isFree) return null;
+    const job = jobs.list().find((each) => each.holds(device));
+    return job && mayReach(asker, job.request.owner) ? { job_id: job.id, owner: job.request.owner } : {};
+  };
   const loaded = loadedFor(ctx, executor);
   const on = (id: number) => loaded.filter(({ gpus }) => gpus.includes(id)).map(({ name }) => name);
   ctx.body = {
     devices_index: all.map(({ id }) => id),
     devices_name: all.map(({ name }) => name),
-    ...(all.some(({ node }) => node !== undefined) && { devices_free: all.map(({ isFree }) => isFree) }),
+    ...(isCluster && { devices_free: all.map(({ isFree }) => isFree) }),
+    ...(all.length > 0 && !isCluster && { devices_jobs: all.map(holderOf) }),
     ...(loaded.some(({ gpus }) => gpus.length > 0) && { devices_loaded: all.map(({ id }) => on(id)) }),
   } satisfies DeviceList;
 };

@@ -4,8 +4,10 @@ import { FieldError } from '../../contract/errors.js';
 import { parameters } from '../../contract/http.js';
 import { quoteName } from '../../contract/quote.js';
 import type { Usage } from '../../contract/usage.js';
-import { principalOf } from '../http/auth.js';
+import { principalOf, requireAdmin } from '../http/auth.js';
+import type { JobService } from '../jobs/service.js';
 import type { UsageLedger } from '../usage/usage-ledger.js';
+import { isAskedFor } from './boolean-parameter.js';
 
 /** A date, or a time with its zone: without one it would be read in the zone of the server, which nobody else knows. */
 const timePattern = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
@@ -28,10 +30,11 @@ function sinceOf(ctx: RouterContext): number {
   return time;
 }
 
-/** `GET /usage`: an admin gets that of all, a user their own. */
-export const showUsage = (ledger: UsageLedger) => async (ctx: RouterContext) => {
+/** `GET /usage`: an admin gets that of all, a user their own, and none with `?all=1`. */
+export const showUsage = (ledger: UsageLedger, jobs: JobService) => async (ctx: RouterContext) => {
   const asker = principalOf(ctx);
+  if (isAskedFor(ctx, parameters.all)) requireAdmin(ctx, 'This asks for the use of all');
   const since = sinceOf(ctx);
-  const usage = await ledger.summary(since, (owner) => mayReach(asker, owner));
+  const usage = await ledger.summary(since, (owner) => mayReach(asker, owner), await jobs.kept());
   ctx.body = { since: since === 0 ? null : new Date(since).toISOString(), usage } satisfies Usage;
 };

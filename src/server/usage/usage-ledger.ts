@@ -37,6 +37,29 @@ const useOf = ({ id, owner, app, gpus, endedAt, seconds, received, bytes }: Ende
   bytes_out: bytes ?? 0,
 });
 
+/** A job that is there now, and what it keeps on the disk. */
+export interface KeptJob {
+  readonly owner: string | null;
+  readonly app: string;
+  /** When its command ended (ISO 8601); null while it has not. */
+  readonly endedAt: string | null;
+  readonly bytes: number;
+}
+
+const keyOf = ({ owner, app }: { owner: string | null; app: string }) => JSON.stringify([owner, app]);
+
+const nothing = { jobs: 0, gpu_hours: 0, bytes_in: 0, bytes_out: 0 } as const;
+
+const sumOf = (a: Required<UsageRow>, b: Required<UsageRow>): Required<UsageRow> => ({
+  ...a,
+  jobs: a.jobs + b.jobs,
+  gpu_hours: a.gpu_hours + b.gpu_hours,
+  bytes_in: a.bytes_in + b.bytes_in,
+  bytes_out: a.bytes_out + b.bytes_out,
+  bytes_kept: (a.bytes_kept ?? 0) + (b.bytes_kept ?? 0),
+  last_used: (a.last_used ?? '') > (b.last_used ?? '') ? a.last_used : b.last_used,
+});
+
 function parseLine(line: string): UsedByJob | null {
   try {
     return usedByJob.safeParse(JSON.parse(line)).data ?? null;
@@ -75,21 +98,34 @@ export class UsageLedger {
     events.on('ended', (job) => this.#add(useOf(job)));
   }
 
-  /** What jobs used that ended since then, by owner and app, the largest use of GPUs first. */
-  async summary(since: number, isWanted: (owner: string | null) => boolean): Promise<UsageRow[]> {
-    const rows = new Map<string, UsageRow>();
-    await this.each(since, ({ owner, app, gpu_seconds, bytes_in, bytes_out }) => {
-      if (!isWanted(owner)) return;
-      const key = JSON.stringify([owner, app]);
-      const row = rows.get(key) ?? { owner, app, jobs: 0, gpu_hours: 0, bytes_in: 0, bytes_out: 0 };
-      rows.set(key, {
-        ...row,
-        jobs: row.jobs + 1,
-        gpu_hours: row.gpu_hours + gpu_seconds / 3600,
-        bytes_in: row.bytes_in + bytes_in,
-        bytes_out: row.bytes_out + bytes_out,
-      });
+  /**
+   * What jobs used that ended since then, by owner and app, the largest use of GPUs first.
+   * @param kept the jobs that are there now; of those that ended before then nothing counts
+   */
+  async summary(
+    since: number,
+    isWanted: (owner: string | null) => boolean,
+    kept: readonly KeptJob[],
+  ): Promise<UsageRow[]> {
+    const rows = new Map<string, Required<UsageRow>>();
+    const add = (used: Required<UsageRow>) => {
+      if (!isWanted(used.owner)) return;
+      const key = keyOf(used);
+      const row = rows.get(key);
+      rows.set(key, row ? sumOf(row, used) : used);
+    };
+    await this.each(since, ({ time, owner, app, gpu_seconds, bytes_in, bytes_out }) => {
+      const gpu_hours = gpu_seconds / 3600;
+      add({ owner, app, jobs: 1, gpu_hours, bytes_in, bytes_out, bytes_kept: 0, last_used: time });
     });
+    const now = new Date().toISOString();
+    for (const { owner, app, endedAt, bytes } of kept) {
+      if (Date.parse(endedAt ?? now) < since) continue;
+      // Of a job that has ended, the file says when.
+      const isNoted = endedAt !== null && rows.has(keyOf({ owner, app }));
+      const last_used = isNoted ? '' : (endedAt ?? now);
+      add({ ...nothing, owner, app, bytes_kept: bytes, last_used });
+    }
     return [...rows.values()].sort((a, b) => b.gpu_hours - a.gpu_hours || b.jobs - a.jobs);
   }
 

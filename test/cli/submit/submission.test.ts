@@ -1,3 +1,4 @@
+import os from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { plant, temporary } from '../../support/temporary.js';
 import { parse, request } from '../support/parse.js';
@@ -10,6 +11,15 @@ describe('a command line', () => {
     const words = ['./scans', '--set', 'x=1', 'more.nii', '--quiet', 'last.nii', '-i', 'a.nii'];
     const groups = await request('infer', ...words);
     expect(groups.files[0]?.groups).toEqual([['./scans', 'more.nii', 'last.nii'], ['a.nii']]);
+  });
+
+  test("may have '~/' where no shell has replaced it", async () => {
+    const sent = await request('infer', '~/scans', '--inputs=~/a.nii,~/b.nii');
+    const home = os.homedir();
+    expect(sent.files.map(({ groups }) => groups)).toEqual([
+      [[`${home}/scans`], [`${home}/a.nii`, `${home}/b.nii`]],
+    ]);
+    expect((await request('fine_tune', '--dataset=~/set')).archive?.path).toBe(`${home}/set`);
   });
 
   test('sends nothing that was not given: the server has the defaults', async () => {

@@ -83,7 +83,8 @@ describe('named tokens', () => {
     const document = JSON.parse(readFileSync(tokens.file, 'utf8'));
     for (const entry of document.tokens)
       if (entry.name === 'noted') entry.revoked_at = '2020-01-01T00:00:00.000Z';
-    writeFileSync(tokens.file, JSON.stringify(document));
+    // As some editors write it.
+    writeFileSync(tokens.file, `\ufeff${JSON.stringify(document)}`);
     await until('it is refused', async () => (await status(server, token)) === 401);
   });
 

@@ -90,6 +90,31 @@ describe('an nvidia-smi that fails when the server starts', () => {
   });
 });
 
+describe('an nvidia-smi that lists the GPUs and exits with a warning', () => {
+  test('is believed: the GPUs are used, and the warning is logged once', async () => {
+    using smi = new FakeNvidiaSmi('warned');
+    await using server = await TestServer.start({ gpus: 2, environment: smi.environment });
+    const { api } = server;
+    expect(server.stderr).toContain('Found 2 GPUs: 0 (NVIDIA H200), 1 (NVIDIA H200).');
+    expect((await api.run('infer', { ...least.infer, gpu: '1' })).view).toMatchObject({ status: 'done' });
+    expect(await api.json('/vram?devices=0')).toMatchObject({ used_gb: 0.5 });
+    expect(server.stderr.match(/infoROM is corrupted/g)).toHaveLength(1);
+  });
+});
+
+describe('CUDA_VISIBLE_DEVICES that names nothing jobs could be given', () => {
+  test.for([
+    [
+      'MIG-4c5a3f8c-1c9e-5b60-9ee9-3e1c7d2a0b11',
+      /serve ended with 2: .*Error: .*MIG devices.*are not supported/s,
+    ],
+    ['7', /serve ended with 2: .*Error: CUDA_VISIBLE_DEVICES=7 names no GPU of this machine/s],
+  ] as const)('does not start a server on the CPU: %s', async ([visible, words]) => {
+    const started = TestServer.start({ gpus: 2, environment: { CUDA_VISIBLE_DEVICES: visible } });
+    await expect(started).rejects.toThrow(words);
+  });
+});
+
 describe('an nvidia-smi that hangs', () => {
   test('does not keep a server from starting or stopping, and is started only once', async () => {
     using smi = new FakeNvidiaSmi('hang');

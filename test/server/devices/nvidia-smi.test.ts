@@ -66,6 +66,19 @@ describe('nvidia-smi', () => {
     await expect(answer).rejects.toThrow(words);
   });
 
+  test.for([
+    ['warned', /^exit code 14, 'WARNING: infoROM is corrupted at gpu 0000:02:00.0'$/],
+    ['late', /^ended by SIGSEGV$/],
+  ] as const)('that lists the GPUs counts, whatever is odd about its end: %s', async ([mode, words]) => {
+    fake(mode);
+    const odd: string[] = [];
+    const smi = new NvidiaSmi(undefined, undefined, (line) => odd.push(line));
+    expect(ids(await smi.ask())).toEqual([0, 1]);
+    expect(ids(await smi.ask())).toEqual([0, 1]);
+    // It is told once.
+    expect(odd).toEqual([expect.stringMatching(words)]);
+  });
+
   test('that is on PATH and cannot be started counts as failed, not as missing', async () => {
     const directory = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
     onTestFinished(() => rmSync(directory, { recursive: true }));
@@ -177,6 +190,22 @@ describe('an answer of nvidia-smi', () => {
     }
   });
 
+  test('says so as well of one whose memory cannot be read because it has failed', () => {
+    const fault = (memory: string) => parseRows(`0, GPU-1, ${memory}, 143771, NVIDIA H200`)[0]?.fault;
+    for (const said of ['[GPU is lost]', '[Unknown Error]', '[GPU requires reset]', 'ERR!']) {
+      expect(fault(said)).toBe(said);
+    }
+    for (const fine of ['1', 'N/A', '[N/A]', '[Insufficient Permissions]', '[Function Not Found]', '']) {
+      expect([fine, fault(fine)]).toEqual([fine, null]);
+    }
+  });
+
+  test('counts although a row was cut off, or has units', () => {
+    expect(parseRows(`0, GPU-1, 512 MiB, 143771 MiB, NVIDIA H200\n1, GPU-2, 51`)).toMatchObject([
+      { id: 0, used: 512 << 20, total: 143_771 * 2 ** 20 },
+    ]);
+  });
+
   test('says which memory is never told; an unreadable figure is unknown', () => {
     const figures = (used: string, total: string) => {
       const found = parseRows(`0, GPU-1, ${used}, ${total}, x`)[0];
@@ -198,11 +227,11 @@ describe('an answer of nvidia-smi', () => {
 });
 
 describe('the list of GPUs', () => {
-  const times = { firstWait: 200, firstPause: 20, longestPause: 40, unseenPause: 20 };
+  const times = { firstPause: 20, longestPause: 40, unseenPause: 20 };
 
   /** An inventory with this deadline for nvidia-smi; it is closed after the test. */
-  function inventory(deadline = 300, visible?: string): GpuInventory {
-    const made = new GpuInventory(visible, new NvidiaSmi(deadline), times);
+  function inventory(deadline = 20_000, visible?: string, firstWait = 20_000): GpuInventory {
+    const made = new GpuInventory(visible, new NvidiaSmi(deadline), { ...times, firstWait });
     onTestFinished(() => made.close());
     return made;
   }
@@ -227,7 +256,7 @@ describe('the list of GPUs', () => {
 
   test('delays a start only for a limited time, and is used when it comes later', async () => {
     const smi = fake('hang');
-    const gpus = inventory(1000);
+    const gpus = inventory(1000, undefined, 200);
     const before = performance.now();
     await gpus.start();
     expect(performance.now() - before).toBeLessThan(900);
@@ -294,11 +323,43 @@ describe('the list of GPUs', () => {
 
   test('is empty, and nvidia-smi is not started, if CUDA_VISIBLE_DEVICES names none', async () => {
     const smi = fake('hang');
-    for (const visible of ['', ' ', ',', '-1', '-1,0']) {
+    for (const visible of ['', ' ', ',', '-1', '-1,0', 'NoDevFiles', 'none']) {
       const gpus = inventory(300, visible);
       await gpus.start();
       expect([visible, gpus.current, smi.started]).toEqual([visible, [], []]);
+      expect(gpus.whyNone).toMatch(/CUDA_VISIBLE_DEVICES/);
     }
+  });
+
+  test.for([
+    'MIG-4c5a3f8c-1c9e-5b60-9ee9-3e1c7d2a0b11',
+    'mig-gpu-5e1f0c30-94cb-42b7-a0ee-2d1a7c3b9f40/1/0',
+    '0,MIG-4c5a3f8c',
+  ])('is refused, and not empty, if CUDA_VISIBLE_DEVICES names MIG devices: %s', async (visible) => {
+    fake('well');
+    await expect(inventory(20_000, visible).start()).rejects.toThrow(/MIG devices.*are not supported/);
+  });
+
+  test.for(['7', 'GPU-0000', '"0"', 'cuda:0'])(
+    'is refused, and not empty, if CUDA_VISIBLE_DEVICES names none of the GPUs: %s',
+    async (visible) => {
+      fake('well');
+      await expect(inventory(20_000, visible).start()).rejects.toThrow(/names no GPU of this machine.*0, 1/);
+      // Where there is no GPU at all, the variable takes none away.
+      process.env.FAKE_GPUS = '0';
+      const gpus = inventory(20_000, visible);
+      await gpus.start();
+      expect([gpus.current, gpus.whyNone]).toEqual([[], 'nvidia-smi shows none']);
+    },
+  );
+
+  test('stays unknown if nvidia-smi tells later that CUDA_VISIBLE_DEVICES names none of them', async () => {
+    const smi = fake('fail');
+    const gpus = inventory(20_000, '7');
+    await gpus.start();
+    smi.mode = 'well';
+    await until('it is asked again', () => /names no GPU/.test(gpus.problem));
+    expect(gpus.current).toBeNull();
   });
 
   test('has what CUDA_VISIBLE_DEVICES names before a -1', async () => {
@@ -312,12 +373,11 @@ describe('the list of GPUs', () => {
     expect(await seen('2, 0')).toEqual([0, 2]);
     expect(await seen('2,-1,1')).toEqual([2]);
     expect(await seen('GPU-5e1f0c31,-1,0')).toEqual([1]);
-    expect(await seen('7')).toEqual([]);
   });
 
   test('ends nvidia-smi when it is closed, and does not start it again', async () => {
     const smi = fake('hang');
-    const gpus = inventory(60_000);
+    const gpus = inventory(60_000, undefined, 200);
     await gpus.start();
     expect(smi.running).toHaveLength(1);
     gpus.close();

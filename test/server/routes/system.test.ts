@@ -22,6 +22,7 @@ describe('a machine with GPUs', () => {
     expect(await api.json('/available_devices')).toEqual({
       devices_index: [0, 1, 2],
       devices_name: ['NVIDIA H200', 'NVIDIA H200', 'NVIDIA H200'],
+      devices_jobs: [null, null, null],
     });
   });
 
@@ -78,8 +79,10 @@ describe('a machine with GPUs', () => {
     expect(await refusal(await api.fetch('/vram?devices=0,7'))).toEqual([400, expect.stringContaining('7')]);
   });
 
-  test('says nothing about GPUs when it starts', () => {
-    expect(server.stderr).not.toMatch(/No GPU found|GPUs of this machine/);
+  test('says which GPUs it found when it starts', () => {
+    expect(server.stderr).toMatch(
+      /^Found 3 GPUs: 0 \(NVIDIA H200\), 1 \(NVIDIA H200\), 2 \(NVIDIA H200\)\.$/m,
+    );
   });
 });
 
@@ -97,9 +100,9 @@ describe('a machine with a GPU whose memory nvidia-smi does not tell', () => {
     }
     await using cli = await Cli.create();
     const { code, stdout } = await cli.run(['gpus', '--server', server.url]);
-    expect([code, stdout]).toEqual([0, expect.stringMatching(/^1 +NVIDIA H200 +not told$/m)]);
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^1 +NVIDIA H200 +not told +free$/m)]);
     const { gpus } = JSON.parse((await cli.run(['gpus', '--json', '--server', server.url])).stdout);
-    expect(gpus[1]).toEqual({ id: 1, name: 'NVIDIA H200' });
+    expect(gpus[1]).toEqual({ id: 1, name: 'NVIDIA H200', free: true });
   });
 });
 

@@ -10,7 +10,15 @@ test('a line is passed over that is longer than any that the server writes', asy
   const figures = { gpu_seconds: 3600, bytes_in: 1, bytes_out: 2 };
   const lines = ['a', 'b'.repeat(1 << 20), 'c'].map((app) => JSON.stringify({ ...used, app, ...figures }));
   writeFileSync(path.join(directory.path, 'usage'), lines.join('\n'));
-  const rows = await new UsageLedger(directory.path, () => {}).summary(0, () => true);
-  const row = { owner: null, jobs: 1, gpu_hours: 1, bytes_in: 1, bytes_out: 2 };
+  const rows = await new UsageLedger(directory.path, () => {}).summary(0, () => true, []);
+  const row = {
+    owner: null,
+    jobs: 1,
+    gpu_hours: 1,
+    bytes_in: 1,
+    bytes_out: 2,
+    bytes_kept: 0,
+    last_used: used.time,
+  };
   expect(rows).toEqual(['a', 'c'].map((app) => ({ ...row, app })));
 });

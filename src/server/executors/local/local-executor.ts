@@ -97,6 +97,7 @@ export class LocalExecutor implements Executor {
     return knownGpus(this.settings.gpus).map((gpu) => ({
       id: gpu.id,
       name: gpu.name,
+      uuid: gpu.uuid,
       isFree: this.#scheduler.isFree(gpu),
     }));
   }

@@ -1,3 +1,5 @@
+import { minutesOf } from './options.js';
+
 /** Columns of sinfo, which it pads to these widths: what is longer is cut, and no value of ours is. */
 const columns = [
   ['NodeList', 128],
@@ -6,6 +8,7 @@ const columns = [
   ['CPUs', 16],
   ['Gres', 512],
   ['GresUsed', 512],
+  ['Time', 32],
 ] as const;
 
 /** What sinfo is asked to print of each node of each partition. */
@@ -23,6 +26,8 @@ export interface ClusterNode {
   readonly name: string;
   readonly cpus: number;
   readonly gpus: readonly NodeGpu[];
+  /** Minutes that its partition lets a job run; null if that is not known. */
+  readonly longest: number | null;
 }
 
 interface Line {
@@ -32,6 +37,7 @@ interface Line {
   readonly cpus: number;
   readonly gres: string;
   readonly used: string;
+  readonly time: string;
 }
 
 function cells(line: string): string[] {
@@ -43,9 +49,9 @@ function cells(line: string): string[] {
 }
 
 function parseLine(line: string): Line[] {
-  const [name = '', partition = '', state = '', cpus = '', gres = '', used = ''] = cells(line);
+  const [name = '', partition = '', state = '', cpus = '', gres = '', used = '', time = ''] = cells(line);
   if (name === '' || !/^\d+$/.test(cpus)) return [];
-  return [{ name, partition, state, cpus: Number(cpus), gres, used }];
+  return [{ name, partition, state, cpus: Number(cpus), gres, used, time }];
 }
 
 /** The entries of a list such as `gpu:a100:2(S:0-1),shard:8(IDX:0,2)`: a comma in parentheses separates nothing. */
@@ -90,5 +96,5 @@ export function parseNodes(answer: string, partition: string | null): ClusterNod
   const collator = new Intl.Collator('en', { numeric: true });
   return [...byName.values()]
     .sort((a, b) => collator.compare(a.name, b.name))
-    .map((line) => ({ name: line.name, cpus: line.cpus, gpus: gpusOf(line) }));
+    .map((line) => ({ name: line.name, cpus: line.cpus, gpus: gpusOf(line), longest: minutesOf(line.time) }));
 }

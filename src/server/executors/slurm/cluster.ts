@@ -94,6 +94,12 @@ export class Cluster {
     };
   }
 
+  /** Minutes that a job may run at most, by its partition; null if that is not known. */
+  get longest(): number | null {
+    const known = (this.#nodes ?? []).flatMap(({ longest }) => longest ?? []);
+    return known.length === 0 ? null : Math.max(...known);
+  }
+
   /** @throws ServiceError `unknownGpu` or `gpusUnknown` */
   refuseUnknown(ids: readonly number[]): void {
     refuseUnknown(ids, this.#list(this.#known()));

@@ -4,7 +4,7 @@ import type { JobPlace } from '../executor.js';
 import { batchEnvironment, batchScript, type NodePrograms } from './batch-script.js';
 import { outsideOfJobs, runSlurm, SlurmFailure } from './commands.js';
 import { batchOutput } from './handshake.js';
-import { optionWords, type SlurmOptions } from './options.js';
+import { minutesAllowed, optionWords, type SlurmOptions } from './options.js';
 import { slurmName, stageOf } from './queue-rows.js';
 
 export interface SlurmSettings {
@@ -30,6 +30,8 @@ export const deviceVariables = [
 export interface Resources {
   readonly gpus: number;
   readonly cpus: number;
+  /** Minutes that it may run; null for as long as Slurm lets it. */
+  readonly minutes: number | null;
 }
 
 /** Slurm as this service uses it: what is asked of which command, in words. */
@@ -50,9 +52,12 @@ export class Slurm {
   }
 
   /** Words that the admin's options and a job's resources come to. A later word wins, so ours are last. */
-  #asked({ gpus, cpus }: Resources): string[] {
+  #asked({ gpus, cpus, minutes }: Resources): string[] {
+    const { options } = this.settings;
     const devices = gpus > 0 ? [`--gres=gpu:${gpus}`] : [`--cpus-per-task=${cpus}`];
-    return [...optionWords(this.settings.options), '--nodes=1', '--ntasks=1', ...devices];
+    const allowed = minutesAllowed(options) ?? Number.POSITIVE_INFINITY;
+    const time = minutes === null || minutes >= allowed ? [] : [`--time=${minutes}`];
+    return [...optionWords(options), ...time, '--nodes=1', '--ntasks=1', ...devices];
   }
 
   /**
@@ -91,7 +96,7 @@ export class Slurm {
 
   /** Asks whether Slurm would take such a job. @throws SlurmFailure */
   async test(): Promise<void> {
-    const words = [...this.#asked({ gpus: 0, cpus: 1 }), '--test-only'];
+    const words = [...this.#asked({ gpus: 0, cpus: 1, minutes: null }), '--test-only'];
     await runSlurm('sbatch', words, this.#environment, batchScript);
   }
 

@@ -11,6 +11,20 @@ import type { Resources } from './slurm.js';
 /** Milliseconds until the next try. */
 const pause = 1000;
 
+/** Minutes by which Slurm's time limit is longer: the batch script may wait for two of them, and a job has a grace to end. */
+const room = 3;
+
+/**
+ * Minutes that Slurm is asked for. The service ends a job at its time limit; Slurm does so if the service cannot, and starts
+ * short jobs earlier.
+ * @param timeLimit milliseconds; null for none
+ * @param longest minutes that the partition allows, beyond which Slurm would never start the job; null if that is not known
+ */
+export function minutesFor(timeLimit: number | null, longest: number | null): number | null {
+  if (timeLimit === null) return null;
+  return Math.min(Math.ceil(timeLimit / 60_000) + room, Math.floor(longest ?? Number.POSITIVE_INFINITY));
+}
+
 /**
  * Brings one job into Slurm's queue: finds it there, where an earlier server may have submitted it, or submits it. As long
  * as nobody knows whether it is there, it is not submitted.
@@ -32,7 +46,7 @@ export class Submission {
    * @param isFirst whether an end counts that Slurm has given a submission of an earlier server
    */
   constructor(
-    private readonly order: Pick<RunOrder, 'directory' | 'devices' | 'isAccepted'>,
+    private readonly order: Pick<RunOrder, 'directory' | 'devices' | 'timeLimit' | 'isAccepted'>,
     private readonly context: SlurmContext,
     private readonly changed: () => void,
     private readonly isFirst: boolean,
@@ -92,11 +106,12 @@ export class Submission {
   }
 
   get #resources(): Resources {
-    const { devices } = this.order;
+    const { devices, timeLimit } = this.order;
     const workers = devices.kind === 'cpu' ? devices.workers : 1;
     // A job that asks for more than any node has gets all that one has: otherwise it would never run.
     const most = this.context.cluster.nodes === null ? workers : this.context.cluster.biggest.cpus;
-    return { gpus: gpusOf(devices), cpus: Math.min(workers, most) };
+    const minutes = minutesFor(timeLimit, this.context.cluster.longest);
+    return { gpus: gpusOf(devices), cpus: Math.min(workers, most), minutes };
   }
 
   /** @returns what it waits for; null if it is in the queue or refused */

@@ -72,8 +72,8 @@ describe('the answer of sinfo', () => {
       line('n2', 'main*', 'idle', 8, '(null)', 'gpu:0'),
     ]);
     expect(nodes).toEqual([
-      { name: 'n2', cpus: 8, gpus: [] },
-      { name: 'n10', cpus: 64, gpus: [gpu('a100', false), gpu('a100', true)] },
+      { name: 'n2', cpus: 8, gpus: [], longest: null },
+      { name: 'n10', cpus: 64, gpus: [gpu('a100', false), gpu('a100', true)], longest: null },
     ]);
   });
 

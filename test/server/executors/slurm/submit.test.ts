@@ -1,7 +1,10 @@
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { parseNodes } from '../../../../src/server/executors/slurm/cluster-nodes.js';
+import { minutesOf } from '../../../../src/server/executors/slurm/options.js';
 import { Slurm } from '../../../../src/server/executors/slurm/slurm.js';
+import { minutesFor } from '../../../../src/server/executors/slurm/submission.js';
 import { temporary } from '../../../support/temporary.js';
 
 const options = {
@@ -14,14 +17,18 @@ const options = {
 };
 
 /** Submits a job to a sbatch that notes its words, its environment and its script. */
-async function submitted(environment: NodeJS.ProcessEnv, answer = '17;cluster') {
+async function submitted(
+  environment: NodeJS.ProcessEnv,
+  answer = '17;cluster',
+  { time = null, limit = null }: { time?: string | null; limit?: number | null } = {},
+) {
   await using root = await temporary();
   const note = (name: string) => path.join(root.path, name);
   const script = `#!/bin/sh\nfor word; do echo "$word"; done >${note('words')}\nenv >${note('env')}\ncat >${note('script')}\necho '${answer}'\n`;
   writeFileSync(note('sbatch'), script);
   chmodSync(note('sbatch'), 0o755);
   const slurm = new Slurm({
-    options,
+    options: { ...options, time },
     environment: { PATH: `${root.path}:${process.env.PATH}`, ...environment },
     programs: { node: '/usr/bin/node', runner: '/opt/main.js', sweep: '/opt/sweep.js' },
     passEnvironment: ['LAB_MODELS'],
@@ -29,7 +36,7 @@ async function submitted(environment: NodeJS.ProcessEnv, answer = '17;cluster') 
   });
   const id = await slurm.submit(
     { id: '0123456789ab', path: '/data/jobs/0123456789ab' },
-    { gpus: 2, cpus: 1 },
+    { gpus: 2, cpus: 1, minutes: limit },
   );
   const [words = '', env = '', text = ''] = ['words', 'env', 'script'].map((name) =>
     readFileSync(note(name), 'utf8'),
@@ -77,4 +84,58 @@ test('an answer that is no number is not taken for one', async () => {
   await expect(submitted({}, 'Submitted batch job soon')).rejects.toThrow(
     /printed no number of a job: 'Submitted/,
   );
+});
+
+test.for([
+  [null, null, []],
+  [null, 13, ['--time=13']],
+  ['4:00:00', 13, ['--time=4:00:00', '--time=13']],
+  // What the admin allows is never exceeded.
+  ['2-0', 2881, ['--time=2-0']],
+  ['12', 13, ['--time=12']],
+  ['infinite', 13, ['--time=infinite', '--time=13']],
+] as const)(
+  'the time limit of a job goes on, within the one of the admin: %s, %s',
+  async ([time, limit, asked]) => {
+    const { words } = await submitted({}, undefined, { time, limit });
+    expect(words.filter((word) => word.startsWith('--time'))).toEqual(asked);
+  },
+);
+
+test('Slurm gets the time limit in whole minutes, with room for the service to end the job first, within its own', () => {
+  const second = 1000;
+  expect(minutesFor(null, null)).toBeNull();
+  expect(minutesFor(1 * second, null)).toBe(4);
+  expect(minutesFor(600 * second, null)).toBe(13);
+  expect(minutesFor(601 * second, null)).toBe(14);
+  expect(minutesFor(3600 * second, 60)).toBe(60);
+});
+
+test.for([
+  ['90', 90],
+  ['90:30', 90.5],
+  ['4:00:00', 240],
+  ['2-0', 2880],
+  ['1-12:30', 2190],
+  ['1-00:00:30', 1440.5],
+  ['infinite', Number.POSITIVE_INFINITY],
+  ['UNLIMITED', Number.POSITIVE_INFINITY],
+  ['', null],
+  ['n/a', null],
+] as const)('a time limit as Slurm spells it is read: %j', ([text, minutes]) => {
+  expect(minutesOf(text)).toBe(minutes);
+});
+
+test('the longest time of a partition is that of sinfo', () => {
+  const pad = (text: string, width: number) => text.padEnd(width);
+  const line = [
+    pad('n1', 128),
+    pad('gpu*', 128),
+    pad('idle', 32),
+    pad('8', 16),
+    pad('gpu:2', 512),
+    pad('gpu:0', 512),
+  ];
+  expect(parseNodes([...line, pad('1-00:00:00', 32)].join(''), null)).toMatchObject([{ longest: 1440 }]);
+  expect(parseNodes(line.join(''), null)).toMatchObject([{ name: 'n1', longest: null }]);
 });
