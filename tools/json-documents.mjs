@@ -70,6 +70,8 @@ const job = object({
   error: z.string().nullable().describe('Why it failed'),
   app: z.string().nullable(),
   operation: z.string().nullable(),
+  tag: z.string().nullable().describe("The person's own word for it"),
+  inputs: z.array(z.string()).describe('Names of its input files, at most the first 100'),
   owner: z
     .string()
     .nullable()

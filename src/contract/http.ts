@@ -55,6 +55,12 @@ export const parameters = {
     kind: 'boolean',
     help: "For an admin: the jobs of all owners, and not one's own alone",
   },
+  tag: {
+    name: 'tag',
+    in: 'query',
+    kind: 'text',
+    help: 'Jobs of this tag alone',
+  },
   devices: {
     name: 'devices',
     in: 'query',

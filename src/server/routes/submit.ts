@@ -141,6 +141,8 @@ async function receive(
       files: moved(files, directory.path, slot.place.path),
       ...asked,
       acceptedOptions: form.acceptedOptions,
+      tag: form.tag,
+      inputs: form.inputs,
       idempotencyKey,
       owner: asker.name,
     },
