@@ -24,6 +24,8 @@ export interface RunOptions {
   readonly output: string;
   /** Whether results replace files of the same names there: a submission with one of them is refused. */
   readonly mayReplace?: boolean;
+  /** Called as soon as the server has accepted the job. */
+  readonly onAccepted?: (jobId: string) => void;
 }
 
 export interface FinishOptions extends RunOptions {
@@ -120,6 +122,7 @@ export async function startJob(
   } finally {
     await staged.remove();
   }
+  options.onAccepted?.(envelope.job_id);
   return killedOnInterrupt(connection, envelope.job_id, options, async () => {
     const ignored = unacknowledged(submission, envelope);
     if (ignored.length === 0) return { ...envelope, ...staged.sending };
