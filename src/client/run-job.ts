@@ -1,7 +1,8 @@
+import { counted } from '../contract/counted.js';
 import { exitCodes } from '../contract/errors.js';
-import type { JobEnvelope } from '../contract/job.js';
+import { type JobEnvelope, mostCounted } from '../contract/job.js';
 import type { Operation } from '../contract/operations.js';
-import { kill } from './connection/api.js';
+import { job, kill } from './connection/api.js';
 import type { Connection } from './connection/connection.js';
 import { ClientError, type ErrorDetails, Interrupted } from './errors.js';
 import { followToEnd } from './logs/follow-to-end.js';
@@ -51,6 +52,22 @@ export type FinishedJob = {
 const mayStillRun = (jobId: string): string =>
   `remote job ${jobId} may still run: '${nextCommand(`kill ${jobId}`)}' ends it`;
 
+/** Seconds to wait for what a killed job left: the command is to end. */
+const longestWait = 5;
+
+/** What a killed job left and how to get it, as a sentence goes on; empty if it is nothing, or the server does not say. */
+async function leftFilesOf(connection: Connection, jobId: string): Promise<string> {
+  const signal = AbortSignal.timeout(longestWait * 1000);
+  const view = await job(connection, jobId, longestWait, signal).catch(() => null);
+  if (!view?.left_files) return '';
+  const files = `${view.left_files < mostCounted ? '' : 'at least '}${counted(view.left_files, 'file')}`;
+  return ` and left ${files}; '${nextCommand(`result ${jobId} --partial`)}' fetches what it left`;
+}
+
+/** How to go on with a job that an interruption leaves running. */
+const goesOn = (jobId: string): string =>
+  `remote job ${jobId} goes on: '${nextCommand(`logs ${jobId}`)}' follows it, '${nextCommand(`result ${jobId}`)}' fetches its result`;
+
 /** Kills a job that nobody waits for any more. Never throws: returns what became of it, in words and as details. */
 async function killAndSay(
   connection: Connection,
@@ -62,8 +79,11 @@ async function killAndSay(
   reporter.note(`${why}: killing remote job ${jobId}`);
   try {
     const { status } = await kill(connection, jobId, killTimeout);
-    // It had ended before it could be killed.
-    const next = status === 'done' ? `; '${nextCommand(`result ${jobId}`)}' fetches its result` : '';
+    // It may have ended before it could be killed.
+    const next =
+      status === 'done'
+        ? `; '${nextCommand(`result ${jobId}`)}' fetches its result`
+        : await leftFilesOf(connection, jobId);
     return { outcome: `remote job ${jobId} is ${status}${next}`, details: { job_id: jobId, status } };
   } catch (error) {
     const why = (error as Error).message;
@@ -71,7 +91,10 @@ async function killAndSay(
   }
 }
 
-/** Runs a wait for a job. If the wait is interrupted, the job is killed before the interruption is thrown on. */
+/**
+ * Runs a wait for a job. If the wait is interrupted, the job is killed before the interruption is thrown on, unless the
+ * interruption leaves it running.
+ */
 async function killedOnInterrupt<T>(
   connection: Connection,
   jobId: string,
@@ -84,6 +107,8 @@ async function killedOnInterrupt<T>(
   } catch (error) {
     if (!connection.signal?.aborted) throw error;
     const { reason } = connection.signal;
+    if (reason instanceof Interrupted && reason.leavesJob)
+      throw reason.with(goesOn(jobId), { job_id: jobId });
     if (reason instanceof Interrupted) reason.leaves = mayStillRun(jobId);
     const { outcome, details } = await killAndSay(connection, jobId, 'Interrupted', options);
     throw reason instanceof Interrupted ? reason.with(outcome, details) : reason;

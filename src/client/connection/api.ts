@@ -74,9 +74,14 @@ export const refreshed = async (connection: Connection): Promise<RefreshAnswer> 
 /**
  * `GET /jobs/{id}`.
  * @param limit seconds for the whole call
+ * @param signal ends it, in place of that which ends the connection's other requests
  */
-export const job = async (connection: Connection, id: string, limit?: number): Promise<JobAnswer> =>
-  connection.json(jobPath(id), (await answers()).jobAnswer(id), { limit });
+export const job = async (
+  connection: Connection,
+  id: string,
+  limit?: number,
+  signal?: AbortSignal,
+): Promise<JobAnswer> => connection.json(jobPath(id), (await answers()).jobAnswer(id), { limit, signal });
 
 /** Which jobs are asked for. */
 export interface JobsAsked {

@@ -6,6 +6,7 @@ import { counted } from '../../contract/counted.js';
 import { spellDuration } from '../../contract/duration.js';
 import { ServiceError } from '../../contract/errors.js';
 import { type KillCause, killErrors } from '../../contract/job.js';
+import { startPrefix } from '../../contract/log-stream.js';
 import { commandOf } from '../../contract/operations.js';
 import { secondsUntil } from '../../files/boot-clock.js';
 import { faultWithoutPath, isDiskFull, isShortage, isSystemError } from '../../files/error-code.js';
@@ -194,7 +195,7 @@ export class Lifecycle {
       }
     }
     this.#command = this.deps.commandFor(job, grant);
-    job.log(`Starting ${commandOf(job.request.operation)} on ${where}`);
+    job.log(`${startPrefix}${commandOf(job.request.operation)} on ${where}`);
   }
 
   /** @returns whether the step was done; it is given up when the job is killed */
