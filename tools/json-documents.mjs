@@ -173,14 +173,14 @@ const app = z.looseObject({
     ),
 });
 
-const submitted = (segment) => [
+const submitted = (...segments) => [
   {
     when: 'when the job is done',
     schema: object({
       job_id: id,
       status: z.literal('done'),
       app: z.string().describe('The app that ran'),
-      operation: z.literal(segment),
+      operation: segments.length === 1 ? z.literal(segments[0]) : z.enum(segments),
       ...saved,
       ...sending,
       ...kept,
@@ -307,6 +307,16 @@ export const jsonDocuments = {
       }),
     },
   ],
+  logout: [
+    {
+      when: null,
+      schema: object({
+        profile: z.string().describe('The name of the profile'),
+        server: z.string().describe('Its address'),
+        removed: z.boolean().describe('Whether it had a token'),
+      }),
+    },
+  ],
   logs: [
     {
       when: 'on a line of its own, for each line of the log',
@@ -338,6 +348,7 @@ export const jsonDocuments = {
       schema: object({ job_id: id, status: state.nullable().describe('Its state'), ...saved, ...kept }),
     },
   ],
+  retry: submitted(...operationNames.map((name) => operationOf(name).segment)),
   rm: eachJob(object({ job_id: id, status: z.literal('removed') }), [failure]),
   status: [{ when: null, schema: job }],
   'token:create': [{ when: null, schema: newToken }],

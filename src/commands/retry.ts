@@ -17,7 +17,7 @@ export default class Retry extends ClientCommand {
 
   async run(): Promise<undefined> {
     const { args, flags, raw } = await this.parse(Retry);
-    const { commandAgain } = await import('../cli/submit/submitted.js');
+    const { commandAgain } = await import('../cli/submitted.js');
     const booleans = new Set(['force', 'detach']);
     const again = commandAgain(this.config.configDir, args.job, raw, booleans, flags.output);
     (await this.reporter()).note(`Again: ${this.config.bin} ${again.shown}`);

@@ -84,7 +84,7 @@ export abstract class SubmitCommand extends ClientCommand {
       import('../jobs/destination.js'),
       import('../apps/app-choice.js'),
       import('../kept.js'),
-      import('./submitted.js'),
+      import('../submitted.js'),
       import('../../client/run-job.js'),
     ]);
     const reporter = await this.reporter({

@@ -1,15 +1,20 @@
 import { readdirSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { pathJobId } from '../../client/connection/identifiers.js';
-import { UsageError } from '../../client/errors.js';
-import { nextCommand } from '../../client/next-command.js';
-import { excerpt, quotePath } from '../../contract/quote.js';
-import { shellWord } from '../../contract/shell-word.js';
-import { jsonText, writeJsonFile } from '../../files/atomic-json.js';
-import { errorCode, faultWithoutPath } from '../../files/error-code.js';
-import { makeDirectory } from '../../files/make-directory.js';
-import { readSmallFile } from '../../files/small-file.js';
-import type { Word } from './path-order.js';
+import { pathJobId } from '../client/connection/identifiers.js';
+import { UsageError } from '../client/errors.js';
+import { nextCommand } from '../client/next-command.js';
+import { excerpt, quotePath } from '../contract/quote.js';
+import { shellWord } from '../contract/shell-word.js';
+import { jsonText, writeJsonFile } from '../files/atomic-json.js';
+import { errorCode, faultWithoutPath } from '../files/error-code.js';
+import { makeDirectory } from '../files/make-directory.js';
+import { readSmallFile } from '../files/small-file.js';
+
+/** A word of a command line as oclif has read it: a flag's value, or an argument. */
+interface Word {
+  readonly input: string;
+  readonly flag?: string;
+}
 
 /** A command that submitted a job, as `retry` gives it again. It holds no token. */
 export interface SubmittedCommand {
