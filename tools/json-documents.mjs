@@ -70,6 +70,8 @@ const job = object({
   error: z.string().nullable().describe('Why it failed'),
   app: z.string().nullable(),
   operation: z.string().nullable(),
+  tag: z.string().nullable().describe("The person's own word for it"),
+  inputs: z.array(z.string()).describe('Names of its input files, at most the first 100'),
   owner: z
     .string()
     .nullable()
@@ -174,14 +176,14 @@ const app = z.looseObject({
     ),
 });
 
-const submitted = (segment) => [
+const submitted = (...segments) => [
   {
     when: 'when the job is done',
     schema: object({
       job_id: id,
       status: z.literal('done'),
       app: z.string().describe('The app that ran'),
-      operation: z.literal(segment),
+      operation: segments.length === 1 ? z.literal(segments[0]) : z.enum(segments),
       ...saved,
       ...sending,
       ...kept,
@@ -312,6 +314,16 @@ export const jsonDocuments = {
       }),
     },
   ],
+  logout: [
+    {
+      when: null,
+      schema: object({
+        profile: z.string().describe('The name of the profile'),
+        server: z.string().describe('Its address'),
+        removed: z.boolean().describe('Whether it had a token'),
+      }),
+    },
+  ],
   logs: [
     {
       when: 'on a line of its own, for each line of the log',
@@ -343,6 +355,7 @@ export const jsonDocuments = {
       schema: object({ job_id: id, status: state.nullable().describe('Its state'), ...saved, ...kept }),
     },
   ],
+  retry: submitted(...operationNames.map((name) => operationOf(name).segment)),
   rm: eachJob(object({ job_id: id, status: z.literal('removed') }), [failure]),
   status: [{ when: null, schema: job }],
   'token:create': [{ when: null, schema: newToken }],

@@ -148,6 +148,11 @@ export const schemas = {
     error: textOrNull,
     app: string,
     operation: { enum: operationNames },
+    tag: { type: ['string', 'null'], description: "The person's own word for it" },
+    inputs: {
+      ...array(string),
+      description: 'Names of its input files, as they were sent; at most the first 100',
+    },
     owner: { ...textOrNull, description: 'Name of the token that it was submitted with' },
     created_at: time,
     started_at: time,

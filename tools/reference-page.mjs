@@ -19,6 +19,7 @@ const kinds = {
   gpus: 'CSV of GPU ids',
   integers: 'non-empty list of integers',
   overrides: 'non-empty list of `NAME=VALUE`',
+  text: 'text on one line, at most 200 characters',
   duration: 'seconds, or a time such as `90s`, `15m`, `12h`, `7d`, or `max`',
 };
 

@@ -39,7 +39,7 @@ export abstract class ClientCommand extends BaseCommand {
     await super.init();
   }
 
-  /** Aborted by the first SIGINT, SIGTERM or SIGHUP. */
+  /** Aborted by the first SIGINT, SIGTERM, SIGHUP or SIGQUIT. */
   protected get interruption(): AbortSignal {
     if (!this.#interruption) {
       this.#interruption = watchInterruption();

@@ -107,6 +107,17 @@ export const outputFlags = {
   }),
 };
 
+/** Selects jobs by the person's own word for them. */
+export const tagFlag = Flags.custom<string>({
+  helpValue: 'TEXT',
+  description: "Jobs that were submitted with this '--tag'",
+  parse: async (input, _, { name }) => {
+    const tag = input.trim();
+    if (tag === '') throw new FlagValueError(name, 'a tag', input);
+    return tag;
+  },
+})();
+
 /** How long a result is waited for. */
 export const waitFlag = seconds({
   default: 600,

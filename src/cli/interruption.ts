@@ -7,16 +7,16 @@ import { documentError, tellError } from './terminal/tell-error.js';
 /**
  * The first SIGINT, SIGTERM or SIGHUP (the terminal was closed) asks everything under way to end; a second SIGINT or
  * SIGTERM exits at once. A command without a terminal ignores SIGHUP, because Node undoes the effect of `nohup`. On Windows
- * Ctrl-Break, which is SIGBREAK, asks as well.
+ * Ctrl-Break, which is SIGBREAK, asks as well. SIGQUIT (Ctrl-\) asks too, and leaves a job running that any other one kills.
  */
 export interface Interruption {
   readonly signal: AbortSignal;
   stop(): void;
 }
 
-/** Deletes the ^C that the terminal has written where the next message begins. */
+/** Deletes the ^C or ^\ that the terminal has written where the next message begins. */
 function deleteEcho(name: NodeJS.Signals): void {
-  if (name === 'SIGINT' && isInteractive()) process.stderr.write('\r\u001b[K\r');
+  if ((name === 'SIGINT' || name === 'SIGQUIT') && isInteractive()) process.stderr.write('\r\u001b[K\r');
 }
 
 /** Ends the process after a second signal, and says what is left behind. */
@@ -50,7 +50,7 @@ export function watchInterruption(): Interruption {
     deleteEcho(name);
     controller.abort(new Interrupted(name));
   };
-  const names = [...everywhere, ...(process.platform === 'win32' ? (['SIGBREAK'] as const) : [])];
+  const names = [...everywhere, process.platform === 'win32' ? ('SIGBREAK' as const) : ('SIGQUIT' as const)];
   for (const name of names) process.on(name, onSignal);
   return {
     signal: controller.signal,

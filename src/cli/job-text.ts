@@ -1,9 +1,16 @@
 import type { JobAnswer } from '../client/connection/answer-schemas.js';
 import { nextCommand } from '../client/next-command.js';
 import { counted } from '../contract/counted.js';
-import { isFinal, type JobState, type KillReply, mostCounted, notRunning } from '../contract/job.js';
+import {
+  isFinal,
+  type JobState,
+  type KillReply,
+  mostCounted,
+  mostNames,
+  notRunning,
+} from '../contract/job.js';
 import { commandOf } from '../contract/operations.js';
-import { excerpt } from '../contract/quote.js';
+import { excerpt, quoteName } from '../contract/quote.js';
 import { Colours } from './terminal/colours.js';
 import { type Cell, formatPairs, formatTable } from './terminal/format.js';
 import { formatDistance, formatDuration, formatTime, readTime } from './terminal/time-text.js';
@@ -51,6 +58,25 @@ export const fetchLeft = (jobId: string): string => `'${nextCommand(`result ${jo
 const leftBehind = ({ job_id, left_files: left }: JobAnswer): string | null =>
   left ? `${leftText(left)}: ${fetchLeft(job_id)}` : null;
 
+/** Widest tag and name of an input in a table, in characters: two long ones would push the rest off the screen. */
+const widestName = 32;
+/** Names of inputs that are shown of one job. */
+const shownNames = 5;
+
+/** The first input, and how many more there are. */
+function firstInput({ inputs: [first, ...others] }: JobAnswer): string {
+  if (first === undefined) return '';
+  return excerpt(first, widestName) + (others.length > 0 ? ` +${others.length}` : '');
+}
+
+/** The first inputs, and how many more there are; null if the server does not say. */
+function inputNames({ inputs }: JobAnswer): string | null {
+  if (inputs.length === 0) return null;
+  const more = inputs.length - shownNames;
+  const known = inputs.length < mostNames ? `${more}` : `at least ${more}`;
+  return inputs.slice(0, shownNames).join(', ') + (more > 0 ? ` and ${known} more` : '');
+}
+
 /**
  * One job, one fact a line. A server may leave some of them out.
  * @param now by the clock of the server, in milliseconds
@@ -65,6 +91,8 @@ export function describeJob(job: JobAnswer, now: number): string[] {
     ['Error', job.error],
     ['Operation', job.operation && commandOf(job.operation)],
     ['App', job.app],
+    ['Tag', job.tag],
+    ['Inputs', inputNames(job)],
     ['Owner', job.owner],
     ['Position', queue(job)],
     ['Waiting for', job.waiting_for],
@@ -87,14 +115,30 @@ export function describeJob(job: JobAnswer, now: number): string[] {
  */
 export function listJobs(jobs: readonly JobAnswer[], now: number, owners = false): string[] {
   if (jobs.length === 0) return [];
+  // A column without a value is left out: nobody has to use tags, and an earlier server tells neither.
+  const tags = jobs.some(({ tag }) => tag !== null);
+  const inputs = jobs.some((job) => job.inputs.length > 0);
   return formatTable(
-    ['JOB', ...(owners ? ['OWNER'] : []), 'STATUS', 'OPERATION', 'APP', 'GPUS', 'CREATED', 'RUN TIME'],
+    [
+      'JOB',
+      ...(owners ? ['OWNER'] : []),
+      'STATUS',
+      'OPERATION',
+      'APP',
+      ...(tags ? ['TAG'] : []),
+      ...(inputs ? ['INPUT'] : []),
+      'GPUS',
+      'CREATED',
+      'RUN TIME',
+    ],
     jobs.map((job) => [
       job.job_id,
       ...(owners ? [job.owner ?? '-'] : []),
       status(job.status),
       commandOf(job.operation ?? ''),
       job.app ?? '',
+      ...(tags ? [excerpt(job.tag ?? '', widestName)] : []),
+      ...(inputs ? [firstInput(job)] : []),
       gpus(job) ?? '',
       distanceTo(job.created_at, now),
       running(job, now) ?? '',
@@ -113,8 +157,16 @@ export function endLine({ job_id, status: state, error }: JobAnswer): string {
   return `${job_id}  ${colours.state(state)(state)}${error === null ? '' : `  ${excerpt(error)}`}`;
 }
 
+/** What selects jobs, in a sentence: ` tagged 'study-7'`. */
+export const tagged = (tag: string | undefined): string =>
+  tag === undefined ? '' : ` tagged ${quoteName(tag)}`;
+
 /** The words for a list without jobs: `No jobs on http://...`. */
-export function noJobs(server: string, states: readonly JobState[] | undefined): string {
+export function noJobs(
+  server: string,
+  states: readonly JobState[] | undefined,
+  tag: string | undefined,
+): string {
   const which = states ? ` that are ${states.join(' or ')}` : '';
-  return `No jobs${which} on ${server}`;
+  return `No jobs${tagged(tag)}${which} on ${server}`;
 }

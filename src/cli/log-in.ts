@@ -1,9 +1,11 @@
 import path from 'node:path';
 import type { Connection } from '../client/connection/connection.js';
-import { defaultProfile, writeProfile } from '../client/connection/profiles.js';
+import { defaultProfile, readProfile, writeProfile } from '../client/connection/profiles.js';
 import { readServerUrl, showServerUrl } from '../client/connection/server-url.js';
+import { UsageError } from '../client/errors.js';
 import { defaultServer } from '../contract/defaults.js';
 import { bareHost, isLoopback } from '../contract/host.js';
+import { quoteName } from '../contract/quote.js';
 import {
   type ConnectionChoices,
   checkToken,
@@ -65,4 +67,24 @@ export async function logIn(
     ...(ca ? { ca } : {}),
   };
   return { profile: name, server, file: writeProfile(configDir, name, profile) };
+}
+
+export interface Logout {
+  readonly profile: string;
+  readonly server: string;
+  /** Whether there was a token to remove. */
+  readonly removed: boolean;
+}
+
+/**
+ * Removes the token from a profile, whose address and app stay.
+ * @throws UsageError for a profile that is not there
+ */
+export function logOut(name: string | undefined, configDir: string): Logout {
+  const profile = name || defaultProfile;
+  const known = readProfile(configDir, profile);
+  if (known === null) throw new UsageError(`No profile ${quoteName(profile)}`);
+  const { token, ...rest } = known;
+  if (token !== undefined) writeProfile(configDir, profile, rest, 'log out again');
+  return { profile, server: known.server, removed: token !== undefined };
 }

@@ -175,8 +175,14 @@ export class Interrupted extends ClientError {
     outcome?: string,
     details: ErrorDetails = {},
   ) {
-    const by = signalName === 'SIGINT' ? 'Interrupted' : `Interrupted by ${signalName}`;
+    const isKey = signalName === 'SIGINT' || signalName === 'SIGQUIT';
+    const by = isKey ? 'Interrupted' : `Interrupted by ${signalName}`;
     super(outcome ? `${by}; ${outcome}` : by, exitCodes.interrupted, details);
+  }
+
+  /** Whether a job is left running. */
+  get leavesJob(): boolean {
+    return this.signalName === 'SIGQUIT';
   }
 
   /** The same interruption, with what it means for a job. */

@@ -18,6 +18,8 @@ export interface Reporter {
    * @param isNews whether it is told also where nothing is drawn
    */
   waiting(what: string | null, isNews?: boolean): void;
+  /** Whether the job that is followed runs from now on, and not only waits: how long it takes is shown where a line is drawn. */
+  running(isRunning: boolean): void;
   /** What is being waited for while a log is silent. Shown where nothing else is. */
   silent(what: string): void;
   /** Bytes moved so far. A total of 0 means that it is not known. */

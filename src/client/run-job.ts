@@ -1,7 +1,8 @@
+import { counted } from '../contract/counted.js';
 import { exitCodes } from '../contract/errors.js';
-import type { JobEnvelope } from '../contract/job.js';
+import { type JobEnvelope, mostCounted } from '../contract/job.js';
 import type { Operation } from '../contract/operations.js';
-import { kill } from './connection/api.js';
+import { job, kill } from './connection/api.js';
 import type { Connection } from './connection/connection.js';
 import { ClientError, type ErrorDetails, Interrupted } from './errors.js';
 import { followToEnd } from './logs/follow-to-end.js';
@@ -24,6 +25,8 @@ export interface RunOptions {
   readonly output: string;
   /** Whether results replace files of the same names there: a submission with one of them is refused. */
   readonly mayReplace?: boolean;
+  /** Called as soon as the server has accepted the job. */
+  readonly onAccepted?: (jobId: string) => void;
 }
 
 export interface FinishOptions extends RunOptions {
@@ -49,6 +52,22 @@ export type FinishedJob = {
 const mayStillRun = (jobId: string): string =>
   `remote job ${jobId} may still run: '${nextCommand(`kill ${jobId}`)}' ends it`;
 
+/** Seconds to wait for what a killed job left: the command is to end. */
+const longestWait = 5;
+
+/** What a killed job left and how to get it, as a sentence goes on; empty if it is nothing, or the server does not say. */
+async function leftFilesOf(connection: Connection, jobId: string): Promise<string> {
+  const signal = AbortSignal.timeout(longestWait * 1000);
+  const view = await job(connection, jobId, longestWait, signal).catch(() => null);
+  if (!view?.left_files) return '';
+  const files = `${view.left_files < mostCounted ? '' : 'at least '}${counted(view.left_files, 'file')}`;
+  return ` and left ${files}; '${nextCommand(`result ${jobId} --partial`)}' fetches what it left`;
+}
+
+/** How to go on with a job that an interruption leaves running. */
+const goesOn = (jobId: string): string =>
+  `remote job ${jobId} goes on: '${nextCommand(`logs ${jobId}`)}' follows it, '${nextCommand(`result ${jobId}`)}' fetches its result`;
+
 /** Kills a job that nobody waits for any more. Never throws: returns what became of it, in words and as details. */
 async function killAndSay(
   connection: Connection,
@@ -60,8 +79,11 @@ async function killAndSay(
   reporter.note(`${why}: killing remote job ${jobId}`);
   try {
     const { status } = await kill(connection, jobId, killTimeout);
-    // It had ended before it could be killed.
-    const next = status === 'done' ? `; '${nextCommand(`result ${jobId}`)}' fetches its result` : '';
+    // It may have ended before it could be killed.
+    const next =
+      status === 'done'
+        ? `; '${nextCommand(`result ${jobId}`)}' fetches its result`
+        : await leftFilesOf(connection, jobId);
     return { outcome: `remote job ${jobId} is ${status}${next}`, details: { job_id: jobId, status } };
   } catch (error) {
     const why = (error as Error).message;
@@ -69,7 +91,10 @@ async function killAndSay(
   }
 }
 
-/** Runs a wait for a job. If the wait is interrupted, the job is killed before the interruption is thrown on. */
+/**
+ * Runs a wait for a job. If the wait is interrupted, the job is killed before the interruption is thrown on, unless the
+ * interruption leaves it running.
+ */
 async function killedOnInterrupt<T>(
   connection: Connection,
   jobId: string,
@@ -82,6 +107,8 @@ async function killedOnInterrupt<T>(
   } catch (error) {
     if (!connection.signal?.aborted) throw error;
     const { reason } = connection.signal;
+    if (reason instanceof Interrupted && reason.leavesJob)
+      throw reason.with(goesOn(jobId), { job_id: jobId });
     if (reason instanceof Interrupted) reason.leaves = mayStillRun(jobId);
     const { outcome, details } = await killAndSay(connection, jobId, 'Interrupted', options);
     throw reason instanceof Interrupted ? reason.with(outcome, details) : reason;
@@ -120,6 +147,7 @@ export async function startJob(
   } finally {
     await staged.remove();
   }
+  options.onAccepted?.(envelope.job_id);
   return killedOnInterrupt(connection, envelope.job_id, options, async () => {
     const ignored = unacknowledged(submission, envelope);
     if (ignored.length === 0) return { ...envelope, ...staged.sending };

@@ -1,5 +1,6 @@
 import { Flags } from '@oclif/core';
 import { ClientCommand } from '../cli/client-command.js';
+import { tagFlag } from '../cli/flags.js';
 import type { JobsDocument } from '../cli/jobs/show-jobs.js';
 import { defaultInterval, watchFlags } from '../cli/jobs/watch-flags.js';
 import { FlagValueError } from '../cli/usage-errors.js';
@@ -14,6 +15,7 @@ export default class Jobs extends ClientCommand {
   static override examples = [
     '<%= config.bin %> jobs',
     '<%= config.bin %> jobs --watch',
+    '<%= config.bin %> jobs --tag study-7',
     '<%= config.bin %> jobs --status running,waiting -q | xargs -r <%= config.bin %> kill',
     "<%= config.bin %> jobs --json | jq -r '.jobs[].job_id'",
   ];
@@ -28,6 +30,7 @@ export default class Jobs extends ClientCommand {
         return states.filter(isState);
       },
     })(),
+    tag: tagFlag,
     all: Flags.boolean({ description: "Show the jobs of all owners; needs an admin's token" }),
     quiet: Flags.boolean({ char: 'q', description: 'Print only ids, one per line' }),
     ...watchFlags,
@@ -40,6 +43,7 @@ export default class Jobs extends ClientCommand {
     const { selectedJobs } = await import('../cli/jobs/show-jobs.js');
     const selected = selectedJobs(connection, {
       states: flags.status,
+      tag: flags.tag,
       quiet: flags.quiet,
       all: flags.all,
     });

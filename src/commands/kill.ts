@@ -1,6 +1,6 @@
 import { Flags } from '@oclif/core';
 import { ClientCommand } from '../cli/client-command.js';
-import { killTimeoutFlag } from '../cli/flags.js';
+import { killTimeoutFlag, tagFlag } from '../cli/flags.js';
 import { optionalJobArgs } from '../cli/jobs/job-arg.js';
 import type { KillSummary } from '../cli/jobs/kill-jobs.js';
 
@@ -8,15 +8,18 @@ export default class Kill extends ClientCommand {
   static override summary = 'Kill jobs';
   static override description =
     'A queued job never starts; a running job is gone when the command returns. Each job gets one line: what became of it on ' +
-    'stdout, or why it could not be killed on stderr. The other jobs are killed all the same. Exits with the highest code of all.';
+    'stdout, or why it could not be killed on stderr. The other jobs are killed all the same. Exits with the highest code of all. ' +
+    '--tag and --all say how many they kill, and do not ask.';
   static override examples = [
     '<%= config.bin %> kill 3f9a0c1b2d4e',
     '<%= config.bin %> kill 3f9a0c1b2d4e 77aa01bc23de',
+    '<%= config.bin %> kill --tag study-7',
     '<%= config.bin %> kill --all',
   ];
   static override args = { jobs: optionalJobArgs };
   static override flags = {
     all: Flags.boolean({ description: 'Kill every active job submitted with this token' }),
+    tag: tagFlag,
     timeout: killTimeoutFlag,
   };
 
@@ -25,7 +28,7 @@ export default class Kill extends ClientCommand {
     const { jobsToKill, killJobs } = await import('../cli/jobs/kill-jobs.js');
     const connection = await this.connect(flags);
     const reporter = await this.reporter();
-    const ids = await jobsToKill(connection, args.jobs ?? [], Boolean(flags.all), reporter);
+    const ids = await jobsToKill(connection, args.jobs ?? [], flags, reporter);
     return killJobs(connection, ids, flags.timeout, reporter, this.jobsOutput());
   }
 }

@@ -1,6 +1,6 @@
 import { ClientCommand } from '../cli/client-command.js';
-import { seconds } from '../cli/flags.js';
-import { jobArgs } from '../cli/jobs/job-arg.js';
+import { seconds, tagFlag } from '../cli/flags.js';
+import { optionalJobArgs } from '../cli/jobs/job-arg.js';
 import type { WaitSummary } from '../cli/jobs/waited-jobs.js';
 
 export default class Wait extends ClientCommand {
@@ -8,22 +8,25 @@ export default class Wait extends ClientCommand {
   static override description =
     'Prints a line when a job ends: its id and its state. Exits with the highest code of all: 0 done, 1 failed or killed, ' +
     '2 unknown or expired, 3 still active after --timeout, 5 server not reached. A server that restarts is waited for. ' +
-    'Interrupting the command does not affect the jobs.';
+    'Interrupting the command does not affect the jobs. With --tag, jobs that have ended count too.';
   static override examples = [
     '<%= config.bin %> wait 3f9a0c1b2d4e',
     '<%= config.bin %> wait 3f9a0c1b2d4e 77aa01bc23de --timeout 3600',
+    '<%= config.bin %> wait --tag study-7',
     '<%= config.bin %> jobs --status queued,waiting,running -q | xargs -r <%= config.bin %> wait',
   ];
-  static override args = { jobs: jobArgs };
+  static override args = { jobs: optionalJobArgs };
   static override flags = {
+    tag: tagFlag,
     timeout: seconds({ description: 'Longest wait for all of them; as long as it takes by default' }),
   };
 
   async run(): Promise<WaitSummary> {
     const { args, flags } = await this.parse(Wait);
     const [connection, reporter] = [await this.connect(flags), await this.reporter()];
-    const { waitForJobs } = await import('../cli/jobs/wait-jobs.js');
+    const { jobsToWaitFor, waitForJobs } = await import('../cli/jobs/wait-jobs.js');
     const { timeout } = flags;
-    return waitForJobs(connection, { ids: args.jobs, timeout, output: this.jobsOutput(), reporter });
+    const ids = await jobsToWaitFor(connection, args.jobs ?? [], flags.tag);
+    return waitForJobs(connection, { ids, timeout, output: this.jobsOutput(), reporter });
   }
 }

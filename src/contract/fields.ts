@@ -19,6 +19,8 @@ export type FieldKind =
   | 'integers'
   /** A list of `NAME=VALUE`. */
   | 'overrides'
+  /** A person's own words, on one line. */
+  | 'text'
   /** A time: seconds, or with a unit as in `90s`, `15m`, `12h` and `7d`; or `max`, for the most that the server allows. */
   | 'duration';
 
@@ -33,7 +35,9 @@ export type FieldRole =
   /** How long the job is kept once it has ended: for the service alone, never on the app's command line. */
   | 'keep'
   /** How long the job may run: for the service alone as well. */
-  | 'timeLimit';
+  | 'timeLimit'
+  /** The person's own word for a job or a set of jobs: for the service alone as well. */
+  | 'tag';
 
 /**
  * What bounds a field's value in an app's description (`GET /repo_apps/{id}`). A client checks it before it uploads; the
@@ -51,7 +55,8 @@ export type AppBound =
   | 'inputs';
 
 /** Whether a field is for the service alone: it never reaches an app's command line. */
-export const isOfService = ({ role }: Field): boolean => role === 'keep' || role === 'timeLimit';
+export const isOfService = ({ role }: Field): boolean =>
+  role === 'keep' || role === 'timeLimit' || role === 'tag';
 
 /** The value of a `duration` that stands for the most that the server allows. */
 export const mostTime = 'max';

@@ -56,6 +56,12 @@ export const parameters = {
     kind: 'boolean',
     help: "The jobs of all owners, and not one's own alone; refused to whoever is no admin",
   },
+  tag: {
+    name: 'tag',
+    in: 'query',
+    kind: 'text',
+    help: 'Jobs of this tag alone',
+  },
   devices: {
     name: 'devices',
     in: 'query',

@@ -35,6 +35,9 @@ export interface JobEnvelope {
   readonly accepted_options: readonly string[];
 }
 
+/** Names of a job's inputs that are shown at most. */
+export const mostNames = 100;
+
 /** Files of a job's output that are counted at most: then there may be more. */
 export const mostCounted = 1000;
 
@@ -45,6 +48,10 @@ export interface JobView {
   readonly error: string | null;
   readonly app: string;
   readonly operation: string;
+  /** The person's own word for it; null without one. */
+  readonly tag: string | null;
+  /** Names of its input files, as they were sent; at most `mostNames`. */
+  readonly inputs: readonly string[];
   /** Name of the token that it was submitted with; null for the token of the environment, or none. */
   readonly owner: string | null;
   readonly created_at: string;

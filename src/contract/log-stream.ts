@@ -12,6 +12,9 @@ export const keepAlive = ': keepalive\n\n';
 /** How the service's own lines begin. */
 export const servicePrefix = '[remote-app] ';
 
+/** How the one begins, after the prefix, that says that the job's command starts. */
+export const startPrefix = 'Starting ';
+
 /** How the first of them begins, after the prefix. */
 export const acceptance = (jobId: string): string => `Remote job ${jobId} accepted`;
 

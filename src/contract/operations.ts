@@ -168,6 +168,12 @@ const timeLimit: Field = {
   role: 'timeLimit',
   help: "Longest run time, such as 30m, after which the job is ended; 'max', the default, is as long as the server allows",
 };
+const tag: Field = {
+  name: 'tag',
+  kind: 'text',
+  role: 'tag',
+  help: "Your own word for the job, or for a set of jobs, such as a study's name: 'jobs', 'wait' and 'kill' select by it",
+};
 const quiet: Field = {
   name: 'quiet',
   kind: 'boolean',
@@ -199,6 +205,7 @@ export const operations = {
       quiet,
       keep,
       timeLimit,
+      tag,
     ],
   },
   evaluate: {
@@ -216,6 +223,7 @@ export const operations = {
       quiet,
       keep,
       timeLimit,
+      tag,
     ],
   },
   uncertainty: {
@@ -231,6 +239,7 @@ export const operations = {
       quiet,
       keep,
       timeLimit,
+      tag,
     ],
   },
   pipeline: {
@@ -259,6 +268,7 @@ export const operations = {
       quiet,
       keep,
       timeLimit,
+      tag,
     ],
   },
   fine_tune: {
@@ -315,6 +325,7 @@ export const operations = {
       quiet,
       keep,
       timeLimit,
+      tag,
     ],
   },
 } as const satisfies Record<string, Operation>;

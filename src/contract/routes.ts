@@ -166,7 +166,7 @@ export const routes = {
     'Your jobs, newest first',
     { 200: 'JobList' },
     ['adminOnly', 'invalidField'],
-    [parameters.all],
+    [parameters.all, parameters.tag],
   ),
   job: get('/jobs/{id}', 'One job', { 200: 'JobView' }, jobErrors),
   logs: get(

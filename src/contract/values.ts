@@ -13,6 +13,8 @@ import { oneLine, quoteName } from './quote.js';
 
 /** Longest text of one field, in characters: generous for a person, small for a command line. */
 const maxText = 4096;
+/** Longest text that is a person's own word, in characters. */
+const maxWords = 200;
 
 const truths: Readonly<Record<string, boolean>> = {
   true: true,
@@ -152,6 +154,10 @@ export function readText(field: Field, given: string): FieldValue | undefined {
       return plainName(field, text);
     case 'path':
       return relativePath(field, text);
+    case 'text':
+      if (text.length > maxWords)
+        throw new FieldError(field.name, `is longer than ${maxWords} characters; shorten it`);
+      return plainText(field, text);
     case 'paths':
       return list(field, csv(text), (each, item) => relativePath(each, String(item)));
     case 'gpus':

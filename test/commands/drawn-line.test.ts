@@ -416,6 +416,48 @@ describe('a whole run at a terminal', () => {
     });
   });
 
+  test('shows how long the job runs, also beside its bar, which a long name leaves on the line; Ctrl-\\ leaves it running', async () => {
+    const [bar, kills] = [gate(), { count: 0 }];
+    const name = `sub-01_${'a-long-name-of-a-case_'.repeat(12)}T1w.nii.gz`;
+    const lines = [
+      `[remote-app] Remote job ${jobId} accepted: infer on tissue`,
+      '[remote-app] Starting infer on GPU 0',
+      bar.before(`${name}: 40%|####      | 40/100 [00:10<00:12,  4.5it/s]`),
+      gate().before('never'),
+    ];
+    const onKill = () => {
+      kills.count += 1;
+    };
+    const options = { env: { NO_COLOR: '1' }, columns: 80 };
+    await withTerminal({ lines, onKill }, ['infer', 'ct.nii'], options, async (terminal) => {
+      await terminal.shows(new RegExp(`^${spinner} Waiting for job ${jobId} \\(\\d+ s so far\\)$`));
+      bar.open();
+      await terminal.shows(/^sub-01_a-long-\S* \[=+-+\] 40% 40\/100 00:12 left( \(\d+ s so far\))?$/);
+      terminal.resize(140);
+      await terminal.shows(/^sub-01_a-long-\S* \[=+-+\] 40% 40\/100 00:12 left \(\d+ s so far\)$/);
+      terminal.type('\u001c');
+      expect(await terminal.ended()).toBe(130);
+      expect(terminal.rows.join('')).toContain(
+        `Error: Interrupted; remote job ${jobId} goes on: 'remote-app logs ${jobId}' follows it, ` +
+          `'remote-app result ${jobId}' fetches its result`,
+      );
+      expect(kills.count).toBe(0);
+    });
+  });
+
+  test('Ctrl-C says how to fetch what the killed job left', async () => {
+    const fake = { lines: ['a', gate().before('never')], status: 'killed', view: { left_files: 3 } };
+    const options = { env: { NO_COLOR: '1' }, columns: 200 };
+    await withTerminal(fake, ['infer', 'ct.nii'], options, async (terminal) => {
+      await terminal.shows(/^a$/);
+      terminal.type(interrupt);
+      expect(await terminal.ended()).toBe(130);
+      expect(terminal.rows.at(-1)).toBe(
+        `Error: Interrupted; remote job ${jobId} is killed and left 3 files; 'remote-app result ${jobId} --partial' fetches what it left`,
+      );
+    });
+  });
+
   test('a second Ctrl-C leaves at once, says what may go on, and leaves a whole line', async () => {
     const lines = ['a', gate().before('never')];
     const override: Fake['override'] = ({ url }) => url.endsWith('/kill');

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { zipOf } from '../../support/zip.mjs';
@@ -202,5 +202,59 @@ describe('infer', () => {
       expect([code, stderr]).toEqual([2, expect.stringMatching(/^Error: /)]);
     }
     expect(server.received).toEqual([]);
+  });
+});
+
+describe('retry', () => {
+  test('submits a job again from where it was submitted, with the same options, and keeps no token', async () => {
+    await using cli = await cliWithScan();
+    await using server = await fakeService({ apps: ['a', 'b'], token: 'hush-hush', result });
+    const env = { REMOTE_APP_SERVER: server.url, REMOTE_APP_APP: 'b', SERVICE_API_TOKEN: 'hush-hush' };
+    const args = [
+      'pipeline',
+      'scans',
+      '--gt=scans/ct.nii',
+      '--set',
+      'a=1 2',
+      '--no-uncertainty',
+      '-o',
+      'first',
+    ];
+    const first = await cli.run([...args, '--token', 'hush-hush'], env);
+    expect([first.code, first.stderr]).toEqual([0, expect.any(String)]);
+    const record = path.join(cli.home, 'remote-app', 'submitted', `${jobId}.json`);
+    expect((await stat(record)).mode & 0o777).toBe(0o600);
+    expect(await readFile(record, 'utf8')).not.toContain('hush');
+
+    // From elsewhere, with another app in the environment and no server.
+    const elsewhere = ['env', '-C', cli.home];
+    const token = { SERVICE_API_TOKEN: 'hush-hush' };
+    const again = await cli.run(['retry', jobId, '-o', 'again', '--json'], token, '', elsewhere);
+    expect([again.code, again.stderr]).toEqual([
+      0,
+      expect.stringContaining('Again: remote-app pipeline --output='),
+    ]);
+    expect(JSON.parse(again.stdout)).toMatchObject({ job_id: jobId, status: 'done', app: 'b' });
+    expect(await readdir(path.join(cli.home, 'again'))).toContain('mask.nii');
+    const [one, two, ...others] = await Promise.all(server.to('/apps/b/pipeline').map(formOf));
+    expect(others).toEqual([]);
+    const values = (form: FormData | undefined) =>
+      [...(form ?? [])].map(([name, value]) => [name, value instanceof File ? value.name : value]);
+    expect(values(two)).toEqual(values(one));
+    expect(two?.get('uncertainty')).toBe('false');
+
+    const detached = await cli.run(['retry', jobId, '--detach'], token, '', elsewhere);
+    expect([detached.code, detached.stdout]).toEqual([0, `${jobId}\n`]);
+    await rm(path.join(cli.directory, 'scans'), { recursive: true });
+    const gone = await cli.run(['retry', jobId, '--detach'], token, '', elsewhere);
+    expect([gone.code, gone.stderr]).toEqual([
+      2,
+      expect.stringContaining("No such file or directory: 'scans'"),
+    ]);
+    const unknown = await cli.run(['retry', '0123456789ff']);
+    expect([unknown.code, unknown.stderr]).toEqual([
+      2,
+      expect.stringMatching(/^Error: How job 0123456789ff was submitted is not known here/),
+    ]);
   });
 });

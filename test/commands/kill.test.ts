@@ -4,6 +4,7 @@ import { Cli } from '../support/cli.js';
 import { fakeService, jobId } from '../support/fake-service.js';
 import { json } from '../support/scripted-server.js';
 import { sharedServer } from '../support/server.js';
+import { plant } from '../support/temporary.js';
 
 const server = sharedServer();
 
@@ -43,9 +44,45 @@ describe('kill', () => {
     expect([none.code, none.stdout, none.stderr]).toEqual([0, '', `No active jobs on ${server.url}\n`]);
   });
 
-  test('needs either jobs or --all, and not both', async () => {
+  test('--tag kills the active jobs of a tag, which jobs and wait select as well', async () => {
     await using cli = await Cli.create();
-    for (const args of [['kill'], ['kill', '--all', jobId]]) {
+    await plant(cli.directory, { 'ct.nii': 'x', 'scans/a long name of a case.nii': 'y' });
+    const env = { REMOTE_APP_SERVER: server.url };
+    const gate = server.gate();
+    const other = await server.api.running('infer', {
+      inputs: file('ct.nii'),
+      options: JSON.stringify({ config_overrides: [`wait=${gate.path}`] }),
+    });
+    const submit = async (...paths: string[]) => {
+      const args = ['infer', ...paths, '--tag', 'study 7', '--detach', '--set', `wait=${gate.path}`];
+      return (await cli.run(args, env)).stdout.trim();
+    };
+    const ids = [await submit('ct.nii', 'scans'), await submit('ct.nii')];
+    const listed = await cli.run(['jobs', '--tag', 'study 7'], env);
+    expect(listed.stdout).toMatch(/^JOB +STATUS +OPERATION +APP +TAG +INPUT +GPUS/);
+    expect(listed.stdout).toMatch(new RegExp(`${ids[0]} .* study 7 +ct.nii \\+1 `));
+    expect(listed.stdout).not.toContain(other);
+    const { code, stdout, stderr } = await cli.run(['kill', '--tag', 'study 7'], env);
+    expect([code, stderr]).toEqual([0, "Killing 2 jobs tagged 'study 7'\n"]);
+    expect(stdout.trim().split('\n').sort()).toEqual(ids.map((id) => `${id}  killed`).sort());
+    const waited = await cli.run(['wait', '--tag', 'study 7', '--json'], env);
+    expect([
+      waited.code,
+      JSON.parse(waited.stdout).jobs.map((job: { job_id: string }) => job.job_id),
+    ]).toEqual([1, ids]);
+    const none = await cli.run(['wait', '--tag', 'study'], env);
+    expect([none.code, none.stderr]).toEqual([
+      2,
+      `Error: No jobs tagged 'study' on ${server.url}; 'remote-app jobs' lists all\n`,
+    ]);
+    expect((await server.api.job(other)).status).toBe('running');
+    gate.open();
+    await server.api.ended(other);
+  });
+
+  test('needs either jobs, --tag or --all, and one of them', async () => {
+    await using cli = await Cli.create();
+    for (const args of [['kill'], ['kill', '--all', jobId], ['kill', '--all', '--tag', 'x']]) {
       const { code, stderr } = await cli.run(args);
       expect([code, stderr]).toEqual([2, expect.stringContaining('--all')]);
     }

@@ -114,6 +114,25 @@ describe('login', () => {
     expect((await cli.run(['health'])).code).toBe(0);
   });
 
+  test('is undone by logout, which keeps the address', async () => {
+    await using cli = await Cli.create();
+    await using server = await fakeService({ token });
+    await cli.run(['login', '--server', server.url], {}, `${token}\n`);
+    const logout = await cli.run(['logout'], { SERVICE_API_TOKEN: 'other' });
+    expect([logout.code, logout.stdout, logout.stderr]).toEqual([
+      0,
+      `Logged out of ${server.url}; the profile 'default' keeps its address\n`,
+      'SERVICE_API_TOKEN is set: commands go on sending the token in it\n',
+    ]);
+    expect(await readFile(path.join(cli.home, 'remote-app', 'profiles.json'), 'utf8')).not.toContain(token);
+    const health = await cli.run(['health']);
+    expect([health.code, health.stderr]).toEqual([4, expect.stringContaining(`${server.url} needs a token`)]);
+    const again = await cli.run(['logout', '--json']);
+    expect(JSON.parse(again.stdout)).toEqual({ profile: 'default', server: server.url, removed: false });
+    const unknown = await cli.run(['logout', '--profile', 'lab']);
+    expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining("No profile 'lab'")]);
+  });
+
   test('with a wrong token saves nothing', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ token });

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { carriesFiles, type Field, flagName, groupsField } from '../../src/contract/fields.js';
 import { fieldWithRole, operationNames, operationOf, operations } from '../../src/contract/operations.js';
 
-/** The field tables of spec.md, `keep` and `time_limit` of interface.md, written by hand: name, default; `!` if it is required. */
+/** The field tables of spec.md, `keep`, `time_limit` and `tag` of interface.md, written by hand: name, default; `!` if it is required. */
 const specified: Record<string, Record<string, unknown>> = {
   infer: {
     inputs: '!',
@@ -17,6 +17,7 @@ const specified: Record<string, Record<string, unknown>> = {
     quiet: false,
     keep: undefined,
     time_limit: undefined,
+    tag: undefined,
   },
   evaluate: {
     inputs: '!',
@@ -28,6 +29,7 @@ const specified: Record<string, Record<string, unknown>> = {
     quiet: false,
     keep: undefined,
     time_limit: undefined,
+    tag: undefined,
   },
   uncertainty: {
     inputs: '!',
@@ -37,6 +39,7 @@ const specified: Record<string, Record<string, unknown>> = {
     quiet: false,
     keep: undefined,
     time_limit: undefined,
+    tag: undefined,
   },
   fine_tune: {
     dataset: '!',
@@ -51,6 +54,7 @@ const specified: Record<string, Record<string, unknown>> = {
     quiet: false,
     keep: undefined,
     time_limit: undefined,
+    tag: undefined,
   },
 };
 specified.pipeline = {
@@ -123,7 +127,7 @@ describe('the operations table', () => {
   test.for(operationNames)('has one field of each role in %s', (name) => {
     const { fields } = operationOf(name);
     const roles = fields.flatMap(({ role }) => role ?? []);
-    expect(roles.toSorted()).toEqual(['gpus', 'keep', 'paths', 'timeLimit', 'workers']);
+    expect(roles.toSorted()).toEqual(['gpus', 'keep', 'paths', 'tag', 'timeLimit', 'workers']);
     expect(fieldWithRole(operationOf(name), 'gpus')).toMatchObject({ kind: 'gpus', argument: '--gpu' });
     expect(fieldWithRole(operationOf(name), 'workers')).toMatchObject({ default: 1, argument: '--cpu' });
     expect(carriesFiles(fieldWithRole(operationOf(name), 'paths'))).toBe(true);

@@ -116,12 +116,20 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
   jobs: async () => [await run('jobs')],
   kill: async () => [await run('kill', await id(), nobody)],
   login: async () => [await run('login', '--server', server.url, '--token', 'any', '--profile', 'other')],
+  logout: async () => {
+    await run('login', '--server', server.url, '--token', 'any', '--profile', 'left');
+    return [await run('logout', '--profile', 'left')];
+  },
   logs: async () => [
     // Two states of a bar.
     await run('logs', await id(printBytes('1 %\r2 %\rdone\n'))),
     await run('logs', await id('exit=3')),
   ],
   result: async () => [await run('result', await id(), '-o', 'one')],
+  retry: async () => {
+    const [{ job_id: first }] = (await run('infer', 'in')) as [{ job_id: string }];
+    return [await run('retry', first), await run('retry', first, '--detach')];
+  },
   rm: async () => [await run('rm', await id(), nobody)],
   status: async () => [await run('status', await id())],
   'token:create': async () => [await run('token', 'create', 'made', '--tokens', 'made.json')],

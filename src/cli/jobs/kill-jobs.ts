@@ -7,7 +7,7 @@ import { exitCodes } from '../../contract/errors.js';
 import { isFinal, type KillReply } from '../../contract/job.js';
 import { monotonicTime } from '../../files/monotonic-time.js';
 import { type JobFailure, type JobsOutput, tellFailure } from '../each-job.js';
-import { killedLine } from '../job-text.js';
+import { killedLine, tagged } from '../job-text.js';
 
 export interface KillSummary {
   /** One entry for each job, in the order in which they were named. */
@@ -68,24 +68,28 @@ export async function killJobs(
 }
 
 /**
- * The jobs that a command line means: those that it names, or all that this token sees and that have not ended.
- * @throws UsageError for both, and for neither
+ * The jobs that a command line means: those that it names, or those of a tag or all that this token sees and that have not ended.
+ * @throws UsageError unless it is one of the three
  */
 export async function jobsToKill(
   connection: Connection,
   named: readonly string[],
-  all: boolean,
+  { all, tag }: { readonly all: boolean; readonly tag?: string | undefined },
   reporter: Reporter,
 ): Promise<readonly string[]> {
-  if (all === named.length > 0) {
-    throw new UsageError(all ? 'Name jobs or give --all, not both' : 'Name the jobs, or give --all');
-  }
-  if (!all) return named;
+  const ways = [named.length > 0, all, tag !== undefined].filter(Boolean).length;
+  if (ways === 0) throw new UsageError('Name the jobs, or give --tag or --all');
+  if (ways > 1) throw new UsageError('Name jobs, or give --tag, or give --all: one of the three');
+  if (named.length > 0) return named;
   const { jobs } = await import('../../client/connection/api.js');
-  const ids = (await jobs(connection)).filter(({ status }) => !isFinal(status)).map((job) => job.job_id);
+  const active = (await jobs(connection, { tag })).filter(({ status }) => !isFinal(status));
+  const ids = active.map((job) => job.job_id);
   const { length } = ids;
+  const which = tagged(tag);
   reporter.note(
-    length === 0 ? `No active jobs on ${connection.server}` : `Killing ${counted(length, 'job')}`,
+    length === 0
+      ? `No active jobs${which} on ${connection.server}`
+      : `Killing ${counted(length, 'job')}${which}`,
   );
   return ids;
 }

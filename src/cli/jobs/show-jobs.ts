@@ -8,6 +8,7 @@ import type { Watched } from './watch.js';
 export interface JobSelection {
   /** The states that count; all of them if there are none. */
   readonly states: readonly JobState[] | undefined;
+  readonly tag: string | undefined;
   /** Whether only ids are shown. */
   readonly quiet: boolean;
   /** Whether the jobs of all owners are shown, and whose each is. */
@@ -21,13 +22,13 @@ export interface JobsDocument {
 /** The jobs of a server that a person asked for: how they are read, and how they are shown. */
 export function selectedJobs(
   connection: Connection,
-  { states, quiet, all }: JobSelection,
+  { states, tag, quiet, all }: JobSelection,
 ): Watched<JobsDocument> & { readonly none: string } {
-  const none = noJobs(connection.server, states);
+  const none = noJobs(connection.server, states, tag);
   return {
     none,
     read: async () => {
-      const list = await jobs(connection, all);
+      const list = await jobs(connection, { all, tag });
       return { jobs: states ? list.filter(({ status }) => states.includes(status)) : list };
     },
     lines: (document) => {

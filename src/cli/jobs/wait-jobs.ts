@@ -2,12 +2,13 @@ import type { JobAnswer } from '../../client/connection/answer-schemas.js';
 import { backoff, pause } from '../../client/connection/backoff.js';
 import type { Connection } from '../../client/connection/connection.js';
 import { askFailure } from '../../client/connection/job-end.js';
-import { ClientError, isTransient, JobFailed } from '../../client/errors.js';
+import { ClientError, isTransient, JobFailed, UsageError } from '../../client/errors.js';
 import { nextCommand } from '../../client/next-command.js';
 import type { Reporter } from '../../client/reporter.js';
 import { exitCodes } from '../../contract/errors.js';
 import { monotonicTime } from '../../files/monotonic-time.js';
 import type { JobsOutput } from '../each-job.js';
+import { noJobs } from '../job-text.js';
 import { WaitedJobs, type WaitSummary } from './waited-jobs.js';
 
 export interface WaitForJobs {
@@ -16,6 +17,27 @@ export interface WaitForJobs {
   readonly timeout: number | undefined;
   readonly output: JobsOutput;
   readonly reporter: Reporter;
+}
+
+/**
+ * The jobs that a command line means: those that it names, or all of a tag, ended or not.
+ * @throws UsageError for both, for neither, and for a tag that no job has
+ */
+export async function jobsToWaitFor(
+  connection: Connection,
+  named: readonly string[],
+  tag: string | undefined,
+): Promise<readonly string[]> {
+  if (tag === undefined) {
+    if (named.length > 0) return named;
+    throw new UsageError('Name the jobs, or give --tag');
+  }
+  if (named.length > 0) throw new UsageError('Name jobs or give --tag, not both');
+  const { jobs } = await import('../../client/connection/api.js');
+  const ids = (await jobs(connection, { tag })).map((job) => job.job_id).reverse();
+  if (ids.length === 0)
+    throw new UsageError(`${noJobs(connection.server, undefined, tag)}; '${nextCommand('jobs')}' lists all`);
+  return ids;
 }
 
 /** Longest and shortest pause between two rounds of questions, in milliseconds. */

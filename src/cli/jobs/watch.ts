@@ -94,6 +94,6 @@ export async function watch<T>(
     }
   } catch (error) {
     const reason: unknown = connection.signal?.aborted ? connection.signal.reason : error;
-    if (!(reason instanceof Interrupted && reason.signalName === 'SIGINT')) throw reason;
+    if (!(reason instanceof Interrupted && ['SIGINT', 'SIGQUIT'].includes(reason.signalName))) throw reason;
   }
 }

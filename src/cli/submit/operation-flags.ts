@@ -15,6 +15,7 @@ const placeholders: Readonly<Record<FieldKind, string>> = {
   gpus: 'ID[,ID]',
   integers: 'N[,N]',
   overrides: 'NAME=VALUE',
+  text: 'TEXT',
   duration: 'TIME',
 };
 

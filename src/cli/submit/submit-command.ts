@@ -1,7 +1,7 @@
 import { Args, Flags, type Interfaces } from '@oclif/core';
 import { leaving } from '../../client/errors.js';
 import type { FinishedJob, StartedJob } from '../../client/run-job.js';
-import type { OperationName } from '../../contract/operations.js';
+import { type OperationName, operationOf } from '../../contract/operations.js';
 import { ClientCommand, type ConnectionFlags } from '../client-command.js';
 import { appFlag, killTimeoutFlag, outputFlags, waitFlag } from '../flags.js';
 import type { Kept } from '../kept.js';
@@ -77,12 +77,14 @@ export abstract class SubmitCommand extends ClientCommand {
       { isToStdout, outputDirectory, readDestination },
       { chooseApp, naming },
       { keptForLong, keptOf, tellKept },
+      { commandWords, keepCommand },
       client,
     ] = await Promise.all([
       import('./submission.js'),
       import('../jobs/destination.js'),
       import('../apps/app-choice.js'),
       import('../kept.js'),
+      import('../submitted.js'),
       import('../../client/run-job.js'),
     ]);
     const reporter = await this.reporter({
@@ -94,7 +96,24 @@ export abstract class SubmitCommand extends ClientCommand {
     const destination = flags.detach ? null : await readDestination(flags, this.jsonEnabled(), null);
     const app = await chooseApp(connection, settings.app);
     const { directory: output, taken } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
-    const options = { reporter, killTimeout: flags['kill-timeout'], output, mayReplace: taken === 'replace' };
+    const onAccepted = (jobId: string) => {
+      const settled = { server: settings.server, profile: flags.profile || undefined, app };
+      const booleans = Object.entries(this.ctor.flags).flatMap(([flag, { type }]) =>
+        type === 'boolean' ? [flag] : [],
+      );
+      keepCommand(this.config.configDir, jobId, {
+        command: operationOf(name).command,
+        directory: process.cwd(),
+        words: commandWords(raw, settled, new Set(booleans)),
+      });
+    };
+    const options = {
+      reporter,
+      killTimeout: flags['kill-timeout'],
+      output,
+      mayReplace: taken === 'replace',
+      onAccepted,
+    };
     if (destination) {
       const finished = await naming(connection, app, () =>
         client.runJob(connection, { ...submission, app }, { ...options, destination, wait: flags.wait }),

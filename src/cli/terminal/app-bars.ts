@@ -7,6 +7,10 @@ import { caption } from './terminal-text.js';
 const widestBar = 24;
 const narrowestBar = 8;
 
+/** Widest name of a bar, and the least that it is cut to for the bar's sake. */
+const widestName = 40;
+const narrowestName = 10;
+
 /** A bar of the app: its last state. */
 interface Bar extends Progress {
   /** The line that told of it. */
@@ -88,7 +92,10 @@ export class AppBars {
     const what = caption(outer.what);
     let free = room - figures.length;
     if (free < 0) return cutToWidth(figures, room);
-    const name = what === '' || free < 2 ? '' : `${cutToWidth(what, Math.min(free - 1, 40))} `;
+    // A long name leaves room for the bar, as far as it can be told apart by what is left of it.
+    const besidesBar = free - 1 - (narrowestBar + 3);
+    const widest = Math.min(widestName, besidesBar >= narrowestName ? besidesBar : free - 1);
+    const name = what === '' || free < 2 ? '' : `${cutToWidth(what, widest)} `;
     free -= stringWidth(name);
     const hasBar = free >= narrowestBar + 3;
     const width = hasBar ? Math.min(widestBar, free - 3) : 0;

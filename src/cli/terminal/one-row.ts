@@ -4,6 +4,19 @@ import { cutToWidth } from './drawn-line.js';
 const between = '  ';
 
 /**
+ * As much of one text as fits. A bar whose figures would be cut off, as behind the long name of a case, loses the middle of what
+ * stands before them.
+ */
+function cutRow(text: string, columns: number): string {
+  const figures = text.search(/\d{1,3}(\.\d+)?\s?%/);
+  const head = Math.floor(columns / 3);
+  if (stringWidth(text) <= columns || figures < columns - 5 || head < 5) return cutToWidth(text, columns);
+  // From a bar's width before the figures on.
+  const tail = text.slice(Math.max(head, figures - Math.floor(columns / 3)));
+  return cutToWidth(`${cutToWidth(text, head)}…${tail}`, columns);
+}
+
+/**
  * Some texts side by side, in so many columns. Where there is not room for all of them, the longer ones are cut to the same
  * width: what a bar says of itself is at its beginning.
  */
@@ -18,8 +31,5 @@ export function inOneRow(texts: readonly string[], columns: number): string {
     room -= share;
     left -= 1;
   }
-  return cutToWidth(
-    texts.map((text, index) => cutToWidth(text, widths.get(index) ?? 0)).join(between),
-    columns,
-  );
+  return cutToWidth(texts.map((text, index) => cutRow(text, widths.get(index) ?? 0)).join(between), columns);
 }

@@ -16,7 +16,7 @@ export interface Progress {
 const longest = 1000;
 
 /** What stands in front of the percents: words, and perhaps a colon. */
-const words = String.raw`(?:(?<what>\S.{0,199}?)\s*:?\s+|(?<close>\S.{0,199}?):)?`;
+const words = String.raw`(?:(?<what>\S.{0,599}?)\s*:?\s+|(?<close>\S.{0,599}?):)?`;
 const percents = String.raw`(?<percent>\d{1,3})(?:\.\d+)?\s?%`;
 /** The drawing of tqdm, in its own characters or in ASCII. */
 const strip = String.raw`\|[ \d#=>.\-\u2580-\u259f]*`;

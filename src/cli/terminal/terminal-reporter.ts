@@ -1,3 +1,4 @@
+import stringWidth from 'fast-string-width';
 import type { Stage } from '../../client/reporter.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { servicePrefix } from '../../contract/log-stream.js';
@@ -9,6 +10,7 @@ import { cutToWidth, DrawnLine } from './drawn-line.js';
 import { inOneRow } from './one-row.js';
 import { caption } from './terminal-text.js';
 import { type ReporterOptions, TextReporter } from './text-reporter.js';
+import { formatDuration } from './time-text.js';
 import type { Transfer } from './transfer.js';
 
 /** Milliseconds that a program behind a pipe has to write a line to the terminal. */
@@ -22,6 +24,8 @@ export class TerminalReporter extends TextReporter {
   #shows: 'wait' | 'transfer' | 'row' | null = null;
   readonly #logIsHere: boolean;
   readonly #bars = new AppBars();
+  /** When the job began to run; null while it does not. */
+  #startedAt: number | null = null;
 
   constructor(options: ReporterOptions) {
     super(options);
@@ -44,7 +48,7 @@ export class TerminalReporter extends TextReporter {
       if (this.#logIsHere) await this.print(over);
     }
     const printed = super.line(text, isRedraw);
-    if (!this.#bars.isEmpty) this.#draw('row', (room) => this.#bars.drawing(room));
+    if (!this.#bars.isEmpty) this.#draw('row', (room) => this.#barLine(room));
     else if (this.rows.states.length > 0)
       this.#draw('row', (room) => inOneRow(this.rows.states.map(caption), room));
     else this.#clear('row');
@@ -63,7 +67,7 @@ export class TerminalReporter extends TextReporter {
     const printed = this.#logIsHere
       ? (await this.print(this.rows.end())) && this.print(over)
       : super.line(text, isRedraw);
-    this.#draw('row', (room) => this.#bars.drawing(room));
+    this.#draw('row', (room) => this.#barLine(room));
     return printed;
   }
 
@@ -73,7 +77,27 @@ export class TerminalReporter extends TextReporter {
       return;
     }
     const text = caption(what);
-    this.#draw('wait', (room) => `${this.#running(this.#drawn.glyph)} ${cutToWidth(text, room - 2)}`);
+    this.#draw('wait', (room) => {
+      const time = this.#elapsed;
+      return `${this.#running(this.#drawn.glyph)} ${cutToWidth(text, room - 2 - time.length)}${time}`;
+    });
+  }
+
+  override running(isRunning: boolean): void {
+    this.#startedAt = isRunning ? monotonicTime() : null;
+  }
+
+  /** How long the job has been running, as a line goes on; empty while it does not run. */
+  get #elapsed(): string {
+    if (this.#startedAt === null) return '';
+    return ` (${formatDuration((monotonicTime() - this.#startedAt) / 1000, true)} so far)`;
+  }
+
+  /** The app's bars, and how long the job has been running where that fits. */
+  #barLine(room: number): string {
+    const line = this.#bars.drawing(room);
+    const time = this.#elapsed;
+    return stringWidth(line) + time.length <= room ? line + time : line;
   }
 
   override silent(what: string): void {

@@ -49,6 +49,8 @@ export class TextReporter implements Reporter {
     if (what !== null && isNews) this.note(what);
   }
 
+  running(_isRunning: boolean): void {}
+
   silent(_what: string): void {}
 
   progress(stage: Stage, done: number, total: number): void {

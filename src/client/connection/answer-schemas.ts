@@ -41,6 +41,8 @@ const jobFields = () => ({
   error: textOrNull,
   app: textOrNull,
   operation: textOrNull,
+  tag: textOrNull,
+  inputs: z._default(listOf(text), []),
   owner: textOrNull,
   created_at: textOrNull,
   started_at: textOrNull,

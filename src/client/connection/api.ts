@@ -72,19 +72,40 @@ export const refreshed = async (connection: Connection): Promise<RefreshAnswer> 
 /**
  * `GET /jobs/{id}`.
  * @param limit seconds for the whole call
+ * @param signal ends it, in place of that which ends the connection's other requests
  */
-export const job = async (connection: Connection, id: string, limit?: number): Promise<JobAnswer> =>
-  connection.json(jobPath(id), answers.jobAnswer(id), { limit });
+export const job = async (
+  connection: Connection,
+  id: string,
+  limit?: number,
+  signal?: AbortSignal,
+): Promise<JobAnswer> => connection.json(jobPath(id), answers.jobAnswer(id), { limit, signal });
+
+/** Which jobs are asked for. */
+export interface JobsAsked {
+  /** Whether the jobs of all owners, as an admin may. */
+  readonly all?: boolean | undefined;
+  /** Those of this tag alone. */
+  readonly tag?: string | undefined;
+}
 
 /**
  * `GET /jobs`, newest first: a route of ours.
- * @param all whether the jobs of all are asked for, as an admin may
  * @throws HttpError that says so for a server without it
  */
-export async function jobs(connection: Connection, all = false): Promise<readonly JobAnswer[]> {
-  const options = all ? { query: `?${parameters.all.name}=1` } : {};
+export async function jobs(
+  connection: Connection,
+  { all = false, tag }: JobsAsked = {},
+): Promise<readonly JobAnswer[]> {
+  const asked = new URLSearchParams({
+    ...(all ? { [parameters.all.name]: '1' } : {}),
+    ...(tag === undefined ? {} : { [parameters.tag.name]: tag }),
+  });
+  const options = asked.size > 0 ? { query: `?${asked}` } : {};
   try {
-    return (await connection.json(routes.jobs.path, answers.jobsAnswer, options)).jobs;
+    const list = (await connection.json(routes.jobs.path, answers.jobsAnswer, options)).jobs;
+    // An earlier server does not know tags, and answers with all jobs.
+    return tag === undefined ? list : list.filter((each) => each.tag === tag);
   } catch (error) {
     if (!(error instanceof HttpError) || error.isOfProxy || error.status !== errorKinds.notFound.status)
       throw error;
@@ -108,7 +129,7 @@ export const usage = async (connection: Connection, since?: string): Promise<Usa
  * @param limit seconds for the whole call
  */
 export const usageOfAll = async (connection: Connection, limit: number): Promise<Usage> =>
-  connection.json(routes.usage.path, (await answers()).usageAnswer, {
+  connection.json(routes.usage.path, answers.usageAnswer, {
     query: `?${parameters.all.name}=1`,
     limit,
   });

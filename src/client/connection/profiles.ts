@@ -78,10 +78,16 @@ export const listProfiles = (directory: string): { readonly name: string; readon
 
 /**
  * Writes a profile so that its owner alone can read it.
+ * @param again what to do if it cannot be written
  * @returns the file that it is in
  * @throws UsageError for a damaged file; WriteError
  */
-export function writeProfile(directory: string, name: string, profile: Profile): string {
+export function writeProfile(
+  directory: string,
+  name: string,
+  profile: Profile,
+  again = 'log in again',
+): string {
   const file = fileOf(directory);
   const edit = () => ({ profiles: { ...readAll(directory), [name]: profile } });
   try {
@@ -90,7 +96,7 @@ export function writeProfile(directory: string, name: string, profile: Profile):
     if (editJsonFile(file, edit, { keepsAccess: false }) === 'done') return file;
   } catch (cause) {
     if (cause instanceof UsageError) throw cause;
-    throw new WriteError(file, cause, 'log in again');
+    throw new WriteError(file, cause, again);
   }
-  throw new UsageError(`Another command is changing ${file}; log in again`);
+  throw new UsageError(`Another command is changing ${file}; ${again}`);
 }

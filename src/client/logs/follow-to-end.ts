@@ -1,5 +1,5 @@
 import { killErrors } from '../../contract/job.js';
-import { acceptance, servicePrefix } from '../../contract/log-stream.js';
+import { acceptance, servicePrefix, startPrefix } from '../../contract/log-stream.js';
 import { monotonicTime } from '../../files/monotonic-time.js';
 import type { Connection } from '../connection/connection.js';
 import { askFailure } from '../connection/job-end.js';
@@ -71,6 +71,13 @@ export async function followToEnd(
     waiting: (outage) => reporter.waiting(outage ?? pending),
   });
   waitFor(forJob);
+  let isRunning = false;
+  /** A log that is read from elsewhere, or again, began some time ago: only the one that made the job knows when it starts. */
+  const starts = (line: string) => {
+    if (isRunning || !options.isAnnounced) return;
+    isRunning = !line.startsWith(servicePrefix) || line.startsWith(servicePrefix + startPrefix);
+    if (isRunning) reporter.running(true);
+  };
   let lastAt = monotonicTime();
   const watch = setInterval(() => {
     if (monotonicTime() - lastAt > silence) reporter.silent(forJob);
@@ -90,6 +97,7 @@ export async function followToEnd(
       isFromStart = true;
       number = event.id ?? number + 1;
       if (announced !== null && event.line.startsWith(announced)) continue;
+      starts(event.line);
       // The service's own lines are about the queue: those that are redrawn tell the place in it, and the wait is over with
       // the app's first line.
       if (!event.line.startsWith(servicePrefix)) waitFor(null);
@@ -103,6 +111,7 @@ export async function followToEnd(
     throw connection.isMet ? leaving(jobId, error, { isKnown }) : error;
   } finally {
     clearInterval(watch);
+    reporter.running(false);
     await reporter.endLog();
     waitFor(null);
   }

@@ -27,6 +27,10 @@ const jobRecord = z.lazy(() => {
     files: z.record(z.string(), z.array(z.array(z.string()))),
     device: deviceRequest,
     acceptedOptions: z.array(z.string()),
+    /** An earlier version did not note it. */
+    tag: z.string().nullable().default(null),
+    /** Names of the first input files, as the client sent them. An earlier version did not note them. */
+    inputs: z.array(z.string()).default([]),
     idempotencyKey: z.string().nullable(),
     /** Name of the token that it came with; null for the admin's. There were no names in an earlier version. */
     owner: z.string().nullable().default(null),

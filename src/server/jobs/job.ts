@@ -239,6 +239,8 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       error: record.error,
       app: record.request.app,
       operation: record.request.operation,
+      tag: record.request.tag,
+      inputs: record.request.inputs,
       owner: record.request.owner,
       created_at: record.createdAt,
       started_at: record.startedAt,

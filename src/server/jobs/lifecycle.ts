@@ -6,6 +6,7 @@ import { counted } from '../../contract/counted.js';
 import { spellDuration } from '../../contract/duration.js';
 import { internalError, ServiceError } from '../../contract/errors.js';
 import { type KillCause, killErrors } from '../../contract/job.js';
+import { startPrefix } from '../../contract/log-stream.js';
 import { commandOf } from '../../contract/operations.js';
 import { secondsUntil } from '../../files/boot-clock.js';
 import {
@@ -208,7 +209,7 @@ export class Lifecycle {
       }
     }
     this.#command = this.deps.commandFor(job, grant);
-    job.log(`Starting ${commandOf(job.request.operation)} on ${where}`);
+    job.log(`${startPrefix}${commandOf(job.request.operation)} on ${where}`);
   }
 
   /** @returns whether the step was done; it is given up when the job is killed */

@@ -6,12 +6,13 @@ import { captured } from '../http/path-parameters.js';
 import type { JobService } from '../jobs/service.js';
 import { isAskedFor } from './boolean-parameter.js';
 
-/** `GET /jobs`: one's own; with `?all=1` those of all, for an admin. */
+/** `GET /jobs`: one's own; with `?all=1` those of all, for an admin; with `?tag=T` those of that tag. */
 export const listJobs = (jobs: JobService) => (ctx: RouterContext) => {
   const isAll = isAskedFor(ctx, parameters.all);
   if (isAll) requireAdmin(ctx, 'list the jobs of all owners');
-  const listed = isAll ? jobs.list() : jobs.listOf(principalOf(ctx).name);
-  ctx.body = { jobs: listed.map((job) => job.view()) } satisfies JobList;
+  const listed = (isAll ? jobs.list() : jobs.listOf(principalOf(ctx).name)).map((job) => job.view());
+  const tag = [ctx.query[parameters.tag.name] ?? ''].flat().join().trim();
+  ctx.body = { jobs: tag === '' ? listed : listed.filter((view) => view.tag === tag) } satisfies JobList;
 };
 
 export const showJob = (jobs: JobService) => (ctx: RouterContext) => {

@@ -145,6 +145,8 @@ async function receive(
       files: moved(files, directory.path, slot.place.path),
       ...asked,
       acceptedOptions: form.acceptedOptions,
+      tag: form.tag,
+      inputs: form.inputs,
       idempotencyKey,
       owner: asker.name,
     },

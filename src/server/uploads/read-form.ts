@@ -1,3 +1,4 @@
+import { volumeSuffix } from '../../contract/archives.js';
 import { FieldError } from '../../contract/errors.js';
 import {
   carriesFiles,
@@ -7,8 +8,10 @@ import {
   groupsField,
   optionsField,
 } from '../../contract/fields.js';
-import { type Operation, operationNames, operationOf } from '../../contract/operations.js';
+import { mostNames } from '../../contract/job.js';
+import { fieldWithRole, type Operation, operationNames, operationOf } from '../../contract/operations.js';
 import { readGroups, readOptions, readSizes, readText } from '../../contract/values.js';
+import { maxNameBytes } from '../../files/free-name.js';
 import { maxFiles } from './limits.js';
 
 /** A part that is a text. */
@@ -161,6 +164,10 @@ export interface SubmissionForm {
   readonly acceptedOptions: readonly string[];
   /** Files by field, one list a group. */
   readonly groups: ReadonlyMap<Field, readonly (readonly ReceivedFile[])[]>;
+  /** The person's own word for the job; null without one. */
+  readonly tag: string | null;
+  /** Names of the first files that the operation is about. */
+  readonly inputs: readonly string[];
   /** Names of fields that no operation has. */
   readonly ignored: readonly string[];
 }
@@ -191,6 +198,10 @@ function groupFiles(field: Field, form: ReceivedForm): ReceivedFile[][] {
   });
 }
 
+/** The last part of a file's name; of a directory volume, its own name. */
+const shownName = ({ name }: ReceivedFile): string =>
+  (name.split(/[/\\]/).at(-1) ?? '').slice(0, maxNameBytes).replace(volumeSuffix, '');
+
 /**
  * Reads a form by the operations table.
  * @throws FieldError (422) for the first field that is missing, of the wrong type or out of range
@@ -201,11 +212,15 @@ export function readSubmission(operation: Operation, form: ReceivedForm): Submis
   const { values, given, options, ignored } = readFields(operation, form.fields);
   const groups = new Map<Field, ReceivedFile[][]>();
   for (const field of operation.fields.filter(carriesFiles)) groups.set(field, groupFiles(field, form));
+  const tag = values[fieldWithRole(operation, 'tag').name];
+  const inputs = groups.get(fieldWithRole(operation, 'paths')) ?? [];
   return {
     values: { ...values, ...options },
     given,
     acceptedOptions: Object.keys(options).sort(),
     groups,
+    tag: tag === undefined ? null : String(tag),
+    inputs: inputs.flat().slice(0, mostNames).map(shownName),
     ignored: [...new Set([...ignored, ...unknownNames(operation, fileFields)])],
   };
 }

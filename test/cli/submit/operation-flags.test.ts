@@ -15,6 +15,7 @@ const samples: Readonly<Record<FieldKind, { argv: string[]; field: string; optio
   paths: { argv: ['a.pt,b.pt'], field: 'a.pt,b.pt', option: ['a.pt', 'b.pt'] },
   gpus: { argv: ['0,1'], field: '0,1', option: [0, 1] },
   integers: { argv: ['96,96'], field: '96,96', option: [96, 96] },
+  text: { argv: ['study 7'], field: 'study 7', option: 'study 7' },
   duration: { argv: ['7d'], field: '604800', option: 604_800 },
   overrides: { argv: ['a.b=1'], field: 'a.b=1', option: ['a.b=1'] },
   files: { argv: ['x.nii'], field: '', option: null },

@@ -29,6 +29,7 @@ export function memoryReporter(): Reporter & {
     waiting: (what, isNews) => {
       if (what !== null && isNews) notes.push(what);
     },
+    running: () => {},
     silent: () => {},
     progress: (...move) => moves.push(move),
   };

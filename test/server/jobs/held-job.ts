@@ -41,6 +41,8 @@ export async function makeJob(): Promise<{ job: Job; directory: HeldDirectory }>
     files: {},
     device: { kind: 'cpu', workers: 1 },
     acceptedOptions: [],
+    tag: null,
+    inputs: [],
     idempotencyKey: null,
     owner: null,
     keep: 120,

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { JobView } from '../../../src/contract/job.js';
+import { file } from '../../../support/form.mjs';
 import { linesOf } from '../../../support/log-lines.mjs';
+import { zipOf } from '../../../support/zip.mjs';
 import { least, steps } from '../../support/form.js';
 import { sharedServer } from '../../support/server.js';
 
@@ -29,7 +31,11 @@ describe('a job', () => {
   test('shows its state, from the queue to its end', async () => {
     const gate = server.gate();
     const first = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
-    const { job_id: id } = await api.accepted('evaluate', least.evaluate);
+    const { job_id: id } = await api.accepted('evaluate', {
+      ...least.evaluate,
+      inputs: [file('dir/ct.nii'), file('mr.zarr.konfaidir.zip', zipOf({ a: 'b' }))],
+      tag: ' study 7 ',
+    });
     const { job_id: last } = await api.accepted('evaluate', { ...least.evaluate, cpu: '3' });
 
     const waiting = await api.reaches(id, 'waiting');
@@ -39,6 +45,8 @@ describe('a job', () => {
       error: null,
       app: 'probe',
       operation: 'evaluate',
+      tag: 'study 7',
+      inputs: ['ct.nii', 'mr.zarr'],
       created_at: expect.stringMatching(iso),
       started_at: null,
       finished_at: null,
@@ -64,6 +72,14 @@ describe('a job', () => {
       queue_position: null,
       waiting_for: null,
     });
+
+    const tagged = async (query: string) =>
+      (await api.json<{ jobs: JobView[] }>(`/jobs?${query}`)).jobs.map(({ job_id }) => job_id);
+    expect([
+      await tagged('tag=study%207'),
+      await tagged('tag=study'),
+      (await tagged('tag=')).includes(last),
+    ]).toEqual([[id], [], true]);
 
     gate.open();
     const { view } = await api.ended(id);

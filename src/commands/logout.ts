@@ -1,0 +1,30 @@
+import { ClientCommand } from '../cli/client-command.js';
+import { connectionFlags } from '../cli/flags.js';
+import type { Logout as LogoutSummary } from '../cli/log-in.js';
+import { tokenVariable } from '../contract/defaults.js';
+
+export default class Logout extends ClientCommand {
+  static override summary = 'Forget the token of a profile';
+  static override description =
+    "Removes the token that 'login' saved on this machine; the address stays. The token itself remains valid: the server's " +
+    "admin revokes it with 'token revoke'.";
+  static override examples = ['<%= config.bin %> logout', '<%= config.bin %> logout --profile lab'];
+  static override baseFlags = {} as typeof ClientCommand.baseFlags;
+  static override flags = { profile: connectionFlags.profile };
+
+  async run(): Promise<LogoutSummary> {
+    const { flags } = await this.parse(Logout);
+    const { logOut } = await import('../cli/log-in.js');
+    const done = logOut(flags.profile, this.config.configDir);
+    const { profile, server, removed } = done;
+    await this.print([
+      removed
+        ? `Logged out of ${server}; the profile '${profile}' keeps its address`
+        : `The profile '${profile}' has no token`,
+    ]);
+    if (process.env[tokenVariable]) {
+      (await this.reporter()).note(`${tokenVariable} is set: commands go on sending the token in it`);
+    }
+    return done;
+  }
+}

@@ -1,0 +1,28 @@
+import { ClientCommand } from '../cli/client-command.js';
+import { outputFlags } from '../cli/flags.js';
+import { jobArg } from '../cli/jobs/job-arg.js';
+import { runFlags } from '../cli/submit/submit-command.js';
+
+export default class Retry extends ClientCommand {
+  static override summary = 'Submit a job again';
+  static override description =
+    'Gives the command that submitted the job once more, in the directory where it was given: the same files as they are now, ' +
+    'the same options. Commands of the last 200 jobs of this machine are known, without their tokens. The old job stays as it is.';
+  static override examples = [
+    '<%= config.bin %> retry 3f9a0c1b2d4e',
+    '<%= config.bin %> retry 3f9a0c1b2d4e -o ./Again',
+  ];
+  static override args = { job: jobArg };
+  static override flags = { ...outputFlags, detach: runFlags.detach };
+
+  async run(): Promise<undefined> {
+    const { args, flags, raw } = await this.parse(Retry);
+    const { commandAgain } = await import('../cli/submitted.js');
+    const booleans = new Set(['force', 'detach']);
+    const again = commandAgain(this.config.configDir, args.job, raw, booleans, flags.output);
+    (await this.reporter()).note(`Again: ${this.config.bin} ${again.shown}`);
+    // It prints what there is to print, also with --json, and sets the exit code.
+    await this.config.runCommand(again.command, [...again.argv, ...(this.jsonEnabled() ? ['--json'] : [])]);
+    return undefined;
+  }
+}
