@@ -172,7 +172,7 @@ describe('a request about an accepted job that is refused', () => {
 
   test('of a job that has expired is not said to go on', async () => {
     const { code, error } = await refusedAt('/logs', 410);
-    expect(code).toBe(2);
+    expect(code).toBe(1);
     expect(error.message).not.toContain('may go on');
   });
 });

@@ -8,7 +8,7 @@ import type { OperationName } from '../../contract/operations.js';
 import { commandOf } from '../../contract/operations.js';
 import type { DrainState } from '../../contract/system.js';
 import { setAside } from '../data-directory/set-aside.js';
-import type { ServerEvents } from '../events.js';
+import type { GoneCause, ServerEvents } from '../events.js';
 import type { AskedDevices, DeviceRequest } from '../executors/executor.js';
 import { Admission, type Slot, type Submit, type Submitter, type Told } from './admission.js';
 import type { ExpiredJobs } from './expired-jobs.js';
@@ -88,7 +88,7 @@ export class JobService {
       grace,
       maxKeep,
       report,
-      forget: (job) => this.#forget(job),
+      forget: (job, cause) => this.#forget(job, cause),
     });
   }
 
@@ -144,9 +144,13 @@ export class JobService {
 
   /** Continues a job of an earlier server. */
   #goOn(job: Job): void {
+    if (job.isFinal) {
+      this.#removeInput(job);
+      this.#retention.restore(job);
+    } else {
+      this.#live(job);
+    }
     void this.#kept.measure(job);
-    if (job.isFinal) this.#retention.restore(job);
-    else this.#live(job);
   }
 
   /**
@@ -230,8 +234,12 @@ export class JobService {
     if (asker.role === 'admin') this.#unreadable.check(id);
     const gone = this.deps.expired.find(id);
     if (gone && mayReach(asker, gone.owner)) {
-      const { time, isAsked } = gone;
-      const what = isAsked ? `was removed at ${time}` : `expired at ${time}: it and its result are removed`;
+      const { time, cause } = gone;
+      const what = {
+        expired: `expired at ${time}: it and its result are removed`,
+        removed: `was removed at ${time}`,
+        fetched: `was removed at ${time}, since its result had been fetched and the disk was short`,
+      }[cause];
       throw new ServiceError('expired', `Job ${id} ${what}; submit it again`);
     }
     throw new ServiceError('unknownJob', wireDetails.unknownJob);
@@ -288,6 +296,19 @@ export class JobService {
     await Promise.race([removed, delay(removalPatience, undefined, { ref: false })]);
   }
 
+  /**
+   * Removes the oldest job whose result was fetched before its time, because the disk is short. What was not fetched stays as
+   * long as it was promised.
+   * @returns false if there is none
+   */
+  async makeRoom(): Promise<boolean> {
+    const mayGo = (job: Job) => this.#retention.mayGo(job) && !this.#lives.has(job.id);
+    const ended = ({ record }: Job) => Date.parse(record.finishedAt ?? record.createdAt);
+    const [oldest] = [...this.#jobs.values()].filter(mayGo).sort((a, b) => ended(a) - ended(b));
+    if (oldest) await this.#retention.remove(oldest, 'fetched');
+    return oldest !== undefined;
+  }
+
   /** Keeps a result from expiring while it is being sent. Returns a function that ends this. */
   holdResult(job: Job): () => void {
     return this.#retention.hold(job);
@@ -324,16 +345,22 @@ export class JobService {
     const lifecycle = new Lifecycle(job, this.deps);
     const end = lifecycle.run().finally(() => {
       this.#lives.delete(job.id);
-      void this.#kept.measure(job);
       if (!this.#isClosing) this.#retention.schedule(job);
+      this.#removeInput(job);
+      void this.#kept.measure(job);
     });
     this.#lives.set(job.id, { lifecycle, end });
   }
 
-  #forget(job: Job): void {
+  /** Nothing needs the input of a job that has ended: it is the larger part of most, and of a person. */
+  #removeInput({ id, directory }: Job): void {
+    void this.deps.trash.throwAway(directory.input, false, id);
+  }
+
+  #forget(job: Job, cause: GoneCause): void {
     this.#jobs.delete(job.id);
     this.#kept.forget(job);
     this.#admission.forget(job);
-    this.deps.events.tell('removed', factsOf(job));
+    this.deps.events.tell('removed', { ...factsOf(job), cause });
   }
 }

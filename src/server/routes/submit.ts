@@ -107,7 +107,8 @@ async function receive(
   const { directory } = slot;
   const spec = operationOf(operation);
   const limits = within(limitsOf(deps.limits, spec), slot.allowed);
-  checkRoom(contentLength(ctx), directory.path, limits);
+  const makeRoom = () => deps.jobs.makeRoom();
+  await checkRoom(contentLength(ctx), directory.path, limits, makeRoom);
   // Null without a body, whatever its type would be.
   const isForm = ctx.is(mediaTypes.form);
   if (isForm === null && ctx.get('Content-Type').startsWith(mediaTypes.form)) {
@@ -124,13 +125,14 @@ async function receive(
   const checks = new EarlyChecks(spec, (fields) => {
     askedOf(operation, fields, asker, deps.jobs);
   });
-  const received = await receiveForm(ctx, incoming, limits, checks, awaited);
+  const received = await receiveForm(ctx, incoming, limits, checks, awaited, makeRoom);
   slot.allowed.hold(received.bytes);
   const form = readSubmission(spec, received);
   const asked = askedOf(operation, form, asker, deps.jobs);
-  const { files, extracted } = await placeFiles(form.groups, directory.input, limits, (bytes) =>
-    slot.allowed.hold(received.bytes + bytes),
-  );
+  const { files, extracted } = await placeFiles(form.groups, directory.input, limits, {
+    onExtract: (bytes) => slot.allowed.hold(received.bytes + bytes),
+    makeRoom,
+  });
   await becomeOutput(incoming, directory.output);
   directory.create();
   return await slot.accept(

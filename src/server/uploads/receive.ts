@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import { koaBody } from 'koa-body';
 import { ServiceError } from '../../contract/errors.js';
 import { isDiskFull } from '../../files/error-code.js';
-import { DiskWatch } from './disk-room.js';
+import { DiskWatch, type MakeRoom } from './disk-room.js';
 import { FormParser, readBoundary } from './form-parser.js';
 import { FormReceiver } from './form-receiver.js';
 import { mostFilesIn, type SubmissionLimits, UploadQuota } from './limits.js';
@@ -109,6 +109,7 @@ function checkCodings(ctx: Context): void {
  * Reads a multipart form. Its files are written into `directory` while they arrive, under numbers as names.
  * @param checks of what is known before a file is read
  * @param awaited aborted when a repeat of the request waits for it
+ * @param makeRoom on the disk, before an upload is refused that does not fit
  * @throws ServiceError 400, 408, 413, 415, 422, 503 or 507; the caller removes the directory
  */
 export async function receiveForm(
@@ -117,12 +118,13 @@ export async function receiveForm(
   limits: SubmissionLimits,
   checks: EarlyChecks,
   awaited: AbortSignal,
+  makeRoom: MakeRoom,
 ): Promise<ReceivedForm> {
   checkCodings(ctx);
   const boundary = readBoundary(ctx.get('Content-Type'));
   const flow = new RequestFlow(ctx.req);
   const mostFiles = mostFilesIn(ctx.request.length ?? Number.POSITIVE_INFINITY);
-  using disk = new DiskWatch(directory, (cause) => receiver.fail(cause), mostFiles);
+  using disk = new DiskWatch(directory, (cause) => receiver.fail(cause), mostFiles, makeRoom);
   const receiver = new FormReceiver(directory, new UploadQuota(limits), disk, flow, checks);
   const parser = new FormParser(boundary, receiver);
   const failed = new Promise<never>((_, reject) => {
