@@ -204,9 +204,14 @@ async function openCluster(
   return await openSlurm({ ...given, options: slurm, dataDirectory });
 }
 
+/** Spare runners that are kept at most after a burst of jobs, each of up to 45 MiB. */
+const mostSpares = 32;
+
 /** The runners that are kept ready; null for none. */
-const sparesOf = ({ spareRunners: count, maxJobs: most, dataDirectory }: ServerSettings, report: Report) =>
-  count > 0 ? { count, most, directory: ownDirectory(dataDirectory, 'spares', report) } : null;
+const sparesOf = ({ spareRunners: count, maxJobs, dataDirectory }: ServerSettings, report: Report) =>
+  count > 0
+    ? { count, most: Math.min(maxJobs, mostSpares), directory: ownDirectory(dataDirectory, 'spares', report) }
+    : null;
 
 /** Tells the admin where an app that could stay loaded cannot, because of the sandbox. */
 async function sayResident(local: LocalExecutor | null, catalog: AppCatalog, report: Report): Promise<void> {
@@ -257,8 +262,9 @@ async function serveFrom(
     if (settings.download) await repositories.fetchAll(hurry);
     const { passEnvironment } = settings;
     const mostGpus = (owner: string | null) => access.limitsOf(owner).max_gpus?.most ?? null;
+    const mostJobs = (owner: string | null) => access.limitsOf(owner).max_jobs?.most ?? null;
     const environment = runnerEnvironment(settings.tokenVariables);
-    const given = { environment, killGrace, maxLogBytes, passEnvironment, mostGpus, report };
+    const given = { environment, killGrace, maxLogBytes, passEnvironment, mostGpus, mostJobs, report };
     const local =
       gpus &&
       new LocalExecutor({
@@ -296,6 +302,7 @@ async function serveFrom(
       reachOf: (job) => catalog.reachOf(job.request.app),
       explainExit: (job, exitCode) => catalog.explainExit(job.request.app, exitCode),
       maxJobs: settings.maxJobs,
+      mostJobs,
       grace: settings.grace,
       maxKeep: settings.maxKeep,
       maxRunTime: settings.maxRunTime,

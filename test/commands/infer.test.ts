@@ -188,7 +188,14 @@ describe('infer', () => {
         return true;
       },
     });
-    const { code, stdout, stderr } = await cli.run(['infer', 'scans', '--server', server.url]);
+    const { code, stdout, stderr } = await cli.run([
+      'infer',
+      'scans',
+      '--patience',
+      '0',
+      '--server',
+      server.url,
+    ]);
     expect([code, stdout]).toEqual([exitCode, '']);
     expect(stderr).toBe(`Error: ${body.detail}\n`);
   });

@@ -82,7 +82,12 @@ export const serveFlags = {
     helpValue: 'DIR',
     summary: "Directory of the jobs; by default in the user's data directory",
   }),
-  'max-jobs': wholeNumber({ helpValue: 'N', default: 32, min: 1, summary: 'Most jobs active at once' }),
+  'max-jobs': wholeNumber({
+    helpValue: 'N',
+    default: 256,
+    min: 1,
+    summary: "Most jobs active at once, beside those that wait for the limit of their owner ('token limit')",
+  }),
   'max-file-size': sizeFlag({
     default: '2GiB',
     helpValue: 'SIZE',

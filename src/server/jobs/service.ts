@@ -31,6 +31,8 @@ export interface JobServiceDeps extends LifecycleDeps {
   readonly trash: Trash;
   /** Most jobs that may be active at once. */
   readonly maxJobs: number;
+  /** Jobs that an owner may have at once, while the others wait; null for any number. */
+  readonly mostJobs: (owner: Owner) => number | null;
   /** Milliseconds that a job is kept once it has ended, if it asks for nothing else. */
   readonly grace: number;
   /** Milliseconds that a job may ask for. */
@@ -60,7 +62,8 @@ export class JobService {
   readonly #unreadable: UnreadableJobs;
   readonly #kept = new KeptBytes();
   readonly #owners = new OwnerLimits({
-    activeJobsOf: (owner) => this.#activeJobsOf(owner),
+    activeJobs: () => this.#activeJobs(),
+    mostJobs: (owner) => this.deps.mostJobs(owner),
     keptBytesOf: (owner) => this.#kept.of(owner),
   });
   #isClosing = false;
@@ -72,7 +75,6 @@ export class JobService {
       store,
       trash,
       maxJobs,
-      activeJobs: () => this.active,
       owners: this.#owners,
       start: (upload, request, told) => this.#accept(upload, request, told),
     });
@@ -250,8 +252,14 @@ export class JobService {
     return this.#lives.size;
   }
 
-  #activeJobsOf(owner: Owner): number {
-    return [...this.#lives.keys()].filter((id) => this.#jobs.get(id)?.request.owner === owner).length;
+  /** Number of jobs that have not ended, by owner. */
+  #activeJobs(): Map<Owner, number> {
+    const active = new Map<Owner, number>();
+    for (const id of this.#lives.keys()) {
+      const owner = this.#jobs.get(id)?.request.owner ?? null;
+      active.set(owner, (active.get(owner) ?? 0) + 1);
+    }
+    return active;
   }
 
   /** Newest first. Of two that were accepted at the same time, the one that was found last is first. */

@@ -37,6 +37,8 @@ export interface LocalSettings extends RunnerSettings, ResidencySettings {
   readonly passEnvironment: readonly string[];
   /** GPUs that an owner may have at once; null for any number. */
   readonly mostGpus?: (owner: string | null) => number | null;
+  /** The same for jobs. */
+  readonly mostJobs?: (owner: string | null) => number | null;
 }
 
 /** A job in this executor. */
@@ -59,12 +61,8 @@ export class LocalExecutor implements Executor {
 
   /** The GPUs may be known only later. */
   constructor(private readonly settings: LocalSettings) {
-    const { gpus, cpuSlots } = settings;
-    const scheduler = new Scheduler(
-      gpus.current,
-      cpuSlots,
-      settings.mostGpus ? { mostGpus: settings.mostGpus } : {},
-    );
+    const { gpus, cpuSlots, mostGpus = () => null, mostJobs = () => null } = settings;
+    const scheduler = new Scheduler(gpus.current, cpuSlots, { mostGpus, mostJobs });
     gpus.on('known', () => scheduler.setGpus(gpus.current ?? []));
     gpus.askWhile(() => scheduler.waitsForUnseen);
     this.#scheduler = scheduler;
