@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { statfsSync } from 'node:fs';
 import path from 'node:path';
 import { Packer } from '../archive/index.js';
 import { isSystemError } from '../files/error-code.js';
@@ -204,6 +205,12 @@ async function openCluster(
   return await openSlurm({ ...given, options: slurm, dataDirectory });
 }
 
+/** Bytes that a job may write where the admin does not say: a tenth of what is free, at least 10 GiB. */
+function usualDiskPerJob(dataDirectory: string): number {
+  const { bavail, bsize } = statfsSync(dataDirectory);
+  return Math.max(10 * 2 ** 30, (bavail * bsize) / 10);
+}
+
 /** Spare runners that are kept at most after a burst of jobs, each of up to 45 MiB. */
 const mostSpares = 32;
 
@@ -302,6 +309,7 @@ async function serveFrom(
       reachOf: (job) => catalog.reachOf(job.request.app),
       explainExit: (job, exitCode) => catalog.explainExit(job.request.app, exitCode),
       maxJobs: settings.maxJobs,
+      diskPerJob: settings.diskPerJob ?? usualDiskPerJob(settings.dataDirectory),
       mostJobs,
       grace: settings.grace,
       maxKeep: settings.maxKeep,

@@ -104,6 +104,11 @@ export const serveFlags = {
       'Largest data set of a fine-tuning: its archive, and what that extracts to; by default the limits of any ' +
       'other archive, which may extract to ten times --max-upload-size',
   }),
+  'disk-per-job': sizeFlag({
+    helpValue: 'SIZE',
+    summary:
+      'Most that one job may write; it is ended when it has written more. By default a tenth of what is free at the start, at least 10GiB',
+  }),
   grace: wholeNumber({
     helpValue: 'SECONDS',
     default: 120,

@@ -26,11 +26,6 @@ export class Patience {
     private readonly watcher?: Watcher | undefined,
   ) {}
 
-  /** Whether nothing is waited for at all. */
-  get isNone(): boolean {
-    return this.seconds === 0;
-  }
-
   /** The longest outage in words. */
   get words(): string {
     return remaining(this.seconds * 1000);

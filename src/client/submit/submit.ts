@@ -108,7 +108,7 @@ const isBusy = (error: unknown): error is HttpError =>
  */
 async function waitForPlace(patience: Patience, error: HttpError): Promise<void> {
   await patience.after(error).catch((reason: unknown) => {
-    if (reason !== error || patience.isNone) throw reason;
+    if (reason !== error) throw reason;
     const message =
       `${error.message}; no place was free for ${patience.words}, and no job was made: run the command again later, ` +
       'or have it wait for longer with --patience';

@@ -25,7 +25,7 @@ import { timeLimitWithin } from './time-limit.js';
 import type { Trash } from './trash.js';
 import { UnreadableJobs } from './unreadable-jobs.js';
 
-export interface JobServiceDeps extends LifecycleDeps {
+export interface JobServiceDeps extends Omit<LifecycleDeps, 'discard'> {
   readonly store: JobStore;
   readonly expired: ExpiredJobs;
   readonly trash: Trash;
@@ -350,7 +350,10 @@ export class JobService {
 
   #live(job: Job): void {
     followJob(job, this.deps.events);
-    const lifecycle = new Lifecycle(job, this.deps);
+    const discard = ({ id, directory: { output, workspace } }: Job) => {
+      for (const part of [output, workspace]) void this.deps.trash.throwAway(part, false, id);
+    };
+    const lifecycle = new Lifecycle(job, { ...this.deps, discard });
     const end = lifecycle.run().finally(() => {
       this.#lives.delete(job.id);
       if (!this.#isClosing) this.#retention.schedule(job);
