@@ -60,7 +60,9 @@ function endError(
   if (error !== null) return error;
   if (exitCode === 0) return null;
   const meaning = exitCode === null ? null : explain(exitCode);
-  return meaning ?? `Subprocess failed (exit code ${exitCode}${signal === null ? '' : `, ${signal}`})`;
+  // The system sends it to who writes beyond a limit that the server was started with: no disk is full.
+  const hint = signal === 'SIGXFSZ' ? '; it wrote a larger file than it may (ulimit -f of the server)' : '';
+  return meaning ?? `Subprocess failed (exit code ${exitCode}${signal === null ? '' : `, ${signal}`})${hint}`;
 }
 
 /** The error sentence if the app removed or replaced its output directory; otherwise null. */
