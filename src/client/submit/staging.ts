@@ -5,12 +5,7 @@ import type { ListedFile } from '../../archive/index.js';
 import { volumeSuffix } from '../../contract/archives.js';
 import { groupsField, optionsField } from '../../contract/fields.js';
 import { quotePath } from '../../contract/quote.js';
-<<<<<<< HEAD
-import { isDiskFull, isSystemError } from '../../files/error-code.js';
-=======
 import { isDiskFull, isFileTooLarge, isSystemError } from '../../files/error-code.js';
-import type { ListedFile } from '../../pack/listed-files.js';
->>>>>>> 2b6f92f (Say at a start what is full, and tell a limit of a file's size from a full disk)
 import { UsageError } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { WriteError, writing } from '../write-error.js';

@@ -64,14 +64,12 @@ export class DiskLimit {
 
   /** Measures once. @returns where the bytes are, in words, if there are too many; otherwise null */
   async look(): Promise<string | null> {
-    const { input, output, workspace, temporary } = this.directory;
-    const isInside = !path.relative(workspace, temporary).startsWith('..');
+    const { input, output, workspace } = this.directory;
     const seen = new Set<string>();
     // The input first: the app may give its files further names.
     const written = (await diskUse(input, seen)) - (await this.#given);
     const use: [string, number][] = [['Input', Math.max(0, written)]];
-    for (const part of [output, workspace, ...(isInside ? [] : [temporary])])
-      use.push([path.basename(part), await diskUse(part, seen)]);
+    for (const part of [output, workspace]) use.push([path.basename(part), await diskUse(part, seen)]);
     if (sum(use) <= this.most) return null;
     const parts = use
       .filter(([, bytes]) => bytes > 0)

@@ -1,10 +1,7 @@
 import { lstatSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-<<<<<<< HEAD
-import type { Packer } from '../../archive/index.js';
-=======
 import { ownerInWords } from '../../access/principal.js';
->>>>>>> ebab062 (Add serve --disk-per-job: end jobs that write more than that)
+import type { Packer } from '../../archive/index.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { counted } from '../../contract/counted.js';
 import { spellDuration } from '../../contract/duration.js';
