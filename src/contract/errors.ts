@@ -16,7 +16,7 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 /** What they mean, for the pages of the documentation. */
 export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   done: 'Done',
-  failed: 'The job failed or was killed, or a file could not be written',
+  failed: 'The job failed, was killed or has expired, or a file could not be written',
   usage: 'The command line, or what it names, is wrong, or the app refused its input',
   timedOut: 'Something took longer than it may',
   notAuthorised: 'The token is missing or wrong',
@@ -57,7 +57,7 @@ export const errorKinds = {
   methodNotAllowed: { status: 405, exit: exitCodes.usage, means: 'The path does not allow this method' },
   uploadStalled: { status: 408, exit: exitCodes.timedOut, means: 'The upload stalled' },
   jobActive: { status: 409, exit: exitCodes.failed, means: 'The job has not ended' },
-  expired: { status: 410, exit: exitCodes.usage, means: 'The job has expired, or was removed' },
+  expired: { status: 410, exit: exitCodes.failed, means: 'The job has expired, or was removed' },
   otherResult: { status: 412, exit: exitCodes.failed, means: 'The result is not the one that was asked for' },
   fileTooLarge: { status: 413, exit: exitCodes.usage, means: 'A file is too large' },
   uploadTooLarge: { status: 413, exit: exitCodes.usage, means: 'The upload is too large' },

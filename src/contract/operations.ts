@@ -160,7 +160,7 @@ const keep: Field = {
   name: 'keep',
   kind: 'duration',
   role: 'keep',
-  help: "How long the server keeps the job once it has ended, such as 12h or 7d; 'max' for as long as it allows",
+  help: "How long the server keeps the job once it has ended, such as 12h or 7d; 'max' for as long as it allows; a command that waits for the job asks for a day",
 };
 const timeLimit: Field = {
   name: 'time_limit',

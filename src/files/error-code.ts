@@ -16,9 +16,11 @@ export function errorCode(cause: unknown): string {
 /** Whether an error comes from the operating system. */
 export const isSystemError = (cause: unknown): boolean => cause instanceof Error && 'errno' in cause;
 
-/** Whether a write failed because the disk is full, a quota is used up, or the file would become too large. */
-export const isDiskFull = (cause: unknown): boolean =>
-  ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(errorCode(cause));
+/** Whether a write failed because the disk is full, or a quota is used up. */
+export const isDiskFull = (cause: unknown): boolean => ['ENOSPC', 'EDQUOT'].includes(errorCode(cause));
+
+/** Whether a write failed because its file would become larger than this process, or the file system, may make one. */
+export const isFileTooLarge = (cause: unknown): boolean => errorCode(cause) === 'EFBIG';
 
 /** Whether a call failed because its user may not make it there, or the file system takes no changes. */
 export const isForbidden = (cause: unknown): boolean =>

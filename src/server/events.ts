@@ -16,6 +16,13 @@ export interface AcceptedJob extends JobFacts {
   readonly bytes: number;
 }
 
+/** How a job came to be gone: its time was over, somebody removed it, or it was fetched and the disk was short. */
+export type GoneCause = 'expired' | 'removed' | 'fetched';
+
+export interface GoneJob extends JobFacts {
+  readonly cause: GoneCause;
+}
+
 export interface WaitingJob extends JobFacts {
   /** For what, in words. */
   readonly for: string | null;
@@ -82,7 +89,7 @@ export interface ServerHappenings {
   waiting: WaitingJob;
   started: StartedJob;
   ended: EndedJob;
-  removed: JobFacts;
+  removed: GoneJob;
   refused: RefusedRequest;
   apps: ChangedApps;
   drained: Drained;

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { statfsSync } from 'node:fs';
 import path from 'node:path';
 import { Packer } from '../archive/index.js';
 import { isSystemError } from '../files/error-code.js';
@@ -220,9 +221,20 @@ function upgradeWatch(report: Report): () => boolean {
   };
 }
 
+/** Bytes that a job may write where the admin does not say: a tenth of what is free, at least 10 GiB. */
+function usualDiskPerJob(dataDirectory: string): number {
+  const { bavail, bsize } = statfsSync(dataDirectory);
+  return Math.max(10 * 2 ** 30, (bavail * bsize) / 10);
+}
+
+/** Spare runners that are kept at most after a burst of jobs, each of up to 45 MiB. */
+const mostSpares = 32;
+
 /** The runners that are kept ready; null for none. */
-const sparesOf = ({ spareRunners: count, maxJobs: most, dataDirectory }: ServerSettings, report: Report) =>
-  count > 0 ? { count, most, directory: ownDirectory(dataDirectory, 'spares', report) } : null;
+const sparesOf = ({ spareRunners: count, maxJobs, dataDirectory }: ServerSettings, report: Report) =>
+  count > 0
+    ? { count, most: Math.min(maxJobs, mostSpares), directory: ownDirectory(dataDirectory, 'spares', report) }
+    : null;
 
 /** Tells the admin where an app that could stay loaded cannot, because of the sandbox. */
 async function sayResident(local: LocalExecutor | null, catalog: AppCatalog, report: Report): Promise<void> {
@@ -277,9 +289,10 @@ async function serveFrom(
     if (settings.download) await repositories.fetchAll(hurry);
     const { passEnvironment } = settings;
     const mostGpus = (owner: string | null) => access.limitsOf(owner).max_gpus?.most ?? null;
+    const mostJobs = (owner: string | null) => access.limitsOf(owner).max_jobs?.most ?? null;
     const environment = runnerEnvironment(settings.tokenVariables);
     const isUpgraded = upgradeWatch(report);
-    const given = { environment, killGrace, maxLogBytes, passEnvironment, mostGpus, report };
+    const given = { environment, killGrace, maxLogBytes, passEnvironment, mostGpus, mostJobs, report };
     const local =
       gpus &&
       new LocalExecutor({
@@ -318,6 +331,8 @@ async function serveFrom(
       reachOf: (job) => catalog.reachOf(job.request.app),
       explainExit: (job, exitCode) => catalog.explainExit(job.request.app, exitCode),
       maxJobs: settings.maxJobs,
+      diskPerJob: settings.diskPerJob ?? usualDiskPerJob(settings.dataDirectory),
+      mostJobs,
       grace: settings.grace,
       maxKeep: settings.maxKeep,
       maxRunTime: settings.maxRunTime,

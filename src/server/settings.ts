@@ -38,6 +38,8 @@ export interface ServerSettings extends UploadSettings {
   readonly download: boolean;
   readonly dataDirectory: string;
   readonly maxJobs: number;
+  /** Bytes that one job may write; null for what is usual on its disk. */
+  readonly diskPerJob: number | null;
   /** Milliseconds. */
   readonly grace: number;
   /** Milliseconds. */

@@ -177,7 +177,6 @@ describe('infer', () => {
     [401, { detail: 'This account is closed' }, 4],
     [404, { detail: "Unknown app 'x'" }, 2],
     [422, { detail: "Field 'tta' must be at most 4" }, 2],
-    [429, { detail: 'Server busy: 32 jobs' }, 6],
     [503, { detail: 'No GPU' }, 6],
   ])('refused with %i, %o, ends with %i', async (status, body, exitCode) => {
     await using cli = await cliWithScan();

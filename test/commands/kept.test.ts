@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { until } from '../../support/until.mjs';
 import { zipOf } from '../../support/zip.mjs';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService, jobId } from '../support/fake-service.js';
 import { formOf, json } from '../support/scripted-server.js';
-import { sharedServer } from '../support/server.js';
+import { sharedServer, TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 
 let cli: Cli;
@@ -37,13 +38,48 @@ describe('how long a job is kept', () => {
     });
   });
 
+  test('is a day if a command waits for the job, as it says when the job is accepted', async () => {
+    const gate = server.gate();
+    const words = ['infer', 'ct.nii', '--set', `wait=${gate.path}`];
+    const running = cli.start(words, { REMOTE_APP_SERVER: server.url });
+    let told = '';
+    running.process.stderr?.on('data', (chunk: Buffer) => {
+      told += chunk;
+    });
+    await until('it is told', () => /Job \w+ is kept for 1 day after it ends\n/.test(told));
+    gate.open();
+    const { code, stderr } = await running.ended;
+    const kept = new RegExp(`is kept until ${localTime} \\(in (24 h|1 day)\\)\n$`);
+    expect([code, stderr]).toEqual([0, expect.stringMatching(kept)]);
+  });
+
   test('is longer than a server that is away is waited for, if a command waits for the job', async () => {
-    const { stderr } = await run('infer', 'ct.nii');
-    expect(stderr).toMatch(new RegExp(`is kept until ${localTime} \\(in 1[01] min\\)`));
-    const patient = await run('infer', 'ct.nii', '-o', 'patient', '--json', '--patience', '7200');
-    expect(JSON.parse(patient.stdout).keep).toBe(7260);
+    const patient = await run('infer', 'ct.nii', '-o', 'patient', '--json', '--patience', '100000');
+    expect(JSON.parse(patient.stdout).keep).toBe(100_060);
     const most = await run('infer', 'ct.nii', '-o', 'most', '--json', '--patience', '1000000');
     expect(JSON.parse(most.stdout).keep).toBe(7 * 86_400);
+  });
+
+  test('is no longer than the server allows, and an expired job is no wrong command line', async () => {
+    await using short = await TestServer.start({ flags: ['--grace', '0', '--max-keep', '1s'] });
+    const env = { REMOTE_APP_SERVER: short.url };
+    const { code, stderr } = await cli.run(['infer', 'ct.nii', '-o', 'short'], env);
+    const id = /Job (\w+) is accepted/.exec(stderr)?.[1] ?? '';
+    expect([code, stderr]).toEqual([0, expect.stringContaining(`Job ${id} is kept for 1 s after it ends\n`)]);
+    await until('it is gone', async () => (await short.api.fetch(`/jobs/${id}`)).status === 410);
+    for (const words of [
+      ['result', id],
+      ['status', id],
+      ['logs', id],
+      ['wait', id],
+    ]) {
+      const late = await cli.run(words, env);
+      expect([words[0], late.code, late.stderr]).toEqual([
+        words[0],
+        1,
+        expect.stringContaining('expired at'),
+      ]);
+    }
   });
 
   test('is said by a job that failed', async () => {

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { until } from '../../support/until.mjs';
 import { zipOf } from '../../support/zip.mjs';
 import { Cli } from '../support/cli.js';
 import { fakeService, jobId } from '../support/fake-service.js';
@@ -172,7 +173,7 @@ describe('a request about an accepted job that is refused', () => {
 
   test('of a job that has expired is not said to go on', async () => {
     const { code, error } = await refusedAt('/logs', 410);
-    expect(code).toBe(2);
+    expect(code).toBe(1);
     expect(error.message).not.toContain('may go on');
   });
 });
@@ -316,4 +317,28 @@ test('a job that ends while its server cannot be reached is kept for as long as 
   await network.open();
   const { code, stderr } = await infer.ended;
   expect([code, stderr]).toEqual([0, expect.stringMatching(/trying again[\s\S]*\nSaved \d+ files? in /)]);
+});
+
+test('a busy server is waited for, visibly, as long as --patience, and then exits with 6', async () => {
+  await using cli = await cliWithScan();
+  await using server = await TestServer.start({ flags: ['--max-jobs', '1'] });
+  const env = { REMOTE_APP_SERVER: server.url };
+  const { gate } = await server.heldJob();
+  const impatient = await cli.run(['infer', 'ct.nii', '--patience', '1'], env);
+  expect([impatient.code, impatient.stderr]).toEqual([
+    6,
+    expect.stringMatching(
+      /Server busy: .*; trying again for another 1 s\n[\s\S]*Error: Server busy: .*; no place was free for 1 s, and no job was made: run the command again later, or have it wait for longer with --patience\n/,
+    ),
+  ]);
+  const patient = cli.start(['infer', 'ct.nii'], env);
+  let told = '';
+  patient.process.stderr?.on('data', (chunk: Buffer) => {
+    told += chunk;
+  });
+  await until('it is told', () => /Server busy: .*; trying again for another 10 min\n/.test(told));
+  gate.open();
+  const { code, stderr } = await patient.ended;
+  expect([code, stderr]).toEqual([0, expect.stringMatching(/is accepted[\s\S]*Saved 1 file/)]);
+  expect(stderr).not.toContain('starts over');
 });

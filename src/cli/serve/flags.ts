@@ -82,7 +82,12 @@ export const serveFlags = {
     helpValue: 'DIR',
     summary: "Directory of the jobs; by default in the user's data directory",
   }),
-  'max-jobs': wholeNumber({ helpValue: 'N', default: 32, min: 1, summary: 'Most jobs active at once' }),
+  'max-jobs': wholeNumber({
+    helpValue: 'N',
+    default: 256,
+    min: 1,
+    summary: "Most jobs active at once, beside those that wait for the limit of their owner ('token limit')",
+  }),
   'max-file-size': sizeFlag({
     default: '2GiB',
     helpValue: 'SIZE',
@@ -98,6 +103,11 @@ export const serveFlags = {
     summary:
       'Largest data set of a fine-tuning: its archive, and what that extracts to; by default the limits of any ' +
       'other archive, which may extract to ten times --max-upload-size',
+  }),
+  'disk-per-job': sizeFlag({
+    helpValue: 'SIZE',
+    summary:
+      'Most that one job may write; it is ended when it has written more. By default a tenth of what is free at the start, at least 10GiB',
   }),
   grace: wholeNumber({
     helpValue: 'SECONDS',

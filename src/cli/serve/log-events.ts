@@ -51,7 +51,11 @@ export function logEvents(events: ServerEvents, log: ServerLog): void {
     const more = { status, error, refused: isRefused, gpus, seconds, bytes };
     about('info', 'ended', job, describeEnd(job), more);
   });
-  events.on('removed', (job) => about('debug', 'removed', job, 'removed with its files'));
+  events.on('removed', (job) => {
+    if (job.cause !== 'fetched') about('debug', 'removed', job, 'removed with its files');
+    else
+      about('info', 'removed', job, 'removed before its time: its result was fetched, and the disk is short');
+  });
 
   events.on('apps', ({ added, removed }) => {
     const fields = { event: 'apps', added, removed };

@@ -78,6 +78,7 @@ export function serverSettings(
     download: flags.download,
     dataDirectory: path.resolve(flags['data-dir'] ?? defaultDirectory),
     maxJobs: flags['max-jobs'],
+    diskPerJob: flags['disk-per-job'] === undefined ? null : size('disk-per-job', flags['disk-per-job']),
     maxFileSize: size('max-file-size', flags['max-file-size']),
     maxUploadSize: size('max-upload-size', flags['max-upload-size']),
     maxDatasetSize: dataset === undefined ? null : size('max-dataset-size', dataset),

@@ -115,11 +115,12 @@ export abstract class SubmitCommand extends ClientCommand {
       onAccepted,
     };
     if (destination) {
+      const onAccepted = (id: string) => tellKept(connection, id, reporter, flags.keep !== undefined);
+      const finishing = { ...options, destination, wait: flags.wait, onAccepted };
       const finished = await naming(connection, app, () =>
-        client.runJob(connection, { ...submission, app }, { ...options, destination, wait: flags.wait }),
+        client.runJob(connection, { ...submission, app }, finishing),
       );
-      const isAsked = flags.keep !== undefined;
-      return { ...finished, ...keptOf(await tellKept(connection, finished.job_id, reporter, isAsked)) };
+      return { ...finished, ...keptOf(await tellKept(connection, finished.job_id, reporter, false)) };
     }
     const envelope = await naming(connection, app, () =>
       client.startJob(connection, { ...keptForLong(submission), app }, options),

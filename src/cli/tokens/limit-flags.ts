@@ -27,7 +27,7 @@ const sizeFlag = Flags.custom<number | null>({
 
 /** What an owner may have at most. */
 export const limitFlags = {
-  'max-jobs': numberFlag({ description: "Most jobs active at once; 'none' for no limit" }),
+  'max-jobs': numberFlag({ description: "Most jobs active at once; further jobs wait; 'none' for no limit" }),
   'max-gpus': numberFlag({ description: 'Most GPUs in use at once; further jobs wait' }),
   'max-kept': sizeFlag({ description: 'Most bytes that all its jobs keep on the server, such as 50GiB' }),
   'max-upload': sizeFlag({ description: 'Largest upload, such as 2GiB' }),

@@ -5,7 +5,7 @@ import type { ListedFile } from '../../archive/index.js';
 import { volumeSuffix } from '../../contract/archives.js';
 import { groupsField, optionsField } from '../../contract/fields.js';
 import { quotePath } from '../../contract/quote.js';
-import { isDiskFull, isSystemError } from '../../files/error-code.js';
+import { isDiskFull, isFileTooLarge, isSystemError } from '../../files/error-code.js';
 import { UsageError } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { WriteError, writing } from '../write-error.js';
@@ -51,7 +51,7 @@ async function pack(
       ...(packing.signal ? { signal: packing.signal } : {}),
     });
   } catch (cause) {
-    if (isDiskFull(cause)) throw new WriteError(archive, cause, noRoomHere);
+    if (isDiskFull(cause) || isFileTooLarge(cause)) throw new WriteError(archive, cause, noRoomHere);
     if (!isSystemError(cause) || packing.signal?.aborted) throw cause;
     throw new UsageError(`${quotePath(source)} cannot be packed: ${(cause as Error).message}`, { cause });
   }

@@ -1,11 +1,12 @@
 import { jobEnvelope } from '../../contract/envelope.js';
-import { shuttingDownDetail } from '../../contract/errors.js';
+import { errorKinds, shuttingDownDetail } from '../../contract/errors.js';
 import { parameters } from '../../contract/http.js';
 import type { JobEnvelope } from '../../contract/job.js';
 import { submitPath } from '../../contract/paths.js';
 import { envelopeAnswer } from '../connection/answer-schemas.js';
 import { pause } from '../connection/backoff.js';
 import type { Connection } from '../connection/connection.js';
+import type { Patience } from '../connection/patience.js';
 import {
   ClientError,
   HttpError,
@@ -97,6 +98,24 @@ const mayBeAccepted = (): string =>
 const interrupted = (error: Interrupted, isSent: boolean): Interrupted =>
   isSent ? error.with(mayBeAccepted()) : error;
 
+/** Whether the server has no place for the job now: others end, so it may have one later. */
+const isBusy = (error: unknown): error is HttpError =>
+  error instanceof HttpError && error.status === errorKinds.busy.status;
+
+/**
+ * Waits before a busy server is asked again.
+ * @throws ClientError once it was waited for long enough; the reason of an interruption
+ */
+async function waitForPlace(patience: Patience, error: HttpError): Promise<void> {
+  await patience.after(error).catch((reason: unknown) => {
+    if (reason !== error) throw reason;
+    const message =
+      `${error.message}; no place was free for ${patience.words}, and no job was made: run the command again later, ` +
+      'or have it wait for longer with --patience';
+    throw new ClientError(message, error.exitCode, error.details, { cause: error });
+  });
+}
+
 /**
  * The error with which an upload is given up that was tried again: what became of it, and how to go on.
  * @param why it was given up
@@ -114,7 +133,7 @@ function givenUp(error: unknown, why: string, isSent: boolean): unknown {
 /**
  * Sends a submission (spec.md, Job submission). If the server goes away before it has answered, the submission is sent again
  * with the same `Idempotency-Key`, so that it never becomes two jobs, for as long as the connection has patience. A server
- * that was never reached is not waited for.
+ * that was never reached is not waited for; one that is busy is.
  * @throws HttpError for a refusal; TransportError if the patience is over; ClientError for a file that changed
  */
 export async function submit(
@@ -127,6 +146,8 @@ export async function submit(
   const path = submitPath(submission.app, submission.operation.segment);
   const key = uniqueText();
   const patience = connection.patience(reporter);
+  // Of its own: bytes that a busy server takes before it refuses are no sign that the wait is over.
+  const place = connection.patience(reporter);
   let farthest = 0;
   let fruitless = 0;
   for (let number = 0; ; number += 1) {
@@ -134,7 +155,7 @@ export async function submit(
     const onBytes = (count: number, ofFiles: number) => {
       if (sent === 0 && number > 0) {
         patience.renew();
-        reporter.note(`${connection.server} takes the upload, which starts over`);
+        reporter.note(`${connection.server} takes the upload${farthest > 0 ? ', which starts over' : ''}`);
       }
       sent = count;
       reporter.progress('Uploading', ofFiles, body.fileBytes);
@@ -157,6 +178,10 @@ export async function submit(
       }).finally(() => reporter.waiting(null));
     } catch (error) {
       if (error instanceof Interrupted) throw interrupted(error, Math.max(sent, farthest) === body.length);
+      if (isBusy(error)) {
+        await waitForPlace(place, error);
+        continue;
+      }
       if (!mayPass(error, connection.isMet || number > 0)) throw error;
       const isCut = isStall(error) || (error instanceof TransportError && error.fault === 'broken');
       if (isCut && (sent > 0 || !connection.isMet) && sent <= farthest) fruitless += 1;

@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { isDiskFull, isSystemError } from '../../files/error-code.js';
 import { makeFifo } from '../../runner/output-pipe.js';
@@ -6,14 +6,19 @@ import { SetupError } from '../setup-error.js';
 
 const advice = 'put it on a file system such as ext4, XFS, Btrfs or NFS';
 
-/** Whether a FIFO can be made; every job prints into one (`runner/output-pipe`). */
+/**
+ * Whether a FIFO can be made; every job prints into one (`runner/output-pipe`).
+ * @throws the system's error where no other file can be made either: that is what is wrong
+ */
 function takesFifos(fifo: string): boolean {
   try {
     makeFifo(fifo);
     return true;
   } catch (cause) {
     // The program could not be started, which says nothing about the file system.
-    return isSystemError(cause);
+    if (isSystemError(cause)) return true;
+    writeFileSync(fifo, '');
+    return false;
   }
 }
 
@@ -29,7 +34,8 @@ function makeProbe(directory: string): string | null {
 
 /**
  * Checks that the file system has what every job needs: permissions and FIFOs. FAT, exFAT and many network shares have
- * neither; saying so at the start is better than letting each job fail.
+ * neither; saying so at the start is better than letting each job fail. On a full disk nothing can be tried: an earlier server
+ * may have running jobs on it, and what else a start needs is said where it fails.
  * @throws SetupError
  */
 export function checkFileSystem(directory: string): void {
@@ -48,6 +54,8 @@ export function checkFileSystem(directory: string): void {
         `The file system of the data directory ${directory} has no named pipes (FIFOs), which every job needs: ${advice}`,
       );
     }
+  } catch (cause) {
+    if (!isDiskFull(cause)) throw cause;
   } finally {
     rmSync(probe, { recursive: true, force: true });
   }

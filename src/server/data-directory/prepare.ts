@@ -1,5 +1,6 @@
-import { accessSync, chmodSync, constants, lstatSync, realpathSync, statSync } from 'node:fs';
+import { accessSync, chmodSync, constants, lstatSync, realpathSync, statfsSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { errorCode } from '../../files/error-code.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { syncDirectorySync } from '../../files/sync.js';
 import { SetupError } from '../setup-error.js';
@@ -7,9 +8,44 @@ import { checkFileSystem } from './file-system-check.js';
 import { lookAtLock } from './lock.js';
 import { lookAtOwnDirectories } from './own-directory.js';
 
+/** Inodes that a start needs on an empty data directory, at most. */
+const fewInodes = 10;
+
+/** Why a file system takes no file, and what to do; null for what needs no more words than the system's. */
+function shortage(directory: string, cause: unknown): string | null {
+  switch (errorCode(cause)) {
+    case 'ENOSPC':
+      return lacksInodes(directory)
+        ? 'its file system has no room for another file (ENOSPC, no inode is free): remove files there'
+        : 'its disk is full (ENOSPC): free some space';
+    case 'EDQUOT':
+      return 'the disk quota of its user is used up (EDQUOT): free some of it, or raise it';
+    case 'EROFS':
+      return 'its file system is mounted read-only (EROFS): mount it writable, or choose another directory';
+    case 'EMFILE':
+      return 'this process has as many files open as it may (EMFILE): raise its limit (ulimit -n)';
+    case 'ENFILE':
+      return 'this machine has as many files open as it can (ENFILE): end some programs';
+    case 'EFBIG':
+      return 'this process may write no file of that size (EFBIG): raise its limit (ulimit -f)';
+    default:
+      return null;
+  }
+}
+
+/** Whether the file system holds as many files as it can: the last inodes may have been given back meanwhile. */
+function lacksInodes(directory: string): boolean {
+  try {
+    const { files, ffree, bavail } = statfsSync(directory);
+    return files > 0 && ffree <= fewInodes && bavail > 0;
+  } catch {
+    return false;
+  }
+}
+
 /** That a data directory cannot be written to, and why. */
 export function unwritable(directory: string, cause: unknown): SetupError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
+  const reason = shortage(directory, cause) ?? (cause instanceof Error ? cause.message : String(cause));
   return new SetupError(`The data directory ${directory} cannot be written to: ${reason}`, { cause });
 }
 

@@ -2,7 +2,7 @@ import type { Context, Middleware } from 'koa';
 import type { Principal } from '../../access/principal.js';
 import { internalError, ServiceError } from '../../contract/errors.js';
 import { oneLine } from '../../contract/quote.js';
-import { errorCode, isDiskFull, isShortage } from '../../files/error-code.js';
+import { errorCode, isDiskFull, isFileTooLarge, isShortage } from '../../files/error-code.js';
 import type { ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
 import { errorAnswer } from './error-answer.js';
@@ -23,6 +23,12 @@ function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceEr
   if (isDiskFull(cause)) {
     report(`${ctx.method} ${ctx.path} failed`, cause);
     return new ServiceError('diskFull', "The server's disk is full; try again later");
+  }
+  if (isFileTooLarge(cause)) {
+    report(`${ctx.method} ${ctx.path} failed`, cause);
+    const detail =
+      "The server may not write files of this size: its admin must raise its limit of a file's size (ulimit -f)";
+    return new ServiceError('unwritable', detail);
   }
   if (isShortage(cause)) {
     report(`${ctx.method} ${ctx.path} failed`, cause);

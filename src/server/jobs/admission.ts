@@ -1,4 +1,5 @@
 import type { Owner, Principal } from '../../access/principal.js';
+import { counted } from '../../contract/counted.js';
 import { ServiceError } from '../../contract/errors.js';
 import type { Job } from './job.js';
 import type { JobDirectory } from './job-directory.js';
@@ -57,14 +58,13 @@ export interface AdmissionDeps {
   readonly trash: Trash;
   /** Most jobs that may be active at once. */
   readonly maxJobs: number;
-  readonly activeJobs: () => number;
   readonly owners: OwnerLimits;
   readonly start: (upload: JobDirectory, request: JobRequest, told: Told) => Promise<Job>;
 }
 
 /**
  * Admits submissions. At most `maxJobs` jobs are active, including those that are being uploaded, so that simultaneous
- * uploads cannot exceed the limit. A repeated submission gets the first one's job (`Idempotency-Key`).
+ * uploads cannot exceed the limit; those that wait for the limit of their owner come on top. A repeated submission gets the first one's job (`Idempotency-Key`).
  */
 export class Admission {
   #uploading = 0;
@@ -82,11 +82,11 @@ export class Admission {
    * @throws ServiceError `busy`, or what the limits of its owner say
    */
   reserve(asker: Principal, stated: number | undefined): Slot {
-    const { store, trash, maxJobs, activeJobs, owners, start } = this.deps;
-    if (activeJobs() + this.#uploading >= maxJobs) {
+    const { store, trash, maxJobs, owners, start } = this.deps;
+    if (!owners.isHeld(asker) && owners.places >= maxJobs) {
       throw new ServiceError(
         'busy',
-        `Server busy: ${maxJobs} jobs are active, the most there may be; try again later`,
+        `Server busy: ${counted(maxJobs, 'job')} ${maxJobs === 1 ? 'is' : 'are'} active, the most there may be; try again later`,
       );
     }
     const allowed = owners.take(asker, stated);

@@ -6,10 +6,9 @@ import { appendWhole } from '../../files/append-whole.js';
 import { writeTextFile } from '../../files/atomic-json.js';
 import { openOwnFile } from '../../files/own-file.js';
 import { readOrSetAside } from '../data-directory/set-aside.js';
+import type { GoneCause } from '../events.js';
 import type { Report } from '../report.js';
 
-/** What the entry of a job ends with that somebody removed before its time. */
-const removedMark = ' removed';
 /** What stands before the name of its owner, if it has one. */
 const ownerMark = ' of ';
 /** Longest name of an owner, in bytes. */
@@ -18,24 +17,23 @@ const longestOwner = 64;
 /** Number of expired jobs whose ids and times are remembered. */
 const remembered = 10_000;
 /** Most bytes of an entry: an id, a time, a space and a line feed, and the marks. */
-const lineBytes = 2 * jobIdBytes + 24 + 2 + removedMark.length + ownerMark.length + longestOwner;
+const lineBytes = 2 * jobIdBytes + 24 + 2 + ' removed'.length + ownerMark.length + longestOwner;
 
 const linePattern = new RegExp(
-  `^(${jobIdSource}) (\\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z)(${removedMark})?(?:${ownerMark}(\\S+))?$`,
+  `^(${jobIdSource}) (\\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z)(?: (removed|fetched))?(?:${ownerMark}(\\S+))?$`,
 );
 
 /** How a job came to be gone. */
 export interface Gone {
   /** ISO 8601. */
   readonly time: string;
-  /** Whether somebody asked for its removal; otherwise its time was over. */
-  readonly isAsked: boolean;
+  readonly cause: GoneCause;
   /** Whose it was. */
   readonly owner: Owner;
 }
 
-const lineOf = ([id, { time, isAsked, owner }]: readonly [string, Gone]): string =>
-  `${id} ${time}${isAsked ? removedMark : ''}${owner === null ? '' : ownerMark + owner}\n`;
+const lineOf = ([id, { time, cause, owner }]: readonly [string, Gone]): string =>
+  `${id} ${time}${cause === 'expired' ? '' : ` ${cause}`}${owner === null ? '' : ownerMark + owner}\n`;
 
 /** The jobs that have expired or were removed, and when. For these the answer is 410 instead of 404, also after a restart. */
 export class ExpiredJobs {
@@ -52,8 +50,8 @@ export class ExpiredJobs {
   }
 
   /** @throws the system's error if it cannot be written; it is remembered until the server ends all the same */
-  add(id: string, isAsked: boolean, owner: Owner): void {
-    const gone = { time: new Date().toISOString(), isAsked, owner };
+  add(id: string, cause: GoneCause, owner: Owner): void {
+    const gone = { time: new Date().toISOString(), cause, owner };
     this.#gone.set(id, gone);
     const oldest = this.#gone.keys().next().value;
     if (this.#gone.size > remembered && oldest !== undefined) this.#gone.delete(oldest);
@@ -92,8 +90,8 @@ export class ExpiredJobs {
       closeSync(file);
     }
     for (const line of text.split('\n')) {
-      const [, id = '', time = '', mark, owner = null] = linePattern.exec(line) ?? [];
-      if (id !== '') this.#gone.set(id, { time, isAsked: mark !== undefined, owner });
+      const [, id = '', time = '', mark = 'expired', owner = null] = linePattern.exec(line) ?? [];
+      if (id !== '') this.#gone.set(id, { time, cause: mark as GoneCause, owner });
     }
     // Ends a line that a crash has cut off, so that the next one is not appended to it.
     const isTorn = text !== '' && !text.endsWith('\n');

@@ -63,6 +63,8 @@ const jobRecord = z.lazy(() => {
     expiresAt: time.nullable(),
     /** The same by a clock that nobody sets. An earlier version did not note it. */
     expiresAtBootTime: z.object({ boot: z.string(), seconds: z.number() }).nullable().default(null),
+    /** When its result was fetched to the last byte; null until then, and in records of an earlier version. */
+    fetchedAt: time.nullable().default(null),
     /** When it has run for as long as it may, by a clock that nobody sets; null before it runs, and without a limit. */
     limitAtBootTime: z.object({ boot: z.string(), seconds: z.number() }).nullable().default(null),
     gpus: z.array(id),
@@ -108,6 +110,7 @@ export const newRecord = (
   resultBytes: null,
   expiresAt: null,
   expiresAtBootTime: null,
+  fetchedAt: null,
   limitAtBootTime: null,
   gpus: [],
   gpuUuids: [],

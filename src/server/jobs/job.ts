@@ -67,6 +67,8 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   #hasLogFailed = false;
   /** When it is removed, once that is known. */
   expiry: Deadline | null = null;
+  /** Bytes from the start of its archive that clients were sent, in one download or in several that follow each other. */
+  #sent = 0;
 
   /** @param isRestored whether it is from an earlier server, whose lines in the log must not be repeated */
   constructor(
@@ -227,6 +229,24 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       if (!this.#hasLogFailed) this.report(`The log of job ${this.id} could not be written to`, cause);
       this.#hasLogFailed = true;
     }
+  }
+
+  /**
+   * Notes that a client was sent bytes of the archive. Once all of them were sent it counts as fetched.
+   * @param start of these bytes in the archive
+   * @param isWhole whether the answer ended as it was meant to
+   */
+  noteSent(start: number, bytes: number, size: number, isWhole: boolean): void {
+    if (start <= this.#sent) this.#sent = Math.max(this.#sent, start + bytes);
+    if (isWhole && this.#sent >= size) this.noteFetched();
+  }
+
+  /** Its result has been fetched: it may be removed before its time when the disk is short. */
+  noteFetched(): void {
+    if (this.#record.fetchedAt !== null) return;
+    this.#record = { ...this.#record, fetchedAt: now() };
+    // If this cannot be saved, the next server keeps the job as long as it was promised.
+    this.#inTurn(() => this.directory.save(this.#record, false)).catch(() => {});
   }
 
   /** The job as clients see it (interface.md, Jobs). */

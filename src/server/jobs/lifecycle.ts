@@ -1,5 +1,6 @@
 import { lstatSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { ownerInWords } from '../../access/principal.js';
 import type { Packer } from '../../archive/index.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { counted } from '../../contract/counted.js';
@@ -28,6 +29,7 @@ import type {
 } from '../executors/executor.js';
 import type { Report } from '../report.js';
 import { whenThereIsRoom } from '../when-there-is-room.js';
+import { DiskLimit } from './disk-limit.js';
 import type { Job } from './job.js';
 import { countLeftFiles } from './left-files.js';
 import { readRefusal, refusalVariables } from './refusal.js';
@@ -44,6 +46,10 @@ export interface LifecycleDeps {
   readonly residentOf: (job: Job, grant: Grant) => Resident | null;
   /** What an exit code of the job's program means, in words; null for one that means nothing in particular. */
   readonly explainExit: (job: Job, exitCode: number) => string | null;
+  /** Bytes that a job may write. */
+  readonly diskPerJob: number;
+  /** Removes what a job has written. */
+  readonly discard: (job: Job) => void;
   readonly report: Report;
 }
 
@@ -58,7 +64,9 @@ function endError(
   if (error !== null) return error;
   if (exitCode === 0) return null;
   const meaning = exitCode === null ? null : explain(exitCode);
-  return meaning ?? `Subprocess failed (exit code ${exitCode}${signal === null ? '' : `, ${signal}`})`;
+  // The system sends it to who writes beyond a limit that the server was started with: no disk is full.
+  const hint = signal === 'SIGXFSZ' ? '; it wrote a larger file than it may (ulimit -f of the server)' : '';
+  return meaning ?? `Subprocess failed (exit code ${exitCode}${signal === null ? '' : `, ${signal}`})${hint}`;
 }
 
 /** The error sentence if the app removed or replaced its output directory; otherwise null. */
@@ -94,6 +102,9 @@ export class Lifecycle {
   readonly #packing = new AbortController();
   #isExecuting = false;
   #command: readonly string[] = [];
+  #disk: DiskLimit | null = null;
+  /** How much it has written and where, in words, once that is more than it may. */
+  #written: string | null = null;
 
   constructor(
     private readonly job: Job,
@@ -166,6 +177,7 @@ export class Lifecycle {
       }
     } finally {
       this.#isExecuting = false;
+      this.#disk?.close();
     }
     throw new Error('Nobody told how the job ended');
   }
@@ -208,8 +220,34 @@ export class Lifecycle {
         return;
       }
     }
+    this.#watchDisk();
     this.#command = this.deps.commandFor(job, grant);
     job.log(`${startPrefix}${commandOf(job.request.operation)} on ${where}`);
+  }
+
+  /** Ends the job when it has written more than it may. */
+  #watchDisk(): void {
+    const disk = new DiskLimit(this.job.directory, this.deps.diskPerJob);
+    this.#disk = disk;
+    void disk.exceeded().then((written) => {
+      if (written === null) return;
+      this.#written = written;
+      this.#stop();
+    });
+  }
+
+  /** Ends a job that has written too much. Its files go at once: they would keep the disk from all others. */
+  async #concludeFull(written: string): Promise<void> {
+    const { job, deps } = this;
+    const most = formatBytes(deps.diskPerJob);
+    const error = `Ended: it wrote ${written}, and a job may write ${most} (--disk-per-job of the server); its files are removed`;
+    deps.report(
+      `Job ${job.id} of ${ownerInWords(job.request.owner)} is ended`,
+      `it wrote ${written} of ${most}`,
+    );
+    job.log(error);
+    deps.discard(job);
+    await job.finish('error', error, { leftFiles: 0 });
   }
 
   /** @returns whether the step was done; it is given up when the job is killed */
@@ -233,6 +271,11 @@ export class Lifecycle {
       const error = `Ended at its time limit: it may run for ${spellDuration(job.request.timeLimit ?? 0)}`;
       job.log(error);
       await this.#fail('error', error);
+      return;
+    }
+    const written = this.#written ?? (await this.#disk?.look()) ?? null;
+    if (written !== null) {
+      await this.#concludeFull(written);
       return;
     }
     const refusal = this.#refusal(end);

@@ -7,7 +7,10 @@ import { type DeviceRequest, gpusOf } from '../executors/executor.js';
 
 /** What owners have at the moment, besides what they upload. */
 export interface OwnedNow {
-  readonly activeJobsOf: (owner: Owner) => number;
+  /** Jobs that have not ended, by owner. */
+  readonly activeJobs: () => ReadonlyMap<Owner, number>;
+  /** Jobs that an owner may have at once; null for any number. */
+  readonly mostJobs: (owner: Owner) => number | null;
   readonly keptBytesOf: (owner: Owner) => number;
 }
 
@@ -25,6 +28,9 @@ export interface Allowed {
   hold(bytes: number): void;
   release(): void;
 }
+
+/** Jobs of one owner that may wait for its limit of active jobs. */
+const mostWaiting = 1000;
 
 interface Uploads {
   jobs: number;
@@ -48,6 +54,24 @@ export class OwnerLimits {
   constructor(private readonly now: OwnedNow) {}
 
   /**
+   * Places that jobs and uploads take of those that all owners share. What waits for its owner's limit takes none: otherwise
+   * one owner could fill them all.
+   */
+  get places(): number {
+    const active = new Map(this.now.activeJobs());
+    for (const [owner, { jobs }] of this.#uploads) active.set(owner, (active.get(owner) ?? 0) + jobs);
+    let places = 0;
+    for (const [owner, jobs] of active)
+      places += Math.min(jobs, this.now.mostJobs(owner) ?? Number.POSITIVE_INFINITY);
+    return places;
+  }
+
+  /** Whether the next job of somebody waits for their own limit, so that it takes none of those places. */
+  isHeld({ name, limits: { max_jobs: limit } }: Principal): boolean {
+    return limit !== null && this.#activeOf(name) >= limit.most;
+  }
+
+  /**
    * Takes a place for an upload.
    * @param stated bytes of the request; undefined if it does not say
    * @throws ServiceError `busy`, `uploadTooLarge` or `keptFull`; the sentence says which limit, whose, and how much it is
@@ -55,7 +79,7 @@ export class OwnerLimits {
   take(asker: Principal, stated: number | undefined): Allowed {
     const { name } = asker;
     const uploads = this.#uploads.get(name) ?? { jobs: 0, bytes: 0 };
-    this.#checkJobs(asker, uploads);
+    this.#checkJobs(asker);
     const { bytes, advice } = this.#room(asker, uploads, stated ?? 0);
     const { max_kept } = asker.limits;
     let reserved = max_kept === null ? 0 : (stated ?? bytes ?? 0);
@@ -90,11 +114,23 @@ export class OwnerLimits {
     );
   }
 
-  #checkJobs({ name, limits: { max_jobs: limit } }: Principal, uploads: Uploads): void {
-    if (limit === null || this.now.activeJobsOf(name) + uploads.jobs < limit.most) return;
+  #activeOf(owner: Owner): number {
+    return (this.now.activeJobs().get(owner) ?? 0) + (this.#uploads.get(owner)?.jobs ?? 0);
+  }
+
+  /** Jobs beyond the limit wait for their turn, up to so many; without any turn they would wait for ever. */
+  #checkJobs({ name, limits: { max_jobs: limit } }: Principal): void {
+    if (limit === null) return;
+    const { most, whose } = limit;
+    if (most === 0) {
+      const detail = `${capitalised(ownerInWords(name))} may have no active jobs (the limit ${whose})`;
+      throw new ServiceError('busy', detail);
+    }
+    if (this.#activeOf(name) < most + mostWaiting) return;
     throw new ServiceError(
       'busy',
-      `${capitalised(ownerInWords(name))} has ${counted(limit.most, 'active job')}, the most that it may have (the limit ${limit.whose}); wait for one to end, or kill one`,
+      `Server busy: ${mostWaiting} jobs of ${ownerInWords(name)} wait for its limit of ${counted(most, 'active job')} (the limit ${whose}), ` +
+        'the most that may wait; wait for some to end, or kill some',
     );
   }
 

@@ -2,6 +2,7 @@ import { spellDuration } from '../../contract/duration.js';
 import { FieldError } from '../../contract/errors.js';
 import { type FieldValue, mostTime } from '../../contract/fields.js';
 import { secondsUntil } from '../../files/boot-clock.js';
+import type { GoneCause } from '../events.js';
 import type { Report } from '../report.js';
 import { Deadline } from './deadline.js';
 import type { ExpiredJobs } from './expired-jobs.js';
@@ -21,7 +22,7 @@ export interface RetentionDeps {
   readonly grace: number;
   /** Milliseconds that a job is kept at most after its end, if that is more. */
   readonly maxKeep: number;
-  readonly forget: (job: Job) => void;
+  readonly forget: (job: Job, cause: GoneCause) => void;
   readonly report: Report;
 }
 
@@ -93,14 +94,19 @@ export class Retention {
     };
   }
 
+  /** Whether a job may go before its time to make room: it was fetched, and is not being downloaded again. */
+  mayGo(job: Job): boolean {
+    return job.record.fetchedAt !== null && this.#timers.has(job.id) && !this.#downloads.has(job.id);
+  }
+
   /**
    * Removes a job that has ended, at once. A download under way is not cut: the files are deleted when it is over. Resolves
    * when they are gone, or will be.
    */
-  async remove(job: Job): Promise<void> {
+  async remove(job: Job, cause: GoneCause = 'removed'): Promise<void> {
     clearTimeout(this.#timers.get(job.id));
     this.#timers.delete(job.id);
-    this.#forget(job, true);
+    this.#forget(job, cause);
     if (this.#downloads.has(job.id)) this.#doomed.set(job.id, job.directory.path);
     else await this.deps.trash.throwAway(job.directory.path);
   }
@@ -136,18 +142,18 @@ export class Retention {
     if (this.#downloads.has(job.id)) {
       this.#keep(job, Math.max(this.deps.grace, shortestProlonging));
     } else if (this.#timers.delete(job.id)) {
-      this.#forget(job, false);
+      this.#forget(job, 'expired');
       void this.deps.trash.throwAway(job.directory.path);
     }
   }
 
   /** From here on the job is gone for all who ask. Noted before its files go: the next start finishes a removal. */
-  #forget(job: Job, isAsked: boolean): void {
-    this.deps.forget(job);
+  #forget(job: Job, cause: GoneCause): void {
+    this.deps.forget(job, cause);
     try {
-      this.deps.expired.add(job.id, isAsked, job.request.owner);
-    } catch (cause) {
-      this.deps.report(`Job ${job.id} could not be noted as gone`, cause);
+      this.deps.expired.add(job.id, cause, job.request.owner);
+    } catch (fault) {
+      this.deps.report(`Job ${job.id} could not be noted as gone`, fault);
     }
   }
 }

@@ -8,7 +8,7 @@ import type { OperationName } from '../../contract/operations.js';
 import { commandOf } from '../../contract/operations.js';
 import type { DrainState } from '../../contract/system.js';
 import { setAside } from '../data-directory/set-aside.js';
-import type { ServerEvents } from '../events.js';
+import type { GoneCause, ServerEvents } from '../events.js';
 import type { AskedDevices, DeviceRequest } from '../executors/executor.js';
 import { Admission, type Slot, type Submit, type Submitter, type Told } from './admission.js';
 import type { ExpiredJobs } from './expired-jobs.js';
@@ -25,12 +25,14 @@ import { timeLimitWithin } from './time-limit.js';
 import type { Trash } from './trash.js';
 import { UnreadableJobs } from './unreadable-jobs.js';
 
-export interface JobServiceDeps extends LifecycleDeps {
+export interface JobServiceDeps extends Omit<LifecycleDeps, 'discard'> {
   readonly store: JobStore;
   readonly expired: ExpiredJobs;
   readonly trash: Trash;
   /** Most jobs that may be active at once. */
   readonly maxJobs: number;
+  /** Jobs that an owner may have at once, while the others wait; null for any number. */
+  readonly mostJobs: (owner: Owner) => number | null;
   /** Milliseconds that a job is kept once it has ended, if it asks for nothing else. */
   readonly grace: number;
   /** Milliseconds that a job may ask for. */
@@ -62,7 +64,8 @@ export class JobService {
   readonly #unreadable: UnreadableJobs;
   readonly #kept = new KeptBytes();
   readonly #owners = new OwnerLimits({
-    activeJobsOf: (owner) => this.#activeJobsOf(owner),
+    activeJobs: () => this.#activeJobs(),
+    mostJobs: (owner) => this.deps.mostJobs(owner),
     keptBytesOf: (owner) => this.#kept.of(owner),
   });
   #isClosing = false;
@@ -74,7 +77,6 @@ export class JobService {
       store,
       trash,
       maxJobs,
-      activeJobs: () => this.active,
       owners: this.#owners,
       start: (upload, request, told) => this.#accept(upload, request, told),
     });
@@ -90,7 +92,7 @@ export class JobService {
       grace,
       maxKeep,
       report,
-      forget: (job) => this.#forget(job),
+      forget: (job, cause) => this.#forget(job, cause),
     });
   }
 
@@ -146,9 +148,13 @@ export class JobService {
 
   /** Continues a job of an earlier server. */
   #goOn(job: Job): void {
+    if (job.isFinal) {
+      this.#removeInput(job);
+      this.#retention.restore(job);
+    } else {
+      this.#live(job);
+    }
     void this.#kept.measure(job);
-    if (job.isFinal) this.#retention.restore(job);
-    else this.#live(job);
   }
 
   /**
@@ -237,8 +243,12 @@ export class JobService {
     if (asker.role === 'admin') this.#unreadable.check(id);
     const gone = this.deps.expired.find(id);
     if (gone && mayReach(asker, gone.owner)) {
-      const { time, isAsked } = gone;
-      const what = isAsked ? `was removed at ${time}` : `expired at ${time}: it and its result are removed`;
+      const { time, cause } = gone;
+      const what = {
+        expired: `expired at ${time}: it and its result are removed`,
+        removed: `was removed at ${time}`,
+        fetched: `was removed at ${time}, since its result had been fetched and the disk was short`,
+      }[cause];
       throw new ServiceError('expired', `Job ${id} ${what}; submit it again`);
     }
     throw new ServiceError('unknownJob', wireDetails.unknownJob);
@@ -260,8 +270,14 @@ export class JobService {
     return this.#lives.size;
   }
 
-  #activeJobsOf(owner: Owner): number {
-    return [...this.#lives.keys()].filter((id) => this.#jobs.get(id)?.request.owner === owner).length;
+  /** Number of jobs that have not ended, by owner. */
+  #activeJobs(): Map<Owner, number> {
+    const active = new Map<Owner, number>();
+    for (const id of this.#lives.keys()) {
+      const owner = this.#jobs.get(id)?.request.owner ?? null;
+      active.set(owner, (active.get(owner) ?? 0) + 1);
+    }
+    return active;
   }
 
   /** Newest first. Of two that were accepted at the same time, the one that was found last is first. */
@@ -306,6 +322,19 @@ export class JobService {
     await Promise.race([removed, delay(removalPatience, undefined, { ref: false })]);
   }
 
+  /**
+   * Removes the oldest job whose result was fetched before its time, because the disk is short. What was not fetched stays as
+   * long as it was promised.
+   * @returns false if there is none
+   */
+  async makeRoom(): Promise<boolean> {
+    const mayGo = (job: Job) => this.#retention.mayGo(job) && !this.#lives.has(job.id);
+    const ended = ({ record }: Job) => Date.parse(record.finishedAt ?? record.createdAt);
+    const [oldest] = [...this.#jobs.values()].filter(mayGo).sort((a, b) => ended(a) - ended(b));
+    if (oldest) await this.#retention.remove(oldest, 'fetched');
+    return oldest !== undefined;
+  }
+
   /** Keeps a result from expiring while it is being sent. Returns a function that ends this. */
   holdResult(job: Job): () => void {
     return this.#retention.hold(job);
@@ -339,19 +368,28 @@ export class JobService {
 
   #live(job: Job): void {
     followJob(job, this.deps.events);
-    const lifecycle = new Lifecycle(job, this.deps);
+    const discard = ({ id, directory: { output, workspace } }: Job) => {
+      for (const part of [output, workspace]) void this.deps.trash.throwAway(part, false, id);
+    };
+    const lifecycle = new Lifecycle(job, { ...this.deps, discard });
     const end = lifecycle.run().finally(() => {
       this.#lives.delete(job.id);
-      void this.#kept.measure(job);
       if (!this.#isClosing) this.#retention.schedule(job);
+      this.#removeInput(job);
+      void this.#kept.measure(job);
     });
     this.#lives.set(job.id, { lifecycle, end });
   }
 
-  #forget(job: Job): void {
+  /** Nothing needs the input of a job that has ended: it is the larger part of most, and of a person. */
+  #removeInput({ id, directory }: Job): void {
+    void this.deps.trash.throwAway(directory.input, false, id);
+  }
+
+  #forget(job: Job, cause: GoneCause): void {
     this.#jobs.delete(job.id);
     this.#kept.forget(job);
     this.#admission.forget(job);
-    this.deps.events.tell('removed', factsOf(job));
+    this.deps.events.tell('removed', { ...factsOf(job), cause });
   }
 }

@@ -33,20 +33,19 @@ export class Trash {
   }
 
   /**
-   * Deletes the directory of a job that has expired, or of an upload that was never accepted. Resolves when it is gone, or
+   * Deletes the directory of a job that has expired, or a part of it that is no longer needed, or the directory of an upload
+   * that was never accepted. Resolves when it is gone, or
    * cannot be removed now. Never rejects.
    * @param isUpload whether no app has written to it: then Node's own removal is safe, and needs no process
+   * @param id of its job, if it is only a part of that one's directory
    */
-  async throwAway(directory: string, isUpload = false): Promise<void> {
-    const target = path.join(
-      this.#directory,
-      `${path.basename(directory)}.${randomBytes(4).toString('hex')}`,
-    );
+  async throwAway(directory: string, isUpload = false, id = path.basename(directory)): Promise<void> {
+    const target = path.join(this.#directory, `${id}.${randomBytes(4).toString('hex')}`);
     try {
       moveOwn(directory, target);
       this.#stuck.delete(directory);
     } catch (cause) {
-      const again = () => this.throwAway(directory, isUpload);
+      const again = () => this.throwAway(directory, isUpload, id);
       if (errorCode(cause) === 'ENOENT') this.#stuck.delete(directory);
       else this.#tryLater(directory, 'could not be moved to the trash', cause, again);
       return;

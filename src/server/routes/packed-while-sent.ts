@@ -8,7 +8,8 @@ import type { Report } from '../report.js';
 import { setArchiveHeaders } from './archive-headers.js';
 
 /** Packs a job's output while it is sent. Its length is not known, so ranges are not served. */
-async function sendOutput(ctx: RouterContext, { id, directory }: Job, report: Report): Promise<void> {
+async function sendOutput(ctx: RouterContext, job: Job, report: Report): Promise<void> {
+  const { id, directory } = job;
   setArchiveHeaders(ctx);
   ctx.res.setHeader('Accept-Ranges', 'none');
   if (ctx.method === 'HEAD') {
@@ -16,6 +17,7 @@ async function sendOutput(ctx: RouterContext, { id, directory }: Job, report: Re
     return;
   }
   const signal = goneSignal(ctx);
+  ctx.res.once('finish', () => job.noteFetched());
   await packTo(ctx.res, directory.output, { openUp: true, signal }).catch((cause) => {
     // A normal end would look like the end of the archive.
     ctx.res.destroy();

@@ -47,6 +47,10 @@ function refuse({ res }: RouterContext, cause: SendError, report: Report): void 
   sendError(res, error, cause.headers ?? {});
 }
 
+/** Where the bytes of an answer begin in the archive. */
+const startOf = ({ res }: RouterContext): number =>
+  Number(/^bytes (\d+)-/.exec(String(res.getHeader('Content-Range') ?? ''))?.[1] ?? 0);
+
 const descriptors = '/proc/self/fd';
 
 /** Sends the packed archive. False if there is none. */
@@ -67,7 +71,12 @@ function sendArchive(ctx: RouterContext, job: Job, report: Report): boolean {
   send(ctx.req, name, { ...options, root: isNamed ? descriptors : job.directory.path })
     .on('error', (cause: SendError) => refuse(ctx, cause, report))
     // `send` does not notice that a client has left while its answer waits behind another one.
-    .on('stream', (stream: ReadStream) => whenGone(ctx, () => stream.destroy()))
+    .on('stream', (stream: ReadStream) =>
+      whenGone(ctx, () => {
+        job.noteSent(startOf(ctx), stream.bytesRead, size, ctx.res.writableFinished);
+        stream.destroy();
+      }),
+    )
     .pipe(ctx.res);
   return true;
 }

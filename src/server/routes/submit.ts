@@ -107,7 +107,8 @@ async function receive(
   const { directory } = slot;
   const spec = operationOf(operation);
   const limits = within(limitsOf(deps.limits, spec), slot.allowed);
-  checkRoom(contentLength(ctx), directory.path, limits);
+  const makeRoom = () => deps.jobs.makeRoom();
+  await checkRoom(contentLength(ctx), directory.path, limits, makeRoom);
   // Null without a body, whatever its type would be.
   const isForm = ctx.is(mediaTypes.form);
   if (isForm === null && ctx.get('Content-Type').startsWith(mediaTypes.form)) {
@@ -125,14 +126,19 @@ async function receive(
     askedOf(operation, fields, asker, deps.jobs);
   });
   const sender = senderOf(ctx);
-  const received = await receiveForm(ctx, incoming, limits, checks, awaited, sender.refused);
+  const received = await receiveForm(ctx, incoming, limits, checks, {
+    awaited,
+    refused: sender.refused,
+    makeRoom,
+  });
   slot.allowed.hold(received.bytes);
   const form = readSubmission(spec, received);
   const ask = (by: Principal) => askedOf(operation, form, by, deps.jobs);
   ask(asker);
-  const { files, extracted } = await placeFiles(form.groups, directory.input, limits, (bytes) =>
-    slot.allowed.hold(received.bytes + bytes),
-  );
+  const { files, extracted } = await placeFiles(form.groups, directory.input, limits, {
+    onExtract: (bytes) => slot.allowed.hold(received.bytes + bytes),
+    makeRoom,
+  });
   await becomeOutput(incoming, directory.output);
   directory.create();
   // Again behind all that takes long: a token that was revoked meanwhile gets no job.

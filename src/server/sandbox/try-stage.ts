@@ -17,8 +17,9 @@ export function complaint(cause: unknown): string {
 
 /** Makes one stage, with a sandbox in it. @returns why that failed; null if it works */
 export async function tryStage(bwrap: string): Promise<string | null> {
-  const directory = await mkdtemp(path.join(tmpdir(), 'remote-app-stage-'));
+  let directory: string | null = null;
   try {
+    directory = await mkdtemp(path.join(tmpdir(), 'remote-app-stage-'));
     const inner = [bwrap, '--unshare-user', '--ro-bind', '/', '/', '--', 'true'];
     const [program = '', ...words] = [...stageWords(bwrap, { directory, jobs: directory }), ...inner];
     // The shell takes the jobs from a descriptor that nobody gives it here: it has none.
@@ -29,6 +30,6 @@ export async function tryStage(bwrap: string): Promise<string | null> {
   } catch (cause) {
     return complaint(cause);
   } finally {
-    await rm(directory, { recursive: true, force: true }).catch(() => {});
+    if (directory !== null) await rm(directory, { recursive: true, force: true }).catch(() => {});
   }
 }

@@ -56,6 +56,21 @@ export function noRoom({ free, bytes }: DiskRoom, what: string): ServiceError {
   return new ServiceError('diskFull', `${problem}; try again later`);
 }
 
+/** Makes some room on the disk. False if there is nothing that may go. */
+export type MakeRoom = () => Promise<boolean>;
+
+/** Does something again for which the disk has too little room, as long as room can be made. */
+export async function withRoom<T>(makeRoom: MakeRoom, attempt: () => T | Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (cause) {
+      const isFull = cause instanceof ServiceError && cause.code === 'diskFull';
+      if (!isFull || !(await makeRoom())) throw cause;
+    }
+  }
+}
+
 /** What all uploads together may write and make before their next checks. It must fit without using the headroom. */
 const promised = { bytes: 0, files: 0 };
 /** Files that uploads have made since the server started. */
@@ -85,11 +100,13 @@ export class DiskWatch implements Disposable {
   /**
    * @param onFailure called with the ServiceError `diskFull` if only the headroom is left
    * @param mostFiles that may be begun without a plan, if that is known
+   * @param makeRoom called before that, as long as it makes some
    */
   constructor(
     private readonly directory: string,
     private readonly onFailure: (cause: unknown) => void,
     private readonly mostFiles = Number.POSITIVE_INFINITY,
+    private readonly makeRoom: MakeRoom = () => Promise.resolve(false),
   ) {}
 
   /** Whether nothing more may be written before `settled`. */
@@ -111,7 +128,13 @@ export class DiskWatch implements Disposable {
   plan(files: number, what: string): void {
     this.#unmade += files;
     this.#promiseNext();
-    checkPromised(diskRoom(this.directory), 0, what);
+    try {
+      checkPromised(diskRoom(this.directory), 0, what);
+    } catch (cause) {
+      this.#unmade -= files;
+      this.#promiseNext();
+      throw cause;
+    }
   }
 
   /** Notes that a planned file or directory is made. */
@@ -167,10 +190,12 @@ export class DiskWatch implements Disposable {
 
   async #look(): Promise<void> {
     this.#promiseNext();
-    const madeBefore = made;
-    const room = await askRoom(this.directory);
     try {
-      checkPromised(room, made - madeBefore, 'this upload');
+      await withRoom(this.makeRoom, async () => {
+        const madeBefore = made;
+        const room = await askRoom(this.directory);
+        checkPromised(room, made - madeBefore, 'this upload');
+      });
     } catch (cause) {
       // It takes no more than what is on its way, so that of many uploads that are checked at once some find room.
       if (!this.#isOver) this.#allow(this.#unwritten, this.#unmade);

@@ -3,7 +3,7 @@ import { formatBytes } from '../../contract/bytes.js';
 import { ServiceError } from '../../contract/errors.js';
 import type { Operation } from '../../contract/operations.js';
 import { quoteName } from '../../contract/quote.js';
-import { diskRoom, noRoom } from './disk-room.js';
+import { diskRoom, type MakeRoom, noRoom, withRoom } from './disk-room.js';
 
 /* Bounds of a form beside those of its files, which `serve` has flags for. */
 
@@ -148,13 +148,16 @@ export class UploadQuota {
  * Refuses an upload that is too large by its `Content-Length`, or does not fit on the disk, before its body is read.
  * @param contentLength bytes; undefined if the request has no such header
  */
-export function checkRoom(
+export async function checkRoom(
   contentLength: number | undefined,
   directory: string,
   limits: SubmissionLimits,
-): void {
+  makeRoom: MakeRoom,
+): Promise<void> {
   const stated = contentLength ?? 0;
   if (stated > limits.maxUploadSize + framingOfUpload(limits.maxUploadSize)) throw tooLarge(limits);
-  const room = diskRoom(directory);
-  if (room.bytes < stated || room.files < 0) throw noRoom(room, `an upload of ${formatBytes(stated)}`);
+  await withRoom(makeRoom, () => {
+    const room = diskRoom(directory);
+    if (room.bytes < stated || room.files < 0) throw noRoom(room, `an upload of ${formatBytes(stated)}`);
+  });
 }

@@ -11,7 +11,7 @@ import { isSafeName } from '../../files/safe-name.js';
 import { TimeSlice } from '../../files/time-slice.js';
 import { type Release, Turns } from '../../files/turns.js';
 import type { JobFiles } from '../jobs/job-record.js';
-import { DiskWatch, diskRoom, noRoom } from './disk-room.js';
+import { DiskWatch, diskRoom, type MakeRoom, noRoom, withRoom } from './disk-room.js';
 import { extractionLimits, type SubmissionLimits } from './limits.js';
 import type { ReceivedFile } from './read-form.js';
 
@@ -27,8 +27,16 @@ function plainName(file: ReceivedFile): string {
   return plain;
 }
 
+/** What an upload asks for while its files are placed. */
+export interface PlacingAsks {
+  /** Told how many bytes all archives extract to, as soon as that is known. Throws if they may not be kept. */
+  readonly onExtract: (bytes: number) => void;
+  /** Makes room on the disk, before what does not fit is refused. */
+  readonly makeRoom: MakeRoom;
+}
+
 /** What the files of one upload are placed with. */
-interface Placing {
+interface Placing extends PlacingAsks {
   /** The limits that are left for its archives together. */
   readonly room: ReturnType<typeof extractionLimits>;
   readonly disk: DiskWatch;
@@ -36,8 +44,6 @@ interface Placing {
   readonly stop: AbortController;
   /** Bytes of the files that were extracted. */
   extracted: number;
-  /** Told of these bytes, and those that come next, as soon as they are known. Throws if they may not be kept. */
-  readonly onExtract: (bytes: number) => void;
   /** Called for the directory of each group. */
   readonly onGroup: () => void;
 }
@@ -72,8 +78,21 @@ async function turnFor(file: ReceivedFile, signal: AbortSignal): Promise<Release
   return entries > manyEntries ? largeTurns.take(signal) : () => {};
 }
 
-/** Extracts an archive within the limits that are left, and while the disk keeps its headroom. */
+/** Extracts an archive, again if it did not fit on the disk and room could be made. */
 async function extract(file: ReceivedFile, destination: string, placing: Placing): Promise<void> {
+  await withRoom(
+    async () => {
+      if (placing.stop.signal.aborted || !(await placing.makeRoom())) return false;
+      await rm(destination, { recursive: true, force: true });
+      return true;
+    },
+    () => tryExtract(file, destination, placing),
+  );
+  await rm(file.path);
+}
+
+/** Extracts an archive within the limits that are left, and while the disk keeps its headroom. */
+async function tryExtract(file: ReceivedFile, destination: string, placing: Placing): Promise<void> {
   const { room, disk, stop, extracted, onExtract } = placing;
   const { signal } = stop;
   const what = `what archive ${quoteName(file.name)} extracts to`;
@@ -116,7 +135,6 @@ async function extract(file: ReceivedFile, destination: string, placing: Placing
   } finally {
     release();
   }
-  await rm(file.path);
 }
 
 /**
@@ -151,25 +169,24 @@ async function placeGroup(
 /**
  * Gives the files of a form their places under the job's input directory: a folder for each group, an archive
  * extracted (spec.md, Job submission).
- * @param onExtract told how many bytes all archives extract to, as soon as that is known; may throw to refuse them
  * @throws ServiceError 400, 413 or 507 for an archive, FieldError for a name
  */
 export async function placeFiles(
   groups: ReadonlyMap<Field, readonly (readonly ReceivedFile[])[]>,
   input: string,
   limits: SubmissionLimits,
-  onExtract: (bytes: number) => void,
+  asks: PlacingAsks,
 ): Promise<Placed> {
   const stop = new AbortController();
-  using disk = new DiskWatch(path.dirname(input), (cause) => stop.abort(cause), 0);
+  using disk = new DiskWatch(path.dirname(input), (cause) => stop.abort(cause), 0, asks.makeRoom);
   const count = [...groups.values()].flat().length;
-  if (count > fewGroups) disk.plan(count, 'this upload');
+  if (count > fewGroups) await withRoom(asks.makeRoom, () => disk.plan(count, 'this upload'));
   const placing: Placing = {
     room: extractionLimits(limits),
     disk,
     stop,
     extracted: 0,
-    onExtract,
+    ...asks,
     onGroup: count > fewGroups ? () => disk.madePlanned() : () => {},
   };
   const placed: Record<string, string[][]> = {};

@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import { koaBody } from 'koa-body';
 import { ServiceError } from '../../contract/errors.js';
 import { isDiskFull } from '../../files/error-code.js';
-import { DiskWatch } from './disk-room.js';
+import { DiskWatch, type MakeRoom } from './disk-room.js';
 import { FormParser, readBoundary } from './form-parser.js';
 import { FormReceiver } from './form-receiver.js';
 import { mostFilesIn, type SubmissionLimits, UploadQuota } from './limits.js';
@@ -105,11 +105,19 @@ function checkCodings(ctx: Context): void {
   }
 }
 
+/** What happens around an upload. */
+export interface UploadContext {
+  /** Aborted when a repeat of the request waits for it. */
+  readonly awaited: AbortSignal;
+  /** Aborted, with the error for the client, when its sender may not send it any more. */
+  readonly refused: AbortSignal;
+  /** Makes room on the disk, before an upload that does not fit is refused. */
+  readonly makeRoom: MakeRoom;
+}
+
 /**
  * Reads a multipart form. Its files are written into `directory` while they arrive, under numbers as names.
  * @param checks of what is known before a file is read
- * @param awaited aborted when a repeat of the request waits for it
- * @param refused aborted, with the error for the client, when its sender may not send it any more
  * @throws ServiceError 400, 401, 408, 413, 415, 422, 503 or 507; the caller removes the directory
  */
 export async function receiveForm(
@@ -117,14 +125,13 @@ export async function receiveForm(
   directory: string,
   limits: SubmissionLimits,
   checks: EarlyChecks,
-  awaited: AbortSignal,
-  refused: AbortSignal,
+  { awaited, refused, makeRoom }: UploadContext,
 ): Promise<ReceivedForm> {
   checkCodings(ctx);
   const boundary = readBoundary(ctx.get('Content-Type'));
   const flow = new RequestFlow(ctx.req);
   const mostFiles = mostFilesIn(ctx.request.length ?? Number.POSITIVE_INFINITY);
-  using disk = new DiskWatch(directory, (cause) => receiver.fail(cause), mostFiles);
+  using disk = new DiskWatch(directory, (cause) => receiver.fail(cause), mostFiles, makeRoom);
   const receiver = new FormReceiver(directory, new UploadQuota(limits), disk, flow, checks);
   const parser = new FormParser(boundary, receiver);
   const failed = new Promise<never>((_, reject) => {

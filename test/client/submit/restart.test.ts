@@ -182,7 +182,6 @@ describe('an upload whose server goes away', () => {
 
   test.each([
     [503, 'The server has no GPU'],
-    [429, 'Server busy'],
     [401, 'This account is closed'],
   ])('does not repeat what the next server refuses with %i', async (status, detail) => {
     await using upload = await Upload.start((__, response) => json(response, status, { detail }));

@@ -81,8 +81,8 @@ describe('a submission', () => {
   }, 20_000);
 
   test('is not sent again if the server refused it', async () => {
-    const { result, received } = await send((_, response) => json(response, 429, { detail: 'Server busy' }));
-    expect(result).toMatchObject({ message: 'Server busy', exitCode: 6 });
+    const { result, received } = await send((_, response) => json(response, 503, { detail: 'No GPU' }));
+    expect(result).toMatchObject({ message: 'No GPU', exitCode: 6 });
     expect(received).toHaveLength(1);
   });
 

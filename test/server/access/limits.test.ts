@@ -2,14 +2,15 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { withLimits, withRoleLimits } from '../../../src/access/change-tokens.js';
-import type { LimitTable } from '../../../src/access/limits.js';
+import { type LimitTable, noLimits } from '../../../src/access/limits.js';
+import { OwnerLimits } from '../../../src/server/jobs/owner-limits.js';
 import { file } from '../../../support/form.mjs';
 import { fieldPart, filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
 import { until } from '../../../support/until.mjs';
 import { zip } from '../../../support/zip.mjs';
 import { least, steps } from '../../support/form.js';
 import { RawConnection } from '../../support/raw-http.js';
-import { sharedServer } from '../../support/server.js';
+import { sharedServer, TestServer } from '../../support/server.js';
 import { TestTokens } from '../../support/tokens.js';
 
 const mebibyte = 2 ** 20;
@@ -35,47 +36,90 @@ const onCpu = { cpu: '1' };
 const waiting = () => ({ ...least.infer, ...onCpu, ...steps(`wait=${server.gate().path}`) });
 
 describe('a limit of active jobs', () => {
-  test('of a role holds for each of its tokens, and says whose it is', async () => {
+  const killAll = async (name: string) => {
+    const { jobs } = await api(name).json<{ jobs: { job_id: string }[] }>('/jobs');
+    await Promise.all(jobs.map(({ job_id }) => api(name).kill(job_id)));
+  };
+
+  test('lets the next jobs of its owner wait, in their order, and nobody else', async () => {
     const ana = api('ana');
-    const form = waiting();
-    const ids = [await ana.accepted('infer', form), await ana.accepted('infer', form)];
-    expect(await ana.refused('infer', form)).toEqual([
-      429,
-      "Token 'ana' has 2 active jobs, the most that it may have (the limit of the role 'user'); wait for one to end, or kill one",
-    ]);
-    const one = await api('bob').accepted('infer', form);
-    expect(await api('bob').refused('infer', form)).toEqual([
-      429,
-      expect.stringContaining(
-        "Token 'bob' has 1 active job, the most that it may have (the limit of the token 'bob')",
-      ),
-    ]);
-    // The admin has none.
-    const more = [await server.api.accepted('infer', form), await server.api.accepted('infer', form)];
-    for (const { job_id } of [...ids, one, ...more]) await server.api.kill(job_id);
-    const { job_id } = await ana.accepted('infer', form);
-    await ana.kill(job_id);
+    const held = waiting();
+    const first = await ana.running('infer', held);
+    await ana.running('infer', held);
+    // Uploads that come at the same time as well.
+    const next = await Promise.all(Array.from({ length: 6 }, () => ana.accepted('infer', held)));
+    for (const { job_id } of next) {
+      await until('it waits', async () => (await ana.job(job_id)).status === 'waiting');
+      expect((await ana.job(job_id)).waiting_for).toBe(
+        "a CPU slot: token 'ana' may have 2 jobs at once and has 2",
+      );
+    }
+    expect((await api('bob').run('infer', { ...least.infer, ...onCpu })).view.status).toBe('done');
+    await ana.kill(first);
+    const positions = await Promise.all(next.map(async ({ job_id }) => (await ana.job(job_id)).status));
+    expect(positions.filter((status) => status === 'running').length).toBeLessThanOrEqual(1);
+    await until('one more runs, the one that came first', async () => {
+      const states = await Promise.all(next.map(({ job_id }) => ana.job(job_id)));
+      const oldest = states.sort((a, b) => Date.parse(a.created_at) - Date.parse(b.created_at))[0];
+      return oldest?.status === 'running' && states.filter(({ status }) => status === 'running').length === 1;
+    });
+    await killAll('ana');
   });
 
-  test('holds for uploads that come at the same time', async () => {
-    const form = waiting();
-    const answers = await Promise.all(Array.from({ length: 8 }, () => api('ana').submit('infer', form)));
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 429, 429, 429, 429, 429, 429]);
-    for (const { job_id } of (await api('ana').json<{ jobs: { job_id: string }[] }>('/jobs')).jobs)
-      await api('ana').kill(job_id);
+  test('keeps jobs that wait for it from taking the places of others', async () => {
+    const flags = ['--tokens', tokens.file, '--max-jobs', '3', '--cpu-slots', '3'];
+    await using small = await TestServer.start({ token: 'of-the-environment', flags });
+    const ana = tokens.api(small, 'ana');
+    const held = { ...least.infer, ...onCpu, ...steps(`wait=${small.gate().path}`) };
+    await Promise.all(Array.from({ length: 5 }, () => ana.accepted('infer', held)));
+    await small.api.accepted('infer', held);
+    const [status, detail] = await small.api.refused('infer', held);
+    expect([status, detail]).toEqual([
+      429,
+      'Server busy: 3 jobs are active, the most there may be; try again later',
+    ]);
+    // Who has as many as they may waits, also for a server that is full.
+    await ana.accepted('infer', held);
   });
 
-  test('is taken up when it changes', async () => {
+  test('is taken up when it changes, and none at all refuses', async () => {
+    const held = waiting();
+    const one = await api('bob').running('infer', held);
+    const { job_id: two } = await api('bob').accepted('infer', held);
+    limit('bob', { max_jobs: 2 });
+    await until('it runs', async () => (await api('bob').job(two)).status === 'running');
+    await Promise.all([one, two].map((id) => api('bob').kill(id)));
     limit('bob', { max_jobs: 0 });
     await until('it is refused', async () => {
       const answer = await api('bob').submit('infer', { ...least.infer, ...onCpu });
-      return answer.status === 429 && (await answer.text()).includes('has 0 active jobs');
+      return answer.status === 429 && (await answer.text()).includes("Token 'bob' may have no active jobs");
     });
     limit('bob', { max_jobs: 1 });
     await until(
       'it is accepted',
       async () => (await api('bob').submit('infer', { ...least.infer, ...onCpu })).ok,
     );
+  });
+
+  test('lets a thousand wait, and refuses the next', () => {
+    const asker = {
+      name: 'ana',
+      role: 'user',
+      limits: { ...noLimits, max_jobs: { most: 2, whose: "of the token 'ana'" } },
+    } as const;
+    const active = new Map<string | null, number>([['ana', 1001]]);
+    const owners = new OwnerLimits({
+      activeJobs: () => active,
+      mostJobs: (owner) => (owner === 'ana' ? 2 : null),
+      keptBytesOf: () => 0,
+    });
+    expect([owners.isHeld(asker), owners.places]).toEqual([true, 2]);
+    owners.take(asker, undefined);
+    expect(() => owners.take(asker, undefined)).toThrow(
+      "Server busy: 1000 jobs of token 'ana' wait for its limit of 2 active jobs (the limit of the token 'ana'), the most that may wait",
+    );
+    active.set(null, 7);
+    expect(owners.places).toBe(9);
   });
 });
 

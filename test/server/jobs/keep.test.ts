@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { until } from '../../../support/until.mjs';
@@ -77,6 +77,30 @@ test('a job is removed when its own time is over, independent of the grace perio
   await until('the long one expires', isGone(long.id));
   // Milliseconds by which a timer may fire before the clock says so.
   expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(long.view.expires_at ?? '') - 5);
+});
+
+test.for([
+  ['done', ['print=x']],
+  ['error', ['write=half.txt:half', 'exit=3']],
+  ['killed', ['write=half.txt:half', 'print=ready', 'wait=/nowhere']],
+] as const)('what was sent is removed when a job is %s, and not what it wrote', async ([state, todo]) => {
+  await using server = await TestServer.start();
+  const { api } = server;
+  const form = { ...least.infer, ...steps(...todo) };
+  const id =
+    state === 'killed' ? await api.running('infer', form, 'ready') : (await api.run('infer', form)).id;
+  if (state === 'killed') await api.kill(id);
+  expect((await api.job(id)).status).toBe(state);
+  const isThere = () => existsSync(path.join(server.jobDirectory(id), 'Input'));
+  await until('its input is removed', () => !isThere());
+  const left = await api.fetch(`/jobs/${id}/result?partial=1`);
+  expect([left.status, (await left.arrayBuffer()).byteLength > 0]).toEqual([200, true]);
+  // A server that was killed before it could: the next one does.
+  await server.crash();
+  mkdirSync(path.join(server.jobDirectory(id), 'Input'));
+  await server.start();
+  await until('the input is removed after a restart', () => !isThere());
+  expect(await api.job(id)).toMatchObject({ status: state });
 });
 
 describe('a restart', () => {

@@ -39,6 +39,8 @@ async function runningJob() {
     reachOf: () => ({ network: false, directories: [], environment: {} }),
     residentOf: () => null,
     explainExit: () => null,
+    diskPerJob: Number.POSITIVE_INFINITY,
+    discard: () => {},
     report,
   };
   const lifecycle = new Lifecycle(job, deps);

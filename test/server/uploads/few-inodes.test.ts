@@ -1,7 +1,9 @@
+import { execFileSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
+import { file } from '../../../support/form.mjs';
 import { fieldPart, filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
 import { until } from '../../../support/until.mjs';
 import { zip } from '../../../support/zip.mjs';
@@ -11,6 +13,8 @@ import { TestServer } from '../../support/server.js';
 import { smallDisk } from '../../support/small-disk.js';
 
 const disk = smallDisk(64, 3000);
+/** The mount itself takes one: these have room for two, four and six files. */
+const tiny = [3, 5, 7].map((inodes) => smallDisk(8, inodes));
 
 const names = Array.from({ length: 900 }, (_, index) => `${index}.dcm`);
 const files = names.map((name) => filePart('inputs', name, ''));
@@ -79,5 +83,33 @@ describe.skipIf(disk === null)('a disk of few inodes', () => {
       return (await connection.answer()).status;
     };
     expect(await Promise.all(Array.from({ length: 20 }, slow))).toEqual(Array(20).fill(200));
+  });
+});
+
+// Not every machine allows mounting.
+describe.skipIf(disk === null)('a start', () => {
+  test('on a disk without inodes says that, and not that it has no FIFOs', async () => {
+    for (const dataDirectory of tiny) {
+      const start = TestServer.start({ dataDirectory: dataDirectory ?? '' });
+      await expect(start).rejects.toThrow(
+        `The data directory ${dataDirectory} cannot be written to: its file system has no room for another file (ENOSPC, no inode is free): remove files there`,
+      );
+    }
+  });
+
+  test('that may write no large file takes no upload, and does not call that a full disk', async () => {
+    await using server = await TestServer.start();
+    execFileSync('prlimit', ['--pid', String(server.pid), '--fsize=300000']);
+    const inputs = file('ct.nii', 'x'.repeat(2_000_000));
+    expect(await server.api.refused('infer', { inputs })).toEqual([
+      507,
+      "The server may not write files of this size: its admin must raise its limit of a file's size (ulimit -f)",
+    ]);
+  });
+
+  test('and a job that is ended for a file of more than it may write is told that', async () => {
+    await using server = await TestServer.start();
+    const { view } = await server.api.run('infer', { ...least.infer, ...steps('signal=SIGXFSZ') });
+    expect(view.error).toMatch(/SIGXFSZ\); it wrote a larger file than it may \(ulimit -f of the server\)$/);
   });
 });

@@ -1,8 +1,9 @@
-import { rmSync, statfsSync, statSync } from 'node:fs';
+import { readFileSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Usage } from '../../../src/contract/usage.js';
+import { file } from '../../../support/form.mjs';
 import { filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
 import { until } from '../../../support/until.mjs';
 import { zip } from '../../../support/zip.mjs';
@@ -141,6 +142,57 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     await server.crash();
     await server.start();
     expect((await api.result(id)).get('big')?.length).toBe(size);
+  });
+
+  test('has room for an upload as soon as results were fetched: the oldest goes first, and no other', async () => {
+    await using server = await TestServer.start({ dataDirectory });
+    const { api } = server;
+    const filling = { ...least.infer, keep: '1h', ...steps(`fill=big:${3 * mebibyte}`) };
+    const ids: string[] = [];
+    for (let count = 0; count < 3; count += 1) ids.push((await api.run('infer', filling)).id);
+    const [first = '', kept = '', last = ''] = ids;
+    const state = async (id: string) => (await api.fetch(`/jobs/${id}`)).status;
+    const size = statfsSync(dataDirectory).bavail * statfsSync(dataDirectory).bsize - 3 * mebibyte;
+    const large = [Buffer.alloc(size + mebibyte / 2, 7)];
+    // Nothing was fetched to its end: nothing goes.
+    expect((await api.fetch(`/jobs/${first}/result`, { method: 'HEAD' })).status).toBe(200);
+    expect((await api.fetch(`/jobs/${first}/result`, { headers: { range: 'bytes=0-99' } })).status).toBe(206);
+    expect((await upload(server.url, large)).status).toBe(507);
+    expect(await Promise.all(ids.map(state))).toEqual([200, 200, 200]);
+    for (const id of [last, first]) await api.result(id);
+    // What was fetched is known to the next server as well.
+    await until('it is noted', () => {
+      const records = [last, first].map((id) => readFileSync(path.join(server.jobDirectory(id), 'job.json')));
+      return records.every((record) => !String(record).includes('"fetchedAt":null'));
+    });
+    await server.crash();
+    await server.start();
+    const { status, body } = await upload(server.url, large);
+    expect([status, body]).toEqual([200, expect.stringContaining('job_id')]);
+    expect(await Promise.all([first, kept, last].map(state))).toEqual([410, 200, 200]);
+    expect((await api.json(`/jobs/${first}`)).detail).toMatch(
+      /was removed at .*, since its result had been fetched and the disk was short/,
+    );
+    expect(server.stderr).toContain(`Job ${first}: removed before its time`);
+    await api.ended((JSON.parse(body) as { job_id: string }).job_id);
+  });
+
+  test('never removes a job that is being downloaded to make room', async () => {
+    await using server = await TestServer.start({ dataDirectory });
+    const { api } = server;
+    const { id } = await api.run('infer', {
+      ...least.infer,
+      keep: '1h',
+      ...steps(`fill=big:${9 * mebibyte}`),
+    });
+    expect((await api.result(id)).size).toBeGreaterThan(0);
+    await using slow = await RawConnection.open(server.url);
+    slow.socket.pause();
+    slow.write(`GET /jobs/${id}/result HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`);
+    await until('it is being sent', () => server.openFiles().some((file) => file.endsWith('result.zip')));
+    const large = { inputs: file('ct.nii', Buffer.alloc(14 * mebibyte)) };
+    expect((await api.refused('infer', large))[0]).toBe(507);
+    expect((await api.fetch(`/jobs/${id}`)).status).toBe(200);
   });
 
   test('has room again when the grace period of the job that filled it is over, and not before', async () => {

@@ -109,7 +109,7 @@ describe('without a flag', () => {
     const text = stdout.replace(/\s+/g, ' ');
     expect(text).toMatch(/--max-file-size=\S+ \[default: 2GiB\]/);
     expect(text).toMatch(/--max-upload-size=\S+ \[default: 6GiB\]/);
-    expect(text).toMatch(/--max-jobs=\S+ \[default: 32\]/);
+    expect(text).toMatch(/--max-jobs=\S+ \[default: 256\]/);
     expect(text).toMatch(/--grace=\S+ \[default: 120\]/);
     expect(text).toMatch(/--keepalive=\S+ \[default: 15\]/);
   });

@@ -1,3 +1,5 @@
+import { fieldWithRole, type Operation } from '../../../contract/operations.js';
+import type { LimitsAnswer } from '../../connection/answer-schemas.js';
 import { limits } from '../../connection/api.js';
 import type { Connection } from '../../connection/connection.js';
 import type { Submission } from '../submission.js';
@@ -6,7 +8,26 @@ import { checkGpus } from './check-gpus.js';
 import { checkSizes, type SizeCheck } from './check-sizes.js';
 import { checkTimes } from './check-times.js';
 import { ifItCanSay, patience } from './if-it-can-say.js';
-import { keptForAnOutage } from './kept-for-an-outage.js';
+
+/** Seconds that a job is kept after its end, unless the command says for how long: a laptop may be closed overnight. */
+const day = 86_400;
+/** Seconds in which a command that reaches its server again asks for the result. */
+const margin = 60;
+
+/**
+ * The field that has a server keep a job for a day, or for as long as the command waits for a server that is away, if that
+ * is longer. None where the server does not say how long it keeps a job at most: it may not know the field.
+ * @param longestOutage in seconds
+ */
+function keptForADay(
+  operation: Operation,
+  longestOutage: number,
+  { max_keep: most }: LimitsAnswer,
+): Readonly<Record<string, string>> {
+  if (most === null) return {};
+  const wanted = Math.max(day, Math.ceil(longestOutage) + margin);
+  return { [fieldWithRole(operation, 'keep').name]: String(Math.min(wanted, most)) };
+}
 
 /** What a server's limits mean for a submission that it can take. */
 export interface Clearance {
@@ -33,6 +54,6 @@ export async function preflight(connection: Connection, submission: Submission):
   checkTimes(submission, known, server);
   return {
     checkSizes: (files) => checkSizes(files, known, server),
-    fields: keptForAnOutage(submission.operation, longestOutage, known),
+    fields: keptForADay(submission.operation, longestOutage, known),
   };
 }

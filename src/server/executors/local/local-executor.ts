@@ -39,6 +39,8 @@ export interface LocalSettings extends RunnerSettings, ResidencySettings {
   readonly isUpgraded?: () => boolean;
   /** GPUs that an owner may have at once; null for any number. */
   readonly mostGpus?: (owner: string | null) => number | null;
+  /** The same for jobs. */
+  readonly mostJobs?: (owner: string | null) => number | null;
 }
 
 /** A job in this executor. */
@@ -61,12 +63,14 @@ export class LocalExecutor implements Executor {
 
   /** The GPUs may be known only later. */
   constructor(private readonly settings: LocalSettings) {
-    const { gpus, cpuSlots } = settings;
-    const { mostGpus, isUpgraded } = settings;
-    const scheduler = new Scheduler(gpus.current, cpuSlots, {
-      ...(mostGpus && { mostGpus }),
-      ...(isUpgraded && { isPaused: isUpgraded }),
-    });
+    const {
+      gpus,
+      cpuSlots,
+      mostGpus = () => null,
+      mostJobs = () => null,
+      isUpgraded = () => false,
+    } = settings;
+    const scheduler = new Scheduler(gpus.current, cpuSlots, { mostGpus, mostJobs, isPaused: isUpgraded });
     gpus.on('known', () => scheduler.setGpus(gpus.current ?? []));
     gpus.askWhile(() => scheduler.waitsForUnseen);
     this.#scheduler = scheduler;

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { type Owner, ownerInWords } from '../../../access/principal.js';
+import { counted } from '../../../contract/counted.js';
 import { ServiceError } from '../../../contract/errors.js';
 import { type DeviceRequest, type Grant, gpusOf } from '../executor.js';
 import { Shares } from './shares.js';
@@ -31,8 +32,8 @@ interface Waiting extends Queued {
   readonly rank: (gpu: number) => number;
   readonly grant: (grant: Grant) => void;
   readonly fail: (cause: Error) => void;
-  /** How many GPUs its owner may have at once, if that is what it waits for; otherwise null. */
-  limit: number | null;
+  /** What its owner may have at once and has, in words, if that is what it waits for; otherwise null. */
+  limit: string | null;
 }
 
 /** What the scheduler is told from outside. */
@@ -41,6 +42,8 @@ export interface SchedulerSettings {
   readonly isPaused?: () => boolean;
   /** GPUs that an owner may have at once; null for any number. */
   readonly mostGpus?: (owner: Owner) => number | null;
+  /** Jobs that an owner may have at once; null for any number. */
+  readonly mostJobs?: (owner: Owner) => number | null;
   /** Milliseconds of a clock that nobody sets. */
   readonly now?: () => number;
 }
@@ -64,7 +67,7 @@ export class TicketCancelled extends Error {}
  * Grants GPUs and CPU slots, to each owner in turn (`TurnsOfOwners`). A job gets all of its GPUs or none, in order for each
  * GPU: a job that waits for GPU 0 and 1 holds neither until it gets both, and no later job gets them first. A job that can
  * use an idle GPU which no earlier job wants runs at once. CPU slots are granted strictly in order. A job whose owner has as
- * many GPUs as they may waits, and so do the later ones of that owner; it keeps no GPU from others meanwhile.
+ * many GPUs or jobs as they may waits, and so do the later ones of that owner; it keeps nothing from others meanwhile.
  * Emits `change` after each pass over the queue: positions, and what jobs wait for, may have changed.
  */
 export class Scheduler extends EventEmitter<{ change: [] }> {
@@ -77,6 +80,8 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
    */
   readonly #holders = new Map<number | string, number>();
   #freeSlots: number;
+  /** Jobs that hold devices, by owner. */
+  readonly #running = new Map<Owner, number>();
   /** In the order of the last pass. */
   #queue: Waiting[] = [];
   #arrivals = 0;
@@ -171,12 +176,10 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   }
 
   /** What a request waits for, in words. */
-  #describe({ request, limit, owner }: Waiting): string {
+  #describe({ request, limit }: Waiting): string {
     if (this.settings.isPaused?.()) return 'the next start of the server, whose program was upgraded';
     const words = describe(request);
-    if (limit !== null) {
-      return `${words}: ${ownerInWords(owner)} may have ${limit} at once and has ${this.#gpuShares.heldBy(owner)}`;
-    }
+    if (limit !== null) return `${words}: ${limit}`;
     if (request.kind === 'cpu') return words;
     if (this.#gpus === null) return `${words} (nvidia-smi has not told yet which there are)`;
     if (!this.#isUnseen(request)) return words;
@@ -236,9 +239,14 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
 
   #hold(grant: Grant, owner: Owner): void {
     this.#count(grant, 1);
+    this.#running.set(owner, this.#runningOf(owner) + 1);
     this.#freeSlots -= grant.cpuSlots;
     this.#gpuShares.hold(owner, grant.gpus.length);
     this.#cpuShares.hold(owner, grant.cpuSlots);
+  }
+
+  #runningOf(owner: Owner): number {
+    return this.#running.get(owner) ?? 0;
   }
 
   /** Goes through the queue again: the limits of owners may have changed. */
@@ -249,6 +257,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   /** Releases the devices of a job, of the owner that it was given to. */
   release(grant: Grant, owner: Owner = null): void {
     this.#count(grant, -1);
+    this.#running.set(owner, this.#runningOf(owner) - 1);
     this.#freeSlots += grant.cpuSlots;
     this.#gpuShares.hold(owner, -grant.gpus.length);
     this.#cpuShares.hold(owner, -grant.cpuSlots);
@@ -313,17 +322,25 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return left;
   }
 
-  /** How many GPUs the owner of a job may have at once, if it would have more with it; otherwise null. */
-  #limitOf({ owner, request }: Waiting): number | null {
-    const most = this.settings.mostGpus?.(owner) ?? null;
-    return most !== null && this.#gpuShares.heldBy(owner) + gpusOf(request) > most ? most : null;
+  /** What the owner of a job may have at once and has, in words, if it would have more with it; otherwise null. */
+  #limitOf({ owner, request }: Waiting): string | null {
+    const { mostGpus, mostJobs } = this.settings;
+    const [gpus, jobs] = [mostGpus?.(owner) ?? null, mostJobs?.(owner) ?? null];
+    const [heldGpus, running] = [this.#gpuShares.heldBy(owner), this.#runningOf(owner)];
+    if (jobs !== null && running >= jobs)
+      return `${ownerInWords(owner)} may have ${counted(jobs, 'job')} at once and has ${running}`;
+    const isOver = gpus !== null && request.kind !== 'cpu' && heldGpus + gpusOf(request) > gpus;
+    return isOver ? `${ownerInWords(owner)} may have ${gpus} at once and has ${heldGpus}` : null;
   }
 
   /** @returns the jobs that go on waiting, in their order */
   #grantSlots(queue: readonly Waiting[]): Waiting[] {
     const left: Waiting[] = [];
+    let isBlocked = false;
     for (const { job, isFirst } of this.#cpuTurns.order(queue)) {
-      const grant = left.length === 0 ? this.#trySlots(job.request) : null;
+      job.limit = this.#limitOf(job);
+      const grant: Grant | null = isBlocked || job.limit !== null ? null : this.#trySlots(job.request);
+      isBlocked ||= grant === null && job.limit === null;
       if (grant) this.#give(job, grant, this.#cpuTurns, isFirst);
       else left.push(job);
     }

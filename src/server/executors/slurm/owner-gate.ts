@@ -1,24 +1,39 @@
+import { counted } from '../../../contract/counted.js';
+
 interface Waiting {
   readonly owner: string | null;
   readonly gpus: number;
   readonly enter: () => void;
 }
 
+interface Held {
+  readonly jobs: number;
+  readonly gpus: number;
+}
+const nothing: Held = { jobs: 0, gpus: 0 };
+
 /**
- * Holds each owner to the GPUs that they may have at once: Slurm knows one user for all of them. What waits here is not in
+ * Holds each owner to the jobs and GPUs that they may have at once: Slurm knows one user for all of them. What waits here is not in
  * Slurm's queue yet. The jobs of one owner go in the order in which they came.
  */
 export class OwnerGate {
-  readonly #held = new Map<string | null, number>();
+  readonly #held = new Map<string | null, Held>();
   #waiting: Waiting[] = [];
 
-  /** @param most GPUs that an owner may have at once; null for any number */
-  constructor(private readonly most: (owner: string | null) => number | null) {}
+  /** @param most GPUs, and then jobs, that an owner may have at once; null for any number */
+  constructor(
+    private readonly most: (owner: string | null) => number | null,
+    private readonly mostJobs: (owner: string | null) => number | null = () => null,
+  ) {}
 
   /** What a job of this owner waits for, in words. */
   describe(owner: string | null): string {
-    const most = this.most(owner);
-    return `a GPU: ${owner ?? 'the admin'} may have ${most} at once and has ${this.#held.get(owner) ?? 0}`;
+    const who = owner ?? 'the admin';
+    const { jobs, gpus } = this.#of(owner);
+    const mostJobs = this.mostJobs(owner);
+    return mostJobs !== null && jobs >= mostJobs
+      ? `its turn: ${who} may have ${counted(mostJobs, 'job')} at once and has ${jobs}`
+      : `a GPU: ${who} may have ${this.most(owner)} at once and has ${gpus}`;
   }
 
   /**
@@ -32,7 +47,7 @@ export class OwnerGate {
       gpus,
       enter: () => {
         isIn = true;
-        this.#add(owner, gpus);
+        this.#add(owner, gpus, 1);
         entered();
       },
     };
@@ -42,7 +57,7 @@ export class OwnerGate {
     return () => {
       if (isOut) return;
       isOut = true;
-      if (isIn) this.#add(owner, -gpus);
+      if (isIn) this.#add(owner, -gpus, -1);
       this.#waiting = this.#waiting.filter((each) => each !== waiting);
       this.reconsider();
     };
@@ -50,9 +65,9 @@ export class OwnerGate {
 
   /** Takes GPUs that a job has already, whatever its owner may have. */
   hold(owner: string | null, gpus: number): () => void {
-    this.#add(owner, gpus);
+    this.#add(owner, gpus, 1);
     return () => {
-      this.#add(owner, -gpus);
+      this.#add(owner, -gpus, -1);
       this.reconsider();
     };
   }
@@ -62,9 +77,12 @@ export class OwnerGate {
     const passedOver = new Set<string | null>();
     for (const each of [...this.#waiting]) {
       const most = this.most(each.owner);
-      const isFull = most !== null && (this.#held.get(each.owner) ?? 0) + each.gpus > most;
+      const mostJobs = this.mostJobs(each.owner);
+      const { jobs, gpus } = this.#of(each.owner);
+      const isFull = most !== null && gpus + each.gpus > most;
+      const hasAllJobs = mostJobs !== null && jobs >= mostJobs;
       // A CPU job of the same owner does not wait for GPUs.
-      if (each.gpus > 0 && (isFull || passedOver.has(each.owner))) {
+      if (hasAllJobs || (each.gpus > 0 && (isFull || passedOver.has(each.owner)))) {
         passedOver.add(each.owner);
         continue;
       }
@@ -73,7 +91,12 @@ export class OwnerGate {
     }
   }
 
-  #add(owner: string | null, gpus: number): void {
-    this.#held.set(owner, (this.#held.get(owner) ?? 0) + gpus);
+  #of(owner: string | null): Held {
+    return this.#held.get(owner) ?? nothing;
+  }
+
+  #add(owner: string | null, gpus: number, jobs: number): void {
+    const held = this.#of(owner);
+    this.#held.set(owner, { jobs: held.jobs + jobs, gpus: held.gpus + gpus });
   }
 }

@@ -31,6 +31,8 @@ export interface SlurmExecutorSettings
     Pick<SlurmContext, 'killGrace' | 'maxLogBytes' | 'report'> {
   /** GPUs that an owner may have at once; null for any number. */
   readonly mostGpus?: (owner: string | null) => number | null;
+  /** The same for jobs. */
+  readonly mostJobs?: (owner: string | null) => number | null;
 }
 
 const compare = (a: Rank, b: Rank): number => a[0] - b[0] || a[1] - b[1];
@@ -44,14 +46,14 @@ export class SlurmExecutor implements Executor {
 
   /** @throws the system's error if the doorbell cannot be made */
   constructor(settings: SlurmExecutorSettings) {
-    const { environment, passEnvironment, killGrace, maxLogBytes, report, mostGpus } = settings;
+    const { environment, passEnvironment, killGrace, maxLogBytes, report, mostGpus, mostJobs } = settings;
     const slurm = new Slurm(settings);
     const queue = new JobQueue((words) => slurm.squeue(words));
     this.#context = {
       slurm,
       queue,
       cluster: new Cluster(settings.options.partition, (words) => slurm.sinfo(words)),
-      gate: new OwnerGate(mostGpus ?? (() => null)),
+      gate: new OwnerGate(mostGpus ?? (() => null), mostJobs),
       turns: new Turns(1),
       environment,
       passEnvironment,

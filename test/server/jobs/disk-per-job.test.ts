@@ -1,0 +1,39 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { file } from '../../../support/form.mjs';
+import { until } from '../../../support/until.mjs';
+import { least, steps } from '../../support/form.js';
+import { sharedServer } from '../../support/server.js';
+
+const mebibyte = 2 ** 20;
+const server = sharedServer({ flags: ['--disk-per-job', '4MiB'] });
+const { api } = server;
+const wait = 'wait=/nowhere';
+
+test.for([
+  ['its output, and waits', 'Output', [`fill=big:${6 * mebibyte}`, wait]],
+  ['its output, and ends at once', 'Output', [`fill=big:${6 * mebibyte}`]],
+  ['its temporary directory', 'Workspace', ['shell=head -c 6291456 /dev/urandom > "$TMPDIR/big"', wait]],
+  ['many small files', 'Workspace', ['shell=for i in $(seq 1400); do echo x > $TMPDIR/$i; done', wait]],
+] as const)('a job is ended that writes more than it may: %s', async ([, part, todo]) => {
+  const { job_id: id } = await api.accepted('infer', { ...least.infer, ...steps(...todo) });
+  const { view, log } = await api.ended(id);
+  const sentence = new RegExp(
+    `Ended: it wrote [56789]\\.\\d MiB \\(.*${part} .*\\), and a job may write 4\\.0 MiB \\(--disk-per-job of the server\\); its files are removed`,
+  );
+  expect(view).toMatchObject({ status: 'error', error: expect.stringMatching(sentence), left_files: 0 });
+  expect(log).toMatch(sentence);
+  expect(server.stderr).toMatch(new RegExp(`Job ${id} of the admin is ended: it wrote .*${part}`));
+  const isThere = (name: string) => existsSync(path.join(server.jobDirectory(id), name));
+  await until('its files are removed', () => !isThere('Output') && !isThere('Workspace'));
+  expect((await api.fetch(`/jobs/${id}/result?partial=1`)).status).toBe(404);
+});
+
+test('what was sent, sparse files and further names of a file do not count', async () => {
+  // The app notes its input in its output.
+  const inputs = file('ct.nii', 'x'.repeat(3 * mebibyte));
+  const names = 'shell=head -c 600000 /dev/urandom > a; for i in 1 2 3; do ln a $i; done';
+  const form = { inputs, ...steps(`zeros=hole:${64 * mebibyte}`, names) };
+  expect((await api.run('infer', form)).view).toMatchObject({ status: 'done', error: null });
+});
