@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
@@ -39,16 +39,23 @@ describe.each(kinds)('a new app in $language$kind', ({ language, flags }) => {
     expect(shown.has_capabilities).toEqual([true, false, false]);
 
     const { code, stderr, stdout } = await cli.run(
-      ['infer', './in', '--gpu=', '--set', 'a=b', '--uncertainty'],
+      ['infer', './in', '--gpu=', '--set', 'threshold=0.7', '--uncertainty'],
       env,
     );
     expect(code, stderr + stdout).toBe(0);
+    expect(stdout).toMatch(/^threshold: 0\.7$/m);
     const output = path.join(cli.directory, 'Output');
     expect((await readdir(output)).sort()).toEqual(['b $HOME.nii', name, 'result.zip', 's.zarr']);
     expect(await readFile(path.join(output, name), 'utf8')).toBe('one');
     expect(await readFile(path.join(output, 's.zarr/.zgroup'), 'utf8')).toBe('{}');
     expect(stdout).toContain(name);
     expect(stdout.includes('loading the app; it stays loaded')).toBe(flags.length > 0);
+
+    const checked = await cli.run(['check', 'my app']);
+    expect([checked.code, checked.stdout]).toEqual([
+      0,
+      expect.stringMatching(/^ok .*\nok +trial run: infer wrote/),
+    ]);
 
     const volume = path.join(cli.directory, 'in', name);
     const alone = [`my app/${file}`, 'infer', 'my app', '--output', 'Alone', '--inputs', volume];
@@ -62,6 +69,19 @@ describe.each(kinds)('a new app in $language$kind', ({ language, flags }) => {
     await cli.run(['init', 'app', ...init]);
     await using server = await TestServer.start({ apps: [path.join(cli.directory, 'app')] });
     const env = { REMOTE_APP_SERVER: server.url };
+    // The app.json of a new app has one group of inputs.
+    for (const [args, sentence] of [
+      [['-i', 'b.nii,c.nii'], "takes 1 group of inputs: 'Volume'; got 2"],
+      [['--set', 'threshold=7'], "--set threshold=7: the app 'app' takes 'threshold' from 0 to 1"],
+      [['--set', 'treshold=0.7'], "has no parameter 'treshold' (did you mean 'threshold'?)"],
+    ] as const) {
+      const { code, stderr } = await cli.run(['infer', 'a.nii', ...args], env);
+      expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
+    }
+    const manifest = path.join(cli.directory, 'app/app.json');
+    const { inputs, ...others } = JSON.parse(await readFile(manifest, 'utf8'));
+    const two = { ...inputs, Volume_1: { ...inputs.Volume_0, required: false } };
+    await writeFile(manifest, JSON.stringify({ ...others, inputs: two }));
     const { code, stderr } = await cli.run(['infer', 'a.nii', '-i', 'b.nii,c.nii'], env);
     expect([code, stderr]).toEqual([
       2,

@@ -140,8 +140,8 @@ describe('an app with files that are too large or too deep', () => {
     ['pipe', `${cannotBeRead}it is not a regular file`],
   ] as const)('%s says why, and runs no job', async ([name, reason]) => {
     expect(await strange.api.json(`/repo_apps/${name}`)).toEqual({ app: name, available: false, reason });
-    const { view } = await strange.api.run('infer', least.infer, { app: name });
-    expect(view).toMatchObject({ status: 'error', error: expect.stringContaining(reason) });
+    const refused = await strange.api.refused('infer', least.infer, { app: name });
+    expect(refused).toEqual([422, `The app '${name}' is not available: ${reason}`]);
   });
 
   test.for(['braces', 'dashes', 'long-yaml', 'pipe-yaml'])('%s has no patch size', async (name) => {
@@ -166,7 +166,7 @@ describe('an app', () => {
       patch_size: [96, 96, 96],
       has_capabilities: [true, true, true],
       finetunable: true,
-      inputs: { Volume_0: volume },
+      inputs: { Volume_0: volume, Volume_1: { ...volume, display_name: 'MR', required: false } },
       outputs: { sCT: { ...volume, display_name: 'Synthetic CT' } },
       inputs_evaluations: { Image: { 'Evaluation.yml': { Volume_0: volume } } },
       terminology: { '1': { name: 'Bone', color: '#f1d691' } },
@@ -246,19 +246,22 @@ describe('an app', () => {
     expect(view.reason).not.toContain(root);
   });
 
-  test('whose files are broken fails its job with the reason', async () => {
-    const { view } = await api.run('infer', least.infer, { app: 'broken' });
-    expect(view).toMatchObject({ status: 'error', error: expect.stringContaining('app.json') });
-  });
+  test.for(['broken', 'VBoussot/ImpactSynth:MR'])(
+    'that is not available takes no job, and says why: %s',
+    async (id) => {
+      const { reason } = await api.json(`/repo_apps/${encodeURIComponent(id)}`);
+      const because = String(reason).replaceAll(/\s*\n\s*/g, ' ');
+      expect(await api.refused('infer', least.infer, { app: id })).toEqual([
+        422,
+        `The app '${id}' is not available: ${because}`,
+      ]);
+    },
+  );
 
-  test('without a command is run by the engine, a repository by its id', async () => {
-    for (const [id, argument] of [
-      ['plain', noUncertainty],
-      ['VBoussot/ImpactSynth:MR', 'VBoussot/ImpactSynth:MR'],
-    ] as const) {
-      const job = await api.run('uncertainty', least.uncertainty, { app: id });
-      expect((await api.recorded(job.id)).argv.slice(0, 3)).toEqual(['engine', 'uncertainty', argument]);
-    }
+  test('without a command is run by the engine', async () => {
+    const form = { ...least.uncertainty, uncertainty_file: 'Own.yml' };
+    const job = await api.run('uncertainty', form, { app: 'plain' });
+    expect((await api.recorded(job.id)).argv.slice(0, 3)).toEqual(['engine', 'uncertainty', noUncertainty]);
   });
 
   test('run by the engine explains exit code 75 as lack of GPU memory; an app with its own command does not', async () => {
