@@ -97,6 +97,8 @@ function operationRefusals(
 ): AppRefusal[] {
   const has = capabilitiesOf(app);
   const known = capabilityNames(app);
+  // Such an app only says what it is called.
+  if (known.length === 0) return [];
   const missing = needs(operation, values, isWhole).filter(([capability, fileField]) => {
     if (has[capability] !== false) return false;
     // Only one that declares what it evaluates says that it is for nothing else.
@@ -107,10 +109,9 @@ function operationRefusals(
     return asked === undefined ? isWhole : asked === file?.default;
   });
   return missing.map(([capability]) => {
-    const others = known.length > 0 ? `; it has: ${known.join(', ')}` : '';
     const isPart = capability === 'uncertainty' && operation.segment === operations.pipeline.segment;
     const field = (isPart && operation.fields.find(({ name }) => name === 'uncertainty')) || null;
-    return { field, value: field && 'true', problem: `has no ${capability}${others}` };
+    return { field, value: field && 'true', problem: `has no ${capability}; it has: ${known.join(', ')}` };
   });
 }
 

@@ -151,7 +151,7 @@ describe('init', () => {
       path.join(cli.directory, 'a.nii'),
     ];
     const { answer, log } = await worker.run(['infer', 'my-app', '--cpu', '1', ...files]);
-    expect([answer, log]).toMatchObject([{ exit_code: 0 }, 'Case 1/1: a.nii\n']);
+    expect([answer, log]).toMatchObject([{ exit_code: 0 }, 'Case 1/1: a.nii\nthreshold: 0.5\n']);
     expect(await readFile(path.join(cli.directory, 'Out/a.nii'), 'utf8')).toBe('one');
   });
 

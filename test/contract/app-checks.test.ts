@@ -171,7 +171,6 @@ describe('an operation', () => {
 
   test.each([
     ['evaluate', has(true, false, false), {}, 'has no evaluation; it has: inference'],
-    ['evaluate', has(false, false, false), {}, 'has no evaluation'],
     ['uncertainty', has(true, true, false), {}, 'has no uncertainty; it has: inference, evaluation'],
     ['fine_tune', has(true, false, false), {}, 'has no fine-tuning; it has: inference'],
     ['fine_tune', has(true, false, false), { config_file: 'Config.yml' }, 'has no fine-tuning'],
@@ -184,7 +183,9 @@ describe('an operation', () => {
   });
 
   test.each([
-    ['infer', { has_capabilities: [false, false, false], finetunable: false }, {}],
+    ['infer', has(false, false, false), {}],
+    ['evaluate', has(false, false, false), {}],
+    ['fine_tune', has(false, false, false), {}],
     ['infer', has(false, false, true, true), {}],
     ['infer', { has_capabilities: all }, {}],
     ['evaluate', { has_capabilities: all }, {}],

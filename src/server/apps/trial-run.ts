@@ -120,7 +120,13 @@ function judge({ how, printed }: Ended, directory: string, refusal: string | nul
   const words =
     printed === ''
       ? 'it printed nothing'
-      : `it printed last: ${excerpt(printed.split('\n').slice(-8).join(' | '))}`;
+      : `it printed last: ${excerpt(
+          printed
+            .split('\n')
+            .filter((line) => line.trim() !== '')
+            .slice(-8)
+            .join(' | '),
+        )}`;
   return { kind: 'problem', says: `infer ${how}; ${words}` };
 }
 

@@ -102,6 +102,7 @@ describe('an app of a repository', () => {
   test('runs by the engine, by the name on the allowlist', async () => {
     const named = `${repository}@main:MR`;
     await using server = await serving([named]);
+    await settled(server);
     const { log } = await server.api.run('infer', least.infer, { app: named });
     expect(log).toContain(`'infer',`);
     expect(log).toContain(`'${named}',`);

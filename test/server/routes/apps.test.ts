@@ -3,7 +3,9 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } fr
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { type FormValues, file } from '../../../support/form.mjs';
 import { unzip } from '../../../support/unzip.mjs';
+import { zipOf } from '../../../support/zip.mjs';
 import { refusal } from '../../support/api.js';
 import { least, steps } from '../../support/form.js';
 import { apps, sharedServer } from '../../support/server.js';
@@ -91,6 +93,19 @@ symlinkSync('/etc/passwd', path.join(linkApp, 'app.json'));
 const pipeYamlApp = app('pipe-yaml', { 'app.json': plain });
 execFileSync('mkfifo', [path.join(pipeYamlApp, 'Prediction.yml')]);
 
+const strictApp = app('strict', {
+  'app.json': {
+    ...plain,
+    command: ['true'],
+    inputs: { V: { display_name: 'CT', volume_type: 'VOLUME' } },
+    parameters: {
+      scale: { default: 1, min: 0.5, max: 2 },
+      mode: { default: 'fast', choices: ['fast', 'exact'] },
+    },
+  },
+  'a.pt': 'w',
+});
+
 const server = sharedServer({
   apps: [
     apps.probe,
@@ -146,6 +161,64 @@ describe('an app with files that are too large or too deep', () => {
 
   test.for(['braces', 'dashes', 'long-yaml', 'pipe-yaml'])('%s has no patch size', async (name) => {
     expect(await strange.api.json(`/repo_apps/${name}`)).toMatchObject({ available: true, patch_size: null });
+  });
+});
+
+describe('an app that declares what it takes', () => {
+  const { api } = sharedServer({ apps: [strictApp], app: 'strict' });
+  const set = (...overrides: string[]) => ({ ...least.infer, ...steps(...overrides) });
+  const two = [file('a.nii'), file('b.nii')];
+
+  test.for([
+    [
+      'infer',
+      set('scale=99'),
+      "Field 'options.config_overrides' has the value 'scale=99': the app 'strict' takes 'scale' from 0.5 to 2",
+    ],
+    [
+      'infer',
+      set('scael=2'),
+      "has the value 'scael=2': the app 'strict' has no parameter 'scael' (did you mean 'scale'?)",
+    ],
+    [
+      'infer',
+      set('mode=quick', 'scale=x'),
+      "takes 'fast' or 'exact' for 'mode'; Field 'options.config_overrides' has the value 'scale=x'",
+    ],
+    [
+      'infer',
+      { inputs: two, inputs_groups: '1,1' },
+      "Field 'inputs' does not fit: the app 'strict' takes 1 group of inputs: 'CT'; got 2",
+    ],
+    [
+      'infer',
+      { ...least.infer, tta: '3' },
+      "Field 'tta' has the value '3': the app 'strict' takes at most 2",
+    ],
+    ['infer', { ...least.infer, mc: '1' }, "Field 'mc' has the value '1': the app 'strict' takes none"],
+    [
+      'infer',
+      { ...least.infer, ensemble_models: 'b' },
+      "Field 'ensemble_models' has the value 'b': the app 'strict' has no checkpoint 'b'; it has: 'a.pt'",
+    ],
+    ['evaluate', least.evaluate, "The app 'strict' has no evaluation; it has: inference"],
+    [
+      'pipeline',
+      least.pipeline,
+      "The app 'strict' has no evaluation; it has: inference; Field 'uncertainty' has the value 'true'",
+    ],
+    [
+      'fine_tune',
+      { dataset: file('data.zip', zipOf({ a: 'b' })) },
+      "The app 'strict' has no fine-tuning; it has: inference",
+    ],
+  ] as [string, FormValues, string][])('refuses all else: %s %j', async ([operation, form, sentence]) => {
+    expect(await api.refused(operation, form)).toEqual([422, expect.stringContaining(sentence)]);
+  });
+
+  test('takes that', async () => {
+    await api.accepted('infer', { ...set('scale=2', 'mode=exact'), tta: '2', ensemble_models: 'a' });
+    await api.accepted('evaluate', { ...least.evaluate, evaluation_file: 'Own.yml' });
   });
 });
 
