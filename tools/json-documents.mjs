@@ -281,6 +281,22 @@ export const jsonDocuments = {
   health: [
     { when: null, schema: object({ status: z.literal('ok'), server: z.string().describe('Its address') }) },
   ],
+  check: [
+    {
+      when: null,
+      schema: object({
+        directory: path('the app'),
+        ok: z.boolean().describe('Whether there is no problem; there may be notes'),
+        findings: z.array(
+          object({
+            kind: z.enum(['ok', 'note', 'problem']),
+            about: z.string().describe('The app, or the trial run'),
+            says: z.string(),
+          }),
+        ),
+      }),
+    },
+  ],
   init: [
     {
       when: null,

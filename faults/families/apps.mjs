@@ -4,7 +4,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { file } from '../../support/form.mjs';
 import { times } from '../context.mjs';
-import { ended, json, request, submit } from '../support/api.mjs';
+import { ended, json, request, trySubmit } from '../support/api.mjs';
 import { apps, Server } from '../support/server.mjs';
 
 /** Most milliseconds for an answer. The machine may be busy. */
@@ -86,8 +86,16 @@ async function ask(context, server, name, what) {
   context.check(!text.includes(secret), `An app whose ${what} shows another file`);
   const config = await request(server, `/repo_apps_config/${name}`, { limit: 20_000 });
   context.check(config.status === 200, `The files of an app whose ${what} answer ${config.status}`);
-  const id = await submit(server, name, 'infer', { inputs: file('scan.nii', 'x'), cpu: '1' });
-  await ended(server, id, 20_000);
+  const answer = await trySubmit(server, name, 'infer', { inputs: file('scan.nii', 'x'), cpu: '1' });
+  // One that cannot be described takes no job.
+  const { available } = JSON.parse(text);
+  const expected = available === true ? 200 : 422;
+  context.check(
+    answer.status === expected,
+    `An app whose ${what} answers a job with ${answer.status}: ${answer.text.slice(0, 200)}`,
+  );
+  context.check(!answer.text.includes(secret), `An app whose ${what} shows another file`);
+  if (answer.status === 200) await ended(server, JSON.parse(answer.text).job_id, 20_000);
 }
 
 export async function run(context) {

@@ -1,5 +1,5 @@
-import { nearest } from '../client/nearest.js';
 import { exitCodes } from '../contract/errors.js';
+import { nearest } from '../contract/nearest.js';
 import { quoteName } from '../contract/quote.js';
 import { documentError, tellError } from './terminal/tell-error.js';
 

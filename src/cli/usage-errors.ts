@@ -1,6 +1,6 @@
 import { Flags, type Interfaces } from '@oclif/core';
 import { UsageError } from '../client/errors.js';
-import { nearest } from '../client/nearest.js';
+import { nearest } from '../contract/nearest.js';
 import { oneLine, quoteName, unlabelled } from '../contract/quote.js';
 
 /** A flag has an invalid value. oclif adds text to `message`, so the sentence is kept separately. */

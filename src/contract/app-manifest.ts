@@ -5,13 +5,13 @@ import { z } from 'zod';
  * docs/app.schema.json, which editors show.
  */
 
-const volume = z.object({
+export const volumeSchema = z.object({
   display_name: z.string().describe('What the volume is, for a person'),
   volume_type: z.string().describe('VOLUME for an image, SEGMENTATION for labels; clients show it'),
   required: z.boolean().default(true).describe('false: the app runs without it'),
   default: z.string().nullable().default(null).describe('Left empty; for clients that know a default volume'),
 });
-const volumes = z.record(z.string(), volume);
+const volumes = z.record(z.string(), volumeSchema);
 
 export const appManifestSchema = z.object({
   display_name: z.string().describe("The app's name, for a person"),
@@ -54,6 +54,27 @@ export const appManifestSchema = z.object({
     .describe(
       'Usual patch size, in voxels along each axis, 0 for an axis that stays whole; null: it has none',
     ),
+  parameters: z
+    .unknown()
+    .optional()
+    .meta({
+      description:
+        'What --set NAME=VALUE changes: by name a value, or an object with what it may be. Other names and values are refused. Without it, nothing is',
+      type: ['object', 'array'],
+      additionalProperties: {
+        properties: {
+          type: {
+            enum: ['number', 'integer', 'boolean', 'text'],
+            description: 'By default that of the default',
+          },
+          default: { description: 'What it is without --set' },
+          min: { type: 'number', description: 'Least number' },
+          max: { type: 'number', description: 'Greatest number' },
+          choices: { type: 'array', minItems: 1, description: 'All values that it may have' },
+          description: { type: 'string', description: 'What it changes, for a person' },
+        },
+      },
+    }),
   command: z
     .array(z.string().min(1))
     .min(1)

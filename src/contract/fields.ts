@@ -40,8 +40,7 @@ export type FieldRole =
   | 'tag';
 
 /**
- * What bounds a field's value in an app's description (`GET /repo_apps/{id}`). A client checks it before it uploads; the
- * server leaves it to the app.
+ * What bounds a field's value in an app's description (`GET /repo_apps/{id}`): `app-checks` holds both sides' check of it.
  */
 export type AppBound =
   /** At most this many. */
@@ -51,8 +50,10 @@ export type AppBound =
   | 'checkpointCount'
   /** Names of the app's checkpoints. */
   | 'checkpointNames'
-  /** At least as many groups as the app requires inputs. */
-  | 'inputs';
+  /** At least as many groups as the app requires inputs, and at most as many as it has. */
+  | 'inputs'
+  /** Names and values of the app's parameters. */
+  | 'parameters';
 
 /** Whether a field is for the service alone: it never reaches an app's command line. */
 export const isOfService = ({ role }: Field): boolean =>

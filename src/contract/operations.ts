@@ -137,6 +137,7 @@ const configOverrides: Field = {
   argument: '--set',
   option: true,
   flag: 'set',
+  bound: 'parameters',
   help: "Replaces one value of the app's configuration: NAME=VALUE",
 };
 const gpu: Field = {

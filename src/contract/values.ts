@@ -90,9 +90,15 @@ function integer(field: Field, value: unknown): number {
   return inBounds(field, number);
 }
 
-function decimal(field: Field, text: string): number {
+/** The number that a text is in decimals; undefined for one that is none, or is infinite. */
+export function numberOf(text: string): number | undefined {
   const value = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) ? Number(text) : Number.NaN;
-  if (!Number.isFinite(value)) throw new FieldError(field.name, `must be a number, got ${quoteName(text)}`);
+  return Number.isFinite(value) ? value : undefined;
+}
+
+function decimal(field: Field, text: string): number {
+  const value = numberOf(text);
+  if (value === undefined) throw new FieldError(field.name, `must be a number, got ${quoteName(text)}`);
   return inBounds(field, value);
 }
 

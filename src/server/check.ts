@@ -1,10 +1,15 @@
 import { createServer } from 'node:http';
+import path from 'node:path';
 import { stateOf } from '../access/token-file.js';
+import { refusals } from '../contract/app-checks.js';
 import { counted } from '../contract/counted.js';
+import { operations } from '../contract/operations.js';
 import { errorCode } from '../files/error-code.js';
 import { NamedTokens } from './access/named-tokens.js';
 import { checkNetworkApps, readSources, shelfProblems, uniqueApps } from './apps/allowlist.js';
-import { lookAtApps } from './apps/app-problems.js';
+import { ownCommand, viewAppDirectory } from './apps/app-directory.js';
+import { type AppFindings, lookAtApps } from './apps/app-problems.js';
+import type { Thoroughness } from './apps/app-warnings.js';
 import { residentEngine } from './apps/resident-engine.js';
 import { lookAtAuditLog } from './audit/audit-log.js';
 import { DirectoryInUse } from './data-directory/lock.js';
@@ -14,6 +19,7 @@ import { NvidiaSmi } from './devices/nvidia-smi.js';
 import { proxyList } from './http/client-address.js';
 import { checkPorts, listen } from './http/listen.js';
 import { findSandbox, sandboxRules } from './sandbox/find-sandbox.js';
+import { passedNames } from './sandbox/passed-environment.js';
 import type { ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
 
@@ -27,6 +33,20 @@ export interface Finding {
 
 const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));
 
+/** What was found about one app. */
+async function* findingsOf(
+  { id, problems, warnings, missing }: AppFindings,
+  argument: string,
+  thoroughness: Thoroughness,
+): AsyncGenerator<Finding> {
+  const about = `app ${id}`;
+  const wrong = [...problems, ...(await warnings(thoroughness))];
+  const notes = await missing();
+  if (wrong.length + notes.length === 0) yield { kind: 'ok', about, says: argument };
+  for (const says of wrong) yield { kind: 'problem', about, says };
+  for (const says of notes) yield { kind: 'note', about, says };
+}
+
 async function* checkApps({ apps: sources, engine, networkApps }: ServerSettings): AsyncGenerator<Finding> {
   const read = readSources(sources);
   for (const says of read.flatMap(shelfProblems)) yield { kind: 'problem', about: 'apps', says };
@@ -36,13 +56,9 @@ async function* checkApps({ apps: sources, engine, networkApps }: ServerSettings
   if (allowed.length === 0)
     yield { kind: 'note', about: 'apps', says: 'none is allowed: name one with --apps' };
   const { apps, forEngine, engineProblem } = await lookAtApps(allowed, engine, process.env.PATH ?? '');
-  for (const { id, problems, missing: findMissing } of apps) {
-    const missing = await findMissing();
-    const about = `app ${id}`;
-    const argument = allowed.find((each) => each.id === id)?.argument ?? '';
-    if (problems.length + missing.length === 0) yield { kind: 'ok', about, says: argument };
-    for (const says of problems) yield { kind: 'problem', about, says };
-    for (const says of missing) yield { kind: 'note', about, says };
+  for (const found of apps) {
+    const argument = allowed.find(({ id }) => id === found.id)?.argument ?? '';
+    yield* findingsOf(found, argument, 'python');
   }
   if (engineProblem !== null) yield { kind: 'problem', about: 'engine', says: engineProblem };
   else if (forEngine.length > 0) yield { kind: 'ok', about: 'engine', says: engine.join(' ') };
@@ -167,6 +183,48 @@ async function* checkUser(): AsyncGenerator<Finding> {
   const says =
     'root, who may read and write everything; if the server runs as another user, check as that user';
   yield { kind: 'note', about: 'user', says };
+}
+
+/** The environment of a job without a sandbox. */
+const jobEnvironment = () =>
+  Object.fromEntries(
+    passedNames(process.env, { isSandboxed: false, network: true, added: [] }).map((name) => [
+      name,
+      process.env[name],
+    ]),
+  );
+
+/** Runs an app of this machine once, if it is one that can be tried. */
+async function tryApp(id: string, directory: string, seconds: number): Promise<Omit<Finding, 'about'>> {
+  const app = await viewAppDirectory(id, directory);
+  const command = ownCommand(directory);
+  if (!app.available || command === null) {
+    return {
+      kind: 'note',
+      says: 'it has no command of its own: the engine of a server runs it, and it was not tried',
+    };
+  }
+  if (refusals(app, operations.infer, {}, null).length > 0) {
+    return { kind: 'note', says: 'it declares no inference, so it was not tried' };
+  }
+  const { trialRun } = await import('./apps/trial-run.js');
+  return trialRun(app, directory, command, jobEnvironment(), seconds);
+}
+
+/**
+ * Looks at all that an app directory needs, for its author.
+ * @param directory absolute
+ * @param seconds that a trial run may take; null for none
+ */
+export async function* checkApp(directory: string, seconds: number | null): AsyncGenerator<Finding> {
+  const id = path.basename(directory);
+  const allowed = { id, directory, repository: null, argument: directory, network: false };
+  const { apps } = await lookAtApps([allowed], [], process.env.PATH ?? '');
+  for (const found of apps) {
+    yield* findingsOf(found, directory, 'own-python');
+    if (found.problems.length > 0 || seconds === null) continue;
+    yield { about: 'trial run', ...(await tryApp(id, directory, seconds)) };
+  }
 }
 
 /** All checks, in the order in which their findings are shown. A new one is a line here. */

@@ -4,10 +4,18 @@ import path from 'node:path';
 
 /**
  * YOUR MODEL GOES HERE: reads one case, one volume of each group of inputs, and writes its result to `target`. This one
- * copies the first volume. A volume is a file, or the directory of a DICOM series or of a Zarr store.
+ * copies the first volume, and prints a parameter. A volume is a file, or the directory of a DICOM series or of a Zarr
+ * store.
  */
-async function predict(volumes, target) {
+async function predict(volumes, target, flags) {
+  console.log('threshold:', Number(setting(flags, 'threshold', '0.5')));
   await cp(volumes[0], target, { recursive: true });
+}
+
+/** What --set NAME=VALUE says. `parameters` of app.json says what it may be: all else is refused before the job. */
+function setting(flags, name, byDefault) {
+  const given = (flags.get('--set') ?? []).flat().findLast((each) => each.startsWith(`${name}=`));
+  return given?.slice(name.length + 1) ?? byDefault;
 }
 
 /** Ends the job with a sentence for the person who sent it: what is wrong with the input, and what to do. */
@@ -52,5 +60,6 @@ for (const [index, volume] of first.entries()) {
   await predict(
     groups.map((group) => group[index]),
     path.join(output, name),
+    flags,
   );
 }

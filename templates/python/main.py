@@ -9,14 +9,21 @@ from pathlib import Path
 def predict(volumes: list[Path], target: Path, options: argparse.Namespace) -> None:
     """YOUR MODEL GOES HERE: reads one case, one volume of each group of inputs, and writes its result to `target`.
 
-    This one copies the first volume. A volume is a file, or the directory of a DICOM series or of a Zarr store.
+    This one copies the first volume, and prints a parameter. A volume is a file, or the directory of a DICOM series or of a
+    Zarr store.
     """
+    print("threshold:", float(setting(options, "threshold", "0.5")), flush=True)
     source = volumes[0]
     files = [file for file in source.rglob("*") if file.is_file()] if source.is_dir() else [source]
     for file in files:
         copy = target / file.relative_to(source)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(file.read_bytes())
+
+
+def setting(options: argparse.Namespace, name: str, default: str) -> str:
+    """What --set NAME=VALUE says. `parameters` of app.json says what it may be: all else is refused before the job."""
+    return dict(each.split("=", 1) for each in options.set).get(name, default)
 
 
 def refuse(sentence: str) -> None:

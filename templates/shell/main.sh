@@ -2,9 +2,10 @@
 # An app for remote-app. The server runs: sh main.sh infer APP --output DIR --inputs FILE... (and more flags).
 set -eu
 
-# YOUR MODEL GOES HERE: reads the volume $1 and writes its result to $2. This one copies it. A volume is a file, or the
-# directory of a DICOM series or of a Zarr store.
+# YOUR MODEL GOES HERE: reads the volume $1 and writes its result to $2. This one copies it, and prints a parameter. A
+# volume is a file, or the directory of a DICOM series or of a Zarr store.
 predict() {
+  printf 'threshold: %s\n' "$threshold"
   cp -R "$1" "$2"
 }
 
@@ -19,6 +20,7 @@ if [ "${1:-}" != infer ]; then refuse "This app has no operation '${1:-}'"; fi
 
 # Values follow their flag. A path is absolute, so only a flag begins with a dash. Names may hold spaces: keep the quotes.
 output=
+threshold=0.5
 groups=0
 flag=
 for word; do
@@ -27,6 +29,8 @@ for word; do
       flag=$word
       if [ "$flag" = --inputs ]; then groups=$((groups + 1)); fi
       ;;
+    # `parameters` of app.json says what --set NAME=VALUE may be: all else is refused before the job.
+    threshold=*) if [ "$flag" = --set ]; then threshold=${word#threshold=}; fi ;;
     *) if [ "$flag" = --output ]; then output=$word; fi ;;
   esac
 done

@@ -20,7 +20,7 @@ const sources = new Map(
 
 /** The files of the client itself. */
 const isClient = (file: string): boolean =>
-  /^(client|cli|commands)\//.test(file) && !/^(cli\/serve\/|commands\/serve\.ts$)/.test(file);
+  /^(client|cli|commands)\//.test(file) && !/^(cli\/serve\/|commands\/(serve|check)\.ts$)/.test(file);
 
 const targetsOf = (file: string, text: string): string[] =>
   importsOf(file, text).flatMap(({ specifier }) =>

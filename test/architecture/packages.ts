@@ -79,6 +79,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
       'server/executors/local/resident',
       'server/sandbox',
       'server/devices',
+      'server/apps',
       'keeper',
       'runner',
       'files',

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
@@ -47,16 +47,23 @@ for (const { language, kind, flags } of kinds)
         expect(shown.has_capabilities).toEqual([true, false, false]);
 
         const { code, stderr, stdout } = await cli.run(
-          ['infer', './in', '--gpu=', '--set', 'a=b', '--uncertainty'],
+          ['infer', './in', '--gpu=', '--set', 'threshold=0.7', '--uncertainty'],
           env,
         );
         expect(code, stderr + stdout).toBe(0);
+        expect(stdout).toMatch(/^threshold: 0\.7$/m);
         const output = path.join(cli.directory, 'Output');
         expect((await readdir(output)).sort()).toEqual(['b $HOME.nii', name, 'result.zip', 's.zarr']);
         expect(await readFile(path.join(output, name), 'utf8')).toBe('one');
         expect(await readFile(path.join(output, 's.zarr/.zgroup'), 'utf8')).toBe('{}');
         expect(stdout).toContain(name);
         expect(stdout.includes('loading the app; it stays loaded')).toBe(flags.length > 0);
+
+        const checked = await cli.run(['check', 'my app']);
+        expect([checked.code, checked.stdout]).toEqual([
+          0,
+          expect.stringMatching(/^ok .*\nok +trial run: infer wrote/),
+        ]);
 
         const volume = path.join(cli.directory, 'in', name);
         const alone = [`my app/${file}`, 'infer', 'my app', '--output', 'Alone', '--inputs', volume];
@@ -65,6 +72,18 @@ for (const { language, kind, flags } of kinds)
 
         // A wrong input: the person who sent it is told why it is refused.
         await plant(cli.directory, { 'a.nii': 'a', 'b.nii': 'b', 'c.nii': 'c' });
+        for (const [args, sentence] of [
+          [['-i', 'b.nii,c.nii'], "takes 1 group of inputs: 'Volume'; got 2"],
+          [['--set', 'threshold=7'], "--set threshold=7: the app 'my app' takes 'threshold' from 0 to 1"],
+          [['--set', 'treshold=0.7'], "has no parameter 'treshold' (did you mean 'threshold'?)"],
+        ] as const) {
+          const refused = await cli.run(['infer', 'a.nii', ...args], env);
+          expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining(sentence)]);
+        }
+        const manifest = path.join(cli.directory, 'my app/app.json');
+        const { inputs, ...others } = JSON.parse(await readFile(manifest, 'utf8'));
+        const two = { ...inputs, Volume_1: { ...inputs.Volume_0, required: false } };
+        await writeFile(manifest, JSON.stringify({ ...others, inputs: two }));
         const refused = await cli.run(['infer', 'a.nii', '-i', 'b.nii,c.nii'], env);
         expect([refused.code, refused.stderr]).toEqual([
           2,
@@ -135,7 +154,7 @@ describe('init', () => {
       path.join(cli.directory, 'a.nii'),
     ];
     const { answer, log } = await worker.run(['infer', 'my-app', '--cpu', '1', ...files]);
-    expect([answer, log]).toMatchObject([{ exit_code: 0 }, 'Case 1/1: a.nii\n']);
+    expect([answer, log]).toMatchObject([{ exit_code: 0 }, 'Case 1/1: a.nii\nthreshold: 0.5\n']);
     expect(await readFile(path.join(cli.directory, 'Out/a.nii'), 'utf8')).toBe('one');
   });
 

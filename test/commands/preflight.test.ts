@@ -21,6 +21,12 @@ const described = {
   checkpoints_name_available: ['CV_0.pt', 'Tuned.pt'],
   maximum_tta: 4,
   mc_dropout: 0,
+  has_capabilities: [true, true, false],
+  finetunable: true,
+  parameters: {
+    scale: { default: 1, min: 0.5, max: 2 },
+    mode: { default: 'fast', choices: ['fast', 'exact'] },
+  },
   inputs: { Volume_0: volume('T1'), Volume_1: volume('FLAIR'), Volume_2: volume('T2', false) },
 };
 
@@ -82,7 +88,24 @@ describe('before a byte is sent', () => {
       "The app 'tissue' needs 2 groups of inputs, in this order: 'T1', 'FLAIR'; got 1. .* each -i adds one",
       ['infer', 'a.nii', 'b.nii'],
     ],
-    ['--tta 5: ', ['pipeline', '--tta', '5', ...two, '--gt', 'a.nii']],
+    [
+      "The app 'tissue' has no uncertainty; it has: inference, evaluation, fine-tuning; leave that out with --no-uncertainty; --tta 5: ",
+      ['pipeline', '--tta', '5', ...two, '--gt', 'a.nii'],
+    ],
+    ["uncertainty: the app 'tissue' has no uncertainty; it has", ['uncertainty', 'a.nii']],
+    [
+      "The app 'tissue' takes at most 3 groups of inputs, in this order: 'T1', 'FLAIR', 'T2'; got 4",
+      ['infer', ...two, ...two],
+    ],
+    [
+      "--set scale=99: the app 'tissue' takes 'scale' from 0.5 to 2; --set mode=quick: the app 'tissue' takes 'fast' or 'exact' for 'mode'; " +
+        "--set scael=2: the app 'tissue' has no parameter 'scael' .did you mean 'scale'",
+      ['infer', '--set', 'scale=99', '--set', 'mode=quick', '--set', 'scael=2', ...two],
+    ],
+    [
+      "--set a=1: the app 'tissue' has no parameter 'a'; it has: scale, mode",
+      ['fine-tune', 'data', '--set', 'a=1'],
+    ],
   ])('what the app does not take is refused: %s', async (sentence, args) => {
     const { code, stdout, stderr, sent } = await run(full, ...args);
     expect([code, stdout, sent]).toEqual([2, '', 0]);
@@ -93,11 +116,23 @@ describe('before a byte is sent', () => {
     ['as much as it takes', ['infer', '--tta', '4', '--ensemble', '2', ...two, '-i', 'a.nii']],
     ['checkpoints without their endings', ['infer', '--ensemble-models', 'CV_1,CV_0.pt,Tuned', ...two]],
     ['one group for an evaluation', ['evaluate', 'a.nii', '--gt', 'b.nii']],
-    ['one group of stacks', ['uncertainty', 'a.nii']],
+    ['a file of settings by its own name', ['uncertainty', 'a.nii', '--uncertainty-file', 'Own.yml']],
+    ['what the parameters may be', ['infer', '--set', 'scale=2', '--set', 'mode=exact', ...two]],
     ['GPUs that are there', ['infer', '--gpu', '2,0', ...two]],
   ])('%s is nothing to refuse', async (_, args) => {
     const { code, stdout, sent } = await run(full, ...args);
     expect([code, stdout, sent]).toEqual([0, `${jobId}\n`, 1]);
+  });
+
+  test('an app that is listed as not available is refused with the reason', async () => {
+    const view = { app: 'tissue', available: false, reason: 'app.json is not valid:\n  at tta' };
+    const { code, stderr, sent } = await run(
+      answering({ '/repo_apps/tissue': [200, view] }),
+      'infer',
+      'a.nii',
+    );
+    expect([code, sent]).toEqual([2, 0]);
+    expect(stderr).toBe("Error: The app 'tissue' is not available: app.json is not valid: at tta\n");
   });
 
   test('a GPU that the server does not have is refused with the flag and a list of its GPUs', async () => {
@@ -199,8 +234,8 @@ describe('what a server does not say is not checked', () => {
     expect(await run(sparse, ...argv)).toMatchObject({ code: 0, sent: 1 });
   });
 
-  test('for an app that it cannot describe', async () => {
-    const view = { app: 'tissue', available: false, reason: 'The description is not on this server' };
+  test('for an app that it cannot describe, and does not say why, as KonfAI does not', async () => {
+    const view = { app: 'tissue', available: false };
     const fake = answering({ '/repo_apps/tissue': [200, view], '/available_devices': [404, {}] });
     expect(await run(fake, ...argv)).toMatchObject({ code: 0, sent: 1 });
   });

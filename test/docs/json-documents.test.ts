@@ -112,6 +112,7 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
   drain: async () => [await run('drain'), await run('drain', '--undo')],
   gpus: async () => [await run('gpus')],
   health: async () => [await run('health')],
+  check: async () => [await run('check', apps.shell)],
   init: async () => [await run('init', 'new-app')],
   jobs: async () => [await run('jobs')],
   kill: async () => [await run('kill', await id(), nobody)],

@@ -53,6 +53,66 @@ const faulty = {
   ],
 } as const;
 
+/** Apps that can be started and have something wrong with them: more of app.json, the line that is said, and other files. */
+const doubtful: Readonly<
+  Record<string, readonly [Readonly<Record<string, unknown>>, string, Readonly<Record<string, string>>?]>
+> = {
+  typo: [
+    { command: ['true'], residnt: true },
+    "line 10: residnt: there is no such field; did you mean 'resident'?",
+  ],
+  'typo-below': [
+    { command: ['true'], inputs: { A: { display_name: 'x', volume_type: 'VOLUME', requird: false } } },
+    "line 14: inputs.A.requird: there is no such field; did you mean 'required'?",
+  ],
+  'typo-of-the-engine': [{ ouputs: {} }, "line 7: ouputs: there is no such field; did you mean 'outputs'?"],
+  bounds: [
+    { command: ['true'], parameters: { scale: { default: 1, min: '0.5' } } },
+    "line 13: parameters.scale.min: must be a number, got '0.5'",
+  ],
+  type: [{ command: ['true'], tta: '4' }, 'line 5: tta: expected number, received string'],
+  'type-below': [
+    { command: ['true'], inputs: { A: { display_name: 'x', volume_type: 'VOLUME', required: 'false' } } },
+    'line 14: inputs.A.required: expected boolean, received string',
+  ],
+  node: [
+    { command: ['node', 'main.mjs'] },
+    "package.json: 1 package not installed: no-such-package; run 'npm install' in ",
+    {
+      'package.json': '{"dependencies": {"there": "1", "above": "1", "no-such-package": "1"}}',
+      'node_modules/there/package.json': '{}',
+      '../node_modules/above/package.json': '{}',
+    },
+  ],
+  requirements: [
+    { command: ['python3', 'main.py'] },
+    'requirements.txt: 1 package not installed for /',
+    {
+      'main.py': '',
+      'requirements.txt':
+        '# ours\n-r more.txt\nno-such-package[x]>=1  # a note\nother; python_version < "3"\n./local\n',
+    },
+  ],
+  imports: [
+    { command: ['python3', 'main.py'] },
+    'helper.py, line 2: /',
+    {
+      'main.py':
+        'import os.path, sys\ntry:\n    import no_such_option\nexcept ImportError:\n    pass\nimport helper\n',
+      'helper.py': '# Ours.\nimport no_such_module.part\nraise SystemExit("it was run")\n',
+      'email.py': 'raise SystemExit("it was run")\n',
+    },
+  ],
+};
+
+const doubtfulFiles = Object.fromEntries(
+  Object.entries(doubtful).flatMap(([name, [more, , others = {}]]) =>
+    Object.entries({ 'app.json': JSON.stringify({ ...manifest, ...more }, null, 2), ...others }).map(
+      ([file, text]) => [path.join(name, file), text],
+    ),
+  ),
+);
+
 const files = Object.fromEntries(Object.entries(faulty).map(([name, [text]]) => [`${name}/app.json`, text]));
 
 const isRoot = process.getuid?.() === 0;
@@ -182,6 +242,36 @@ describe('serve --check', () => {
     expect([code, /^\d+ problems$/m.test(stdout)]).toEqual([2, true]);
   });
 
+  test('says what is probably wrong with apps that can be started; a start says what it finds in files', async () => {
+    await using cli = await Cli.create();
+    const planted = Object.entries(doubtfulFiles).map(([file, text]) => [`apps/${file}`, text]);
+    await plant(cli.directory, Object.fromEntries(planted));
+    const words = [
+      'serve',
+      '--check',
+      '--port',
+      '0',
+      '--data-dir',
+      'data',
+      '--apps',
+      'apps',
+      '--engine',
+      'sh',
+    ];
+    const { code, stdout } = await cli.run(words, { CUDA_VISIBLE_DEVICES: '' });
+    expect(code).toBe(2);
+    for (const [name, [, sentence]] of Object.entries(doubtful)) {
+      const said = stdout.split('\n').filter((line) => line.includes(` app ${name}: `));
+      expect(said, name).toEqual([expect.stringContaining(sentence)]);
+      expect(said[0]).toMatch(/^PROBLEM/);
+    }
+    expect(stdout).toMatch(/ has no module 'no_such_module'/);
+
+    await using server = await TestServer.start({ apps: [path.join(cli.directory, 'apps')] });
+    for (const name of ['typo', 'bounds', 'node']) expect(server.stderr).toContain(doubtful[name]?.[1]);
+    expect(server.stderr).toMatch(/app 'typo': .*app\.json, line 10: residnt/);
+  });
+
   test('does not disturb the server that runs with these settings', async () => {
     await using server = await TestServer.start();
     await using cli = await Cli.create();
@@ -222,6 +312,73 @@ describe('serve --check', () => {
     await server.stop();
     const { code } = await cli.run(words, environment);
     expect([code, contentsOf(copy)]).toEqual([0, before]);
+  });
+});
+
+describe('check', () => {
+  const bodies = {
+    good: 'cp "$in" "$out"',
+    silent: 'true',
+    failing: 'echo "no such model"; exit 3',
+    refusing: 'echo "too few voxels" > "$REMOTE_APP_REFUSAL_FILE"; exit 1',
+    slow: 'sleep 1000 & sleep 1000',
+    checking:
+      'test "$CUDA_VISIBLE_DEVICES" = "" && test "$(wc -c < "$in")" = 8544 && echo x > scratch && cp "$in" "$out"',
+  };
+  const script = (body: string) =>
+    `for word; do case $previous in --inputs) in=$word ;; --output) out=$word ;; esac; previous=$word; done\n${body}\n`;
+  const plantApps = (cli: Cli) =>
+    plant(
+      cli.directory,
+      Object.fromEntries([
+        ...Object.entries(bodies).flatMap(([name, body]) => [
+          [`${name}/app.json`, JSON.stringify({ ...manifest, command: ['sh', 'main.sh'] })],
+          [`${name}/main.sh`, script(body)],
+        ]),
+        ...Object.entries({ ...files, ...doubtfulFiles }),
+        ['engine/app.json', JSON.stringify(manifest)],
+        ['file', ''],
+        ['tmp/', ''],
+      ]),
+    );
+
+  test.for([
+    ['good', 0, /^ok +app good: .*\nok +trial run: infer wrote 1 file in .* s\n$/],
+    ['checking', 0, /\nok +trial run: infer wrote 1 file/],
+    ['silent', 1, /\nPROBLEM +trial run: infer ended well, and wrote no file into --output\n1 problem\n$/],
+    ['failing', 1, /\nPROBLEM +trial run: infer ended with exit code 3; it printed last: no such model\n/],
+    ['refusing', 0, /\nnote +trial run: the app starts, and refused the tiny volume: too few voxels\n$/],
+    ['slow', 1, /\nPROBLEM +trial run: infer took longer than 1s; it printed nothing\n/],
+    ['engine', 0, /\nnote +trial run: it has no command of its own/],
+    ['typo', 1, /^PROBLEM +app typo: .*line 10: residnt: .*did you mean 'resident'/],
+    ['node', 1, /^PROBLEM +app node: .*no-such-package/],
+    ['imports', 1, /^PROBLEM +app imports: .*no_such_module/],
+    ['field', 1, /^PROBLEM +app field: .*line 5: tta: .*\n1 problem\n$/],
+  ] as const)('%s ends with %i, and leaves nothing', async ([name, expected, text]) => {
+    await using cli = await Cli.create();
+    await plantApps(cli);
+    const app = path.join(cli.directory, name);
+    const temporary = path.join(cli.directory, 'tmp');
+    const before = contentsOf(app);
+    const limit = name === 'slow' ? ['--time-limit', '1s'] : [];
+    const { code, stdout, stderr } = await cli.run(['check', name, ...limit], { TMPDIR: temporary });
+    expect([code, stdout, stderr]).toEqual([expected, expect.stringMatching(text), '']);
+    expect([readdirSync(temporary), contentsOf(app)]).toEqual([[], before]);
+  });
+
+  test('takes --no-run and --json, and refuses what is no directory', async () => {
+    await using cli = await Cli.create();
+    await plantApps(cli);
+    const { code, stdout } = await cli.run(['check', 'failing', '--no-run', '--json']);
+    const directory = path.join(cli.directory, 'failing');
+    const findings = [{ kind: 'ok', about: 'app failing', says: directory }];
+    expect([code, JSON.parse(stdout)]).toEqual([0, { directory, ok: true, findings }]);
+    const wrong = await cli.run(['check', 'failing', '--json']);
+    expect([wrong.code, JSON.parse(wrong.stdout)]).toMatchObject([1, { ok: false }]);
+    for (const target of ['none', 'file']) {
+      const { code: exit, stderr } = await cli.run(['check', target]);
+      expect([exit, stderr]).toEqual([2, expect.stringContaining(`There is no directory '${target}'`)]);
+    }
   });
 });
 

@@ -1,15 +1,9 @@
 import type { AppAnswer, AvailableAppAnswer } from '../../client/connection/answer-schemas.js';
-import { checkpointsOf } from '../../client/connection/checkpoints.js';
+import { capabilityNames, checkpointsOf } from '../../contract/app-checks.js';
+import { shownValue } from '../../contract/app-parameters.js';
 import { excerpt } from '../../contract/quote.js';
 import { formatPairs, wrapped } from '../terminal/format.js';
-import { knobLines, shownValue } from './parameters-text.js';
-
-const capabilityNames = ['inference', 'evaluation', 'uncertainty'] as const;
-
-function capabilities(app: AvailableAppAnswer): string {
-  const names: string[] = capabilityNames.filter((_, index) => app.has_capabilities[index]);
-  return [...names, ...(app.finetunable ? ['fine-tuning'] : [])].join(', ');
-}
+import { parameterLines } from './parameters-text.js';
 
 /** In the order in which an app takes them, by the names that a refused submission has for them. */
 function volumes(volumes: AvailableAppAnswer['inputs']): string {
@@ -79,10 +73,10 @@ export function describeApp(app: AppAnswer, columns?: number): string[] {
     return [excerpt(`${app.app} is not available: ${app.reason ?? 'its files cannot be read'}`)];
   }
   const facts = formatPairs(factsOf(app), columns);
-  const knobs = knobLines(app.parameters);
-  if (knobs.length === 0) return facts;
+  const parameters = parameterLines(app.parameters);
+  if (parameters.length === 0) return facts;
   const heading = 'Parameters (--set NAME=VALUE) and their defaults:';
-  return [...facts, '', heading, ...knobs.flatMap((line) => wrapped(`  ${line}`, columns, 6))];
+  return [...facts, '', heading, ...parameters.flatMap((line) => wrapped(`  ${line}`, columns, 6))];
 }
 
 function factsOf(app: AvailableAppAnswer): (readonly [string, string | null])[] {
@@ -92,7 +86,7 @@ function factsOf(app: AvailableAppAnswer): (readonly [string, string | null])[] 
     ['Name', app.display_name],
     ['About', (app.description || app.short_description).trim().replaceAll(/\s+/g, ' ')],
     ['Task', unknownValue(app.task)],
-    ['Can do', capabilities(app)],
+    ['Can do', capabilityNames(app).join(', ')],
     ['Inputs', volumes(app.inputs)],
     ['Outputs', volumes(app.outputs)],
     ['Labels', labels(app)],

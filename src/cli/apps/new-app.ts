@@ -32,6 +32,7 @@ const manifestOf = ({ name, language, resident }: NewApp) => ({
   ...(resident ? { resident } : {}),
   tta: 0,
   mc_dropout: 0,
+  parameters: { threshold: { default: 0.5, min: 0, max: 1, description: 'An example: it is only printed' } },
   inputs: { Volume_0: { display_name: 'Volume', volume_type: 'VOLUME', required: true } },
   outputs: { Result: { display_name: 'Result', volume_type: 'VOLUME', required: true } },
 });

@@ -1,7 +1,7 @@
 import type { Interfaces } from '@oclif/core';
 import { isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from 'yaml';
 import { UsageError } from '../../client/errors.js';
-import { nearest } from '../../client/nearest.js';
+import { nearest } from '../../contract/nearest.js';
 import { quoteName, quotePath } from '../../contract/quote.js';
 import { faultWithoutPath } from '../../files/error-code.js';
 import { readSmallFile } from '../../files/small-file.js';

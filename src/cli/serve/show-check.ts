@@ -1,20 +1,63 @@
+import { statSync } from 'node:fs';
+import path from 'node:path';
+import { UsageError } from '../../client/errors.js';
 import { counted } from '../../contract/counted.js';
 import { exitCodes } from '../../contract/errors.js';
-import { oneLine } from '../../contract/quote.js';
-import { checkServer } from '../../server/check.js';
+import { oneLine, quotePath } from '../../contract/quote.js';
+import { checkApp, checkServer, type Finding } from '../../server/check.js';
 import type { ServerSettings } from '../../server/settings.js';
 import { writeOut } from '../terminal/standard-streams.js';
+import { runTime } from './values.js';
 
 const marks = { ok: 'ok', note: 'note', problem: 'PROBLEM' } as const;
 
-/** Prints what a check of the settings finds, a line each as it comes, and sets the exit code. */
-export async function showCheck(settings: ServerSettings): Promise<void> {
-  let problems = 0;
-  for await (const { kind, about, says } of checkServer(settings)) {
-    if (kind === 'problem') problems += 1;
-    await writeOut(`${marks[kind].padEnd(marks.problem.length)}  ${oneLine(about)}: ${oneLine(says)}\n`);
+const isProblem = ({ kind }: Finding): boolean => kind === 'problem';
+
+/** Prints findings, a line each as it comes, then how many problems there are. Returns them. */
+async function show(findings: AsyncIterable<Finding>, isQuiet = false): Promise<Finding[]> {
+  const all: Finding[] = [];
+  const write = (line: string) => (isQuiet ? undefined : writeOut(`${line}\n`));
+  for await (const finding of findings) {
+    all.push(finding);
+    const { kind, about, says } = finding;
+    await write(`${marks[kind].padEnd(marks.problem.length)}  ${oneLine(about)}: ${oneLine(says)}`);
   }
-  if (problems === 0) return;
-  await writeOut(`${counted(problems, 'problem')}\n`);
-  process.exitCode = exitCodes.usage;
+  const problems = all.filter(isProblem).length;
+  if (problems > 0) await write(counted(problems, 'problem'));
+  return all;
+}
+
+/** Prints what a check of the settings finds, and sets the exit code. */
+export async function showCheck(settings: ServerSettings): Promise<void> {
+  const findings = await show(checkServer(settings));
+  if (findings.some(isProblem)) process.exitCode = exitCodes.usage;
+}
+
+/** What a check of an app directory found, as `--json` prints it. */
+export interface AppCheck {
+  readonly directory: string;
+  /** Whether there is no problem; there may be notes. */
+  readonly ok: boolean;
+  readonly findings: readonly Finding[];
+}
+
+/**
+ * Checks an app directory for its author, and sets the exit code.
+ * @param isQuiet whether the findings are only returned
+ * @throws UsageError for what is no directory
+ */
+export async function showAppCheck(
+  target: string,
+  flags: { readonly run: boolean; readonly 'time-limit': string },
+  isQuiet: boolean,
+): Promise<AppCheck> {
+  const directory = path.resolve(target);
+  if (!statSync(directory, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new UsageError(`There is no directory ${quotePath(target)}; name that of an app`);
+  }
+  const seconds = flags.run ? runTime('time-limit', flags['time-limit']) / 1000 : null;
+  const findings = await show(checkApp(directory, seconds), isQuiet);
+  const ok = !findings.some(isProblem);
+  if (!ok) process.exitCode = exitCodes.failed;
+  return { directory, ok, findings };
 }

@@ -216,7 +216,7 @@ const availableApp = z.lazy(() =>
     mc_dropout: count,
     patch_size: orNull(z.array(z.number())),
     has_capabilities: z._default(z.array(z.boolean()), []),
-    finetunable: z._default(z.boolean(), false),
+    finetunable: z.optional(z.boolean()),
     inputs: z._default(volumes, {}),
     outputs: z._default(volumes, {}),
     inputs_evaluations: z._default(z.record(z.string(), z.record(z.string(), volumes)), {}),

@@ -76,12 +76,21 @@ export async function describeApp(
   manifest: ReadManifest,
   { directory, names, present, added }: AppParts,
 ): Promise<AvailableApp> {
-  const { tta, models, command: _command, resident: _resident, terminology, more, ...shown } = manifest;
+  const {
+    tta,
+    models,
+    command: _command,
+    resident: _resident,
+    terminology,
+    parameters: declared,
+    more,
+    ...shown
+  } = manifest;
   const checkpoints = models ?? [...names].filter(isWeights).sort();
-  const { patchSize, parameters } = readPrediction(directory);
+  const { patchSize, parameters: ofModel } = readPrediction(directory);
+  // What the app itself says counts.
+  const parameters = declared ?? ofModel;
   return {
-    // What the app itself says counts.
-    ...(parameters ? { parameters } : {}),
     ...more,
     app,
     available: true,
@@ -102,6 +111,7 @@ export async function describeApp(
     ],
     finetunable: existsSync(path.join(directory, 'Config.yml')),
     ...(terminology ? { terminology } : {}),
+    ...(parameters ? { parameters } : {}),
   };
 }
 

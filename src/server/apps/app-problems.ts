@@ -5,6 +5,7 @@ import { faultWithoutPath } from '../../files/error-code.js';
 import { findProgram } from '../../files/find-program.js';
 import type { AllowedApp } from './allowlist.js';
 import { ownCommand, viewAppDirectory } from './app-directory.js';
+import { manifestWarnings, missingPackages, type Thoroughness } from './app-warnings.js';
 import { ManifestError, type ManifestFault, manifestFile, readManifest } from './manifest.js';
 import { onLines } from './manifest-lines.js';
 import { lookInCache } from './repository-app.js';
@@ -35,6 +36,8 @@ export interface AppFindings {
   readonly id: string;
   /** Why it cannot be run. */
   readonly problems: readonly string[];
+  /** Looks for what is probably wrong, although it can be started: fields of `app.json`, packages that are not installed. */
+  readonly warnings: (thoroughness: Thoroughness) => Promise<readonly string[]>;
   /** Looks for files that it names and that are not there, without which a part of it can be run. */
   readonly missing: () => Promise<readonly string[]>;
 }
@@ -62,6 +65,18 @@ function lostProgram(command: readonly string[] | null, searched: string): Manif
   const [program] = command ?? [];
   if (program === undefined || findProgram(program, searched) !== undefined) return [];
   return [{ path: ['command', 0], problem: `there is no program '${program}' that can be run` }];
+}
+
+/** What is probably wrong with an app that can be started. */
+async function warningsOf(
+  directory: string,
+  command: readonly string[] | null,
+  searched: string,
+  thoroughness: Thoroughness,
+): Promise<string[]> {
+  const ofManifest = await describe(directory, manifestWarnings(directory, command !== null));
+  const ofPackages = command ? await missingPackages(directory, command, searched, thoroughness) : [];
+  return [...ofManifest, ...ofPackages];
 }
 
 const nothing = async () => [];
@@ -94,13 +109,16 @@ async function findingsOf(
     return {
       id,
       problems: await describe(found.directory, found.faults),
+      warnings: nothing,
       missing: async () => found.missing,
     };
   }
-  if (directory === null) return { id, problems: [], missing: nothing };
+  if (directory === null) return { id, problems: [], warnings: nothing, missing: nothing };
   return {
     id,
     problems: await describe(directory, faultsOf(own, searched)),
+    warnings: async (thoroughness) =>
+      'command' in own ? warningsOf(directory, own.command, searched, thoroughness) : [],
     missing: 'command' in own ? async () => describe(directory, await missingFiles(id, directory)) : nothing,
   };
 }

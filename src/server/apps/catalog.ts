@@ -1,5 +1,6 @@
 import path from 'node:path';
-import type { AppView, RefreshView } from '../../contract/app-manifest.js';
+import { notAvailable } from '../../contract/app-checks.js';
+import type { AppView, AvailableApp, RefreshView } from '../../contract/app-manifest.js';
 import { ServiceError } from '../../contract/errors.js';
 import { quoteName } from '../../contract/quote.js';
 import { findProgram } from '../../files/find-program.js';
@@ -78,12 +79,12 @@ export class AppCatalog {
   async problems(ids?: readonly string[]): Promise<string[]> {
     const asked = [...this.apps.current.values()].filter(({ id }) => ids?.includes(id) ?? true);
     const { apps, engineProblem } = await lookAtApps(asked, this.engine, process.env.PATH ?? '');
-    return [
-      ...apps.flatMap(({ id, problems }) =>
-        problems.map((each) => `app ${quoteName(id)} cannot be run: ${each}`),
-      ),
-      ...(engineProblem === null ? [] : [engineProblem]),
-    ];
+    const ofApps = apps.map(async ({ id, problems, warnings }) => [
+      ...problems.map((each) => `app ${quoteName(id)} cannot be run: ${each}`),
+      // No program is started for this while the server starts.
+      ...(await warnings('files')).map((each) => `app ${quoteName(id)}: ${each}`),
+    ]);
+    return [...(await Promise.all(ofApps)).flat(), ...(engineProblem === null ? [] : [engineProblem])];
   }
 
   ids(): string[] {
@@ -106,6 +107,13 @@ export class AppCatalog {
     const ofRepository = this.#repositoryOf(app);
     if (!ofRepository) return viewAppDirectory(app.id, app.argument);
     return viewRepositoryApp(app.id, ofRepository);
+  }
+
+  /** The same of an app that can run. @throws ServiceError `invalidField` that says why it cannot */
+  async available(id: string): Promise<AvailableApp> {
+    const view = await this.view(id);
+    if (view.available) return view;
+    throw new ServiceError('invalidField', notAvailable(id, view.reason));
   }
 
   /** The files of an app of a repository that are on this machine. @throws ServiceError that says why there are none */

@@ -64,7 +64,7 @@ export function coerceManifest(json: unknown): unknown {
   });
   if (!isObject(coerced)) return coerced;
   // A key that is null counts as missing.
-  const optional = ['command', 'resident', 'models', 'terminology'];
+  const optional = ['command', 'resident', 'models', 'terminology', 'parameters'];
   return Object.fromEntries(
     Object.entries(coerced).filter(([key, value]) => value !== null || !optional.includes(key)),
   );

@@ -47,7 +47,7 @@ export class ManifestError extends Error {
 }
 
 /** The sentence of the schema about one value. */
-const inWords = (message: string): string =>
+export const inWords = (message: string): string =>
   message.endsWith('received undefined') ? 'it is missing' : message.replace(/^Invalid input: /, '');
 
 /** A fault of a text that is not JSON, without the parser's quotation of the text. */

@@ -3,8 +3,11 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { RouterContext } from '@koa/router';
 import type { Principal } from '../../access/principal.js';
+import { refusals } from '../../contract/app-checks.js';
+import type { AvailableApp } from '../../contract/app-manifest.js';
 import { jobEnvelope } from '../../contract/envelope.js';
-import { ServiceError } from '../../contract/errors.js';
+import { FieldError, ServiceError } from '../../contract/errors.js';
+import { carriesFiles, type FieldValues, optionsField } from '../../contract/fields.js';
 import { mediaTypes, parameters } from '../../contract/http.js';
 import { fieldWithRole, type OperationName, operationOf } from '../../contract/operations.js';
 import { quoteName } from '../../contract/quote.js';
@@ -78,6 +81,31 @@ function askedOf(
 }
 
 /**
+ * Checks what is asked against what the app declares.
+ * @param groups how many groups of each field of files there are; null before they have come
+ * @throws ServiceError `invalidField` that names each field that the app does not take, or the operation that it does not have
+ */
+function checkApp(
+  app: AvailableApp,
+  operation: OperationName,
+  values: FieldValues,
+  groups: Readonly<Record<string, number>> | null,
+): void {
+  const found = refusals(app, operationOf(operation), values, groups).map(({ field, value, problem }) => {
+    const sentence = `the app ${quoteName(app.app)} ${problem}`;
+    if (field === null) return new ServiceError('invalidField', sentence.replace('the', 'The'));
+    const name = field.option ? `${optionsField}.${field.name}` : field.name;
+    const hasValue = value !== null && !carriesFiles(field);
+    return new FieldError(
+      name,
+      `${hasValue ? `has the value ${quoteName(value)}` : 'does not fit'}: ${sentence}`,
+    );
+  });
+  const [first] = found;
+  if (first) throw new ServiceError(first.code, found.map(({ detail }) => detail).join('; '));
+}
+
+/**
  * Makes a directory whose files have their places the one for the output, if it is empty. To remove a directory takes 8 ms while
  * the disk is busy, in which nothing else is answered; to rename one does not.
  */
@@ -117,12 +145,15 @@ async function receive(
   if (!isForm) {
     throw new ServiceError('notMultipart', `The body must be ${mediaTypes.form}`);
   }
+  const described = await deps.catalog.available(app);
   // A client that sent `Expect: 100-continue` gets its answer only now.
   if (/^100-continue$/i.test(ctx.get('Expect'))) ctx.res.writeContinue();
 
   const incoming = path.join(directory.path, 'Incoming');
   mkdirSync(incoming, { mode: 0o700 });
   const checks = new EarlyChecks(spec, (fields) => {
+    const given = Object.entries(fields.values).filter(([name]) => fields.given.has(name));
+    checkApp(described, operation, { ...Object.fromEntries(given), ...fields.options }, null);
     askedOf(operation, fields, asker, deps.jobs);
   });
   const sender = senderOf(ctx);
@@ -133,6 +164,8 @@ async function receive(
   });
   slot.allowed.hold(received.bytes);
   const form = readSubmission(spec, received);
+  const counts = [...form.groups].map(([field, groups]) => [field.name, groups.length]);
+  checkApp(described, operation, form.values, Object.fromEntries(counts));
   const ask = (by: Principal) => askedOf(operation, form, by, deps.jobs);
   ask(asker);
   const { files, extracted } = await placeFiles(form.groups, directory.input, limits, {

@@ -15,10 +15,17 @@ async function load() {
 
 /**
  * AND RUNS HERE: reads one case, one volume of each group of inputs, and writes its result to `target`. This one copies the
- * first volume. A volume is a file, or the directory of a DICOM series or of a Zarr store.
+ * first volume, and prints a parameter. A volume is a file, or the directory of a DICOM series or of a Zarr store.
  */
-async function predict(_model, volumes, target) {
+async function predict(_model, volumes, target, flags) {
+  console.log('threshold:', Number(setting(flags, 'threshold', '0.5')));
   await cp(volumes[0], target, { recursive: true });
+}
+
+/** What --set NAME=VALUE says. `parameters` of app.json says what it may be: all else is refused before the job. */
+function setting(flags, name, byDefault) {
+  const given = (flags.get('--set') ?? []).flat().findLast((each) => each.startsWith(`${name}=`));
+  return given?.slice(name.length + 1) ?? byDefault;
 }
 
 /** Ends the job with a sentence for the person who sent it: what is wrong with the input, and what to do. */
@@ -62,7 +69,7 @@ async function run(model, [operation, , ...words]) {
     const name = path.basename(volume);
     console.log(`Case ${index + 1}/${first.length}: ${name}`);
     const volumes = groups.map((group) => group[index]);
-    await predict(model, volumes, path.join(output, name));
+    await predict(model, volumes, path.join(output, name), flags);
   }
 }
 

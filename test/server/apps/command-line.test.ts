@@ -24,10 +24,10 @@ const everything: Record<string, FormValues> = {
   infer: {
     inputs: [file('a.nii'), file('b.nii'), file('c.nii')],
     inputs_groups: '2,1',
-    ensemble: '3',
+    ensemble: '2',
     ensemble_models: 'CV_0.pt, folds/CV_1.pt',
     tta: '4',
-    mc: '5',
+    mc: '4',
     uncertainty: 'true',
     prediction_file: 'Fast.yml',
     gpu: '1,0',
@@ -73,10 +73,10 @@ const everything: Record<string, FormValues> = {
     gt_groups: '1',
     mask: file('m.nii'),
     mask_groups: '1',
-    ensemble: '3',
+    ensemble: '2',
     ensemble_models: 'CV_0.pt',
     tta: '4',
-    mc: '5',
+    mc: '4',
     uncertainty: 'true',
     prediction_file: 'P.yml',
     evaluation_file: 'E.yml',
@@ -109,7 +109,7 @@ describe("an app's command line, every field given", () => {
   const words = (text: string) => text.split(' ');
   const expected: Record<string, string[]> = {
     infer: [
-      ...['infer', app, ...words('--tta 4 --mc 5 --prediction_file Fast.yml -uncertainty')],
+      ...['infer', app, ...words('--tta 4 --mc 4 --prediction_file Fast.yml -uncertainty')],
       ...words('--ensemble_models CV_0.pt folds/CV_1.pt --patch_size 96 80 0 --max_voxels 9000'),
       ...['--batch_size', '0', '--set', 'a.b=1', '--set', 'c=x y', ...words('--output Output --gpu 1 0')],
       ...words('--inputs Input/inputs/g0/a.nii Input/inputs/g0/b.nii --inputs Input/inputs/g1/c.nii --quiet'),
@@ -125,7 +125,7 @@ describe("an app's command line, every field given", () => {
       ...words('--inputs Input/inputs/g0/a.nii --inputs Input/inputs/g1/b.nii --quiet'),
     ],
     pipeline: [
-      ...['pipeline', app, ...words('--ensemble 3 --tta 4 --mc 5 --prediction_file P.yml')],
+      ...['pipeline', app, ...words('--ensemble 2 --tta 4 --mc 4 --prediction_file P.yml')],
       ...words('--evaluation_file E.yml --uncertainty_file U.yml -uncertainty --ensemble_models CV_0.pt'),
       ...words('--patch_size 32 --max_voxels 1 --batch_size 1 --set a=b=c --output Output --gpu 0'),
       ...words('--inputs Input/inputs/g0/a.nii Input/inputs/g0/b.nii'),

@@ -3,7 +3,9 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } fr
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
+import { type FormValues, file } from '../../../support/form.mjs';
 import { unzip } from '../../../support/unzip.mjs';
+import { zipOf } from '../../../support/zip.mjs';
 import { refusal } from '../../support/api.js';
 import { least, steps } from '../../support/form.js';
 import { apps, sharedServer } from '../../support/server.js';
@@ -91,6 +93,19 @@ symlinkSync('/etc/passwd', path.join(linkApp, 'app.json'));
 const pipeYamlApp = app('pipe-yaml', { 'app.json': plain });
 execFileSync('mkfifo', [path.join(pipeYamlApp, 'Prediction.yml')]);
 
+const strictApp = app('strict', {
+  'app.json': {
+    ...plain,
+    command: ['true'],
+    inputs: { V: { display_name: 'CT', volume_type: 'VOLUME' } },
+    parameters: {
+      scale: { default: 1, min: 0.5, max: 2 },
+      mode: { default: 'fast', choices: ['fast', 'exact'] },
+    },
+  },
+  'a.pt': 'w',
+});
+
 const server = sharedServer({
   apps: [
     apps.probe,
@@ -140,12 +155,70 @@ describe('an app with files that are too large or too deep', () => {
     ['pipe', `${cannotBeRead}it is not a regular file`],
   ] as const)('%s says why, and runs no job', async ([name, reason]) => {
     expect(await strange.api.json(`/repo_apps/${name}`)).toEqual({ app: name, available: false, reason });
-    const { view } = await strange.api.run('infer', least.infer, { app: name });
-    expect(view).toMatchObject({ status: 'error', error: expect.stringContaining(reason) });
+    const refused = await strange.api.refused('infer', least.infer, { app: name });
+    expect(refused).toEqual([422, `The app '${name}' is not available: ${reason}`]);
   });
 
   test.for(['braces', 'dashes', 'long-yaml', 'pipe-yaml'])('%s has no patch size', async (name) => {
     expect(await strange.api.json(`/repo_apps/${name}`)).toMatchObject({ available: true, patch_size: null });
+  });
+});
+
+describe('an app that declares what it takes', () => {
+  const { api } = sharedServer({ apps: [strictApp], app: 'strict' });
+  const set = (...overrides: string[]) => ({ ...least.infer, ...steps(...overrides) });
+  const two = [file('a.nii'), file('b.nii')];
+
+  test.for([
+    [
+      'infer',
+      set('scale=99'),
+      "Field 'options.config_overrides' has the value 'scale=99': the app 'strict' takes 'scale' from 0.5 to 2",
+    ],
+    [
+      'infer',
+      set('scael=2'),
+      "has the value 'scael=2': the app 'strict' has no parameter 'scael' (did you mean 'scale'?)",
+    ],
+    [
+      'infer',
+      set('mode=quick', 'scale=x'),
+      "takes 'fast' or 'exact' for 'mode'; Field 'options.config_overrides' has the value 'scale=x'",
+    ],
+    [
+      'infer',
+      { inputs: two, inputs_groups: '1,1' },
+      "Field 'inputs' does not fit: the app 'strict' takes 1 group of inputs: 'CT'; got 2",
+    ],
+    [
+      'infer',
+      { ...least.infer, tta: '3' },
+      "Field 'tta' has the value '3': the app 'strict' takes at most 2",
+    ],
+    ['infer', { ...least.infer, mc: '1' }, "Field 'mc' has the value '1': the app 'strict' takes none"],
+    [
+      'infer',
+      { ...least.infer, ensemble_models: 'b' },
+      "Field 'ensemble_models' has the value 'b': the app 'strict' has no checkpoint 'b'; it has: 'a.pt'",
+    ],
+    ['evaluate', least.evaluate, "The app 'strict' has no evaluation; it has: inference"],
+    [
+      'pipeline',
+      least.pipeline,
+      "The app 'strict' has no evaluation; it has: inference; Field 'uncertainty' has the value 'true'",
+    ],
+    [
+      'fine_tune',
+      { dataset: file('data.zip', zipOf({ a: 'b' })) },
+      "The app 'strict' has no fine-tuning; it has: inference",
+    ],
+  ] as [string, FormValues, string][])('refuses all else: %s %j', async ([operation, form, sentence]) => {
+    expect(await api.refused(operation, form)).toEqual([422, expect.stringContaining(sentence)]);
+  });
+
+  test('takes that', async () => {
+    await api.accepted('infer', { ...set('scale=2', 'mode=exact'), tta: '2', ensemble_models: 'a' });
+    await api.accepted('evaluate', { ...least.evaluate, evaluation_file: 'Own.yml' });
   });
 });
 
@@ -166,7 +239,7 @@ describe('an app', () => {
       patch_size: [96, 96, 96],
       has_capabilities: [true, true, true],
       finetunable: true,
-      inputs: { Volume_0: volume },
+      inputs: { Volume_0: volume, Volume_1: { ...volume, display_name: 'MR', required: false } },
       outputs: { sCT: { ...volume, display_name: 'Synthetic CT' } },
       inputs_evaluations: { Image: { 'Evaluation.yml': { Volume_0: volume } } },
       terminology: { '1': { name: 'Bone', color: '#f1d691' } },
@@ -246,19 +319,22 @@ describe('an app', () => {
     expect(view.reason).not.toContain(root);
   });
 
-  test('whose files are broken fails its job with the reason', async () => {
-    const { view } = await api.run('infer', least.infer, { app: 'broken' });
-    expect(view).toMatchObject({ status: 'error', error: expect.stringContaining('app.json') });
-  });
+  test.for(['broken', 'VBoussot/ImpactSynth:MR'])(
+    'that is not available takes no job, and says why: %s',
+    async (id) => {
+      const { reason } = await api.json(`/repo_apps/${encodeURIComponent(id)}`);
+      const because = String(reason).replaceAll(/\s*\n\s*/g, ' ');
+      expect(await api.refused('infer', least.infer, { app: id })).toEqual([
+        422,
+        `The app '${id}' is not available: ${because}`,
+      ]);
+    },
+  );
 
-  test('without a command is run by the engine, a repository by its id', async () => {
-    for (const [id, argument] of [
-      ['plain', noUncertainty],
-      ['VBoussot/ImpactSynth:MR', 'VBoussot/ImpactSynth:MR'],
-    ] as const) {
-      const job = await api.run('uncertainty', least.uncertainty, { app: id });
-      expect((await api.recorded(job.id)).argv.slice(0, 3)).toEqual(['engine', 'uncertainty', argument]);
-    }
+  test('without a command is run by the engine', async () => {
+    const form = { ...least.uncertainty, uncertainty_file: 'Own.yml' };
+    const job = await api.run('uncertainty', form, { app: 'plain' });
+    expect((await api.recorded(job.id)).argv.slice(0, 3)).toEqual(['engine', 'uncertainty', noUncertainty]);
   });
 
   test('run by the engine explains exit code 75 as lack of GPU memory; an app with its own command does not', async () => {

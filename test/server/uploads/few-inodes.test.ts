@@ -9,7 +9,7 @@ import { until } from '../../../support/until.mjs';
 import { zip } from '../../../support/zip.mjs';
 import { least, steps } from '../../support/form.js';
 import { RawConnection } from '../../support/raw-http.js';
-import { TestServer } from '../../support/server.js';
+import { apps, TestServer } from '../../support/server.js';
 import { smallDisk } from '../../support/small-disk.js';
 
 const disk = smallDisk(64, 3000);
@@ -23,7 +23,7 @@ const nested = zip(names.map((name) => ({ name: `${name}/`, mode: 0o040755 })));
 
 async function upload(url: string, body: Buffer): Promise<{ status: number; body: string }> {
   await using connection = await RawConnection.open(url);
-  connection.write(submissionHead('/apps/probe/infer', `Content-Length: ${body.length}`));
+  connection.write(submissionHead('/apps/shell/infer', `Content-Length: ${body.length}`));
   connection.write(body);
   return await connection.answer();
 }
@@ -38,7 +38,11 @@ describe.skipIf(disk === null)('a disk of few inodes', () => {
     ['an archive of files', [filePart('inputs', 'scan.konfaidir.zip', archive)]],
     ['an archive of directories', [filePart('inputs', 'scan.konfaidir.zip', nested)]],
   ] as const)('keeps its headroom for jobs while many uploads come at once: %s', async ([, parts]) => {
-    await using server = await TestServer.start({ dataDirectory, flags: ['--max-jobs', '32'] });
+    await using server = await TestServer.start({
+      apps: [apps.probe, apps.shell],
+      dataDirectory,
+      flags: ['--max-jobs', '32'],
+    });
     const { api } = server;
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps('print=begins', `wait=${gate.path}`) });
@@ -70,12 +74,16 @@ describe.skipIf(disk === null)('a disk of few inodes', () => {
   });
 
   test('takes many small uploads at once', async () => {
-    await using server = await TestServer.start({ dataDirectory, flags: ['--max-jobs', '32'] });
+    await using server = await TestServer.start({
+      apps: [apps.probe, apps.shell],
+      dataDirectory,
+      flags: ['--max-jobs', '32'],
+    });
     const body = multipart([filePart('inputs', 'ct.nii')]);
     let begun = 0;
     const slow = async () => {
       await using connection = await RawConnection.open(server.url);
-      connection.write(submissionHead('/apps/probe/infer', `Content-Length: ${body.length}`));
+      connection.write(submissionHead('/apps/shell/infer', `Content-Length: ${body.length}`));
       connection.write(body.subarray(0, -9));
       begun += 1;
       await until('all have begun', () => begun === 20 && server.jobDirectories().length === 20);

@@ -1,0 +1,33 @@
+import { Args, Flags } from '@oclif/core';
+import { BaseCommand } from '../cli/base-command.js';
+import type { AppCheck } from '../cli/serve/show-check.js';
+import { runTimeFlag } from '../cli/serve/values.js';
+
+export default class Check extends BaseCommand {
+  static override summary = 'Check an app of your own, and try it';
+  static override description =
+    'Looks for what is wrong with an app.json, and for packages that are not installed. Then it runs the app once on a tiny ' +
+    'volume, on the CPU, in a temporary directory, as you and without a sandbox. Needs no server. Ends with 1 if there is a problem.';
+  static override examples = [
+    '<%= config.bin %> check my-app',
+    '<%= config.bin %> check my-app --no-run --json',
+    '<%= config.bin %> check my-app --time-limit 10m',
+  ];
+  static override args = {
+    directory: Args.string({ required: true, ignoreStdin: true, description: 'Directory of the app' }),
+  };
+  static override flags = {
+    run: Flags.boolean({ default: true, allowNo: true, description: 'Run the app once on a tiny volume' }),
+    'time-limit': runTimeFlag({
+      default: '60s',
+      helpValue: 'TIME',
+      description: 'How long that may take, such as 30s or 10m',
+    }),
+  };
+
+  async run(): Promise<AppCheck> {
+    const { args, flags } = await this.parse(Check);
+    const { showAppCheck } = await import('../cli/serve/show-check.js');
+    return showAppCheck(args.directory, flags, this.jsonEnabled());
+  }
+}

@@ -1,0 +1,201 @@
+import { overrideProblem, readParameters } from './app-parameters.js';
+import { counted } from './counted.js';
+import type { AppBound, Field, FieldValues } from './fields.js';
+import { type Operation, operations } from './operations.js';
+import { excerpt, quoteName } from './quote.js';
+
+/**
+ * What an app declares of itself, checked against what is asked of it: by the client before it sends a byte, and by the
+ * server. What an app does not declare is not restricted.
+ */
+
+/** The part of `GET /repo_apps/{id}` that restricts what may be asked. KonfAI's server may leave out any of it. */
+export interface AppFacts {
+  readonly inputs: Readonly<
+    Record<
+      string,
+      {
+        readonly display_name: string;
+        readonly required?: boolean | null | undefined;
+        readonly default?: unknown;
+      }
+    >
+  >;
+  readonly checkpoints_name: readonly string[] | null;
+  readonly checkpoints_name_available: readonly string[] | null;
+  readonly maximum_tta: number | null;
+  readonly mc_dropout: number | null;
+  readonly has_capabilities: readonly boolean[];
+  readonly finetunable?: boolean | undefined;
+  readonly parameters?: unknown;
+}
+
+/** Something that an app does not take. */
+export interface AppRefusal {
+  /** Null for the operation as a whole. */
+  readonly field: Field | null;
+  /** What was asked for, as a person wrote it; null where that would say nothing. */
+  readonly value: string | null;
+  /** The end of a sentence that begins with the app. */
+  readonly problem: string;
+}
+
+/** What both sides say of an app that is listed, and cannot run. */
+export const notAvailable = (app: string, reason: string): string =>
+  `The app ${quoteName(app)} is not available: ${excerpt(reason.replaceAll(/\s*\n\s*/g, ' '))}`;
+
+/** The names of an app's checkpoints: those that it lists, and those that were added to it on the server. */
+export const checkpointsOf = (
+  app: Pick<AppFacts, 'checkpoints_name' | 'checkpoints_name_available'>,
+): string[] => [...new Set([...(app.checkpoints_name ?? []), ...(app.checkpoints_name_available ?? [])])];
+
+type Capability = 'inference' | 'evaluation' | 'uncertainty' | 'fine-tuning';
+
+/** What an app says it can do; undefined where it does not say. */
+const capabilitiesOf = ({ has_capabilities: [inference, evaluation, uncertainty], finetunable }: AppFacts) =>
+  ({ inference, evaluation, uncertainty, 'fine-tuning': finetunable }) satisfies Partial<
+    Record<Capability, boolean | undefined>
+  >;
+
+/** What an app can do, in words. */
+export const capabilityNames = (app: AppFacts): string[] =>
+  Object.entries(capabilitiesOf(app)).flatMap(([name, has]) => (has ? [name] : []));
+
+/** What each operation needs of an app, each with the field whose usual file makes the app capable of it. */
+function needs(
+  operation: Operation,
+  values: FieldValues,
+  isWhole: boolean,
+): readonly (readonly [Capability, string | null])[] {
+  const inference = ['inference', null] as const;
+  const evaluation = ['evaluation', 'evaluation_file'] as const;
+  const uncertainty = ['uncertainty', 'uncertainty_file'] as const;
+  switch (operation.segment) {
+    case operations.infer.segment:
+      return [inference];
+    case operations.evaluate.segment:
+      return [evaluation];
+    case operations.uncertainty.segment:
+      return [uncertainty];
+    case operations.pipeline.segment:
+      // It is estimated unless it is declined.
+      return [inference, evaluation, ...((values.uncertainty ?? isWhole) ? [uncertainty] : [])];
+    default:
+      return [['fine-tuning', 'config_file']];
+  }
+}
+
+/**
+ * Refuses an operation that the app says it does not have.
+ * @param isWhole whether all fields have come
+ */
+function operationRefusals(
+  operation: Operation,
+  values: FieldValues,
+  app: AppFacts,
+  isWhole: boolean,
+): AppRefusal[] {
+  const has = capabilitiesOf(app);
+  const known = capabilityNames(app);
+  // Such an app only says what it is called.
+  if (known.length === 0) return [];
+  const missing = needs(operation, values, isWhole).filter(([capability, fileField]) => {
+    if (has[capability] !== false) return false;
+    // Only one that declares what it evaluates says that it is for nothing else.
+    if (capability === 'inference') return has.evaluation === true;
+    // A file of another name than the usual one may be there.
+    const file = operation.fields.find(({ name }) => name === fileField);
+    const asked = file && values[file.name];
+    return asked === undefined ? isWhole : asked === file?.default;
+  });
+  return missing.map(([capability]) => {
+    const isPart = capability === 'uncertainty' && operation.segment === operations.pipeline.segment;
+    const field = (isPart && operation.fields.find(({ name }) => name === 'uncertainty')) || null;
+    return { field, value: field && 'true', problem: `has no ${capability}; it has: ${known.join(', ')}` };
+  });
+}
+
+type Check = (
+  asked: { field: Field; values: FieldValues; groups: number | null },
+  app: AppFacts,
+) => string | null;
+
+const atMost =
+  (bound: 'maximum_tta' | 'mc_dropout'): Check =>
+  ({ field, values }, app) => {
+    const most = app[bound];
+    if (most === null || Number(values[field.name] ?? 0) <= most) return null;
+    return most === 0 ? 'takes none' : `takes at most ${most}`;
+  };
+
+const listed = (names: readonly string[]): string => names.map((name) => quoteName(name)).join(', ');
+
+const baseName = (file: string): string => file.split('/').at(-1) ?? file;
+
+/** Whether a checkpoint is meant by a name: apps may take it without its directory or without its ending. */
+function isMeant(checkpoint: string, name: string): boolean {
+  const [own, asked] = [baseName(checkpoint), baseName(name)];
+  return own === asked || own.startsWith(`${asked}.`);
+}
+
+const checks: Readonly<Record<Exclude<AppBound, 'parameters'>, Check>> = {
+  maximum_tta: atMost('maximum_tta'),
+  mc_dropout: atMost('mc_dropout'),
+
+  checkpointCount: ({ field, values }, app) => {
+    // Those that were added to an app do not count.
+    const names = app.checkpoints_name ?? [];
+    // An app is not given the number where the names are given.
+    const isUnused = field.unless !== undefined && values[field.unless] !== undefined;
+    if (isUnused || names.length === 0 || Number(values[field.name] ?? 0) <= names.length) return null;
+    return `has ${counted(names.length, 'checkpoint')}: ${listed(names)}`;
+  },
+
+  checkpointNames: ({ field, values }, app) => {
+    const known = checkpointsOf(app);
+    const asked = [values[field.name] ?? []].flat().map(String);
+    const unknown = asked.filter((name) => !known.some((each) => isMeant(each, name)));
+    if (known.length === 0 || unknown.length === 0) return null;
+    return `has no checkpoint ${listed(unknown)}; it has: ${listed(known)}`;
+  },
+
+  inputs: ({ groups }, { inputs }) => {
+    const all = Object.entries(inputs);
+    if (groups === null || all.length === 0) return null;
+    const needed = all.filter(([, input]) => input.required === true && !input.default);
+    const say = (words: string, volumes: typeof all) => {
+      const names = volumes.map(([key, { display_name }]) => display_name || key);
+      const order = names.length > 1 ? ', in this order' : '';
+      return `${words} ${counted(names.length, 'group')} of inputs${order}: ${listed(names)}; got ${groups}`;
+    };
+    if (groups < needed.length) return say('needs', needed);
+    return groups > all.length ? say(needed.length < all.length ? 'takes at most' : 'takes', all) : null;
+  },
+};
+
+/**
+ * What an app does not take of what is asked.
+ * @param values those that were given; defaults may be among them once all fields have come
+ * @param groups how many groups of each field of files there are; null while fields may still come
+ */
+export function refusals(
+  app: AppFacts,
+  operation: Operation,
+  values: FieldValues,
+  groups: Readonly<Record<string, number>> | null,
+): AppRefusal[] {
+  const parameters = readParameters(app.parameters);
+  const ofFields = operation.fields.flatMap((field): AppRefusal[] => {
+    if (field.bound === undefined) return [];
+    const value = values[field.name];
+    if (field.bound === 'parameters') {
+      return [value ?? []].flat().flatMap((each) => {
+        const problem = overrideProblem(parameters, String(each));
+        return problem === null ? [] : [{ field, value: String(each), problem }];
+      });
+    }
+    const problem = checks[field.bound]({ field, values, groups: groups && (groups[field.name] ?? 0) }, app);
+    return problem === null ? [] : [{ field, value: value === undefined ? null : String(value), problem }];
+  });
+  return [...operationRefusals(operation, values, app, groups !== null), ...ofFields];
+}

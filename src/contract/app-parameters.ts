@@ -1,0 +1,226 @@
+import { nearest } from './nearest.js';
+import { excerpt, quoteName } from './quote.js';
+import { numberOf } from './values.js';
+
+type Facts = Readonly<Record<string, unknown>>;
+
+/** A value that `--set` changes, as an app tells of it. */
+export interface Parameter {
+  /** As `--set` takes it. */
+  readonly name: string;
+  /** What it is without `--set`; undefined if the app does not say. */
+  readonly value: unknown;
+  /** What the app says of it beside that: nobody has checked it. */
+  readonly facts: Facts;
+  /** The keys that lead to the facts in `parameters`. */
+  readonly path: readonly PropertyKey[];
+}
+
+export interface Parameters {
+  readonly all: readonly Parameter[];
+  /** Whether no other name can be set. False for KonfAI's form: every value of the configuration can be. */
+  readonly isComplete: boolean;
+}
+
+const isObject = (value: unknown): value is Facts =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const types = ['number', 'integer', 'boolean', 'text'] as const;
+type ParameterType = (typeof types)[number];
+
+/** What an app may say of a parameter. */
+const factNames = ['type', 'default', 'min', 'max', 'choices', 'description'];
+
+/** A value that is null is known. */
+const defaultOf = (facts: Facts): unknown => (Object.hasOwn(facts, 'default') ? facts.default : facts.value);
+
+/** A JSON value in words. */
+export const shownValue = (value: unknown): string =>
+  excerpt(typeof value === 'string' ? value : (JSON.stringify(value) ?? ''), 300);
+
+/**
+ * The values and constraints that KonfAI tells of. A nested value is set by its whole path.
+ * @param path of the values in the app's configuration
+ */
+function ofValues(values: Facts, constraints: Facts, path: string, prefix = ''): Parameter[] {
+  return Object.entries(values).flatMap(([key, value]) => {
+    const given = constraints[key] ?? constraints['*'];
+    const facts = isObject(given) ? given : {};
+    if (isObject(value) && Object.keys(value).length > 0) {
+      return ofValues(value, facts, path, `${prefix || (path && `${path}.`)}${key}.`);
+    }
+    return [{ name: prefix + key, value, facts, path: [] }];
+  });
+}
+
+/** The parameters in the forms in which apps tell of them: by name, as a list, or as KonfAI does. */
+export function readParameters(parameters: unknown): Parameters {
+  if (Array.isArray(parameters)) {
+    const all = parameters.flatMap((each: unknown, index): Parameter[] => {
+      if (typeof each === 'string') return [{ name: each, value: undefined, facts: {}, path: [index] }];
+      if (!isObject(each) || typeof each.name !== 'string') return [];
+      return [{ name: each.name, value: defaultOf(each), facts: each, path: [index] }];
+    });
+    return { all, isComplete: all.length > 0 };
+  }
+  if (!isObject(parameters)) return { all: [], isComplete: false };
+  const { values, constraints, path } = parameters;
+  if (isObject(values)) {
+    const from = typeof path === 'string' ? path : '';
+    return { all: ofValues(values, isObject(constraints) ? constraints : {}, from), isComplete: false };
+  }
+  const all = Object.entries(parameters).map(([name, entry]): Parameter => {
+    const hasFacts = isObject(entry) && [...factNames, 'value'].some((each) => Object.hasOwn(entry, each));
+    return hasFacts
+      ? { name, value: defaultOf(entry), facts: entry, path: [name] }
+      : { name, value: entry, facts: {}, path: [name] };
+  });
+  return { all, isComplete: all.length > 0 };
+}
+
+const choicesOf = ({ choices }: Facts): readonly unknown[] => (Array.isArray(choices) ? choices : []);
+
+const boundOf = (bound: unknown): number | null => (typeof bound === 'number' ? bound : null);
+
+/** What kind of text a parameter takes; null where anything goes. */
+function typeOf({ value, facts }: Parameter): ParameterType | null {
+  const stated = types.find((each) => each === facts.type);
+  if (stated) return stated;
+  const example: unknown = Array.isArray(value) ? value[0] : value;
+  if (typeof example === 'boolean') return 'boolean';
+  const isNumber = typeof example === 'number' || boundOf(facts.min) !== null || boundOf(facts.max) !== null;
+  return isNumber ? 'number' : null;
+}
+
+function isChoice(choice: unknown, text: string): boolean {
+  if (typeof choice === 'number') return numberOf(text) === choice;
+  if (typeof choice === 'boolean') return text.toLowerCase() === String(choice);
+  return shownValue(choice) === text;
+}
+
+/** Names in a sentence: `'a', 'b' or 'c'`. */
+function alternatives(values: readonly unknown[]): string {
+  const names = values.map((each) => quoteName(shownValue(each)));
+  return names.length > 1 ? `${names.slice(0, -1).join(', ')} or ${names.at(-1)}` : names.join('');
+}
+
+/** What a parameter takes where that is not this text, as the end of a sentence about its app; null if it is. */
+function problemWith(parameter: Parameter, text: string): string | null {
+  const { facts } = parameter;
+  const name = quoteName(parameter.name);
+  const choices = choicesOf(facts);
+  if (choices.length > 0) {
+    if (choices.some((each) => isChoice(each, text))) return null;
+    return `takes ${alternatives(choices)} for ${name}`;
+  }
+  const type = typeOf(parameter);
+  if (type === 'boolean' && !/^(true|false)$/i.test(text)) return `takes true or false for ${name}`;
+  if (type !== 'number' && type !== 'integer') return null;
+  const number = numberOf(text);
+  if (number === undefined) return `takes ${type === 'number' ? 'a number' : 'an integer'} for ${name}`;
+  if (type === 'integer' && !Number.isInteger(number)) return `takes an integer for ${name}`;
+  const [least, most] = [boundOf(facts.min), boundOf(facts.max)];
+  if ((least === null || number >= least) && (most === null || number <= most)) return null;
+  if (least !== null && most !== null) return `takes ${name} from ${least} to ${most}`;
+  return least === null ? `takes ${name} of at most ${most}` : `takes ${name} of at least ${least}`;
+}
+
+/** The same for a value that may be a list: each item counts. */
+function problemWithValue(parameter: Parameter, text: string): string | null {
+  if (parameter.value === null && /^(null|none)$/i.test(text)) return null;
+  if (!Array.isArray(parameter.value)) return problemWith(parameter, text);
+  const items = text.replace(/^\[(.*)\]$/s, '$1').split(',');
+  return items.map((item) => problemWith(parameter, item.trim())).find((each) => each !== null) ?? null;
+}
+
+/**
+ * What an app that declares parameters has against `NAME=VALUE`, as the end of a sentence about it; null for nothing. A
+ * parameter whose value is an object is also set by a path: `post.threshold`.
+ */
+export function overrideProblem({ all, isComplete }: Parameters, override: string): string | null {
+  if (!isComplete) return null;
+  const end = override.indexOf('=');
+  const name = override.slice(0, end);
+  const parameter = all.find((each) => each.name === name);
+  if (parameter) return problemWithValue(parameter, override.slice(end + 1));
+  if (all.some((each) => isObject(each.value) && name.startsWith(`${each.name}.`))) return null;
+  const names = all.map((each) => each.name);
+  const near = nearest(name, names);
+  const others =
+    near === null ? `; it has: ${excerpt(names.join(', '), 500)}` : ` (did you mean ${quoteName(near)}?)`;
+  return `has no parameter ${quoteName(name)}${others}`;
+}
+
+/** What is wrong at one place of `parameters` in an `app.json`. */
+export interface ParameterFault {
+  readonly path: readonly PropertyKey[];
+  readonly problem: string;
+}
+
+const got = (value: unknown): string => `got ${quoteName(shownValue(value))}`;
+
+/** Why a fact cannot be what it is; null if it can. */
+function factProblem(name: string, value: unknown): string | null {
+  if (value === null || value === undefined) return null;
+  if ((name === 'min' || name === 'max') && typeof value !== 'number')
+    return `must be a number, ${got(value)}`;
+  if (name === 'description' && typeof value !== 'string') return `must be a text, ${got(value)}`;
+  if (name === 'type' && !types.some((each) => each === value)) {
+    return `must be one of: ${types.join(', ')}, ${got(value)}`;
+  }
+  if (name !== 'choices') return null;
+  if (!Array.isArray(value)) return `must be a list, ${got(value)}`;
+  return value.length === 0 ? 'must not be empty' : null;
+}
+
+/** What is wrong with one parameter, by the names of its facts. */
+function faultsOf(parameter: Parameter): (readonly [string, string])[] {
+  const { name, value, facts } = parameter;
+  const known = [...factNames, 'name', 'value'];
+  const faults = Object.entries(facts).flatMap(([key, fact]): (readonly [string, string])[] => {
+    const problem = factProblem(key, fact);
+    if (problem !== null) return [[key, problem]];
+    if (known.includes(key)) return [];
+    const near = nearest(key, factNames) ?? factNames.find((each) => key.startsWith(each));
+    return near === undefined ? [] : [[key, `is not known; did you mean ${quoteName(near)}?`]];
+  });
+  const [least, most] = [boundOf(facts.min), boundOf(facts.max)];
+  if (least !== null && most !== null && least > most) faults.push(['min', `is above max, ${most}`]);
+  const hasDefault = value !== undefined && value !== null && !isObject(value);
+  const problem = hasDefault ? problemWithValue(parameter, shownValue(value)) : null;
+  if (problem !== null) {
+    const key = facts.default === undefined ? 'value' : 'default';
+    faults.push([key, `is ${quoteName(shownValue(value))}: the app itself ${problem}`]);
+  }
+  if (!/^[^-=\s][^=]*$/.test(name) || name !== name.trim()) {
+    faults.push([
+      '',
+      `${quoteName(name)} cannot be set: a name has no '=', and does not begin with '-' or a space`,
+    ]);
+  }
+  return faults;
+}
+
+/** What is wrong with what an app declares of its parameters. What is wrong is not enforced. */
+export function parameterFaults(parameters: unknown): ParameterFault[] {
+  const here = ['parameters'];
+  if (parameters === undefined || parameters === null) return [];
+  if (!isObject(parameters) && !Array.isArray(parameters)) {
+    return [{ path: here, problem: `must be an object of parameters by name, ${got(parameters)}` }];
+  }
+  const { all } = readParameters(parameters);
+  const nameless = Array.isArray(parameters)
+    ? [...parameters.keys()]
+        .filter((index) => !all.some(({ path }) => path[0] === index))
+        .map((index) => ({ path: [...here, index], problem: 'has no name' }))
+    : [];
+  const faults = all
+    .filter(({ path }) => path.length > 0)
+    .flatMap((parameter) =>
+      faultsOf(parameter).map(([key, problem]) => ({
+        path: [...here, ...parameter.path, ...(key === '' ? [] : [key])],
+        problem,
+      })),
+    );
+  return [...nameless, ...faults];
+}

@@ -1,0 +1,223 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { z } from 'zod';
+import { appManifestSchema, volumeSchema } from '../../contract/app-manifest.js';
+import { parameterFaults } from '../../contract/app-parameters.js';
+import { counted } from '../../contract/counted.js';
+import { nearest } from '../../contract/nearest.js';
+import { excerpt, quoteName, quotePath } from '../../contract/quote.js';
+import { findProgram } from '../../files/find-program.js';
+import { readSmallFile } from '../../files/small-file.js';
+import { inWords, longestManifest, type ManifestFault, manifestFile } from './manifest.js';
+
+/** Fields that apps have beside those of the schema. */
+const otherFields = ['$schema', 'task', 'vram_plan', 'icon', 'version', 'author', 'license', 'url'];
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Keys that are probably meant to be others. Unknown ones are allowed, so only those count that are nearly known. */
+function typos(value: unknown, known: readonly string[], at: readonly PropertyKey[]): ManifestFault[] {
+  if (!isObject(value)) return [];
+  return Object.keys(value).flatMap((key) => {
+    if (known.includes(key) || otherFields.includes(key)) return [];
+    const near = nearest(key, known);
+    if (near === null || Math.abs(near.length - key.length) > 2) return [];
+    return [{ path: [...at, key], problem: `there is no such field; did you mean ${quoteName(near)}?` }];
+  });
+}
+
+/** Volumes by key, anywhere below a value: two levels deep for evaluations. */
+function typosOfVolumes(value: unknown, at: readonly PropertyKey[], levels: number): ManifestFault[] {
+  if (!isObject(value)) return [];
+  return Object.entries(value).flatMap(([key, each]) =>
+    levels > 0
+      ? typosOfVolumes(each, [...at, key], levels - 1)
+      : typos(each, Object.keys(volumeSchema.shape), [...at, key]),
+  );
+}
+
+/** The value of the wrong type that is read all the same, as KonfAI's reader does. Null counts as missing there. */
+function forgiven(json: unknown): ManifestFault[] {
+  const issues = appManifestSchema.safeParse(json).error?.issues ?? [];
+  const valueAt = (keys: readonly PropertyKey[]): unknown =>
+    keys.reduce<unknown>((value, key) => (value as Record<PropertyKey, unknown>)[key], json);
+  return issues
+    .filter(({ path: keys }) => valueAt(keys) !== null)
+    .map(({ path: keys, message }) => ({ path: keys, problem: inWords(message) }));
+}
+
+/**
+ * What is probably wrong with an `app.json` that can be used: fields that are nearly known, parameters that cannot be
+ * enforced, and, for an app with a command of its own, values of another type than the schema's.
+ * @param isOwn whether the app has a command; what KonfAI's engine runs may be written as KonfAI reads it
+ */
+export function manifestWarnings(directory: string, isOwn: boolean): ManifestFault[] {
+  const json = jsonOf(manifestFile(directory));
+  if (!isObject(json)) return [];
+  return [
+    ...typos(json, Object.keys(appManifestSchema.shape), []),
+    ...typosOfVolumes(json.inputs, ['inputs'], 0),
+    ...typosOfVolumes(json.outputs, ['outputs'], 0),
+    ...typosOfVolumes(json.inputs_evaluations, ['inputs_evaluations'], 2),
+    ...parameterFaults(json.parameters),
+    ...(isOwn ? forgiven(json) : []),
+  ];
+}
+
+/** The text of a file of an app; undefined if it is not there, or cannot be read. */
+function textOf(file: string): string | undefined {
+  try {
+    return readSmallFile(file, longestManifest);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a JSON file of an app says; undefined if it cannot be read. */
+function jsonOf(file: string): unknown {
+  try {
+    return JSON.parse(textOf(file) ?? '');
+  } catch {
+    return undefined;
+  }
+}
+
+const packageSchema = z.object({ dependencies: z.record(z.string(), z.unknown()).optional() });
+
+/** Whether Node finds a package from a directory: in its own `node_modules`, or in that of a directory above it. */
+function isInstalled(name: string, directory: string): boolean {
+  if (existsSync(path.join(directory, 'node_modules', name))) return true;
+  const above = path.dirname(directory);
+  return above !== directory && isInstalled(name, above);
+}
+
+/** The dependencies of an app's package.json that are not installed, in a sentence. */
+function missingNodePackages(directory: string, command: readonly string[]): string[] {
+  const isNode = command.some((word) => /(^|\/)node$|\.[cm]?js$/.test(word));
+  const file = path.join(directory, 'package.json');
+  const { data } = packageSchema.safeParse(isNode ? jsonOf(file) : undefined);
+  const names = Object.keys(data?.dependencies ?? {});
+  const missing = names.filter((name) => !isInstalled(name, directory));
+  if (missing.length === 0) return [];
+  const list = excerpt(missing.join(', '), 500);
+  return [
+    `${file}: ${counted(missing.length, 'package')} not installed: ${list}; run 'npm install' in ${quotePath(directory)}`,
+  ];
+}
+
+/** The names of a requirements.txt. Lines with options, addresses or conditions are left to pip. */
+const requirementsIn = (text: string): string[] =>
+  text.split('\n').flatMap((line) => {
+    const [, name] = /^\s*([A-Za-z0-9][\w.-]*)\s*(\[[^\]]*\]\s*)?([<>=!~#][^;]*)?$/.exec(line) ?? [];
+    return name ?? [];
+  });
+
+/**
+ * Run by the app's Python: which of these distributions are not installed, and which modules that the program, and what it
+ * imports of its own, imports at the top are not found. Nothing of the app is imported.
+ */
+const lookForModules = `
+import ast, importlib.metadata, importlib.util, json, os, re, sys
+_, directory, program, *names = sys.argv
+plain = lambda name: re.sub(r"[-_.]+", "-", name or "").lower()
+installed = {plain(each.metadata["Name"]) for each in importlib.metadata.distributions()}
+lost, modules, seen = [name for name in names if plain(name) not in installed], [], set()
+sys.path[0] = os.path.dirname(program)
+def look(file):
+    if file in seen:
+        return
+    seen.add(file)
+    for node in ast.parse(open(file, "rb").read()).body:
+        imported = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            imported = [node.module]
+        for name in imported:
+            top = name.split(".")[0]
+            found = importlib.util.find_spec(top) if top not in sys.builtin_module_names else sys
+            if found is None:
+                modules.append([top, file, node.lineno])
+            origin = getattr(found, "origin", None) or ""
+            if origin.startswith(directory + os.sep) and "site-packages" not in origin and origin.endswith(".py"):
+                look(origin)
+if program:
+    look(program)
+print(json.dumps({"packages": lost, "modules": modules}))
+`;
+
+const modulesSchema = z.object({
+  packages: z.array(z.string()),
+  modules: z.array(z.tuple([z.string(), z.string(), z.number()])),
+});
+
+/** Milliseconds that Python may take to say what it finds. */
+const patience = 30_000;
+
+/** @returns null if the Python cannot say it */
+function askPython(python: string, args: readonly string[]): Promise<z.infer<typeof modulesSchema> | null> {
+  return new Promise((resolve) => {
+    // Python looks for its own modules in the working directory first.
+    const options = { cwd: '/', timeout: patience, killSignal: 'SIGKILL', maxBuffer: 2 ** 20 } as const;
+    execFile(python, ['-c', lookForModules, ...args], options, (error, stdout) => {
+      try {
+        resolve(error ? null : modulesSchema.parse(JSON.parse(stdout)));
+      } catch {
+        resolve(null);
+      }
+    });
+  });
+}
+
+/**
+ * The Python modules that an app needs and does not find, in sentences: what its requirements.txt names, and what its program
+ * imports.
+ * @param mayRunOwn whether a Python in the app's own directory may be started, outside of any sandbox
+ */
+async function missingPythonModules(
+  directory: string,
+  command: readonly string[],
+  searched: string,
+  mayRunOwn: boolean,
+): Promise<string[]> {
+  const [first = '', ...others] = command;
+  const python = /^python[\d.]*$/.test(path.basename(first)) ? findProgram(first, searched) : undefined;
+  if (python === undefined || (!mayRunOwn && python.startsWith(directory + path.sep))) return [];
+  const program = others.find((word) => word.endsWith('.py') && word.startsWith(directory + path.sep)) ?? '';
+  const requirements = path.join(directory, 'requirements.txt');
+  const found = await askPython(python, [directory, program, ...requirementsIn(textOf(requirements) ?? '')]);
+  if (found === null) return [];
+  const { packages, modules } = found;
+  const sentences = modules.map(
+    ([name, file, line]) =>
+      `${file}, line ${line}: ${python} has no module ${quoteName(name)}; install the package that brings it`,
+  );
+  if (packages.length === 0) return sentences;
+  const list = excerpt(packages.join(', '), 500);
+  return [
+    `${requirements}: ${counted(packages.length, 'package')} not installed for ${python}: ${list}; run '${python} -m pip install -r requirements.txt' in ${quotePath(directory)}`,
+    ...sentences,
+  ];
+}
+
+/** How thoroughly the packages of an app are looked for. */
+export type Thoroughness =
+  /** No program is started. */
+  | 'files'
+  /** Its Python is asked, unless that is a file of the app: it would run outside of the sandbox. */
+  | 'python'
+  /** Its Python is asked, wherever it is. */
+  | 'own-python';
+
+/** The packages that an app with a command of its own needs and does not find, in sentences. */
+export async function missingPackages(
+  directory: string,
+  command: readonly string[],
+  searched: string,
+  thoroughness: Thoroughness,
+): Promise<string[]> {
+  const ofNode = missingNodePackages(directory, command);
+  if (thoroughness === 'files') return ofNode;
+  const mayRunOwn = thoroughness === 'own-python';
+  return [...ofNode, ...(await missingPythonModules(directory, command, searched, mayRunOwn))];
+}

@@ -1,0 +1,190 @@
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { AvailableApp } from '../../contract/app-manifest.js';
+import { counted } from '../../contract/counted.js';
+import { spellDuration } from '../../contract/duration.js';
+import type { FieldValue } from '../../contract/fields.js';
+import { operations } from '../../contract/operations.js';
+import { excerpt } from '../../contract/quote.js';
+import { readRefusal, refusalVariables } from '../jobs/refusal.js';
+import { commandLine } from './command-line.js';
+
+/** How a trial run went. `note`: the app works, but this volume said nothing more. */
+export interface Trial {
+  readonly kind: 'ok' | 'note' | 'problem';
+  readonly says: string;
+}
+
+/** Voxels along each axis of the volume. */
+const size = 16;
+
+/** A NIfTI volume of a ball: bright inside, for labels 1 inside. */
+function tinyVolume(isLabels: boolean): Buffer {
+  const header = Buffer.alloc(352);
+  header.writeInt32LE(348, 0);
+  for (const [index, value] of [3, size, size, size, 1, 1, 1, 1].entries())
+    header.writeInt16LE(value, 40 + 2 * index);
+  header.writeInt16LE(4, 70); // int16
+  header.writeInt16LE(16, 72);
+  for (const index of [0, 1, 2, 3]) header.writeFloatLE(1, 76 + 4 * index);
+  header.writeFloatLE(352, 108); // where the voxels begin
+  header.writeFloatLE(1, 112);
+  header.write('n+1\0', 344, 'latin1');
+  const voxels = Buffer.alloc(2 * size ** 3);
+  for (let index = 0; index < size ** 3; index += 1) {
+    const at = [index, index / size, index / size ** 2].map(
+      (each) => (Math.floor(each) % size) - (size - 1) / 2,
+    );
+    const isInside = Math.hypot(...at) < size / 3;
+    voxels.writeInt16LE(isInside ? (isLabels ? 1 : 500 + (index % 50)) : 0, 2 * index);
+  }
+  return Buffer.concat([header, voxels]);
+}
+
+/** Kept of what the app prints, in characters. */
+const longestOutput = 2000;
+
+interface Ended {
+  readonly how: string | null;
+  readonly printed: string;
+}
+
+/** Runs a command with all processes that it starts, until its end or its time is over. `how` is null for exit code 0. */
+function run(
+  [program = '', ...args]: readonly string[],
+  cwd: string,
+  env: NodeJS.ProcessEnv,
+  seconds: number,
+): Promise<Ended> {
+  return new Promise((resolve) => {
+    const child = spawn(program, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    const kill = () => {
+      try {
+        if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+      } catch {
+        // It has ended.
+      }
+    };
+    let printed = '';
+    let isLate = false;
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        printed = (printed + text).slice(-longestOutput);
+      });
+    }
+    const timer = setTimeout(() => {
+      isLate = true;
+      kill();
+    }, seconds * 1000);
+    // Its process group is its own, so a Ctrl-C does not reach it.
+    const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+    const onSignal = (signal: NodeJS.Signals) => {
+      kill();
+      for (const each of signals) process.off(each, onSignal);
+      process.kill(process.pid, signal);
+    };
+    for (const each of signals) process.on(each, onSignal);
+    const end = (how: string | null) => {
+      clearTimeout(timer);
+      for (const each of signals) process.off(each, onSignal);
+      kill();
+      resolve({ how, printed: printed.trim() });
+    };
+    child.on('error', (cause) => end(`could not be started: ${cause.message}`));
+    child.on('exit', (code, signal) => {
+      // What it left running may hold its output open, also outside of its process group.
+      kill();
+      setTimeout(() => [child.stdout, child.stderr].map((stream) => stream.destroy()), 1000).unref();
+      child.once('close', () => {
+        if (isLate) end(`took longer than ${spellDuration(seconds)}`);
+        else if (code === 0) end(null);
+        else end(signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`);
+      });
+    });
+  });
+}
+
+/** Files below a directory. */
+const filesBelow = (directory: string): number =>
+  readdirSync(directory, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).length;
+
+function judge({ how, printed }: Ended, directory: string, refusal: string | null, seconds: number): Trial {
+  const took = `${counted(filesBelow(directory), 'file')} in ${seconds.toFixed(1)} s`;
+  if (how === null && filesBelow(directory) > 0) return { kind: 'ok', says: `infer wrote ${took}` };
+  if (how === null) return { kind: 'problem', says: 'infer ended well, and wrote no file into --output' };
+  if (refusal !== null) {
+    return { kind: 'note', says: `the app starts, and refused the tiny volume: ${refusal}` };
+  }
+  const words =
+    printed === ''
+      ? 'it printed nothing'
+      : `it printed last: ${excerpt(
+          printed
+            .split('\n')
+            .filter((line) => line.trim() !== '')
+            .slice(-8)
+            .join(' | '),
+        )}`;
+  return { kind: 'problem', says: `infer ${how}; ${words}` };
+}
+
+/**
+ * Runs an app once on a tiny volume, on the CPU, as this user and without a sandbox. All of it is in a temporary directory,
+ * which is removed.
+ * @param command the app's own
+ * @param environment what a job would have of it
+ * @param seconds that it may take
+ */
+export async function trialRun(
+  app: AvailableApp,
+  directory: string,
+  command: readonly string[],
+  environment: NodeJS.ProcessEnv,
+  seconds: number,
+): Promise<Trial> {
+  const root = mkdtempSync(path.join(tmpdir(), 'remote-app-check-'));
+  try {
+    const output = path.join(root, 'Output');
+    const workspace = path.join(root, 'Workspace');
+    const scratch = path.join(workspace, 'tmp');
+    for (const each of [output, workspace, scratch]) mkdirSync(each);
+    const needed = Object.entries(app.inputs).filter(([, input]) => input.required && !input.default);
+    const groups = (needed.length > 0 ? needed.map(([, input]) => input.volume_type) : ['VOLUME']).map(
+      (type, index) => {
+        const file = path.join(root, 'Input', `g${index}`, 'trial.nii');
+        mkdirSync(path.dirname(file), { recursive: true });
+        writeFileSync(file, tinyVolume(type === 'SEGMENTATION'));
+        return [file];
+      },
+    );
+    const values: Record<string, FieldValue> = {};
+    for (const field of operations.infer.fields) if ('default' in field) values[field.name] = field.default;
+    const refusal = path.join(root, 'refusal');
+    const began = performance.now();
+    const words = commandLine({
+      program: command,
+      app: directory,
+      request: { operation: 'infer', values, files: { inputs: groups } },
+      output: output,
+      grant: { gpus: [] },
+    });
+    const ended = await run(
+      words,
+      workspace,
+      {
+        ...environment,
+        ...Object.fromEntries(refusalVariables.map((name) => [name, refusal])),
+        CUDA_VISIBLE_DEVICES: '',
+        PYTHONUNBUFFERED: '1',
+        PYTHONDONTWRITEBYTECODE: '1',
+        TMPDIR: scratch,
+      },
+      seconds,
+    );
+    return judge(ended, output, readRefusal(refusal), (performance.now() - began) / 1000);
+  } finally {
+    rmSync(root, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,242 @@
+import { describe, expect, test } from 'vitest';
+import { type AppFacts, refusals } from '../../src/contract/app-checks.js';
+import { parameterFaults } from '../../src/contract/app-parameters.js';
+import type { FieldValues } from '../../src/contract/fields.js';
+import { type OperationName, operationOf } from '../../src/contract/operations.js';
+
+const volume = (display_name: string, required = true, fallback: string | null = null) => ({
+  display_name,
+  required,
+  default: fallback,
+});
+
+/** An app that says nothing about anything. */
+const silent: AppFacts = {
+  inputs: {},
+  checkpoints_name: null,
+  checkpoints_name_available: null,
+  maximum_tta: null,
+  mc_dropout: null,
+  has_capabilities: [],
+};
+
+const parameters = {
+  scale: { default: 1, min: 0.5, max: 2 },
+  steps: { type: 'integer', min: 1 },
+  mode: { default: 'fast', choices: ['fast', 'exact'] },
+  level: { choices: [1, 2, 3] },
+  smooth: { default: false },
+  spacing: { default: [1, 1, 1], min: 0.1 },
+  seed: { default: null, max: 10 },
+  label: 'brain',
+  post: { threshold: 0.5 },
+};
+
+const all = [true, true, true];
+
+/** What the app says against it, as one text. */
+const refused = (
+  app: Partial<AppFacts>,
+  name: OperationName,
+  values: FieldValues = {},
+  groups: number | null = 1,
+) =>
+  refusals({ ...silent, ...app }, operationOf(name), values, groups === null ? null : { inputs: groups })
+    .map(({ field, value, problem }) => [field?.name ?? '-', value ?? '-', problem].join(' | '))
+    .join('\n');
+
+const set = (...overrides: string[]) => ({ config_overrides: overrides });
+
+describe('a parameter', () => {
+  test.each([
+    ['scale=99', "takes 'scale' from 0.5 to 2"],
+    ['scale=0.49', "takes 'scale' from 0.5 to 2"],
+    ['scale=', "takes a number for 'scale'"],
+    ['scale=fast', "takes a number for 'scale'"],
+    ['scale=NaN', "takes a number for 'scale'"],
+    ['scale=0x1', "takes a number for 'scale'"],
+    ['steps=0', "takes 'steps' of at least 1"],
+    ['steps=1.5', "takes an integer for 'steps'"],
+    ['mode=quick', "takes 'fast' or 'exact' for 'mode'"],
+    ['mode=Fast', "takes 'fast' or 'exact' for 'mode'"],
+    ['mode=', "takes 'fast' or 'exact' for 'mode'"],
+    ['level=4', "takes '1', '2' or '3' for 'level'"],
+    ['smooth=yes', "takes true or false for 'smooth'"],
+    ['spacing=1,0,1', "takes 'spacing' of at least 0.1"],
+    ['seed=11', "takes 'seed' of at most 10"],
+    ['scael=2', "has no parameter 'scael' (did you mean 'scale'?)"],
+    ['Scale=1', "has no parameter 'Scale' (did you mean 'scale'?)"],
+    [' scale=1', "has no parameter ' scale' (did you mean 'scale'?)"],
+    ['scale= 1', "takes a number for 'scale'"],
+    [
+      'scale.x=1',
+      "has no parameter 'scale.x'; it has: scale, steps, mode, level, smooth, spacing, seed, label, post",
+    ],
+    ['constructor=1', "has no parameter 'constructor'; it has: .*"],
+  ])('%s is refused', (override, problem) => {
+    const found = refused({ parameters }, 'infer', set(override));
+    expect(found.split(' | ')).toEqual([
+      'config_overrides',
+      override,
+      problem.endsWith('.*') ? expect.stringContaining(problem.slice(0, -2)) : problem,
+    ]);
+  });
+
+  test.each([
+    ...['scale=2', 'scale=5e-1', 'steps=+3', 'mode=exact', 'level=2.0', 'smooth=True'],
+    ...[
+      'spacing=[1, 2, 0.5]',
+      'spacing=1,1,2',
+      'seed=null',
+      'seed=-3',
+      'label=',
+      'post.threshold=0.7',
+      'post={}',
+    ],
+  ])('%s is not', (override) => {
+    expect(refused({ parameters }, 'infer', set(override))).toBe('');
+  });
+
+  test('is said of each, and for each operation that takes parameters', () => {
+    const wrong = set('scale=99', 'scale=1', 'mode=quick', 'scael=2');
+    for (const name of ['infer', 'pipeline', 'fine_tune'] as const) {
+      expect(refused({ parameters }, name, wrong).split('\n')).toHaveLength(3);
+    }
+  });
+
+  test('is read from a list of names as well', () => {
+    const list = ['plain', { name: 'scale', min: 1 }];
+    expect(refused({ parameters: list }, 'infer', set('plain=x', 'scale=1'))).toBe('');
+    expect(refused({ parameters: list }, 'infer', set('scale=0'))).toContain("takes 'scale' of at least 1");
+    expect(refused({ parameters: list }, 'infer', set('plan=0'))).toContain("did you mean 'plain'?");
+  });
+
+  test.each([
+    ['nothing', undefined],
+    ['an empty list', []],
+    ['no name', {}],
+    ['what is not understood', 'all'],
+    [
+      "KonfAI's values",
+      { values: { depth: 3 }, constraints: { depth: { min: 1 } }, path: 'Predictor.Model.Net' },
+    ],
+    ['bounds that are none', { depth: { min: '3', max: null, choices: 'a' }, any: 1 }],
+  ])('is free where an app declares %s', (_, declared) => {
+    expect(refused({ parameters: declared }, 'infer', set('depth=-7', ...(declared ? [] : ['any=1'])))).toBe(
+      '',
+    );
+  });
+});
+
+describe('what is declared of a parameter', () => {
+  test.each([
+    [{ min: '0.5' }, 'min', "must be a number, got '0.5'"],
+    [{ max: [2] }, 'max', "must be a number, got '[2]'"],
+    [{ min: 2, max: 1 }, 'min', 'is above max, 1'],
+    [{ choices: 'fast' }, 'choices', "must be a list, got 'fast'"],
+    [{ choices: [] }, 'choices', 'must not be empty'],
+    [{ type: 'float' }, 'type', "must be one of: number, integer, boolean, text, got 'float'"],
+    [{ default: 3, max: 2 }, 'default', "is '3': the app itself takes 'x' of at most 2"],
+    [{ default: 'c', choices: ['a', 'b'] }, 'default', "is 'c': the app itself takes 'a' or 'b' for 'x'"],
+    [{ default: 1, minimum: 0 }, 'minimum', "is not known; did you mean 'min'?"],
+    [{ default: 1, chocies: [1] }, 'chocies', "is not known; did you mean 'choices'?"],
+    [{ default: 1, description: 3 }, 'description', "must be a text, got '3'"],
+  ])('%j is wrong', (facts, key, problem) => {
+    expect(parameterFaults({ x: facts })).toContainEqual({ path: ['parameters', 'x', key], problem });
+    expect(parameterFaults([{ name: 'x', ...facts }])).toContainEqual({
+      path: ['parameters', 0, key],
+      problem,
+    });
+  });
+
+  test('is right as documented, and as KonfAI has it', () => {
+    expect(parameterFaults(parameters)).toEqual([]);
+    expect(parameterFaults(['plain', { name: 'x', default: 1 }])).toEqual([]);
+    expect(parameterFaults({ values: { a: 1 }, constraints: {}, path: 'x' })).toEqual([]);
+    expect(parameterFaults(undefined)).toEqual([]);
+  });
+
+  test('has a form and names', () => {
+    expect(parameterFaults('all')).toHaveLength(1);
+    expect(parameterFaults([{ min: 1 }, 3])).toHaveLength(2);
+    expect(parameterFaults({ 'a=b': 1, '-x': 1, ' y': 1 })).toHaveLength(3);
+  });
+});
+
+describe('an operation', () => {
+  const has = (inference: boolean, evaluation: boolean, uncertainty: boolean, finetunable = false) => ({
+    has_capabilities: [inference, evaluation, uncertainty],
+    finetunable,
+  });
+
+  test.each([
+    ['evaluate', has(true, false, false), {}, 'has no evaluation; it has: inference'],
+    ['uncertainty', has(true, true, false), {}, 'has no uncertainty; it has: inference, evaluation'],
+    ['fine_tune', has(true, false, false), {}, 'has no fine-tuning; it has: inference'],
+    ['fine_tune', has(true, false, false), { config_file: 'Config.yml' }, 'has no fine-tuning'],
+    ['infer', has(false, true, false), {}, 'has no inference; it has: evaluation'],
+    ['pipeline', has(true, false, true), {}, 'has no evaluation'],
+    ['pipeline', has(true, true, false), { uncertainty: true }, 'has no uncertainty'],
+    ['pipeline', has(true, true, false), {}, 'has no uncertainty'],
+  ] as const)('%s is refused by %j', (name, app, values, problem) => {
+    expect(refused(app, name, values)).toContain(problem);
+  });
+
+  test.each([
+    ['infer', has(false, false, false), {}],
+    ['evaluate', has(false, false, false), {}],
+    ['fine_tune', has(false, false, false), {}],
+    ['infer', has(false, false, true, true), {}],
+    ['infer', { has_capabilities: all }, {}],
+    ['evaluate', { has_capabilities: all }, {}],
+    ['evaluate', {}, {}],
+    ['fine_tune', {}, {}],
+    ['fine_tune', { finetunable: true }, {}],
+    ['pipeline', has(true, true, false), { uncertainty: false }],
+    // A file that is named may be there although none of the usual name is.
+    ['evaluate', has(true, false, false), { evaluation_file: 'Mine.yml' }],
+    ['fine_tune', has(true, false, false), { config_file: 'Mine.yml' }],
+    // The stack of the passes is written by the inference.
+    ['infer', has(true, false, false), { uncertainty: true }],
+  ] as const)('%s is not refused by %j', (name, app, values) => {
+    expect(refused(app, name, values)).toBe('');
+  });
+});
+
+test('what a field that has not come yet may change is not refused', () => {
+  const app = { has_capabilities: [true, false, false], finetunable: false };
+  for (const name of ['evaluate', 'uncertainty', 'pipeline', 'fine_tune'] as const) {
+    expect(refused(app, name, {}, null)).toBe('');
+    expect(refused(app, name, {})).not.toBe('');
+  }
+  expect(refused(app, 'evaluate', { evaluation_file: 'Evaluation.yml' }, null)).toContain(
+    'has no evaluation',
+  );
+});
+
+describe('groups of inputs', () => {
+  const inputs = {
+    A: volume('T1'),
+    B: volume('FLAIR'),
+    C: volume('Mask', false),
+    D: volume('Atlas', true, 'atlas.nii'),
+  };
+
+  test.each([
+    [1, 'infer', "needs 2 groups of inputs, in this order: 'T1', 'FLAIR'; got 1"],
+    [5, 'infer', "takes at most 4 groups of inputs, in this order: 'T1', 'FLAIR', 'Mask', 'Atlas'; got 5"],
+    [5, 'pipeline', 'takes at most 4 groups'],
+  ] as const)('%i are refused by %s', (count, name, problem) => {
+    expect(refused({ inputs }, name, { uncertainty: false }, count)).toContain(problem);
+  });
+
+  test.each([
+    [2, 'infer', inputs],
+    [4, 'infer', inputs],
+    [9, 'infer', {}],
+    [9, 'evaluate', inputs],
+    [null, 'infer', inputs],
+  ] as const)('%s are taken by %s', (count, name, declared) => {
+    expect(refused({ inputs: declared }, name, {}, count)).toBe('');
+  });
+});
