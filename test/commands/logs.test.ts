@@ -69,7 +69,7 @@ describe('a log that another command follows', () => {
     const all = start();
     const last = start('--tail', '2', '--json');
     const from = start('--since', '3', '--all');
-    for (const { process } of [all, last, from]) await once(process.stdout, 'data');
+    await Promise.all([all, last, from].map(({ process }) => once(process.stdout, 'data')));
     gate.open();
     const message = `Error: Job ${id} failed: Subprocess failed (exit code 3)`;
     expect(await all.ended).toMatchObject({
