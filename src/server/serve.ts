@@ -20,9 +20,8 @@ import { prepareDataDirectory, unwritable } from './data-directory/prepare.js';
 import { GpuInventory } from './devices/gpu-inventory.js';
 import { NvidiaSmi } from './devices/nvidia-smi.js';
 import { ServerEvents } from './events.js';
-import { LocalExecutor } from './executors/local/local-executor.js';
-import { halfLife } from './executors/local/shares.js';
-import type { ClusterReport, OpenSlurmSettings } from './executors/slurm/open-slurm.js';
+import { halfLife, LocalExecutor } from './executors/local/index.js';
+import { type ClusterReport, type OpenSlurmSettings, openSlurm } from './executors/slurm/index.js';
 import { proxyList } from './http/client-address.js';
 import { httpServer } from './http/http-server.js';
 import { LastNet } from './http/last-net.js';
@@ -197,13 +196,12 @@ export async function serve(settings: ServerSettings, context: ServeContext): Pr
   }
 }
 
-/** The executor of a cluster, loaded only where there is one. @throws SetupError */
+/** The executor of a cluster. @throws SetupError */
 async function openCluster(
   { slurm, dataDirectory }: ServerSettings,
   given: Omit<OpenSlurmSettings, 'options' | 'dataDirectory'>,
 ) {
   if (slurm === null) throw new Error('There is no cluster');
-  const { openSlurm } = await import('./executors/slurm/open-slurm.js');
   return await openSlurm({ ...given, options: slurm, dataDirectory });
 }
 

@@ -47,7 +47,6 @@ export const rooms: Readonly<Record<string, Room>> = {
       'server/serve.ts',
       'server/check.ts',
       'server/settings.ts',
-      'server/executors/slurm/options.ts',
       'server/devices',
       'server',
       'files',
@@ -213,7 +212,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'A check looks at what a start would use, and starts nothing.',
   },
   'server/settings.ts': {
-    imports: ['server/uploads', 'server/sandbox', 'server/executors/slurm/options.ts'],
+    imports: ['server/uploads', 'server/sandbox', 'server/executors/slurm'],
     reason: 'Settings are values, and do nothing.',
   },
   'server/app.ts': {
@@ -281,7 +280,6 @@ export const rooms: Readonly<Record<string, Room>> = {
     imports: [
       'server/executors/local/resident',
       'server/sandbox',
-      'server/executors/runs',
       'server/executors',
       'server/devices',
       'server',
@@ -296,8 +294,6 @@ export const rooms: Readonly<Record<string, Room>> = {
     imports: [
       'server/sandbox',
       'server/data-directory',
-      'server/executors/slurm/options.ts',
-      'server/executors/runs',
       'server/executors',
       'server',
       'runner',
@@ -308,17 +304,9 @@ export const rooms: Readonly<Record<string, Room>> = {
       'Slurm places and runs jobs; what is known here of a cluster is known nowhere else in the server.',
   },
   'server/data-directory': {
-    imports: ['server/executors/runs', 'server', 'runner', 'files', 'contract'],
+    imports: ['server/executors', 'server', 'runner', 'files', 'contract'],
     reason:
       'The data directory is locked and made before there is a job; of those that an earlier server left, only their runners count.',
-  },
-  'server/executors/runs': {
-    imports: ['server/executors', 'runner', 'files', 'contract'],
-    reason: 'What executors have in common is what a runner leaves in a job directory, not where it runs.',
-  },
-  'server/executors/slurm/options.ts': {
-    imports: [],
-    reason: 'What an admin asks of Slurm is a value.',
   },
   'server/executors/local/resident': {
     imports: ['server/sandbox', 'server/executors', 'server', 'runner', 'files'],
@@ -329,8 +317,9 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'A sandbox is words before a command line: it starts no job, and knows no record of one.',
   },
   'server/executors': {
-    imports: ['contract'],
-    reason: 'What an executor is does not depend on how one works.',
+    imports: ['runner', 'files', 'contract'],
+    reason:
+      'What an executor is, and what a runner leaves in a job directory, does not depend on where jobs run.',
   },
   'server/devices': {
     imports: ['server', 'files', 'contract'],

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { namesIn } from '../../files/names-in.js';
 import { isAlive } from '../../runner/process-table.js';
 import { runFiles } from '../../runner/protocol.js';
-import { readRunnerRecord } from '../executors/runs/run-files.js';
+import { readRunnerRecord } from '../executors/index.js';
 import { SetupError } from '../setup-error.js';
 import { isOther } from './place.js';
 

@@ -26,7 +26,7 @@ import type {
   Resident,
   RunOrder,
   Waiting,
-} from '../executors/executor.js';
+} from '../executors/index.js';
 import type { Report } from '../report.js';
 import { whenThereIsRoom } from '../when-there-is-room.js';
 import { DiskLimit } from './disk-limit.js';

@@ -9,7 +9,7 @@ import { commandOf } from '../../contract/operations.js';
 import type { DrainState } from '../../contract/system.js';
 import { setAside } from '../data-directory/set-aside.js';
 import type { GoneCause, ServerEvents } from '../events.js';
-import type { AskedDevices, DeviceRequest } from '../executors/executor.js';
+import type { AskedDevices, DeviceRequest } from '../executors/index.js';
 import { Admission, type Slot, type Submit, type Submitter, type Told } from './admission.js';
 import type { ExpiredJobs } from './expired-jobs.js';
 import { factsOf, followJob } from './follow-job.js';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../contract/errors.js';
 import { setAside } from '../data-directory/set-aside.js';
-import type { Executor } from '../executors/executor.js';
+import type { Executor } from '../executors/index.js';
 import type { Report } from '../report.js';
 import type { JobDirectory } from './job-directory.js';
 import type { Found, JobStore, StoredJob } from './store.js';

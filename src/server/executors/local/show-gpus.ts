@@ -1,8 +1,7 @@
 import { ServiceError } from '../../../contract/errors.js';
 import { type Gpu, type GpuInventory, MemoryNotTold } from '../../devices/gpu-inventory.js';
 import { NoGpuAnswer } from '../../devices/nvidia-smi.js';
-import type { DeviceMemory } from '../executor.js';
-import { refuseUnknown } from '../runs/check-devices.js';
+import { type DeviceMemory, refuseUnknown } from '../index.js';
 
 /** The GPUs of this machine. @throws ServiceError `gpusUnknown` */
 export function knownGpus({ current, problem }: GpuInventory): readonly Gpu[] {
