@@ -4,7 +4,7 @@ import path from 'node:path';
 import { Packer } from '../archive/index.js';
 import { isSystemError } from '../files/error-code.js';
 import { closeInherited } from '../files/own-file.js';
-import { areReplaced } from '../runner/program.js';
+import { areReplaced } from '../runner/index.js';
 import { Access } from './access/access.js';
 import { NamedTokens } from './access/named-tokens.js';
 import { createApp } from './app.js';
@@ -15,7 +15,6 @@ import { auditEvents, auditTokens } from './audit/audit-events.js';
 import { AuditLog } from './audit/audit-log.js';
 import { checkFileSystem } from './data-directory/file-system-check.js';
 import { lockDataDirectory } from './data-directory/lock.js';
-import { ownDirectory } from './data-directory/own-directory.js';
 import { prepareDataDirectory, unwritable } from './data-directory/prepare.js';
 import { GpuInventory } from './devices/gpu-inventory.js';
 import { NvidiaSmi } from './devices/nvidia-smi.js';
@@ -225,15 +224,6 @@ function usualDiskPerJob(dataDirectory: string): number {
   return Math.max(10 * 2 ** 30, (bavail * bsize) / 10);
 }
 
-/** Spare runners that are kept at most after a burst of jobs, each of up to 45 MiB. */
-const mostSpares = 32;
-
-/** The runners that are kept ready; null for none. */
-const sparesOf = ({ spareRunners: count, maxJobs, dataDirectory }: ServerSettings, report: Report) =>
-  count > 0
-    ? { count, most: Math.min(maxJobs, mostSpares), directory: ownDirectory(dataDirectory, 'spares', report) }
-    : null;
-
 /** Tells the admin where an app that could stay loaded cannot, because of the sandbox. */
 async function sayResident(local: LocalExecutor | null, catalog: AppCatalog, report: Report): Promise<void> {
   if (!local || !catalog.ids().some((id) => catalog.residentName(id) !== null)) return;
@@ -305,7 +295,7 @@ async function serveFrom(
           idle: settings.residentIdle,
           memoryUse: shareOfRam,
         },
-        spares: sparesOf(settings, report),
+        spares: settings.spareRunners,
       });
     const { executor, cluster } = local
       ? { executor: local, cluster: null }

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { appManifestSchema } from '../../src/contract/app-manifest.js';
 import { operationNames, operationOf, outputArgument } from '../../src/contract/operations.js';
-import { jobMarker } from '../../src/runner/protocol.js';
+import { jobMarker } from '../../src/runner/index.js';
 import { gpuEnvironment } from '../../src/server/executors/index.js';
 import { refusalVariables } from '../../src/server/jobs/refusal.js';
 import { Cli } from '../support/cli.js';

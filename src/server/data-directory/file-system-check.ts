@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { isDiskFull, isSystemError } from '../../files/error-code.js';
-import { makeFifo } from '../../runner/output-pipe.js';
+import { makeFifo } from '../../runner/index.js';
 import { SetupError } from '../setup-error.js';
 
 const advice = 'put it on a file system such as ext4, XFS, Btrfs or NFS';

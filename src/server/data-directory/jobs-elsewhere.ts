@@ -1,8 +1,7 @@
 import { existsSync, readlinkSync } from 'node:fs';
 import path from 'node:path';
 import { namesIn } from '../../files/names-in.js';
-import { isAlive } from '../../runner/process-table.js';
-import { runFiles } from '../../runner/protocol.js';
+import { isAlive, runFiles } from '../../runner/index.js';
 import { readRunnerRecord } from '../executors/index.js';
 import { SetupError } from '../setup-error.js';
 import { isOther } from './place.js';

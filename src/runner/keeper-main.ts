@@ -1,13 +1,13 @@
 /**
  * The keeper: holds one loaded app, the worker, and gives it job after job. Started with its directory as its one argument;
- * outlives the server. What it is to do is in `worker.json`; runners and the server reach it by a socket.
+ * outlives the server. `worker.json` says what to start; runners and the server connect to its socket.
  */
 
 import { closeSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { readOwnFile } from '../files/own-file.js';
-import { type WorkerRequest, workerFiles } from '../runner/worker-files.js';
 import { Keeper } from './keeper.js';
+import { type WorkerRequest, workerFiles } from './protocol.js';
 
 /** Longest `worker.json`, in bytes. */
 const maxRequestBytes = 64 << 20;
@@ -20,10 +20,10 @@ async function keep(directory: string): Promise<void> {
   process.on('SIGINT', () => keeper.leave());
   process.on('SIGHUP', () => {});
   await keeper.open();
-  // Tells the server that the socket is there.
+  // Tells the server that it listens.
   closeSync(1);
   await keeper.gone;
-  // Its own directory, which nobody needs once the worker is gone.
+  // The directory is its own, and useless without the worker.
   await rm(directory, { recursive: true, force: true });
 }
 

@@ -6,18 +6,21 @@ import { connect, type Socket } from 'node:net';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { writeJsonFile } from '../../../../files/atomic-json.js';
-import { type Frame, FrameReader, frameKinds, isClosed, sendFrame } from '../../../../runner/frames.js';
-import { lowerPriority } from '../../../../runner/priority.js';
-import { keeperProgram } from '../../../../runner/program.js';
+import { writeJsonFile } from '../../../files/atomic-json.js';
 import {
+  type Frame,
+  FrameReader,
+  frameKinds,
+  isClosed,
   type KeeperState,
+  keeperProgram,
+  lowerPriority,
+  sendFrame,
   type WorkerRequest,
   withSocketAddress,
   workerFiles,
-} from '../../../../runner/worker-files.js';
-import { parseKeeperState } from './read-worker.js';
-import { killKeeper, removeWorker } from './remove-worker.js';
+} from '../../../runner/index.js';
+import { killKeeper, parseKeeperState, removeWorker } from './worker-records.js';
 
 /** Milliseconds that a keeper may take to answer. */
 const answerPatience = 30_000;
@@ -39,7 +42,7 @@ export interface KeeperSettings {
   readonly program?: string;
 }
 
-/** A loaded app, as the server knows it by what its keeper tells. */
+/** A loaded app, as its keeper reports it to the server. */
 export class Worker extends EventEmitter<{ change: [] }> {
   /** The job that it is kept for, from the moment that it is chosen until the job has ended; null for none. */
   promised: string | null = null;
@@ -70,7 +73,7 @@ export class Worker extends EventEmitter<{ change: [] }> {
       }
     });
     socket.on('error', () => {});
-    this.gone = this.#bury();
+    this.gone = this.#untilGone();
     sendFrame(socket, frameKinds.attach);
   }
 
@@ -112,7 +115,7 @@ export class Worker extends EventEmitter<{ change: [] }> {
     }
   }
 
-  /** Reaches the keeper of a directory. @throws if there is none that answers */
+  /** Connects to the keeper of a directory. @throws if none answers */
   static async attach(directory: string, request: WorkerRequest): Promise<Worker> {
     const socket = withSocketAddress(directory, (address) => connect(address));
     try {
@@ -208,7 +211,7 @@ export class Worker extends EventEmitter<{ change: [] }> {
     this.emit('change');
   }
 
-  async #bury(): Promise<void> {
+  async #untilGone(): Promise<void> {
     await isClosed(this.socket);
     clearTimeout(this.#killTimer);
     if (!this.#isDetached) await removeWorker(this.directory);

@@ -1,15 +1,14 @@
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
-import type { Report } from '../../../report.js';
-import type { Grant, LoadedApp } from '../../index.js';
+import type { Report } from '../../report.js';
+import type { Grant, LoadedApp } from '../index.js';
 import { fingerprint } from './fingerprint.js';
-import { isWorkerId, readWorkerRequest } from './read-worker.js';
-import { killKeeper, removeWorker } from './remove-worker.js';
 import { type KeeperSettings, Worker, type WorkerOrder } from './worker.js';
+import { isWorkerId, killKeeper, readWorkerRequest, removeWorker } from './worker-records.js';
 
-/** Milliseconds between two looks at workers that have nothing to do. */
-const lookInterval = 5000;
-/** The share of the machine's memory that may be in use before apps leave that nobody needs. */
+/** Milliseconds between two checks of idle workers. */
+const checkInterval = 5000;
+/** The share of the machine's memory that may be in use before idle apps leave. */
 export const mostMemory = 0.9;
 
 export interface WorkersSettings extends KeeperSettings {
@@ -20,14 +19,14 @@ export interface WorkersSettings extends KeeperSettings {
   readonly report: Report;
 }
 
-/** A place for a job in a worker. */
-export interface Seat {
+/** The worker of a job. */
+export interface WorkerChoice {
   readonly order: WorkerOrder;
-  /** A worker that is there already, kept for this job; null for one that is started for it. */
+  /** A worker that runs already, and is kept for this job; null if one is started for it. */
   readonly worker: Worker | null;
 }
 
-/** The apps that are loaded: chooses one for a job, and ends those that nobody needs or that are in the way. */
+/** The apps that are loaded: chooses one for a job, and ends those that are idle for too long or whose GPUs are needed. */
 export class Workers {
   readonly #workers = new Set<Worker>();
   /** Resolves when it is known what an earlier server has left. */
@@ -39,10 +38,10 @@ export class Workers {
   }
 
   /**
-   * A place for a job: in a worker of the same app, devices and owner that was started with the same, if one is free.
-   * Workers of the same place that were started with something else leave: the app or a setting has changed.
+   * Chooses a worker for a job: a free one of the same app, devices and owner that was started with the same settings, if there is
+   * one. Those that were started with others leave: the app or a setting has changed.
    */
-  async seat(order: WorkerOrder, jobId: string): Promise<Seat> {
+  async choose(order: WorkerOrder, jobId: string): Promise<WorkerChoice> {
     await this.#recovered;
     const same = this.#free().filter(({ request }) => request.place === order.place);
     const isAsOrdered = ({ request }: Worker) =>
@@ -53,8 +52,8 @@ export class Workers {
     return { order, worker: found ?? null };
   }
 
-  /** The worker of a seat, started if there is none. @throws the system's error, or an Error if it does not come up */
-  async fill({ order, worker }: Seat, jobId: string): Promise<Worker> {
+  /** The chosen worker, started if there is none. @throws the system's error, or an Error if it does not come up */
+  async workerFor({ order, worker }: WorkerChoice, jobId: string): Promise<Worker> {
     // A first attempt may have failed after it had started one.
     const own = worker ?? [...this.#workers].find((each) => each.promised === jobId);
     if (own) return own;
@@ -65,7 +64,7 @@ export class Workers {
   }
 
   /**
-   * Makes room for a job: workers that it does not use leave the GPUs that it was given. Resolves when they are gone.
+   * Frees the GPUs of a job: other workers on them leave. Resolves when they are gone.
    * @param kept the worker of the job
    */
   async clear({ gpus, gpuUuids }: Grant, kept: Worker | null): Promise<void> {
@@ -122,7 +121,7 @@ export class Workers {
     this.#workers.add(worker);
     worker.on('change', () => this.#watchIdle(worker));
     void worker.gone.then(() => this.#workers.delete(worker));
-    this.#timer ??= setInterval(() => void this.#look(), lookInterval).unref();
+    this.#timer ??= setInterval(() => void this.#check(), checkInterval).unref();
   }
 
   readonly #idleTimers = new Map<Worker, NodeJS.Timeout>();
@@ -139,7 +138,7 @@ export class Workers {
   }
 
   /** Ends workers whose app has changed, and one if memory runs short. */
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     this.#endForMemory();
     for (const worker of this.#free()) {
       const { watched, seen } = worker.request;

@@ -1,7 +1,8 @@
 /**
- * Ends what a runner that was killed has left of a job on this machine. Started with the job directory and the job's id by
- * whoever watches the runner.
+ * Ends what a killed runner has left of its job on this machine. Started with the job directory and the job's id, for example
+ * by the batch script of a Slurm job.
  */
+
 import { runFiles } from './protocol.js';
 import { terminateStrays } from './terminate.js';
 

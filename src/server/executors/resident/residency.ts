@@ -1,13 +1,87 @@
+import { createHash } from 'node:crypto';
 import path from 'node:path';
 import type { JobStart } from '../../../contract/job.js';
 import { isDiskFull, isShortage } from '../../../files/error-code.js';
-import { jobMarker, type RunRequest, type WorkerCall } from '../../../runner/protocol.js';
-import { workerFiles } from '../../../runner/worker-files.js';
+import { jobMarker, type RunRequest, type WorkerCall, workerFiles } from '../../../runner/index.js';
 import { type JobLimits, limitWords } from '../../sandbox/limits.js';
-import type { Sandbox } from '../../sandbox/sandbox.js';
+import { jobsInSandbox, type Sandbox } from '../../sandbox/sandbox.js';
+import { isWithin } from '../../sandbox/visible.js';
 import type { Grant, LoadedApp, Reach, Resident, RunOrder } from '../index.js';
-import { workerCall, workerOrder } from './resident/worker-order.js';
-import { type Seat, Workers, type WorkersSettings } from './resident/workers.js';
+import { fingerprint } from './fingerprint.js';
+import type { Worker, WorkerOrder } from './worker.js';
+import { type WorkerChoice, Workers, type WorkersSettings } from './workers.js';
+
+/** What a worker is made of. */
+interface WorkerParts {
+  readonly order: RunOrder;
+  readonly resident: Resident;
+  /** What it may reach in its sandbox; null without one. */
+  readonly reach: Reach | null;
+  readonly grant: Grant;
+  /** How the job would be started without a worker. */
+  readonly request: Omit<RunRequest, 'command' | 'wrapper'>;
+  /** The server's variables, of which the worker inherits some. */
+  readonly environment: NodeJS.ProcessEnv;
+  readonly idle: number;
+  /** The words before its command, for a keeper's directory: its sandbox, if it has one. */
+  readonly wrapper: (directory: string) => readonly string[];
+}
+
+/** The variables of a job that name no file of it: they are those of its worker as well. */
+function sharedEnvironment(environment: RunRequest['environment'], { path }: RunOrder['directory']) {
+  return Object.fromEntries(Object.entries(environment).filter(([, value]) => !isWithin(path, value)));
+}
+
+/** What a worker for a job is started with: by it, a worker is found that was started with the same. */
+async function workerOrder(parts: WorkerParts): Promise<WorkerOrder> {
+  const { order, resident, reach, grant, request, environment: own, idle, wrapper } = parts;
+  const { isSandboxed, filter, limits, inherited, killGrace } = request;
+  const { command, watched, name } = resident;
+  const environment = { ...reach?.environment, ...sharedEnvironment(request.environment, order.directory) };
+  const devices = grant.gpuUuids.length > 0 ? grant.gpuUuids : grant.gpus;
+  const inheritedValues = inherited.map((each) => [each, own[each]]);
+  const content = JSON.stringify([environment, inheritedValues, limits, wrapper('/'), filter]);
+  return {
+    command,
+    wrapper,
+    isSandboxed,
+    filter,
+    limits,
+    inherited,
+    environment,
+    killGrace,
+    idle,
+    place: JSON.stringify([command, devices, order.owner, reach?.network]),
+    content: createHash('sha256').update(content).digest('hex'),
+    name,
+    owner: order.owner,
+    gpus: grant.gpus,
+    gpuUuids: grant.gpuUuids,
+    watched,
+    seen: await fingerprint(watched),
+  };
+}
+
+/** What a runner sends to the worker of its job. */
+function workerCall(
+  { directory, request }: Pick<Worker, 'directory' | 'request'>,
+  { programWords }: Resident,
+  { jobId, command, environment }: RunRequest,
+  marker: string,
+): WorkerCall {
+  const differing = Object.entries(environment).filter(
+    ([name, value]) => request.environment[name] !== value,
+  );
+  // In its sandbox `/tmp` is that of the loaded app.
+  const temporary = path.join(jobsInSandbox, jobId, 'Workspace', 'tmp');
+  const inside = request.isSandboxed ? { HOME: temporary, TMPDIR: temporary } : {};
+  return {
+    id: request.id,
+    directory,
+    arguments: command.slice(programWords),
+    environment: { ...Object.fromEntries(differing), ...inside, [marker]: jobId },
+  };
+}
 
 export interface ResidencySettings extends Pick<WorkersSettings, 'environment' | 'report'> {
   /** Keeps jobs apart from each other; null where they run without. */
@@ -22,8 +96,8 @@ export interface ResidencySettings extends Pick<WorkersSettings, 'environment' |
 export interface Place {
   /** Its app, if that stays loaded. */
   readonly resident: Resident | null;
-  /** Its place in a worker then. */
-  readonly seat: Seat | null;
+  /** Its worker then. */
+  readonly choice: WorkerChoice | null;
   /** Whether it finds its app loaded; null for an app that does not stay loaded. */
   readonly start: JobStart | null;
   /** That in words; empty where there is nothing to say. */
@@ -37,7 +111,7 @@ const startWords: Readonly<Record<JobStart, string>> = {
   warm: 'the app is loaded already',
 };
 
-const nowhere: Place = { resident: null, seat: null, start: null, words: [], cleared: Promise.resolve() };
+const nowhere: Place = { resident: null, choice: null, start: null, words: [], cleared: Promise.resolve() };
 
 /** The apps that stay loaded on this machine, for the jobs of the local executor. */
 export class Residency {
@@ -71,7 +145,7 @@ export class Residency {
   /** How good a GPU is for a job that may have any: best where its app is loaded, worst where another one has to leave. */
   rank(order: RunOrder, gpu: number): number {
     const workers = this.#workers;
-    // Most machines have none: an app's files are not read for nothing.
+    // Most machines have none, so the app's files need not be read.
     if (!workers || workers.loaded().length === 0) return 0;
     const name = order.resident?.({ gpus: [gpu], gpuUuids: [], cpuSlots: 0 })?.name ?? null;
     const { own, others } = workers.idleGpus(name, order.owner);
@@ -80,8 +154,8 @@ export class Residency {
   }
 
   /**
-   * Chooses the worker of a job, if its app stays loaded, and begins to make room on its devices.
-   * @param request how the job would be started by itself
+   * Chooses the worker of a job, if its app stays loaded, and begins to free its devices.
+   * @param request how the job would be started without a worker
    */
   async place(
     order: RunOrder,
@@ -94,7 +168,7 @@ export class Residency {
     const asked = idle > 0 ? (order.resident?.(grant) ?? null) : null;
     const isAlone = asked !== null && (await this.problem()) !== null;
     const resident = isAlone ? null : asked;
-    const cleared = (seat: Seat | null) => workers.clear(grant, seat?.worker ?? null);
+    const cleared = (choice: WorkerChoice | null) => workers.clear(grant, choice?.worker ?? null);
     if (!resident) {
       const words = isAlone ? ['where no app can stay loaded'] : [];
       return { ...nowhere, words, cleared: cleared(null) };
@@ -102,19 +176,19 @@ export class Residency {
     const reach = this.settings.sandbox ? resident.reach() : null;
     const wrapper = this.#wrapper(order, grant, resident, reach);
     const wanted = await workerOrder({ order, resident, reach, grant, request, environment, idle, wrapper });
-    const seat = await workers.seat(wanted, order.directory.id);
-    const start = seat.worker?.isLoaded ? 'warm' : 'cold';
-    return { resident, seat, start, words: [startWords[start]], cleared: cleared(seat) };
+    const choice = await workers.choose(wanted, order.directory.id);
+    const start = choice.worker?.isLoaded ? 'warm' : 'cold';
+    return { resident, choice, start, words: [startWords[start]], cleared: cleared(choice) };
   }
 
-  /** What its runner tells the worker; null without one, and where it cannot be started: then the command is. */
-  async callOf(request: RunRequest, { resident, seat }: Place): Promise<WorkerCall | null> {
-    if (!this.#workers || !resident || !seat) return null;
+  /** What its runner sends to the worker; null without a worker, or if it cannot be started: then the command is started. */
+  async callOf(request: RunRequest, { resident, choice }: Place): Promise<WorkerCall | null> {
+    if (!this.#workers || !resident || !choice) return null;
     try {
-      const worker = await this.#workers.fill(seat, request.jobId);
+      const worker = await this.#workers.workerFor(choice, request.jobId);
       return workerCall(worker, resident, request, jobMarker);
     } catch (cause) {
-      // What the machine has no room for is tried again.
+      // A shortage passes: the caller tries again.
       if (isDiskFull(cause) || isShortage(cause)) throw cause;
       const what = `The app of job ${request.jobId} could not be loaded to stay; it is started for this job alone`;
       this.settings.report(what, cause);

@@ -3,18 +3,17 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** The runner's program. */
-export const runnerProgram = fileURLToPath(new URL('../runner/main.js', import.meta.url));
+export const runnerProgram = fileURLToPath(new URL('./main.js', import.meta.url));
 
 /** The program that ends what a runner has left. */
-export const sweepProgram = fileURLToPath(new URL('../runner/sweep.js', import.meta.url));
+export const cleanupProgram = fileURLToPath(new URL('./cleanup.js', import.meta.url));
 
 /** The keeper's program. */
-export const keeperProgram = fileURLToPath(new URL('../keeper/main.js', import.meta.url));
+export const keeperProgram = fileURLToPath(new URL('./keeper-main.js', import.meta.url));
 
-/** What tells these programs from others: an upgrade puts new files, in new directories, in their place. */
+/** What tells these programs from others: an upgrade puts new files and a new directory in their place. */
 function identity(): string {
-  return [runnerProgram, keeperProgram]
-    .flatMap((program) => [program, path.dirname(program)])
+  return [runnerProgram, keeperProgram, path.dirname(runnerProgram)]
     .map((each) => {
       const { ino, mtimeMs } = statSync(each, { throwIfNoEntry: false }) ?? {};
       return `${ino} ${mtimeMs}`;

@@ -1,37 +1,37 @@
 import { createHash } from 'node:crypto';
 import { lstatSync, readlinkSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
-import { madeDirectories } from '../../../../files/made-directories.js';
-import { namesIn } from '../../../../files/names-in.js';
-import { TimeSlice } from '../../../../files/time-slice.js';
+import { madeDirectories } from '../../../files/made-directories.js';
+import { namesIn } from '../../../files/names-in.js';
+import { TimeSlice } from '../../../files/time-slice.js';
 
-/** Most files and directories that are looked at: an app with more is not programs but data. */
+/** Most files and directories that are examined: an app with more contains data. */
 const mostFiles = 5000;
 
-/** What is not looked at in an app: besides what was made, the records of version control, which change by themselves. */
+/** Names that are skipped in an app: generated directories, and those of version control, which change by themselves. */
 const ignored: ReadonlySet<string> = new Set([...madeDirectories, '.git', '.hg', '.svn']);
 
 /** A file or a directory, as a link leads to it, and where the link points. */
 interface Place {
   readonly file: string;
-  /** Null for what cannot be looked at, such as the target of a link that is not there. */
+  /** Null if it cannot be read, for example for a dangling link. */
   readonly stats: Stats | null;
   readonly link: string | null;
 }
 
-/** Calls a function that looks at a file. @returns null if it cannot be looked at */
-function look<T>(at: () => T): T | null {
+/** The result of a function; null if it throws. */
+function orNull<T>(read: () => T): T | null {
   try {
-    return at();
+    return read();
   } catch {
     return null;
   }
 }
 
 function placeOf(file: string): Place {
-  const own = look(() => lstatSync(file));
+  const own = orNull(() => lstatSync(file));
   if (!own?.isSymbolicLink()) return { file, stats: own, link: null };
-  return { file, stats: look(() => statSync(file)), link: look(() => readlinkSync(file)) };
+  return { file, stats: orNull(() => statSync(file)), link: orNull(() => readlinkSync(file)) };
 }
 
 /**
@@ -53,19 +53,18 @@ function* placesFrom(start: string): Generator<Place, void> {
 }
 
 /**
- * What tells a place from what it was. Times of directories do not: they change with files that are not looked at. `ctimeMs` is the time
- * of the last change that nobody sets: `cp -p` and `tar` put other weights in the place of the old ones with the same size and `mtimeMs`.
+ * A text that changes with a file. The times of directories are left out: they change with files that are skipped. `ctimeMs` is
+ * included because `cp -p` and `tar` can replace weights by others with the same size and `mtimeMs`.
  */
 function describe({ file, stats, link }: Place): string {
-  if (stats === null) return JSON.stringify([file, link, 'cannot be looked at']);
+  if (stats === null) return JSON.stringify([file, link, 'cannot be read']);
   if (stats.isDirectory()) return JSON.stringify([file, link, 'directory']);
   return JSON.stringify([file, link, stats.size, stats.mtimeMs, stats.ctimeMs, stats.ino]);
 }
 
 /**
- * What tells whether one of these files and directories has changed: names, sizes and times of their files, and where links
- * lead. What cannot be looked at gives a text of its own. Looks without the thread pool, with pauses: a job waits for it before
- * it starts, and each thread would take longer to begin than a look takes.
+ * A hash that changes with these files and directories: names, sizes and times of their files, and the targets of links.
+ * Synchronous calls with pauses: a job waits for this, and they are faster than the thread pool.
  */
 export async function fingerprint(places: readonly string[]): Promise<string> {
   const hash = createHash('sha256');

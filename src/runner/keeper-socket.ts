@@ -1,36 +1,36 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
-import { type Frame, FrameReader, frameKinds, isClosed, sendFrame } from '../runner/frames.js';
-import { type KeeperState, withSocketAddress } from '../runner/worker-files.js';
+import {
+  type Frame,
+  FrameReader,
+  frameKinds,
+  isClosed,
+  type JobCall,
+  type KeeperState,
+  sendFrame,
+  withSocketAddress,
+} from './protocol.js';
 
-/** A job as its runner hands it over: what the worker is told, as it stands. */
-export interface JobCall {
-  readonly job: string;
-  readonly arguments: readonly string[];
-  readonly directory: string;
-  readonly environment: Readonly<Record<string, string>>;
-}
-
-/** Who is told of what comes through the door. */
-export interface DoorHandlers {
+/** What to do with each request. */
+interface Handlers {
   readonly state: () => KeeperState;
   readonly job: (runner: Socket, call: JobCall) => void;
   readonly stop: (runner: Socket) => void;
   /** A connection is closed; it may have been that of a runner. */
   readonly closed: (socket: Socket) => void;
   readonly leave: () => void;
-  /** The number of servers that are attached has changed. */
+  /** A server has connected or disconnected. */
   readonly attached: () => void;
 }
 
-/** The keeper's socket, through which runners and the server come. Only its user may connect: its directory is closed. */
-export class Door {
+/** The socket by which runners and the server reach the keeper. Only its user may connect: others may not enter its directory. */
+export class KeeperSocket {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   readonly #servers = new Set<Socket>();
 
-  constructor(private readonly handlers: DoorHandlers) {
-    this.#server = createServer((socket) => this.#welcome(socket));
+  constructor(private readonly handlers: Handlers) {
+    this.#server = createServer((socket) => this.#accept(socket));
   }
 
   async open(directory: string): Promise<void> {
@@ -38,7 +38,7 @@ export class Door {
     await once(this.#server, 'listening');
   }
 
-  /** Whether a server is told of the state. */
+  /** Whether a server is connected. */
   get isAttached(): boolean {
     return this.#servers.size > 0;
   }
@@ -63,7 +63,7 @@ export class Door {
     clearTimeout(timer);
   }
 
-  #welcome(socket: Socket): void {
+  #accept(socket: Socket): void {
     const frames = new FrameReader();
     this.#sockets.add(socket);
     socket.on('data', (chunk: Buffer) => {

@@ -2,32 +2,41 @@ import { mkdirSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeJsonFile } from '../files/atomic-json.js';
-import { frameKinds, sendFrame } from '../runner/frames.js';
-import { identify, isAlive, type ProcessIdentity } from '../runner/process-table.js';
-import { signal } from '../runner/terminate.js';
+import { KeeperSocket } from './keeper-socket.js';
+import { identify, isAlive } from './process-table.js';
 import {
+  frameKinds,
+  type JobCall,
   type KeeperRecord,
   type KeeperState,
+  type ProcessIdentity,
+  sendFrame,
   type WorkerEnd,
   type WorkerRequest,
   workerFiles,
-} from '../runner/worker-files.js';
-import { type Answer, AnswerReader, type JobAnswer, WrongAnswer } from './answers.js';
-import { Door, type JobCall } from './door.js';
-import { type WorkerExit, WorkerProcess } from './worker-process.js';
+} from './protocol.js';
+import { signal } from './terminate.js';
+import {
+  type Answer,
+  AnswerReader,
+  type JobAnswer,
+  type WorkerExit,
+  WorkerProcess,
+  WrongAnswer,
+} from './worker-process.js';
 
 /** Milliseconds that what is printed while the app loads is kept for the runner of the first job. */
 const firstPatience = 30_000;
 /** Milliseconds that the runner of the first job may take to come after the app has ended: jobs have the lowest priority. */
 const runnerPatience = 30_000;
-/** Milliseconds that processes of a job may still run after its answer, and between two looks. */
+/** Milliseconds that processes of a job may still run after its answer, and between two checks. */
 const leftPatience = 500;
 const leftInterval = 20;
 /** Milliseconds that an app may take to end once it has closed the pipe of its answers. */
 const mutePatience = 5000;
 /** Milliseconds that a runner may take to read the end of its job. */
-const farewell = 5000;
-/** What the log of a job says after which the app ends by itself. */
+const closePatience = 5000;
+/** Added to the log of a job with which the app ends. */
 const lastNote = 'The app ends with this job, and is loaded again for the next one';
 
 /** The job that the worker has. */
@@ -43,9 +52,9 @@ interface CurrentJob {
 
 /** Holds a worker, and gives it one job at a time. Ends when the worker does. */
 export class Keeper {
-  /** Resolves when the worker, and all that it started, is gone and everybody was told. */
+  /** Resolves when the worker, and all that it started, is gone and its runner knows. */
   readonly gone: Promise<void>;
-  readonly #door: Door;
+  readonly #socket: KeeperSocket;
   #worker: WorkerProcess | null = null;
   #job: CurrentJob | null = null;
   #hasSaidReady = false;
@@ -57,12 +66,12 @@ export class Keeper {
   #isLeaving = false;
   /** Whether it leaves when its job has ended. */
   #isLast = false;
-  /** What the worker has done that it must not do. */
+  /** How the worker has broken the protocol, in words; null if it has not. */
   #wrong: string | null = null;
   /** The worker's processes when it was ready: they may stay. */
   #own: readonly ProcessIdentity[] = [];
   #idleTimer: NodeJS.Timeout | undefined;
-  /** Resolves when the runner of the last job that was answered is told. */
+  /** Resolves when the end of the last answered job was sent to its runner. */
   #concluded: Promise<void> = Promise.resolve();
   #resolveGone = () => {};
 
@@ -73,7 +82,7 @@ export class Keeper {
     this.gone = new Promise((resolve) => {
       this.#resolveGone = resolve;
     });
-    this.#door = new Door({
+    this.#socket = new KeeperSocket({
       state: () => this.#state,
       job: (runner, call) => this.#take(runner, call),
       stop: (runner) => this.#stop(runner),
@@ -84,7 +93,7 @@ export class Keeper {
   }
 
   /**
-   * Starts the worker, and lets others in.
+   * Starts the worker, and listens.
    * @throws if it cannot be started
    */
   async open(): Promise<void> {
@@ -98,7 +107,7 @@ export class Keeper {
     this.#worker = worker;
     this.#listen(worker);
     writeJsonFile(record, { keeper, worker: worker.identity } satisfies KeeperRecord, { isKept: false });
-    await this.#door.open(directory);
+    await this.#socket.open(directory);
     this.#waitForJobs();
   }
 
@@ -136,17 +145,17 @@ export class Keeper {
       }
     });
     worker.answers.once('end', () => void this.#endMute(worker));
-    void worker.exit.then((exit) => this.#bury(worker, exit));
+    void worker.exit.then((exit) => this.#handleExit(worker, exit));
   }
 
-  /** Ends a worker that can answer nothing any more. One that is about to end says why by its exit code. */
+  /** Ends a worker that can no longer answer. One that is about to end says why by its exit code. */
   async #endMute(worker: WorkerProcess): Promise<void> {
     const hasEnded = worker.exit.then(() => true);
     if (await Promise.race([hasEnded, delay(mutePatience, false, { ref: false })])) return;
     this.#blame(worker, 'closed the pipe of its answers');
   }
 
-  /** What the worker prints goes to its job, and is dropped where it has none. */
+  /** Sends what the worker prints to the runner of its job; drops it without a job. */
   #forward(worker: WorkerProcess, chunk: Buffer): void {
     const job = this.#job;
     if (!job || sendFrame(job.runner, frameKinds.output, chunk)) return;
@@ -170,12 +179,12 @@ export class Keeper {
     worker.output.resume();
     if (this.#isReady && !this.#isLeaving) void this.#give(worker, this.#job);
     this.#firstCame();
-    this.#door.tellState();
+    this.#socket.tellState();
   }
 
   async #give(worker: WorkerProcess, job: CurrentJob): Promise<void> {
-    if (!(await worker.stage.show(job.call.directory))) {
-      // The sandbox goes with an app that has ended, which says why by itself.
+    if (!(await worker.shown.show(job.call.directory))) {
+      // The sandbox ends with its app, whose exit code says why.
       const hasEnded = worker.exit.then(() => true);
       if (await Promise.race([hasEnded, delay(leftPatience, false)])) return;
       this.#wrong ??= 'The files of the job could not be shown to the app, which runs in a sandbox';
@@ -211,7 +220,7 @@ export class Keeper {
     }
   }
 
-  /** @throws WrongAnswer for the start of an answer that nobody waits for: the next job's answer would be glued to it */
+  /** @throws WrongAnswer for the start of an answer without a job: it would run into the answer for the next job */
   #checkThatAwaitsAnswer(): void {
     const hasJob = this.#job?.isSent && !this.#job.isAnswered;
     if (this.#hasSaidReady && !hasJob)
@@ -225,7 +234,7 @@ export class Keeper {
     if (this.#isLeaving) return;
     if (this.#job) void this.#give(worker, this.#job);
     else this.#waitForJobs();
-    this.#door.tellState();
+    this.#socket.tellState();
   }
 
   /** The worker has answered: what it printed goes to the job, and the worker is free, unless the job left something. */
@@ -240,7 +249,7 @@ export class Keeper {
       for (const pid of left) signal(pid, 'SIGKILL');
       this.#end(0);
     }
-    if (!this.#isLeaving && !(await worker.stage.hide(job.call.directory))) this.#end(0);
+    if (!this.#isLeaving && !(await worker.shown.hide(job.call.directory))) this.#end(0);
     if (this.#isLeaving) {
       await worker.exit;
       await worker.endLeftBy(job.call);
@@ -249,7 +258,7 @@ export class Keeper {
     this.#job = null;
     if (this.#isLast) this.#end();
     this.#waitForJobs();
-    this.#door.tellState();
+    this.#socket.tellState();
   }
 
   /** The processes that a job has left, other than those that the worker had when it was ready. */
@@ -264,7 +273,7 @@ export class Keeper {
     }
   }
 
-  /** The worker has said what it must not say: it is ended at once. */
+  /** Ends a worker at once that has broken the protocol. */
   #blame(worker: WorkerProcess, what: string): void {
     this.#wrong ??= `The app ${what}, against the protocol of resident apps, and was ended`;
     worker.answers.pause();
@@ -274,14 +283,14 @@ export class Keeper {
   #end(grace?: number): void {
     this.#isLeaving = true;
     clearTimeout(this.#idleTimer);
-    this.#door.tellState();
+    this.#socket.tellState();
     void this.#worker?.end(grace);
   }
 
-  /** Without a server nobody else ends a worker that has nothing to do. */
+  /** Ends an idle worker after a time, if no server is there to do it. */
   #waitForJobs(): void {
     clearTimeout(this.#idleTimer);
-    if (this.#job || this.#isLeaving || this.#door.isAttached) return;
+    if (this.#job || this.#isLeaving || this.#socket.isAttached) return;
     this.#idleTimer = setTimeout(() => this.leave(), this.request.idle);
   }
 
@@ -289,8 +298,8 @@ export class Keeper {
     sendFrame(job.runner, frameKinds.end, JSON.stringify(end));
   }
 
-  /** The worker is gone: its job ends with it. */
-  async #bury(worker: WorkerProcess, exit: WorkerExit): Promise<void> {
+  /** The worker has ended, and its job with it. */
+  async #handleExit(worker: WorkerProcess, exit: WorkerExit): Promise<void> {
     this.#isLeaving = true;
     if (this.#awaitsFirst && !this.#isLast) await this.#waitForFirst();
     const job = this.#job;
@@ -301,11 +310,11 @@ export class Keeper {
       this.#job = null;
     }
     await this.#concluded;
-    await this.#door.close(farewell);
+    await this.#socket.close(closePatience);
     this.#resolveGone();
   }
 
-  /** The app has ended before the runner of its first job came: that job is told, and not started a second time. */
+  /** Waits for the runner of the first job when the app has ended before: the job ends with the app, and is not run again. */
   async #waitForFirst(): Promise<void> {
     const came = new Promise<void>((resolve) => {
       this.#firstCame = resolve;
