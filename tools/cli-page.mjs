@@ -1,5 +1,4 @@
 /** The page of the command line: every command with its flags, its examples and its JSON documents. */
-import { claimName } from '../dist/client/earlier-results.js';
 import { defaultOutput, resultName } from '../dist/contract/archives.js';
 import { exitCodeMeanings, exitCodes } from '../dist/contract/errors.js';
 import {
@@ -141,9 +140,8 @@ export function cliPage(manifest, { name }) {
       `files, the first of \`${defaultOutput}-2\`, \`${defaultOutput}-3\` and so on that has none. A directory that \`--output\` ` +
       'names must be empty or new: this is checked before anything is sent, and `--force` writes into it all the same, ' +
       'unless a file that is sent is in it, which a result of the same name would replace. If it ' +
-      'has got files by the time the result comes, a numbered directory beside it is taken. Two commands never fill one ' +
-      `directory: while one is being filled, \`${claimName}\` in it names the job, and another command takes a ` +
-      'numbered directory. After one that was broken off `result JOB` fills it anew. `--output -` writes the zip to stdout, ' +
+      'has got files by the time the result comes, a numbered directory beside it is taken. A result is downloaded and extracted in a ' +
+      'private directory, and moved to its place when it is complete, so that two are never mixed. `--output -` writes the zip to stdout, ' +
       'and the log to stderr.',
     '## JSON',
     json,

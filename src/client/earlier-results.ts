@@ -4,12 +4,6 @@ import { resultName } from '../contract/archives.js';
 
 /** Directories that earlier results are in: `Output`, and `Output-2`, `Output-3` and so on beside it. */
 
-/**
- * The file that says for which job a directory is being filled. It is there from before the first byte until the result is
- * whole, and holds the job's id.
- */
-export const claimName = '.remote-app-result';
-
 /** The place of that number, counted from 1, for results that go to `directory`. */
 export const numberedPlace = (directory: string, number: number): string =>
   number === 1 ? directory : `${directory}-${number}`;
@@ -24,7 +18,7 @@ export function isPlaceOfResults(directory: string, output: string): boolean {
   if (target === output) return true;
   if (!target.startsWith(`${output}-`) || !/^[1-9]\d*$/.test(target.slice(output.length + 1))) return false;
   try {
-    return readdirSync(target).some((name) => name === resultName || name === claimName);
+    return readdirSync(target).includes(resultName);
   } catch {
     return false;
   }

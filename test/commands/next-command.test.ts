@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { fakeService, jobId } from '../support/fake-service.js';
-import { plant } from '../support/temporary.js';
 
 const unknown = 'ffffffffffff';
 
@@ -47,9 +46,8 @@ test('for a wrong path of the server, the message asks about the address', async
   );
 });
 
-test('what a broken-off result and a configuration that does not fit are told to go on with has them as well', async () => {
+test('what a configuration that does not fit is told to go on with has them as well', async () => {
   await using cli = await Cli.create();
-  await plant(cli.directory, { 'Seg/.remote-app-result': unknown, 'Seg/mask.nii': 'part' });
   await using server = await fakeService({
     override: ({ url }, response) => {
       if (!url.startsWith('/repo_apps_config/')) return false;
@@ -61,10 +59,6 @@ test('what a broken-off result and a configuration that does not fit are told to
     },
   });
   const flags = ['--server', server.url];
-  const taken = await cli.run(['result', jobId, '-o', 'Seg', ...flags]);
-  expect(taken.stderr).toContain(
-    `the result of job '${unknown}': another command saves it now, or 'remote-app result ${unknown} -o Seg --server ${server.url}' completes it;`,
-  );
   const config = await cli.run(['apps', 'tissue', '--config', 'files', ...flags]);
   expect([config.code, config.stderr]).toEqual([
     1,

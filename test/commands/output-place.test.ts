@@ -117,22 +117,6 @@ describe('where results go', () => {
     expect(await here.names('Output-3')).toEqual(['mask.nii', 'result.zip']);
   });
 
-  test('a result that could not be extracted is fetched again into the same directory', async () => {
-    let body = zipOf({ 'mask.nii': 'mask' });
-    await using here = await world({
-      override: ({ url }, response) => {
-        if (!url.endsWith('/result')) return false;
-        response.end(body);
-        return true;
-      },
-    });
-    await plant(here.at(), { 'Output/result.zip': 'half', 'Output/.remote-app-result': `${jobId}\n` });
-    expect((await here.run('result', jobId)).code).toBe(0);
-    expect(await here.names('Output')).toEqual(['mask.nii', 'result.zip']);
-    body = zipOf({ other: '' });
-    expect((await here.run('result', jobId)).stderr).toContain('Output-2');
-  });
-
   test('no directory is made for an unknown job or one without a result', async () => {
     await using here = await world({ status: 'error', error: 'sad' });
     expect((await here.run('result', 'ffffffffffff', '-o', 'deep/new')).code).toBe(2);

@@ -32,7 +32,7 @@ export async function showApps(
   const { app, appList } = await import('../../client/connection/api.js');
   if (configDirectory !== undefined) {
     if (!id) throw new UsageError('Name the app whose configuration you want');
-    const { saveAppConfig } = await import('../../client/result/app-config.js');
+    const { saveAppConfig } = await import('../../client/result/index.js');
     const { output, files } = await naming(connection, id, () =>
       saveAppConfig(connection, id, configDirectory, force, reporter),
     );

@@ -1,5 +1,5 @@
 import { UsageError } from '../../client/errors.js';
-import type { Destination, OutputDirectory } from '../../client/result/destination.js';
+import type { Destination, OutputDirectory } from '../../client/result/index.js';
 import { defaultOutput } from '../../contract/archives.js';
 
 /** The flags that say where a result goes. */
@@ -23,15 +23,10 @@ export function outputDirectory({ output, force }: OutputFlags): OutputDirectory
 
 /**
  * Where a result goes. Checked before anything is sent, so that no job is run for a result that has no place.
- * @param jobId of the job, if there is one already
  * @throws UsageError if stdout would have to be a zip and a JSON document at once, or is a terminal; or for a directory that
  * has other files or cannot be written
  */
-export async function readDestination(
-  flags: OutputFlags,
-  json: boolean,
-  jobId: string | null,
-): Promise<Destination> {
+export async function readDestination(flags: OutputFlags, json: boolean): Promise<Destination> {
   if (isToStdout(flags)) {
     if (json) throw new UsageError('-o - and --json both want stdout; choose one');
     if (process.stdout.isTTY) {
@@ -40,12 +35,9 @@ export async function readDestination(
     return { stream: process.stdout };
   }
   const output = outputDirectory(flags);
-  const [{ foreseePlace }, { checkOutput }] = await Promise.all([
-    import('../../client/result/destination.js'),
-    import('../../client/result/check-output.js'),
-  ]);
+  const { checkOutput, foreseePlace } = await import('../../client/result/index.js');
   if (output.taken !== 'number') checkOutput(output.directory);
-  const place = foreseePlace(output, jobId);
+  const place = foreseePlace(output);
   if (output.taken === 'number') checkOutput(place);
   return output;
 }

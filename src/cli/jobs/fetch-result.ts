@@ -1,7 +1,6 @@
 import type { Connection } from '../../client/connection/connection.js';
 import type { Reporter } from '../../client/reporter.js';
-import { fetchResult, type StreamedArchive } from '../../client/result/result.js';
-import type { SavedArchive } from '../../client/result/save-archive.js';
+import { fetchResult, type SavedArchive, type StreamedArchive } from '../../client/result/index.js';
 import type { JobState } from '../../contract/job.js';
 import { type Kept, keptOf, tellKept } from '../kept.js';
 import { type OutputFlags, readDestination } from './destination.js';
@@ -28,7 +27,7 @@ export async function fetchJobResult(
   json: boolean,
   reporter: Reporter,
 ): Promise<ResultSummary> {
-  const destination = await readDestination(flags, json, jobId);
+  const destination = await readDestination(flags, json);
   const { wait, 'no-wait': isImpatient, partial: isPartial } = flags;
   const options = { wait, isImpatient, isPartial, reporter };
   const fetched = await fetchResult(connection, jobId, destination, options);

@@ -93,7 +93,7 @@ export abstract class SubmitCommand extends ClientCommand {
     // Checked first: finding a mistake in a flag needs no server.
     const read = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
     const submission = { ...read, allFiles: flags['all-files'] };
-    const destination = flags.detach ? null : await readDestination(flags, this.jsonEnabled(), null);
+    const destination = flags.detach ? null : await readDestination(flags, this.jsonEnabled());
     const app = await chooseApp(connection, settings.app);
     const { directory: output, taken } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
     const onAccepted = (jobId: string) => {

@@ -1,21 +1,22 @@
 import path from 'node:path';
 import type { Writable } from 'node:stream';
 import { ArchiveError } from '../../archive/index.js';
-import { resultName } from '../../contract/archives.js';
+import { configName, resultName } from '../../contract/archives.js';
 import { counted } from '../../contract/counted.js';
-import { exitCodes } from '../../contract/errors.js';
+import { errorKinds, exitCodes } from '../../contract/errors.js';
+import { appConfigPath } from '../../contract/paths.js';
 import { quotePath } from '../../contract/quote.js';
-import { isPlainWord } from '../../contract/shell-word.js';
+import { isPlainWord, shellWord } from '../../contract/shell-word.js';
 import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
 import type { Patience } from '../connection/patience.js';
 import type { Reply } from '../connection/reply.js';
-import { ClientError, leaving } from '../errors.js';
+import { ClientError, leaving, UsageError } from '../errors.js';
 import { nextCommand } from '../next-command.js';
+import type { Reporter } from '../reporter.js';
 import { type AwaitOptions, awaitResult } from './await-result.js';
-import { claimPlace } from './claim-place.js';
-import type { Destination, OutputDirectory } from './destination.js';
 import { download, streamSink } from './download.js';
+import { type Destination, hasFiles, type OutputDirectory } from './place.js';
 import { type SavedArchive, saveArchive } from './save-archive.js';
 
 /** A result that was written to a stream as it came. */
@@ -90,13 +91,7 @@ export async function saveResult(
   const { reporter } = options;
   const again = fetchAgain(jobId, destination, options);
   const saved = await fetching(connection, jobId, again, options, (request) =>
-    saveArchive(connection, request, {
-      reporter,
-      name: resultName,
-      directory: destination.directory,
-      claim: () => claimPlace(destination, jobId),
-      again,
-    }),
+    saveArchive(connection, request, { reporter, name: resultName, output: destination, again }),
   );
   const isElsewhere = saved.output !== path.resolve(destination.directory);
   const why = isElsewhere ? `, because ${quotePath(destination.directory)} has other files` : '';
@@ -132,3 +127,34 @@ export const fetchResult = (
   'stream' in destination
     ? streamResult(connection, jobId, destination.stream, options)
     : saveResult(connection, jobId, destination, options);
+
+/**
+ * Downloads an app's configuration files to a directory (spec.md, App repository). The server chooses their names.
+ * @param isForced whether files that are there may be replaced
+ * @throws UsageError for a directory that has files
+ */
+export async function saveAppConfig(
+  connection: Connection,
+  app: string,
+  directory: string,
+  isForced: boolean,
+  reporter: Reporter,
+): Promise<SavedArchive> {
+  if (!isForced && hasFiles(directory)) {
+    throw new UsageError(
+      `${quotePath(directory)} has files already, which the configuration could replace; name another directory with --config, or write into this one with --force`,
+    );
+  }
+  const asked = appConfigPath(app);
+  const request = async (headers: Readonly<Record<string, string>>) => {
+    const reply = await connection.send(asked, { headers });
+    if (reply.statusCode < 300 || reply.statusCode === errorKinds.noSuchRange.status) return reply;
+    throw await connection.refused(reply, asked);
+  };
+  return saveArchive(connection, request, {
+    reporter,
+    name: configName,
+    output: { directory, taken: isForced ? 'replace' : 'refuse' },
+    again: nextCommand(`apps ${shellWord(app)} --config DIR`),
+  });
+}

@@ -1,4 +1,4 @@
-import { type FileHandle, statfs } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, rename, rm, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { ArchiveError, extractArchive } from '../../archive/index.js';
 import { maxEntries } from '../../contract/archives.js';
@@ -10,12 +10,11 @@ import { AnswerError } from '../connection/check-answer.js';
 import type { Connection } from '../connection/connection.js';
 import type { Patience } from '../connection/patience.js';
 import type { Reply } from '../connection/reply.js';
-import { claimName } from '../earlier-results.js';
 import { ClientError } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { writing } from '../write-error.js';
-import { download } from './download.js';
-import { IncomingArchive, type IncomingOptions } from './incoming-archive.js';
+import { download, fileSink, type Sink } from './download.js';
+import { foreseePlace, type OutputDirectory, PrivateDirectory } from './place.js';
 
 export interface SavedArchive {
   /** Absolute path of the zip. */
@@ -29,8 +28,70 @@ export interface SavedArchive {
   readonly notes: readonly string[];
 }
 
-export interface SaveOptions extends IncomingOptions {
+export interface SaveOptions {
   readonly reporter: Reporter;
+  /** File name of the archive. */
+  readonly name: string;
+  /** Where it goes, and what is extracted of it. */
+  readonly output: OutputDirectory;
+  /** The command that fetches the archive again. */
+  readonly again: string;
+}
+
+interface Opened {
+  readonly own: PrivateDirectory;
+  /** Where it will be, as far as can be foreseen: for messages. */
+  readonly target: string;
+  readonly file: FileHandle;
+  readonly sink: Sink;
+}
+
+/** An archive while it comes, in a private directory that is made with the first byte: a refusal of the server makes nothing. */
+class IncomingArchive implements Sink {
+  #opened: Promise<Opened> | undefined;
+
+  constructor(private readonly options: SaveOptions) {}
+
+  /** The directory and the file; made by the first call. */
+  get opened(): Promise<Opened> {
+    this.#opened ??= this.#open();
+    return this.#opened;
+  }
+
+  async seek(offset: number): Promise<boolean> {
+    return (await this.opened).sink.seek(offset);
+  }
+
+  async write(chunk: Buffer): Promise<boolean> {
+    return (await this.opened).sink.write(chunk);
+  }
+
+  /** Removes what has not got its place. Never throws: an error that led here says more. */
+  async remove(): Promise<void> {
+    const opened = await this.#opened?.catch(() => null);
+    await opened?.file.close().catch(() => {});
+    await opened?.own.remove();
+  }
+
+  async #open(): Promise<Opened> {
+    const { name, output, again } = this.options;
+    const next = `run '${again}'`;
+    const wanted = path.resolve(output.directory);
+    // A refusal was due before the download; what has come to the directory since is left alone.
+    const taken = output.taken === 'refuse' ? 'number' : output.taken;
+    const place = await writing(path.join(wanted, name), next, async () =>
+      foreseePlace({ ...output, taken }),
+    );
+    const target = path.join(place, name);
+    const own = await writing(target, next, () => PrivateDirectory.make(place));
+    try {
+      const file = await writing(target, next, () => open(path.join(own.directory, name), 'wx+'));
+      return { own, target, file, sink: fileSink(file, target, next) };
+    } catch (cause) {
+      await own.remove();
+      throw cause;
+    }
+  }
 }
 
 /** The first bytes of every zip archive, also of an empty one. */
@@ -48,24 +109,13 @@ async function checkIsZip(file: FileHandle, bytes: number | null, server: string
   );
 }
 
-/** The error for an archive that is kept as it is, and not extracted, or not whole: its path, and why. */
-function unextracted(target: string, cause: ArchiveError, room: number, isBegun: boolean): ArchiveError {
-  // The limit of an extraction is the room on the disk.
-  const isRoom = cause.fault === 'tooLarge';
-  const why = isRoom
-    ? `it needs more than the ${formatBytes(room)} that are free there; free some space, then unzip it`
-    : oneLine(cause.message);
-  const what = isBegun ? 'only a part of it is extracted' : 'it is not extracted';
-  return new ArchiveError(cause.fault, `${quotePath(target)} is saved, but ${what}: ${why}`, { cause });
-}
-
 /** Free bytes on a disk. */
-async function roomIn(directory: string): Promise<number> {
+async function freeIn(directory: string): Promise<number> {
   const { bavail, bsize } = await statfs(directory);
   return bavail * bsize;
 }
 
-/** Downloads a zip archive, if there is room for it. */
+/** Downloads a zip archive, if the disk has enough free space. */
 async function fetchArchive(
   connection: Connection,
   request: (headers: Readonly<Record<string, string>>, patience: Patience) => Promise<Reply>,
@@ -74,11 +124,11 @@ async function fetchArchive(
 ): Promise<void> {
   const next = `run '${again}'`;
   const onSize = async (total: number) => {
-    const { target, place } = await incoming.opened;
-    const room = await writing(target, next, () => roomIn(place.directory));
-    if (total <= room) return;
+    const { target, own } = await incoming.opened;
+    const free = await writing(target, next, () => freeIn(own.directory));
+    if (total <= free) return;
     throw new ClientError(
-      `${quotePath(target)} will have ${formatBytes(total)}, and ${formatBytes(room)} are free there; ` +
+      `${quotePath(target)} will have ${formatBytes(total)}, and ${formatBytes(free)} are free there; ` +
         `free some space, then ${next}`,
       exitCodes.failed,
       { code: 'ENOSPC' },
@@ -92,47 +142,68 @@ async function fetchArchive(
   await checkIsZip((await incoming.opened).file, bytes, connection.server);
 }
 
+/** Why an archive must not be extracted. */
+const reasonOf = (cause: ArchiveError, free: number): string =>
+  cause.fault === 'tooLarge'
+    ? `it needs more than the ${formatBytes(free)} that are free there; free some space, then unzip it`
+    : oneLine(cause.message);
+
 /**
- * Extracts a saved archive beside itself, within the room of the disk.
- * @throws ArchiveError for one that must not be extracted, or where other files have places of its entries
+ * Extracts the archive that has come, and moves everything to its place.
+ * @throws ArchiveError for one that must not be extracted, which alone gets the place; or where something else has places of
+ * its files
  */
-async function extractSaved(
-  target: string,
-  keepsFiles: boolean,
-  { reporter, again }: SaveOptions,
+async function extractIntoPlace(
+  incoming: IncomingArchive,
+  options: SaveOptions,
   signal: AbortSignal | undefined,
 ): Promise<SavedArchive> {
-  const output = path.dirname(target);
-  const maxBytes = await roomIn(output);
-  let isBegun = false;
-  const extracted = await writing(output, `run '${again}'`, () =>
-    extractArchive(target, output, {
+  const { name, output, reporter, again } = options;
+  const next = `run '${again}'`;
+  const { own, target, file } = await incoming.opened;
+  const maxBytes = await writing(target, next, () => freeIn(own.directory));
+  // A network file system reports failed writes here.
+  await writing(target, next, () => file.close());
+  const place = () =>
+    writing(target, next, async () => {
+      await rename(path.join(own.directory, name), path.join(own.files, name));
+      return own.place(output, name);
+    });
+  const extract = () =>
+    extractArchive(path.join(own.directory, name), own.files, {
       maxBytes,
       maxEntries,
       lenient: true,
-      keepsFiles,
-      onMake: () => {
-        isBegun = true;
-      },
-      reserved: [path.basename(target), claimName],
+      reserved: [name],
       onProgress: (bytes, total) => reporter.progress('Extracting', bytes, total),
       ...(signal ? { signal } : {}),
-    }),
-  ).catch((cause: unknown) => {
-    throw cause instanceof ArchiveError ? unextracted(target, cause, maxBytes, isBegun) : cause;
+    });
+  const extracted = await writing(target, next, extract).catch(async (cause: unknown) => {
+    if (!(cause instanceof ArchiveError)) throw cause;
+    await rm(own.files, { recursive: true });
+    await mkdir(own.files);
+    const archive = path.join((await place()).output, name);
+    const what = `${quotePath(archive)} is saved, but it is not extracted: ${reasonOf(cause, maxBytes)}`;
+    throw new ArchiveError(cause.fault, what, { cause });
   });
-  const { files, bytes, unplaced, notes } = extracted;
+  const { files, bytes, notes, unplaced } = extracted;
   for (const note of notes) reporter.note(note);
-  if (unplaced > 0) {
-    const why = `something else is in the place of ${counted(unplaced, 'file')}; unzip it in another directory`;
-    throw unextracted(target, new ArchiveError('unplaced', why), maxBytes, isBegun);
+  const placed = await place();
+  const archive = path.join(placed.output, name);
+  const missing = unplaced + placed.unplaced;
+  if (missing > 0) {
+    throw new ArchiveError(
+      'unplaced',
+      `${quotePath(archive)} is saved, but only a part of it is extracted: something else is in the place of ` +
+        `${counted(missing, 'file')}; unzip it in another directory`,
+    );
   }
-  return { archive: target, output, files, bytes, notes };
+  return { archive, output: placed.output, files, bytes, notes };
 }
 
 /**
- * Downloads a zip archive into a directory that is claimed for it, and extracts it there. The reporter gets a note for each
- * entry that could not keep its name. After a failure the archive is not there, or whole.
+ * Downloads a zip archive and extracts it in a private directory, then moves both to their place: that is as it was until
+ * the result is complete. The reporter gets a note for each entry that could not keep its name.
  * @param request sends the request with these headers more
  * @throws WriteError if something cannot be written; AnswerError for something other than a zip archive; ArchiveError for an
  * archive that must not be extracted
@@ -145,13 +216,8 @@ export async function saveArchive(
   const incoming = new IncomingArchive(options);
   try {
     await fetchArchive(connection, request, incoming, options);
-    const { place, target } = await incoming.keep();
-    const saved = await extractSaved(target, !place.mayReplace, options, connection.signal);
-    await place.done();
-    return saved;
-  } catch (cause) {
-    // An archive that cannot be extracted stays as it is; anything else can be taken up again.
-    await incoming.discard(cause instanceof ArchiveError);
-    throw cause;
+    return await extractIntoPlace(incoming, options, connection.signal);
+  } finally {
+    await incoming.remove();
   }
 }

@@ -38,7 +38,8 @@ async function fetchResult(handlers: Handler[], wait = 30, more: Partial<AwaitOp
   ).catch((error: unknown) => error);
   const names = (await readdir(output, { recursive: true }).catch((): string[] => [])).sort();
   const mask = await readFile(path.join(output, 'Predictions', 'a.nii'), 'utf8').catch(() => null);
-  return { result, names, mask, output, notes: reporter.notes, requests: server.received.length };
+  const beside = (await readdir(directory.path)).filter((name) => name !== 'Output');
+  return { result, names, beside, mask, output, notes: reporter.notes, requests: server.received.length };
 }
 
 /** Fetches a result into a directory that gets these files while it comes. */
@@ -48,10 +49,9 @@ async function fetchResultInto(bytes: Buffer, files: Readonly<Record<string, str
   await using server = await ScriptedServer.start(async (_, response) => {
     response.writeHead(200, { 'content-length': bytes.length, etag: '"a"' });
     response.write(bytes.subarray(0, 20));
-    await until('the directory is claimed, and the file made', async () => {
-      const names = await readdir(output).catch((): string[] => []);
-      return names.some((name) => name.endsWith('.partial'));
-    });
+    await until('the download has a private directory', async () =>
+      (await readdir(directory.path)).some((name) => name.startsWith('.remote-app-')),
+    );
     await plant(output, files);
     response.end(bytes.subarray(20));
   });
@@ -61,7 +61,7 @@ async function fetchResultInto(bytes: Buffer, files: Readonly<Record<string, str
     (error: unknown) => error,
   );
   const own = await Promise.all(Object.keys(files).map((name) => readFile(path.join(output, name), 'utf8')));
-  return { result, own, names: (await readdir(output, { recursive: true })).sort() };
+  return { result, own, output, names: (await readdir(output, { recursive: true })).sort() };
 }
 
 describe('a result', () => {
@@ -88,24 +88,14 @@ describe('a result', () => {
     expect(notes).toEqual([...told, expect.stringMatching(/^Saved 2 file/)]);
   });
 
-  test('replaces nothing that has come to the directory since the download began, and says so', async () => {
-    const bytes = zipOf({ 'a.nii': 'mask', 'deep/b.nii': Buffer.alloc(300_000, 'b'), 'c.nii': 'c' });
-    const { result, own, names } = await fetchResultInto(bytes, { 'a.nii': 'own', 'deep/b.nii': 'own' });
+  test('replaces nothing that has come to the directory since the download began: a numbered one is taken', async () => {
+    const { result, own, names, output } = await fetchResultInto(zip, {
+      'a.nii': 'own',
+      'deep/b.nii': 'own',
+    });
     expect(own).toEqual(['own', 'own']);
-    expect(names).toEqual(['a.nii', 'c.nii', 'deep', path.join('deep', 'b.nii'), 'result.zip']);
-    expect(result).toMatchObject({ exitCode: 1, details: { job_id: 'ab' } });
-    expect(String(result)).toMatch(
-      /result\.zip' is saved, but only a part of it is extracted: something else is in the place of 2 files; unzip/,
-    );
-  });
-
-  test('whose name another file has got since the download began is not saved over it', async () => {
-    const { result, own, names } = await fetchResultInto(zip, { 'result.zip': 'own' });
-    expect(own).toEqual(['own']);
-    expect(names).toEqual(['result.zip']);
-    expect(String(result)).toMatch(
-      /result\.zip' is not saved: another file has got this name meanwhile; run/,
-    );
+    expect(names).toEqual(['a.nii', 'deep', path.join('deep', 'b.nii')]);
+    expect(result).toMatchObject({ output: `${output}-2`, files: 1 });
   });
 
   test.each([
@@ -251,14 +241,14 @@ describe('a result', () => {
     });
   });
 
-  test('leaves no partial archive', async () => {
+  test('leaves nothing of a download that broke off', async () => {
     const cut: Handler = (_, response) => {
       response.writeHead(200, { 'content-length': 1e6, etag: '"a"' });
       response.write('half', () => response.destroy());
     };
     const gone: Handler = (_, response) => json(response, 410, { detail: 'Expired' });
-    const { result, names } = await fetchResult([cut, gone]);
+    const { result, names, beside } = await fetchResult([cut, gone]);
     expect(result).toMatchObject({ status: 410 });
-    expect(names).toEqual([]);
+    expect([names, beside]).toEqual([[], []]);
   });
 });
