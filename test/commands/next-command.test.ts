@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
-import { fakeService, jobId } from '../support/fake-service.js';
+import { fakeService } from '../support/fake-service.js';
 
 const unknown = 'ffffffffffff';
 
