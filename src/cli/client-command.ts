@@ -1,5 +1,5 @@
 import type { Interfaces } from '@oclif/core';
-import type { Connection } from '../client/connection/connection.js';
+import type { Connection } from '../client/connection/index.js';
 import { Interrupted, TransportError } from '../client/errors.js';
 import type { Reporter } from '../client/reporter.js';
 import { BaseCommand } from './base-command.js';
@@ -75,9 +75,9 @@ export abstract class ClientCommand extends BaseCommand {
         return value ? [[name, value] as const] : [];
       }),
     );
-    const { Connection } = await import('../client/connection/connection.js');
+    const { openConnection } = await import('../client/connection/index.js');
     const { transportTo } = await import('./open-transport.js');
-    const connection = new Connection({
+    const connection = await openConnection({
       ...(await transportTo(settings, { timeout: flags['connect-timeout'], signal })),
       server: settings.server,
       token: settings.token,

@@ -1,7 +1,5 @@
-import { drainState, setDraining } from '../client/connection/api.js';
-import { pause } from '../client/connection/backoff.js';
-import { AnswerError } from '../client/connection/check-answer.js';
-import type { Connection } from '../client/connection/connection.js';
+import type { Connection } from '../client/connection/index.js';
+import { AnswerError, drainState, pause, setDraining } from '../client/connection/index.js';
 import { ClientError } from '../client/errors.js';
 import type { Reporter } from '../client/reporter.js';
 import { counted } from '../contract/counted.js';

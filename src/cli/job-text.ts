@@ -1,4 +1,4 @@
-import type { JobAnswer } from '../client/connection/answer-schemas.js';
+import type { JobAnswer } from '../client/connection/index.js';
 import { nextCommand } from '../client/next-command.js';
 import { counted } from '../contract/counted.js';
 import {

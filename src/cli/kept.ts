@@ -1,6 +1,5 @@
-import type { JobAnswer } from '../client/connection/answer-schemas.js';
-import { job } from '../client/connection/api.js';
-import type { Connection } from '../client/connection/connection.js';
+import type { Connection, JobAnswer } from '../client/connection/index.js';
+import { job } from '../client/connection/index.js';
 import type { JobFailed } from '../client/errors.js';
 import type { Reporter } from '../client/reporter.js';
 import type { Submission } from '../client/submit/submission.js';

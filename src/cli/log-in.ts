@@ -1,7 +1,12 @@
 import path from 'node:path';
-import type { Connection } from '../client/connection/connection.js';
-import { defaultProfile, readProfile, writeProfile } from '../client/connection/profiles.js';
-import { readServerUrl, showServerUrl } from '../client/connection/server-url.js';
+import type { Connection } from '../client/connection/index.js';
+import {
+  defaultProfile,
+  readProfile,
+  readServerUrl,
+  showServerUrl,
+  writeProfile,
+} from '../client/connection/index.js';
 import { UsageError } from '../client/errors.js';
 import { defaultServer } from '../contract/defaults.js';
 import { bareHost, isLoopback } from '../contract/host.js';
@@ -57,7 +62,7 @@ export async function logIn(
   }
   const ca = flags.ca ? path.resolve(flags.ca) : undefined;
   const connection = await connect({ server, isDefault: !flags.server, token, app: undefined, ca });
-  const { health } = await import('../client/connection/api.js');
+  const { health } = await import('../client/connection/index.js');
   await health(connection, flags.timeout);
   const name = flags.profile || defaultProfile;
   const profile = {

@@ -1,4 +1,4 @@
-import type { Gpu, Machine } from '../client/connection/machine.js';
+import type { Gpu, Machine } from '../client/connection/index.js';
 import { oneLine } from '../contract/quote.js';
 import type { MemoryUse } from '../contract/system.js';
 import { formatMemory, formatTable } from './terminal/format.js';

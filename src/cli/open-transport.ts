@@ -1,6 +1,5 @@
-import type { ConnectionOptions } from '../client/connection/connection.js';
-import { readServerUrl } from '../client/connection/server-url.js';
-import type { Transport } from '../client/connection/transport/transport.js';
+import type { ConnectionOptions, Transport } from '../client/connection/index.js';
+import { proxyTo, readServerUrl, readSshAddress, trustFile } from '../client/connection/index.js';
 import { oneLine } from '../contract/quote.js';
 import type { Settings } from './settings.js';
 import { writeErr } from './terminal/standard-streams.js';
@@ -10,10 +9,7 @@ const namesProxy = (): boolean => Object.keys(process.env).some((name) => /^http
 
 /** Opens a tunnel by ssh before the first request, whose time begins when a person has typed a password. */
 async function openTunnel(server: URL, timeout: number, signal: AbortSignal): Promise<Transport> {
-  const [{ SshTunnel }, { readSshAddress }] = await Promise.all([
-    import('../client/ssh/tunnel.js'),
-    import('../client/connection/ssh-address.js'),
-  ]);
+  const { SshTunnel } = await import('../client/ssh/index.js');
   const tunnel = new SshTunnel(readSshAddress(server), timeout, (line) => writeErr(`${oneLine(line)}\n`));
   try {
     await tunnel.start(signal);
@@ -36,19 +32,6 @@ export async function transportTo(
 ): Promise<Pick<ConnectionOptions, 'transport' | 'trust'>> {
   const server = readServerUrl(settings.server);
   if (server.protocol === 'ssh:') return { transport: await openTunnel(server, timeout, signal) };
-  const trust = settings.ca
-    ? (await import('../client/connection/transport/certificates.js')).trustFile(settings.ca)
-    : undefined;
-  if (!namesProxy()) return { trust };
-  const { chooseProxy } = await import('../client/connection/transport/proxy-choice.js');
-  const proxy = chooseProxy(server);
-  if (!proxy) return { trust };
-  const { forwardTransport, TunnelTransport } = await import(
-    '../client/connection/transport/proxy-transport.js'
-  );
-  const transport =
-    server.protocol === 'https:'
-      ? new TunnelTransport(proxy, server, timeout, trust)
-      : forwardTransport(proxy);
-  return { transport, trust };
+  const trust = settings.ca ? await trustFile(settings.ca) : undefined;
+  return { transport: namesProxy() ? await proxyTo(server, timeout, trust) : undefined, trust };
 }

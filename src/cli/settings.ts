@@ -1,5 +1,4 @@
-import { type Profile, readProfile } from '../client/connection/profiles.js';
-import { readServerUrl, showServerUrl } from '../client/connection/server-url.js';
+import { type Profile, readProfile, readServerUrl, showServerUrl } from '../client/connection/index.js';
 import { UsageError } from '../client/errors.js';
 import { defaultServer, tokenVariable } from '../contract/defaults.js';
 import { quoteName } from '../contract/quote.js';

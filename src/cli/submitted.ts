@@ -1,6 +1,6 @@
 import { readdirSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { pathJobId } from '../client/connection/identifiers.js';
+import { pathJobId } from '../client/connection/index.js';
 import { UsageError } from '../client/errors.js';
 import { nextCommand } from '../client/next-command.js';
 import { excerpt, quotePath } from '../contract/quote.js';

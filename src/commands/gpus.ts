@@ -17,7 +17,7 @@ export default class Gpus extends ClientCommand {
     this.jsonLines = flags.watch;
     const connection = await this.connect(flags);
     const [{ readMachine }, { describeMachine }] = await Promise.all([
-      import('../client/connection/machine.js'),
+      import('../client/connection/index.js'),
       import('../cli/machine.js'),
     ]);
     if (flags.watch) {

@@ -16,7 +16,7 @@ export default class Health extends ClientCommand {
   async run(): Promise<{ status: string; server: string }> {
     const { flags } = await this.parse(Health);
     const connection = await this.connect(flags);
-    const { health } = await import('../client/connection/api.js');
+    const { health } = await import('../client/connection/index.js');
     const { status } = await health(connection, flags.timeout);
     await this.print([`${connection.server} is ${status}`]);
     return { status, server: connection.server };

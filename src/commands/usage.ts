@@ -42,7 +42,7 @@ export default class Usage extends ClientCommand {
     const { flags } = await this.parse(Usage);
     const connection = await this.connect(flags);
     const [{ health, usage }, { describeUsage }] = await Promise.all([
-      import('../client/connection/api.js'),
+      import('../client/connection/index.js'),
       import('../cli/usage-text.js'),
     ]);
     const { since } = flags;

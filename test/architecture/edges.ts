@@ -95,7 +95,6 @@ export const rooms: Readonly<Record<string, Room>> = {
       'cli/terminal',
       'client/submit/submission.ts',
       'client/ssh',
-      'client/connection/transport',
       'client/connection',
       'client',
       'files',
@@ -154,16 +153,12 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'A result knows the connection, not what was sent or logged before it.',
   },
   'client/ssh': {
-    imports: ['client/connection/transport', 'client/connection', 'client', 'files', 'contract'],
+    imports: ['client/connection', 'client', 'files', 'contract'],
     reason: 'A tunnel carries bytes to a server, and knows no request.',
   },
   'client/connection': {
-    imports: ['client/connection/transport', 'client', 'files', 'contract'],
-    reason: 'A connection carries requests and answers, and does not know what they are for.',
-  },
-  'client/connection/transport': {
     imports: ['client', 'files', 'contract'],
-    reason: 'How the server is reached knows no request.',
+    reason: 'A connection carries requests and answers, and does not know what they are for.',
   },
   client: {
     imports: ['files', 'contract'],

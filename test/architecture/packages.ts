@@ -30,7 +30,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   chalk: { rooms: ['cli/terminal'], reason: terminal },
   'fast-string-width': { rooms: ['cli/terminal'], reason: terminal },
   undici: {
-    rooms: ['client/connection', 'client/connection/transport'],
+    rooms: ['client/connection'],
     reason: 'One room of the client makes requests.',
   },
   tinyglobby: { rooms: ['client/submit/inputs'], reason: 'Only what is sent is searched for.' },

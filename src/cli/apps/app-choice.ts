@@ -1,6 +1,5 @@
-import { apps } from '../../client/connection/api.js';
-import type { Connection } from '../../client/connection/connection.js';
-import { checkAppId } from '../../client/connection/identifiers.js';
+import type { Connection } from '../../client/connection/index.js';
+import { apps, checkAppId } from '../../client/connection/index.js';
 import { HttpError, UsageError } from '../../client/errors.js';
 import { nearest } from '../../contract/nearest.js';
 import { excerpt, quoteName } from '../../contract/quote.js';

@@ -1,4 +1,4 @@
-import type { AppAnswer, AvailableAppAnswer } from '../../client/connection/answer-schemas.js';
+import type { AppAnswer, AvailableAppAnswer } from '../../client/connection/index.js';
 import { capabilityNames, checkpointsOf } from '../../contract/app-checks.js';
 import { shownValue } from '../../contract/app-parameters.js';
 import { excerpt } from '../../contract/quote.js';

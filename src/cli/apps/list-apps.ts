@@ -1,6 +1,5 @@
-import type { AppAnswer } from '../../client/connection/answer-schemas.js';
-import { app } from '../../client/connection/api.js';
-import type { Connection } from '../../client/connection/connection.js';
+import type { AppAnswer, Connection } from '../../client/connection/index.js';
+import { app } from '../../client/connection/index.js';
 import type { AppList } from '../../contract/app-manifest.js';
 import { excerpt, oneLine } from '../../contract/quote.js';
 import { wrapped } from '../terminal/format.js';

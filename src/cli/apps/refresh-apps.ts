@@ -1,6 +1,5 @@
-import type { RefreshAnswer } from '../../client/connection/answer-schemas.js';
-import { pause } from '../../client/connection/backoff.js';
-import type { Connection } from '../../client/connection/connection.js';
+import type { Connection, RefreshAnswer } from '../../client/connection/index.js';
+import { pause } from '../../client/connection/index.js';
 import { HttpError } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
 import { excerpt, oneLine } from '../../contract/quote.js';
@@ -18,7 +17,7 @@ function describe({ app, available, commit, problem }: RefreshAnswer['apps'][num
 
 /** A server that lacks the route has nothing that could be refreshed. */
 async function ask(connection: Connection): Promise<RefreshAnswer> {
-  const { refresh } = await import('../../client/connection/api.js');
+  const { refresh } = await import('../../client/connection/index.js');
   try {
     return await refresh(connection);
   } catch (error) {
@@ -33,7 +32,7 @@ export async function refreshApps(
   connection: Connection,
   reporter: Reporter,
 ): Promise<{ readonly lines: readonly string[]; readonly summary: RefreshAnswer }> {
-  const { refreshed } = await import('../../client/connection/api.js');
+  const { refreshed } = await import('../../client/connection/index.js');
   const end = monotonicTime() + longest;
   let found = await ask(connection);
   try {

@@ -1,6 +1,5 @@
-import type { AppAnswer, RefreshAnswer } from '../../client/connection/answer-schemas.js';
-import type { Connection } from '../../client/connection/connection.js';
-import { checkAppId } from '../../client/connection/identifiers.js';
+import type { AppAnswer, Connection, RefreshAnswer } from '../../client/connection/index.js';
+import { checkAppId } from '../../client/connection/index.js';
 import { UsageError } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
 import type { AppList } from '../../contract/app-manifest.js';
@@ -29,7 +28,7 @@ export async function showApps(
   reporter: Reporter,
 ): Promise<ShownApps> {
   if (id) checkAppId(id);
-  const { app, appList } = await import('../../client/connection/api.js');
+  const { app, appList } = await import('../../client/connection/index.js');
   if (configDirectory !== undefined) {
     if (!id) throw new UsageError('Name the app whose configuration you want');
     const { saveAppConfig } = await import('../../client/result/index.js');

@@ -1,5 +1,5 @@
-import type { Connection } from '../../client/connection/connection.js';
-import { listProfiles } from '../../client/connection/profiles.js';
+import type { Connection } from '../../client/connection/index.js';
+import { listProfiles } from '../../client/connection/index.js';
 import { isFinal, jobStates } from '../../contract/job.js';
 import { commandOf } from '../../contract/operations.js';
 import type { ValueSource } from './kinds.js';
@@ -19,7 +19,7 @@ const isPlain = (text: string): boolean => !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(t
 type Connect = () => Promise<Connection>;
 
 async function jobOffers(connect: Connect, isWanted: (isOver: boolean) => boolean): Promise<Offer[]> {
-  const { jobs } = await import('../../client/connection/api.js');
+  const { jobs } = await import('../../client/connection/index.js');
   return (await jobs(await connect()))
     .filter(({ status }) => isWanted(isFinal(status)))
     .map(({ job_id, status, operation, app }) => ({
@@ -40,7 +40,7 @@ function continued(word: string, offers: readonly Offer[]): Offer[] {
 }
 
 async function gpuOffers(connect: Connect, word: string): Promise<Offer[]> {
-  const { devices } = await import('../../client/connection/api.js');
+  const { devices } = await import('../../client/connection/index.js');
   const { devices_index: ids, devices_name: names } = await devices(await connect());
   return continued(
     word,
@@ -54,7 +54,7 @@ const sources: Readonly<
   profiles: async (_, configDir) =>
     listProfiles(configDir).map(({ name, server }) => ({ value: name, about: server })),
   apps: async (connect) => {
-    const { apps } = await import('../../client/connection/api.js');
+    const { apps } = await import('../../client/connection/index.js');
     return (await apps(await connect())).map((value) => ({ value, about: '' }));
   },
   jobs: (connect) => jobOffers(connect, () => true),

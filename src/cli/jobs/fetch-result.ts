@@ -1,4 +1,4 @@
-import type { Connection } from '../../client/connection/connection.js';
+import type { Connection } from '../../client/connection/index.js';
 import type { Reporter } from '../../client/reporter.js';
 import { fetchResult, type SavedArchive, type StreamedArchive } from '../../client/result/index.js';
 import type { JobState } from '../../contract/job.js';

@@ -1,4 +1,4 @@
-import type { Connection } from '../../client/connection/connection.js';
+import type { Connection } from '../../client/connection/index.js';
 import { followToEnd } from '../../client/logs/follow-to-end.js';
 import { nextCommand } from '../../client/next-command.js';
 import type { Reporter } from '../../client/reporter.js';

@@ -1,5 +1,5 @@
 import { Args } from '@oclif/core';
-import { checkJobId } from '../../client/connection/identifiers.js';
+import { checkJobId } from '../../client/connection/index.js';
 
 /** The job that a command is about. */
 export const jobArg = Args.string({

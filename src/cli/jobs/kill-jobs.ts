@@ -1,5 +1,4 @@
-import type { Connection } from '../../client/connection/connection.js';
-import type { Patience } from '../../client/connection/patience.js';
+import type { Connection, Patience } from '../../client/connection/index.js';
 import { ClientError, UsageError } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
 import { counted } from '../../contract/counted.js';
@@ -22,8 +21,8 @@ async function killOne(
   patience: Patience,
 ): Promise<KillReply> {
   const [{ kill }, { untilAnswered }] = await Promise.all([
-    import('../../client/connection/api.js'),
-    import('../../client/connection/until-answered.js'),
+    import('../../client/connection/index.js'),
+    import('../../client/connection/index.js'),
   ]);
   const deadline = monotonicTime() + timeout * 1000;
   const left = () => deadline - monotonicTime();
@@ -81,7 +80,7 @@ export async function jobsToKill(
   if (ways === 0) throw new UsageError('Name the jobs, or give --tag or --all');
   if (ways > 1) throw new UsageError('Name jobs, or give --tag, or give --all: one of the three');
   if (named.length > 0) return named;
-  const { jobs } = await import('../../client/connection/api.js');
+  const { jobs } = await import('../../client/connection/index.js');
   const active = (await jobs(connection, { tag })).filter(({ status }) => !isFinal(status));
   const ids = active.map((job) => job.job_id);
   const { length } = ids;

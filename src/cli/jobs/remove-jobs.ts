@@ -1,5 +1,4 @@
-import type { Connection } from '../../client/connection/connection.js';
-import type { Patience } from '../../client/connection/patience.js';
+import type { Connection, Patience } from '../../client/connection/index.js';
 import { type HttpError, isExpiredJob, isUnknownJob } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
 import type { RemovedJob } from '../../contract/job.js';
@@ -25,8 +24,8 @@ async function removeJob(
   reporter: Reporter,
 ): Promise<RemovedJob> {
   const [{ remove }, { untilAnswered }] = await Promise.all([
-    import('../../client/connection/api.js'),
-    import('../../client/connection/until-answered.js'),
+    import('../../client/connection/index.js'),
+    import('../../client/connection/index.js'),
   ]);
   return untilAnswered(connection, patience, async (mayBeDone) => {
     try {

@@ -1,6 +1,5 @@
-import type { JobAnswer } from '../../client/connection/answer-schemas.js';
-import { jobs } from '../../client/connection/api.js';
-import type { Connection } from '../../client/connection/connection.js';
+import type { Connection, JobAnswer } from '../../client/connection/index.js';
+import { jobs } from '../../client/connection/index.js';
 import type { JobState } from '../../contract/job.js';
 import { listJobs, noJobs } from '../job-text.js';
 import type { Watched } from './watch.js';

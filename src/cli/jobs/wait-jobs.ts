@@ -1,7 +1,5 @@
-import type { JobAnswer } from '../../client/connection/answer-schemas.js';
-import { backoff, pause } from '../../client/connection/backoff.js';
-import type { Connection } from '../../client/connection/connection.js';
-import { askFailure } from '../../client/connection/job-end.js';
+import type { Connection, JobAnswer } from '../../client/connection/index.js';
+import { askFailure, backoff, pause } from '../../client/connection/index.js';
 import { ClientError, isTransient, JobFailed, UsageError } from '../../client/errors.js';
 import { nextCommand } from '../../client/next-command.js';
 import type { Reporter } from '../../client/reporter.js';
@@ -33,7 +31,7 @@ export async function jobsToWaitFor(
     throw new UsageError('Name the jobs, or give --tag');
   }
   if (named.length > 0) throw new UsageError('Name jobs or give --tag, not both');
-  const { jobs } = await import('../../client/connection/api.js');
+  const { jobs } = await import('../../client/connection/index.js');
   const ids = (await jobs(connection, { tag })).map((job) => job.job_id).reverse();
   if (ids.length === 0)
     throw new UsageError(`${noJobs(connection.server, undefined, tag)}; '${nextCommand('jobs')}' lists all`);
@@ -52,7 +50,7 @@ export async function waitForJobs(
   connection: Connection,
   { ids, timeout, output, reporter }: WaitForJobs,
 ): Promise<WaitSummary> {
-  const { job } = await import('../../client/connection/api.js');
+  const { job } = await import('../../client/connection/index.js');
   const jobs = new WaitedJobs([...new Set(ids)], output, reporter);
   const deadline = monotonicTime() + (timeout === undefined ? Number.POSITIVE_INFINITY : timeout * 1000);
   const left = () => deadline - monotonicTime();

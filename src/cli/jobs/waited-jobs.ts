@@ -1,4 +1,4 @@
-import type { JobAnswer } from '../../client/connection/answer-schemas.js';
+import type { JobAnswer } from '../../client/connection/index.js';
 import type { JobFailed } from '../../client/errors.js';
 import { progressOf } from '../../client/job-progress.js';
 import type { Reporter } from '../../client/reporter.js';

@@ -1,5 +1,5 @@
-import { pause } from '../../client/connection/backoff.js';
-import type { Connection } from '../../client/connection/connection.js';
+import type { Connection } from '../../client/connection/index.js';
+import { pause } from '../../client/connection/index.js';
 import { Interrupted, isTransient } from '../../client/errors.js';
 import { Colours } from '../terminal/colours.js';
 import { LiveBlock } from '../terminal/live-block.js';

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { jobStates, type KillReply, type RemovedJob } from '../../contract/job.js';
-import type { Answer } from './check-answer.js';
+import type { Answer } from './answers.js';
 import { appIdPattern, pathJobId } from './identifiers.js';
 
 /**

@@ -2,15 +2,29 @@ import type { AppList } from '../../contract/app-manifest.js';
 import { errorKinds } from '../../contract/errors.js';
 import { parameters } from '../../contract/http.js';
 import type { KillReply, RemovedJob } from '../../contract/job.js';
-import { appPath, jobPath, killPath } from '../../contract/paths.js';
-import { routes } from '../../contract/routes.js';
-import type { DeviceList, DrainState, MemoryUse } from '../../contract/system.js';
+import { appPath, jobPath, killPath, resultPath } from '../../contract/paths.js';
+import { refusedResult, routes } from '../../contract/routes.js';
+import type { DeviceJob, DeviceList, DrainState, MemoryUse } from '../../contract/system.js';
 import type { Usage } from '../../contract/usage.js';
-import { HttpError } from '../errors.js';
+import { HttpError, JobFailed } from '../errors.js';
 import type { AppAnswer, JobAnswer, LimitsAnswer, RefreshAnswer } from './answer-schemas.js';
-import * as answers from './answer-schemas.js';
-import type { Connection } from './connection.js';
-import { healthAnswer } from './health-answer.js';
+import { type Answer, healthAnswer } from './answers.js';
+import type { Call, Connection } from './connection.js';
+import { bodyOf } from './reply.js';
+
+type Answers = typeof import('./answer-schemas.js');
+
+/** One request with an answer that is checked by its schema. The schemas are loaded by the first: `health` needs none. */
+const ask = async <T>(
+  connection: Connection,
+  path: string,
+  answer: (answers: Answers) => Answer<T>,
+  call: Call = {},
+): Promise<T> => connection.json(path, answer(await import('./answer-schemas.js')), call);
+
+/** What the answer to a submission must be: loaded before that is sent, since nothing may be loaded after it. */
+export const submissionAnswer = async (): Promise<Answers['envelopeAnswer']> =>
+  (await import('./answer-schemas.js')).envelopeAnswer;
 
 /**
  * `GET /health` (spec.md, Health and system).
@@ -24,22 +38,22 @@ export const health = (connection: Connection, timeout: number): Promise<{ statu
  * @param limit seconds for the whole call
  */
 export const devices = async (connection: Connection, limit?: number): Promise<DeviceList> =>
-  connection.json(routes.devices.path, answers.devicesAnswer, { limit });
+  ask(connection, routes.devices.path, (answers) => answers.devicesAnswer, { limit });
 
 /**
  * `GET /limits`, a route of ours: another server may answer 404.
  * @param limit seconds for the whole call
  */
 export const limits = async (connection: Connection, limit?: number): Promise<LimitsAnswer> =>
-  connection.json(routes.limits.path, answers.limitsAnswer, { limit });
+  ask(connection, routes.limits.path, (answers) => answers.limitsAnswer, { limit });
 
 /** `GET /ram`, in GB of 1024^3 bytes. */
 export const ram = async (connection: Connection): Promise<MemoryUse> =>
-  connection.json(routes.ram.path, answers.memoryAnswer);
+  ask(connection, routes.ram.path, (answers) => answers.memoryAnswer);
 
 /** `GET /vram`, summed over the GPUs of these ids, in GB of 1024^3 bytes. */
 export const vram = async (connection: Connection, ids: readonly number[]): Promise<MemoryUse> =>
-  connection.json(routes.vram.path, answers.memoryAnswer, {
+  ask(connection, routes.vram.path, (answers) => answers.memoryAnswer, {
     query: `?${ids.map((id) => `${parameters.devices.name}=${id}`).join('&')}`,
   });
 
@@ -52,22 +66,22 @@ export const apps = async (connection: Connection, limit?: number): Promise<read
 
 /** The same, with those that are loaded at the moment. */
 export const appList = async (connection: Connection, limit?: number): Promise<AppList> =>
-  connection.json(routes.apps.path, answers.appsAnswer, { limit });
+  ask(connection, routes.apps.path, (answers) => answers.appsAnswer, { limit });
 
 /**
  * `GET /repo_apps/{id}`.
  * @param limit seconds for the whole call
  */
 export const app = async (connection: Connection, id: string, limit?: number): Promise<AppAnswer> =>
-  connection.json(appPath(id), answers.appAnswer, { limit });
+  ask(connection, appPath(id), (answers) => answers.appAnswer, { limit });
 
 /** Asks the server to look for new commits of its repositories: a route of ours, which KonfAI's server lacks. */
 export const refresh = async (connection: Connection): Promise<RefreshAnswer> =>
-  connection.json(routes.refresh.path, answers.refreshAnswer, { method: routes.refresh.method });
+  ask(connection, routes.refresh.path, (answers) => answers.refreshAnswer, { method: routes.refresh.method });
 
 /** What the server knows of its repositories. */
 export const refreshed = async (connection: Connection): Promise<RefreshAnswer> =>
-  connection.json(routes.refreshed.path, answers.refreshAnswer);
+  ask(connection, routes.refreshed.path, (answers) => answers.refreshAnswer);
 
 /**
  * `GET /jobs/{id}`.
@@ -79,7 +93,7 @@ export const job = async (
   id: string,
   limit?: number,
   signal?: AbortSignal,
-): Promise<JobAnswer> => connection.json(jobPath(id), answers.jobAnswer(id), { limit, signal });
+): Promise<JobAnswer> => ask(connection, jobPath(id), (answers) => answers.jobAnswer(id), { limit, signal });
 
 /** Which jobs are asked for. */
 export interface JobsAsked {
@@ -103,7 +117,7 @@ export async function jobs(
   });
   const options = asked.size > 0 ? { query: `?${asked}` } : {};
   try {
-    const list = (await connection.json(routes.jobs.path, answers.jobsAnswer, options)).jobs;
+    const list = (await ask(connection, routes.jobs.path, (answers) => answers.jobsAnswer, options)).jobs;
     // An earlier server does not know tags, and answers with all jobs.
     return tag === undefined ? list : list.filter((each) => each.tag === tag);
   } catch (error) {
@@ -121,7 +135,7 @@ export async function jobs(
 export const usage = async (connection: Connection, since?: string): Promise<Usage> => {
   const query =
     since === undefined ? {} : { query: `?${parameters.usedSince.name}=${encodeURIComponent(since)}` };
-  return connection.json(routes.usage.path, answers.usageAnswer, query);
+  return ask(connection, routes.usage.path, (answers) => answers.usageAnswer, query);
 };
 
 /**
@@ -129,7 +143,7 @@ export const usage = async (connection: Connection, since?: string): Promise<Usa
  * @param limit seconds for the whole call
  */
 export const usageOfAll = async (connection: Connection, limit: number): Promise<Usage> =>
-  connection.json(routes.usage.path, answers.usageAnswer, {
+  ask(connection, routes.usage.path, (answers) => answers.usageAnswer, {
     query: `?${parameters.all.name}=1`,
     limit,
   });
@@ -140,7 +154,7 @@ export const usageOfAll = async (connection: Connection, limit: number): Promise
  * @param timeout seconds for the whole call
  */
 export const kill = async (connection: Connection, id: string, timeout: number): Promise<KillReply> =>
-  connection.json(killPath(id), answers.killAnswer(id), {
+  ask(connection, killPath(id), (answers) => answers.killAnswer(id), {
     method: routes.kill.method,
     // Node takes whole milliseconds only.
     signal: AbortSignal.timeout(Math.ceil(timeout * 1000)),
@@ -149,8 +163,9 @@ export const kill = async (connection: Connection, id: string, timeout: number):
 /** `DELETE /jobs/{id}`, of a job that has ended: a route of ours. @throws HttpError that says so for a server without it */
 export async function remove(connection: Connection, id: string): Promise<RemovedJob> {
   try {
-    const answer = answers.removedAnswer(id);
-    return await connection.json(jobPath(id), answer, { method: routes.remove.method });
+    return await ask(connection, jobPath(id), (answers) => answers.removedAnswer(id), {
+      method: routes.remove.method,
+    });
   } catch (error) {
     if (!(error instanceof HttpError && error.status === errorKinds.methodNotAllowed.status)) throw error;
     const message = `${connection.server} removes no job when it is asked to, as KonfAI's server: it does so some time after the job's end`;
@@ -161,7 +176,7 @@ export async function remove(connection: Connection, id: string): Promise<Remove
 /** A route of `/drain`, which is ours. @throws HttpError that says so for a server without it */
 async function askDrain(connection: Connection, method: 'GET' | 'POST' | 'DELETE'): Promise<DrainState> {
   try {
-    return await connection.json(routes.drain.path, answers.drainAnswer, { method });
+    return await ask(connection, routes.drain.path, (answers) => answers.drainAnswer, { method });
   } catch (error) {
     if (!(error instanceof HttpError && error.status === errorKinds.notFound.status)) throw error;
     const message = `${connection.server} cannot be drained: it is of an earlier version, or another server`;
@@ -176,3 +191,100 @@ export const drainState = (connection: Connection): Promise<DrainState> =>
 /** `POST /drain`, or `DELETE /drain` to accept new jobs again: for an admin. */
 export const setDraining = (connection: Connection, isDraining: boolean): Promise<DrainState> =>
   askDrain(connection, isDraining ? routes.drain.method : routes.undrain.method);
+
+/** One GPU of the server, and its memory where that can be told: a cluster, and some drivers, do not tell it. */
+export interface Gpu extends Partial<MemoryUse> {
+  readonly id: number;
+  readonly name: string;
+  /** Whether no job holds it. An older server tells that of the GPUs of a cluster alone. */
+  readonly free?: boolean;
+  /** The job that holds it, if whoever asks may know it. */
+  readonly job?: DeviceJob;
+  /** Apps that are loaded on it; only where one is. */
+  readonly loaded?: readonly string[];
+}
+
+/** The memory of a GPU; nothing where the server answers that it cannot be told. */
+async function memoryOf(connection: Connection, id: number): Promise<Partial<MemoryUse>> {
+  try {
+    return await vram(connection, [id]);
+  } catch (cause) {
+    if (cause instanceof HttpError && cause.status === errorKinds.memoryUnknown.status) return {};
+    throw cause;
+  }
+}
+
+/** Whether a job holds a GPU, and which, as far as the server tells. */
+function holdOf({ devices_free, devices_jobs }: DeviceList, index: number): Pick<Gpu, 'free' | 'job'> {
+  const free = devices_free?.[index];
+  if (free !== undefined) return { free };
+  const job = devices_jobs?.[index];
+  if (job === undefined) return {};
+  return { free: job === null, ...(job?.job_id !== undefined && { job }) };
+}
+
+/** GPUs and memory of the server. */
+export interface Machine {
+  readonly gpus: readonly Gpu[];
+  readonly ram: MemoryUse;
+}
+
+/** Asks for the GPUs, the memory of each, and the RAM (spec.md, Health and system). */
+export async function readMachine(connection: Connection): Promise<Machine> {
+  const [list, memory] = await Promise.all([devices(connection), ram(connection)]);
+  const gpus = await Promise.all(
+    list.devices_index.map(async (id, index) => ({
+      id,
+      name: list.devices_name[index] ?? '',
+      ...holdOf(list, index),
+      ...(list.devices_loaded?.[index] !== undefined && { loaded: list.devices_loaded[index] }),
+      ...(list.devices_free === undefined && (await memoryOf(connection, id))),
+    })),
+  );
+  return { gpus, ram: memory };
+}
+
+/** Seconds to wait for what else the server says of a job that failed. */
+const longestWait = 10;
+
+/**
+ * The error of a job that ended without a result, from the answer of the result's route. The body counts, not the status
+ * alone: KonfAI's server answers 202 for a job that was killed.
+ * @returns null for an answer that says something else
+ */
+export async function jobFailure(
+  connection: Connection,
+  jobId: string,
+  status: number,
+  text: string,
+): Promise<JobFailed | null> {
+  const data = await bodyOf(text, ({ endBody }) => endBody);
+  if (!data) return null;
+  const isRefused = status === refusedResult && data.status === 'error';
+  const view = await job(connection, jobId, longestWait).catch(() => null);
+  const reason = data.error ?? view?.error ?? 'no reason given';
+  const facts = {
+    expiresAt: view?.expires_at ?? null,
+    leftFiles: view?.left_files ?? null,
+    now: connection.now(),
+  };
+  return new JobFailed(jobId, isRefused ? 'refused' : data.status, reason, facts);
+}
+
+/**
+ * Asks the server why a job ended without a result.
+ * @returns null if it does not say: it may have been stopped, or does not know the job any more
+ */
+export async function askFailure(connection: Connection, jobId: string): Promise<JobFailed | null> {
+  try {
+    const reply = await connection.send(resultPath(jobId), {});
+    if (reply.statusCode !== 200)
+      return await jobFailure(connection, jobId, reply.statusCode, await connection.words(reply));
+    // Not an error that anybody waits for.
+    reply.body.on('error', () => {}).destroy();
+    return null;
+  } catch (error) {
+    if (connection.signal?.aborted) throw error;
+    return null;
+  }
+}

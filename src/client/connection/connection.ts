@@ -4,18 +4,62 @@ import { authScheme, mediaTypes } from '../../contract/http.js';
 import type { Route } from '../../contract/routes.js';
 import { monotonicTime } from '../../files/monotonic-time.js';
 import { ClientError, type HttpError, isGatewayError, TransportError } from '../errors.js';
-import { backoff, pause } from './backoff.js';
-import { type Answer, readAnswer, tooLong } from './check-answer.js';
-import { Patience, type Watcher } from './patience.js';
-import { readBody } from './read-body.js';
+import { readServerUrl, showServerUrl } from './address.js';
+import { type Answer, readAnswer, tooLong } from './answers.js';
+import { Connector, readToTheEnd } from './connector.js';
+import { backoff, Patience, pause, questionsAgain, type Watcher } from './patience.js';
 import { header, type Reply, refusal } from './reply.js';
-import { readServerUrl, showServerUrl } from './server-url.js';
-import { TimeLimit } from './time-limit.js';
-import { Connector, readToTheEnd } from './transport/connector.js';
-import { speaksTls } from './transport/speaks-tls.js';
-import { needsTls } from './transport/tls-error.js';
-import type { Transport, Trust } from './transport/transport.js';
-import { explainTransport, mayBeTls, notInTime } from './transport-error.js';
+import { speaksTls } from './tls.js';
+import { explainTransport, mayBeTls, needsTls, notInTime, type Transport, type Trust } from './transport.js';
+
+/**
+ * A signal that aborts after some seconds, or when another signal does. Used instead of `AbortSignal.any`, whose time limit
+ * can be garbage-collected while a server floods the client with data.
+ */
+class TimeLimit implements Disposable {
+  readonly #controller = new AbortController();
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(
+    seconds: number,
+    private readonly other: AbortSignal | undefined,
+  ) {
+    this.#timer = setTimeout(() => {
+      this.#controller.abort(new DOMException('The time is up', 'TimeoutError'));
+    }, seconds * 1000).unref();
+    other?.addEventListener('abort', this.#onOther);
+    if (other?.aborted) this.#onOther();
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  readonly #onOther = (): void => this.#controller.abort(this.other?.reason);
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+    this.other?.removeEventListener('abort', this.#onOther);
+  }
+}
+
+/**
+ * Reads a body as text, up to `longest` bytes. A longer body is not read on: the connection is closed at once.
+ * @param onChunk is called for each piece, and may throw
+ * @returns null for a body that is longer
+ */
+async function readBody(reply: Reply, longest: number, onChunk: () => void): Promise<string | null> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  // Leaving the loop destroys the body, and with it the connection.
+  for await (const chunk of reply.body as AsyncIterable<Buffer>) {
+    onChunk();
+    length += chunk.length;
+    if (length > longest) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, length).toString();
+}
 
 /** Where the service is and how long to wait for it. Times are in seconds. */
 export interface ConnectionOptions {
@@ -51,9 +95,6 @@ export interface Call {
 
 /** Most bytes of a refusal, or of an answer that says 'not yet'. */
 const longestWords = 64 * 1024;
-
-/** How often a GET whose connection broke is sent again. */
-export const questionsAgain = 4;
 
 /** Statuses with which proxies refuse an encoded slash, or send a client on to the address without one. */
 const mayBeOfSlashes = [301, 302, 307, 308, 400, 403, 404];

@@ -1,6 +1,30 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { monotonicTime } from '../../files/monotonic-time.js';
+import { HttpError, isGatewayError, TransportError } from '../errors.js';
 import type { Reporter } from '../reporter.js';
-import { backoff, pause } from './backoff.js';
+
+/** Waits. Rejects with the reason of the signal if that is aborted. */
+export async function pause(milliseconds: number, signal?: AbortSignal): Promise<void> {
+  try {
+    await delay(milliseconds, undefined, signal ? { signal } : {});
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw error;
+  }
+}
+
+/**
+ * Milliseconds to wait before an attempt, counted from 0. Doubles up to `ceiling`, then varies by a quarter, so that the
+ * clients of a restarted server do not all connect at the same moment. The loops that use it share nothing else: each
+ * decides by its own rules what counts as progress and when it ends.
+ */
+export function backoff(attempt: number, first = 250, ceiling = 10_000): number {
+  const even = Math.min(first * 2 ** Math.min(attempt, 20), ceiling);
+  return even * (0.75 + Math.random() / 2);
+}
+
+/** How often a GET whose connection broke is sent again. */
+export const questionsAgain = 4;
 
 /** Where a person sees that the server is waited for. */
 export type Watcher = Pick<Reporter, 'note' | 'waiting'>;
@@ -64,5 +88,42 @@ export class Patience {
     this.answered();
     this.#since = null;
     this.#failures = 0;
+  }
+}
+
+/** Whether the connection broke, or a proxy has no server behind it. A server that is busy has answered, and may be so for hours. */
+const isOutage = (error: unknown): boolean =>
+  error instanceof TransportError
+    ? error.fault !== 'unusable'
+    : error instanceof HttpError && error.isOfProxy && isGatewayError(error.status);
+
+/**
+ * Makes a request that may be made twice until it is answered, for as long as the patience lasts. A server that was never
+ * reached is not waited for; one that never answers, and only cuts connections, is asked as often as for a GET.
+ * @param ask is told whether an earlier request may have been carried out, although its answer did not come
+ * @param left milliseconds after which the caller gives up for reasons of its own
+ * @throws the error of the last attempt; the reason of an interruption
+ */
+export async function untilAnswered<T>(
+  connection: { readonly isMet: boolean },
+  patience: Patience,
+  ask: (mayBeDone: boolean) => Promise<T>,
+  left: () => number = () => Number.POSITIVE_INFINITY,
+): Promise<T> {
+  let mayBeDone = false;
+  let cuts = 0;
+  for (;;) {
+    try {
+      const answer = await ask(mayBeDone);
+      patience.renew();
+      return answer;
+    } catch (error) {
+      const fault = error instanceof TransportError ? error.fault : null;
+      if (fault === 'broken') cuts += 1;
+      const isReached = connection.isMet || (cuts > 0 && cuts <= questionsAgain);
+      if (!isReached || !isOutage(error)) throw error;
+      mayBeDone ||= fault === 'broken' || fault === 'timeout';
+      await patience.after(error as Error, left());
+    }
   }
 }

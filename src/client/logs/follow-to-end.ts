@@ -1,8 +1,8 @@
 import { killErrors } from '../../contract/job.js';
 import { acceptance, servicePrefix, startPrefix } from '../../contract/log-stream.js';
 import { monotonicTime } from '../../files/monotonic-time.js';
-import type { Connection } from '../connection/connection.js';
-import { askFailure } from '../connection/job-end.js';
+import type { Connection } from '../connection/index.js';
+import { askFailure } from '../connection/index.js';
 import { isUnknownJob, JobFailed, JobForgotten, leaving } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { followLog } from './log-stream.js';

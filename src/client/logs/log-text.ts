@@ -2,10 +2,8 @@ import { errorKinds } from '../../contract/errors.js';
 import { mediaTypes } from '../../contract/http.js';
 import { type LogEvent, longestLine, redrawEnd } from '../../contract/log-stream.js';
 import { logTextPath } from '../../contract/paths.js';
-import { pause } from '../connection/backoff.js';
-import type { Connection } from '../connection/connection.js';
-import type { Patience } from '../connection/patience.js';
-import { header, type Reply } from '../connection/reply.js';
+import type { Connection, Patience } from '../connection/index.js';
+import { header, pause, type Reply } from '../connection/index.js';
 import { HttpError, isOfAnother, isServerFailure, isTransient, TransportError } from '../errors.js';
 import { endByState } from './unnumbered-log.js';
 

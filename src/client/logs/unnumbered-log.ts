@@ -1,8 +1,8 @@
 import { exitCodes } from '../../contract/errors.js';
 import { isFinal } from '../../contract/job.js';
 import type { LogEvent } from '../../contract/log-stream.js';
-import { job } from '../connection/api.js';
-import type { Connection } from '../connection/connection.js';
+import type { Connection } from '../connection/index.js';
+import { job } from '../connection/index.js';
 import { ClientError, isTransient } from '../errors.js';
 import { nextCommand } from '../next-command.js';
 

@@ -3,10 +3,8 @@ import type { Writable } from 'node:stream';
 import { exitCodes } from '../../contract/errors.js';
 import { quoteName } from '../../contract/quote.js';
 import { errorCode } from '../../files/error-code.js';
-import { AnswerError } from '../connection/check-answer.js';
-import type { Connection } from '../connection/connection.js';
-import type { Patience, Watcher } from '../connection/patience.js';
-import { header, type Reply } from '../connection/reply.js';
+import type { Connection, Patience, Watcher } from '../connection/index.js';
+import { AnswerError, header, type Reply } from '../connection/index.js';
 import { ClientError, isTransient, TransportError } from '../errors.js';
 import { WriteError, writing } from '../write-error.js';
 

@@ -1,12 +1,10 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { monotonicTime } from '../../files/monotonic-time.js';
-import type { SshAddress } from '../connection/ssh-address.js';
-import { wasClosed } from '../connection/transport/socket-faults.js';
-import type { Transport } from '../connection/transport/transport.js';
+import type { SshAddress, Transport } from '../connection/index.js';
+import { wasClosed } from '../connection/index.js';
 import { TransportError } from '../errors.js';
-import { explainRefusal } from './ssh-error.js';
-import { SshProcess } from './ssh-process.js';
+import { explainRefusal, SshProcess } from './ssh-process.js';
 
 /** How long, in milliseconds, ssh may take to say why it closed a connection. */
 const explaining = 300;

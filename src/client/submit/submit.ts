@@ -3,10 +3,8 @@ import { errorKinds, shuttingDownDetail } from '../../contract/errors.js';
 import { parameters } from '../../contract/http.js';
 import type { JobEnvelope } from '../../contract/job.js';
 import { submitPath } from '../../contract/paths.js';
-import { envelopeAnswer } from '../connection/answer-schemas.js';
-import { pause } from '../connection/backoff.js';
-import type { Connection } from '../connection/connection.js';
-import type { Patience } from '../connection/patience.js';
+import type { Connection, Patience } from '../connection/index.js';
+import { pause, submissionAnswer } from '../connection/index.js';
 import {
   ClientError,
   HttpError,
@@ -50,6 +48,7 @@ async function send(
   { path, body, key, isFirst, onBytes, onLastWord }: Attempt,
 ): Promise<JobEnvelope> {
   const { readTimeout, signal, server } = connection;
+  const answer = await submissionAnswer();
   const upload = new UploadWatch(body.length, readTimeout, signal, server, onLastWord);
   const onPiece = (sent: number, ofFiles: number) => {
     // The body may hand out one more piece after the request has ended.
@@ -69,7 +68,7 @@ async function send(
       headTimeout: 0,
       signal: upload.signal,
     });
-    const { job_id, accepted_options } = await connection.read(reply, path, envelopeAnswer, upload.signal);
+    const { job_id, accepted_options } = await connection.read(reply, path, answer, upload.signal);
     return jobEnvelope(job_id, accepted_options);
   } finally {
     upload.done();

@@ -36,7 +36,7 @@ export default class TokenList extends ClientCommand {
     const { isDefault } = await this.settings(flags);
     try {
       const [{ usageOfAll }, connection] = await Promise.all([
-        import('../../client/connection/api.js'),
+        import('../../client/connection/index.js'),
         this.connect({ ...flags, 'connect-timeout': Math.min(patience, flags['connect-timeout']) }),
       ]);
       return (await usageOfAll(connection, patience)).usage;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { chooseProxy } from '../../../src/client/connection/transport/proxy-choice.js';
+import { chooseProxy } from '../../../src/client/connection/proxy.js';
 import { UsageError } from '../../../src/client/errors.js';
 
 const choose = (server: string, env: Record<string, string>) => chooseProxy(new URL(server), env);

@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { readServerUrl, showServerUrl } from '../../../src/client/connection/server-url.js';
-import { readSshAddress, sshCommand } from '../../../src/client/connection/ssh-address.js';
+import {
+  readServerUrl,
+  readSshAddress,
+  showServerUrl,
+  sshCommand,
+} from '../../../src/client/connection/address.js';
 import { UsageError } from '../../../src/client/errors.js';
 
 const here = { host: '127.0.0.1', port: 8000 };

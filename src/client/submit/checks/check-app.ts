@@ -3,9 +3,8 @@ import { carriesFiles, type FieldValue, flagName } from '../../../contract/field
 import { commandOf } from '../../../contract/operations.js';
 import { excerpt, quoteName } from '../../../contract/quote.js';
 import { readText } from '../../../contract/values.js';
-import type { AvailableAppAnswer } from '../../connection/answer-schemas.js';
-import { apps, app as describe } from '../../connection/api.js';
-import type { Connection } from '../../connection/connection.js';
+import type { AvailableAppAnswer, Connection } from '../../connection/index.js';
+import { apps, app as describe } from '../../connection/index.js';
 import { HttpError, UsageError } from '../../errors.js';
 import type { Submission } from '../submission.js';
 import { ifItCanSay, patience } from './if-it-can-say.js';

@@ -1,6 +1,6 @@
 import { formatBytes } from '../../../contract/bytes.js';
 import { quotePath } from '../../../contract/quote.js';
-import type { LimitsAnswer } from '../../connection/answer-schemas.js';
+import type { LimitsAnswer } from '../../connection/index.js';
 import { UsageError } from '../../errors.js';
 
 /** A file that will be sent. */

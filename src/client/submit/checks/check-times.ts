@@ -1,7 +1,7 @@
 import { spellDuration } from '../../../contract/duration.js';
 import { type FieldRole, flagName } from '../../../contract/fields.js';
 import { fieldWithRole, operations } from '../../../contract/operations.js';
-import type { LimitsAnswer } from '../../connection/answer-schemas.js';
+import type { LimitsAnswer } from '../../connection/index.js';
 import { UsageError } from '../../errors.js';
 import type { Submission } from '../submission.js';
 

@@ -1,5 +1,5 @@
 import { exitCodes } from '../../../contract/errors.js';
-import type { Connection } from '../../connection/connection.js';
+import type { Connection } from '../../connection/index.js';
 import { HttpError, TransportError } from '../../errors.js';
 
 /** Seconds that such a question may take: without an answer the submission is sent, and the server decides. */

@@ -1,7 +1,6 @@
 import { fieldWithRole, type Operation } from '../../../contract/operations.js';
-import type { LimitsAnswer } from '../../connection/answer-schemas.js';
-import { limits } from '../../connection/api.js';
-import type { Connection } from '../../connection/connection.js';
+import type { Connection, LimitsAnswer } from '../../connection/index.js';
+import { limits } from '../../connection/index.js';
 import type { Submission } from '../submission.js';
 import { checkApp } from './check-app.js';
 import { checkGpus } from './check-gpus.js';

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { buildConnector, type Dispatcher } from 'undici';
-import { explainTls } from './tls-error.js';
+import { explainTls } from './tls.js';
 import { type Transport, type Trust, tlsOptions } from './transport.js';
 
 export interface ConnectorOptions {

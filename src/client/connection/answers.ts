@@ -2,6 +2,7 @@ import type * as z from 'zod/mini';
 import { formatBytes } from '../../contract/bytes.js';
 import { exitCodes } from '../../contract/errors.js';
 import { excerpt, quoteName } from '../../contract/quote.js';
+import { healthy } from '../../contract/system.js';
 import { ClientError, type TransportFault } from '../errors.js';
 
 type Issue = z.core.$ZodIssue;
@@ -101,3 +102,18 @@ export function readAnswer<T>(server: string, path: string, text: string, answer
 /** The error for a body that is longer than it may be. */
 export const tooLong = (server: string, path: string, longest: number): AnswerError =>
   new AnswerError(server, `answered ${path} with more than ${formatBytes(longest)}`);
+
+/**
+ * The answer that `GET /health` must give. Checked without zod, which takes longer to load than the whole health check:
+ * scripts and orchestrators run it often (bench row `cli-health`).
+ */
+export const healthAnswer: Answer<typeof healthy> = {
+  what: 'the health of a service',
+  longest: 64 * 1024,
+  check: (document) => {
+    const { status } = Object(document) as { status?: unknown };
+    if (status === healthy.status) return { success: true, data: healthy };
+    const issue = { code: 'invalid_value' as const, path: ['status'], values: [healthy.status], message: '' };
+    return { success: false, error: { issues: [issue] } };
+  },
+};

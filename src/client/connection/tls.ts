@@ -1,8 +1,71 @@
 import { X509Certificate } from 'node:crypto';
-import { excerpt, quoteName, quotePath } from '../../../contract/quote.js';
-import { errorCode } from '../../../files/error-code.js';
-import { TransportError } from '../../errors.js';
-import type { Trust } from './transport.js';
+import tls, { connect } from 'node:tls';
+import { bareHost } from '../../contract/host.js';
+import { excerpt, quoteName, quotePath } from '../../contract/quote.js';
+import { errorCode, faultWithoutPath } from '../../files/error-code.js';
+import { readSmallFile } from '../../files/small-file.js';
+import { TransportError, UsageError } from '../errors.js';
+import { type Trust, under } from './transport.js';
+
+/** Most bytes of a file of certificates: those of all authorities of the world take 250 KiB. */
+const longestFile = 4 * 1024 * 1024;
+
+const pem =
+  /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[\s\S]+?-----END (?:TRUSTED |X509 )?CERTIFICATE-----/g;
+
+/**
+ * The certificates of a PEM file, one by one.
+ * @throws the system's error, or one that says what is wrong
+ */
+function readCertificates(file: string): string[] {
+  const found = readSmallFile(file, longestFile).match(pem);
+  if (!found) throw new Error('it holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)');
+  for (const [index, each] of found.entries()) {
+    try {
+      new X509Certificate(each);
+    } catch (cause) {
+      throw new Error(`its certificate ${index + 1} is damaged`, { cause });
+    }
+  }
+  return found;
+}
+
+/** The certificates that are trusted without this file: Node's own, and those that NODE_EXTRA_CA_CERTS adds. */
+function known(): readonly string[] {
+  // Newer versions of Node return all of them.
+  const { getCACertificates } = tls as { getCACertificates?: (type: 'default') => string[] };
+  if (getCACertificates) return getCACertificates('default');
+  const more = process.env.NODE_EXTRA_CA_CERTS;
+  try {
+    return more ? [...tls.rootCertificates, ...readCertificates(more)] : tls.rootCertificates;
+  } catch {
+    // Node itself has warned about it.
+    return tls.rootCertificates;
+  }
+}
+
+/**
+ * Trusts the certificates of a PEM file in addition to those that Node knows. An intermediate authority, or the certificate
+ * of a server itself, may be among them.
+ * @throws UsageError for a file that cannot be read or has no certificates
+ */
+export function trustFile(file: string): Trust {
+  let own: string[];
+  try {
+    own = readCertificates(file);
+  } catch (cause) {
+    throw new UsageError(
+      `The certificates in ${quotePath(file)} cannot be used: ${faultWithoutPath(cause)}`,
+      {
+        cause,
+      },
+    );
+  }
+  return {
+    file,
+    context: tls.createSecureContext({ ca: [...known(), ...own], allowPartialTrustChain: true }),
+  };
+}
 
 interface TlsPeer {
   readonly server: string;
@@ -41,9 +104,6 @@ const shown = (certificate: X509Certificate | undefined): string =>
 /** What the certificates that were given have to do with it. */
 const notVouched = (trust: Trust | undefined): string =>
   trust ? `, and the certificates in ${quotePath(trust.file)} do not vouch for it` : '';
-
-/** The address under another scheme. */
-const under = (scheme: string, server: string): string => server.replace(/^https?:/, `${scheme}:`);
 
 const unknownIssuer = ({ server, certificate, trust }: TlsPeer): string => {
   const issuer = certificate ? `, issued by ${shortName(certificate.issuer)}` : '';
@@ -99,6 +159,27 @@ export function explainTls(error: Error, raw: RawTlsPeer): Error {
   return error;
 }
 
-/** The error for a plain request to a port that speaks TLS. */
-export const needsTls = (server: string): TransportError =>
-  new TransportError('unusable', `${server} speaks TLS; use ${under('https', server)}`);
+/** Longest wait for the handshake, in milliseconds. */
+const longestHandshake = 2000;
+
+/**
+ * Whether a port speaks TLS. Used when it has closed a plain connection without an answer. Its certificate does not matter,
+ * because nothing is sent.
+ */
+export function speaksTls(url: URL): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: bareHost(url.hostname), port: Number(url.port || 80) });
+    let isTls = false;
+    const timer = setTimeout(() => socket.destroy(), longestHandshake);
+    // Emitted before Node checks the certificate.
+    socket.prependOnceListener('secure', () => {
+      isTls = true;
+    });
+    socket.once('secureConnect', () => socket.destroy());
+    socket.on('error', () => {});
+    socket.once('close', () => {
+      clearTimeout(timer);
+      resolve(isTls);
+    });
+  });
+}

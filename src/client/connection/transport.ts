@@ -1,7 +1,65 @@
+import type { Socket } from 'node:net';
+import type { SecureContext } from 'node:tls';
 import { excerpt } from '../../contract/quote.js';
+import type { HttpError } from '../errors.js';
 import { ClientError, TransportError } from '../errors.js';
-import { AnswerError } from './check-answer.js';
-import { codeOf, unreachedReason, wasClosed } from './transport/socket-faults.js';
+import { AnswerError } from './answers.js';
+
+/** How the server is reached where connections are not made to it directly: through a proxy, or through ssh. */
+export interface Transport {
+  /** The proxy or the tunnel, as a sentence begins: `The proxy http://proxy.example.org:3128 (HTTPS_PROXY)`. */
+  readonly name: string;
+  /** Opens a connection whose bytes arrive at the server. Without it, requests are sent to `forward`. */
+  readonly open?: () => Promise<Socket>;
+  /** The proxy that reads each request and passes it on, and the headers that it needs. */
+  readonly forward?: { readonly origin: string; readonly headers: Readonly<Record<string, string>> };
+  /** Where requests seem to go, if that is not the address that a person gave. */
+  readonly base?: URL;
+  /** The error for a 407 of the proxy, which asked for a login in these words. */
+  loginRefused?(asked: string): HttpError;
+  /** A failure of a connection whose cause lies on the way; null if it lies elsewhere. */
+  explain?(error: unknown): Promise<Error | null>;
+  close(): Promise<void>;
+}
+
+/** Certificates that are trusted in addition to those that Node knows. */
+export interface Trust {
+  /** Where they come from, for error messages. */
+  readonly file: string;
+  readonly context: SecureContext;
+}
+
+/** How TLS connections are made. Certificates are checked also where `NODE_TLS_REJECT_UNAUTHORIZED` is 0. */
+export const tlsOptions = (trust: Trust | undefined) => ({
+  rejectUnauthorized: true,
+  ...(trust ? { secureContext: trust.context } : {}),
+});
+
+/** Error codes of Node and undici which mean that no connection was made. */
+const unreached: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there',
+  ENOTFOUND: 'no such host',
+  EAI_AGAIN: 'the host name could not be looked up',
+  EHOSTUNREACH: 'no route to the host',
+  ENETUNREACH: 'no route to the network',
+  UND_ERR_CONNECT_TIMEOUT: 'the connection timed out',
+};
+
+/** The first error code among an error and its causes; empty if there is none. */
+export function codeOf(error: unknown): string {
+  for (let each = error; each instanceof Error; each = each.cause) {
+    const { code } = each as NodeJS.ErrnoException;
+    if (typeof code === 'string') return code;
+  }
+  return '';
+}
+
+/** Why no connection was made; undefined for another kind of failure. */
+export const unreachedReason = (error: unknown): string | undefined => unreached[codeOf(error)];
+
+/** Whether the other side closed a connection that a request was on. */
+export const wasClosed = (error: unknown): boolean =>
+  ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'].includes(codeOf(error));
 
 /** How a connection broke, where the words of the system or of undici for it are no sentence. */
 const brokenReasons: Readonly<Record<string, string>> = {
@@ -74,3 +132,10 @@ export function explainTransport(
   const how = brokenReasons[text] ?? brokenReasons[code] ?? text;
   return new TransportError('broken', `The connection to ${server} broke: ${how}`, { cause: error });
 }
+
+/** The address under another scheme. */
+export const under = (scheme: string, server: string): string => server.replace(/^https?:/, `${scheme}:`);
+
+/** The error for a plain request to a port that speaks TLS. */
+export const needsTls = (server: string): TransportError =>
+  new TransportError('unusable', `${server} speaks TLS; use ${under('https', server)}`);

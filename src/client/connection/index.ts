@@ -1,0 +1,68 @@
+import type { Connection, ConnectionOptions } from './connection.js';
+import type { Transport, Trust } from './transport.js';
+
+// What makes requests is imported by those that make one: most of it is undici.
+
+/**
+ * The connection to a server. No request is made yet.
+ * @throws UsageError for an invalid address
+ */
+export const openConnection = async (options: ConnectionOptions): Promise<Connection> =>
+  new (await import('./connection.js')).Connection(options);
+
+/**
+ * The certificates of a PEM file, trusted in addition to those that Node knows.
+ * @throws UsageError for a file that cannot be read or has no certificates
+ */
+export const trustFile = async (file: string): Promise<Trust> => (await import('./tls.js')).trustFile(file);
+
+/**
+ * The way to a server through the proxy that the environment names for it; undefined if it is reached directly.
+ * @param timeout of a connection and of the proxy's answer, in seconds
+ * @throws UsageError for a variable that names no proxy
+ */
+export const proxyTo = async (
+  server: URL,
+  timeout: number,
+  trust: Trust | undefined,
+): Promise<Transport | undefined> => (await import('./proxy.js')).proxyTo(server, timeout, trust);
+
+export { readServerUrl, readSshAddress, type SshAddress, showServerUrl, sshCommand } from './address.js';
+export type {
+  AppAnswer,
+  AvailableAppAnswer,
+  JobAnswer,
+  LimitsAnswer,
+  RefreshAnswer,
+} from './answer-schemas.js';
+export { AnswerError } from './answers.js';
+export {
+  app,
+  appList,
+  apps,
+  askFailure,
+  devices,
+  drainState,
+  type Gpu,
+  health,
+  job,
+  jobFailure,
+  jobs,
+  kill,
+  limits,
+  type Machine,
+  readMachine,
+  refresh,
+  refreshed,
+  remove,
+  setDraining,
+  submissionAnswer,
+  usage,
+  usageOfAll,
+} from './api.js';
+export { checkAppId, checkJobId, pathJobId } from './identifiers.js';
+export { backoff, type Patience, pause, untilAnswered, type Watcher } from './patience.js';
+export { defaultProfile, listProfiles, type Profile, readProfile, writeProfile } from './profiles.js';
+export { bodyOf, header, type Reply, retryAfter } from './reply.js';
+export { type Transport, wasClosed } from './transport.js';
+export type { Connection, ConnectionOptions };

@@ -1,0 +1,1 @@
+export { SshTunnel } from './tunnel.js';
