@@ -5,15 +5,13 @@ import type { Operation } from '../contract/operations.js';
 import type { Connection } from './connection/index.js';
 import { job, kill } from './connection/index.js';
 import { ClientError, type ErrorDetails, Interrupted } from './errors.js';
-import { followToEnd } from './logs/follow-to-end.js';
+import { followToEnd } from './logs/index.js';
 import { nextCommand } from './next-command.js';
 import type { Reporter } from './reporter.js';
 import { type Destination, fetchResult, type SavedArchive, type StreamedArchive } from './result/index.js';
-import { preflight } from './submit/checks/preflight.js';
-import type { Sending } from './submit/sending.js';
-import { stage } from './submit/staging.js';
-import type { Submission } from './submit/submission.js';
-import { submit, unacknowledged } from './submit/submit.js';
+import type { Submission } from './submission.js';
+import type { Sending } from './submit/index.js';
+import { preflight, stage, submit, unacknowledged } from './submit/index.js';
 
 export interface RunOptions {
   readonly reporter: Reporter;

@@ -65,8 +65,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'cli/apps',
       'cli',
       'client/run-job.ts',
-      'client/submit/submission.ts',
-      'client/submit/inputs',
+      'client/inputs',
       'client',
       'files',
       'contract',
@@ -91,15 +90,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'Apps are shown and written, not run.',
   },
   cli: {
-    imports: [
-      'cli/terminal',
-      'client/submit/submission.ts',
-      'client/ssh',
-      'client/connection',
-      'client',
-      'files',
-      'contract',
-    ],
+    imports: ['cli/terminal', 'client/ssh', 'client/connection', 'client', 'files', 'contract'],
     reason: 'Only `serve` knows the server, and what the commands share knows no command.',
   },
   'cli/terminal': {
@@ -107,42 +98,16 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'What is written for a person is told by others.',
   },
   'client/run-job.ts': {
-    imports: [
-      'client/submit/checks',
-      'client/submit/submission.ts',
-      'client/submit',
-      'client/logs',
-      'client/result',
-      'client/connection',
-      'client',
-      'contract',
-    ],
+    imports: ['client/submit', 'client/logs', 'client/result', 'client/connection', 'client', 'contract'],
     reason: 'The client knows the contract, not the server, and no flags.',
   },
   'client/submit': {
-    imports: [
-      'client/submit/checks',
-      'client/submit/inputs',
-      'client/submit/submission.ts',
-      'client/connection',
-      'client',
-      'archive',
-      'files',
-      'contract',
-    ],
+    imports: ['client/inputs', 'client/connection', 'client', 'archive', 'files', 'contract'],
     reason: 'What is sent knows the connection, not what the server does with it.',
   },
-  'client/submit/checks': {
-    imports: ['client/submit/submission.ts', 'client/connection', 'client', 'contract'],
-    reason: 'A check asks the server, and sends nothing.',
-  },
-  'client/submit/inputs': {
-    imports: ['client/submit/submission.ts', 'client', 'archive', 'files', 'contract'],
+  'client/inputs': {
+    imports: ['client', 'archive', 'files', 'contract'],
     reason: 'Files are found without a server.',
-  },
-  'client/submit/submission.ts': {
-    imports: ['contract'],
-    reason: 'A submission is a value.',
   },
   'client/logs': {
     imports: ['client/connection', 'client', 'files', 'contract'],

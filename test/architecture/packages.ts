@@ -33,7 +33,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     rooms: ['client/connection'],
     reason: 'One room of the client makes requests.',
   },
-  tinyglobby: { rooms: ['client/submit/inputs'], reason: 'Only what is sent is searched for.' },
+  tinyglobby: { rooms: ['client/inputs'], reason: 'Only what is sent is searched for.' },
   koa: { rooms: ['server/app.ts', 'server/http', 'server/uploads'], reason: koa },
   '@koa/router': { rooms: ['server/routes'], reason: koa },
   'koa-body': { rooms: ['server/uploads'], reason: parser },

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../src/client/errors.js';
 import type { Stage } from '../../src/client/reporter.js';
 import { runJob } from '../../src/client/run-job.js';
-import type { Submission } from '../../src/client/submit/submission.js';
+import type { Submission } from '../../src/client/submission.js';
 import { operationOf } from '../../src/contract/operations.js';
 import { zipOf } from '../../support/zip.mjs';
 import { type Fake, fakeService, jobId } from '../support/fake-service.js';

@@ -1,5 +1,5 @@
 import type { Connection } from '../../client/connection/index.js';
-import { followToEnd } from '../../client/logs/follow-to-end.js';
+import { followToEnd } from '../../client/logs/index.js';
 import { nextCommand } from '../../client/next-command.js';
 import type { Reporter } from '../../client/reporter.js';
 

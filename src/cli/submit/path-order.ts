@@ -1,7 +1,6 @@
 import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
-import { splitPattern } from '../../client/submit/inputs/glob.js';
-import { exists, lookAt } from '../../client/submit/inputs/look.js';
+import { exists, lookAt, splitPattern } from '../../client/inputs/index.js';
 import { type Field, flagName } from '../../contract/fields.js';
 import { oneLine, quotePath } from '../../contract/quote.js';
 import { shellWord } from '../../contract/shell-word.js';

@@ -1,5 +1,5 @@
 import { UsageError } from '../../client/errors.js';
-import type { PathGroups, Submission } from '../../client/submit/submission.js';
+import type { PathGroups, Submission } from '../../client/submission.js';
 import { FieldError } from '../../contract/errors.js';
 import { type Field, type FieldValue, flagName } from '../../contract/fields.js';
 import { type OperationName, operationOf } from '../../contract/operations.js';

@@ -1,12 +1,52 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { killErrors } from '../../contract/job.js';
-import { acceptance, servicePrefix, startPrefix } from '../../contract/log-stream.js';
+import { acceptance, type LogEvent, servicePrefix, startPrefix } from '../../contract/log-stream.js';
 import { monotonicTime } from '../../files/monotonic-time.js';
-import type { Connection } from '../connection/index.js';
-import { askFailure } from '../connection/index.js';
+import { askFailure, type Connection } from '../connection/index.js';
 import { isUnknownJob, JobFailed, JobForgotten, leaving } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { followLog } from './log-stream.js';
-import { lastLines } from './tail.js';
+
+/** Milliseconds of silence after which a replay is taken to be over: what comes next is new. */
+const quiet = 300;
+
+/**
+ * The last lines of a log, and what comes after them, from a server that does not know `tail` and replays the whole log: it
+ * numbers no lines. Such a replay comes without a pause. Numbered lines are passed on: the server has left out the others.
+ */
+export async function* lastLines(events: AsyncIterator<LogEvent>, count: number): AsyncGenerator<LogEvent> {
+  const kept: LogEvent[] = [];
+  let isReplay = true;
+  let next = events.next();
+  let hasBegun = false;
+  try {
+    for (;;) {
+      const timer = new AbortController();
+      const silence = isReplay && hasBegun ? [delay(quiet, null, { signal: timer.signal })] : [];
+      const result = await Promise.race([next, ...silence.map((each) => each.catch(() => null))]);
+      timer.abort();
+      if (result === null) {
+        isReplay = false;
+        yield* kept.splice(0);
+        continue;
+      }
+      if (result.done) return;
+      hasBegun = true;
+      const event = result.value;
+      next = events.next();
+      // What follows is awaited in the next turn, if there is one.
+      next.catch(() => {});
+      if (event.kind !== 'line' || event.id !== null) isReplay = false;
+      if (!isReplay) {
+        yield* kept.splice(0);
+        yield event;
+      } else if (kept.push(event) > count) kept.shift();
+    }
+  } finally {
+    // Not awaited: the stream may be silent, and is closed with the connection.
+    events.return?.().catch(() => {});
+  }
+}
 
 /** Milliseconds without a new line after which a person is told that the job is still waited for. */
 const silence = 2000;

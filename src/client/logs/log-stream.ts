@@ -7,8 +7,16 @@ import { monotonicTime } from '../../files/monotonic-time.js';
 import type { Connection, Patience } from '../connection/index.js';
 import { AnswerError, header, type Reply } from '../connection/index.js';
 import { isServerFailure, isTransient, TransportError } from '../errors.js';
-import { followText, isTaken, NoLogText } from './log-text.js';
-import { checkedEnd, endByState, explainMute, muteStreams, readAlready } from './unnumbered-log.js';
+import {
+  checkedEnd,
+  endByState,
+  explainMute,
+  followText,
+  isTaken,
+  muteStreams,
+  NoLogText,
+  readAlready,
+} from './log-text.js';
 
 /**
  * A stream that is silent for this long, in seconds, is taken to be dead: four of the comments that the service sends

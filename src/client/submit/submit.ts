@@ -3,8 +3,7 @@ import { errorKinds, shuttingDownDetail } from '../../contract/errors.js';
 import { parameters } from '../../contract/http.js';
 import type { JobEnvelope } from '../../contract/job.js';
 import { submitPath } from '../../contract/paths.js';
-import type { Connection, Patience } from '../connection/index.js';
-import { pause, submissionAnswer } from '../connection/index.js';
+import { type Connection, type Patience, pause, submissionAnswer } from '../connection/index.js';
 import {
   ClientError,
   HttpError,
@@ -16,11 +15,72 @@ import {
 } from '../errors.js';
 import { nextCommand } from '../next-command.js';
 import type { Reporter } from '../reporter.js';
-import { Multipart } from './multipart.js';
+import type { Submission } from '../submission.js';
+import { Multipart, uniqueText } from './multipart.js';
 import type { Staged } from './staging.js';
-import type { Submission } from './submission.js';
-import { uniqueText } from './unique-text.js';
-import { UploadWatch } from './upload-watch.js';
+
+/** How long an interrupted command waits for the answer to a body that is completely sent, in milliseconds. */
+const lastWord = 5000;
+
+/**
+ * Ends one request. If `signal` is aborted while the body is being sent, at once. After that the job may exist already and
+ * only the answer tells its id, so the answer is waited for. Also ends it after `idle` seconds of silence.
+ */
+export class UploadWatch {
+  readonly #controller = new AbortController();
+  readonly #onAbort = () => this.#interrupted();
+  #timer: NodeJS.Timeout | undefined;
+  #sent = 0;
+  #isDone = false;
+
+  constructor(
+    readonly length: number,
+    idle: number,
+    readonly outer: AbortSignal | undefined,
+    server: string,
+    /** Called when an interrupted command begins to wait for the answer. */
+    readonly onLastWord: () => void,
+  ) {
+    if (outer?.aborted) {
+      this.#interrupted();
+      return;
+    }
+    outer?.addEventListener('abort', this.#onAbort, { once: true });
+    const stalled = () =>
+      this.#controller.abort(new TransportError('timeout', `${server} accepted no data for ${idle} seconds`));
+    this.#timer = setTimeout(stalled, idle * 1000);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get isDone(): boolean {
+    return this.#isDone;
+  }
+
+  moved(sent: number): void {
+    this.#sent = sent;
+    if (!this.outer?.aborted) this.#timer?.refresh();
+  }
+
+  done(): void {
+    this.#isDone = true;
+    clearTimeout(this.#timer);
+    this.outer?.removeEventListener('abort', this.#onAbort);
+  }
+
+  #interrupted(): void {
+    clearTimeout(this.#timer);
+    const stop = () => this.#controller.abort(this.outer?.reason);
+    if (this.#sent < this.length) {
+      stop();
+      return;
+    }
+    this.onLastWord();
+    this.#timer = setTimeout(stop, lastWord);
+  }
+}
 
 /** How often a body is sent that gets no farther than before: something on the way does not let it through. */
 const attempts = 4;

@@ -1,7 +1,7 @@
 import { Parser } from '@oclif/core';
 import { readSubmission } from '../../../src/cli/submit/submission.js';
 import { type ParsedSubmit, submitFlags, volumeArgs } from '../../../src/cli/submit/submit-command.js';
-import type { Submission } from '../../../src/client/submit/submission.js';
+import type { Submission } from '../../../src/client/submission.js';
 import type { OperationName } from '../../../src/contract/operations.js';
 
 /** A command line of this operation as oclif parses it. */

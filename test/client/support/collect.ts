@@ -1,9 +1,5 @@
-import {
-  type Collected,
-  type CollectOptions,
-  collectUnits,
-} from '../../../src/client/submit/inputs/inputs.js';
-import { Obstacles } from '../../../src/client/submit/inputs/obstacles.js';
+import { Obstacles } from '../../../src/client/inputs/entries.js';
+import { type Collected, type CollectOptions, collectUnits } from '../../../src/client/inputs/inputs.js';
 
 /** The volumes of paths as one group. Throws the error for files that cannot be sent. */
 export async function collect(

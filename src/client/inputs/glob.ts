@@ -1,10 +1,8 @@
 import { type Dirent, readdir as readdirWithCallback, realpathSync } from 'node:fs';
 import path from 'node:path';
-import { quotePath } from '../../../contract/quote.js';
-import { UsageError } from '../../errors.js';
-import { misnamed } from './entries.js';
-import { exists, lookAt } from './look.js';
-import { byName } from './name-order.js';
+import { quotePath } from '../../contract/quote.js';
+import { UsageError } from '../errors.js';
+import { byName, exists, lookAt, misnamed } from './entries.js';
 
 const globCharacters = /[*?[\]{}!]/;
 

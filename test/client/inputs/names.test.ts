@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { namesOf } from '../../../../src/client/submit/inputs/names.js';
+import { namesOf } from '../../../src/client/inputs/names.js';
 
 describe('the names under which files of one group are sent', () => {
   test.each<[string, string[], string[]]>([

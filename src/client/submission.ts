@@ -1,5 +1,5 @@
-import type { Field, FieldValue } from '../../contract/fields.js';
-import type { Operation } from '../../contract/operations.js';
+import type { Field, FieldValue } from '../contract/fields.js';
+import type { Operation } from '../contract/operations.js';
 
 /** Paths of one `files` field, as a person gave them: one list a group. */
 export interface PathGroups {

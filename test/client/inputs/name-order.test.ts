@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { byName } from '../../../../src/client/submit/inputs/name-order.js';
+import { byName } from '../../../src/client/inputs/entries.js';
 
 test.each([
   ['numbers count as numbers', ['case1_gt.nii', 'case2_gt.nii', 'case10_gt.nii']],

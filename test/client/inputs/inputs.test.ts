@@ -1,11 +1,11 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { UsageError } from '../../../../src/client/errors.js';
+import { UsageError } from '../../../src/client/errors.js';
 
-import { travels } from '../../../../src/client/submit/inputs/volumes.js';
-import { dicom, plant, temporary } from '../../../support/temporary.js';
-import { collect } from '../../support/collect.js';
+import { travels } from '../../../src/client/inputs/volumes.js';
+import { dicom, plant, temporary } from '../../support/temporary.js';
+import { collect } from '../support/collect.js';
 
 /** Kinds and names relative to the root. */
 async function units(root: string, ...paths: string[]): Promise<string[]> {

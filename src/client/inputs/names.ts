@@ -1,0 +1,213 @@
+import path from 'node:path';
+import { volumeSuffix } from '../../contract/archives.js';
+import { freeName } from '../../files/free-name.js';
+import { foldedName } from '../../files/safe-name.js';
+
+/** Endings of volumes, which do not tell cases apart. */
+const volumeEnding =
+  /\.((nii|img|hdr)(\.gz)?|mha|mhd|nrrd|nhdr|mgz|mgh|(ome\.)?(zarr|tiff?)|h5|hdf5|npy|npz|gipl|dcm|ima|dicom)$/i;
+
+/** How far the texts are alike, counted in characters from their start. No number is split: `case1` and `case12` share `case`. */
+function sharedStart(texts: readonly string[]): number {
+  const [first = '', ...others] = texts;
+  let shared = first.length;
+  for (const other of others) {
+    let at = 0;
+    while (at < shared && other[at] === first[at]) at += 1;
+    shared = at;
+  }
+  if (!texts.some((text) => /\d/.test(text[shared] ?? ''))) return shared;
+  return first.slice(0, shared).replace(/\d+$/, '').length;
+}
+
+const reversed = (text: string): string => text.split('').reverse().join('');
+
+/**
+ * What tells the names of one group apart: each without the ending of a volume, and without what all have in common at their
+ * start and end. `01` and `02` of `sub-01_seg.nii.gz` and `sub-02_seg.nii.gz`.
+ */
+export function keysOf(names: readonly string[]): string[] {
+  const stems = names.map((name) => name.replace(volumeEnding, ''));
+  const start = sharedStart(stems);
+  const rests = stems.map((stem) => reversed(stem.slice(start)));
+  const end = sharedStart(rests);
+  return rests.map((rest) => reversed(rest.slice(end)));
+}
+
+/** A name up to its first dot: `vol` of `vol.hdr`, `vol.img` and `vol.nii.gz`. */
+const stemOf = (name: string): string => name.slice(0, Math.max(0, name.indexOf('.', 1)) || name.length);
+
+/** The name of a path without the suffix that makes an archive a volume. */
+export function plainName(target: string): string {
+  const name = path.basename(path.resolve(target));
+  return name.endsWith(volumeSuffix) ? name.slice(0, -volumeSuffix.length) : name;
+}
+
+/**
+ * The name that a file is to have, without what a form cannot carry: a server takes what is behind a backslash for a file's
+ * name, as on Windows; a line break is written as `%0A`, and a quotation mark as `%22`.
+ */
+const wantedName = (target: string): string => plainName(target).replaceAll(/\\|[\r\n]|%(?=0A|0D|22)/gi, '_');
+
+/** A directory's name as the beginning of a file's: without dots, since apps cut a name at its first dot. */
+const asPrefix = (part: string): string =>
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
+  part.replace(/[.<>:"|?*\\\u0000-\u001f\u007f]+/g, '-').replace(/^-+/, '');
+
+/** How many elements all lists have in common from their start. */
+function commonLength(lists: readonly (readonly string[])[]): number {
+  const [first = [], ...others] = lists;
+  const differs = first.findIndex((part, at) => others.some((list) => list[at] !== part));
+  return differs < 0 ? first.length : differs;
+}
+
+/** What tells directories apart: `sub-01` and `sub-02` of `/data/sub-01/anat` and `/data/sub-02/anat`. */
+function differences(directories: ReadonlySet<string>): Map<string, string> {
+  const lists = [...directories].map((each) => each.split(path.sep));
+  const shortest = Math.min(...lists.map((list) => list.length));
+  // None is left without a part: one that kept its name could be taken for what another's header names inside.
+  const start = Math.min(commonLength(lists), shortest - 1);
+  const rests = lists.map((list) => list.slice(start));
+  const end = Math.min(
+    commonLength(rests.map((rest) => rest.toReversed())),
+    ...rests.map((rest) => rest.length - 1),
+  );
+  const labels = rests.map((rest) =>
+    rest
+      .slice(0, rest.length - end)
+      .map(asPrefix)
+      .filter(Boolean)
+      .join('_'),
+  );
+  return new Map([...directories].map((each, index) => [each, labels[index] ?? '']));
+}
+
+/** The wanted names of files with one stem. Where two share a name, all of them get what tells their directories apart. */
+function apart(paths: readonly string[]): string[] {
+  const names = paths.map(wantedName);
+  if (new Set(names.map(foldedName)).size === names.length) return names;
+  const directories = paths.map((each) => path.dirname(path.resolve(each)));
+  const distinct = new Set(directories);
+  if (distinct.size === 1) return names;
+  const labels = differences(distinct);
+  return names.map((name, index) => [labels.get(directories[index] ?? ''), name].filter(Boolean).join('_'));
+}
+
+/**
+ * The names by which an app gets the files of one group. A name that is the only one of its kind stays. Files that share a
+ * name, also where only the case differs, get the parts of their paths that differ: `sub-01_T1w.nii.gz` and
+ * `sub-02_T1w.nii.gz`, not `T1w.nii.gz` and `T1w_1.nii.gz`. Files that belong together (`.hdr` and `.img`) are named alike.
+ */
+export function namesOf(paths: readonly string[]): string[] {
+  const byStem = new Map<string, number[]>();
+  for (const [index, each] of paths.entries()) {
+    const stem = foldedName(stemOf(wantedName(each)));
+    const indexes = byStem.get(stem);
+    if (indexes) indexes.push(index);
+    else byStem.set(stem, [index]);
+  }
+  const wanted: string[] = [];
+  for (const indexes of byStem.values()) {
+    const names = apart(indexes.map((index) => paths[index] ?? ''));
+    for (const [at, index] of indexes.entries()) wanted[index] = names[at] ?? '';
+  }
+  const isKept = (index: number) => wanted[index] === plainName(paths[index] ?? '');
+  // Two files of one directory may differ in case alone: they keep their names.
+  const exact = new Set<string>();
+  const taken = new Set<string>();
+  const given: string[] = [];
+  for (const [index, name] of wanted.entries()) {
+    if (!isKept(index) || exact.has(name)) continue;
+    exact.add(name);
+    taken.add(foldedName(name));
+    given[index] = name;
+  }
+  const counts = new Map<string, number>();
+  return wanted.map((name, index) => {
+    const kept = given[index];
+    if (kept !== undefined) return kept;
+    const free = freeName(name, counts, (each) => taken.has(foldedName(each)));
+    taken.add(foldedName(free));
+    return free;
+  });
+}
+
+interface NamedFile {
+  readonly path: string;
+  /** The name by which the app gets it. */
+  readonly name: string;
+  /** Whether another file of its group is its header, which counts for both. */
+  readonly isHalf: boolean;
+}
+
+/** How two groups belong together, where that cannot be taken for granted. */
+export interface Pairing {
+  /**
+   * `name`: the second group was put into the order of the first. `order`: the names do not say which files belong together.
+   * `count`: the groups have different numbers of files.
+   */
+  readonly by: 'name' | 'order' | 'count';
+  readonly counts: readonly [number, number];
+  /** Paths of the files that are at the same place of both groups. */
+  readonly pairs: readonly (readonly [string, string])[];
+}
+
+/** A group, as it is sent, and what is to be said of it. */
+interface Paired<T> {
+  readonly group: readonly T[];
+  readonly pairing: Pairing | null;
+}
+
+function pairingOf(by: Pairing['by'], first: readonly NamedFile[], other: readonly NamedFile[]): Pairing {
+  const common = Math.min(first.length, other.length);
+  const pairs = first.slice(0, common).map((file, at) => [file.path, other[at]?.path ?? ''] as const);
+  return { by, counts: [first.length, other.length], pairs };
+}
+
+/** A group in the order of the keys of another one; null where it does not have the same keys, or one of them twice. */
+function inOrderOf<T>(wanted: readonly string[], group: readonly T[], keys: readonly string[]): T[] | null {
+  const byKey = new Map(group.map((file, at) => [keys[at], file]));
+  if (new Set(wanted).size < wanted.length || byKey.size < group.length) return null;
+  const ordered = wanted.flatMap((key) => byKey.get(key) ?? []);
+  return ordered.length === group.length ? ordered : null;
+}
+
+const withoutHalves = <T extends NamedFile>(files: readonly T[]): T[] =>
+  files.filter(({ isHalf }) => !isHalf);
+
+const keysOfFiles = (files: readonly NamedFile[]): string[] => keysOf(files.map(({ name }) => name));
+
+function pair<T extends NamedFile>(firstFiles: readonly T[], files: readonly T[]): Paired<T> {
+  const first = withoutHalves(firstFiles);
+  const group = withoutHalves(files);
+  // One file may be for all, such as a mask.
+  if (first.length < 2 || group.length < 2) return { group: files, pairing: null };
+  if (first.length !== group.length) return { group: files, pairing: pairingOf('count', first, group) };
+  const wanted = keysOfFiles(first);
+  const keys = keysOfFiles(group);
+  if (wanted.every((key, at) => key === keys[at])) return { group: files, pairing: null };
+  const ordered = inOrderOf(wanted, group, keys);
+  // Nobody wants a file compared with itself: they were crossed on purpose.
+  const isCrossed = ordered?.some(
+    (file, at) => path.resolve(file.path) === path.resolve(first[at]?.path ?? ''),
+  );
+  if (!ordered || isCrossed) return { group: files, pairing: pairingOf('order', first, group) };
+  const halves = files.filter(({ isHalf }) => isHalf);
+  return { group: [...ordered, ...halves], pairing: pairingOf('name', first, ordered) };
+}
+
+/**
+ * Brings all groups of a submission into the order of the first. Apps take the files at the same place of all groups for one
+ * case: of the channels, of predictions, of ground truth and masks (docs/apps.md). The order is changed only where the
+ * names leave no doubt.
+ */
+export function pairGroups<T extends NamedFile>(
+  groups: readonly (readonly T[])[],
+): { readonly groups: readonly (readonly T[])[]; readonly pairings: readonly Pairing[] } {
+  const [first = [], ...others] = groups;
+  const paired = others.map((group) => pair(first, group));
+  return {
+    groups: [first, ...paired.map(({ group }) => group)],
+    pairings: paired.flatMap(({ pairing }) => pairing ?? []),
+  };
+}

@@ -1,0 +1,1 @@
+export { followToEnd } from './follow-to-end.js';

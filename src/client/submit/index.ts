@@ -1,0 +1,3 @@
+export { preflight } from './preflight.js';
+export { type Sending, stage } from './staging.js';
+export { submit, unacknowledged } from './submit.js';

@@ -1,0 +1,260 @@
+import { notAvailable, refusals } from '../../contract/app-checks.js';
+import { formatBytes } from '../../contract/bytes.js';
+import { spellDuration } from '../../contract/duration.js';
+import { exitCodes } from '../../contract/errors.js';
+import { carriesFiles, type FieldRole, type FieldValue, flagName } from '../../contract/fields.js';
+import { commandOf, fieldWithRole, type Operation, operations } from '../../contract/operations.js';
+import { excerpt, quoteName, quotePath } from '../../contract/quote.js';
+import { readText } from '../../contract/values.js';
+import {
+  type AvailableAppAnswer,
+  apps,
+  type Connection,
+  app as describe,
+  devices,
+  type LimitsAnswer,
+  limits,
+} from '../connection/index.js';
+import { ClientError, HttpError, TransportError, UsageError } from '../errors.js';
+import type { Submission } from '../submission.js';
+
+/** Seconds that such a question may take: without an answer the submission is sent, and the server decides. */
+export const patience = 30;
+
+/** Whether an error would end the submission as well. */
+function stopsAll(error: unknown): boolean {
+  if (error instanceof TransportError) return error.fault === 'unreached';
+  if (!(error instanceof HttpError)) return false;
+  const hasMoved = error.status < 400;
+  return hasMoved || error.exitCode === exitCodes.notAuthorised;
+}
+
+/**
+ * Asks a server for something that a submission can go without: null if the server does not know the route, as KonfAI's
+ * knows no limits, or cannot answer now.
+ * @throws what would end the submission too: no connection, a token that is refused, an interruption
+ */
+export async function ifItCanSay<T>(connection: Connection, ask: () => Promise<T>): Promise<T | null> {
+  try {
+    return await ask();
+  } catch (error) {
+    connection.signal?.throwIfAborted();
+    if (stopsAll(error)) throw error;
+    return null;
+  }
+}
+
+const isNotFound = (error: unknown): error is HttpError => error instanceof HttpError && error.status === 404;
+
+/**
+ * Checks a submission against the description of its app, as far as that says anything (interface.md, Apps).
+ * @throws UsageError naming the flags as a person types them
+ */
+function checkDescribed({ operation, fields, options, files }: Submission, app: AvailableAppAnswer): void {
+  const values: Record<string, FieldValue> = { ...options };
+  for (const field of operation.fields) {
+    const value = readText(field, fields[field.name] ?? '');
+    if (value !== undefined) values[field.name] = value;
+  }
+  const groups = Object.fromEntries(files.map(({ field, groups: all }) => [field.name, all.length]));
+  const sentences = refusals(app, operation, values, groups).map(({ field, value, problem }) => {
+    const says = `the app ${quoteName(app.app)} ${problem}`;
+    if (field === null) return `${commandOf(operation.segment)}: ${says}`;
+    if (field.kind === 'boolean') return `${says}; leave that out with --no-${flagName(field)}`;
+    if (!carriesFiles(field)) return `--${flagName(field)} ${excerpt(value ?? '', 200)}: ${says}`;
+    const flag = field.char ? `-${field.char}` : `--${flagName(field)}`;
+    return `${says}. The paths without a flag are the first group, and each ${flag} adds one`;
+  });
+  if (sentences.length === 0) return;
+  const message = sentences.join('; ');
+  throw new UsageError(message.replace(/^the/, 'The'));
+}
+
+/**
+ * Checks a submission against what the server says of its app. A server that cannot describe the app may run it all the
+ * same.
+ * @throws UsageError for what the app does not take, and for an app that is not available; HttpError 404 for an app that the
+ * server does not have
+ */
+export async function checkApp(connection: Connection, submission: Submission): Promise<void> {
+  let isMissing = false;
+  const view = await ifItCanSay(connection, () =>
+    describe(connection, submission.app, patience).catch((error: unknown) => {
+      isMissing = isNotFound(error);
+      throw error;
+    }),
+  );
+  if (view?.available) checkDescribed(submission, view);
+  // KonfAI's server gives no reason: it may only have failed to describe the app.
+  else if (view && view.reason !== null) throw new UsageError(notAvailable(submission.app, view.reason));
+  if (!isMissing) return;
+  // A server may lack the route, too: its list decides.
+  const list = await ifItCanSay(connection, () => apps(connection, patience));
+  if (list === null || list.includes(submission.app)) return;
+  throw new HttpError(404, `Unknown app ${quoteName(submission.app)}`, null);
+}
+
+/**
+ * Checks that the server has the GPUs that a submission names. A server that cannot tell its GPUs at the moment decides
+ * later.
+ * @throws UsageError for an id that it does not have; ClientError (exit 6) if it has no GPU at all
+ */
+export async function checkGpus(
+  connection: Connection,
+  { operation, fields }: Pick<Submission, 'operation' | 'fields'>,
+): Promise<void> {
+  const gpu = fieldWithRole(operation, 'gpus');
+  const given = fields[gpu.name];
+  if (given === undefined) return;
+  const list = await ifItCanSay(connection, () => devices(connection, patience));
+  if (list === null) return;
+  const known = list.devices_index;
+  const unknown = given
+    .split(',')
+    .map(Number)
+    .filter((id) => !known.includes(id));
+  if (unknown.length === 0) return;
+  const flag = `--${flagName(gpu)}`;
+  if (known.length === 0) {
+    const cpu = `--${flagName(fieldWithRole(operation, 'workers'))}`;
+    throw new ClientError(
+      `${flag} ${given}: ${connection.server} has no GPU; leave out ${flag}, or give ${cpu}, to run on its CPU`,
+      exitCodes.busy,
+    );
+  }
+  const names = known.map((id, index) => `${id} (${quoteName(list.devices_name[index] ?? '')})`).join(', ');
+  throw new UsageError(
+    `${flag} ${given}: ${connection.server} has no GPU ${unknown.join(', ')}; it has: ${names}`,
+  );
+}
+
+/** A file that will be sent. */
+export interface SizedSource {
+  /** The path that a person gave or that was found below it; for an archive the directory that is in it. */
+  readonly source: string;
+  /** Bytes as they are sent: of the archive for a directory; 0 while it is not packed yet. */
+  size: number;
+  /** Bytes that a data set has before it is packed, as far as they are known; absent for any other file. */
+  readonly extracted?: number;
+}
+
+/** Checks the sizes of the files of a submission, as far as they are known. */
+export type SizeCheck = (files: readonly SizedSource[]) => void;
+
+/** Two sizes in words that tell them apart. */
+function inWords(size: number, most: number): [string, string] {
+  const words: [string, string] = [formatBytes(size), formatBytes(most)];
+  return words[0] === words[1] ? [`${size} bytes`, `${most} bytes`] : words;
+}
+
+/** Checks a data set against the limit that a server has for data sets. */
+function checkDataSet({ source, size, extracted = 0 }: SizedSource, most: number, server: string): void {
+  const largest = Math.max(size, extracted);
+  if (largest <= most) return;
+  const [found, allowed] = inWords(largest, most);
+  throw new UsageError(
+    `The data set ${quotePath(source)} has ${found}, and ${server} takes data sets of at most ${allowed}`,
+  );
+}
+
+/**
+ * Checks files against the limits of a server.
+ * @throws UsageError naming the file, or for all of them together
+ */
+export function checkSizes(files: readonly SizedSource[], limits: LimitsAnswer, server: string): void {
+  const { max_file_size: mostOfFile, max_upload_size: mostOfAll, max_dataset_size: mostOfSet } = limits;
+  const dataSet = files.find(({ extracted }) => extracted !== undefined);
+  if (dataSet && mostOfSet !== null) {
+    // A data set is sent alone.
+    checkDataSet(dataSet, mostOfSet, server);
+    return;
+  }
+  const large = mostOfFile === null ? undefined : files.find(({ size }) => size > mostOfFile);
+  if (large && mostOfFile !== null) {
+    const [size, most] = inWords(large.size, mostOfFile);
+    throw new UsageError(
+      `${quotePath(large.source)} takes ${size} to send, and ${server} takes files of at most ${most}`,
+    );
+  }
+  const all = files.reduce((sum, { size }) => sum + size, 0);
+  if (mostOfAll !== null && all > mostOfAll) {
+    const [size, most] = inWords(all, mostOfAll);
+    throw new UsageError(
+      `These inputs take ${size} to send, and ${server} takes at most ${most} at once; send them in several jobs`,
+    );
+  }
+}
+
+type Timed = Pick<Submission, 'operation' | 'fields'>;
+
+/** @throws UsageError for longer than the most; null where the server does not say, or has no limit */
+function checkTime({ operation, fields }: Timed, role: FieldRole, most: number | null, rule: string): void {
+  const field = fieldWithRole(operation, role);
+  // Not a number where nothing is asked for, nor where the most is.
+  const asked = Number(fields[field.name]);
+  if (most === null || !(asked > most)) return;
+  throw new UsageError(
+    `--${flagName(field)} ${spellDuration(asked)} is too long: ${rule} at most ${spellDuration(most)}`,
+  );
+}
+
+/**
+ * Checks for how long a job asks to be kept, and to run.
+ * @throws UsageError for longer than the server allows
+ */
+export function checkTimes(submission: Timed, limits: LimitsAnswer, server: string): void {
+  const { max_keep, max_run_time, max_fine_tune_time } = limits;
+  checkTime(submission, 'keep', max_keep, `${server} keeps a job for`);
+  const isFineTuning = submission.operation.segment === operations.fine_tune.segment;
+  const most = isFineTuning ? max_fine_tune_time : max_run_time;
+  checkTime(submission, 'timeLimit', most, `on ${server} a job may run for`);
+}
+
+/** Seconds that a job is kept after its end, unless the command says for how long: a laptop may be closed overnight. */
+const day = 86_400;
+/** Seconds in which a command that reaches its server again asks for the result. */
+const margin = 60;
+
+/**
+ * The field that has a server keep a job for a day, or for as long as the command waits for a server that is away, if that
+ * is longer. None where the server does not say how long it keeps a job at most: it may not know the field.
+ * @param longestOutage in seconds
+ */
+function keptForADay(
+  operation: Operation,
+  longestOutage: number,
+  { max_keep: most }: LimitsAnswer,
+): Readonly<Record<string, string>> {
+  if (most === null) return {};
+  const wanted = Math.max(day, Math.ceil(longestOutage) + margin);
+  return { [fieldWithRole(operation, 'keep').name]: String(Math.min(wanted, most)) };
+}
+
+/** What a server's limits mean for a submission that it can take. */
+export interface Clearance {
+  /** Checks files, some of which are packed later. */
+  readonly checkSizes: SizeCheck;
+  /** Fields to send where the submission does not set them. */
+  readonly fields: Readonly<Record<string, string>>;
+}
+
+/**
+ * Checks a submission against what the server says of itself before anything is packed or sent: GPUs, the app, limits. What
+ * the server does not say is not checked: it decides when it has the submission.
+ * @returns what else its limits mean
+ * @throws ClientError for the first thing that cannot be right
+ */
+export async function preflight(connection: Connection, submission: Submission): Promise<Clearance> {
+  const [known] = await Promise.all([
+    ifItCanSay(connection, () => limits(connection, patience)),
+    checkApp(connection, submission),
+    checkGpus(connection, submission),
+  ]);
+  if (!known) return { checkSizes: () => {}, fields: {} };
+  const { server, longestOutage } = connection;
+  checkTimes(submission, known, server);
+  return {
+    checkSizes: (files) => checkSizes(files, known, server),
+    fields: keptForADay(submission.operation, longestOutage, known),
+  };
+}
