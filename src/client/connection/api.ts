@@ -96,7 +96,7 @@ export const job = async (
 ): Promise<JobAnswer> => ask(connection, jobPath(id), (answers) => answers.jobAnswer(id), { limit, signal });
 
 /** Which jobs are asked for. */
-export interface JobsAsked {
+interface JobsAsked {
   /** Whether the jobs of all owners, as an admin may. */
   readonly all?: boolean | undefined;
   /** Those of this tag alone. */

@@ -4,7 +4,7 @@ import { buildConnector, type Dispatcher } from 'undici';
 import { explainTls } from './tls.js';
 import { type Transport, type Trust, tlsOptions } from './transport.js';
 
-export interface ConnectorOptions {
+interface ConnectorOptions {
   /** The server, for error messages. */
   readonly server: string;
   /** Seconds. */

@@ -20,7 +20,7 @@ export const notLetThrough = (proxy: string, target: string, status: number): st
  * What an error answer means that is not the service's own: a page of a proxy on the way, as a rule.
  * @param text of the page
  */
-export function pageSentence(
+function pageSentence(
   status: number,
   text: string,
   server: string,

@@ -77,7 +77,7 @@ interface TlsPeer {
 }
 
 /** The same, as the connector knows it: the certificate as its bytes. */
-export interface RawTlsPeer extends Omit<TlsPeer, 'certificate'> {
+interface RawTlsPeer extends Omit<TlsPeer, 'certificate'> {
   readonly certificate: Buffer | undefined;
 }
 

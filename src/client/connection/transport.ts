@@ -46,7 +46,7 @@ const unreached: Readonly<Record<string, string>> = {
 };
 
 /** The first error code among an error and its causes; empty if there is none. */
-export function codeOf(error: unknown): string {
+function codeOf(error: unknown): string {
   for (let each = error; each instanceof Error; each = each.cause) {
     const { code } = each as NodeJS.ErrnoException;
     if (typeof code === 'string') return code;

@@ -213,7 +213,7 @@ export async function entriesOf(
   return entries;
 }
 
-export interface TreeOptions {
+interface TreeOptions {
   /** Which files belong to it, by their path relative to the directory. */
   readonly include: (relativePath: string) => boolean;
   /** Which files hold voxels, by their name: an empty one is an obstacle. */

@@ -40,7 +40,7 @@ function placesOf(file: string): string[] {
  * Adds to the obstacles the files that a result could replace: those in the directory that it goes to. Apps name results as
  * their inputs, so that the names would be the same.
  */
-export function checkReplaceable(files: readonly string[], output: string, obstacles: Obstacles): void {
+function checkReplaceable(files: readonly string[], output: string, obstacles: Obstacles): void {
   const wanted = identityOf(output);
   if (wanted === null) return;
   const isInside = insideOf(wanted);

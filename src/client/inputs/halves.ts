@@ -57,15 +57,15 @@ function withEndings(stem: string, endings: readonly string[], like: string): st
 }
 
 /** The part of a name that both files of a pair share: `vol` of `vol.hdr` and `vol.img.gz`. Null for any other file. */
-export function pairStem(name: string): string | null {
+function pairStem(name: string): string | null {
   const match = pairHeader.exec(name) ?? pairVoxels.exec(name);
   return match ? name.slice(0, match.index) : null;
 }
 
-export const isPairVoxels = (name: string): boolean => pairVoxels.test(name);
+const isPairVoxels = (name: string): boolean => pairVoxels.test(name);
 
 /** The names that the header of a `.img` may have. */
-export function headersOf(file: string): string[] {
+function headersOf(file: string): string[] {
   const name = path.basename(file);
   const ending = pairVoxels.exec(name);
   return ending ? withEndings(name.slice(0, ending.index), ['.hdr', '.hdr.gz'], ending[0]) : [];
@@ -75,7 +75,7 @@ export function headersOf(file: string): string[] {
  * Where the voxels of a file are if they are in another one, as paths relative to its directory, one of which there has to
  * be. Null for a file that has them itself, and where that cannot be said for certain.
  */
-export function voxelFilesOf(file: string): readonly string[] | null {
+function voxelFilesOf(file: string): readonly string[] | null {
   const name = path.basename(file);
   if (/\.(mhd|mha)$/i.test(name)) return namesIn(matchInText(file, metaLine)?.[1]);
   if (/\.(nhdr|nrrd)$/i.test(name)) return namesIn(matchInText(file, nrrdLine)?.[1]);

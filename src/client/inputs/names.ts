@@ -26,7 +26,7 @@ const reversed = (text: string): string => text.split('').reverse().join('');
  * What tells the names of one group apart: each without the ending of a volume, and without what all have in common at their
  * start and end. `01` and `02` of `sub-01_seg.nii.gz` and `sub-02_seg.nii.gz`.
  */
-export function keysOf(names: readonly string[]): string[] {
+function keysOf(names: readonly string[]): string[] {
   const stems = names.map((name) => name.replace(volumeEnding, ''));
   const start = sharedStart(stems);
   const rests = stems.map((stem) => reversed(stem.slice(start)));

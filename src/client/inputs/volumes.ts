@@ -64,7 +64,7 @@ function beginsDataSet(bytes: Buffer): boolean {
 }
 
 /** Whether a file is of DICOM by how it begins. False also for what cannot be read: whoever sends it finds out. */
-export function isDicom(file: string): boolean {
+function isDicom(file: string): boolean {
   const start = firstBytes(file, span);
   return start.toString('latin1', magicOffset, magicOffset + magic.length) === magic || beginsDataSet(start);
 }

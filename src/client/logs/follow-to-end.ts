@@ -14,7 +14,7 @@ const quiet = 300;
  * The last lines of a log, and what comes after them, from a server that does not know `tail` and replays the whole log: it
  * numbers no lines. Such a replay comes without a pause. Numbered lines are passed on: the server has left out the others.
  */
-export async function* lastLines(events: AsyncIterator<LogEvent>, count: number): AsyncGenerator<LogEvent> {
+async function* lastLines(events: AsyncIterator<LogEvent>, count: number): AsyncGenerator<LogEvent> {
   const kept: LogEvent[] = [];
   let isReplay = true;
   let next = events.next();
@@ -72,7 +72,7 @@ function missing(before: number, behind: number): string {
   return `${which} missing: the server did not send ${first === last ? 'it' : 'them'}`;
 }
 
-export interface FollowToEndOptions {
+interface FollowToEndOptions {
   readonly reporter: Reporter;
   /** Lines to skip. */
   readonly since?: number | undefined;

@@ -24,7 +24,7 @@ import {
  */
 const silence = 4 * keepAliveInterval;
 
-export interface FollowOptions {
+interface FollowOptions {
   /** Lines to skip. */
   readonly since?: number | undefined;
   /** Instead of that: the number of last lines to begin with. A server that does not know it begins with the first line. */

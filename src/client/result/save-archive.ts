@@ -26,7 +26,7 @@ export interface SavedArchive {
   readonly notes: readonly string[];
 }
 
-export interface SaveOptions {
+interface SaveOptions {
   readonly reporter: Reporter;
   /** File name of the archive. */
   readonly name: string;

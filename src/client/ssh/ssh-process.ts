@@ -75,7 +75,7 @@ const meanings: readonly {
  * @param code of its end; null if it could not be run, as on Windows, which has no shell of this kind
  * @param isAgain whether it was a reconnect, at which nobody is asked for a password
  */
-export function explainSsh(
+function explainSsh(
   address: SshAddress,
   { code, stderr, isAgain }: { code: number | null; stderr: string; isAgain: boolean },
 ): ClientError {
@@ -121,7 +121,7 @@ export function explainRefusal({ text, target }: SshAddress, words: string): Tra
   );
 }
 
-export interface SshOptions {
+interface SshOptions {
   /** Of a connection to the ssh server, in seconds. */
   readonly timeout: number;
   /** A reconnect: nobody is asked for anything. */

@@ -6,7 +6,7 @@ import { faultWithoutPath } from '../../files/error-code.js';
 import { ClientError } from '../errors.js';
 
 /** A file of known size. */
-export interface SizedFile {
+interface SizedFile {
   readonly path: string;
   /** Bytes. */
   readonly size: number;
@@ -16,10 +16,10 @@ export interface SizedFile {
  * What each file was like when it was first opened, by its path: a body that is sent again must be the same one, since the
  * server may have accepted the first.
  */
-export type SeenFiles = Map<string, string>;
+type SeenFiles = Map<string, string>;
 
 /** A part of a body: bytes, or the content of a file. */
-export type Segment = Buffer | SizedFile;
+type Segment = Buffer | SizedFile;
 
 /**
  * One open file, from which exactly the announced number of bytes is read. Reads are synchronous: the system reads ahead,
@@ -137,7 +137,7 @@ class SegmentReader {
  * only until the next one is requested.
  * @param seen of the readings before this one, whose files must not have changed since
  */
-export function* readSegments(
+function* readSegments(
   segments: Iterable<Segment>,
   pieceSize: number,
   seen: SeenFiles = new Map(),

@@ -34,7 +34,7 @@ function stopsAll(error: unknown): boolean {
  * knows no limits, or cannot answer now.
  * @throws what would end the submission too: no connection, a token that is refused, an interruption
  */
-export async function ifItCanSay<T>(connection: Connection, ask: () => Promise<T>): Promise<T | null> {
+async function ifItCanSay<T>(connection: Connection, ask: () => Promise<T>): Promise<T | null> {
   try {
     return await ask();
   } catch (error) {
@@ -139,7 +139,7 @@ export interface SizedSource {
 }
 
 /** Checks the sizes of the files of a submission, as far as they are known. */
-export type SizeCheck = (files: readonly SizedSource[]) => void;
+type SizeCheck = (files: readonly SizedSource[]) => void;
 
 /** Two sizes in words that tell them apart. */
 function inWords(size: number, most: number): [string, string] {
@@ -202,7 +202,7 @@ function checkTime({ operation, fields }: Timed, role: FieldRole, most: number |
  * Checks for how long a job asks to be kept, and to run.
  * @throws UsageError for longer than the server allows
  */
-export function checkTimes(submission: Timed, limits: LimitsAnswer, server: string): void {
+function checkTimes(submission: Timed, limits: LimitsAnswer, server: string): void {
   const { max_keep, max_run_time, max_fine_tune_time } = limits;
   checkTime(submission, 'keep', max_keep, `${server} keeps a job for`);
   const isFineTuning = submission.operation.segment === operations.fine_tune.segment;

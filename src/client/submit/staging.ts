@@ -28,7 +28,7 @@ import type { Clearance, SizedSource } from './preflight.js';
 const removal = { recursive: true, force: true, maxRetries: 5 };
 
 /** A directory that only this user can read: made when it is first used, and removed when the process ends. */
-export class TemporaryDirectory {
+class TemporaryDirectory {
   #path: string | null = null;
   /** After a second Ctrl-C no `finally` block runs, but this handler does. */
   readonly #onExit = () => {
@@ -51,7 +51,7 @@ export class TemporaryDirectory {
 }
 
 /** A file, or a directory that travels whole, that is sent. */
-export interface SentFile {
+interface SentFile {
   /** As the command found it. */
   readonly path: string;
   /** The name by which the app gets it; of a data set, the name of the archive. */
@@ -70,7 +70,7 @@ export interface Sending {
 const mostShown = 5;
 
 /** What is sent, with paths and names alone. */
-export function sendingOf({ volumes, dataSet, skipped }: FoundFiles): Sending {
+function sendingOf({ volumes, dataSet, skipped }: FoundFiles): Sending {
   const shown = ({ path, name }: SentFile): SentFile => ({ path, name });
   const sent: Record<string, SentFile[][]> = {};
   for (const { field, groups } of volumes) sent[field.name] = groups.map((units) => units.map(shown));
@@ -94,7 +94,7 @@ function pairingNote({ by, counts, pairs }: Pairing): string {
 }
 
 /** Says which files are not sent, which belong together, and which are sent under another name. */
-export function tellSending({ volumes, skipped, headless, pairings }: FoundFiles, reporter: Reporter): void {
+function tellSending({ volumes, skipped, headless, pairings }: FoundFiles, reporter: Reporter): void {
   if (skipped.length > 0) {
     const [what, them] =
       skipped.length === 1
