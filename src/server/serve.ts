@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { statfsSync } from 'node:fs';
 import path from 'node:path';
-import { Packer } from '../archive/index.js';
 import { isSystemError } from '../files/error-code.js';
 import { closeInherited } from '../files/own-file.js';
 import { areReplaced } from '../runner/program.js';
@@ -31,11 +30,7 @@ import { metricsServer } from './http/metrics-server.js';
 import { Traffic } from './http/traffic.js';
 import { hubSettings } from './hub/hub-settings.js';
 import { Repositories } from './hub/repositories.js';
-import { ExpiredJobs } from './jobs/expired-jobs.js';
-import { JobService } from './jobs/service.js';
-import { JobStore } from './jobs/store.js';
-import { StreamSlots } from './jobs/stream-slots.js';
-import { Trash } from './jobs/trash.js';
+import { JobService, StreamSlots } from './jobs/index.js';
 import { shareOfRam } from './ram.js';
 import type { Report } from './report.js';
 import { blindSpots } from './sandbox/blind-spots.js';
@@ -321,10 +316,7 @@ async function serveFrom(
     });
     usage.follow(events);
     const jobs = new JobService({
-      store: new JobStore(settings.dataDirectory, report),
-      expired: new ExpiredJobs(settings.dataDirectory, report),
-      trash: new Trash(settings.dataDirectory, report),
-      packer: new Packer(),
+      dataDirectory: settings.dataDirectory,
       executor,
       commandFor: (job, grant) => catalog.commandFor(job.request, job.directory, grant),
       residentOf: (job, grant) => catalog.residentFor(job.request, grant),

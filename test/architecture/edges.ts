@@ -189,7 +189,6 @@ export const rooms: Readonly<Record<string, Room>> = {
       'server/metrics',
       'server',
       'runner',
-      'archive',
       'files',
     ],
     reason: 'The server puts its rooms together; it knows neither the client nor the command line.',

@@ -6,7 +6,7 @@ import { appManifestSchema } from '../../src/contract/app-manifest.js';
 import { operationNames, operationOf, outputArgument } from '../../src/contract/operations.js';
 import { jobMarker } from '../../src/runner/protocol.js';
 import { gpuEnvironment } from '../../src/server/executors/runs/environment.js';
-import { refusalVariables } from '../../src/server/jobs/refusal.js';
+import { refusalVariables } from '../../src/server/jobs/job-directory.js';
 
 const read = (file: string): string =>
   readFileSync(fileURLToPath(new URL(`../../${file}`, import.meta.url)), 'utf8');

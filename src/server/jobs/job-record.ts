@@ -57,7 +57,7 @@ const jobRecord = z.lazy(() => {
     ranFor: z.number().min(0).nullable().default(null),
     /** Files that it left in its output if it failed, as far as they were counted. An earlier version did not. */
     leftFiles: id.nullable().default(null),
-    /** Bytes of its result, as `result-size` counts them; null without one. An earlier version did not note them. */
+    /** Bytes of its result, as `resultSize` counts them; null without one. An earlier version did not note them. */
     resultBytes: z.number().min(0).nullable().default(null),
     /** Until when it is kept, as it was told at its end: a later server keeps that promise. */
     expiresAt: time.nullable(),

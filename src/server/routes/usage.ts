@@ -5,7 +5,7 @@ import { parameters } from '../../contract/http.js';
 import { quoteName } from '../../contract/quote.js';
 import type { Usage } from '../../contract/usage.js';
 import { principalOf, requireAdmin } from '../http/auth.js';
-import type { JobService } from '../jobs/service.js';
+import type { JobService } from '../jobs/index.js';
 import type { UsageLedger } from '../usage/usage-ledger.js';
 import { isAskedFor } from './boolean-parameter.js';
 

@@ -107,9 +107,9 @@ describe('a limit of active jobs', () => {
       role: 'user',
       limits: { ...noLimits, max_jobs: { most: 2, whose: "of the token 'ana'" } },
     } as const;
-    const active = new Map<string | null, number>([['ana', 1001]]);
+    const active = new Array<string>(1001).fill('ana');
     const owners = new OwnerLimits({
-      activeJobs: () => active,
+      activeOwners: () => active,
       mostJobs: (owner) => (owner === 'ana' ? 2 : null),
       keptBytesOf: () => 0,
     });
