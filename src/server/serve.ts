@@ -12,10 +12,13 @@ import { AppCatalog } from './apps/catalog.js';
 import { residentEngine } from './apps/resident-engine.js';
 import { auditEvents, auditTokens } from './audit/audit-events.js';
 import { AuditLog } from './audit/audit-log.js';
-import { checkFileSystem } from './data-directory/file-system-check.js';
-import { lockDataDirectory } from './data-directory/lock.js';
-import { ownDirectory } from './data-directory/own-directory.js';
-import { prepareDataDirectory, unwritable } from './data-directory/prepare.js';
+import {
+  checkFileSystem,
+  lockDataDirectory,
+  ownDirectory,
+  prepareDataDirectory,
+  unwritable,
+} from './data-directory/index.js';
 import { GpuInventory } from './devices/gpu-inventory.js';
 import { NvidiaSmi } from './devices/nvidia-smi.js';
 import { ServerEvents } from './events.js';

@@ -9,7 +9,7 @@ import { appendWhole } from '../../files/append-whole.js';
 import { writeTextFile } from '../../files/atomic-json.js';
 import { secondsUntil } from '../../files/boot-clock.js';
 import { openOwnFile } from '../../files/own-file.js';
-import { readOrSetAside } from '../data-directory/set-aside.js';
+import { readOrSetAside } from '../data-directory/index.js';
 import type { GoneCause } from '../events.js';
 import type { Report } from '../report.js';
 import type { Expiry, Job } from './job.js';

@@ -7,7 +7,7 @@ import { type KillCause, type KillReply, notRunning } from '../../contract/job.j
 import { acceptance } from '../../contract/log-stream.js';
 import { commandOf, type OperationName } from '../../contract/operations.js';
 import type { DrainState } from '../../contract/system.js';
-import { setAside } from '../data-directory/set-aside.js';
+import { setAside } from '../data-directory/index.js';
 import type { GoneCause, ServerEvents } from '../events.js';
 import type { AskedDevices, DeviceRequest } from '../executors/executor.js';
 import {

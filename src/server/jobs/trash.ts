@@ -5,7 +5,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { jobIdSource } from '../../contract/job.js';
 import { errorCode, isForbidden } from '../../files/error-code.js';
-import { ownDirectory } from '../data-directory/own-directory.js';
+import { ownDirectory } from '../data-directory/index.js';
 import type { Report } from '../report.js';
 
 /** Names in the trash: a job's id, and a suffix that keeps two of one id apart. */

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { findProgram } from '../../../files/find-program.js';
 import { runnerProgram, sweepProgram } from '../../../runner/program.js';
-import { ownDirectory } from '../../data-directory/own-directory.js';
+import { ownDirectory } from '../../data-directory/index.js';
 import { SetupError } from '../../setup-error.js';
 import { Cluster } from './cluster.js';
 import { SlurmFailure } from './commands.js';
