@@ -4,14 +4,12 @@ import path from 'node:path';
 import { isSystemError } from '../files/error-code.js';
 import { closeInherited } from '../files/own-file.js';
 import { areReplaced } from '../runner/program.js';
-import { Access } from './access/access.js';
-import { NamedTokens } from './access/named-tokens.js';
+import { Access, NamedTokens } from './access/index.js';
 import { createApp } from './app.js';
 import { AllowedApps } from './apps/allowed-apps.js';
 import { AppCatalog } from './apps/catalog.js';
 import { residentEngine } from './apps/resident-engine.js';
-import { auditEvents, auditTokens } from './audit/audit-events.js';
-import { AuditLog } from './audit/audit-log.js';
+import { AuditLog, auditEvents, auditTokens } from './audit/index.js';
 import {
   checkFileSystem,
   lockDataDirectory,
@@ -19,8 +17,7 @@ import {
   prepareDataDirectory,
   unwritable,
 } from './data-directory/index.js';
-import { GpuInventory } from './devices/gpu-inventory.js';
-import { NvidiaSmi } from './devices/nvidia-smi.js';
+import { GpuInventory, NvidiaSmi } from './devices/index.js';
 import { ServerEvents } from './events.js';
 import { LocalExecutor } from './executors/local/local-executor.js';
 import { halfLife } from './executors/local/shares.js';
@@ -41,7 +38,7 @@ import { type FoundSandbox, findSandbox, sandboxRules } from './sandbox/find-san
 import { programPlaces } from './sandbox/program-places.js';
 import type { Visible } from './sandbox/visible.js';
 import { killGrace, maxLogBytes, maxStreams, type ServerSettings } from './settings.js';
-import { UsageLedger } from './usage/usage-ledger.js';
+import { UsageLedger } from './usage/index.js';
 
 /** Milliseconds that answers under way may take when the server stops. */
 const farewell = 1000;

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { RunRequest } from '../../../runner/protocol.js';
-import type { GpuInventory } from '../../devices/gpu-inventory.js';
+import type { GpuInventory } from '../../devices/index.js';
 import { limitWords } from '../../sandbox/limits.js';
 import { passedNames } from '../../sandbox/passed-environment.js';
 import { temporaryInSandbox } from '../../sandbox/sandbox.js';

@@ -1,6 +1,5 @@
 import { ServiceError } from '../../../contract/errors.js';
-import { type Gpu, type GpuInventory, MemoryNotTold } from '../../devices/gpu-inventory.js';
-import { NoGpuAnswer } from '../../devices/nvidia-smi.js';
+import { type Gpu, type GpuInventory, MemoryNotTold, NoGpuAnswer } from '../../devices/index.js';
 import type { DeviceMemory } from '../executor.js';
 import { refuseUnknown } from '../runs/check-devices.js';
 
