@@ -96,6 +96,12 @@ export class Access {
     }
   }
 
+  /** GPUs that an owner may have at once; null for any number. */
+  readonly mostGpus = (owner: Owner) => this.limitsOf(owner).max_gpus?.most ?? null;
+
+  /** Jobs that an owner may have at once; null for any number. */
+  readonly mostJobs = (owner: Owner) => this.limitsOf(owner).max_jobs?.most ?? null;
+
   /** What an owner may have at most, by the file as it is now. */
   limitsOf(owner: Owner): Limits {
     return (owner === null ? null : this.named?.limitsOf(owner)) ?? noLimits;

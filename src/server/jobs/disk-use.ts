@@ -1,4 +1,4 @@
-import { lstatSync } from 'node:fs';
+import { lstatSync, statfsSync } from 'node:fs';
 import { lstat, opendir } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -150,4 +150,10 @@ function archiveSize({ result }: JobDirectory): number | null {
 export async function resultSize(directory: JobDirectory): Promise<number | null> {
   const size = archiveSize(directory);
   return size ?? Promise.race([treeSize(directory.output), delay(sizeTimeout, null, { ref: false })]);
+}
+
+/** Bytes that a job may write where the admin does not say: a tenth of what is free, at least 10 GiB. */
+export function usualDiskPerJob(dataDirectory: string): number {
+  const { bavail, bsize } = statfsSync(dataDirectory);
+  return Math.max(10 * 2 ** 30, (bavail * bsize) / 10);
 }

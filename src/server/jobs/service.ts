@@ -18,6 +18,7 @@ import {
   type Told,
   timeLimitWithin,
 } from './admission.js';
+import { usualDiskPerJob } from './disk-use.js';
 import { Job } from './job.js';
 import type { JobDirectory } from './job-directory.js';
 import { type JobRequest, newRecord } from './job-record.js';
@@ -27,9 +28,11 @@ import { ExpiredJobs, Retention } from './retention.js';
 import { JobStore, type StoredJob, UnreadableJobs } from './store.js';
 import { Trash } from './trash.js';
 
-export interface JobServiceDeps extends Omit<LifecycleDeps, 'discard' | 'packer'> {
+export interface JobServiceDeps extends Omit<LifecycleDeps, 'discard' | 'packer' | 'diskPerJob'> {
   /** It is locked by this server. */
   readonly dataDirectory: string;
+  /** Bytes that a job may write; null for what is usual on its disk. */
+  readonly diskPerJob: number | null;
   /** Most jobs that may be active at once. */
   readonly maxJobs: number;
   /** Jobs that an owner may have at once, while the others wait; null for any number. */
@@ -65,6 +68,7 @@ export class JobService {
   readonly #unreadable: UnreadableJobs;
   readonly #kept = new KeptBytes();
   readonly #packer = new Packer();
+  readonly #diskPerJob: number;
   readonly #store: JobStore;
   readonly #expired: ExpiredJobs;
   readonly #trash: Trash;
@@ -81,6 +85,7 @@ export class JobService {
     const store = new JobStore(dataDirectory, report);
     const expired = new ExpiredJobs(dataDirectory, report);
     const trash = new Trash(dataDirectory, report);
+    this.#diskPerJob = deps.diskPerJob ?? usualDiskPerJob(dataDirectory);
     this.#store = store;
     this.#expired = expired;
     this.#trash = trash;
@@ -339,7 +344,12 @@ export class JobService {
     const discard = ({ id, directory: { output, workspace } }: Job) => {
       for (const part of [output, workspace]) void this.#trash.throwAway(part, false, id);
     };
-    const lifecycle = new Lifecycle(job, { ...this.deps, packer: this.#packer, discard });
+    const lifecycle = new Lifecycle(job, {
+      ...this.deps,
+      packer: this.#packer,
+      diskPerJob: this.#diskPerJob,
+      discard,
+    });
     const end = lifecycle.run().finally(() => {
       this.#lives.delete(job.id);
       if (!this.#isClosing) this.#retention.schedule(job);

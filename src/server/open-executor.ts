@@ -1,0 +1,168 @@
+import path from 'node:path';
+import { areReplaced } from '../runner/program.js';
+import type { Access } from './access/index.js';
+import type { AppCatalog } from './apps/catalog.js';
+import { ownDirectory } from './data-directory/index.js';
+import { GpuInventory, NvidiaSmi } from './devices/index.js';
+import { LocalExecutor } from './executors/local/local-executor.js';
+import { halfLife } from './executors/local/shares.js';
+import { openSlurm } from './executors/slurm/open-slurm.js';
+import { shareOfRam } from './ram.js';
+import type { Report } from './report.js';
+import type { SandboxReport } from './running-server.js';
+import { blindSpots } from './sandbox/blind-spots.js';
+import { type FoundSandbox, findSandbox, sandboxRules } from './sandbox/find-sandbox.js';
+import { programPlaces } from './sandbox/program-places.js';
+import type { Visible } from './sandbox/visible.js';
+import { killGrace, maxLogBytes, type ServerSettings } from './settings.js';
+import type { UsageLedger } from './usage/index.js';
+
+/** The environment of the runners: the server's own, without the variables that hold a token. */
+function runnerEnvironment(tokenVariables: readonly string[]): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !tokenVariables.includes(name)));
+}
+
+/** Whether an upgrade has replaced the programs that run jobs; says so once. */
+export function upgradeWatch(report: Report): () => boolean {
+  let isTold = false;
+  return () => {
+    if (!areReplaced()) return false;
+    if (!isTold) {
+      const until = 'until then jobs that run go on, the others wait, and new ones are refused';
+      report('The program was upgraded under the running server: restart it', until);
+    }
+    isTold = true;
+    return true;
+  };
+}
+
+/** Spare runners that are kept at most after a burst of jobs, each of up to 45 MiB. */
+const mostSpares = 32;
+
+/** The runners that are kept ready; null for none. */
+const sparesOf = ({ spareRunners: count, maxJobs, dataDirectory }: ServerSettings, report: Report) =>
+  count > 0
+    ? { count, most: Math.min(maxJobs, mostSpares), directory: ownDirectory(dataDirectory, 'spares', report) }
+    : null;
+
+/** Why jobs of a cluster have no sandbox. */
+const noneOnCluster: FoundSandbox = {
+  sandbox: null,
+  problem:
+    'with --executor slurm there is none, since a job in one sees its own GPUs alone, and only their node knows these',
+};
+
+interface OpenContext {
+  readonly access: Access;
+  /** Whether the programs that run jobs were replaced: jobs wait then. */
+  readonly isUpgraded: () => boolean;
+  readonly report: Report;
+}
+
+/** The executor of a server, and what it has found of the machine or the cluster. @throws SetupError */
+export async function openExecutor(settings: ServerSettings, context: OpenContext) {
+  const { access, isUpgraded, report } = context;
+  const { passEnvironment, dataDirectory, slurm } = settings;
+  const given = {
+    environment: runnerEnvironment(settings.tokenVariables),
+    killGrace,
+    maxLogBytes,
+    passEnvironment,
+    mostGpus: access.mostGpus,
+    mostJobs: access.mostJobs,
+    report,
+  };
+  if (slurm) {
+    const opened = await openSlurm({ ...given, options: slurm, dataDirectory });
+    return { ...opened, local: null, gpus: null, found: noneOnCluster };
+  }
+  const sayOdd = (oddity: string) =>
+    report('nvidia-smi lists the GPUs, which are used, and something is odd', oddity);
+  const gpus = new GpuInventory(
+    process.env.CUDA_VISIBLE_DEVICES,
+    new NvidiaSmi(undefined, undefined, sayOdd),
+  );
+  try {
+    const [found] = await Promise.all([findSandbox(settings.sandbox, sandboxRules(settings)), gpus.start()]);
+    const local = new LocalExecutor({
+      ...given,
+      gpus,
+      isUpgraded,
+      cpuSlots: settings.cpuSlots,
+      sandbox: found.sandbox,
+      limits: settings.jobLimits,
+      workers: {
+        directory: path.join(dataDirectory, 'workers'),
+        idle: settings.residentIdle,
+        memoryUse: shareOfRam,
+      },
+      spares: sparesOf(settings, report),
+    });
+    return { executor: local, local, gpus, cluster: null, found };
+  } catch (cause) {
+    gpus.close();
+    throw cause;
+  }
+}
+
+/** Counts what owners used under earlier servers, so that a restart forgets nobody's use. */
+export async function rememberUse(local: LocalExecutor | null, usage: UsageLedger): Promise<void> {
+  // Older use weighs next to nothing.
+  await usage.each(Date.now() - 8 * halfLife, ({ owner, gpu_seconds, time }) => {
+    local?.remember(owner, gpu_seconds * 1000, Math.max(0, Date.now() - Date.parse(time)));
+  });
+}
+
+/** What jobs see of an engine, with the environment of Python or the like that it is part of. */
+const enginePlaces = ([program = '']: readonly string[]): Visible[] =>
+  programPlaces(program, process.env.PATH ?? '').map((place) => ({ path: place, isWritable: false }));
+
+/** What the admin is told of the sandbox; null where none was asked for. */
+export function reportSandbox(
+  found: FoundSandbox,
+  settings: ServerSettings,
+  catalog: AppCatalog,
+): SandboxReport | null {
+  if (settings.sandbox === 'off') return null;
+  const { binds, download, jobLimits: limits, passEnvironment } = settings;
+  if (!found.sandbox)
+    return {
+      version: null,
+      problem: found.problem,
+      unfiltered: '',
+      binds,
+      limits,
+      blindSpots: [],
+      offline: [],
+    };
+  return {
+    version: found.version,
+    problem: '',
+    unfiltered: found.unfiltered,
+    binds,
+    limits,
+    blindSpots: blindSpots({
+      environment: process.env,
+      binds: [...binds, ...enginePlaces(settings.engine)],
+      added: passEnvironment,
+      apps: catalog.directories(),
+      secrets: sandboxRules(settings),
+    }),
+    offline: download ? [] : catalog.offlineRepositories(),
+  };
+}
+
+/** Tells the admin where an app that could stay loaded cannot, because of the sandbox. */
+export async function sayResident(
+  local: LocalExecutor | null,
+  catalog: AppCatalog,
+  report: Report,
+): Promise<void> {
+  if (!local || !catalog.ids().some((id) => catalog.residentName(id) !== null)) return;
+  const problem = await local.residentProblem();
+  if (problem === null) return;
+  report(
+    'Apps that could stay loaded are started for each job: the sandbox cannot show them one job after the other',
+    problem,
+  );
+}
