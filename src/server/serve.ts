@@ -2,7 +2,7 @@ import { isSystemError } from '../files/error-code.js';
 import { closeInherited } from '../files/own-file.js';
 import { Access, NamedTokens } from './access/index.js';
 import { createApp } from './app.js';
-import { AuditLog, auditEvents, auditTokens } from './audit/index.js';
+import { AuditLog, auditEvents } from './audit/index.js';
 import {
   checkFileSystem,
   lockDataDirectory,
@@ -15,13 +15,12 @@ import { HttpService } from './http/http-service.js';
 import { LastNet } from './http/last-net.js';
 import { checkPorts } from './http/listen.js';
 import { Traffic } from './http/traffic.js';
-import { JobService, StreamSlots } from './jobs/index.js';
+import { StreamSlots } from './jobs/index.js';
 import { Metrics } from './metrics/index.js';
 import { openApps } from './open-apps.js';
-import { openExecutor, rememberUse, reportSandbox, sayResident, upgradeWatch } from './open-executor.js';
+import { openJobs, reportSandbox, sayResident } from './open-jobs.js';
 import type { RunningServer, ServeContext } from './running-server.js';
 import { maxStreams, type ServerSettings } from './settings.js';
-import { UsageLedger } from './usage/index.js';
 
 export type { RunningServer, SandboxReport, ServeContext } from './running-server.js';
 
@@ -54,59 +53,26 @@ async function serveFrom(
   await checkPorts(settings, metricsAt);
   const audit = auditLog === null ? null : new AuditLog(auditLog, report);
   if (audit) auditEvents(events, audit);
-  let opened: Awaited<ReturnType<typeof openExecutor>> | null = null;
   const named =
     tokensFile === null
       ? null
-      : new NamedTokens(tokensFile, report, (before, after) => {
-          if (audit) auditTokens(audit, before, after);
-          opened?.executor.reconsider();
-        });
+      : new NamedTokens(tokensFile, report, (before, after) => events.tell('tokens', { before, after }));
   const access = new Access(settings.token, named);
   const unlock = lockDataDirectory(dataDirectory);
   const net = new LastNet(report);
+  let opened: Awaited<ReturnType<typeof openJobs>> | null = null;
   // Keeps the process alive: most of what the start waits for is unreferenced, and Node would exit in the middle.
   const starting = setInterval(() => {}, 60_000);
   try {
     checkFileSystem(dataDirectory);
-    const isUpgraded = upgradeWatch(report);
-    opened = await openExecutor(settings, { access, isUpgraded, report });
-    const { executor, local, gpus, cluster, found } = opened;
+    opened = await openJobs(settings, { access, catalog, events, report });
+    const { executor, local, gpus, cluster, found, jobs, usage } = opened;
     if (settings.download) await repositories.fetchAll(hurry);
-    events.on('drained', ({ isDraining }) => local?.drain(isDraining));
-    const usage = new UsageLedger(dataDirectory, report);
-    await rememberUse(local, usage);
-    usage.follow(events);
-    const jobs = new JobService({
-      ...settings,
-      executor,
-      commandFor: (job, grant) => catalog.commandFor(job.request, job.directory, grant),
-      residentOf: (job, grant) => catalog.residentFor(job.request, grant),
-      reachOf: (job) => catalog.reachOf(job.request.app),
-      explainExit: (job, exitCode) => catalog.explainExit(job.request.app, exitCode),
-      mostJobs: access.mostJobs,
-      isUpgraded,
-      events,
-      report,
-    });
     const closing = new AbortController();
     named?.follow(closing.signal, () => access.review());
     const slots = new StreamSlots(maxStreams);
     const traffic = new Traffic();
-    const metrics = new Metrics({
-      events,
-      // GPUs of a cluster have the ids of their nodes, which say nothing without the node.
-      jobs: () =>
-        jobs.list().map(({ state, hasDevices, record }) => ({
-          state,
-          gpus: hasDevices && !cluster ? record.gpus : [],
-        })),
-      gpus: () => gpus?.current?.map(({ id }) => id) ?? null,
-      isDraining: () => jobs.drainState.draining,
-      openStreams: () => slots.open,
-      transferred: () => traffic.transferred,
-      dataDirectory,
-    });
+    const metrics = new Metrics({ events, jobs, gpus, slots, traffic, dataDirectory });
     const app = createApp({
       access,
       host: settings.host,

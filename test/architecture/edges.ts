@@ -172,12 +172,11 @@ export const rooms: Readonly<Record<string, Room>> = {
   },
   'server/serve.ts': {
     imports: [
-      'server/open-executor.ts',
+      'server/open-jobs.ts',
       'server/open-apps.ts',
       'server/running-server.ts',
       'server/settings.ts',
       'server/app.ts',
-      'server/usage',
       'server/audit',
       'server/http',
       'server/access',
@@ -190,13 +189,14 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason:
       'A server is opened, assembled and closed here; it knows neither the client nor the command line.',
   },
-  'server/open-executor.ts': {
+  'server/open-jobs.ts': {
     imports: [
       'server/running-server.ts',
       'server/settings.ts',
       'server/usage',
       'server/access',
       'server/apps',
+      'server/jobs',
       'server/executors/local',
       'server/executors/slurm',
       'server/devices',
@@ -205,7 +205,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'server',
       'runner',
     ],
-    reason: 'Which executor runs the jobs is decided here; nobody else knows more than one.',
+    reason: 'Which executor runs the jobs is decided here: nobody else knows more than one.',
   },
   'server/open-apps.ts': {
     imports: ['server/running-server.ts', 'server/settings.ts', 'server/apps', 'server/hub', 'server'],
@@ -329,9 +329,8 @@ export const rooms: Readonly<Record<string, Room>> = {
       'Slurm places and runs jobs; what is known here of a cluster is known nowhere else in the server.',
   },
   'server/data-directory': {
-    imports: ['server/executors/runs', 'server', 'runner', 'files', 'contract'],
-    reason:
-      'The data directory is locked and made before there is a job; of those that an earlier server left, only their runners count.',
+    imports: ['server', 'runner', 'files', 'contract'],
+    reason: 'The data directory is locked and made before there is a job.',
   },
   'server/executors/runs': {
     imports: ['server/executors', 'runner', 'files', 'contract'],
@@ -362,7 +361,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'Metrics listen to events and ask what they are handed; they know no room of the server.',
   },
   server: {
-    imports: ['files', 'contract'],
+    imports: ['access', 'files', 'contract'],
     reason:
       "The server's error, its events, its reports, its memory and its waits stand below all its rooms.",
   },

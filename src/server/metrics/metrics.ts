@@ -12,20 +12,26 @@ interface Transferred {
 /** What the metrics need to know of a job. */
 interface CountedJob {
   readonly state: JobState;
-  /** GPUs that it has. */
-  readonly gpus: readonly number[];
+  /** Whether GPUs are its own. */
+  readonly hasDevices: boolean;
+  readonly record: { readonly gpus: readonly number[] };
 }
 
 /** Where the metrics of a server come from. */
 export interface MetricSources {
   readonly events: ServerEvents;
-  /** All jobs that the server keeps. */
-  readonly jobs: () => readonly CountedJob[];
-  /** Ids of the GPUs; null while they are not known. */
-  readonly gpus: () => readonly number[] | null;
-  readonly isDraining: () => boolean;
-  readonly openStreams: () => number;
-  readonly transferred: () => Transferred;
+  readonly jobs: {
+    /** All jobs that the server keeps. */
+    list(): readonly CountedJob[];
+    readonly drainState: { readonly draining: boolean };
+  };
+  /** Null where jobs run on a cluster: the ids of its GPUs say nothing without their nodes. */
+  readonly gpus: {
+    /** Null while they are not known. */
+    readonly current: readonly { readonly id: number }[] | null;
+  } | null;
+  readonly slots: { readonly open: number };
+  readonly traffic: { readonly transferred: Transferred };
   readonly dataDirectory: string;
 }
 
@@ -154,7 +160,7 @@ function showServer(sources: MetricSources, registry: Registry): void {
     labelNames: ['state'] as const,
     registers,
     collect() {
-      const states = sources.jobs().map(({ state }) => state);
+      const states = sources.jobs.list().map(({ state }) => state);
       for (const state of jobStates) this.set({ state }, states.filter((each) => each === state).length);
     },
   });
@@ -165,8 +171,12 @@ function showServer(sources: MetricSources, registry: Registry): void {
     registers,
     collect() {
       this.reset();
-      const busy = new Set(sources.jobs().flatMap(({ gpus }) => gpus));
-      for (const id of new Set([...(sources.gpus() ?? []), ...busy])) {
+      const { gpus, jobs } = sources;
+      if (gpus === null) return;
+      const holders = jobs.list().filter(({ hasDevices }) => hasDevices);
+      const busy = new Set(holders.flatMap(({ record }) => record.gpus));
+      const known = gpus.current?.map(({ id }) => id) ?? [];
+      for (const id of new Set([...known, ...busy])) {
         this.set({ gpu: String(id) }, busy.has(id) ? 1 : 0);
       }
     },
@@ -175,15 +185,19 @@ function showServer(sources: MetricSources, registry: Registry): void {
   gauge(
     'remote_app_draining',
     'Whether new jobs are refused because an admin has asked for it: 1 or 0',
-    () => (sources.isDraining() ? 1 : 0),
+    () => (sources.jobs.drainState.draining ? 1 : 0),
   );
-  gauge('remote_app_log_streams', 'Log streams that are open', () => sources.openStreams());
+  gauge('remote_app_log_streams', 'Log streams that are open', () => sources.slots.open);
   counter(
     'remote_app_received_bytes_total',
     'Bytes received by all connections',
-    () => sources.transferred().received,
+    () => sources.traffic.transferred.received,
   );
-  counter('remote_app_sent_bytes_total', 'Bytes sent by all connections', () => sources.transferred().sent);
+  counter(
+    'remote_app_sent_bytes_total',
+    'Bytes sent by all connections',
+    () => sources.traffic.transferred.sent,
+  );
   gauge(
     'remote_app_disk_free_bytes',
     'Free bytes of the file system that has the data directory',

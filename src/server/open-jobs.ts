@@ -4,9 +4,11 @@ import type { Access } from './access/index.js';
 import type { AppCatalog } from './apps/catalog.js';
 import { ownDirectory } from './data-directory/index.js';
 import { GpuInventory, NvidiaSmi } from './devices/index.js';
+import type { ServerEvents } from './events.js';
 import { LocalExecutor } from './executors/local/local-executor.js';
 import { halfLife } from './executors/local/shares.js';
 import { openSlurm } from './executors/slurm/open-slurm.js';
+import { JobService } from './jobs/index.js';
 import { shareOfRam } from './ram.js';
 import type { Report } from './report.js';
 import type { SandboxReport } from './running-server.js';
@@ -15,7 +17,7 @@ import { type FoundSandbox, findSandbox, sandboxRules } from './sandbox/find-san
 import { programPlaces } from './sandbox/program-places.js';
 import type { Visible } from './sandbox/visible.js';
 import { killGrace, maxLogBytes, type ServerSettings } from './settings.js';
-import type { UsageLedger } from './usage/index.js';
+import { UsageLedger } from './usage/index.js';
 
 /** The environment of the runners: the server's own, without the variables that hold a token. */
 function runnerEnvironment(tokenVariables: readonly string[]): NodeJS.ProcessEnv {
@@ -23,7 +25,7 @@ function runnerEnvironment(tokenVariables: readonly string[]): NodeJS.ProcessEnv
 }
 
 /** Whether an upgrade has replaced the programs that run jobs; says so once. */
-export function upgradeWatch(report: Report): () => boolean {
+function upgradeWatch(report: Report): () => boolean {
   let isTold = false;
   return () => {
     if (!areReplaced()) return false;
@@ -54,14 +56,17 @@ const noneOnCluster: FoundSandbox = {
 
 interface OpenContext {
   readonly access: Access;
-  /** Whether the programs that run jobs were replaced: jobs wait then. */
-  readonly isUpgraded: () => boolean;
+  readonly catalog: AppCatalog;
+  readonly events: ServerEvents;
   readonly report: Report;
 }
 
-/** The executor of a server, and what it has found of the machine or the cluster. @throws SetupError */
-export async function openExecutor(settings: ServerSettings, context: OpenContext) {
-  const { access, isUpgraded, report } = context;
+/** The executor, and what it has found of the machine or the cluster. @throws SetupError */
+async function openExecutor(
+  settings: ServerSettings,
+  { access, report }: OpenContext,
+  isUpgraded: () => boolean,
+) {
   const { passEnvironment, dataDirectory, slurm } = settings;
   const given = {
     environment: runnerEnvironment(settings.tokenVariables),
@@ -106,11 +111,42 @@ export async function openExecutor(settings: ServerSettings, context: OpenContex
 }
 
 /** Counts what owners used under earlier servers, so that a restart forgets nobody's use. */
-export async function rememberUse(local: LocalExecutor | null, usage: UsageLedger): Promise<void> {
+async function rememberUse(local: LocalExecutor | null, usage: UsageLedger): Promise<void> {
   // Older use weighs next to nothing.
   await usage.each(Date.now() - 8 * halfLife, ({ owner, gpu_seconds, time }) => {
     local?.remember(owner, gpu_seconds * 1000, Math.max(0, Date.now() - Date.parse(time)));
   });
+}
+
+/** The jobs of a server, and what runs them. Starts none of them. @throws SetupError */
+export async function openJobs(settings: ServerSettings, context: OpenContext) {
+  const { access, catalog, events, report } = context;
+  const isUpgraded = upgradeWatch(report);
+  const opened = await openExecutor(settings, context, isUpgraded);
+  const { executor, local } = opened;
+  try {
+    events.on('tokens', () => executor.reconsider());
+    events.on('drained', ({ isDraining }) => local?.drain(isDraining));
+    const usage = new UsageLedger(settings.dataDirectory, report);
+    await rememberUse(local, usage);
+    usage.follow(events);
+    const jobs = new JobService({
+      ...settings,
+      executor,
+      commandFor: (job, grant) => catalog.commandFor(job.request, job.directory, grant),
+      residentOf: (job, grant) => catalog.residentFor(job.request, grant),
+      reachOf: (job) => catalog.reachOf(job.request.app),
+      explainExit: (job, exitCode) => catalog.explainExit(job.request.app, exitCode),
+      mostJobs: access.mostJobs,
+      isUpgraded,
+      events,
+      report,
+    });
+    return { ...opened, jobs, usage };
+  } catch (cause) {
+    opened.gpus?.close();
+    throw cause;
+  }
 }
 
 /** What jobs see of an engine, with the environment of Python or the like that it is part of. */
