@@ -14,6 +14,7 @@ import { residentEngine } from './apps/resident-engine.js';
 import { lookAtAuditLog } from './audit/index.js';
 import { DirectoryInUse, lookAtDataDirectory } from './data-directory/index.js';
 import { failureInWords, GpuInventory, NvidiaSmi } from './devices/index.js';
+import { lookAtSlurm } from './executors/slurm/index.js';
 import { proxyList } from './http/client-address.js';
 import { checkPorts, listen } from './http/listen.js';
 import { findSandbox, sandboxRules } from './sandbox/find-sandbox.js';
@@ -143,16 +144,11 @@ async function* checkGpus({ slurm }: ServerSettings): AsyncGenerator<Finding> {
 }
 
 /** Jobs of a server that runs them on this machine know nothing of a cluster. */
-async function* checkCluster({
-  slurm,
-  tokenVariables,
-  dataDirectory,
-}: ServerSettings): AsyncGenerator<Finding> {
+async function* checkCluster({ slurm, tokenVariables }: ServerSettings): AsyncGenerator<Finding> {
   if (!slurm) return;
   const about = 'Slurm';
-  const { lookAtSlurm } = await import('./executors/slurm/open-slurm.js');
   const own = Object.entries(process.env).filter(([name]) => !tokenVariables.includes(name));
-  const { version, size, problem } = await lookAtSlurm(slurm, Object.fromEntries(own), dataDirectory);
+  const { version, size, problem } = await lookAtSlurm(slurm, Object.fromEntries(own));
   if (problem !== null) yield { kind: 'problem', about, says: `${version} does not take jobs: ${problem}` };
   else
     yield {

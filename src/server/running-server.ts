@@ -1,6 +1,6 @@
 import type { GpuInventory } from './devices/index.js';
 import type { ServerEvents } from './events.js';
-import type { ClusterReport } from './executors/slurm/open-slurm.js';
+import type { ClusterReport } from './executors/slurm/index.js';
 import type { Report } from './report.js';
 import type { ServerSettings } from './settings.js';
 

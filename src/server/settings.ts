@@ -1,4 +1,4 @@
-import type { SlurmOptions } from './executors/slurm/options.js';
+import type { SlurmOptions } from './executors/slurm/index.js';
 import type { SandboxMode } from './sandbox/find-sandbox.js';
 import type { JobLimits } from './sandbox/limits.js';
 import type { Visible } from './sandbox/visible.js';

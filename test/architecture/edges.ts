@@ -47,7 +47,6 @@ export const rooms: Readonly<Record<string, Room>> = {
       'server/serve.ts',
       'server/check.ts',
       'server/settings.ts',
-      'server/executors/slurm/options.ts',
       'server/devices',
       'server',
       'files',
@@ -234,7 +233,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'A check looks at what a start would use, and starts nothing.',
   },
   'server/settings.ts': {
-    imports: ['server/uploads', 'server/sandbox', 'server/executors/slurm/options.ts'],
+    imports: ['server/uploads', 'server/sandbox', 'server/executors/slurm'],
     reason: 'Settings are values, and do nothing.',
   },
   'server/app.ts': {
@@ -302,7 +301,6 @@ export const rooms: Readonly<Record<string, Room>> = {
     imports: [
       'server/executors/local/resident',
       'server/sandbox',
-      'server/executors/runs',
       'server/executors',
       'server/devices',
       'server',
@@ -317,8 +315,6 @@ export const rooms: Readonly<Record<string, Room>> = {
     imports: [
       'server/sandbox',
       'server/data-directory',
-      'server/executors/slurm/options.ts',
-      'server/executors/runs',
       'server/executors',
       'server',
       'runner',
@@ -332,14 +328,6 @@ export const rooms: Readonly<Record<string, Room>> = {
     imports: ['server', 'runner', 'files', 'contract'],
     reason: 'The data directory is locked and made before there is a job.',
   },
-  'server/executors/runs': {
-    imports: ['server/executors', 'runner', 'files', 'contract'],
-    reason: 'What executors have in common is what a runner leaves in a job directory, not where it runs.',
-  },
-  'server/executors/slurm/options.ts': {
-    imports: [],
-    reason: 'What an admin asks of Slurm is a value.',
-  },
   'server/executors/local/resident': {
     imports: ['server/sandbox', 'server/executors', 'server', 'runner', 'files'],
     reason: 'Loaded apps are kept and ended without knowing how a job is placed.',
@@ -349,8 +337,9 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'A sandbox is words before a command line: it starts no job, and knows no record of one.',
   },
   'server/executors': {
-    imports: ['contract'],
-    reason: 'What an executor is does not depend on how one works.',
+    imports: ['runner', 'files', 'contract'],
+    reason:
+      'What an executor is, and what a runner leaves in a job directory, does not depend on where jobs run.',
   },
   'server/devices': {
     imports: ['server', 'files', 'contract'],

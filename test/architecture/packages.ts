@@ -58,7 +58,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
       'server/apps',
       'server/hub',
       'server/jobs',
-      'server/executors/runs',
+      'server/executors',
       'server/executors/local/resident',
       'access',
       'server/usage',

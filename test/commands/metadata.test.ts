@@ -115,12 +115,13 @@ test('eval is evaluate', async () => {
 
 test('every command prints one document with --json, also for a wrong command line', async () => {
   await using cli = await Cli.create();
-  for (const name of names) {
+  const runs = names.map(async (name) => {
     const { code, stdout, stderr } = await cli.run([...name.split(' '), '--json', '--nope']);
     expect([name, code, stderr]).toEqual([name, 2, '']);
     expect(JSON.parse(stdout)).toEqual({ error: { message: 'Nonexistent flag: --nope', exit_code: 2 } });
-  }
-}, 30_000);
+  });
+  await Promise.all(runs);
+});
 
 test('no help shows a default that is empty', async () => {
   const { commands: all } = await Config.load(fileURLToPath(new URL('../..', import.meta.url)));

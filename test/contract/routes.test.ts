@@ -51,6 +51,7 @@ describe('the table of routes', () => {
       'GET /jobs',
       'GET /jobs/{id}',
       'GET /jobs/{id}/logs',
+      'GET /jobs/{id}/log',
       'GET /jobs/{id}/result',
       'POST /jobs/{id}/kill',
       'DELETE /jobs/{id}',

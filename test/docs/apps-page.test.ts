@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { appManifestSchema } from '../../src/contract/app-manifest.js';
 import { operationNames, operationOf, outputArgument } from '../../src/contract/operations.js';
 import { jobMarker } from '../../src/runner/protocol.js';
-import { gpuEnvironment } from '../../src/server/executors/runs/environment.js';
+import { gpuEnvironment } from '../../src/server/executors/index.js';
 import { refusalVariables } from '../../src/server/jobs/job-directory.js';
 
 const read = (file: string): string =>

@@ -47,7 +47,7 @@ test('the devices are those of the cluster, by node and type, and which are free
   await until('it shows that they are free', async () => (await table()) === free);
 });
 
-test('memory of GPUs that cannot be known is not invented', async () => {
+test('the memory of the GPUs is reported as unknown', async () => {
   await using server = await slurm.serve();
   const response = await server.api.fetch('/vram?devices=0');
   const [status, detail] = await refusal(response);
@@ -56,7 +56,7 @@ test('memory of GPUs that cannot be known is not invented', async () => {
   expect(unknown).toBe(400);
 });
 
-test('more GPUs than a node has, or a GPU that is none, are refused, and say why', async () => {
+test('more GPUs than a node has, and unknown GPUs, are refused with a reason', async () => {
   await using server = await slurm.serve();
   expect(await server.api.refused('infer', { inputs, gpu: '17' })).toEqual([
     400,

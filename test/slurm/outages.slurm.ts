@@ -92,7 +92,7 @@ test('a slurmctld that hangs does not hold up the server, nor change the state o
   expect(Math.max(...waits)).toBeLessThan(2500);
 });
 
-test('a job that slurmctld forgets in a crash does not run for ever, and is told of', async () => {
+test('a job that slurmctld forgets in a crash ends and is reported as lost', async () => {
   await using server = await forgetful.serve();
   const { job_id: id } = await server.api.accepted('infer', {
     inputs,

@@ -88,7 +88,7 @@ test('a job that Slurm has no time to take now waits, and runs', async () => {
   expect(view).toMatchObject({ status: 'done', error: null });
 });
 
-test('a sbatch whose answer is no number is not believed', async () => {
+test('an answer of sbatch without a job number ends the job', async () => {
   const script =
     'case "$*" in *remote-app-*) cat >/dev/null; echo "Submitted; $(id)" ;; *) exec "$real" "$@" ;; esac';
   using sbatch = fakeProgram('sbatch', script);

@@ -7,7 +7,7 @@ import { sharedCluster } from './support/shared-cluster.js';
 const slurm = sharedCluster();
 const inputs = file('ct.nii');
 
-test('a job that waits tells the reason of Slurm and its position, until it runs', async () => {
+test("a waiting job reports Slurm's reason and its position until it runs", async () => {
   await using server = await slurm.serve();
   const release = await slurm.fill();
   const ids: string[] = [];

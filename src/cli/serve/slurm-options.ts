@@ -1,6 +1,6 @@
 import { UsageError } from '../../client/errors.js';
 import { quoteName } from '../../contract/quote.js';
-import type { SlurmOptions } from '../../server/executors/slurm/options.js';
+import type { ServerSettings } from '../../server/settings.js';
 import { FlagValueError } from '../usage-errors.js';
 import type { ServeFlags } from './flags.js';
 
@@ -81,7 +81,7 @@ function refuseLocal(flags: ServeFlags): void {
  * What is asked of Slurm for every job; null where jobs run on this machine.
  * @throws UsageError naming the flag
  */
-export function slurmOptions(flags: ServeFlags): SlurmOptions | null {
+export function slurmOptions(flags: ServeFlags): ServerSettings['slurm'] {
   const args = flags['slurm-arg'];
   if (flags.executor === 'local') {
     const given = [

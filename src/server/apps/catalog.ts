@@ -4,7 +4,7 @@ import type { AppView, AvailableApp, RefreshView } from '../../contract/app-mani
 import { ServiceError } from '../../contract/errors.js';
 import { quoteName } from '../../contract/quote.js';
 import { findProgram } from '../../files/find-program.js';
-import type { Grant, Reach, Resident } from '../executors/executor.js';
+import type { Grant, Reach, Resident } from '../executors/index.js';
 import type { Repositories } from '../hub/repositories.js';
 import type { CachedFile } from '../hub/repository-cache.js';
 import type { JobDirectory, JobRequest } from '../jobs/index.js';

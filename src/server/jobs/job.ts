@@ -10,7 +10,7 @@ import {
 } from '../../contract/job.js';
 import { bootTimeIn } from '../../files/boot-clock.js';
 import { monotonicTime } from '../../files/monotonic-time.js';
-import type { Grant, Waiting } from '../executors/executor.js';
+import type { Grant, Waiting } from '../executors/index.js';
 import type { Report } from '../report.js';
 import type { JobDirectory } from './job-directory.js';
 import type { JobRecord, JobRequest } from './job-record.js';

@@ -26,7 +26,7 @@ import type {
   Resident,
   RunOrder,
   Waiting,
-} from '../executors/executor.js';
+} from '../executors/index.js';
 import type { Report } from '../report.js';
 import { whenThereIsRoom } from '../when-there-is-room.js';
 import { countLeftFiles, DiskLimit, outputFault, resultSize } from './disk-use.js';
@@ -115,6 +115,7 @@ function timeLeft({ request: { timeLimit }, record, state }: Job): number | null
 
 /** An error in words for a client. A fault of this program is for the server's log alone: its message may name files. */
 function inWords(cause: unknown): string {
+  if (cause instanceof ServiceError) return cause.message;
   const isOfProgram =
     [TypeError, ReferenceError, SyntaxError, RangeError].some((kind) => cause instanceof kind) ||
     (errorCode(cause) !== '' && !isSystemError(cause) && !isDiskFull(cause));

@@ -3,7 +3,7 @@ import { type Owner, ownerInWords, type Principal } from '../../access/principal
 import { formatBytes } from '../../contract/bytes.js';
 import { counted } from '../../contract/counted.js';
 import { FieldError, ServiceError } from '../../contract/errors.js';
-import { type DeviceRequest, gpusOf } from '../executors/executor.js';
+import { type DeviceRequest, gpusOf } from '../executors/index.js';
 import { treeSize } from './disk-use.js';
 import type { Job } from './job.js';
 

@@ -9,7 +9,7 @@ import { commandOf, type OperationName } from '../../contract/operations.js';
 import type { DrainState } from '../../contract/system.js';
 import { setAside } from '../data-directory/index.js';
 import type { GoneCause, ServerEvents } from '../events.js';
-import type { AskedDevices, DeviceRequest } from '../executors/executor.js';
+import type { AskedDevices, DeviceRequest } from '../executors/index.js';
 import {
   Admission,
   type Slot,

@@ -9,7 +9,7 @@ import { NotOurFile } from '../../files/own-file.js';
 import { syncDirectory, syncDirectorySync } from '../../files/sync.js';
 import { syncTree } from '../../files/sync-tree.js';
 import { ownDirectory, setAside } from '../data-directory/index.js';
-import type { Executor } from '../executors/executor.js';
+import type { Executor } from '../executors/index.js';
 import type { Report } from '../report.js';
 import { JobDirectory } from './job-directory.js';
 import type { JobRecord } from './job-record.js';

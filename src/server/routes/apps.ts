@@ -9,7 +9,7 @@ import { mediaTypes } from '../../contract/http.js';
 import { isWeights } from '../../contract/weights.js';
 import { madeDirectories } from '../../files/made-directories.js';
 import type { AppCatalog } from '../apps/catalog.js';
-import type { Executor } from '../executors/executor.js';
+import type { Executor } from '../executors/index.js';
 import { goneSignal } from '../http/client-gone.js';
 import { captured } from '../http/path-parameters.js';
 import type { Report } from '../report.js';

@@ -1,7 +1,7 @@
 import Router, { type RouterMiddleware } from '@koa/router';
 import { eachOperation } from '../../contract/operations.js';
 import { type RouteName, routeNames, routes } from '../../contract/routes.js';
-import type { Executor } from '../executors/executor.js';
+import type { Executor } from '../executors/index.js';
 import type { Report } from '../report.js';
 import type { UsageLedger } from '../usage/index.js';
 import { askForRefresh, listApps, sendAppConfig, showApp, showRefresh } from './apps.js';

@@ -1,5 +1,5 @@
 import type { RouterContext } from '@koa/router';
-import type { Executor, LoadedApp } from '../executors/executor.js';
+import type { Executor, LoadedApp } from '../executors/index.js';
 import { principalOf } from '../http/auth.js';
 
 /** The loaded apps that matter to whoever asks: those for their own jobs; for an admin all, since each holds memory. */

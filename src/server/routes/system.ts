@@ -10,7 +10,7 @@ import {
   type Limits,
   type MemoryUse,
 } from '../../contract/system.js';
-import type { Device, Executor } from '../executors/executor.js';
+import type { Device, Executor } from '../executors/index.js';
 import { principalOf, requireAdmin } from '../http/auth.js';
 import type { JobService } from '../jobs/index.js';
 import { gigabyte, readRam } from '../ram.js';

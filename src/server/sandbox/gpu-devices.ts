@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import type { Grant } from '../executors/executor.js';
+import type { Grant } from '../executors/index.js';
 
 /** Devices that every program on an NVIDIA GPU opens; they lead to no other GPU by themselves. */
 const shared = ['nvidiactl', 'nvidia-uvm', 'nvidia-uvm-tools', 'nvidia-modeset', 'nvidia-caps'];

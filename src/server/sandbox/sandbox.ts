@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import type { Grant, Reach } from '../executors/executor.js';
+import type { Grant, Reach } from '../executors/index.js';
 import { type FreezeRules, freeze, secretsOf } from './freeze.js';
 import { gpuDevices } from './gpu-devices.js';
 import { kernelSettings } from './kernel-settings.js';

@@ -127,7 +127,7 @@ describe("a job's files", () => {
   test("can be read only by the server's user", async () => {
     const { id } = await api.run('infer', least.infer);
     const directory = server.jobDirectory(id);
-    for (const name of ['Input', 'Output', 'Workspace', 'log', 'job.json']) {
+    for (const name of ['Output', 'Workspace', 'log', 'job.json']) {
       expect([name, statSync(path.join(directory, name)).mode & 0o077]).toEqual([name, 0]);
     }
     expect(statSync(server.dataDirectory).mode & 0o777).toBe(0o700);

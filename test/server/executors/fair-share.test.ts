@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { DeviceRequest, Grant } from '../../../src/server/executors/executor.js';
+import type { DeviceRequest, Grant } from '../../../src/server/executors/index.js';
 import { Scheduler } from '../../../src/server/executors/local/scheduler.js';
 import { halfLife, Shares } from '../../../src/server/executors/local/shares.js';
 import { longestPassedOver } from '../../../src/server/executors/local/turns-of-owners.js';

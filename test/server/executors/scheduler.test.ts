@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { DeviceRequest, Grant } from '../../../src/server/executors/executor.js';
+import type { DeviceRequest, Grant } from '../../../src/server/executors/index.js';
 import { Scheduler, type Ticket, TicketCancelled } from '../../../src/server/executors/local/scheduler.js';
 
 /** GPUs in the order of their ids: UUIDs of one letter each. */

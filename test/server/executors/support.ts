@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { signal } from '../../../src/runner/terminate.js';
-import type { Ended, Executor, RunEvent, RunOrder } from '../../../src/server/executors/executor.js';
+import type { Ended, Executor, RunEvent, RunOrder } from '../../../src/server/executors/index.js';
 import { until } from '../../../support/until.mjs';
 import { processesWith } from '../../support/processes.js';
 import { temporary } from '../../support/temporary.js';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { Packer } from '../../../src/archive/packer.js';
-import type { Executor, RunEvent } from '../../../src/server/executors/executor.js';
+import type { Executor, RunEvent } from '../../../src/server/executors/index.js';
 import { Lifecycle } from '../../../src/server/jobs/lifecycle.js';
 import { makeJob } from './held-job.js';
 

@@ -11,10 +11,11 @@ import { least, steps } from '../../support/form.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { apps, TestServer } from '../../support/server.js';
 import { smallDisk } from '../../support/small-disk.js';
+import { plant, temporary } from '../../support/temporary.js';
 
 const disk = smallDisk(64, 3000);
-/** The mount itself takes one: these have room for two, four and six files. */
-const tiny = [3, 5, 7].map((inodes) => smallDisk(8, inodes));
+/** The mount itself takes one: these have room for two, three and five files. */
+const tiny = [3, 4, 6].map((inodes) => smallDisk(8, inodes));
 
 const names = Array.from({ length: 900 }, (_, index) => `${index}.dcm`);
 const files = names.map((name) => filePart('inputs', name, ''));
@@ -116,8 +117,13 @@ describe.skipIf(disk === null)('a start', () => {
   });
 
   test('and a job that is ended for a file of more than it may write is told that', async () => {
-    await using server = await TestServer.start();
-    const { view } = await server.api.run('infer', { ...least.infer, ...steps('signal=SIGXFSZ') });
+    await using directory = await temporary();
+    const app = { display_name: 'Large', description: '', short_description: '', tta: 0, mc_dropout: 0 };
+    const command = ['sh', '-c', 'kill -XFSZ $$'];
+    await plant(directory.path, { 'large/app.json': JSON.stringify({ ...app, command }) });
+    const apps = [path.join(directory.path, 'large')];
+    await using server = await TestServer.start({ apps, app: 'large' });
+    const { view } = await server.api.run('infer', least.infer);
     expect(view.error).toMatch(/SIGXFSZ\); it wrote a larger file than it may \(ulimit -f of the server\)$/);
   });
 });

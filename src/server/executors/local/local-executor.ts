@@ -5,24 +5,24 @@ import { limitWords } from '../../sandbox/limits.js';
 import { passedNames } from '../../sandbox/passed-environment.js';
 import { temporaryInSandbox } from '../../sandbox/sandbox.js';
 import { whenThereIsRoom } from '../../when-there-is-room.js';
-import type {
-  AskedDevices,
-  Device,
-  DeviceMemory,
-  DeviceRequest,
-  Ended,
-  Executor,
-  Grant,
-  JobPlace,
-  LoadedApp,
-  Placed,
-  RunEvent,
-  RunOrder,
-  Waiting,
-} from '../executor.js';
-import { checkDevices } from '../runs/check-devices.js';
-import { gpuEnvironment } from '../runs/environment.js';
-import { untold } from '../runs/run-end.js';
+import {
+  type AskedDevices,
+  checkDevices,
+  type Device,
+  type DeviceMemory,
+  type DeviceRequest,
+  type Ended,
+  type Executor,
+  type Grant,
+  gpuEnvironment,
+  type JobPlace,
+  type LoadedApp,
+  type Placed,
+  type RunEvent,
+  type RunOrder,
+  unrecordedEnd,
+  type Waiting,
+} from '../index.js';
 import { type Place, Residency, type ResidencySettings } from './residency.js';
 import { type RunnerSettings, Runners } from './runners.js';
 import { Scheduler, type Ticket, TicketCancelled } from './scheduler.js';
@@ -187,7 +187,7 @@ export class LocalExecutor implements Executor {
   }
 
   async *#events(order: RunOrder, run: Run, settle: () => void): AsyncGenerator<RunEvent, void> {
-    let end = untold(null, 'It was stopped before it had started');
+    let end = unrecordedEnd(null, 'It was stopped before it had started');
     try {
       yield* this.#wait(run.ticket);
       end = (yield* this.#execute(order, run, await run.ticket.granted)) ?? end;

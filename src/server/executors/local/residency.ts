@@ -5,7 +5,7 @@ import { jobMarker, type RunRequest, type WorkerCall } from '../../../runner/pro
 import { workerFiles } from '../../../runner/worker-files.js';
 import { type JobLimits, limitWords } from '../../sandbox/limits.js';
 import type { Sandbox } from '../../sandbox/sandbox.js';
-import type { Grant, LoadedApp, Reach, Resident, RunOrder } from '../executor.js';
+import type { Grant, LoadedApp, Reach, Resident, RunOrder } from '../index.js';
 import { workerCall, workerOrder } from './resident/worker-order.js';
 import { type Seat, Workers, type WorkersSettings } from './resident/workers.js';
 

@@ -16,10 +16,16 @@ import {
 } from '../../../runner/process-table.js';
 import { type RunRequest, runFiles } from '../../../runner/protocol.js';
 import { signal, terminateGroup, terminateStrays } from '../../../runner/terminate.js';
-import type { Ended, Grant, JobPlace } from '../executor.js';
-import { isRemoved } from '../runs/is-removed.js';
-import { checkRunnerRoom, settleRunEnd } from '../runs/run-end.js';
-import { readRunGpus, readRunnerRecord } from '../runs/run-files.js';
+import {
+  checkRunnerRoom,
+  type Ended,
+  type Grant,
+  isRemoved,
+  type JobPlace,
+  readRunGpus,
+  readRunnerRecord,
+  settleRunEnd,
+} from '../index.js';
 import { type RunnerProcess, type RunnerProgram, startRunner } from './runner-process.js';
 import type { Spare } from './spare.js';
 import { type SpareSettings, Spares } from './spares.js';

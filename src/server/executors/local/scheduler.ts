@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import { type Owner, ownerInWords } from '../../../access/principal.js';
 import { counted } from '../../../contract/counted.js';
 import { ServiceError } from '../../../contract/errors.js';
-import { type DeviceRequest, type Grant, gpusOf } from '../executor.js';
+import { type DeviceRequest, type Grant, gpusOf } from '../index.js';
 import { Shares } from './shares.js';
 import { type Queued, TurnsOfOwners } from './turns-of-owners.js';
 

@@ -1,7 +1,6 @@
 import { ServiceError } from '../../../contract/errors.js';
 import { type Gpu, type GpuInventory, MemoryNotTold, NoGpuAnswer } from '../../devices/index.js';
-import type { DeviceMemory } from '../executor.js';
-import { refuseUnknown } from '../runs/check-devices.js';
+import { type DeviceMemory, refuseUnknown } from '../index.js';
 
 /** The GPUs of this machine. @throws ServiceError `gpusUnknown` */
 export function knownGpus({ current, problem }: GpuInventory): readonly Gpu[] {

@@ -11,7 +11,7 @@ import {
   spareTaken,
 } from '../../../runner/spare-protocol.js';
 import { signal } from '../../../runner/terminate.js';
-import { readRunnerRecord } from '../runs/run-files.js';
+import { readRunnerRecord } from '../index.js';
 import { type RunnerProcess, type RunnerProgram, startRunner } from './runner-process.js';
 
 /** Milliseconds that a spare runner may take to claim a job: more than a machine that is busy makes of two. */

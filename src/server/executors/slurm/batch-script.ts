@@ -1,37 +1,43 @@
+import { EventEmitter } from 'node:events';
+import { closeSync, constants, fstatSync, mkdirSync, readSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import type { JobPlace } from '../executor.js';
+import { excerpt } from '../../../contract/quote.js';
+import { isGone } from '../../../files/is-gone.js';
+import { openOwnFile, readOwnFile } from '../../../files/own-file.js';
+import { runFiles } from '../../../runner/protocol.js';
+import type { JobPlace } from '../index.js';
 
-/** Exit code of the batch script if the job directory is not on its node (EX_NOINPUT). */
+/** Exit code of the batch script if its node does not see the job directory (EX_NOINPUT). */
 const noDirectory = 66;
 
-/** Looks at `go`, one in 50 ms, before the script gives the node back: two minutes. A server that is started again is there by then. */
-const mostLooks = 2400;
+/** How often the script reads `go`, every 50 ms, before it gives the node back: for two minutes, enough to restart the server. */
+const mostReads = 2400;
 
 /**
- * The batch script of every job. Nothing of a job is written into it: what differs comes by variables. It says where it
- * is, waits until the server has noted that, and starts the runner, which does the rest; a SIGTERM of Slurm's goes on to
- * the runner. If the runner was killed, what is left of the job on this node is ended. The script ends without a start, and
- * without an error, if no server lets it go on, if another one was let go on, or if the job has run before.
+ * The batch script of every job, which differs only in its variables. It writes where it is, waits until the server has
+ * recorded that in `go`, and starts the runner, which does the rest. It passes SIGTERM on to the runner. If the runner was
+ * killed, it ends what is left of the job on this node. It exits with 0 and starts nothing if the server does not answer, if
+ * the server chose another batch script of the same job, or if the job has run before.
  */
 export const batchScript = `#!/bin/sh
 cd "$REMOTE_APP_SLURM_DIRECTORY" && [ -e Slurm/go ] || {
   echo "the job directory is not on node $SLURMD_NODENAME: $REMOTE_APP_SLURM_DIRECTORY"
   exit ${noDirectory}
 }
-ring() { echo "$SLURM_JOB_ID" >>"$REMOTE_APP_SLURM_BELL"; } 2>/dev/null
+notify() { echo "$SLURM_JOB_ID" >>"$REMOTE_APP_SLURM_NOTICES"; } 2>/dev/null
 stopped= runner=
 trap 'stopped=1; [ -z "$runner" ] || kill -TERM "$runner" 2>/dev/null' TERM INT HUP
 until printf '\\n%s %s %s .\\n' "$SLURM_JOB_ID" "$SLURMD_NODENAME" "\${CUDA_VISIBLE_DEVICES:--}" >>Slurm/placed
 do sleep 1; [ -z "$stopped" ] || exit 0
 done 2>/dev/null
 [ ! -e claimed ] || exit 0
-ring
-go= looks=0
+notify
+go= reads=0
 while [ "$go" != "$SLURM_JOB_ID" ]; do
   [ -z "$stopped" ] || exit 0
   [ -z "$go" ] && [ -e Slurm/go ] || exit 0
-  [ "$looks" -lt ${mostLooks} ] || exit 0
-  looks=$((looks + 1))
+  [ "$reads" -lt ${mostReads} ] || exit 0
+  reads=$((reads + 1))
   sleep 0.05
   read -r go <Slurm/go
 done 2>/dev/null
@@ -41,8 +47,8 @@ runner=$!
 status=0
 while kill -0 "$runner" 2>/dev/null; do wait "$runner"; status=$?; done
 [ -e exit.json ] || [ ! -e claimed ] ||
-  "$REMOTE_APP_SLURM_NODE" "$REMOTE_APP_SLURM_SWEEP" "$REMOTE_APP_SLURM_DIRECTORY" "$REMOTE_APP_SLURM_JOB"
-ring
+  "$REMOTE_APP_SLURM_NODE" "$REMOTE_APP_SLURM_CLEANUP" "$REMOTE_APP_SLURM_DIRECTORY" "$REMOTE_APP_SLURM_JOB"
+notify
 exit "$status"
 `;
 
@@ -51,20 +57,192 @@ export interface NodePrograms {
   /** Node.js. */
   readonly node: string;
   readonly runner: string;
-  /** Ends what a runner that was killed has left. */
-  readonly sweep: string;
+  /** Ends the processes that a killed runner has left. */
+  readonly cleanup: string;
 }
 
 /** The variables of the batch script. The app does not get them. */
 export const batchEnvironment = (
   { id, path: directory }: JobPlace,
-  { node, runner, sweep }: NodePrograms,
-  bell: string,
+  { node, runner, cleanup }: NodePrograms,
+  notices: string,
 ): Readonly<Record<string, string>> => ({
   REMOTE_APP_SLURM_DIRECTORY: directory,
   REMOTE_APP_SLURM_JOB: id,
-  REMOTE_APP_SLURM_BELL: path.resolve(bell),
+  REMOTE_APP_SLURM_NOTICES: path.resolve(notices),
   REMOTE_APP_SLURM_NODE: node,
   REMOTE_APP_SLURM_RUNNER: runner,
-  REMOTE_APP_SLURM_SWEEP: sweep,
+  REMOTE_APP_SLURM_CLEANUP: cleanup,
 });
+
+/** Largest of these files that is read, in bytes. */
+const maxBytes = 1 << 20;
+/** Bytes that are read from the end of the batch script's output. */
+const tailBytes = 2000;
+
+/**
+ * The files by which the server and the batch script agree on a start, in `Slurm` of the job directory. All are made before
+ * the job is submitted and are written in place: an NFS client checks a file with its server on opening it, but may remember
+ * for half a minute that a file did not exist.
+ */
+const files = (directory: string) => {
+  const own = path.join(directory, 'Slurm');
+  const file = (name: string) => path.join(own, name);
+  return { own, id: file('id'), placed: file('placed'), go: file('go'), out: file('out') };
+};
+
+/** The batch script's output, which is not the job's log, relative to the job directory. */
+export const batchOutput = 'Slurm/out';
+
+function overwrite(file: string, text: string): void {
+  const descriptor = openOwnFile(file, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC);
+  try {
+    writeFileSync(descriptor, text);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Whether this or an earlier server has prepared a submission of this job; true if that cannot be determined. */
+export const isPrepared = (directory: string): boolean => {
+  try {
+    return readOwnFile(files(directory).go, maxBytes) !== undefined;
+  } catch {
+    return true;
+  }
+};
+
+/** Makes the files before a submission. @throws the system's error */
+export function prepare(directory: string): void {
+  const { own, placed, go } = files(directory);
+  mkdirSync(own, { recursive: true, mode: 0o700 });
+  for (const file of [placed, go]) overwrite(file, '');
+}
+
+/** Records Slurm's number of the job, by which accounting is asked after a restart. */
+export const noteId = (directory: string, id: number): void => overwrite(files(directory).id, `${id}\n`);
+
+/** That number; null if there is none. */
+export function notedId(directory: string): number | null {
+  try {
+    return Number(/^(\d+)\n$/.exec(readOwnFile(files(directory).id, maxBytes) ?? '')?.[1]) || null;
+  } catch {
+    return null;
+  }
+}
+
+/** Where Slurm has placed a job. */
+export interface Placement {
+  readonly node: string;
+  /** Its GPUs as CUDA_VISIBLE_DEVICES names them on the node: numbers or UUIDs. */
+  readonly devices: readonly string[];
+  /** How often its batch script was started: more than once if Slurm queued the job again. */
+  readonly starts: number;
+}
+
+const placedLine = /^(\d+) (\S+) (\S+) \.$/gm;
+
+/** What the batch script of this job has written; null if it has not started. */
+export function placementOf(directory: string, id: number): Placement | null {
+  let text: string | undefined;
+  try {
+    text = readOwnFile(files(directory).placed, maxBytes);
+  } catch {
+    return null;
+  }
+  const lines = [...(text ?? '').matchAll(placedLine)].filter(([, each]) => Number(each) === id);
+  const [, , node = '', devices = ''] = lines.at(-1) ?? [];
+  if (lines.length === 0) return null;
+  return { node, devices: devices === '-' ? [] : devices.split(','), starts: lines.length };
+}
+
+/** Lets the batch script with this number start the runner. @throws the system's error */
+export const allowStart = (directory: string, id: number): void => overwrite(files(directory).go, `${id}\n`);
+
+/** The last line that the batch script printed; empty if there is none. */
+export function lastOutput(directory: string): string {
+  try {
+    const descriptor = openOwnFile(files(directory).out, constants.O_RDONLY);
+    try {
+      const { size } = fstatSync(descriptor);
+      const tail = Buffer.alloc(Math.min(size, tailBytes));
+      readSync(descriptor, tail, 0, tail.length, size - tail.length);
+      const lines = tail.toString().split('\n');
+      return excerpt(lines.findLast((line) => line.trim() !== '')?.trim() ?? '', 500);
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch {
+    return '';
+  }
+}
+
+/** Makes an NFS client ask its server which files the directory has, by creating one there. */
+export function refreshDirectory(directory: string): void {
+  const probe = path.join(directory, `.refresh-${process.pid}`);
+  try {
+    closeSync(openOwnFile(probe, constants.O_WRONLY | constants.O_CREAT));
+    rmSync(probe, { force: true });
+  } catch {
+    // The disk is full or the directory is gone; the client's view may then be out of date.
+  }
+}
+
+/** Whether a runner has ever had the job; true if that cannot be determined, so that no job runs twice. */
+export function hasRun(directory: string): boolean {
+  const { claim, end } = runFiles(directory);
+  return ![claim, end].every(isGone);
+}
+
+/** Milliseconds between two reads of the file. */
+const readInterval = 100;
+
+/**
+ * A file of the data directory to which every batch script appends Slurm's number of its job when it starts and when it has
+ * ended, so that the server reads one file however many jobs wait. If two nodes write at once, a number may be lost; the
+ * next answer of squeue makes up for it.
+ */
+export class Notices extends EventEmitter<{ notice: [id: number] }> {
+  #position = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** Empties the file. @throws the system's error */
+  constructor(readonly file: string) {
+    super();
+    overwrite(file, '');
+  }
+
+  /** Starts to read the file, unless that has begun. */
+  start(): void {
+    this.#timer ??= setInterval(() => this.#emitNew(), readInterval).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #emitNew(): void {
+    for (const line of this.#readNew().split('\n')) {
+      const id = Number(line);
+      if (Number.isInteger(id) && id > 0) this.emit('notice', id);
+    }
+  }
+
+  /** What was appended since the last call. */
+  #readNew(): string {
+    try {
+      const descriptor = openOwnFile(this.file, constants.O_RDONLY);
+      try {
+        const added = Buffer.alloc(Math.min(fstatSync(descriptor).size - this.#position, 1 << 16));
+        const length = readSync(descriptor, added, 0, added.length, this.#position);
+        this.#position += length;
+        return added.toString('latin1', 0, length);
+      } finally {
+        closeSync(descriptor);
+      }
+    } catch {
+      return '';
+    }
+  }
+}

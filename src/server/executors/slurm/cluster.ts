@@ -1,19 +1,121 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../../contract/errors.js';
-import type { AskedDevices, Device, DeviceRequest } from '../executor.js';
-import { checkDevices, refuseUnknown } from '../runs/check-devices.js';
-import { type ClusterNode, nodeFormat, parseNodes } from './cluster-nodes.js';
+import { type AskedDevices, checkDevices, type Device, type DeviceRequest, refuseUnknown } from '../index.js';
+import { minutesOf } from './slurm.js';
 
-/** Milliseconds for which an answer of sinfo counts. */
-const freshness = 3000;
-/** Milliseconds for which somebody waits for a new one. */
-const patience = 1000;
+/** Columns of sinfo, which pads them to these widths and cuts longer values. */
+const columns = [
+  ['NodeList', 128],
+  ['Partition', 128],
+  ['StateLong', 32],
+  ['CPUs', 16],
+  ['Gres', 512],
+  ['GresUsed', 512],
+  ['Time', 32],
+] as const;
 
-/** The GPUs and cores of the cluster, by sinfo: asked when somebody wants to know, and at most every few seconds. */
+/** What sinfo prints of each node of each partition. */
+export const nodeFormat = columns.map(([name, width]) => `${name}:${width}`).join(',');
+
+/** A GPU of a node. */
+export interface NodeGpu {
+  /** Such as `a100`; empty if Slurm names none. */
+  readonly type: string;
+  readonly isFree: boolean;
+}
+
+/** A node of the cluster. */
+export interface ClusterNode {
+  readonly name: string;
+  readonly cpus: number;
+  readonly gpus: readonly NodeGpu[];
+  /** Minutes that its partition lets a job run; null if that is not known. */
+  readonly maxMinutes: number | null;
+}
+
+interface Line {
+  readonly name: string;
+  readonly partition: string;
+  readonly state: string;
+  readonly cpus: number;
+  readonly gres: string;
+  readonly used: string;
+  readonly time: string;
+}
+
+function cells(line: string): string[] {
+  let start = 0;
+  return columns.map(([, width]) => {
+    start += width;
+    return line.slice(start - width, start).trim();
+  });
+}
+
+function parseLine(line: string): Line[] {
+  const [name = '', partition = '', state = '', cpus = '', gres = '', used = '', time = ''] = cells(line);
+  if (name === '' || !/^\d+$/.test(cpus)) return [];
+  return [{ name, partition, state, cpus: Number(cpus), gres, used, time }];
+}
+
+/** The entries of a list such as `gpu:a100:2(S:0-1),shard:8(IDX:0,2)`, in which commas in parentheses do not separate. */
+const entriesOf = (list: string): string[] => list.match(/[^,(]+(?:\([^)]*\))?/g) ?? [];
+
+/** The number of GPUs of each type in a list, in its order. */
+function countGpus(list: string): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const entry of entriesOf(list)) {
+    const [, type = '', count] =
+      /^gpu(?::([^:(]*[^:(\d][^:(]*))?(?::(\d+))?(?:\(|$)/.exec(entry.trim()) ?? [];
+    if (!entry.trim().startsWith('gpu')) continue;
+    counts.set(type, (counts.get(type) ?? 0) + Number(count ?? 1));
+  }
+  return counts;
+}
+
+/** Whether a node in this state can start jobs. */
+const isUsable = (state: string): boolean => !/down|drain|fail|maint|not_resp|unk|boot|power|\*/.test(state);
+
+function gpusOf({ gres, used, state }: Line): NodeGpu[] {
+  const taken = countGpus(used);
+  const takenInAll = [...taken.values()].reduce((sum, each) => sum + each, 0);
+  const all = countGpus(gres);
+  return [...all].flatMap(([type, count]) => {
+    // With a single type, one of the two lists may not name it.
+    const busy = all.size === 1 ? takenInAll : (taken.get(type) ?? 0);
+    return Array.from({ length: count }, (_, index) => ({ type, isFree: isUsable(state) && index >= busy }));
+  });
+}
+
+/**
+ * The nodes that jobs may run on, each once, sorted by name.
+ * @param partition null for the cluster's default partition, which sinfo marks with `*`, or for all if there is no default
+ */
+export function parseNodes(answer: string, partition: string | null): ClusterNode[] {
+  const lines = answer.split('\n').flatMap(parseLine);
+  const ofDefault = lines.filter((each) => each.partition.endsWith('*'));
+  const counting = partition !== null || ofDefault.length === 0 ? lines : ofDefault;
+  const byName = new Map(counting.map((line) => [line.name, line]));
+  const collator = new Intl.Collator('en', { numeric: true });
+  return [...byName.values()]
+    .sort((a, b) => collator.compare(a.name, b.name))
+    .map((line) => ({
+      name: line.name,
+      cpus: line.cpus,
+      gpus: gpusOf(line),
+      maxMinutes: minutesOf(line.time),
+    }));
+}
+
+/** Milliseconds for which an answer of sinfo is used. */
+const maxAge = 3000;
+/** Milliseconds that a request waits for a new one. */
+const maxWait = 1000;
+
+/** The GPUs and cores of the cluster. sinfo is called only when they are needed, and at most every few seconds. */
 export class Cluster {
   /** Null until sinfo has answered. */
   #nodes: readonly ClusterNode[] | null = null;
-  #problem = 'Slurm was not asked yet';
+  #problem = 'Slurm has not been asked yet';
   #askedAt = Number.NEGATIVE_INFINITY;
   #underWay: Promise<void> | null = null;
 
@@ -33,9 +135,9 @@ export class Cluster {
     return this.#problem;
   }
 
-  /** Asks again, unless there is a fresh answer. Never rejects. */
+  /** Asks again, unless the last answer is recent. Never rejects. */
   async refresh(): Promise<void> {
-    if (performance.now() - this.#askedAt < freshness) return this.#underWay ?? undefined;
+    if (performance.now() - this.#askedAt < maxAge) return this.#underWay ?? undefined;
     this.#askedAt = performance.now();
     this.#underWay = this.#ask().finally(() => {
       this.#underWay = null;
@@ -43,9 +145,9 @@ export class Cluster {
     return this.#underWay;
   }
 
-  /** The same, for somebody who waits for an answer: what is known will do if Slurm takes its time. */
+  /** The same for a request, which goes on with the last answer if Slurm is slow. */
   async refreshSoon(): Promise<void> {
-    await Promise.race([this.refresh(), delay(patience, undefined, { ref: false })]);
+    await Promise.race([this.refresh(), delay(maxWait, undefined, { ref: false })]);
   }
 
   async #ask(): Promise<void> {
@@ -66,8 +168,7 @@ export class Cluster {
   }
 
   /**
-   * All GPUs, node by node. Their ids are their places in this list; a job gets as many as it names, which ones is Slurm's
-   * to choose.
+   * All GPUs, node by node. A GPU's id is its index in this list. A job gets as many GPUs as it names, but Slurm chooses which.
    * @throws ServiceError `gpusUnknown`
    */
   async devices(): Promise<readonly Device[]> {
@@ -85,8 +186,8 @@ export class Cluster {
     }));
   }
 
-  /** Most GPUs, and most cores, that a node has. */
-  get biggest(): { readonly gpus: number; readonly cpus: number } {
+  /** The highest number of GPUs, and of cores, of any node. */
+  get largest(): { readonly gpus: number; readonly cpus: number } {
     const nodes = this.#nodes ?? [];
     return {
       gpus: Math.max(0, ...nodes.map(({ gpus }) => gpus.length)),
@@ -94,9 +195,9 @@ export class Cluster {
     };
   }
 
-  /** Minutes that a job may run at most, by its partition; null if that is not known. */
-  get longest(): number | null {
-    const known = (this.#nodes ?? []).flatMap(({ longest }) => longest ?? []);
+  /** Minutes that a job may run at most in its partition; null if that is not known. */
+  get maxMinutes(): number | null {
+    const known = (this.#nodes ?? []).flatMap(({ maxMinutes }) => maxMinutes ?? []);
     return known.length === 0 ? null : Math.max(...known);
   }
 
@@ -105,20 +206,20 @@ export class Cluster {
     refuseUnknown(ids, this.#list(this.#known()));
   }
 
-  /** What a submission asks for. @throws ServiceError if no node has that */
+  /** The devices that a submission asks for. @throws ServiceError if no node has them */
   check(asked: AskedDevices): DeviceRequest {
     const known = this.#nodes && this.#list(this.#nodes);
     const request = checkDevices(asked, known);
-    if (request.kind === 'gpus' && known && request.ids.length > this.biggest.gpus) {
+    if (request.kind === 'gpus' && known && request.ids.length > this.largest.gpus) {
       throw new ServiceError(
         'unknownGpu',
-        `${request.ids.length} GPUs are more than any node of the cluster has: ${this.biggest.gpus}; a job runs on one node`,
+        `${request.ids.length} GPUs are more than any node of the cluster has: ${this.largest.gpus}; a job runs on one node`,
       );
     }
     return request;
   }
 
-  /** Why a new job can never have what it asks for; null if it can, or that is not known. */
+  /** Why a new job can never have its devices; null if it can, or if that is not known. */
   impossible(request: DeviceRequest): string | null {
     if (this.#nodes === null || request.kind !== 'gpus') return null;
     const known = this.#list(this.#nodes);

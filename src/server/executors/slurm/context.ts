@@ -1,25 +1,108 @@
 import type { Turns } from '../../../files/turns.js';
 import type { Report } from '../../report.js';
 import type { Cluster } from './cluster.js';
-import type { JobQueue } from './job-queue.js';
-import type { OwnerGate } from './owner-gate.js';
-import type { Slurm } from './slurm.js';
+import type { OwnerQuota } from './owner-quota.js';
+import { type JobQueue, phaseOf } from './queue.js';
+import type { Slurm, SlurmSettings } from './slurm.js';
 
-/** What the jobs of an executor share. */
-export interface SlurmContext {
+/** What all jobs of the executor share. */
+export interface SlurmContext extends Pick<SlurmSettings, 'environment' | 'passEnvironment'> {
   readonly slurm: Slurm;
   readonly queue: JobQueue;
   readonly cluster: Cluster;
-  readonly gate: OwnerGate;
-  /** One submission at a time, so that jobs come into Slurm's queue in their order. */
+  readonly quota: OwnerQuota;
+  /** One submission at a time, so that jobs enter Slurm's queue in the order in which they came. */
   readonly turns: Turns;
-  /** The environment of jobs: the server's, without its token variables. */
-  readonly environment: NodeJS.ProcessEnv;
-  /** Names of variables that jobs get beside those of the table: `serve --pass-env`. */
-  readonly passEnvironment: readonly string[];
   /** Milliseconds between SIGTERM and SIGKILL. */
   readonly killGrace: number;
-  /** Bytes of a job's log that are kept from its start. */
+  /** Bytes that are kept of a job's log, from its start. */
   readonly maxLogBytes: number;
   readonly report: Report;
+}
+
+/** Ends a wait, even if `call` comes just before the wait begins. */
+export class Wake {
+  #isAwake = false;
+  #resolve: (() => void) | null = null;
+
+  call(): void {
+    this.#isAwake = true;
+    this.#resolve?.();
+  }
+
+  /**
+   * Resolves at the next call, or at once if there was one since the last wait.
+   * @param timeout milliseconds after which it resolves in any case
+   */
+  async next(timeout?: number): Promise<void> {
+    if (!this.#isAwake) {
+      let timer: NodeJS.Timeout | undefined;
+      await new Promise<void>((resolve) => {
+        this.#resolve = resolve;
+        if (timeout !== undefined) timer = setTimeout(resolve, timeout).unref();
+      });
+      clearTimeout(timer);
+    }
+    this.#resolve = null;
+    this.#isAwake = false;
+  }
+}
+
+/** Milliseconds that a runner may take beyond the command's grace before the job is cancelled in Slurm. */
+const runnerGrace = 2500;
+/** Milliseconds before Slurm is asked again. */
+const repeatAfter = 3000;
+
+/**
+ * Ends a job in Slurm. If its runner was started, the runner alone gets a SIGTERM, gives the command its grace and records
+ * the end. Otherwise, or if the runner does not end in time, the job is cancelled.
+ */
+export class Stopping {
+  readonly #since = performance.now();
+  #lastAsked = Number.NEGATIVE_INFINITY;
+  #isAsking = false;
+
+  constructor(private readonly context: SlurmContext) {}
+
+  /**
+   * Asks Slurm, unless it was asked a moment ago. Returns at once, and ignores errors, because callers ask until the job ends.
+   * @param ids Slurm's numbers of the job's submissions that have not ended
+   * @param hasRunner whether a runner was started
+   */
+  ask(ids: readonly number[], hasRunner: boolean): void {
+    const { slurm, killGrace } = this.context;
+    const now = performance.now();
+    if (this.#isAsking || ids.length === 0 || now - this.#lastAsked < repeatAfter) return;
+    this.#isAsking = true;
+    this.#lastAsked = now;
+    const isGentle = hasRunner && now - this.#since < killGrace + runnerGrace;
+    const asked = isGentle ? Promise.all(ids.map((id) => slurm.terminate(id))) : slurm.cancel(ids);
+    void Promise.resolve(asked)
+      .catch(() => {})
+      .finally(() => {
+        this.#isAsking = false;
+      });
+  }
+}
+
+/**
+ * Cancels all submissions of a job that was never started. Resolves when Slurm says that none is left.
+ */
+export async function cancelUnstarted(directory: string, context: SlurmContext): Promise<void> {
+  const { queue } = context;
+  const stopping = new Stopping(context);
+  const leave = queue.follow();
+  try {
+    for (;;) {
+      await queue.refresh();
+      const left = queue.rowsOf(directory).filter((row) => phaseOf(row) !== 'ended');
+      if (queue.problem === null && left.length === 0) return;
+      stopping.ask(
+        left.map(({ id }) => id),
+        false,
+      );
+    }
+  } finally {
+    leave();
+  }
 }

@@ -4,12 +4,10 @@ import { runnerProgram, sweepProgram } from '../../../runner/program.js';
 import { ownDirectory } from '../../data-directory/index.js';
 import { SetupError } from '../../setup-error.js';
 import { Cluster } from './cluster.js';
-import { SlurmFailure } from './commands.js';
-import type { SlurmOptions } from './options.js';
-import { Slurm } from './slurm.js';
+import { Slurm, SlurmFailure, type SlurmOptions } from './slurm.js';
 import { SlurmExecutor, type SlurmExecutorSettings } from './slurm-executor.js';
 
-/** What a start has found of the cluster, for the admin. */
+/** What a start has found out about the cluster, for the admin. */
 export interface ClusterReport {
   readonly version: string;
   /** Nodes that jobs may run on, and their GPUs; null while Slurm does not answer. */
@@ -18,11 +16,12 @@ export interface ClusterReport {
   readonly problem: string | null;
 }
 
-/** The commands of Slurm that are needed; sacct is used where there is accounting. */
-const needed = ['sbatch', 'squeue', 'scancel', 'sinfo'];
+/** The commands of Slurm that must be there; sacct is optional. */
+const requiredCommands = ['sbatch', 'squeue', 'scancel', 'sinfo'];
 
-/** Why none of these settings can ever run a job: other refusals may pass, such as that all nodes are down. */
-const lasting = /invalid|not found|permission|denied|unrecognized|unknown|must|not allowed|illegal|requires/i;
+/** Refusals of settings that can never run a job; others may be temporary, such as when all nodes are down. */
+const permanent =
+  /invalid|not found|permission|denied|unrecognized|unknown|must|not allowed|illegal|requires/i;
 
 /** @throws SetupError */
 function refusal(message: string): SetupError {
@@ -30,8 +29,8 @@ function refusal(message: string): SetupError {
 }
 
 /**
- * Looks whether Slurm takes jobs with these settings.
- * @throws SetupError if the commands are missing, or Slurm would refuse every job; not if it does not answer
+ * Finds out whether Slurm takes jobs with these settings.
+ * @throws SetupError if commands are missing or Slurm would refuse every job, but not if it does not answer
  */
 async function examineSlurm(
   slurm: Slurm,
@@ -39,7 +38,7 @@ async function examineSlurm(
   options: SlurmOptions,
   searchPath: string,
 ): Promise<ClusterReport> {
-  const missing = needed.filter((name) => findProgram(name, searchPath) === undefined);
+  const missing = requiredCommands.filter((name) => findProgram(name, searchPath) === undefined);
   if (missing.length > 0) {
     throw refusal(
       `${missing.join(', ')} of Slurm cannot be found on PATH; run the server on a login node of the cluster (Debian and Ubuntu: apt-get install slurm-client)`,
@@ -62,7 +61,7 @@ async function examineSlurm(
     await slurm.test();
   } catch (cause) {
     if (!(cause instanceof SlurmFailure)) throw cause;
-    if (!cause.isPassing && lasting.test(cause.message)) {
+    if (!cause.isTemporary && permanent.test(cause.message)) {
       throw refusal(`Slurm refuses every job with these settings: ${cause.message}`);
     }
     problem = cause.message;
@@ -71,44 +70,30 @@ async function examineSlurm(
   return { version, size: { nodes: nodes.length, gpus }, problem };
 }
 
-/** @throws SetupError for a data directory whose name Slurm does not pass on */
-function checkName(dataDirectory: string): void {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
-  if (/[\u0000-\u001f]/.test(dataDirectory)) {
-    throw refusal('the name of the data directory has a control character, which Slurm does not pass on');
-  }
-}
-
-/** The same before there is an executor: `serve --check`. @throws SetupError */
-export function lookAtSlurm(
-  options: SlurmOptions,
-  environment: NodeJS.ProcessEnv,
-  dataDirectory: string,
-): Promise<ClusterReport> {
-  checkName(dataDirectory);
-  const slurm = new Slurm({ options, environment, programs, passEnvironment: [], bell: '/dev/null' });
+/** Examines the cluster without an executor, for `serve --check`. @throws SetupError */
+export function lookAtSlurm(options: SlurmOptions, environment: NodeJS.ProcessEnv): Promise<ClusterReport> {
+  const slurm = new Slurm({ options, environment, programs, passEnvironment: [], notices: '/dev/null' });
   const cluster = new Cluster(options.partition, (words) => slurm.sinfo(words));
   return examineSlurm(slurm, cluster, options, environment.PATH ?? '');
 }
 
-const programs = { node: process.execPath, runner: runnerProgram, sweep: sweepProgram };
+const programs = { node: process.execPath, runner: runnerProgram, cleanup: sweepProgram };
 
-/** What an executor on a cluster is made of, besides what is found out here. */
-export type OpenSlurmSettings = Omit<SlurmExecutorSettings, 'programs' | 'bell'> & {
+/** The settings of the executor, without those that are decided here. */
+export type OpenSlurmSettings = Omit<SlurmExecutorSettings, 'programs' | 'notices'> & {
   readonly dataDirectory: string;
 };
 
 /**
- * The executor of a cluster, which knows what Slurm has of earlier jobs, unless Slurm does not answer.
+ * The executor of a cluster. It knows the jobs that Slurm still has of an earlier server, unless Slurm does not answer.
  * @throws SetupError
  */
 export async function openSlurm({
   dataDirectory,
   ...settings
 }: OpenSlurmSettings): Promise<{ readonly executor: SlurmExecutor; readonly cluster: ClusterReport }> {
-  checkName(dataDirectory);
-  const bell = path.join(ownDirectory(dataDirectory, 'slurm', settings.report), 'bell');
-  const all = { ...settings, programs, bell };
+  const notices = path.join(ownDirectory(dataDirectory, 'slurm', settings.report), 'notices');
+  const all = { ...settings, programs, notices };
   const executor = new SlurmExecutor(all);
   const { options, environment } = settings;
   const [cluster] = await Promise.all([

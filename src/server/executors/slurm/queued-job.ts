@@ -1,39 +1,180 @@
-import { gpusOf, type RunOrder, type Waiting } from '../executor.js';
-import type { SlurmContext } from './context.js';
-import { failedStart } from './endings.js';
-import { lastWords, type Placement, placementOf, refreshDirectory } from './handshake.js';
-import { hasRun } from './has-run.js';
-import { type QueueRow, stageOf } from './queue-rows.js';
-import { isUndecided, waitingWords } from './reasons.js';
-import { Submission } from './submission.js';
-import { Wake } from './wake.js';
-import { withdraw } from './withdraw.js';
+import { setTimeout as delay } from 'node:timers/promises';
+import { faultWithoutPath, isDiskFull, isShortage } from '../../../files/error-code.js';
+import { gpusOf, lacksRoom, type RunOrder, type Waiting } from '../index.js';
+import {
+  hasRun,
+  isPrepared,
+  lastOutput,
+  notedId,
+  noteId,
+  type Placement,
+  placementOf,
+  prepare,
+  refreshDirectory,
+} from './batch-script.js';
+import { cancelUnstarted, type SlurmContext, Wake } from './context.js';
+import { isUndecided, phaseOf, type QueueRow, waitingWords } from './queue.js';
+import { failedStart } from './run-follower.js';
+import { type Resources, SlurmFailure } from './slurm.js';
 
-/** Milliseconds that Slurm may take for a start before the job is said to wait: most start at once. */
+/** Milliseconds between two attempts to submit a job. */
+const retryAfter = 1000;
+
+/** Minutes by which Slurm's limit exceeds the job's: the batch script may wait for two, and a job has a grace to end. */
+const extraMinutes = 3;
+
+/**
+ * Minutes that Slurm is asked for. The service ends a job at its time limit; Slurm does so if the service cannot, and starts
+ * short jobs earlier.
+ * @param timeLimit milliseconds; null for none
+ * @param maxMinutes the limit of the partition, beyond which Slurm would never start the job; null if it is not known
+ */
+export function minutesFor(timeLimit: number | null, maxMinutes: number | null): number | null {
+  if (timeLimit === null) return null;
+  const minutes = Math.ceil(timeLimit / 60_000) + extraMinutes;
+  return Math.min(minutes, Math.floor(maxMinutes ?? Number.POSITIVE_INFINITY));
+}
+
+/**
+ * Brings one job into Slurm's queue: finds it there if an earlier server has submitted it, or submits it. It is not submitted
+ * as long as it may be in the queue already.
+ */
+class Submission {
+  /** Slurm's number of the job, once it is in the queue. */
+  id: number | null = null;
+  /** Why the job was not accepted; null if it may still be. */
+  refusal: string | null = null;
+  /** What the job waits for before it is in the queue, in words; null if nothing delays it. */
+  obstacle: string | null = null;
+  /** Settles when it is in the queue, refused or given up. Never rejects. */
+  readonly settled: Promise<void>;
+  readonly #givenUp = new AbortController();
+  #mayBeThere: boolean;
+
+  /**
+   * @param changed called whenever one of the values has changed
+   * @param isFirst whether to adopt a submission of an earlier server that has ended
+   */
+  constructor(
+    private readonly order: Pick<RunOrder, 'directory' | 'devices' | 'timeLimit' | 'isAccepted'>,
+    private readonly context: SlurmContext,
+    private readonly changed: () => void,
+    private readonly isFirst: boolean,
+  ) {
+    this.#mayBeThere = order.isAccepted || isPrepared(order.directory.path);
+    this.settled = this.#run().catch((cause) => {
+      if (!this.#isGivenUp) this.#end({ refusal: `It could not be submitted: ${faultWithoutPath(cause)}` });
+    });
+  }
+
+  /** Whether Slurm may have the job. */
+  get mayBeThere(): boolean {
+    return this.#mayBeThere;
+  }
+
+  /** Stops trying. `settled` still waits for a running call of sbatch. */
+  giveUp(): void {
+    this.#givenUp.abort();
+  }
+
+  get #isGivenUp(): boolean {
+    return this.#givenUp.signal.aborted;
+  }
+
+  async #run(): Promise<void> {
+    const release = await this.context.turns.take(this.#givenUp.signal);
+    try {
+      while (!this.#isGivenUp && this.id === null && this.refusal === null) {
+        const obstacle = (await this.#find()) ?? (this.id === null ? await this.#submit() : null);
+        if (obstacle === null) continue;
+        this.#end({ obstacle });
+        await delay(retryAfter, undefined, { ref: false, signal: this.#givenUp.signal });
+      }
+    } finally {
+      release();
+    }
+  }
+
+  #end(change: Partial<Pick<Submission, 'id' | 'refusal' | 'obstacle'>>): void {
+    Object.assign(this, { obstacle: null }, change);
+    this.changed();
+  }
+
+  /** Looks for it in the queue, if it may be there. @returns why that failed; null if it did not */
+  async #find(): Promise<string | null> {
+    if (!this.#mayBeThere) return null;
+    const { queue } = this.context;
+    await queue.refresh();
+    if (queue.problem !== null) return `Slurm, which does not answer (${queue.problem})`;
+    const rows = queue.rowsOf(this.order.directory.path).filter((row) => phaseOf(row) !== 'ended');
+    const ended = this.isFirst
+      ? queue.view?.rows.find(({ id }) => id === notedId(this.order.directory.path))
+      : undefined;
+    const row = rows.find((each) => phaseOf(each) === 'active') ?? rows[0] ?? ended;
+    if (row) this.#end({ id: row.id });
+    return null;
+  }
+
+  get #resources(): Resources {
+    const { devices, timeLimit } = this.order;
+    const workers = devices.kind === 'cpu' ? devices.workers : 1;
+    // A job that asks for more cores than any node has would never run; it gets all cores of one.
+    const most = this.context.cluster.nodes === null ? workers : this.context.cluster.largest.cpus;
+    const minutes = minutesFor(timeLimit, this.context.cluster.maxMinutes);
+    return { gpus: gpusOf(devices), cpus: Math.min(workers, most), minutes };
+  }
+
+  /** @returns what it waits for; null if it is in the queue or refused */
+  async #submit(): Promise<string | null> {
+    const { directory } = this.order;
+    if (this.#isGivenUp) return null;
+    try {
+      if (lacksRoom(directory.path)) return 'room on the disk';
+      prepare(directory.path);
+      // True even if this process or sbatch is killed now.
+      this.#mayBeThere = true;
+      const id = await this.context.slurm.submit(directory, this.#resources);
+      this.#end({ id });
+      noteId(directory.path, id);
+      return null;
+    } catch (cause) {
+      // Only its number could not be recorded: a later server finds it in the queue by its directory.
+      if (this.id !== null) return null;
+      if (isDiskFull(cause) || isShortage(cause)) return 'room on the machine of the server';
+      if (!(cause instanceof SlurmFailure)) throw cause;
+      if (cause.isQueueFull) return `Slurm, which has as many jobs as a limit allows (${cause.limit})`;
+      if (cause.isTemporary) return `Slurm, which does not answer (${cause.message})`;
+      this.#end({ refusal: `Slurm refused it: ${cause.message}` });
+      return null;
+    }
+  }
+}
+
+/** Milliseconds that a start may take before the job is said to wait: most start at once. */
 const briefWait = 3000;
-/** How often a job is submitted that Slurm gave back before it was started: nodes may fail one after the other. */
-const mostSubmissions = 10;
-/** Ends in Slurm that another submission would have as well, or that somebody wanted. */
-const lasting = ['FAILED', 'CANCELLED', 'TIMEOUT', 'OUT_OF_MEMORY'];
+/** How often a job is submitted if its submissions end before it starts: nodes may fail one after the other. */
+const maxSubmissions = 10;
+/** Ends in Slurm after which a job is not submitted again: it would end the same way, or somebody wanted it to end. */
+const finalStates = ['FAILED', 'CANCELLED', 'TIMEOUT', 'OUT_OF_MEMORY'];
 
-/** A place in the order in which jobs wait: smaller numbers go first, compared one after the other. */
+/** The sort key of a waiting job: smaller numbers go first, the first number before the second. */
 export type Rank = readonly [number, number];
 
-/** A job until Slurm has placed it: submitted, waiting, and submitted again where a node was lost before the start. */
+/** A job until Slurm has placed it: it is submitted, waits, and is submitted again if its node fails before the start. */
 export class QueuedJob {
   readonly #wake = new Wake();
-  readonly #begin = performance.now();
-  readonly #leaveGate: () => void;
+  readonly #createdAt = performance.now();
+  readonly #returnGpus: () => void;
   #submission: Submission | null = null;
   #submissions = 0;
-  /** When it was last submitted or found: answers of squeue count from here on. */
-  #since = this.#begin;
+  /** When it was last submitted or found. Older answers of squeue do not count. */
+  #since = this.#createdAt;
   #isWaiting = false;
   #isStopped = false;
 
   /**
    * @param arrival its number in the order in which jobs came
-   * @param position its place among the jobs that wait
+   * @param position its position among the jobs that wait
    */
   constructor(
     private readonly order: RunOrder,
@@ -42,10 +183,10 @@ export class QueuedJob {
     private readonly position: () => number,
   ) {
     const { owner, devices, grant } = order;
-    const { gate } = context;
-    this.#leaveGate = hasRun(this.#path)
-      ? gate.hold(owner, grant?.gpus.length ?? gpusOf(devices))
-      : gate.enter(owner, gpusOf(devices), () => this.submit());
+    const { quota } = context;
+    this.#returnGpus = hasRun(this.#path)
+      ? quota.hold(owner, grant?.gpus.length ?? gpusOf(devices))
+      : quota.take(owner, gpusOf(devices), () => this.submit());
   }
 
   get #path(): string {
@@ -57,11 +198,11 @@ export class QueuedJob {
     return this.#submission?.id ?? null;
   }
 
-  /** Its place in the order in which jobs wait; null if it does not. */
+  /** Its sort key among the jobs that wait; null if it does not wait. */
   get rank(): Rank | null {
     if (!this.#isWaiting) return null;
     const row = this.#row;
-    // What is not in Slurm's queue yet comes after what is, in the order in which it came.
+    // Jobs that are not in Slurm's queue yet come after those that are, in the order in which they came.
     return row ? [-row.priority, row.id] : [1, this.arrival];
   }
 
@@ -69,18 +210,18 @@ export class QueuedJob {
     return this.context.queue.view?.rows.find(({ id }) => id === this.id);
   }
 
-  /** Something may have changed. */
+  /** Tells it that something may have changed. */
   wake(): void {
     this.#wake.call();
   }
 
-  /** `untilPlaced` ends. */
+  /** Makes `untilPlaced` return. */
   stop(): void {
     this.#isStopped = true;
     this.wake();
   }
 
-  /** Brings it into Slurm's queue, again if it is there no longer. */
+  /** Brings it into Slurm's queue, for the first time or again. */
   submit(): void {
     this.#submissions += 1;
     this.#since = performance.now();
@@ -93,14 +234,14 @@ export class QueuedJob {
 
   /**
    * Follows it through Slurm's queue.
-   * @returns where it was placed; null if it was stopped, or runs already; a sentence if it cannot run
+   * @returns where it was placed; null if it was stopped or already runs; a sentence if it cannot run
    */
   async *untilPlaced(): AsyncGenerator<Waiting, Placement | string | null> {
     let told: Waiting | undefined;
     this.#isWaiting = false;
     while (!this.#isStopped && !hasRun(this.#path)) {
       const placement = this.id === null ? null : placementOf(this.#path, this.id);
-      // A batch script that was not let go on in time gives its node back.
+      // Not if its batch script has given up waiting for `go`.
       if (placement && !this.isGone()) return placement;
       const refusal = this.#submission?.refusal ?? this.#failedStart();
       if (refusal !== null) return refusal;
@@ -121,33 +262,33 @@ export class QueuedJob {
   /** Whether Slurm has ended it. */
   isGone(): boolean {
     const row = this.#row;
-    return row !== undefined && stageOf(row) === 'ended';
+    return row !== undefined && phaseOf(row) === 'ended';
   }
 
-  /** Gives its place back. A job that has not started is taken out of Slurm; resolves when it is gone there. */
+  /** Returns its GPUs. If it has not started, it is first removed from Slurm's queue. */
   async leave(hasStarted: boolean): Promise<void> {
     this.#isWaiting = false;
-    if (!hasStarted) await this.#withdraw();
-    this.#leaveGate();
+    if (!hasStarted) await this.#remove();
+    this.#returnGpus();
   }
 
-  async #withdraw(): Promise<void> {
+  async #remove(): Promise<void> {
     if (this.#submission === null) return;
     this.#submission.giveUp();
     await this.#submission.settled;
     if (this.id === null && !this.#submission.mayBeThere) return;
-    await withdraw(this.#path, this.context);
+    await cancelUnstarted(this.#path, this.context);
   }
 
-  /** What it waits for, in words; null for a moment that is not worth telling. */
+  /** What it waits for, in words; null if it has waited only briefly. */
   #waitsFor(): string | null {
-    const { queue, gate } = this.context;
-    if (this.#submission === null) return gate.describe(this.order.owner);
+    const { queue, quota } = this.context;
+    if (this.#submission === null) return quota.describe(this.order.owner);
     const { obstacle } = this.#submission;
     if (obstacle !== null) return obstacle;
-    const isBrief = performance.now() - this.#begin < briefWait;
+    const isBrief = performance.now() - this.#createdAt < briefWait;
     const row = this.#row;
-    if (row && stageOf(row) === 'waiting' && !(isBrief && isUndecided(row.reason))) {
+    if (row && phaseOf(row) === 'waiting' && !(isBrief && isUndecided(row.reason))) {
       return waitingWords(row.reason);
     }
     if (isBrief) return null;
@@ -157,7 +298,7 @@ export class QueuedJob {
   }
 
   /**
-   * Looks whether Slurm has ended it before it was started: it is submitted again where that was nobody's fault.
+   * Submits it again if Slurm has ended it before the start for a reason that may not recur.
    * @returns a sentence if it cannot run
    */
   #failedStart(): string | null {
@@ -165,16 +306,16 @@ export class QueuedJob {
     const { queue } = this.context;
     if (id === null || queue.view === null || queue.view.at < this.#since) return null;
     const row = this.#row;
-    if (row && stageOf(row) !== 'ended') return null;
-    // NFS may know only now that it has run.
+    if (row && phaseOf(row) !== 'ended') return null;
+    // An NFS client may only see now that it has run.
     refreshDirectory(this.#path);
     if (hasRun(this.#path)) return null;
-    const isThereAgain = queue.rowsOf(this.#path).some((each) => stageOf(each) !== 'ended');
-    const isNobodysFault = row === undefined || !lasting.includes(row.state);
-    if (isThereAgain || (isNobodysFault && this.#submissions < mostSubmissions)) {
+    const isStillQueued = queue.rowsOf(this.#path).some((each) => phaseOf(each) !== 'ended');
+    const mayRecover = row === undefined || !finalStates.includes(row.state);
+    if (isStillQueued || (mayRecover && this.#submissions < maxSubmissions)) {
       this.submit();
       return null;
     }
-    return failedStart({ id, state: row?.state ?? null, node: row?.node ?? '' }, lastWords(this.#path));
+    return failedStart({ id, state: row?.state ?? null, node: row?.node ?? '' }, lastOutput(this.#path));
   }
 }

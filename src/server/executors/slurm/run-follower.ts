@@ -1,30 +1,186 @@
 import { existsSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isGone } from '../../../files/is-gone.js';
 import { runFiles } from '../../../runner/protocol.js';
-import type { Ended, JobPlace } from '../executor.js';
-import { isRemoved } from '../runs/is-removed.js';
-import { untold } from '../runs/run-end.js';
-import type { SlurmContext } from './context.js';
-import { explainEnd, readEnd } from './explain-end.js';
-import { notedId } from './handshake.js';
-import { type QueueRow, stageOf } from './queue-rows.js';
-import { Stopping } from './stopping.js';
-import { Wake } from './wake.js';
+import { type Ended, isRemoved, type JobPlace, settleRunEnd, unrecordedEnd } from '../index.js';
+import { lastOutput, notedId, placementOf, refreshDirectory } from './batch-script.js';
+import { type SlurmContext, Stopping, Wake } from './context.js';
+import { phaseOf, type QueueRow } from './queue.js';
 
-/** Milliseconds between two looks at the files, besides those after an answer of squeue. */
+/** How a job ended in Slurm, as far as is known. */
+export interface SlurmEnd {
+  /** Slurm's number of it. */
+  readonly id: number;
+  /** Slurm's word; null if Slurm does not know the job any more. */
+  readonly state: string | null;
+  /** Where it ran; empty if that is not known. */
+  readonly node: string;
+  /** Its time limit in Slurm's spelling; empty if that is not known. */
+  readonly timeLimit: string;
+  /** Whether it was queued again after it had run. */
+  readonly isRequeued: boolean;
+}
+
+/** What the end event says about an end that Slurm caused. */
+type Cause = Pick<Ended, 'fault'> & { readonly error: string };
+
+/** For each state that means that Slurm, or somebody using it, ended the job. */
+const causes: Readonly<Record<string, (end: SlurmEnd, place: string) => Cause>> = {
+  CANCELLED: ({ id }) => ({
+    fault: 'lost',
+    error: `It was cancelled in Slurm (job ${id}), and not by this service; ask the admin of the cluster`,
+  }),
+  TIMEOUT: ({ timeLimit }) => ({
+    fault: null,
+    error: `Slurm ended it at the time limit of the cluster${timeLimit && ` (${timeLimit})`}; the admin of this server sets it with --slurm-time`,
+  }),
+  DEADLINE: ({ id }) => ({
+    fault: null,
+    error: `Slurm ended it at its deadline (job ${id})`,
+  }),
+  OUT_OF_MEMORY: (_, place) => ({
+    fault: 'outOfMemory',
+    error: `Out of memory: Slurm ended it${place}, since it used more memory than its job has there; the admin of this server sets that with --slurm-arg=--mem=SIZE`,
+  }),
+  NODE_FAIL: (_, place) => ({
+    fault: 'lost',
+    error: `The node failed while the job ran${place}; submit it again`,
+  }),
+  BOOT_FAIL: (_, place) => ({
+    fault: 'lost',
+    error: `The node could not be started for the job${place}; submit it again`,
+  }),
+  PREEMPTED: (_, place) => ({
+    fault: 'lost',
+    error: `Slurm preempted it${place} for a job that goes first; submit it again`,
+  }),
+};
+
+/**
+ * Why Slurm ended a job.
+ * @returns null if Slurm did not end it: then the runner's record says how it ended
+ */
+export function causeBySlurm(end: SlurmEnd): Cause | null {
+  const place = end.node === '' ? '' : ` on node ${end.node}`;
+  if (end.isRequeued) {
+    return {
+      fault: 'lost',
+      error: `Slurm preempted it${place} and queued it again, and an app is never started twice for a job; submit it again`,
+    };
+  }
+  return causes[end.state ?? '']?.(end, place) ?? null;
+}
+
+/** The end of a job that neither the runner nor Slurm explains. */
+function unexplainedEnd({ id, state, node }: SlurmEnd, lastOutput: string): Cause {
+  const place = node === '' ? '' : ` on node ${node}`;
+  const saying = lastOutput === '' ? '' : `: ${lastOutput}`;
+  if (state === null) {
+    const error = `Slurm does not know its job ${id} any more, and nothing on the shared disk says how it ended${saying}`;
+    return { fault: 'lost', error };
+  }
+  return { fault: 'lost', error: `Its batch script failed in Slurm (job ${id}, ${state})${place}${saying}` };
+}
+
+/** Said if the batch script has not written anything into the job directory. */
+const noOutput =
+  'its batch script has said nothing; the data directory of this server must be shared with the nodes, under the same path';
+
+/** Why a job cannot run whose batch script ended before the start. */
+export function failedStart(
+  { id, state, node }: Pick<SlurmEnd, 'id' | 'state' | 'node'>,
+  lastOutput: string,
+): string {
+  const place = node === '' ? '' : ` on node ${node}`;
+  if (state === 'CANCELLED') {
+    return `It was cancelled in Slurm (job ${id}) before it had started, and not by this service; ask the admin of the cluster`;
+  }
+  const saying = lastOutput === '' ? noOutput : lastOutput;
+  return `It could not be started${place} (Slurm job ${id}, ${state ?? 'gone'}): ${saying}`;
+}
+
+/** How often an expected `exit.json` is looked for, and milliseconds between two attempts. */
+const attempts = 20;
+const retryAfter = 500;
+
+/** The end that the runner has recorded; null if there is none. */
+async function readEnd(directory: string, wasStopped: boolean): Promise<Ended | null> {
+  // An NFS client may only see the file now.
+  refreshDirectory(directory);
+  return existsSync(runFiles(directory).end) ? await settleRunEnd(directory, wasStopped) : null;
+}
+
+/** The end as Slurm sees it: from squeue as long as it lists the job, then from accounting. */
+async function slurmEndOf(directory: string, given: number | null, context: SlurmContext): Promise<SlurmEnd> {
+  const rows = context.queue.rowsOf(directory);
+  const row = rows.find((each) => each.id === given) ?? rows[0];
+  const id = row?.id ?? given ?? 0;
+  const placement = placementOf(directory, id);
+  const accounted = row ? null : await context.slurm.accounted(id);
+  return {
+    id,
+    state: row?.state ?? accounted?.state ?? null,
+    node: placement?.node ?? row?.node ?? accounted?.node ?? '',
+    timeLimit: row?.timeLimit ?? '',
+    isRequeued: (placement?.starts ?? 0) > 1 || (row !== undefined && phaseOf(row) === 'waiting'),
+  };
+}
+
+/** Adds the node to a sentence, unless it names it already. */
+const onNode = (sentence: string | null, { node }: SlurmEnd): string | null =>
+  sentence === null || node === '' || sentence.includes(node) ? sentence : `${sentence} (node ${node})`;
+
+/** Waits for the recorded end of a job whose batch script succeeded, because NFS may be late. */
+async function lateEnd(directory: string): Promise<Ended | null> {
+  for (let attempt = 0; attempt < attempts; attempt += 1) {
+    const recorded = await readEnd(directory, false);
+    if (recorded) return recorded;
+    await delay(retryAfter, undefined, { ref: false });
+  }
+  return null;
+}
+
+/**
+ * The end of a job that failed and that this service did not end. What Slurm says takes precedence over the runner's record.
+ * @param id Slurm's number of it; null if that is not known
+ * @param recorded the runner's record; null if there is none
+ */
+async function explainEnd(
+  directory: string,
+  id: number | null,
+  recorded: Ended | null,
+  context: SlurmContext,
+): Promise<Ended> {
+  const slurmEnd = await slurmEndOf(directory, id, context);
+  const cause = causeBySlurm(slurmEnd);
+  if (cause) return { ...(recorded ?? unrecordedEnd(null, '')), ...cause };
+  const hasStarted = !isGone(runFiles(directory).claim);
+  const found = recorded ?? (hasStarted && slurmEnd.state === 'COMPLETED' ? await lateEnd(directory) : null);
+  if (found) return { ...found, error: onNode(found.error, slurmEnd) };
+  const silent = await settleRunEnd(directory, false);
+  // A full disk or a missing directory explains it.
+  if (silent.fault !== 'lost' || isGone(directory)) return silent;
+  if (!hasStarted) return { ...silent, error: failedStart(slurmEnd, lastOutput(directory)) };
+  // The batch script failed because the runner was killed.
+  if (slurmEnd.state === 'FAILED') return { ...silent, error: onNode(silent.error, slurmEnd) };
+  return { ...silent, ...unexplainedEnd(slurmEnd, lastOutput(directory)) };
+}
+
+/** Milliseconds between two checks of the files, besides those after each answer of squeue. */
 const interval = 1000;
-/** Milliseconds for which Slurm is waited for to say how it ended a job whose end the runner has written. */
-const patience = 15_000;
-/** Milliseconds for which a job may go on that Slurm does not know any more: its controller may have lost its state. */
-const afterlife = 30_000;
+/** Milliseconds to wait for Slurm's view of an end that the runner has recorded. */
+const maxWaitForSlurm = 15_000;
+/** Milliseconds after which a job that Slurm no longer knows counts as ended: its controller may have lost its state. */
+const maxMissing = 30_000;
 
-/** Follows a job whose runner was let go to its end: by `exit.json`, and by what Slurm says of it. */
+/** Follows a started job to its end, by `exit.json` and by what Slurm says. */
 export class RunFollower {
   readonly #wake = new Wake();
-  /** Answers of squeue count from here on. */
+  /** Older answers of squeue do not count. */
   readonly #since = performance.now();
   #stopping: Stopping | null = null;
   #isLate = false;
-  /** Since when Slurm has nothing of it, not even its end. */
+  /** Since when Slurm does not know it, not even its end. */
   #missingSince: number | null = null;
 
   /** @param id Slurm's number of it; null if that is not known */
@@ -49,7 +205,7 @@ export class RunFollower {
     this.wake();
   }
 
-  /** Resolves when it has ended, and Slurm has nothing left of it. Never rejects. */
+  /** Resolves when it has ended and Slurm has nothing left of it. Never rejects. */
   async ended(): Promise<Ended> {
     const { timeLimit } = this.order;
     this.id ??= notedId(this.#path);
@@ -62,7 +218,7 @@ export class RunFollower {
       await this.#wake.next(Math.min(interval, Math.max(left, 1)));
     }
     const end = await this.#conclude(this.#stopping !== null);
-    this.#tidy();
+    this.#cancelQueued();
     return end;
   }
 
@@ -70,12 +226,12 @@ export class RunFollower {
     return existsSync(runFiles(this.#path).end);
   }
 
-  /** What Slurm has of the job directory and is not a job that waits: a second submission, or the job queued again. */
+  /** The submissions of the job that may be running: more than one if it was submitted twice. */
   #active(): readonly QueueRow[] {
-    return this.context.queue.rowsOf(this.#path).filter((row) => stageOf(row) === 'active');
+    return this.context.queue.rowsOf(this.#path).filter((row) => phaseOf(row) === 'active');
   }
 
-  /** Whether Slurm says that nothing of it runs. */
+  /** Whether it has ended according to Slurm. */
   #isGone(): boolean {
     const { view } = this.context.queue;
     if (view === null || view.at < this.#since || this.#active().length > 0) {
@@ -84,7 +240,7 @@ export class RunFollower {
     }
     if (this.context.queue.rowsOf(this.#path).length > 0) return true;
     this.#missingSince ??= performance.now();
-    return performance.now() - this.#missingSince > afterlife;
+    return performance.now() - this.#missingSince > maxMissing;
   }
 
   #askToEnd(): void {
@@ -94,38 +250,38 @@ export class RunFollower {
     this.#stopping.ask(known, true);
   }
 
-  /** Whatever else Slurm has of it could only find that it has run. An error is ignored: then it does find that. */
-  #tidy(): void {
+  /** Cancels submissions that still wait. Errors are ignored: a batch script exits by itself if the job has run. */
+  #cancelQueued(): void {
     const { queue } = this.context;
-    // An older answer may have this job before its start.
+    // An older answer may list this job as waiting.
     if (queue.view === null || queue.view.at < this.#since) return;
-    const waiting = queue.rowsOf(this.#path).filter((row) => stageOf(row) === 'waiting');
+    const waiting = queue.rowsOf(this.#path).filter((row) => phaseOf(row) === 'waiting');
     void this.context.slurm.cancel(waiting.map(({ id }) => id)).catch(() => {});
   }
 
   async #conclude(wasStopped: boolean): Promise<Ended> {
-    const told = await readEnd(this.#path, wasStopped);
-    if (told?.exitCode === 0) return this.#late(told);
-    await this.#untilGone(told !== null);
-    if (wasStopped) return this.#late(told ?? untold(null, 'It was ended'));
-    return await explainEnd(this.#path, this.id, told, this.context);
+    const recorded = await readEnd(this.#path, wasStopped);
+    if (recorded?.exitCode === 0) return this.#withTimeLimit(recorded);
+    await this.#untilGone(recorded !== null);
+    if (wasStopped) return this.#withTimeLimit(recorded ?? unrecordedEnd(null, 'It was ended'));
+    return await explainEnd(this.#path, this.id, recorded, this.context);
   }
 
-  #late(end: Ended): Ended {
+  #withTimeLimit(end: Ended): Ended {
     return this.#isLate ? { ...end, fault: 'timeLimit' } : end;
   }
 
   /**
    * Waits until Slurm says that nothing of it is left.
-   * @param isTold whether the runner has written the end: then Slurm is not waited for without an end
+   * @param isRecorded whether the runner has recorded the end: then the wait is limited
    */
-  async #untilGone(isTold: boolean): Promise<void> {
+  async #untilGone(isRecorded: boolean): Promise<void> {
     const begin = performance.now();
-    while (!isTold || performance.now() - begin < patience) {
+    while (!isRecorded || performance.now() - begin < maxWaitForSlurm) {
       const { view } = this.context.queue;
       if (this.#isGone()) return;
-      // Slurm may have forgotten a job at once that has ended.
-      if (isTold && view !== null && view.at > begin && this.#active().length === 0) return;
+      // Slurm may forget a job as soon as it has ended.
+      if (isRecorded && view !== null && view.at > begin && this.#active().length === 0) return;
       this.#askToEnd();
       await this.#wake.next(interval);
     }

@@ -12,71 +12,65 @@ import type {
   JobPlace,
   RunEvent,
   RunOrder,
-} from '../executor.js';
+} from '../index.js';
+import { hasRun, Notices } from './batch-script.js';
 import { Cluster } from './cluster.js';
-import type { SlurmContext } from './context.js';
-import { Doorbell } from './doorbell.js';
-import { hasRun } from './has-run.js';
-import { JobQueue } from './job-queue.js';
-import { OwnerGate } from './owner-gate.js';
-import { stageOf } from './queue-rows.js';
+import { cancelUnstarted, type SlurmContext } from './context.js';
+import { type OwnerLimit, OwnerQuota } from './owner-quota.js';
+import { JobQueue, phaseOf } from './queue.js';
 import type { Rank } from './queued-job.js';
 import { RunFollower } from './run-follower.js';
 import { Slurm, type SlurmSettings } from './slurm.js';
 import { SlurmRun } from './slurm-run.js';
-import { withdraw } from './withdraw.js';
 
 export interface SlurmExecutorSettings
   extends SlurmSettings,
     Pick<SlurmContext, 'killGrace' | 'maxLogBytes' | 'report'> {
   /** GPUs that an owner may have at once; null for any number. */
-  readonly mostGpus?: (owner: string | null) => number | null;
+  readonly mostGpus?: OwnerLimit;
   /** The same for jobs. */
-  readonly mostJobs?: (owner: string | null) => number | null;
+  readonly mostJobs?: OwnerLimit;
 }
 
 const compare = (a: Rank, b: Rank): number => a[0] - b[0] || a[1] - b[1];
 
-/** Runs jobs on the nodes of a Slurm cluster: Slurm queues, places and limits them, and the runner on the node does the rest. */
+/** Runs jobs on the nodes of a Slurm cluster: Slurm queues, places and limits them, and a runner on the node runs them. */
 export class SlurmExecutor implements Executor {
   readonly #context: SlurmContext;
-  readonly #bell: Doorbell;
+  readonly #notices: Notices;
   readonly #runs = new Set<SlurmRun>();
   #arrivals = 0;
 
-  /** @throws the system's error if the doorbell cannot be made */
+  /** @throws the system's error if the file of the notices cannot be made */
   constructor(settings: SlurmExecutorSettings) {
-    const { environment, passEnvironment, killGrace, maxLogBytes, report, mostGpus, mostJobs } = settings;
+    const { options, report, mostGpus, mostJobs } = settings;
     const slurm = new Slurm(settings);
     const queue = new JobQueue((words) => slurm.squeue(words));
     this.#context = {
+      ...settings,
       slurm,
       queue,
-      cluster: new Cluster(settings.options.partition, (words) => slurm.sinfo(words)),
-      gate: new OwnerGate(mostGpus ?? (() => null), mostJobs),
+      cluster: new Cluster(options.partition, (words) => slurm.sinfo(words)),
+      quota: new OwnerQuota(mostGpus, mostJobs),
       turns: new Turns(1),
-      environment,
-      passEnvironment,
-      killGrace,
-      maxLogBytes,
-      report,
     };
-    this.#bell = new Doorbell(settings.bell);
+    this.#notices = new Notices(settings.notices);
     let isOut = false;
-    queue.on('look', () => {
-      if (queue.problem !== null && !isOut) report('Slurm does not answer; what runs goes on', queue.problem);
+    queue.on('refreshed', () => {
+      if (queue.problem !== null && !isOut)
+        report('Slurm does not answer; running jobs continue', queue.problem);
       if (queue.problem === null && isOut) report('Slurm answers again', 'jobs are submitted to it');
       isOut = queue.problem !== null;
       for (const run of this.#runs) run.wake();
     });
-    this.#bell.on('ring', (id) => {
+    this.#notices.on('notice', (id) => {
       for (const run of this.#runs) if (run.id === null || run.id === id) run.wake();
     });
   }
 
-  /** Asks Slurm what there is, so that what follows knows it. A Slurm that does not answer is asked again later. */
+  /** Asks Slurm for its nodes and our jobs. If it does not answer, it is asked again later. */
   async start(): Promise<void> {
-    await Promise.all([this.#context.cluster.refresh(), this.#context.queue.look()]);
+    await Promise.all([this.#context.cluster.refresh(), this.#context.queue.refresh()]);
   }
 
   /** The nodes of the cluster. */
@@ -84,9 +78,9 @@ export class SlurmExecutor implements Executor {
     return this.#context.cluster;
   }
 
-  /** Looks again who may be given what, after the limits of owners have changed. */
+  /** Applies limits of owners that have changed. */
   reconsider(): void {
-    this.#context.gate.reconsider();
+    this.#context.quota.reconsider();
   }
 
   devices(): Promise<readonly Device[]> {
@@ -109,15 +103,15 @@ export class SlurmExecutor implements Executor {
     this.#arrivals += 1;
     const run = new SlurmRun(order, this.#context, this.#arrivals, (of) => this.#positionOf(of));
     this.#runs.add(run);
-    const unfollow = this.#bell.follow();
+    this.#notices.start();
     void run.over.then(() => {
       this.#runs.delete(run);
-      unfollow();
+      if (this.#runs.size === 0) this.#notices.stop();
     });
     return run.events();
   }
 
-  /** The place of a job among those that wait: 1 is next. */
+  /** The position of a job among those that wait: 1 is next. */
   #positionOf(run: SlurmRun): number {
     const own = run.rank;
     if (own === null) return this.#runs.size;
@@ -131,23 +125,23 @@ export class SlurmExecutor implements Executor {
     await Promise.all(runs.map(({ over }) => over));
   }
 
-  /** Ends a job of which only the directory is known, or was. */
+  /** Ends a job of which only the directory is known. */
   async #stopUnknown(job: JobPlace): Promise<void> {
     if (existsSync(runFiles(job.path).end)) return;
     const { queue } = this.#context;
     const wakeAll = () => follower.wake();
     const follower = new RunFollower({ directory: job, timeLimit: null }, this.#context, null);
     const leave = queue.follow();
-    queue.on('look', wakeAll);
+    queue.on('refreshed', wakeAll);
     try {
       if (hasRun(job.path)) {
         follower.stop();
         await follower.ended();
       } else {
-        await withdraw(job.path, this.#context);
+        await cancelUnstarted(job.path, this.#context);
       }
     } finally {
-      queue.off('look', wakeAll);
+      queue.off('refreshed', wakeAll);
       leave();
     }
   }
@@ -156,20 +150,20 @@ export class SlurmExecutor implements Executor {
     const { end } = runFiles(directory);
     if (!hasRun(directory) || existsSync(end)) return false;
     const { queue } = this.#context;
-    return queue.view === null || queue.rowsOf(directory).some((row) => stageOf(row) === 'active');
+    return queue.view === null || queue.rowsOf(directory).some((row) => phaseOf(row) === 'active');
   }
 
-  /** Also jobs that wait in Slurm although their directories were removed. */
+  /** Includes jobs that wait in Slurm although their directories were removed. */
   runningUnder(parent: string): readonly JobPlace[] {
     const rows = this.#context.queue.view?.rows ?? [];
-    const below = rows.filter((row) => stageOf(row) !== 'ended' && path.dirname(row.directory) === parent);
+    const below = rows.filter((row) => phaseOf(row) !== 'ended' && path.dirname(row.directory) === parent);
     const running = below.filter(
       ({ directory }) => !existsSync(directory) || this.isRunning({ id: '', path: directory }),
     );
     return running.map(({ jobId, directory }) => ({ id: jobId, path: directory }));
   }
 
-  /** Slurm holds the devices of a job itself; what is asked of the job meanwhile is answered by fresh looks. */
+  /** Slurm itself reserves the devices of a job; meanwhile the queue is kept up to date for questions about the job. */
   hold(): () => void {
     return this.#context.queue.follow();
   }

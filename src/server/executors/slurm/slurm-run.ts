@@ -1,17 +1,77 @@
 import { oneLine } from '../../../contract/quote.js';
 import { writeJsonFile } from '../../../files/atomic-json.js';
-import { runFiles } from '../../../runner/protocol.js';
+import { type RunRequest, runFiles } from '../../../runner/protocol.js';
+import { passedNames } from '../../sandbox/passed-environment.js';
 import { whenThereIsRoom } from '../../when-there-is-room.js';
-import type { Ended, Grant, Placed, RunEvent, RunOrder, Waiting } from '../executor.js';
-import { checkRunnerRoom, untold } from '../runs/run-end.js';
+import {
+  checkRunnerRoom,
+  type Ended,
+  type Grant,
+  type Placed,
+  type RunEvent,
+  type RunOrder,
+  unrecordedEnd,
+  type Waiting,
+} from '../index.js';
+import { allowStart, hasRun, type Placement } from './batch-script.js';
 import type { SlurmContext } from './context.js';
-import { letGo, type Placement } from './handshake.js';
-import { hasRun } from './has-run.js';
 import { QueuedJob, type Rank } from './queued-job.js';
 import { RunFollower } from './run-follower.js';
-import { grantOf, runRequest } from './run-request.js';
+import { deviceVariables } from './slurm.js';
 
-/** One job of this executor: from Slurm's queue to its end. */
+/** The variables of its Slurm job that a command gets. With all of them, some frameworks would take it for one of many tasks. */
+const jobVariables = [
+  'SLURM_JOB_ID',
+  'SLURM_JOB_NODELIST',
+  'SLURMD_NODENAME',
+  'SLURM_JOB_GPUS',
+  'SLURM_CPUS_PER_TASK',
+  'SLURM_CPUS_ON_NODE',
+  'SLURM_MEM_PER_NODE',
+];
+
+/**
+ * The devices of a placement. GPUs have their numbers in CUDA_VISIBLE_DEVICES on the node. If Slurm names them by UUID, they
+ * are counted from 0, as CUDA does then.
+ */
+function grantOf({ devices }: Placement, cpuSlots: number): Grant {
+  const isNumbered = devices.every((each) => /^\d+$/.test(each));
+  const gpus = devices.map((each, index) => (isNumbered ? Number(each) : index));
+  return {
+    gpus,
+    gpuUuids: isNumbered ? [] : devices,
+    cpuSlots: gpus.length > 0 ? 0 : cpuSlots,
+  };
+}
+
+/** What the runner on the node is to do. It inherits the variables by which Slurm names the GPUs there. */
+function runRequest(order: RunOrder, grant: Grant, context: SlurmContext): RunRequest {
+  const { directory, environment } = order;
+  const { passEnvironment: added, maxLogBytes, killGrace } = context;
+  const hasGpus = grant.gpus.length > 0;
+  const inherited = passedNames(context.environment, { isSandboxed: false, network: true, added });
+  const slurmVariables = [...jobVariables, ...(hasGpus ? deviceVariables : [])];
+  return {
+    jobId: directory.id,
+    command: order.command(),
+    wrapper: [],
+    limits: { memory: null, processes: null },
+    isSandboxed: false,
+    directory: directory.workspace,
+    output: directory.output,
+    inherited: [...new Set([...inherited, ...slurmVariables])],
+    environment: {
+      ...environment,
+      // With this order CUDA numbers GPUs as Slurm does.
+      ...(hasGpus ? { CUDA_DEVICE_ORDER: 'PCI_BUS_ID' } : { CUDA_VISIBLE_DEVICES: '' }),
+    },
+    maxLogBytes,
+    killGrace,
+    gpuUuids: grant.gpuUuids,
+  };
+}
+
+/** One job of this executor, from Slurm's queue to its end. */
 export class SlurmRun {
   /** Resolves when it is over for this executor. */
   readonly over: Promise<void>;
@@ -24,7 +84,7 @@ export class SlurmRun {
 
   /**
    * @param arrival its number in the order in which jobs came
-   * @param position its place among the jobs that wait
+   * @param position its position among the jobs that wait
    */
   constructor(
     private readonly order: RunOrder,
@@ -48,12 +108,12 @@ export class SlurmRun {
     return this.#queued.id;
   }
 
-  /** Its place in the order in which jobs wait; null if it does not. */
+  /** Its sort key among the jobs that wait; null if it does not wait. */
   get rank(): Rank | null {
     return this.#queued.rank;
   }
 
-  /** Something may have changed: squeue has answered, or a batch script has rung. */
+  /** Tells it that something may have changed: squeue has answered, or its batch script has started or ended. */
   wake(): void {
     this.#queued.wake();
     this.#follower?.wake();
@@ -75,14 +135,14 @@ export class SlurmRun {
       this.#unfollow();
       this.#settle();
     }
-    yield end ?? untold(null, 'It was stopped before it had started');
+    yield end ?? unrecordedEnd(null, 'It was stopped before it had started');
   }
 
   /** @returns null if it was stopped before it had started */
   async *#run(): AsyncGenerator<Waiting | Placed, Ended | null> {
     while (!this.#isLaunched && !hasRun(this.path)) {
       const found = yield* this.#queued.untilPlaced();
-      if (typeof found === 'string') return untold(null, found);
+      if (typeof found === 'string') return unrecordedEnd(null, found);
       if (found === null) break;
       const { devices } = this.order;
       const grant = grantOf(found, devices.kind === 'cpu' ? devices.workers : 1);
@@ -103,7 +163,7 @@ export class SlurmRun {
     return `${devices} of node ${oneLine(node)} (Slurm job ${this.id})`;
   }
 
-  /** @returns whether its batch script was let go on; false if it was stopped, or is gone from Slurm */
+  /** Lets the batch script start the runner. @returns false if the job was stopped or has ended in Slurm */
   async #launch(grant: Grant): Promise<boolean> {
     const { order, path: directory, id } = this;
     if (id === null) return false;
@@ -111,7 +171,7 @@ export class SlurmRun {
       checkRunnerRoom(directory);
       // After a power cut there is no runner to read it.
       writeJsonFile(runFiles(directory).request, runRequest(order, grant, this.context), { isKept: false });
-      letGo(directory, id);
+      allowStart(directory, id);
     };
     return await whenThereIsRoom(
       launch,

@@ -1,24 +1,181 @@
-import { oneLine, quoteName } from '../../../contract/quote.js';
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+import { excerpt, oneLine, quoteName } from '../../../contract/quote.js';
+import { errorCode, faultWithoutPath } from '../../../files/error-code.js';
+import { programEnd } from '../../../files/program-end.js';
 import { passedNames } from '../../sandbox/passed-environment.js';
-import type { JobPlace } from '../executor.js';
-import { batchEnvironment, batchScript, type NodePrograms } from './batch-script.js';
-import { outsideOfJobs, runSlurm, SlurmFailure } from './commands.js';
-import { batchOutput } from './handshake.js';
-import { minutesAllowed, optionWords, type SlurmOptions } from './options.js';
-import { slurmName, stageOf } from './queue-rows.js';
+import type { JobPlace } from '../index.js';
+import { batchEnvironment, batchOutput, batchScript, type NodePrograms } from './batch-script.js';
+import { phaseOf, slurmName } from './queue.js';
+
+/** `serve --slurm-*`: what every job asks of Slurm. */
+export interface SlurmOptions {
+  readonly partition: string | null;
+  readonly account: string | null;
+  readonly qos: string | null;
+  /** A time limit as sbatch spells it. */
+  readonly time: string | null;
+  readonly constraint: string | null;
+  /** Further options of sbatch, each in one word: `--mem=16G`. */
+  readonly args: readonly string[];
+}
+
+/** The options as words for sbatch. */
+export function optionWords({ partition, account, qos, time, constraint, args }: SlurmOptions): string[] {
+  const named = { partition, account, qos, time, constraint };
+  const given = Object.entries(named).flatMap(([name, value]) =>
+    value === null ? [] : [`--${name}=${value}`],
+  );
+  return [...args, ...given];
+}
+
+/** Minutes of a time limit in Slurm's spelling, such as `90`, `90:30`, `4:00:00`, `2-0` or `1-12:30`; null for other text. */
+export function minutesOf(text: string): number | null {
+  if (/^(infinite|unlimited)$/i.test(text)) return Number.POSITIVE_INFINITY;
+  const [, days, rest = ''] = /^(?:(\d+)-)?(\d+(?::\d+){0,2})$/.exec(text) ?? [];
+  if (rest === '') return null;
+  const [a = 0, b = 0, c = 0] = rest.split(':').map(Number);
+  // Two numbers are hours and minutes after a day, otherwise minutes and seconds.
+  if (days !== undefined) return Number(days) * 1440 + a * 60 + b + c / 60;
+  return rest.split(':').length === 3 ? a * 60 + b + c / 60 : a + b / 60;
+}
+
+/** Minutes that the admin's options allow each job; null if they leave that to Slurm. */
+function minutesAllowed({ time, args }: SlurmOptions): number | null {
+  const words = args.flatMap((word) => /^--time=(.*)$/.exec(word)?.[1] ?? []);
+  return minutesOf(time ?? words.at(-1) ?? '');
+}
+
+/** Milliseconds that a command of Slurm may take. Without a controller, each gives up after 9 seconds. */
+const defaultTimeout = 30_000;
+/** Largest answer that is kept, in bytes: enough for a hundred thousand jobs. */
+const maxAnswer = 32 << 20;
+
+/** Complaints of Slurm's commands about a controller that cannot be reached or is too busy. */
+const temporary =
+  /unable to contact|connect failure|connection (?:refused|reset|timed out)|timed out|zero bytes|communication|temporarily|try again|standby mode|not responding|munge|authentication|protocol/i;
+
+/** A line in which sbatch names the limit, such as `QOSMaxSubmitJobPerUserLimit`, before its complaint. */
+const limitLine = /^sbatch: error: ((?:Assoc|QOS)\w*Limit\w*)$/m;
+
+/** Limits on the number of jobs in Slurm's queue, which allow another one as soon as one has ended. */
+const queueLimit = /SubmitJob/;
+
+/**
+ * A command of Slurm that failed. `isTemporary`: the controller was not reached or did not answer in time, so that the same
+ * command may succeed later. It may have been carried out all the same.
+ */
+export class SlurmFailure extends Error {
+  override readonly name = 'SlurmFailure';
+
+  constructor(
+    message: string,
+    readonly isTemporary: boolean,
+    /** Slurm's name of the limit that a job would exceed; null if it is not known. */
+    readonly limit: string | null = null,
+  ) {
+    super(limit === null ? message : `${message} (${limit})`);
+  }
+
+  /** Whether Slurm's queue has as many jobs as a limit allows. */
+  get isQueueFull(): boolean {
+    return this.limit !== null && queueLimit.test(this.limit);
+  }
+}
+
+/** The complaint of a command, without the command's name. */
+function complaintOf(stderr: string): string {
+  const lines = stderr.split('\n').filter((line) => line.trim() !== '');
+  const line = lines.findLast((each) => /error:|fail/i.test(each)) ?? lines.at(-1) ?? '';
+  const words = line.replace(/^\w+: (?:error: |fatal: )?/, '').replace(/^Batch job submission failed: /, '');
+  return excerpt(words.trim(), 500);
+}
+
+/** Whether a variable changes what Slurm's commands do or print. `SLURM_CONF`, which names the cluster, does not count. */
+const isSlurmVariable = (name: string): boolean =>
+  /^(?:SLURM|SLURMD|SBATCH|SQUEUE|SINFO|SCANCEL|SACCT|SALLOC|SRUN)_/.test(name) && name !== 'SLURM_CONF';
+
+/** The environment without the variables of a Slurm job in which the server itself may run. */
+export const withoutSlurmJob = (environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(environment).filter(([name]) => !isSlurmVariable(name)));
+
+/** Collects the output of a command up to a limit. */
+function collect(stream: Readable | null | undefined): () => string {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  stream?.on('data', (chunk: Buffer) => {
+    length += chunk.length;
+    if (length <= maxAnswer) chunks.push(chunk);
+  });
+  stream?.on('error', () => {});
+  return () => Buffer.concat(chunks).toString();
+}
+
+/** Kills what is left of the process group of a command, and closes its pipes. */
+function killGroup({ pid, stdout, stderr }: ChildProcess): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGKILL');
+  } catch {
+    // The group has ended.
+  }
+  for (const pipe of [stdout, stderr]) pipe?.destroy();
+}
+
+/**
+ * Runs a command of Slurm, without a shell.
+ * @param input its standard input
+ * @param timeout milliseconds that it may take
+ * @returns what it printed
+ * @throws SlurmFailure
+ */
+export async function runSlurm(
+  program: string,
+  words: readonly string[],
+  environment: NodeJS.ProcessEnv,
+  input = '',
+  timeout = defaultTimeout,
+): Promise<string> {
+  // In its own process group, so that `killGroup` also ends its children.
+  const child = spawn(program, words, { cwd: '/', env: environment, stdio: 'pipe', detached: true });
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    killGroup(child);
+  }, timeout);
+  const ended = programEnd(child, collect).finally(() => clearTimeout(timer));
+  child.unref();
+  const stdin: Writable | undefined = child.stdin;
+  stdin?.on('error', () => {});
+  stdin?.end(input);
+  const { exitCode, signal, stdout, stderr, isClosed } = await ended.catch((cause: unknown) => {
+    const isMissing = errorCode(cause) === 'ENOENT';
+    const why = isMissing ? 'there is no such program on PATH' : faultWithoutPath(cause);
+    throw new SlurmFailure(`${program} could not be started: ${why}`, !isMissing);
+  });
+  if (!isClosed) killGroup(child);
+  if (isLate) throw new SlurmFailure(`${program} did not answer within ${timeout / 1000} seconds`, true);
+  if (exitCode === null) throw new SlurmFailure(`${program} was ended by ${signal}`, true);
+  if (exitCode === 0) return stdout;
+  const complaint = complaintOf(stderr);
+  throw new SlurmFailure(
+    complaint || `${program} failed (exit code ${exitCode})`,
+    temporary.test(complaint),
+    limitLine.exec(stderr)?.[1] ?? null,
+  );
+}
 
 export interface SlurmSettings {
   readonly options: SlurmOptions;
   /** The environment of the commands and of jobs: the server's, without its token variables. */
   readonly environment: NodeJS.ProcessEnv;
   readonly programs: NodePrograms;
-  /** Names of variables that jobs get beside those of the table: `serve --pass-env`. */
+  /** Names of further variables that jobs get: `serve --pass-env`. */
   readonly passEnvironment: readonly string[];
-  /** The file that batch scripts ring. */
-  readonly bell: string;
+  /** The file to which batch scripts append. */
+  readonly notices: string;
 }
 
-/** Variables by which Slurm names the devices of a job: those of the server itself say nothing of them. */
+/** Variables by which Slurm names the devices of a job. The server's own are not passed on. */
 export const deviceVariables = [
   'CUDA_VISIBLE_DEVICES',
   'GPU_DEVICE_ORDINAL',
@@ -26,21 +183,21 @@ export const deviceVariables = [
   'ZE_AFFINITY_MASK',
 ] as const;
 
-/** What a job asks Slurm for. */
+/** The resources that a job asks Slurm for. */
 export interface Resources {
   readonly gpus: number;
   readonly cpus: number;
-  /** Minutes that it may run; null for as long as Slurm lets it. */
+  /** Minutes that it may run; null if Slurm's limit alone counts. */
   readonly minutes: number | null;
 }
 
-/** Slurm as this service uses it: what is asked of which command, in words. */
+/** The commands of Slurm as this service uses them. */
 export class Slurm {
   /** The environment of the commands. */
   readonly #environment: NodeJS.ProcessEnv;
 
   constructor(private readonly settings: SlurmSettings) {
-    this.#environment = outsideOfJobs(settings.environment);
+    this.#environment = withoutSlurmJob(settings.environment);
   }
 
   squeue(words: readonly string[]): Promise<string> {
@@ -51,8 +208,8 @@ export class Slurm {
     return runSlurm('sinfo', words, this.#environment);
   }
 
-  /** Words that the admin's options and a job's resources come to. A later word wins, so ours are last. */
-  #asked({ gpus, cpus, minutes }: Resources): string[] {
+  /** The admin's options and a job's resources as words. A later word wins, so ours come last. */
+  #optionsFor({ gpus, cpus, minutes }: Resources): string[] {
     const { options } = this.settings;
     const devices = gpus > 0 ? [`--gres=gpu:${gpus}`] : [`--cpus-per-task=${cpus}`];
     const allowed = minutesAllowed(options) ?? Number.POSITIVE_INFINITY;
@@ -61,14 +218,14 @@ export class Slurm {
   }
 
   /**
-   * Submits a job, which is never queued a second time by Slurm.
+   * Submits a job that Slurm never queues a second time.
    * @returns Slurm's number of it
-   * @throws SlurmFailure; if it is a passing one, the job may have been submitted all the same
+   * @throws SlurmFailure; if it is temporary, the job may have been submitted all the same
    */
   async submit(job: JobPlace, resources: Resources): Promise<number> {
-    const { programs, bell } = this.settings;
+    const { programs, notices } = this.settings;
     const words = [
-      ...this.#asked(resources),
+      ...this.#optionsFor(resources),
       '--parsable',
       `--job-name=${slurmName(job.id)}`,
       `--chdir=${job.path}`,
@@ -77,16 +234,16 @@ export class Slurm {
       '--no-requeue',
       '--export=ALL',
     ];
-    const environment = { ...this.#jobEnvironment(), ...batchEnvironment(job, programs, bell) };
+    const environment = { ...this.#jobEnvironment(), ...batchEnvironment(job, programs, notices) };
     const answer = await runSlurm('sbatch', words, environment, batchScript);
-    // A number, or a number and the name of a cluster.
+    // A number, in a federation followed by the name of the cluster.
     const [, id] = /^([1-9]\d{0,9})(?:;\S*)?$/m.exec(answer) ?? [];
     if (id === undefined)
       throw new SlurmFailure(`sbatch printed no number of a job: ${quoteName(answer.trim())}`, false);
     return Number(id);
   }
 
-  /** What of the server's environment goes with a job, and is kept by Slurm as long as the job: nothing that is not passed on. */
+  /** The variables that a job gets. Slurm keeps them as long as the job, so there are no others. */
   #jobEnvironment(): NodeJS.ProcessEnv {
     const rules = { isSandboxed: false, network: true, added: this.settings.passEnvironment };
     const names = ['SLURM_CONF', ...passedNames(this.#environment, rules)];
@@ -96,29 +253,29 @@ export class Slurm {
 
   /** Asks whether Slurm would take such a job. @throws SlurmFailure */
   async test(): Promise<void> {
-    const words = [...this.#asked({ gpus: 0, cpus: 1, minutes: null }), '--test-only'];
+    const words = [...this.#optionsFor({ gpus: 0, cpus: 1, minutes: null }), '--test-only'];
     await runSlurm('sbatch', words, this.#environment, batchScript);
   }
 
-  /** Ends jobs in any state: Slurm sends SIGTERM to what runs of them, and SIGKILL after its KillWait. @throws SlurmFailure */
+  /** Ends jobs in any state: Slurm sends SIGTERM to their processes, and SIGKILL after its KillWait. @throws SlurmFailure */
   async cancel(ids: readonly number[]): Promise<void> {
     if (ids.length > 0) await runSlurm('scancel', ids.map(String), this.#environment);
   }
 
-  /** Sends SIGTERM to the batch script of a running job, and to nothing else of it. @throws SlurmFailure */
+  /** Sends SIGTERM to the batch script of a running job alone. @throws SlurmFailure */
   async terminate(id: number): Promise<void> {
     await runSlurm('scancel', ['--batch', '--signal=TERM', String(id)], this.#environment);
   }
 
-  /** How a job ended by Slurm's accounting; null without accounting, or if it does not know the job. */
+  /** How a job ended according to Slurm's accounting; null without accounting, or if it does not know the end. */
   async accounted(id: number): Promise<{ readonly state: string; readonly node: string } | null> {
     const words = ['--noheader', '--allocations', '--parsable2', `--jobs=${id}`, '--format=State,NodeList'];
     try {
       const answer = await runSlurm('sacct', words, this.#environment);
-      // A cancelled job has by whom: CANCELLED by 1000.
+      // A cancelled job names the user: CANCELLED by 1000.
       const [, state, node = ''] = /^([A-Z_]+)[^|\n]*\|(.*)$/m.exec(answer) ?? [];
-      // Of a job that Slurm has lost accounting says for ever that it runs.
-      if (state === undefined || stageOf({ state }) !== 'ended') return null;
+      // A job that Slurm has lost stays RUNNING in its accounting.
+      if (state === undefined || phaseOf({ state }) !== 'ended') return null;
       return { state, node: node === 'None assigned' ? '' : node };
     } catch {
       return null;

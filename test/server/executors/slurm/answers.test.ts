@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { parseNodes } from '../../../../src/server/executors/slurm/cluster-nodes.js';
-import { toldBySlurm } from '../../../../src/server/executors/slurm/endings.js';
-import { parseRows, stageOf } from '../../../../src/server/executors/slurm/queue-rows.js';
-import { waitingWords } from '../../../../src/server/executors/slurm/reasons.js';
+import { parseNodes } from '../../../../src/server/executors/slurm/cluster.js';
+import { parseRows, phaseOf, waitingWords } from '../../../../src/server/executors/slurm/queue.js';
+import { causeBySlurm } from '../../../../src/server/executors/slurm/run-follower.js';
 
 describe('the answer of squeue', () => {
-  test('is read as jobs of this service, whatever the directory is called', () => {
+  test('lists the jobs of this service, whatever the names of their directories', () => {
     const answer = [
       '12|RUNNING|4294901759|n1|1:00:00|None|remote-app-0123456789ab|/data/a b|c/jobs/0123456789ab',
       '13|PENDING|7||UNLIMITED|ReqNodeNotAvail, UnavailableNodes:n[1-2]|remote-app-ba9876543210|/data/jobs/ba9876543210',
@@ -39,8 +38,8 @@ describe('the answer of squeue', () => {
     ['another job of this user', '14|RUNNING|1|n1|1:00|None|train|/home/ana'],
     ['a job whose name imitates a line', '15|RUNNING|1|n1|1:00|None|x|16|RUNNING|remote-app-|/home/ana'],
     ['an array', '16_3|RUNNING|1|n1|1:00|None|remote-app-0123456789ab|/data'],
-    ['what is no line of squeue', 'slurm_load_jobs error: Invalid job id'],
-  ] as const)('has no job of ours in %s', ([, line]) => {
+    ['a line that is not of squeue', 'slurm_load_jobs error: Invalid job id'],
+  ] as const)('does not list %s', ([, line]) => {
     expect(parseRows(line)).toEqual([]);
   });
 
@@ -53,8 +52,8 @@ describe('the answer of squeue', () => {
     ['A_STATE_OF_NEXT_YEAR', 'active'],
     ['OUT_OF_MEMORY', 'ended'],
     ['NODE_FAIL', 'ended'],
-  ] as const)('says of %s that it is %s', ([state, stage]) => {
-    expect(stageOf({ state })).toBe(stage);
+  ] as const)('has state %s, which is %s', ([state, phase]) => {
+    expect(phaseOf({ state })).toBe(phase);
   });
 });
 
@@ -66,18 +65,18 @@ describe('the answer of sinfo', () => {
     parseNodes(`${lines.join('\n')}\n`, partition);
   const gpu = (type: string, isFree: boolean) => ({ type, isFree });
 
-  test('is read as nodes in the order of their names, with their GPUs and which are free', () => {
+  test('lists nodes by name, with their GPUs and which of these are free', () => {
     const nodes = nodesOf([
       line('n10', 'main*', 'mixed', 64, 'gpu:a100:2(S:0-1)', 'gpu:a100:1(IDX:0)'),
       line('n2', 'main*', 'idle', 8, '(null)', 'gpu:0'),
     ]);
     expect(nodes).toEqual([
-      { name: 'n2', cpus: 8, gpus: [], longest: null },
-      { name: 'n10', cpus: 64, gpus: [gpu('a100', false), gpu('a100', true)], longest: null },
+      { name: 'n2', cpus: 8, gpus: [], maxMinutes: null },
+      { name: 'n10', cpus: 64, gpus: [gpu('a100', false), gpu('a100', true)], maxMinutes: null },
     ]);
   });
 
-  test('counts each type for itself, and other resources not at all', () => {
+  test('counts each type of GPU by itself, and ignores other resources', () => {
     const gres = 'gpu:a100:2(S:0,1),gpu:h100:1,shard:8,mps:400';
     const used = 'gpu:a100:0(IDX:N/A),gpu:h100:1(IDX:2),shard:0,mps:0';
     expect(nodesOf([line('n1', 'main', 'mixed', 4, gres, used)])[0]?.gpus).toEqual([
@@ -87,7 +86,7 @@ describe('the answer of sinfo', () => {
     ]);
   });
 
-  test('has GPUs without a type', () => {
+  test('lists GPUs without a type', () => {
     expect(nodesOf([line('n1', 'main', 'mixed', 4, 'gpu:2', 'gpu:1')])[0]?.gpus).toEqual([
       gpu('', false),
       gpu('', true),
@@ -95,13 +94,13 @@ describe('the answer of sinfo', () => {
   });
 
   test.for(['down*', 'drained', 'draining', 'maint', 'idle*'])(
-    'has no free GPU on a node that is %s',
+    'lists no free GPU on a node that is %s',
     (state) => {
       expect(nodesOf([line('n1', 'main', state, 4, 'gpu:1', 'gpu:0')])[0]?.gpus).toEqual([gpu('', false)]);
     },
   );
 
-  test('names the nodes of the default partition, if none is asked for, and each once', () => {
+  test('lists each node of the default partition once if no partition is given', () => {
     const lines = [
       line('n1', 'main*', 'idle', 4, '(null)', ''),
       line('n1', 'short', 'idle', 4, '(null)', ''),
@@ -121,7 +120,7 @@ describe('a reason of Slurm', () => {
     ['QOSMaxGRESPerUser', 'its turn under a limit of the cluster (Slurm: QOSMaxGRESPerUser)'],
     ['AssocGrpCpuLimit', 'its turn under a limit of the cluster (Slurm: AssocGrpCpuLimit)'],
     ['ReqNodeNotAvail, Reserved', 'Slurm to start it (Slurm: ReqNodeNotAvail, Reserved)'],
-  ] as const)('%s goes on from "Waiting for"', ([reason, words]) => {
+  ] as const)('%s follows "Waiting for"', ([reason, words]) => {
     expect(waitingWords(reason)).toBe(words);
   });
 });
@@ -130,20 +129,20 @@ describe('an end that Slurm caused', () => {
   const end = { id: 12, state: 'COMPLETED', node: 'n1', timeLimit: '1:00:00', isRequeued: false };
   const states = ['CANCELLED', 'TIMEOUT', 'DEADLINE', 'OUT_OF_MEMORY', 'NODE_FAIL', 'BOOT_FAIL', 'PREEMPTED'];
 
-  test('has a sentence of its own for each state', () => {
-    const requeued = toldBySlurm({ ...end, state: 'PENDING', isRequeued: true });
-    const told = [...states.map((state) => toldBySlurm({ ...end, state })), requeued];
+  test('is explained by a sentence of its own for each state', () => {
+    const requeued = causeBySlurm({ ...end, state: 'PENDING', isRequeued: true });
+    const told = [...states.map((state) => causeBySlurm({ ...end, state })), requeued];
     expect(told).not.toContain(null);
     expect(new Set(told.map((each) => each?.error)).size).toBe(states.length + 1);
   });
 
-  test('names the node, and the limit that was exceeded', () => {
-    expect(toldBySlurm({ ...end, state: 'NODE_FAIL' })?.error).toContain('on node n1');
-    expect(toldBySlurm({ ...end, state: 'TIMEOUT' })?.error).toContain('1:00:00');
-    expect(toldBySlurm({ ...end, state: 'OUT_OF_MEMORY' })).toMatchObject({ fault: 'outOfMemory' });
+  test('is explained with the node and the limit that was exceeded', () => {
+    expect(causeBySlurm({ ...end, state: 'NODE_FAIL' })?.error).toContain('on node n1');
+    expect(causeBySlurm({ ...end, state: 'TIMEOUT' })?.error).toContain('1:00:00');
+    expect(causeBySlurm({ ...end, state: 'OUT_OF_MEMORY' })).toMatchObject({ fault: 'outOfMemory' });
   });
 
-  test.for([['COMPLETED'], ['FAILED'], [null]])('is none in %s', ([state]) => {
-    expect(toldBySlurm({ ...end, state: state ?? null })).toBeNull();
+  test.for([['COMPLETED'], ['FAILED'], [null]])('does not follow from %s', ([state]) => {
+    expect(causeBySlurm({ ...end, state: state ?? null })).toBeNull();
   });
 });

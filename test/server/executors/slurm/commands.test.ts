@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { outsideOfJobs, runSlurm } from '../../../../src/server/executors/slurm/commands.js';
+import { runSlurm, withoutSlurmJob } from '../../../../src/server/executors/slurm/slurm.js';
 import { until } from '../../../../support/until.mjs';
 import { withNoDescriptors } from '../../../support/no-descriptors.js';
 import { processesWith } from '../../../support/processes.js';
@@ -19,7 +19,7 @@ async function withProgram(script: string, use: (program: string) => Promise<voi
 
 const environment = { PATH: process.env.PATH };
 
-test('a command gets its words as they are, and what it reads', () =>
+test('a command gets its arguments and its input unchanged', () =>
   withProgram('for word; do echo "<$word>"; done; cat', async (program) => {
     const words = ['--chdir=/a b', '$(id)', "'"];
     expect(await runSlurm(program, words, environment, 'input')).toBe("<--chdir=/a b>\n<$(id)>\n<'>\ninput");
@@ -31,47 +31,50 @@ test.for([
   ['Resource temporarily unavailable', true],
   ['Invalid partition name specified', false],
   ['Job violates accounting/QOS policy (job submit limit, user size and/or time limits)', false],
-] as const)('a refusal keeps its words: %s', ([words, isPassing]) =>
+] as const)('a refusal is reported in the words of Slurm: %s', ([words, isTemporary]) =>
   withProgram(
     `echo "sbatch: a word of a plugin" >&2; echo "sbatch: error: Batch job submission failed: ${words}" >&2; exit 1`,
     async (program) => {
-      await expect(runSlurm(program, [], environment)).rejects.toMatchObject({ message: words, isPassing });
+      await expect(runSlurm(program, [], environment)).rejects.toMatchObject({ message: words, isTemporary });
     },
   ),
 );
 
-test('a refusal without words has the exit code', () =>
+test('a refusal without words is reported with the exit code', () =>
   withProgram('exit 3', async (program) => {
     await expect(runSlurm(program, [], environment)).rejects.toThrow('failed (exit code 3)');
   }));
 
-test('a command that hangs is ended with what it started', () =>
+test('a command that hangs is killed together with its children', () =>
   withProgram('sleep 300 & wait', async (program) => {
-    const failure = { message: expect.stringContaining('did not answer within 1 seconds'), isPassing: true };
+    const failure = {
+      message: expect.stringContaining('did not answer within 1 seconds'),
+      isTemporary: true,
+    };
     const marked = { ...environment, MARK: program };
     await expect(runSlurm(program, [], marked, '', 1000)).rejects.toMatchObject(failure);
     await until('nothing of it is left', () => processesWith({ environment: program }).length === 0);
   }));
 
-test('a child that keeps the pipes of a command open is not waited for', () =>
+test('a command ends although a child keeps its pipes open', () =>
   withProgram('sleep 300 & echo said', async (program) => {
     expect(await runSlurm(program, [], { ...environment, MARK: program })).toBe('said\n');
     await until('nothing of it is left', () => processesWith({ environment: program }).length === 0);
   }));
 
-test('a command for which there are no descriptors may succeed later', () =>
+test('a command that lacks file descriptors may succeed later', () =>
   withProgram('echo said', async (program) => {
     const answer = await withNoDescriptors(() => runSlurm(program, [], environment).catch((cause) => cause));
     const message = expect.stringContaining('could not be started: ');
-    expect(answer).toMatchObject({ name: 'SlurmFailure', isPassing: true, message });
+    expect(answer).toMatchObject({ name: 'SlurmFailure', isTemporary: true, message });
   }));
 
-test('a command that is not there is no outage', async () => {
-  const failure = { message: expect.stringContaining('no such program'), isPassing: false };
+test('a missing command is not a temporary failure', async () => {
+  const failure = { message: expect.stringContaining('no such program'), isTemporary: false };
   await expect(runSlurm('no-such-sbatch', [], environment)).rejects.toMatchObject(failure);
 });
 
-test('variables of a job that the server runs in do not reach its own jobs', () => {
+test('the variables of a Slurm job around the server do not reach its own jobs', () => {
   const given = {
     PATH: '/bin',
     SLURM_CONF: '/c',
@@ -79,5 +82,5 @@ test('variables of a job that the server runs in do not reach its own jobs', () 
     SBATCH_PARTITION: 'x',
     SQUEUE_FORMAT: '%i',
   };
-  expect(outsideOfJobs(given)).toEqual({ PATH: '/bin', SLURM_CONF: '/c' });
+  expect(withoutSlurmJob(given)).toEqual({ PATH: '/bin', SLURM_CONF: '/c' });
 });

@@ -2,18 +2,18 @@ import { Parser } from '@oclif/core';
 import { expect, test } from 'vitest';
 import { type ServeFlags, serveFlags } from '../../../../src/cli/serve/flags.js';
 import { slurmOptions } from '../../../../src/cli/serve/slurm-options.js';
-import { optionWords } from '../../../../src/server/executors/slurm/options.js';
+import { optionWords } from '../../../../src/server/executors/slurm/slurm.js';
 
 async function options(...argv: string[]) {
   const { flags } = await Parser.parse(argv, { flags: serveFlags, strict: true });
   return slurmOptions(flags as unknown as ServeFlags);
 }
 
-test('serve runs jobs on this machine, unless it is told otherwise', async () => {
+test('serve runs jobs on this machine by default', async () => {
   expect(await options()).toBeNull();
 });
 
-test('the flags become words of sbatch, those for the rest first', async () => {
+test('the flags become words for sbatch, with those of --slurm-arg first', async () => {
   const flags = ['--slurm-partition=gpu', '--slurm-account=lab', '--slurm-qos=low', '--slurm-time=2-0'];
   const given = await options(
     ...['--executor=slurm', ...flags, '--slurm-constraint=a100|h100'],

@@ -2,14 +2,14 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import type { SlurmContext } from '../../../../src/server/executors/slurm/context.js';
-import { JobQueue } from '../../../../src/server/executors/slurm/job-queue.js';
+import { JobQueue } from '../../../../src/server/executors/slurm/queue.js';
 import { RunFollower } from '../../../../src/server/executors/slurm/run-follower.js';
 import { temporary } from '../../../support/temporary.js';
 
 test.for([
-  ['an answer of squeue from before its start has it as waiting', 'before', []],
+  ['an answer of squeue from before its start lists it as waiting', 'before', []],
   ['Slurm has queued it again', 'after', [[17]]],
-] as const)('a job that is done is cancelled only if it is in the queue: %s', async ([, when, cancelled]) => {
+] as const)('a finished job is cancelled only if it is in the queue: %s', async ([, when, cancelled]) => {
   await using root = await temporary();
   const directory = { id: '0123456789ab', path: path.join(root.path, '0123456789ab') };
   mkdirSync(directory.path);
@@ -18,9 +18,9 @@ test.for([
   const asked: (readonly number[])[] = [];
   const slurm = { cancel: async (ids: readonly number[]) => void (ids.length > 0 && asked.push(ids)) };
   const context = { queue, slurm } as unknown as SlurmContext;
-  if (when === 'before') await queue.look();
+  if (when === 'before') await queue.refresh();
   const follower = new RunFollower({ directory, timeLimit: null }, context, 17);
-  if (when === 'after') await queue.look();
+  if (when === 'after') await queue.refresh();
   const end = { exitCode: 0, signal: null, error: null, fault: null, lostLines: 0 };
   writeFileSync(
     path.join(directory.path, 'exit.json'),

@@ -1,10 +1,9 @@
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { parseNodes } from '../../../../src/server/executors/slurm/cluster-nodes.js';
-import { minutesOf } from '../../../../src/server/executors/slurm/options.js';
-import { Slurm } from '../../../../src/server/executors/slurm/slurm.js';
-import { minutesFor } from '../../../../src/server/executors/slurm/submission.js';
+import { parseNodes } from '../../../../src/server/executors/slurm/cluster.js';
+import { minutesFor } from '../../../../src/server/executors/slurm/queued-job.js';
+import { minutesOf, Slurm } from '../../../../src/server/executors/slurm/slurm.js';
 import { temporary } from '../../../support/temporary.js';
 
 const options = {
@@ -16,7 +15,7 @@ const options = {
   args: ['--mem=1G'],
 };
 
-/** Submits a job to a sbatch that notes its words, its environment and its script. */
+/** Submits a job to a fake sbatch that records its arguments, environment and script. */
 async function submitted(
   environment: NodeJS.ProcessEnv,
   answer = '17;cluster',
@@ -30,9 +29,9 @@ async function submitted(
   const slurm = new Slurm({
     options: { ...options, time },
     environment: { PATH: `${root.path}:${process.env.PATH}`, ...environment },
-    programs: { node: '/usr/bin/node', runner: '/opt/main.js', sweep: '/opt/sweep.js' },
+    programs: { node: '/usr/bin/node', runner: '/opt/main.js', cleanup: '/opt/cleanup.js' },
     passEnvironment: ['LAB_MODELS'],
-    bell: '/data/slurm/bell',
+    notices: '/data/slurm/notices',
   });
   const id = await slurm.submit(
     { id: '0123456789ab', path: '/data/jobs/0123456789ab' },
@@ -44,7 +43,7 @@ async function submitted(
   return { id, words: words.trim().split('\n'), env: env.trim().split('\n'), text };
 }
 
-test('a submission asks for what the admin and the job ask for, and its name and directory find it again', async () => {
+test('a submission has the options of the admin and the job, and can be found by its name and directory', async () => {
   const { id, words, text } = await submitted({});
   expect(id).toBe(17);
   expect(words.slice(0, 5)).toEqual([
@@ -64,7 +63,7 @@ test('a submission asks for what the admin and the job ask for, and its name and
   expect(text).not.toContain('0123456789ab');
 });
 
-test('Slurm keeps no variable of the server that jobs do not get', async () => {
+test('Slurm gets no variable of the server that jobs do not get', async () => {
   const { env } = await submitted({
     HOME: '/home/service',
     AWS_SECRET_ACCESS_KEY: 'hush',
@@ -80,7 +79,7 @@ test('Slurm keeps no variable of the server that jobs do not get', async () => {
   expect(names).not.toContain('SLURM_JOB_ID');
 });
 
-test('an answer that is no number is not taken for one', async () => {
+test('an answer without a job number is refused', async () => {
   await expect(submitted({}, 'Submitted batch job soon')).rejects.toThrow(
     /printed no number of a job: 'Submitted/,
   );
@@ -90,19 +89,19 @@ test.for([
   [null, null, []],
   [null, 13, ['--time=13']],
   ['4:00:00', 13, ['--time=4:00:00', '--time=13']],
-  // What the admin allows is never exceeded.
+  // The limit of the admin is never exceeded.
   ['2-0', 2881, ['--time=2-0']],
   ['12', 13, ['--time=12']],
   ['infinite', 13, ['--time=infinite', '--time=13']],
 ] as const)(
-  'the time limit of a job goes on, within the one of the admin: %s, %s',
+  'the time limit of a job is passed on, within the limit of the admin: %s, %s',
   async ([time, limit, asked]) => {
     const { words } = await submitted({}, undefined, { time, limit });
     expect(words.filter((word) => word.startsWith('--time'))).toEqual(asked);
   },
 );
 
-test('Slurm gets the time limit in whole minutes, with room for the service to end the job first, within its own', () => {
+test('Slurm gets the time limit in whole minutes, with time for the service to end the job first, within its own limit', () => {
   const second = 1000;
   expect(minutesFor(null, null)).toBeNull();
   expect(minutesFor(1 * second, null)).toBe(4);
@@ -122,11 +121,11 @@ test.for([
   ['UNLIMITED', Number.POSITIVE_INFINITY],
   ['', null],
   ['n/a', null],
-] as const)('a time limit as Slurm spells it is read: %j', ([text, minutes]) => {
+] as const)("a time limit in Slurm's spelling is read: %j", ([text, minutes]) => {
   expect(minutesOf(text)).toBe(minutes);
 });
 
-test('the longest time of a partition is that of sinfo', () => {
+test('the time limit of a partition comes from sinfo', () => {
   const pad = (text: string, width: number) => text.padEnd(width);
   const line = [
     pad('n1', 128),
@@ -136,6 +135,6 @@ test('the longest time of a partition is that of sinfo', () => {
     pad('gpu:2', 512),
     pad('gpu:0', 512),
   ];
-  expect(parseNodes([...line, pad('1-00:00:00', 32)].join(''), null)).toMatchObject([{ longest: 1440 }]);
-  expect(parseNodes(line.join(''), null)).toMatchObject([{ name: 'n1', longest: null }]);
+  expect(parseNodes([...line, pad('1-00:00:00', 32)].join(''), null)).toMatchObject([{ maxMinutes: 1440 }]);
+  expect(parseNodes(line.join(''), null)).toMatchObject([{ name: 'n1', maxMinutes: null }]);
 });

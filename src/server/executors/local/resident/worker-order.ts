@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { RunRequest, WorkerCall } from '../../../../runner/protocol.js';
 import { jobsInSandbox } from '../../../sandbox/sandbox.js';
 import { isWithin } from '../../../sandbox/visible.js';
-import type { Grant, Reach, Resident, RunOrder } from '../../executor.js';
+import type { Grant, Reach, Resident, RunOrder } from '../../index.js';
 import { fingerprint } from './fingerprint.js';
 import type { Worker, WorkerOrder } from './worker.js';
 

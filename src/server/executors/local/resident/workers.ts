@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { Report } from '../../../report.js';
-import type { Grant, LoadedApp } from '../../executor.js';
+import type { Grant, LoadedApp } from '../../index.js';
 import { fingerprint } from './fingerprint.js';
 import { isWorkerId, readWorkerRequest } from './read-worker.js';
 import { killKeeper, removeWorker } from './remove-worker.js';

@@ -1,5 +1,5 @@
-import { ServiceError } from '../../../contract/errors.js';
-import type { AskedDevices, Device, DeviceRequest } from '../executor.js';
+import { ServiceError } from '../../contract/errors.js';
+import type { AskedDevices, Device, DeviceRequest, Grant } from './executor.js';
 
 /** A GPU, as far as a request can name it. */
 type Named = Pick<Device, 'id'>;
@@ -30,4 +30,16 @@ export function checkDevices(
   }
   if (known) refuseUnknown(ids, known);
   return { kind: 'gpus', ids };
+}
+
+/** The environment variables that tell a command its GPUs. */
+export function gpuEnvironment({ gpus }: Pick<Grant, 'gpus'>): Record<string, string> {
+  if (gpus.length === 0) return { CUDA_VISIBLE_DEVICES: '' };
+  // With this order CUDA numbers GPUs as nvidia-smi does.
+  return { CUDA_DEVICE_ORDER: 'PCI_BUS_ID', CUDA_VISIBLE_DEVICES: gpus.join(',') };
+}
+
+/** The GPUs that such an environment names; undefined if it has no such variable. */
+export function gpusOfEnvironment(environment: Readonly<Record<string, string>>): number[] | undefined {
+  return environment.CUDA_VISIBLE_DEVICES?.split(',').filter(Boolean).map(Number);
 }

@@ -1,0 +1,164 @@
+import { lstatSync, statfsSync } from 'node:fs';
+import { lstat } from 'node:fs/promises';
+import { constants } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
+import { errorCode } from '../../files/error-code.js';
+import { readOwnFile } from '../../files/own-file.js';
+import { maxEndBytes, type RunEnd, type RunnerRecord, runFiles } from '../../runner/protocol.js';
+import { gpusOfEnvironment } from './devices.js';
+import type { Ended, Grant } from './executor.js';
+
+/** Largest `run.json` and `runner.json` that are read, in bytes. */
+const maxBytes = 64 << 20;
+
+// Values with a default are missing in files that earlier versions wrote.
+const identity = z.object({
+  pid: z.number().int().positive(),
+  startTime: z.number().min(0),
+  boot: z.string().default(''),
+});
+
+const runnerRecord = z.object({
+  runner: identity,
+  command: identity.nullable().default(null),
+}) satisfies z.ZodType<RunnerRecord>;
+
+const runEnd = z.object({
+  exitCode: z.number().int().min(0).max(255).nullable(),
+  signal: z
+    .string()
+    .regex(/^SIG[A-Z0-9]{1,12}$/)
+    .nullable(),
+  error: z.string().max(maxEndBytes).nullable(),
+  lostLines: z.number().int().min(0).default(0),
+  fault: z.enum(['diskFull', 'outOfMemory']).nullable().default(null),
+  wasAlone: z.boolean().default(false),
+  endedAt: z.iso.datetime(),
+}) satisfies z.ZodType<RunEnd>;
+
+/** The part of `run.json` that the server reads: the devices, which are in the environment of the command. */
+const runRequest = z.object({
+  environment: z.record(z.string(), z.string()),
+  gpuUuids: z.array(z.string()).default([]),
+});
+
+/** Reads a file of a run; undefined if there is none. @throws if neither server nor runner can have written it */
+function read<T>(schema: z.ZodType<T>, file: string, limit: number): T | undefined {
+  const text = readOwnFile(file, limit);
+  return text === undefined ? undefined : schema.parse(JSON.parse(text));
+}
+
+/** Which processes are the runner and its command; undefined before it has written that. */
+export const readRunnerRecord = (directory: string): RunnerRecord | undefined =>
+  read(runnerRecord, runFiles(directory).record, maxBytes);
+
+const readRunEnd = (directory: string): RunEnd | undefined =>
+  read(runEnd, runFiles(directory).end, 2 * maxEndBytes);
+
+/** GPUs that a run was started with; undefined if that is not known. */
+export function readRunGpus(directory: string): Pick<Grant, 'gpus' | 'gpuUuids'> | undefined {
+  const request = read(runRequest, runFiles(directory).request, maxBytes);
+  const gpus = request && gpusOfEnvironment(request.environment);
+  return gpus && { gpus, gpuUuids: request.gpuUuids };
+}
+
+const isThere = (directory: string): Promise<boolean> =>
+  lstat(directory).then(
+    () => true,
+    (cause) => errorCode(cause) !== 'ENOENT',
+  );
+
+/**
+ * Whether the directory of a running job was removed. If the directory of all jobs is missing as well, the disk may have
+ * been unmounted for a moment, and this is false. Asynchronous, because a network file system that does not answer must
+ * not block the server.
+ */
+export const isRemoved = async (directory: string): Promise<boolean> =>
+  !(await isThere(directory)) && (await isThere(path.dirname(directory)));
+
+/** Free bytes that a runner needs for its files. */
+const runnerNeeds = 64 * 1024;
+/** How often reading a file is retried after a system error, and milliseconds between two tries. */
+const attempts = 20;
+const pause = 500;
+
+/** Whether the disk is too full for a runner. */
+export function lacksRoom(directory: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(directory);
+    return bavail * bsize < runnerNeeds;
+  } catch {
+    return false;
+  }
+}
+
+/** @throws ENOSPC if the disk is too full for a runner */
+export function checkRunnerRoom(directory: string): void {
+  if (!lacksRoom(directory)) return;
+  throw Object.assign(new Error('The disk has no room for a runner'), { code: 'ENOSPC' });
+}
+
+/** A signal's number, which shells add to 128; 0 for an unknown name. */
+const signalNumber = (name: string): number =>
+  (constants.signals as Readonly<Record<string, number>>)[name] ?? 0;
+
+/** @param wasStopped whether it was asked to end, which explains a signal */
+function recordedEnd(end: RunEnd, wasStopped: boolean): Ended {
+  const { exitCode, signal, error, fault, lostLines, endedAt, wasAlone } = end;
+  // The kernel sends SIGKILL when memory runs out, and reports that only in its own log.
+  const isOutOfMemory = signal === 'SIGKILL' && !wasStopped && error === null;
+  return {
+    kind: 'ended',
+    exitCode: signal === null ? exitCode : 128 + signalNumber(signal),
+    signal,
+    fault: fault ?? (isOutOfMemory ? 'outOfMemory' : null),
+    error,
+    lostLines,
+    endedAt,
+    ...(wasAlone ? { wasAlone } : {}),
+  };
+}
+
+/** The end of a run that has no `exit.json`. */
+export const unrecordedEnd = (fault: Ended['fault'], error: string): Ended => ({
+  kind: 'ended',
+  exitCode: null,
+  signal: null,
+  fault,
+  error,
+  lostLines: 0,
+});
+
+/** The end of a run whose runner ended without writing `exit.json`. */
+function silentEnd(directory: string): Ended {
+  if (lstatSync(directory, { throwIfNoEntry: false }) === undefined) {
+    return unrecordedEnd(
+      'lost',
+      "The job's directory was removed while it ran; what it had started was ended",
+    );
+  }
+  if (lacksRoom(directory)) {
+    return unrecordedEnd('diskFull', "The runner of this job could not write: the server's disk is full");
+  }
+  return unrecordedEnd('lost', 'The runner of this job was killed; what it had started was ended with it');
+}
+
+/**
+ * How a run ended whose runner is gone. Retries a failed read for some seconds, because the process may have too many files
+ * open at the moment. Never rejects.
+ */
+export async function settleRunEnd(directory: string, wasStopped: boolean): Promise<Ended> {
+  for (let number = 0; number < attempts; number += 1) {
+    try {
+      const end = readRunEnd(directory);
+      return end ? recordedEnd(end, wasStopped) : silentEnd(directory);
+    } catch (cause) {
+      // Not a system error: no runner wrote this file.
+      if (errorCode(cause) === '') break;
+      await delay(pause, undefined, { ref: false });
+    }
+  }
+  return unrecordedEnd('lost', "The runner's record of the end cannot be read");
+}

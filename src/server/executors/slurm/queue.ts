@@ -1,0 +1,196 @@
+import { EventEmitter } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { oneLine } from '../../../contract/quote.js';
+
+/** Slurm's name of a job of this service. */
+export const slurmName = (jobId: string): string => `remote-app-${jobId}`;
+
+/** What squeue prints of a job. The name and the directory come last because they may contain any character. */
+export const rowFormat = '%i|%T|%Q|%N|%l|%r|%j|%Z';
+
+/** One submission of a job of this service, as Slurm sees it. */
+export interface QueueRow {
+  /** Slurm's number of it. */
+  readonly id: number;
+  /** Slurm's word for its state, such as `PENDING`. */
+  readonly state: string;
+  /** The job with the highest priority starts first. */
+  readonly priority: number;
+  /** Where it runs; empty while it waits. */
+  readonly node: string;
+  /** Its time limit in Slurm, in Slurm's spelling. */
+  readonly timeLimit: string;
+  /** Slurm's word for why it waits. */
+  readonly reason: string;
+  /** Our id of it. */
+  readonly jobId: string;
+  /** Its job directory. */
+  readonly directory: string;
+}
+
+const row = /^(\d+)\|([A-Z_]+)\|(\d+)\|([^|]*)\|([^|]*)\|([^|]*)\|remote-app-([^|/]+)\|(\/.*)$/;
+
+/** The jobs of this service in an answer of squeue. Other jobs of the same user are left out. */
+export function parseRows(answer: string): QueueRow[] {
+  return answer.split('\n').flatMap((line) => {
+    const [, id, state = '', priority, node = '', timeLimit = '', reason = '', jobId = '', directory = ''] =
+      row.exec(line) ?? [];
+    if (id === undefined) return [];
+    return [{ id: Number(id), state, priority: Number(priority), node, timeLimit, reason, jobId, directory }];
+  });
+}
+
+const waiting = new Set([
+  'PENDING',
+  'REQUEUED',
+  'REQUEUE_FED',
+  'REQUEUE_HOLD',
+  'SPECIAL_EXIT',
+  'RESV_DEL_HOLD',
+]);
+const ended = new Set([
+  'COMPLETED',
+  'CANCELLED',
+  'FAILED',
+  'TIMEOUT',
+  'NODE_FAIL',
+  'PREEMPTED',
+  'BOOT_FAIL',
+  'DEADLINE',
+  'OUT_OF_MEMORY',
+  'REVOKED',
+]);
+
+/** The phase of a job in Slurm. An unknown state counts as `active`, because the job may be running. */
+export type Phase = 'waiting' | 'active' | 'ended';
+
+export function phaseOf({ state }: Pick<QueueRow, 'state'>): Phase {
+  if (waiting.has(state)) return 'waiting';
+  return ended.has(state) ? 'ended' : 'active';
+}
+
+/** Slurm's usual reasons for waiting, in words that follow "Waiting for". */
+const meanings: Readonly<Record<string, string>> = {
+  Resources: 'free resources of the cluster',
+  Priority: 'jobs before it in the queue of the cluster',
+  Dependency: 'another job of the cluster',
+  BeginTime: 'the time at which Slurm may start it',
+  JobHeldAdmin: 'the admin of the cluster, who holds it',
+  JobHeldUser: 'somebody to release it, who holds it',
+  PartitionDown: 'its partition, which is down',
+  PartitionInactive: 'its partition, which is inactive',
+  PartitionTimeLimit: 'a change of its settings: its time limit is longer than its partition allows',
+  PartitionNodeLimit: 'a change of its settings: its partition has no such nodes',
+  Reservation: 'its reservation',
+  Licenses: 'a licence',
+};
+
+/** Whether Slurm has no reason yet, as for a job that was just submitted. */
+export const isUndecided = (reason: string): boolean => reason === 'None' || reason === '';
+
+/** What a job waits for in Slurm, in words, with Slurm's own reason. */
+export function waitingWords(reason: string): string {
+  if (isUndecided(reason)) return 'Slurm to start it';
+  const [word = ''] = reason.split(',');
+  const isLimit = /^(?:QOS|Assoc).*(?:Limit|Max|Grp)|^Assoc|^QOS/.test(word);
+  const meaning = meanings[word] ?? (isLimit ? 'its turn under a limit of the cluster' : 'Slurm to start it');
+  return `${meaning} (Slurm: ${oneLine(reason)})`;
+}
+
+/** Milliseconds from the end of one call of squeue to the next. */
+const interval = 1000;
+/** The same while the controller does not answer. */
+const outageInterval = 5000;
+
+/** All jobs of this service in Slurm at one time. */
+export interface QueueView {
+  /** When squeue was called (`performance.now()`). */
+  readonly at: number;
+  readonly rows: readonly QueueRow[];
+}
+
+const words = ['--noheader', '--me', '--states=all', `--format=${rowFormat}`];
+
+/**
+ * Our jobs in Slurm's queue: one call of squeue for all of them, at most once a second, and only while somebody needs it.
+ * Emits `refreshed` after each call, whether it succeeded or failed.
+ */
+export class JobQueue extends EventEmitter<{ refreshed: [] }> {
+  /** The last answer; null before the first one. */
+  view: QueueView | null = null;
+  /** Why there was no answer to the last call; null if there was one. */
+  problem: string | null = null;
+  #followers = 0;
+  #waiters = 0;
+  #isPolling = false;
+  #lastStart = Number.NEGATIVE_INFINITY;
+  #lastEnd = Number.NEGATIVE_INFINITY;
+  #isCalling = false;
+
+  /** @param ask calls squeue with these words */
+  constructor(private readonly ask: (words: readonly string[]) => Promise<string>) {
+    super();
+    // There is a listener for each job.
+    this.setMaxListeners(0);
+  }
+
+  /** Keeps the view up to date until the function that this returns is called. */
+  follow(): () => void {
+    let isFollowing = true;
+    this.#followers += 1;
+    void this.#poll();
+    return () => {
+      if (isFollowing) this.#followers -= 1;
+      isFollowing = false;
+    };
+  }
+
+  /** Resolves after a call of squeue that began after this one, whether it succeeded or failed. */
+  async refresh(): Promise<void> {
+    const begin = performance.now();
+    this.#waiters += 1;
+    try {
+      void this.#poll();
+      while (this.#lastStart < begin || this.#isCalling) {
+        await new Promise<void>((resolve) => this.once('refreshed', resolve));
+      }
+    } finally {
+      this.#waiters -= 1;
+    }
+  }
+
+  /** The submissions of a job, as of the last answer. */
+  rowsOf(directory: string): readonly QueueRow[] {
+    return this.view?.rows.filter((each) => each.directory === directory) ?? [];
+  }
+
+  async #poll(): Promise<void> {
+    if (this.#isPolling) return;
+    this.#isPolling = true;
+    try {
+      while (this.#followers > 0 || this.#waiters > 0) {
+        const pause = this.problem === null ? interval : outageInterval;
+        const due = this.#lastEnd + pause - performance.now();
+        if (due > 0) await delay(Math.min(due, interval), undefined, { ref: this.#waiters > 0 });
+        else await this.#refreshNow();
+      }
+    } finally {
+      this.#isPolling = false;
+    }
+  }
+
+  async #refreshNow(): Promise<void> {
+    const at = performance.now();
+    this.#lastStart = at;
+    this.#isCalling = true;
+    try {
+      this.view = { at, rows: parseRows(await this.ask(words)) };
+      this.problem = null;
+    } catch (cause) {
+      this.problem = cause instanceof Error ? cause.message : String(cause);
+    }
+    this.#isCalling = false;
+    this.#lastEnd = performance.now();
+    this.emit('refreshed');
+  }
+}
