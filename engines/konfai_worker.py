@@ -1,6 +1,6 @@
 """
 KonfAI's engine, loaded once: `remote-app serve --engine-resident` starts `PYTHON konfai_worker.py resident --gpu 0` (or
-`--cpu 4`) with the Python of `konfai-apps`. What the server and this file say to each other: docs/apps.md, Resident apps.
+`--cpu 4`) with the Python of `konfai-apps`. What the server and this file say to each other: docs/resident.md.
 
 KonfAI and PyTorch are imported once. Each job then runs in a process that is forked from this one, and does there what
 `konfai-apps` does with the same arguments. So a job finds KonfAI as a fresh start does, whatever earlier jobs have

@@ -1,5 +1,5 @@
 // @ts-check
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 /**
  * The content of a file in /proc of a process; empty if the process is gone.
@@ -56,13 +56,22 @@ export const childrenOf = (parent) =>
   });
 
 /**
- * Whether it is a runner that waits for a job. It gives itself its name a moment after its start.
+ * The working directory of a process; empty if that cannot be told.
  * @param {number} pid
  */
-export function isSpare(pid) {
-  const [name, , first] = argumentsOf(pid);
-  return name === 'remote-app-spare-runner' || first === '--spare';
+export function directoryOf(pid) {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`);
+  } catch {
+    return '';
+  }
 }
+
+/**
+ * Whether it is a runner that waits for a job: it works in the directory of its job once it has one.
+ * @param {number} pid
+ */
+export const isSpare = (pid) => argumentsOf(pid)[2] === '--spare' && directoryOf(pid) === '/';
 
 /**
  * The spare runners of a server.

@@ -66,13 +66,23 @@ function putProgram() {
   symlinkSync('../lib/remote-app/bin/run.js', at('usr/bin/remote-app'));
 }
 
+/** The pages for people who use the package. */
+const documents = [
+  'README.md',
+  'SECURITY.md',
+  ...['admin', 'app-reference', 'apps', 'cli', 'data-directory', 'hugging-face'].map(
+    (name) => `docs/${name}.md`,
+  ),
+  ...['resident', 'sandbox', 'slurm', 'using'].map((name) => `docs/${name}.md`),
+];
+
 function putDocumentation() {
   const documentation = 'usr/share/doc/remote-app';
   const others =
     'The licences of the packages that it uses are beside them, below /usr/lib/remote-app/node_modules.';
   put(`${documentation}/copyright`, `${source('LICENSE')}\n${others}\n`);
   put(`${documentation}/changelog.gz`, gzipSync(source('CHANGELOG.md'), { level: 9 }));
-  for (const name of ['README.md', 'SECURITY.md', 'docs/admin.md', 'docs/apps.md', 'docs/cli.md']) {
+  for (const name of documents) {
     put(`${documentation}/${path.basename(name)}`, source(name));
   }
   put('usr/share/man/man1/remote-app.1.gz', gzipSync(source('docs/remote-app.1'), { level: 9 }));

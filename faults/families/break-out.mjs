@@ -1,4 +1,4 @@
-/** Jobs that try to get out: with a sandbox nothing succeeds, without one what SECURITY.md says, and nothing else. */
+/** Jobs that try to get out: with a sandbox nothing succeeds, without one what docs/sandbox.md says, and nothing else. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { times } from '../context.mjs';
@@ -42,12 +42,12 @@ async function tryAll(context, user, sandbox) {
   }
 }
 
-/** SECURITY.md lists every attack, and which succeed without a sandbox. */
+/** docs/sandbox.md lists every attack, and which succeed without a sandbox. */
 function checkPage(context) {
-  const page = readFileSync(path.join(product, 'SECURITY.md'), 'utf8');
+  const page = readFileSync(path.join(product, 'docs/sandbox.md'), 'utf8');
   for (const [name, { open }] of Object.entries(attacks)) {
     const row = `| ${name} | ${open ? 'yes' : 'no'} | no |`;
-    context.check(page.includes(row), `SECURITY.md has no row '${row}'`);
+    context.check(page.includes(row), `docs/sandbox.md has no row '${row}'`);
   }
 }
 

@@ -1,13 +1,4 @@
-import { readlinkSync } from 'node:fs';
-import { argumentsOf, readProcess, runningProcesses } from '../../support/processes.mjs';
-
-function workingDirectory(pid) {
-  try {
-    return readlinkSync(`/proc/${pid}/cwd`);
-  } catch {
-    return '';
-  }
-}
+import { argumentsOf, directoryOf, readProcess, runningProcesses } from '../../support/processes.mjs';
 
 /** Bytes of memory: now (`VmRSS`), or at most so far (`VmHWM`). 0 for a process that is gone. */
 export function memoryOf(pid, which = 'VmRSS') {
@@ -25,7 +16,7 @@ export function processesUnder(directory) {
     .filter((pid) => pid !== process.pid)
     .map((pid) => ({
       pid,
-      traces: `${readProcess(pid, 'cmdline')}\0${readProcess(pid, 'environ')}\0${workingDirectory(pid)}/`,
+      traces: `${readProcess(pid, 'cmdline')}\0${readProcess(pid, 'environ')}\0${directoryOf(pid)}/`,
     }))
     .filter(({ traces }) => traces.includes(wanted))
     .map(({ pid, traces }) => ({ pid, traces, command: argumentsOf(pid).join(' ') }));

@@ -77,7 +77,7 @@ export const servers = [
   {
     what: 'What a job sees of the machine',
     theirs: 'all that the user of the server sees, and the network',
-    ours: 'with bubblewrap installed: the system, its app, its own files, its own GPUs; `--bind` and `--network APP` show more ([apps.md](apps.md#what-it-sees-of-the-machine))',
+    ours: 'with bubblewrap installed: the system, its app, its own files, its own GPUs; `--bind` and `--network APP` show more ([sandbox.md](sandbox.md#what-a-job-sees))',
     verdict: 'better',
     probe: async (context) => {
       const log = await logOfLooking(context, `${context.brokenApp}/app.json`);

@@ -35,7 +35,7 @@ export interface FinishOptions extends RunOptions {
   /** Longest wait for the result once the job has ended, in seconds. */
   readonly wait: number;
   /** Tells what else there is to say of a job that was accepted. Never rejects. */
-  readonly onAccepted?: (jobId: string) => Promise<unknown>;
+  readonly tellAccepted?: (jobId: string) => Promise<unknown>;
 }
 
 /** A job that the server has accepted, and what was sent to it. */
@@ -178,7 +178,7 @@ export async function runJob(
   // Told at once, and also where the server's log does not say it.
   reporter.note(`Job ${job_id} is accepted: ${operation.command} on ${app}`);
   await killedOnInterrupt(connection, job_id, options, async () => {
-    await options.onAccepted?.(job_id);
+    await options.tellAccepted?.(job_id);
     await followToEnd(connection, job_id, { reporter, persistent: true, readOn: true, isAnnounced: true });
   });
   // The job is done: an interruption of what follows leaves it alone.

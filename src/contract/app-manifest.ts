@@ -86,7 +86,7 @@ export const appManifestSchema = z.object({
     .boolean()
     .optional()
     .describe(
-      'true: the command is started once and given job after job, so that it loads its model once. Needs `command`, and a program that does what docs/apps.md says under Resident apps',
+      'true: the command is started once and given job after job, so that it loads its model once. Needs `command`, and a program that does what docs/resident.md says',
     ),
 });
 export type AppManifest = z.infer<typeof appManifestSchema>;

@@ -1,24 +1,44 @@
 /**
- * The runner: runs one job's command beside the server, and outlives it. Started with the job directory as its
- * one argument, or as a spare one that is told the directory later. From then on it shares nothing with the server but
- * files: `run.json` in, `log` and `exit.json` out.
+ * The runner: runs one job's command beside the server, and outlives it. Started with the job directory as its one argument,
+ * or as a spare runner that is told the directory later. From then on it shares nothing with the server but files: `run.json`
+ * in, `log` and `exit.json` out.
  */
 
 import { mkdirSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
+import { Socket } from 'node:net';
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import { writeJsonFile } from '../files/atomic-json.js';
 import { errorCode, faultWithoutPath, isDiskFull } from '../files/error-code.js';
 import { closeInherited, readOwnFile } from '../files/own-file.js';
 import { reserveJsonFile, writeReservedJson } from '../files/reserved-json.js';
-import { identify, type ProcessIdentity } from './process-table.js';
-import { maxEndBytes, type RunEnd, type RunnerRecord, type RunRequest, runFiles } from './protocol.js';
-import { runCommand } from './run-command.js';
-import { sendToKeeper } from './run-in-worker.js';
-import { HandedJobs, type HandedOver } from './spare.js';
-import { spareArgument } from './spare-protocol.js';
+import { identify } from './process-table.js';
+import {
+  maxEndBytes,
+  type ProcessIdentity,
+  type RunEnd,
+  type RunnerRecord,
+  type RunRequest,
+  runFiles,
+  spareArgument,
+  spareChannel,
+} from './protocol.js';
+import { runCommand, sendToKeeper } from './run-command.js';
 
-/** Longest `run.json`, in bytes: the longest argument list that Linux takes, and room to spare. */
+/** Longest `run.json`, in bytes: the longest argument list that Linux takes, and more. */
 const maxRequestBytes = 64 << 20;
+
+/** The exit code of a runner that has run no job: it has none, or another one has claimed it. */
+const notRun = 3;
+
+/** How often writing the end is tried, and milliseconds between two tries. */
+const attempts = 20;
+const pause = 500;
+
+closeInherited();
+const stop = new AbortController();
+process.on('SIGTERM', () => stop.abort());
+process.on('SIGINT', () => stop.abort());
+process.on('SIGHUP', () => {});
 
 /** Only one runner may ever run a job: the one that makes this directory. */
 function claim(directory: string): boolean {
@@ -31,25 +51,16 @@ function claim(directory: string): boolean {
   }
 }
 
-closeInherited();
-const stop = new AbortController();
-process.on('SIGTERM', () => stop.abort());
-process.on('SIGINT', () => stop.abort());
-process.on('SIGHUP', () => {});
-
-/** The exit code of a runner that has run no job: it has none, or another one has claimed it. */
-const notRun = 3;
-
 /**
  * Runs a job, unless another runner has claimed it.
- * @param handed how the job came to a spare runner
+ * @param onClaimed called once this runner has claimed it
  * @returns whether it has run it
  */
-async function run(directory: string, handed?: HandedOver): Promise<boolean> {
+async function run(directory: string, onClaimed = () => {}): Promise<boolean> {
   const files = runFiles(directory);
   const text = readOwnFile(files.request, maxRequestBytes);
   if (text === undefined || !claim(files.claim)) return false;
-  handed?.tellTaken();
+  onClaimed();
   const request = JSON.parse(text) as RunRequest;
   // The worker begins while the files below are written. If this process is killed before, the keeper ends the job.
   const keeper = await sendToKeeper(request);
@@ -57,10 +68,9 @@ async function run(directory: string, handed?: HandedOver): Promise<boolean> {
   const note = (command: ProcessIdentity | null) =>
     // After a power cut neither is there.
     writeJsonFile(files.record, { runner, command } satisfies RunnerRecord, { isKept: false });
-  asFarAsPossible(() => note(null));
-  asFarAsPossible(() => reserveJsonFile(files.end, maxEndBytes));
-  const prepared = { keeper, fifo: handed?.fifo };
-  const end = await runCommand(request, files.log, stop.signal, note, prepared).catch(
+  ignoreErrors(() => note(null));
+  ignoreErrors(() => reserveJsonFile(files.end, maxEndBytes));
+  const end = await runCommand(request, files.log, stop.signal, note, keeper).catch(
     (cause: unknown): RunEnd => ({
       exitCode: null,
       signal: null,
@@ -77,19 +87,15 @@ async function run(directory: string, handed?: HandedOver): Promise<boolean> {
   return true;
 }
 
-/** Ignores errors: without its record the runner is found by its arguments, and a reserve is needed on a full disk alone. */
-function asFarAsPossible(action: () => void): void {
+/** Without its record the runner is found by its working directory, and space is reserved for a full disk only. */
+function ignoreErrors(action: () => void): void {
   try {
     action();
   } catch {}
 }
 
-/** How often writing the end is tried, and milliseconds between two tries. */
-const attempts = 20;
-const pause = 500;
-
 /**
- * Writes how the command ended: into the reserved room or, if the job has removed or replaced that, into a new file.
+ * Writes how the command ended: into the reserved file or, if the job has removed or replaced that, into a new one.
  * Retries while the disk fails.
  * @throws the system's error if it cannot be written
  */
@@ -111,25 +117,40 @@ async function writeEnd(file: string, end: RunEnd): Promise<void> {
   }
 }
 
-/**
- * Runs the jobs that the server hands over.
- * @returns whether it has run the last one; false if it ends while it waits for one
- */
-async function runHanded(): Promise<boolean> {
-  const jobs = new HandedJobs(stop.signal);
+/** The job directory that a server writes to its spare runner; undefined if the server closes the channel, or the runner is to end. */
+async function readJob(channel: Socket): Promise<string | undefined> {
+  let text = '';
+  channel.setEncoding('utf8');
+  channel.on('error', () => {});
+  stop.signal.addEventListener('abort', () => channel.destroy());
+  await new Promise<void>((resolve) => {
+    channel.once('end', resolve).once('close', resolve);
+    channel.on('data', (chunk: string) => {
+      text += chunk;
+      if (text.endsWith('\n')) resolve();
+    });
+  });
+  // A signal that came before the job is handled now.
+  await nextTurn();
+  return text.endsWith('\n') && !stop.signal.aborted ? text.slice(0, -1) : undefined;
+}
+
+/** Waits for a job, and runs it. @returns whether there was one */
+async function runAsSpare(): Promise<boolean> {
+  const channel = new Socket({ fd: spareChannel });
   try {
-    for (let job = await jobs.next(); job; job = await jobs.next()) {
-      const hasRun = await run(job.directory, job);
-      if (!hasRun || !jobs.offer()) return hasRun;
-    }
-    return false;
+    const directory = await readJob(channel);
+    if (directory === undefined) return false;
+    // Before the job is claimed: if the server dies then, the next one finds the runner by this.
+    process.chdir(directory);
+    return await run(directory, () => channel.destroy());
   } finally {
-    jobs.leave();
+    channel.destroy();
   }
 }
 
 const [, , directory = '.'] = process.argv;
-(directory === spareArgument ? runHanded() : run(directory)).then(
+(directory === spareArgument ? runAsSpare() : run(directory)).then(
   (hasRun) => {
     if (!hasRun) process.exitCode = notRun;
   },

@@ -1,17 +1,9 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import path from 'node:path';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { thisBoot } from '../files/boot-clock.js';
 import { errorCode } from '../files/error-code.js';
-import { spareArgument } from './spare-protocol.js';
-
-/** Identifies a process, also against a later one with the same id. */
-export interface ProcessIdentity {
-  readonly pid: number;
-  /** Clock ticks from the machine's start to the process's start; 0 if the system does not tell. */
-  readonly startTime: number;
-  /** Id of the machine's boot; empty if the system does not tell. */
-  readonly boot: string;
-}
+import { TimeSlice } from '../files/time-slice.js';
+import { jobMarker, type ProcessIdentity } from './protocol.js';
 
 interface ProcessStatus extends Omit<ProcessIdentity, 'boot'> {
   readonly parent: number;
@@ -34,7 +26,6 @@ export const isAnswer = (cause: unknown): boolean =>
  */
 export function readStatus(pid: number): ProcessStatus | undefined {
   try {
-    // The encoding that is read fastest; a name in another one only looks different.
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const [state = ''] = fields;
@@ -54,7 +45,7 @@ export function readStatus(pid: number): ProcessStatus | undefined {
   }
 }
 
-/** Whether the system tells about its processes. */
+/** Whether this system has `/proc`. */
 export const hasProc = existsSync('/proc/self/stat');
 
 /** The ids of all processes. */
@@ -83,7 +74,7 @@ export const identify = (pid: number): ProcessIdentity => ({
 
 /**
  * Whether that very process still runs.
- * @throws the system's error where that cannot be told
+ * @throws the system's error if that cannot be determined
  */
 export function isAlive({ pid, startTime, boot }: ProcessIdentity): boolean {
   if (!hasProc) return isSignalable(pid);
@@ -94,7 +85,7 @@ export function isAlive({ pid, startTime, boot }: ProcessIdentity): boolean {
 
 /**
  * Whether any process of the group still runs. A zombie that nobody reaps does not count.
- * @throws the system's error where that cannot be told
+ * @throws the system's error if that cannot be determined
  */
 export function isGroupAlive(group: number): boolean {
   if (!isSignalable(-group)) return false;
@@ -105,80 +96,37 @@ export function isGroupAlive(group: number): boolean {
   });
 }
 
-/** The name of a runner that was a spare one before it had a job: the job directory follows. */
-const runnerName = 'remote-app-runner ';
-const spareName = 'remote-app-spare-runner';
-
-/**
- * Bytes of arguments that a spare runner is started with. It writes its name over them, as `ps` shows it, when it is given a
- * job; a name that is longer is cut.
- */
-export const nameRoom = 2048;
-
-/** Whether there is room for the name of this directory's runner. */
-export const hasNameRoom = (directory: string): boolean =>
-  Buffer.byteLength(runnerName + directory) < nameRoom;
-
-/** Gives this process the name of a spare runner. */
-export function nameSpare(): void {
-  if (hasProc) process.title = spareName;
-}
-
-/** Whether a process is a runner that has no job. */
-export const isSpare = (pid: number): boolean => argumentsOf(pid)[0] === spareName;
-
-/**
- * Whether a runner that had this directory's job is done with it: it has no job, or another one. Jobs are compared by their
- * ids, since a later server may name their place in other words.
- */
-export function isDoneWith(pid: number, directory: string): boolean {
-  const [name = ''] = argumentsOf(pid);
-  if (name === spareName) return true;
-  return name.startsWith(runnerName) && path.basename(name) !== path.basename(directory);
-}
-
-/** Gives this process the name of a job's runner. @throws Error if others do not see it */
-export function nameRunner(directory: string): void {
-  if (!hasProc) return;
-  process.title = runnerName + directory;
-  if (argumentsOf(process.pid)[0] !== process.title)
-    throw new Error('The name of this process cannot be set');
-}
-
-/**
- * All runners of this machine, by the process id and the job directory that each was started with or given later. Linux only.
- * @throws the system's error where a process could not be looked at
- */
-export function* runners(): Generator<{ readonly pid: number; readonly directory: string }> {
-  if (!hasProc) return;
-  for (const pid of processIds()) {
-    const [name = '', program = '', directory] = pid === process.pid ? [] : argumentsOf(pid);
-    if (name.startsWith(runnerName)) yield { pid, directory: name.slice(runnerName.length) };
-    else if (directory && directory !== spareArgument && program.endsWith('/runner/main.js'))
-      yield { pid, directory };
-  }
-}
-
-/**
- * Finds the runner of a job directory by its arguments, for when its record cannot be read.
- * @throws the system's error where a process could not be looked at
- */
-export function runnerNaming(wanted: string): ProcessIdentity | undefined {
-  for (const { pid, directory } of runners()) if (directory === wanted) return identify(pid);
-  return undefined;
-}
-
-/**
- * Finds the keeper of a worker's directory by its arguments.
- * @throws the system's error where a process could not be looked at
- */
-export function keeperNaming(wanted: string): ProcessIdentity | undefined {
+/** The ids and directories of the processes that run one of our programs, each of which works in its own directory. */
+function* processesOf(program: string): Generator<{ readonly pid: number; readonly directory: string }> {
   for (const pid of hasProc ? processIds() : []) {
-    const [, program = '', directory] = argumentsOf(pid);
-    if (directory === wanted && program.endsWith('/keeper/main.js')) return identify(pid);
+    if (pid === process.pid || !argumentsOf(pid)[1]?.endsWith(program)) continue;
+    const directory = targetOf(`/proc/${pid}/cwd`);
+    if (directory !== undefined) yield { pid, directory: directory.replace(/ \(deleted\)$/, '') };
   }
+}
+
+function processIn(program: string, wanted: string): ProcessIdentity | undefined {
+  for (const { pid, directory } of processesOf(program)) if (directory === wanted) return identify(pid);
   return undefined;
 }
+
+/**
+ * All runners of this machine, by process id and job directory; a spare runner has `/` instead. Linux only.
+ * @throws the system's error if a process could not be examined
+ */
+export const runners = () => processesOf('/runner/main.js');
+
+/**
+ * Finds the runner of a job by the directory that it works in, for when its record cannot be read.
+ * @throws the system's error if a process could not be examined
+ */
+export const runnerIn = (directory: string) => processIn('/runner/main.js', directory);
+
+/**
+ * Finds the keeper of a worker in the same way.
+ * @throws the system's error if a process could not be examined
+ */
+export const keeperIn = (directory: string) => processIn('/runner/keeper-main.js', directory);
 
 function argumentsOf(pid: number): string[] {
   try {
@@ -187,4 +135,149 @@ function argumentsOf(pid: number): string[] {
     if (isAnswer(cause)) return [];
     throw cause;
   }
+}
+
+/** What shows which jobs a process belongs to. */
+interface Sighting {
+  readonly pid: number;
+  /** Ids of the jobs that the environment which it was started with names. */
+  readonly jobs: readonly string[];
+  /** The files that it has open. */
+  readonly open: readonly string[];
+}
+
+/**
+ * What is examined of each process: its environment, which names its job, or also its open files, of which the job's pipe may
+ * be one. The latter takes longer.
+ */
+export type Evidence = 'environment' | 'openFiles';
+
+/**
+ * Which processes are examined. The process that has started the job can skip those that are older than itself, which are
+ * nearly all processes of a machine.
+ */
+export type Age = 'any' | 'younger';
+
+/** Most descriptors of a process that are examined, lowest first: shells, which keep the pipe open, have few. */
+const mostDescriptors = 64;
+
+const assignment = `${jobMarker}=`;
+
+function jobsOf(pid: number): string[] {
+  const environment = readFileSync(`/proc/${pid}/environ`, 'utf8');
+  if (!environment.includes(assignment)) return [];
+  const entries = environment.split('\0').filter((entry) => entry.startsWith(assignment));
+  return entries.map((entry) => entry.slice(assignment.length));
+}
+
+/** What a link of a process leads to; undefined if it is gone, or the process is. */
+function targetOf(link: string): string | undefined {
+  try {
+    return readlinkSync(link);
+  } catch (cause) {
+    if (isAnswer(cause)) return undefined;
+    throw cause;
+  }
+}
+
+/** The files that a process has open, including deleted ones. */
+function openFilesOf(pid: number): string[] {
+  const directory = `/proc/${pid}/fd`;
+  const descriptors = readdirSync(directory).slice(0, mostDescriptors);
+  return descriptors.flatMap((each) => targetOf(`${directory}/${each}`) ?? []);
+}
+
+function examine(pid: number, evidence: Evidence): Sighting {
+  let jobs: readonly string[] = [];
+  let open: readonly string[] = [];
+  try {
+    jobs = jobsOf(pid);
+    if (evidence === 'openFiles') open = openFilesOf(pid);
+  } catch (cause) {
+    // It has ended, or belongs to another user.
+    if (!isAnswer(cause)) throw cause;
+  }
+  return { pid, jobs, open };
+}
+
+const startOf = (pid: number): number => readStatus(pid)?.startTime ?? 0;
+
+/** Examines every other process, with pauses for other work: a machine may have thousands. */
+async function examineAll(evidence: Evidence, age: Age): Promise<readonly Sighting[]> {
+  const slice = new TimeSlice();
+  const sightings: Sighting[] = [];
+  const ownStart = startOf(process.pid);
+  for (const pid of processIds()) {
+    if (pid === process.pid) continue;
+    // Start times are compared in clock ticks, of which two processes may share one.
+    if (age === 'any' || startOf(pid) >= ownStart) sightings.push(examine(pid, evidence));
+    await slice.pause();
+  }
+  return sightings;
+}
+
+/** Examines the processes once for all callers that asked before it began: fifty jobs may end at once. */
+class SharedExamination {
+  #current: Promise<unknown> = Promise.resolve();
+  #next: Promise<readonly Sighting[]> | null = null;
+
+  constructor(
+    private readonly evidence: Evidence,
+    private readonly age: Age,
+  ) {}
+
+  take(): Promise<readonly Sighting[]> {
+    this.#next ??= this.#take();
+    return this.#next;
+  }
+
+  async #take(): Promise<readonly Sighting[]> {
+    await this.#current;
+    await nextTurn();
+    this.#next = null;
+    const examination = examineAll(this.evidence, this.age);
+    this.#current = examination.catch(() => {});
+    return examination;
+  }
+}
+
+const examinations = {
+  any: {
+    environment: new SharedExamination('environment', 'any'),
+    openFiles: new SharedExamination('openFiles', 'any'),
+  },
+  younger: {
+    environment: new SharedExamination('environment', 'younger'),
+    openFiles: new SharedExamination('openFiles', 'younger'),
+  },
+};
+
+/**
+ * The running processes that name a job in their environment or have its pipe open, and all others of their sessions. That
+ * includes processes which have left the job's process group. Empty if the system has no `/proc`.
+ * @param evidence `environment` if no process can have the pipe open any more
+ * @param age `younger` if this process has started the job
+ * @throws the system's error if a process could not be examined
+ */
+export async function processesOfJob(
+  jobId: string,
+  pipe: string,
+  evidence: Evidence,
+  age: Age = 'any',
+): Promise<number[]> {
+  if (!hasProc) return [];
+  const sightings = await examinations[age][evidence].take();
+  const isMarked = ({ jobs, open }: Sighting) =>
+    jobs.includes(jobId) || open.some((file) => file.startsWith(pipe));
+  const marked = new Set(sightings.filter(isMarked).map(({ pid }) => pid));
+  if (marked.size === 0) return [];
+  const sessions = new Set([...marked].map((pid) => readStatus(pid)?.session));
+  sessions.delete(readStatus(process.pid)?.session);
+  // All sessions from outside of this PID namespace have this number.
+  sessions.delete(0);
+  return sightings.flatMap(({ pid }) => {
+    const status = readStatus(pid);
+    const isOfJob = status && !status.isZombie && (marked.has(pid) || sessions.has(status.session));
+    return isOfJob ? [pid] : [];
+  });
 }

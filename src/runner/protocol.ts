@@ -1,20 +1,30 @@
+import type { Socket } from 'node:net';
 import path from 'node:path';
-import type { ProcessIdentity } from './process-table.js';
+import { openDirectory } from '../files/own-file.js';
 
-/** The environment variable that marks every process of a job, also one that has left its process group. */
+/** The environment variable that marks every process of a job, even one that has left its process group. */
 export const jobMarker = 'REMOTE_APP_JOB_ID';
 
 /** The FIFO that the command prints into, in its working directory. It is unlinked as soon as it is open. */
 export const outputFifo = (workspace: string): string => path.join(workspace, 'output.fifo');
+
+/** Identifies a process, also against a later one with the same id. */
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** Clock ticks from the machine's start to the process's start; 0 if the system does not tell. */
+  readonly startTime: number;
+  /** Id of the machine's boot; empty if the system does not tell. */
+  readonly boot: string;
+}
 
 /** `run.json`: what the server asks a runner to do. */
 export interface RunRequest {
   readonly jobId: string;
   /** Program and arguments, which are not passed to a shell. */
   readonly command: readonly string[];
-  /** What stands before them on the command line that is started: the sandbox. */
+  /** The words before the command: the sandbox. */
   readonly wrapper: readonly string[];
-  /** Whether the wrapper is bubblewrap, which tells how the command ended on descriptor 3. */
+  /** Whether the wrapper is bubblewrap, which reports on descriptor 3 how the command ended. */
   readonly isSandboxed: boolean;
   /** bubblewrap's filter of system calls, in base64, if there is one. It reads it from the descriptor behind all others. */
   readonly filter?: string | undefined;
@@ -90,5 +100,183 @@ export const runFiles = (directory: string) => ({
   workspace: path.join(directory, 'Workspace'),
 });
 
-/** Longest `exit.json`, in bytes. Room for it is reserved before the command starts. */
+/** Longest `exit.json`, in bytes. Space for it is reserved before the command starts. */
 export const maxEndBytes = 4096;
+
+/** The argument of a spare runner, which is started before there is a job for it, in the place of the job's directory. */
+export const spareArgument = '--spare';
+
+/**
+ * The descriptor on which a spare runner waits for its job: a line with the job's directory. It closes the descriptor once it
+ * has claimed the job. A server that dies closes the other end, and the runner ends.
+ */
+export const spareChannel = 3;
+
+/** `worker.json`: what the server asks a keeper to do. */
+export interface WorkerRequest
+  extends Pick<
+    RunRequest,
+    'command' | 'wrapper' | 'isSandboxed' | 'filter' | 'limits' | 'inherited' | 'environment' | 'killGrace'
+  > {
+  readonly id: string;
+  /** Milliseconds after which it leaves if it has no job and there is no server. */
+  readonly idle: number;
+  /** What it is for: jobs of the same app, devices and owner. */
+  readonly place: string;
+  /** What it was started with: a job may use it only if it would be started with the same. */
+  readonly content: string;
+  /** The app, for people. */
+  readonly name: string;
+  /** Whose jobs it is for; null for the admin's. */
+  readonly owner: string | null;
+  readonly gpus: readonly number[];
+  readonly gpuUuids: readonly string[];
+  /** Files and directories of the app, and what they were like when it was started. */
+  readonly watched: readonly string[];
+  readonly seen: string;
+}
+
+/** `keeper.json`: the processes of keeper and worker. */
+export interface KeeperRecord {
+  readonly keeper: ProcessIdentity;
+  /** The leader of the worker's process group; null until it is started. */
+  readonly worker: ProcessIdentity | null;
+}
+
+/** What a keeper reports to the server. */
+export interface KeeperState {
+  readonly state: 'loading' | 'idle' | 'busy' | 'leaving';
+  /** The job that it has. */
+  readonly job: string | null;
+}
+
+/** A job as its runner hands it to a keeper, and the keeper to the worker. */
+export interface JobCall {
+  readonly job: string;
+  readonly arguments: readonly string[];
+  readonly directory: string;
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/** How a job in a worker ended, as the keeper reports it to the runner. */
+export type WorkerEnd = Pick<RunEnd, 'exitCode' | 'signal' | 'error' | 'fault'> & {
+  /** A line for the job's log, if there is more to say. */
+  readonly note: string | null;
+};
+
+/** The files of a keeper. */
+export const workerFiles = (directory: string) => ({
+  request: path.join(directory, 'worker.json'),
+  record: path.join(directory, 'keeper.json'),
+  socket: path.join(directory, 'socket'),
+  /** The worker's working directory between two jobs. */
+  home: path.join(directory, 'home'),
+  temporary: path.join(directory, 'home', 'tmp'),
+  /** Where its sandbox shows the jobs, if it has one. */
+  stage: path.join(directory, 'stage'),
+});
+
+/** The FIFO that a worker writes its answers into. It is unlinked as soon as it is open. */
+export const answersFifo = (home: string): string => path.join(home, 'answers.fifo');
+
+/** The same for its stdin. */
+export const jobsFifo = (home: string): string => path.join(home, 'jobs.fifo');
+
+/** The variable that names the file for a worker's answers, and what it names: the descriptor that the keeper gives it. */
+export const answersVariable = 'REMOTE_APP_ANSWERS';
+export const answersFile = '/dev/fd/3';
+
+/** Longest path of a socket, in bytes; the system's limit is 107. */
+const longestAddress = 100;
+
+/**
+ * Calls a function with an address of a keeper's socket that the system takes: a long path is replaced by one through an
+ * open directory.
+ */
+export function withSocketAddress<T>(directory: string, use: (address: string) => T): T {
+  const { socket } = workerFiles(directory);
+  if (Buffer.byteLength(socket) <= longestAddress) return use(socket);
+  using opened = openDirectory(directory);
+  return use(path.join(opened.path, path.basename(socket)));
+}
+
+/**
+ * The messages on a keeper's socket. Each frame is a letter, a length and that many bytes.
+ */
+export const frameKinds = {
+  /** Runner: a job, as JSON. */
+  job: 'J',
+  /** Runner: end the job. */
+  stop: 'S',
+  /** Server: report every change of your state. */
+  attach: 'C',
+  /** Server: leave, or when the job has ended if there is one. */
+  leave: 'L',
+  /** Keeper to runner: it has the job, and the worker's process, as JSON. */
+  accepted: 'A',
+  /** Keeper to runner: it does not take the job. */
+  refused: 'N',
+  /** Keeper to runner: bytes of the app's output. */
+  output: 'O',
+  /** Keeper to runner: how the job ended, as JSON. */
+  end: 'X',
+  /** Keeper to server: its state, as JSON. */
+  state: 'T',
+} as const;
+export type FrameKind = (typeof frameKinds)[keyof typeof frameKinds];
+
+export interface Frame {
+  readonly kind: string;
+  readonly payload: Buffer;
+}
+
+const headBytes = 5;
+/** Most bytes of a frame: the longest argument list that Linux takes, and more. */
+const longestFrame = 64 << 20;
+
+/** Sends a frame. @returns false if the other side is slow, and more should wait for `drain` */
+export function sendFrame(socket: Socket, kind: FrameKind, payload: Buffer | string = ''): boolean {
+  if (socket.destroyed || socket.writableEnded) return true;
+  const bytes = Buffer.from(payload);
+  const head = Buffer.alloc(headBytes);
+  head.write(kind, 'latin1');
+  head.writeUInt32BE(bytes.length, 1);
+  return socket.write(Buffer.concat([head, bytes]));
+}
+
+/** Resolves when a socket is closed, in whatever way: `once` of `node:events` would reject where it fails first. */
+export const isClosed = (socket: Socket): Promise<void> =>
+  new Promise((resolve) => {
+    if (socket.closed) resolve();
+    else socket.once('close', () => resolve());
+  });
+
+/** Splits received bytes into frames. */
+export class FrameReader {
+  #pieces: Buffer[] = [];
+  #length = 0;
+  /** Bytes that the next frame needs, as far as that is known. */
+  #wanted = headBytes;
+
+  /** @throws Error for a frame that is longer than any of ours */
+  push(chunk: Buffer): Frame[] {
+    this.#pieces.push(chunk);
+    this.#length += chunk.length;
+    if (this.#length < this.#wanted) return [];
+    const frames: Frame[] = [];
+    let rest = Buffer.concat(this.#pieces);
+    this.#wanted = headBytes;
+    while (rest.length >= headBytes) {
+      const length = rest.readUInt32BE(1);
+      if (length > longestFrame) throw new Error('A frame is too long');
+      this.#wanted = headBytes + length;
+      if (rest.length < this.#wanted) break;
+      frames.push({ kind: rest.toString('latin1', 0, 1), payload: rest.subarray(headBytes, this.#wanted) });
+      rest = rest.subarray(this.#wanted);
+      this.#wanted = headBytes;
+    }
+    this.#pieces = [rest];
+    this.#length = rest.length;
+    return frames;
+  }
+}

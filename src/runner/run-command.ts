@@ -1,24 +1,187 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import type { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { servicePrefix } from '../contract/log-stream.js';
 import { errorCode, faultWithoutPath, isDiskFull } from '../files/error-code.js';
+import { readOwnFile } from '../files/own-file.js';
 import { syncTree } from '../files/sync-tree.js';
-import { copyOutput } from './copy-output.js';
-import { LogFile } from './log-file.js';
-import { type OutputPipe, openOutputPipe } from './output-pipe.js';
-import { lowerPriority } from './priority.js';
-import { identify, type ProcessIdentity } from './process-table.js';
-import type { RunEnd, RunRequest } from './protocol.js';
-import { runInWorker } from './run-in-worker.js';
-import { endInSandbox, readStatusOf, signalInside } from './sandboxed.js';
-import { sandboxFault, startFault, startProgram } from './start-program.js';
+import { copyOutput, LogFile, OutputLog } from './log.js';
+import { type InwardPipe, openOutputPipe } from './pipes.js';
+import { identify, isAlive, isSignalable } from './process-table.js';
+import {
+  FrameReader,
+  frameKinds,
+  type KeeperRecord,
+  type ProcessIdentity,
+  type RunEnd,
+  type RunRequest,
+  sendFrame,
+  type WorkerEnd,
+  withSocketAddress,
+  workerFiles,
+} from './protocol.js';
+import { type Excess, endInSandbox, LimitWatch, readStatusOf, signalInside } from './sandboxed.js';
+import {
+  lowerPriority,
+  removeShortTemporary,
+  sandboxFault,
+  shortTemporary,
+  startFault,
+  startProgram,
+} from './start-program.js';
 import { signal, terminateGroup, terminateStrays } from './terminate.js';
-import { type Excess, LimitWatch } from './watch-limits.js';
 
-/** Milliseconds for the end of the pipe to be read; after that somebody still has it open. */
+/** Milliseconds that a keeper may take to take the job: it only says yes or no. */
+const acceptPatience = 60_000;
+/** Milliseconds after which a keeper that has not answered is taken for a stopped one, and continued. */
+const wakePatience = 1000;
+/** Longest `keeper.json`, in bytes. */
+const maxRecordBytes = 4096;
+
+/** How a job ended that a keeper had. */
+type EndInWorker = Pick<RunEnd, 'exitCode' | 'signal' | 'error' | 'fault'>;
+
+/** The answers of a keeper about a job. */
+interface Answers {
+  /** Resolves with the worker's process once it has the job; with null if it does not take it. */
+  readonly accepted: Promise<ProcessIdentity | null>;
+  /** Resolves with null if the keeper is gone. */
+  readonly ended: Promise<WorkerEnd | null>;
+}
+
+function listen(socket: Socket, output: OutputLog): Answers {
+  const frames = new FrameReader();
+  let takes = (_: ProcessIdentity | null) => {};
+  let ends = (_: WorkerEnd | null) => {};
+  const accepted = new Promise<ProcessIdentity | null>((resolve) => {
+    takes = resolve;
+  });
+  const ended = new Promise<WorkerEnd | null>((resolve) => {
+    ends = resolve;
+  });
+  const read = (chunk: Buffer) => {
+    for (const { kind, payload } of frames.push(chunk)) {
+      if (kind === frameKinds.output) output.push(payload);
+      else if (kind === frameKinds.accepted) takes(JSON.parse(`${payload}`) as ProcessIdentity);
+      else if (kind === frameKinds.refused) takes(null);
+      else if (kind === frameKinds.end) ends(JSON.parse(`${payload}`) as WorkerEnd);
+    }
+  };
+  socket.on('data', (chunk: Buffer) => {
+    try {
+      read(chunk);
+    } catch {
+      // Not a keeper of ours.
+      socket.destroy();
+    }
+  });
+  const closed = () => {
+    takes(null);
+    ends(null);
+  };
+  if (socket.closed) closed();
+  else socket.once('close', closed);
+  return { accepted, ended };
+}
+
+/** Ends what a killed keeper has left of its worker. There may be no server to do it. */
+async function endWorker({ worker, jobId, directory }: RunRequest, leader: ProcessIdentity): Promise<void> {
+  // If the process id belongs to another process by now, the group is gone.
+  if (!isSignalable(leader.pid) || isAlive(leader)) await terminateGroup(leader.pid, 0);
+  await terminateStrays(jobId, directory);
+  if (worker) await terminateStrays(worker.id, workerFiles(worker.directory).home);
+}
+
+/**
+ * Sends a job to the keeper of its worker. Resolves when it is sent: whether the keeper takes it is known from its answer.
+ * @returns the connection; null where the job has no worker
+ */
+export async function sendToKeeper(request: RunRequest): Promise<Socket | null> {
+  const { worker, jobId, directory, isSandboxed } = request;
+  if (!worker) return null;
+  try {
+    const socket = withSocketAddress(worker.directory, (address) => connect(address));
+    socket.on('error', () => {});
+    const { TMPDIR: temporary } = worker.environment;
+    const short = temporary === undefined || isSandboxed ? {} : { TMPDIR: shortTemporary(jobId, temporary) };
+    const environment = { ...worker.environment, ...short };
+    const call = { job: jobId, arguments: worker.arguments, directory, environment };
+    sendFrame(socket, frameKinds.job, JSON.stringify(call));
+    await new Promise((resolve) => socket.once('connect', resolve).once('close', resolve));
+    return socket;
+  } catch {
+    return null;
+  }
+}
+
+/** Sends SIGCONT to the keeper, in case it was stopped. Never throws. */
+function wakeKeeper(directory: string): void {
+  try {
+    const text = readOwnFile(workerFiles(directory).record, maxRecordBytes);
+    const { keeper } = JSON.parse(text ?? '') as KeeperRecord;
+    if (isAlive(keeper)) signal(keeper.pid, 'SIGCONT');
+  } catch {
+    // It is gone, or has only begun.
+  }
+}
+
+/**
+ * Waits until the worker has taken the job that was sent to it, and for its end, with its output in the log.
+ * @param socket that of the worker's keeper
+ * @param note called with the worker's process, and with null when it has nothing to do with the job any more
+ * @returns null if there is no worker that takes it: nothing was run then
+ */
+export async function runInWorker(
+  request: RunRequest,
+  socket: Socket | null,
+  log: LogFile,
+  stop: AbortSignal,
+  note: (worker: ProcessIdentity | null) => void,
+): Promise<EndInWorker | null> {
+  const { worker } = request;
+  if (!worker || !socket) return null;
+  const output = new OutputLog(log);
+  const answers = listen(socket, output);
+  const asleep = setTimeout(() => wakeKeeper(worker.directory), wakePatience);
+  const late = setTimeout(() => socket.destroy(), acceptPatience);
+  const process = await answers.accepted;
+  clearTimeout(asleep);
+  clearTimeout(late);
+  if (process === null) {
+    socket.destroy();
+    if (stop.aborted) return { exitCode: null, signal: 'SIGTERM', error: null, fault: null };
+    log.append([`${servicePrefix}The loaded app is gone: it is started for this job alone`]);
+    return null;
+  }
+  note(process);
+  const onStop = () => {
+    wakeKeeper(worker.directory);
+    // Reads first what the keeper has sent: if it is gone, writing to it would lose that.
+    setImmediate(() => {
+      if (!socket.destroyed) sendFrame(socket, frameKinds.stop);
+    });
+  };
+  stop.addEventListener('abort', onStop, { once: true });
+  if (stop.aborted) onStop();
+  const end = await answers.ended;
+  stop.removeEventListener('abort', onStop);
+  socket.destroy();
+  if (end === null) await endWorker(request, process);
+  removeShortTemporary(request.jobId);
+  note(null);
+  output.end();
+  if (end === null) {
+    const error = 'The process that keeps the app loaded was killed; the app was ended with it';
+    return { exitCode: null, signal: null, error, fault: null };
+  }
+  if (end.note !== null) log.append([servicePrefix + end.note]);
+  const { exitCode, signal, error, fault } = end;
+  return { exitCode, signal, error, fault };
+}
+
+/** Milliseconds to read the end of the pipe; after that some process must still have it open. */
 const closePatience = 50;
 /** Milliseconds to read what is still in the pipe once every process of the job is gone. */
 const drainPatience = 2000;
@@ -31,7 +194,7 @@ type CommandEnd = Pick<RunEnd, 'exitCode' | 'signal'> & Partial<Excess>;
  */
 async function runProgram(
   request: RunRequest,
-  pipe: OutputPipe,
+  pipe: InwardPipe,
   stopped: AbortSignal,
   onStart: (command: ProcessIdentity) => void,
 ): Promise<CommandEnd> {
@@ -58,7 +221,7 @@ async function runProgram(
   await ended;
   watch.stop();
   await endGroup();
-  // The runner may run another job, and this process id may be another process's then.
+  // The process id may belong to another process from now on.
   stopped.removeEventListener('abort', endGroup);
   if (watch.excess !== null) return { exitCode: null, signal: 'SIGKILL', ...watch.excess };
   if (status === undefined || child.signalCode !== null) {
@@ -81,23 +244,14 @@ const onStartNoting = (note: RunNote) => (command: ProcessIdentity | null) => {
 /** Notes which process the job's command is; null for none. */
 type RunNote = (command: ProcessIdentity | null) => void;
 
-/** What a job's start has ready. */
-export interface Prepared {
-  /** The connection to the keeper of its worker, to which the job was sent; null without one. */
-  readonly keeper: Socket | null;
-  /** A FIFO that was made for its output before there was a job. */
-  readonly fifo: string | undefined;
-}
-
 /** Runs a command that is started for this job. */
 async function runStarted(
   request: RunRequest,
   log: LogFile,
   stop: AbortSignal,
   note: RunNote,
-  fifo: string | undefined,
 ): Promise<CommandEnd> {
-  const pipe = openOutputPipe(request.directory, fifo);
+  const pipe = openOutputPipe(request.directory);
   const copied = copyOutput(pipe.reader, log);
   const end = await runProgram(request, pipe, stop, note).catch(
     (cause: Error): CommandEnd => ({ exitCode: null, signal: null, error: cause.message }),
@@ -108,7 +262,12 @@ async function runStarted(
       copied.then(() => true),
       delay(closePatience, false, { ref: false }),
     ]);
-    await terminateStrays(request.jobId, request.directory, isClosed ? 'marks' : 'everything', 'younger');
+    await terminateStrays(
+      request.jobId,
+      request.directory,
+      isClosed ? 'environment' : 'openFiles',
+      'younger',
+    );
   }
   await Promise.race([copied, delay(drainPatience, undefined, { ref: false })]);
   pipe.reader.destroy();
@@ -121,18 +280,19 @@ async function runStarted(
  * the job is left, and its output survives a power cut.
  * @param stop aborted to end the command: SIGTERM to its group, SIGKILL after the request's grace
  * @param note called with the command's process once it runs
+ * @param keeper the connection to the keeper of its worker, to which the job was sent; null without one
  */
 export async function runCommand(
   request: RunRequest,
   logPath: string,
   stop: AbortSignal,
   note: RunNote,
-  { keeper, fifo }: Prepared,
+  keeper: Socket | null,
 ): Promise<RunEnd> {
   const log = new LogFile(logPath, request.maxLogBytes);
   const noting = onStartNoting(note);
   const inWorker: CommandEnd | null = await runInWorker(request, keeper, log, stop, noting);
-  const end = inWorker ?? (await runStarted(request, log, stop, noting, fifo));
+  const end = inWorker ?? (await runStarted(request, log, stop, noting));
   let error = end.error ?? null;
   if (error !== null) log.append([servicePrefix + error]);
   log.close();

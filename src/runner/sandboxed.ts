@@ -1,7 +1,9 @@
+import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
-import { processIds, readStatus } from './process-table.js';
-import type { RunEnd } from './protocol.js';
+import { formatBytes } from '../contract/bytes.js';
+import { isAnswer, processIds, readStatus } from './process-table.js';
+import type { RunEnd, RunRequest } from './protocol.js';
 import { signal } from './terminate.js';
 
 /** Characters that bwrap may tell: two short lines. */
@@ -14,7 +16,7 @@ const signalOf = (code: number): string | undefined =>
   Object.entries(constants.signals).find(([, number]) => number === code - signalBase)?.[0];
 
 /**
- * Reads what bwrap tells of the command's end.
+ * Reads from bwrap how the command ended.
  * @returns the exit code, after the end of the stream; undefined if the command was never started
  */
 export function readStatusOf(stream: Readable): Promise<number | undefined> {
@@ -32,8 +34,8 @@ export function readStatusOf(stream: Readable): Promise<number | undefined> {
 }
 
 /**
- * How a command in a sandbox ended. bwrap gives a signal as an exit code, as shells do, so a command that ended with such
- * a code by itself counts as ended by the signal.
+ * How a command in a sandbox ended. bwrap reports a signal as an exit code from 129 on, as shells do. A command that exits with
+ * such a code counts as ended by the signal.
  */
 export function endInSandbox(code: number): Pick<RunEnd, 'exitCode' | 'signal'> {
   const name = code > signalBase ? signalOf(code) : undefined;
@@ -73,4 +75,82 @@ export function signalInside(leader: number, name: NodeJS.Signals): boolean {
   const inside = processesInside(leader);
   for (const pid of inside) signal(pid, name);
   return inside.length > 0;
+}
+
+/** Milliseconds between two checks, each of which examines all processes of the machine. Memory grows faster. */
+const intervals = { memory: 500, processes: 1000 };
+
+/** For an ordinary user the kernel holds the number of processes (`server/sandbox/limits`), so it is not checked. */
+const isRoot = process.getuid?.() === 0;
+
+/** Why a job was ended, and what of the machine was at fault. */
+export type Excess = Pick<RunEnd, 'error' | 'fault'>;
+
+/** Bytes of a line of one of the kernel's files about a process that counts memory. */
+function bytesOf(text: string, name: string): number {
+  return 1024 * Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(text)?.[1] ?? 0);
+}
+
+/** A file of the kernel about a process; an empty text if the process has ended, or the kernel has no such file. */
+function readText(pid: number, name: 'status' | 'smaps_rollup'): string {
+  try {
+    return readFileSync(`/proc/${pid}/${name}`, 'utf8');
+  } catch (cause) {
+    if (isAnswer(cause)) return '';
+    throw cause;
+  }
+}
+
+const sum = (figures: readonly number[]): number => figures.reduce((total, each) => total + each, 0);
+
+/** Whether processes use more memory than this. What they share counts once. */
+function haveMore(pids: readonly number[], most: number): boolean {
+  const all = pids.map((pid) => readText(pid, 'status'));
+  const own = sum(all.map((status) => bytesOf(status, 'RssAnon')));
+  const shared = all.map((status) => bytesOf(status, 'RssShmem'));
+  if (own + Math.max(0, ...shared) > most) return true;
+  if (own + sum(shared) <= most) return false;
+  // Exact, but slow: the kernel examines every page for this.
+  return own + sum(pids.map((pid) => bytesOf(readText(pid, 'smaps_rollup'), 'Pss_Shmem'))) > most;
+}
+
+/** Which of the limits is exceeded by a sandbox's processes; null for nothing. */
+function excessOf(leader: number, { memory, processes }: RunRequest['limits']): Excess | null {
+  const inside = processesInside(leader);
+  const threads = inside.reduce((sum, pid) => sum + (readStatus(pid)?.threads ?? 0), 0);
+  if (processes !== null && threads > processes) {
+    const error = `It was ended with more than the ${processes} processes and threads that a job may have on this server`;
+    return { error, fault: null };
+  }
+  if (memory === null || !haveMore(inside, memory)) return null;
+  const error = `It was ended with more than the ${formatBytes(memory)} of memory that a job may use on this server`;
+  return { error, fault: 'outOfMemory' };
+}
+
+/** Holds the limits of a job in its sandbox, from now on. */
+export class LimitWatch {
+  /** What was exceeded; null for nothing. */
+  excess: Excess | null = null;
+  readonly #timer: NodeJS.Timeout | undefined;
+
+  /** @param end ends the job at once */
+  constructor(leader: number, { memory, processes }: RunRequest['limits'], end: () => void) {
+    const limits = { memory, processes: isRoot ? processes : null };
+    if (limits.memory === null && limits.processes === null) return;
+    this.#timer = setInterval(
+      () => {
+        try {
+          this.excess ??= excessOf(leader, limits);
+        } catch {
+          // Tried again the next time, for example after too many open files.
+        }
+        if (this.excess !== null) end();
+      },
+      memory === null ? intervals.processes : intervals.memory,
+    ).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
 }

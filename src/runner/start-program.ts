@@ -1,22 +1,139 @@
 import { type ChildProcess, type StdioOptions, spawn, spawnSync } from 'node:child_process';
+import { lstatSync, readlinkSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import { constants, setPriority } from 'node:os';
 import path from 'node:path';
 import { Writable } from 'node:stream';
 import { counted } from '../contract/counted.js';
 import { quoteName } from '../contract/quote.js';
+import { shellQuoted } from '../contract/shell-word.js';
 import { errorCode, faultWithoutPath } from '../files/error-code.js';
 import { findProgram } from '../files/find-program.js';
-import { hasManyWords, inFewWords } from './few-words.js';
 import { jobMarker, type RunRequest } from './protocol.js';
-import { shortTemporary } from './temporary.js';
+
+/** bwrap takes at most 9000 words, including its own. */
+const mostWords = 8000;
+/** A part of a text that ends between two characters. Linux takes less than 128 KiB for a word; a character has up to 4 bytes. */
+const part = /.{1,30000}/gsu;
+
+/** Joins the parts of a command, and replaces the shell by it. */
+const script = 'IFS=; eval "exec $*"';
+
+/** Whether a command has too many words for bwrap, and is passed as parts of one text. */
+const hasManyWords = (wrapper: readonly string[], command: readonly string[]): boolean =>
+  wrapper.length + command.length > mostWords;
+
+/** A shell command of few words that runs a command of many. Nothing in them is expanded. */
+const inFewWords = (command: readonly string[]): string[] => [
+  '/bin/sh',
+  '-c',
+  script,
+  'sh',
+  ...(command.map(shellQuoted).join(' ').match(part) ?? []),
+];
+
+/**
+ * Longest path of a directory for temporary files, in bytes. A socket's path has at most 107: that leaves 37, of which Python's
+ * `multiprocessing` needs 32 and PyTorch 34.
+ */
+const longestDirectory = 70;
+
+/** Other users cannot replace it: `/tmp` is sticky. */
+const linkOf = (id: string): string => `/tmp/remote-app-${id}`;
+
+/** The target of a link of this user; undefined for anything else. */
+function targetOf(link: string): string | undefined {
+  try {
+    return lstatSync(link).uid === process.geteuid?.() ? readlinkSync(link) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * A path of a directory for temporary files that is short enough for sockets below it: its own, or a link in `/tmp`. The
+ * files themselves stay where they count to the job, and are removed with it.
+ * @param id of the job, or of the loaded app
+ * @returns the long path where the link can't be made
+ */
+export function shortTemporary(id: string, directory: string): string {
+  if (Buffer.byteLength(directory) <= longestDirectory) return directory;
+  const link = linkOf(id);
+  try {
+    symlinkSync(directory, link);
+    return link;
+  } catch {
+    return targetOf(link) === directory ? link : directory;
+  }
+}
+
+/** Removes the link, if there is one and it is this user's. */
+export function removeShortTemporary(id: string): void {
+  const link = linkOf(id);
+  if (targetOf(link) === undefined) return;
+  try {
+    unlinkSync(link);
+  } catch {
+    // A dangling link is harmless.
+  }
+}
+
+/**
+ * The lowest priority. Fifty jobs that print at full speed are a hundred busy processes; with a higher priority they make
+ * the server answer late (bench row `live-logs`). Runner and command have the same priority, because a busy command would
+ * otherwise delay its own log.
+ */
+const niceness = constants.priority.PRIORITY_LOW;
+
+/** Milliseconds at normal priority, so that a start, or a short job, is not slowed down by what else the machine does. */
+const headStart = 1000;
+
+/** Most milliseconds until the next attempt, if another process was first. */
+const retryPause = 400;
+/** Number of attempts. The system allows ten such writes a second: this is enough for a hundred processes. */
+const retries = 100;
+
+/** Lowers the priority of a child that was just started, and of what it starts later. */
+export function lowerNiceness({ pid }: ChildProcess): void {
+  if (pid === undefined) return;
+  try {
+    // Must be set at once: only threads and children that start later inherit it.
+    setPriority(pid, niceness);
+  } catch {
+    // The child has ended, or the system does not allow it: the job runs at normal priority.
+  }
+}
+
+/**
+ * Lowers the priority of a child that was just started, or was just given a job, and of its children, below the server's.
+ * The child must be started detached: with Linux's autogroups (sched(7)) niceness counts only within a session, so the
+ * priority of its whole session is lowered as well, after a head start.
+ */
+export function lowerPriority(child: ChildProcess): void {
+  lowerNiceness(child);
+  setTimeout(() => lowerSession(child, retries), headStart).unref();
+}
+
+function lowerSession(child: ChildProcess, attempts: number): void {
+  // The process id of a child that has ended may belong to another process.
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  try {
+    writeFileSync(`/proc/${child.pid}/autogroup`, String(niceness));
+  } catch (cause) {
+    // Without privileges the system allows one such write in 100 ms, for all processes together. Any other error means
+    // that the system has no autogroups, and there niceness is enough.
+    if (errorCode(cause) !== 'EAGAIN' || attempts === 0) return;
+    setTimeout(() => lowerSession(child, attempts - 1), Math.random() * retryPause).unref();
+  }
+}
 
 /** What is started. */
-export type Startable = Pick<
+type Startable = Pick<
   RunRequest,
   'command' | 'wrapper' | 'isSandboxed' | 'filter' | 'inherited' | 'environment' | 'directory'
 >;
 
 /**
- * Looks for a program that starts in a sandbox: bwrap would only say that there is none in there.
+ * Checks that a program for a sandbox exists: bwrap's own message would be less clear.
  * @throws ENOENT if it is nowhere on this machine
  */
 function checkProgram({ isSandboxed, command: [program = ''] }: Startable): void {
@@ -25,8 +142,8 @@ function checkProgram({ isSandboxed, command: [program = ''] }: Startable): void
 }
 
 /**
- * Starts a program that does nothing with the words and variables of a command: a shell that gets them in parts could only
- * say in the log that they are too long for the system.
+ * Starts a shell that does nothing, with the words and variables of a command. Only by this is it known beforehand that they are
+ * too long for the system.
  * @throws E2BIG if they are too long
  */
 function checkLength(command: readonly string[], env: NodeJS.ProcessEnv): void {
@@ -45,7 +162,7 @@ function giveFilter(filter: string, { stdio }: ChildProcess): void {
 }
 
 /**
- * Starts a command in a process group of its own, which can be signalled, and checked for being gone, as a whole.
+ * Starts a command in its own process group, so that all of it can be signalled at once.
  * @param marker the id that marks its processes
  * @throws ENOENT if there is no such program for a sandbox, E2BIG if its command line is too long; other errors are those
  *   of the child
@@ -69,15 +186,13 @@ export function startProgram(
   // bwrap sets PWD.
   if (isInParts) checkLength(command, { ...env, PWD: directory });
   const [program = '', ...args] = [...wrapper, ...(isInParts ? inFewWords(command) : command)];
-  // Not execa: it would be loaded at the start of every job, and a command whose output goes to a descriptor and whose
-  // whole group is signalled uses nothing that it adds.
   const all = filter === undefined ? stdio : [...stdio, 'pipe' as const];
   const child = spawn(program, args, { cwd: directory, env, stdio: all, detached: true });
   if (filter !== undefined) giveFilter(filter, child);
   return child;
 }
 
-/** What is wrong when bwrap did not come to start the command. It has printed why. */
+/** The message when bwrap could not start the command. bwrap itself has printed why. */
 export function sandboxFault({ command: [program = ''] }: Pick<Startable, 'command'>): string {
   const name = quoteName(path.basename(program));
   return `Cannot start ${name} in its sandbox; the line of bwrap in the log says why. What an app needs beside its own directory is named with serve --bind`;

@@ -1,13 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Age, type Look, processesOfJob } from './job-processes.js';
-import { isGroupAlive } from './process-table.js';
+import { type Age, type Evidence, isGroupAlive, processesOfJob } from './process-table.js';
 import { outputFifo } from './protocol.js';
-import { removeShortTemporary } from './temporary.js';
+import { removeShortTemporary } from './start-program.js';
 
-/** Milliseconds between two looks at whether processes are gone. */
+/** Milliseconds between two checks whether processes are gone. */
 const pollInterval = 20;
-/** Most looks for processes that started while the others were being stopped. */
-const maxSweeps = 50;
+/** Most searches for processes that started while the others were being stopped. */
+const maxSearches = 50;
 
 /** Sends a signal to a process, or to a group (a negative id). Ignores the error if it has ended. */
 export function signal(pid: number, name: NodeJS.Signals): void {
@@ -66,14 +65,13 @@ export async function terminateGroup(
 }
 
 /**
- * Stops (SIGSTOP) the processes that `find` finds, until it finds no new ones. Killing them at once would make room under
- * the user's limit of processes, which a program that forks all the time fills again; stopped processes keep their places
- * and do not fork.
- * @param stopped gets all of them, also one that was found no more because it had just begun another program
+ * Stops (SIGSTOP) the processes that `find` finds, until it finds no new ones. Killing them one by one
+ * would let a program that forks all the time start new ones; stopped processes do not fork.
+ * @param stopped gets all of them
  * @throws what `find` throws
  */
 async function freeze(find: () => Promise<readonly number[]>, stopped: Set<number>): Promise<void> {
-  for (let sweep = 0; sweep <= maxSweeps; sweep += 1) {
+  for (let search = 0; search <= maxSearches; search += 1) {
     const running = (await find()).filter((pid) => !stopped.has(pid));
     if (running.length === 0) return;
     for (const pid of running) {
@@ -85,24 +83,24 @@ async function freeze(find: () => Promise<readonly number[]>, stopped: Set<numbe
 
 /**
  * Kills every process that has the job's mark in its environment or prints into its log: processes that left the group
- * for a session of their own. They get no grace of their own: the group has had its grace by now. Resolves when none of
- * them runs. Removes the short name of the job's directory for temporary files as well.
- * @param look see `processesOfJob`, as for `age`
+ * for a session of their own. There is no SIGTERM first: the group has had its grace. Resolves when none of
+ * them runs. Also removes the short name of the job's directory for temporary files.
+ * @param evidence see `processesOfJob`, as for `age`
  */
 export async function terminateStrays(
   jobId: string,
   workspace: string,
-  look: Look = 'everything',
+  evidence: Evidence = 'openFiles',
   age: Age = 'any',
 ): Promise<void> {
-  const strays = () => processesOfJob(jobId, outputFifo(workspace), look, age);
+  const strays = () => processesOfJob(jobId, outputFifo(workspace), evidence, age);
   for (;;) {
     const stopped = new Set<number>();
     try {
       await freeze(strays, stopped);
       if (stopped.size === 0) break;
     } catch {
-      // What cannot be looked at (too many open files) may still be there.
+      // What could not be examined (too many open files) may still run.
     }
     for (const pid of stopped) signal(pid, 'SIGKILL');
     await delay(pollInterval);

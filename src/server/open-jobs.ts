@@ -1,8 +1,7 @@
 import path from 'node:path';
-import { areReplaced } from '../runner/program.js';
+import { areReplaced } from '../runner/index.js';
 import type { Access } from './access/index.js';
 import type { AppCatalog } from './apps/catalog.js';
-import { ownDirectory } from './data-directory/index.js';
 import { GpuInventory, NvidiaSmi } from './devices/index.js';
 import type { ServerEvents } from './events.js';
 import { halfLife, LocalExecutor } from './executors/local/index.js';
@@ -36,15 +35,6 @@ function upgradeWatch(report: Report): () => boolean {
     return true;
   };
 }
-
-/** Spare runners that are kept at most after a burst of jobs, each of up to 45 MiB. */
-const mostSpares = 32;
-
-/** The runners that are kept ready; null for none. */
-const sparesOf = ({ spareRunners: count, maxJobs, dataDirectory }: ServerSettings, report: Report) =>
-  count > 0
-    ? { count, most: Math.min(maxJobs, mostSpares), directory: ownDirectory(dataDirectory, 'spares', report) }
-    : null;
 
 /** Why jobs of a cluster have no sandbox. */
 const noneOnCluster: FoundSandbox = {
@@ -100,7 +90,7 @@ async function openExecutor(
         idle: settings.residentIdle,
         memoryUse: shareOfRam,
       },
-      spares: sparesOf(settings, report),
+      spares: settings.spareRunners,
     });
     return { executor: local, local, gpus, cluster: null, found };
   } catch (cause) {

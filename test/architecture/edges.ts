@@ -200,7 +200,6 @@ export const rooms: Readonly<Record<string, Room>> = {
       'server/executors/slurm',
       'server/devices',
       'server/sandbox',
-      'server/data-directory',
       'server',
       'runner',
     ],
@@ -299,7 +298,7 @@ export const rooms: Readonly<Record<string, Room>> = {
   },
   'server/executors/local': {
     imports: [
-      'server/executors/local/resident',
+      'server/executors/resident',
       'server/sandbox',
       'server/executors',
       'server/devices',
@@ -328,8 +327,8 @@ export const rooms: Readonly<Record<string, Room>> = {
     imports: ['server', 'runner', 'files', 'contract'],
     reason: 'The data directory is locked and made before there is a job.',
   },
-  'server/executors/local/resident': {
-    imports: ['server/sandbox', 'server/executors', 'server', 'runner', 'files'],
+  'server/executors/resident': {
+    imports: ['server/sandbox', 'server/executors', 'server', 'runner', 'files', 'contract'],
     reason: 'Loaded apps are kept and ended without knowing how a job is placed.',
   },
   'server/sandbox': {
@@ -354,13 +353,9 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason:
       "The server's error, its events, its reports, its memory and its waits stand below all its rooms.",
   },
-  keeper: {
-    imports: ['runner', 'files'],
-    reason: 'The keeper of a loaded app is a program of its own: it knows neither side.',
-  },
   runner: {
     imports: ['files', 'contract'],
-    reason: 'The runner is a program of its own: it knows neither side.',
+    reason: 'The runner and the keeper of a loaded app are programs of their own: they know neither side.',
   },
   access: {
     imports: ['files', 'contract'],

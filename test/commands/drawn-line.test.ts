@@ -2,7 +2,7 @@ import { truncate } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { LineSplitter } from '../../src/runner/line-splitter.js';
+import { LineSplitter } from '../../src/runner/index.js';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService, jobId } from '../support/fake-service.js';
 import { json } from '../support/scripted-server.js';

@@ -51,6 +51,7 @@ describe('how long a job is kept', () => {
     const { code, stderr } = await running.ended;
     const kept = new RegExp(`is kept until ${localTime} \\(in (24 h|1 day)\\)\n$`);
     expect([code, stderr]).toEqual([0, expect.stringMatching(kept)]);
+    expect(stderr.match(/after it ends/g)).toHaveLength(1);
   });
 
   test('is longer than a server that is away is waited for, if a command waits for the job', async () => {

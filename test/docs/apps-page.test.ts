@@ -1,60 +1,126 @@
-import { readFileSync } from 'node:fs';
+import { cpSync, readFileSync } from 'node:fs';
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { appManifestSchema } from '../../src/contract/app-manifest.js';
 import { operationNames, operationOf, outputArgument } from '../../src/contract/operations.js';
-import { jobMarker } from '../../src/runner/protocol.js';
+import { jobMarker } from '../../src/runner/index.js';
 import { gpuEnvironment } from '../../src/server/executors/index.js';
 import { refusalVariables } from '../../src/server/jobs/job-directory.js';
+import { Cli } from '../support/cli.js';
+import { lacks } from '../support/needs.mjs';
+import { TestServer } from '../support/server.js';
+import { plant } from '../support/temporary.js';
 
-const read = (file: string): string =>
-  readFileSync(fileURLToPath(new URL(`../../${file}`, import.meta.url)), 'utf8');
+const root = (file: string): string => fileURLToPath(new URL(`../../${file}`, import.meta.url));
+const read = (file: string): string => readFileSync(root(file), 'utf8');
 const page = read('docs/apps.md');
+const reference = read('docs/app-reference.md');
 const schema = JSON.parse(read('docs/app.schema.json'));
 
-/** The blocks of a language in the section with this title. */
-function blocks(language: string, title: string): string[] {
-  const [, section = ''] = page.split(`\n## ${title}\n`);
-  const [text = ''] = section.split('\n## ');
-  return [...text.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'gms'))].map(
-    ([, code = '']) => code,
-  );
+/** The only block of the page in this language. */
+function block(language: string): string {
+  const blocks = [...page.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'gms'))];
+  expect(blocks.length, language).toBe(1);
+  return blocks[0]?.[1] ?? '';
 }
-const wholeApp = 'A whole app in Python';
 
-test('the example in Python is the program that `init` writes', () => {
-  expect(blocks('python', wholeApp)).toEqual([read('templates/python/main.py')]);
-});
-
-test('its app.json, and that of the example app, fit the schema', () => {
-  for (const text of [...blocks('json', wholeApp), read('examples/apps/tissue/app.json')]) {
+test('the app.json of the example, and that of the example app, fit the schema', () => {
+  for (const text of [block('json'), read('examples/apps/tissue/app.json')]) {
     const manifest = JSON.parse(text);
     z.fromJSONSchema(schema).parse(manifest);
     expect(Object.keys(schema.properties)).toEqual(expect.arrayContaining(Object.keys(manifest)));
   }
 });
 
+describe.skipIf(lacks('python3'))('the example', () => {
+  let cli: Cli;
+  let server: TestServer;
+
+  /** The app of the page, with stand-ins for the packages that it imports and for its networks. */
+  beforeAll(async () => {
+    cli = await Cli.create();
+    const manifest = block('json').replace('"venv/bin/python"', '"python3"');
+    expect(manifest).toContain('python3');
+    await plant(cli.directory, {
+      'liver/app.json': manifest,
+      'liver/main.py': block('python'),
+      'liver/fold_0.onnx': '0',
+      'liver/fold_1.onnx': '0.4',
+      'ct.nii': '0.4',
+      'four.nii': '2',
+      'text.nii': 'text',
+    });
+    cpSync(root('test/fixtures/python'), path.join(cli.directory, 'liver'), { recursive: true });
+    server = await TestServer.start({ apps: [path.join(cli.directory, 'liver')], gpus: 2 });
+  });
+  afterAll(async () => {
+    await server[Symbol.asyncDispose]();
+    await cli[Symbol.asyncDispose]();
+  });
+
+  async function infer(...words: string[]) {
+    const env = { REMOTE_APP_SERVER: server.url };
+    return await cli.run(['infer', ...words, '-o', 'Result', '--force'], env);
+  }
+  const label = (): string => readFileSync(path.join(cli.directory, 'Result/ct.nii'), 'utf8');
+
+  test('runs on a GPU, and on the CPU with its workers', async () => {
+    const onGpu = await infer('ct.nii', '--gpu', '1');
+    expect([onGpu.code, onGpu.stdout], onGpu.stderr).toEqual([
+      0,
+      expect.stringContaining('Loaded fold_0.onnx with CUDAExecutionProvider'),
+    ]);
+    expect(label()).toBe('0');
+    const onCpu = await infer('ct.nii', '--cpu', '1');
+    expect(onCpu.stdout).toContain('Loaded fold_0.onnx with CPUExecutionProvider and 1 threads');
+  });
+
+  test('takes its parameter', async () => {
+    expect((await infer('ct.nii', '--set', 'threshold=0.3')).code).toBe(0);
+    expect(label()).toBe('1');
+    const misspelt = await infer('ct.nii', '--set', 'treshold=0.3');
+    expect([misspelt.code, misspelt.stderr]).toEqual([2, expect.stringContaining("'threshold'")]);
+  });
+
+  test('runs an ensemble, and the checkpoints that are named', async () => {
+    const ensemble = await infer('ct.nii', '--ensemble', '2');
+    expect(ensemble.stdout).toContain('Checkpoints: fold_0.onnx fold_1.onnx');
+    expect(label()).toBe('1');
+    const named = await infer('ct.nii', '--ensemble-models', 'fold_1.onnx');
+    expect(named.stdout).toContain('Checkpoints: fold_1.onnx');
+  });
+
+  test.each([
+    ['four.nii', 'four.nii has 4 dimensions'],
+    ['text.nii', 'text.nii cannot be read as NIfTI'],
+  ])('refuses %s in a sentence', async (file, sentence) => {
+    const { code, stderr } = await infer(file);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
+  });
+});
+
 test('every field of app.json has a row, and the schema describes each', () => {
   const fields = Object.keys(appManifestSchema.shape);
   expect(Object.keys(schema.properties)).toEqual(['$schema', ...fields]);
   for (const field of ['$schema', ...fields]) {
-    expect(page).toMatch(new RegExp(`^\\| \`${field.replace('$', '\\$')}\` \\|`, 'm'));
+    expect(reference).toMatch(new RegExp(`^\\| \`${field.replace('$', '\\$')}\` \\|`, 'm'));
     expect(schema.properties[field].description).toBeTruthy();
   }
 });
 
 test('every operation and every flag of the command line is described', () => {
   for (const operation of operationNames.map(operationOf)) {
-    expect(page).toMatch(new RegExp(`^\\| \`${operation.verb}\` \\|`, 'm'));
+    expect(reference).toMatch(new RegExp(`^\\| \`${operation.verb}\` \\|`, 'm'));
     for (const { argument = outputArgument } of operation.fields)
-      expect(page).toMatch(new RegExp(`\`${argument}\\b`));
+      expect(reference).toMatch(new RegExp(`\`${argument}\\b`));
   }
 });
 
 test('every environment variable of a job is described', () => {
   const gpus = Object.keys(gpuEnvironment({ gpus: [0] }));
   for (const name of [...gpus, ...refusalVariables, jobMarker, 'TMPDIR', 'PYTHONUNBUFFERED']) {
-    expect(page).toMatch(new RegExp(`^\\| \`${name}\` \\|`, 'm'));
+    expect(reference).toMatch(new RegExp(`^\\| \`${name}\` \\|`, 'm'));
   }
 });

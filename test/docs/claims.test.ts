@@ -6,64 +6,91 @@ import { packages } from '../support/needs.mjs';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (name: string): string => readFileSync(`${root}${name}`, 'utf8');
 
-/** The tests that a text names. */
-const testsIn = (text: string): string[] =>
-  [...text.matchAll(/`(test\/[^`]+)`/g)].map(([, name = '']) => name);
-/** The families of the fault harness that a text names. */
-const familiesIn = (text: string): string[] =>
-  [...text.matchAll(/`faults: ([^`]+)`/g)].map(([, name = '']) => name);
+/** What a page promises, and what holds it. */
+interface Claim {
+  /** The first words of an item of a list, or what a section says. */
+  readonly claim: string;
+  readonly tests?: readonly string[];
+  /** Families of the fault harness. */
+  readonly faults?: readonly string[];
+}
+/** By page, then by the heading of a section. */
+const claims: Readonly<Record<string, Readonly<Record<string, readonly Claim[]>>>> = JSON.parse(
+  read('test/docs/claims.json'),
+);
 
-describe.each(['SECURITY.md', 'docs/admin.md', 'docs/slurm.md'])('%s', (page) => {
-  test('names only tests that there are', () => {
-    const named = [...new Set(testsIn(read(page)))];
-    expect(named.length).toBeGreaterThan(page === 'docs/slurm.md' ? 8 : 10);
-    expect(named.filter((name) => !existsSync(`${root}${name}`))).toEqual([]);
+/** A page's sections: the heading, and the text below it. */
+function sectionsOf(page: string): Map<string, string> {
+  const sections = read(page).split(/^##+ /m).slice(1);
+  return new Map(
+    sections.map((section) => {
+      const [heading = '', ...lines] = section.split('\n');
+      return [heading, lines.join('\n')];
+    }),
+  );
+}
+
+/** The items of the lists of a text, each on one line. */
+const itemsOf = (text: string): string[] =>
+  (text.match(/^- .*(?:\n {2}.*)*/gm) ?? []).map((item) => item.slice(2).replaceAll(/\n {2}/g, ' '));
+
+describe.each(Object.entries(claims))('%s', (page, sections) => {
+  const all = Object.values(sections).flat();
+
+  test('names only tests and families of faults that there are', () => {
+    const files = all.flatMap(({ tests = [], faults = [] }) => [
+      ...tests,
+      ...faults.map((name) => `faults/families/${name}.mjs`),
+    ]);
+    expect(files.length).toBeGreaterThan(6);
+    expect(files.filter((file) => !existsSync(`${root}${file}`))).toEqual([]);
   });
 
-  test('names only families of faults that there are', () => {
-    const families = familiesIn(read(page)).filter(
-      (name) => !existsSync(`${root}faults/families/${name}.mjs`),
-    );
-    expect(families).toEqual([]);
+  test('names something that holds each claim', () => {
+    expect(all.filter(({ tests = [], faults = [] }) => tests.length + faults.length === 0)).toEqual([]);
+  });
+
+  test('has claims of sections that there are', () => {
+    const headings = [...sectionsOf(page).keys()];
+    expect(headings).toEqual(expect.arrayContaining(Object.keys(sections)));
   });
 });
 
-/** Items of lists, each with the lines that belong to it, by the heading above them. */
-function itemsOf(page: string): { readonly heading: string; readonly item: string }[] {
-  return page.split(/^#+ /m).flatMap((section) => {
-    const [heading = '', ...lines] = section.split('\n');
-    const items = lines.join('\n').match(/^- .*(?:\n {2}.*)*/gm) ?? [];
-    return items.map((item) => ({ heading, item }));
+describe.each(['SECURITY.md', 'docs/sandbox.md', 'docs/hugging-face.md'])('%s', (page) => {
+  const items = [...sectionsOf(page)].flatMap(([heading, text]) =>
+    itemsOf(text).map((item) => ({ heading, item })),
+  );
+
+  test('has something that holds each item of its lists', () => {
+    const claimsOf = (heading: string): readonly Claim[] => claims[page]?.[heading] ?? [];
+    const without = items.filter(
+      ({ heading, item }) => !claimsOf(heading).some(({ claim }) => item.startsWith(claim)),
+    );
+    expect(without).toEqual([]);
   });
-}
+
+  test('still says what the tests hold', () => {
+    const gone = Object.entries(claims[page] ?? {}).flatMap(([heading, all]) =>
+      all.filter(
+        ({ claim }) => !items.some((each) => each.heading === heading && each.item.startsWith(claim)),
+      ),
+    );
+    expect(gone).toEqual([]);
+  });
+});
+
+test('SECURITY.md has more than fifty claims', () => {
+  expect(Object.values(claims['SECURITY.md'] ?? {}).flat().length).toBeGreaterThan(50);
+});
+
+test.each(['docs/admin.md', 'docs/slurm.md'])('each section of %s has a test', (page) => {
+  const headings = read(page).match(/^## .*$/gm) ?? [];
+  expect(headings.length).toBeGreaterThan(8);
+  const without = headings.filter((heading) => !claims[page]?.[heading.slice(3)]?.length);
+  expect(without).toEqual([]);
+});
 
 test('CONTRIBUTING.md has the line that installs the tools of tests', () => {
   const [, line = ''] = /^apt-get install (.*)$/m.exec(read('CONTRIBUTING.md')) ?? [];
   expect(line.split(' ')).toEqual([...new Set(Object.values(packages))].sort());
 });
-
-test('each claim in a list of SECURITY.md names what holds it', () => {
-  const items = itemsOf(read('SECURITY.md'));
-  expect(items.length).toBeGreaterThan(50);
-  // That section names one test for all of its claims.
-  const without = items.filter(
-    ({ heading, item }) =>
-      heading !== 'In its sandbox' && testsIn(item).length + familiesIn(item).length === 0,
-  );
-  expect(without).toEqual([]);
-});
-
-test.each(['docs/admin.md', 'docs/slurm.md'])(
-  'each section of %s has a line in its table of tests',
-  (page) => {
-    const [text = '', table = ''] = read(page).split('## Which test holds what');
-    const rows = [...table.matchAll(/^\| (.*?)[:.] .* \| (.*) \|$/gm)];
-    const sections = [...text.matchAll(/^## (.*)$/gm)].map(([, heading = '']) => heading);
-    expect(sections.length).toBeGreaterThan(8);
-    for (const section of sections) {
-      const of = rows.filter(([, start]) => section.startsWith(start ?? ' '));
-      expect([section, of.length > 0], section).toEqual([section, true]);
-    }
-    for (const [row, , tests = ''] of rows) expect(testsIn(tests).length, row).toBeGreaterThan(0);
-  },
-);

@@ -12,11 +12,10 @@ import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 
 const root = (file: string): string => fileURLToPath(new URL(`../../${file}`, import.meta.url));
-const page = readFileSync(root('docs/apps.md'), 'utf8');
+const page = readFileSync(root('docs/resident.md'), 'utf8');
 const execute = promisify(execFile);
 
-const [, section = ''] = page.split('\n## Resident apps\n');
-const programs = [...(section.split('\n## ')[0] ?? '').matchAll(/^```(python|javascript)\n(.*?)^```$/gms)];
+const programs = [...page.matchAll(/^```(python|javascript)\n(.*?)^```$/gms)];
 const [python, javascript, plain] = programs.map(([, , code = '']) => code);
 
 /** The programs of the page, as they stand there. */

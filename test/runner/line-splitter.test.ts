@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { LineSplitter, maxLineLength } from '../../src/runner/line-splitter.js';
+import { LineSplitter, maxLineLength } from '../../src/runner/log.js';
 
 /** Lines of an output that comes in these pieces; a redraw has a trailing `\r`. */
 function lines(...pieces: (string | Uint8Array)[]): string[] {

@@ -1,7 +1,7 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { LogFile } from '../../src/runner/log-file.js';
+import { LogFile } from '../../src/runner/log.js';
 import { temporary } from '../support/temporary.js';
 
 const numbered = (from: number, to: number) =>

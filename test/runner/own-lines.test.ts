@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { asCommandLine } from '../../src/runner/own-lines.js';
+import { asCommandLine } from '../../src/runner/log.js';
 
 const marked = (text: string) => asCommandLine({ text, isRedraw: false }).text;
 

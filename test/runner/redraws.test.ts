@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { RedrawLimiter } from '../../src/runner/redraws.js';
+import { RedrawLimiter } from '../../src/runner/log.js';
 
 const redraw = (text: string) => ({ text, isRedraw: true });
 const line = (text: string) => ({ text, isRedraw: false });

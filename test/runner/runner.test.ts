@@ -15,7 +15,7 @@ import {
 import { createServer, type Socket } from 'node:net';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { removeShortTemporary, shortTemporary } from '../../src/runner/temporary.js';
+import { removeShortTemporary, shortTemporary } from '../../src/runner/start-program.js';
 import { hasEnded } from '../../support/serve.mjs';
 import { until } from '../../support/until.mjs';
 import { temporary } from '../support/temporary.js';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { RunEnd, RunRequest } from '../../src/runner/protocol.js';
+import type { RunEnd, RunRequest } from '../../src/runner/index.js';
 import { until } from '../../support/until.mjs';
 import { processesWith } from '../support/processes.js';
 import { leftOpenAt40 } from '../support/server.js';

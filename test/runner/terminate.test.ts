@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { processesOfJob } from '../../src/runner/job-processes.js';
-import { identify, isAlive, isGroupAlive } from '../../src/runner/process-table.js';
+import { identify, isAlive, isGroupAlive, processesOfJob } from '../../src/runner/process-table.js';
 import { terminateGroup, terminateStrays } from '../../src/runner/terminate.js';
 import { isRunning, readProcess } from '../../support/processes.mjs';
 import { until } from '../../support/until.mjs';
@@ -89,7 +88,7 @@ describe('ending strays', () => {
     const ours = await group(script, { REMOTE_APP_JOB_ID: id });
     const other = await group(script, { REMOTE_APP_JOB_ID: `${id}0` });
     const strays = await until('the strays run', async () => {
-      const pids = await processesOfJob(id, '/nowhere/output.fifo', 'everything');
+      const pids = await processesOfJob(id, '/nowhere/output.fifo', 'openFiles');
       return pids.length >= 2 ? pids : null;
     });
     await terminateStrays(id, '/nowhere');

@@ -1,5 +1,5 @@
 import { readdirSync, readlinkSync } from 'node:fs';
-import { allProcesses, argumentsOf, environmentOf } from '../../support/processes.mjs';
+import { allProcesses, argumentsOf, directoryOf, environmentOf } from '../../support/processes.mjs';
 
 const mark = 'REMOTE_APP_JOB_ID=';
 
@@ -7,7 +7,7 @@ const mark = 'REMOTE_APP_JOB_ID=';
 interface Marks {
   /** They are a job's command, or were forked by it. */
   readonly jobs?: ReadonlySet<string>;
-  /** One of their arguments holds this. */
+  /** One of their arguments, or their working directory, holds this. */
   readonly argument?: string;
   /** A value of the environment that they were started with holds this. */
   readonly environment?: string;
@@ -24,14 +24,15 @@ export function processesWith({ jobs, argument, environment }: Marks): number[] 
     return (
       (job !== undefined && jobs?.has(job)) ||
       (environment !== undefined && entries.some((entry) => entry.includes(environment))) ||
-      (argument !== undefined && argumentsOf(pid).some((each) => each.includes(argument)))
+      (argument !== undefined &&
+        [directoryOf(pid), ...argumentsOf(pid)].some((each) => each.includes(argument)))
     );
   });
 }
 
 export const processesOfJob = (jobId: string): number[] => processesWith({ jobs: new Set([jobId]) });
 
-/** The processes that name this path among their arguments: a server's runners name its data directory. */
+/** The processes that name this path among their arguments, or work below it, as a server's runners do. */
 export const processesNaming = (path: string): number[] => processesWith({ argument: path });
 
 /** What the descriptors of a process are open on, by their numbers; without those that are closed meanwhile. */

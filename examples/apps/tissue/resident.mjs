@@ -9,7 +9,7 @@
  *     await serve(load, run);
  *
  * The same program still runs one job from its command line. Needs Node 18 and nothing else. What the server and this file
- * say to each other: docs/apps.md of remote-app, Resident apps.
+ * say to each other: docs/resident.md of remote-app.
  */
 import { closeSync, constants, openSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';

@@ -55,7 +55,7 @@ const connecting = (choose) => async (house) => {
 
 /**
  * Every way to break out: how it is tried, which resolves with whether it has succeeded, and whether it does without a
- * sandbox. SECURITY.md has the same table.
+ * sandbox. docs/sandbox.md has the same table.
  */
 export const attacks = {
   'read the files of another job by their path': { open: true, run: reading('by their path') },

@@ -96,7 +96,7 @@ export abstract class SubmitCommand extends ClientCommand {
     const destination = flags.detach ? null : await readDestination(flags, this.jsonEnabled(), null);
     const app = await chooseApp(connection, settings.app);
     const { directory: output, taken } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
-    const keep = (jobId: string) => {
+    const onAccepted = (jobId: string) => {
       const settled = { server: settings.server, profile: flags.profile || undefined, app };
       const booleans = Object.entries(this.ctor.flags).flatMap(([flag, { type }]) =>
         type === 'boolean' ? [flag] : [],
@@ -112,14 +112,11 @@ export abstract class SubmitCommand extends ClientCommand {
       killTimeout: flags['kill-timeout'],
       output,
       mayReplace: taken === 'replace',
-      onAccepted: keep,
+      onAccepted,
     };
     if (destination) {
-      const onAccepted = (jobId: string) => {
-        keep(jobId);
-        return tellKept(connection, jobId, reporter, flags.keep !== undefined);
-      };
-      const finishing = { ...options, destination, wait: flags.wait, onAccepted };
+      const tellAccepted = (id: string) => tellKept(connection, id, reporter, flags.keep !== undefined);
+      const finishing = { ...options, destination, wait: flags.wait, tellAccepted };
       const finished = await naming(connection, app, () =>
         client.runJob(connection, { ...submission, app }, finishing),
       );

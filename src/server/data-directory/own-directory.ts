@@ -6,7 +6,7 @@ import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
 
 /** The directories that servers make in a data directory. */
-const names = ['jobs', 'incoming', 'trash', 'spares', 'slurm'] as const;
+const names = ['jobs', 'incoming', 'trash', 'slurm'] as const;
 type OwnName = (typeof names)[number];
 
 /** Whether the directory may be a link: an admin may keep the jobs elsewhere on the same file system. */

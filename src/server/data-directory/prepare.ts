@@ -14,7 +14,7 @@ import path from 'node:path';
 import { errorCode, isDiskFull, isSystemError } from '../../files/error-code.js';
 import { makeDirectory } from '../../files/make-directory.js';
 import { syncDirectorySync } from '../../files/sync.js';
-import { makeFifo } from '../../runner/output-pipe.js';
+import { makeFifo } from '../../runner/index.js';
 import { SetupError } from '../setup-error.js';
 import { lookAtLock } from './lock.js';
 import { lookAtOwnDirectories } from './own-directory.js';
@@ -121,7 +121,7 @@ export function lookAtDataDirectory(given: string): boolean {
 const advice = 'put it on a file system such as ext4, XFS, Btrfs or NFS';
 
 /**
- * Whether a FIFO can be made; every job prints into one (`runner/output-pipe`).
+ * Whether a FIFO can be made; every job prints into one (`runner/pipes`).
  * @throws the system's error where no other file can be made either: that is what is wrong
  */
 function takesFifos(fifo: string): boolean {

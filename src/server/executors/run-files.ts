@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { errorCode } from '../../files/error-code.js';
 import { readOwnFile } from '../../files/own-file.js';
-import { maxEndBytes, type RunEnd, type RunnerRecord, runFiles } from '../../runner/protocol.js';
+import { maxEndBytes, type RunEnd, type RunnerRecord, runFiles } from '../../runner/index.js';
 import { gpusOfEnvironment } from './devices.js';
 import type { Ended, Grant } from './executor.js';
 

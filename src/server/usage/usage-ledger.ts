@@ -5,7 +5,7 @@ import type { UsageRow } from '../../contract/usage.js';
 import { appendWhole } from '../../files/append-whole.js';
 import { errorCode } from '../../files/error-code.js';
 import { openOwnFile } from '../../files/own-file.js';
-import { LineSplitter } from '../../runner/line-splitter.js';
+import { LineSplitter } from '../../runner/index.js';
 import { readOrSetAside } from '../data-directory/index.js';
 import type { EndedJob, ServerEvents } from '../events.js';
 import type { Report } from '../report.js';

@@ -9,7 +9,7 @@
         resident.serve(load, run)
 
 The same program still runs one job from its command line. Needs Python 3.8 and nothing else. What the server and this
-file say to each other: docs/apps.md of remote-app, Resident apps.
+file say to each other: docs/resident.md of remote-app.
 """
 
 import gc

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { runFiles } from '../../../src/runner/protocol.js';
+import { runFiles } from '../../../src/runner/index.js';
 import { environmentOf } from '../../../support/processes.mjs';
 import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';

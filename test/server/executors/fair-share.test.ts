@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { DeviceRequest, Grant } from '../../../src/server/executors/index.js';
+import type { DeviceRequest, Grant } from '../../../src/server/executors/executor.js';
+import { halfLife, longestPassedOver, Shares } from '../../../src/server/executors/local/fair-share.js';
 import { Scheduler } from '../../../src/server/executors/local/scheduler.js';
-import { halfLife, Shares } from '../../../src/server/executors/local/shares.js';
-import { longestPassedOver } from '../../../src/server/executors/local/turns-of-owners.js';
 
 const minute = 60_000;
 const hour = 60 * minute;

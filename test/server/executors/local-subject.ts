@@ -3,7 +3,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, onTestFinished, vi } from 'vitest';
 import { GpuInventory } from '../../../src/server/devices/gpu-inventory.js';
-import { LocalExecutor, type LocalSettings } from '../../../src/server/executors/local/local-executor.js';
+import { LocalExecutor, type LocalSettings } from '../../../src/server/executors/local/index.js';
 import { FakeNvidiaSmi } from '../../support/nvidia-smi.js';
 import type { Subject } from './support.js';
 

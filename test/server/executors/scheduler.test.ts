@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { DeviceRequest, Grant } from '../../../src/server/executors/index.js';
-import { Scheduler, type Ticket, TicketCancelled } from '../../../src/server/executors/local/scheduler.js';
+import type { DeviceRequest, Grant } from '../../../src/server/executors/executor.js';
+import { Scheduler } from '../../../src/server/executors/local/scheduler.js';
+import { type Ticket, TicketCancelled } from '../../../src/server/executors/local/tickets.js';
 
 /** GPUs in the order of their ids: UUIDs of one letter each. */
 const known = (uuids: string) => [...uuids].map((uuid, id) => ({ id, uuid }));

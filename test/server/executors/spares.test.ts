@@ -1,38 +1,21 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import type { Socket } from 'node:net';
+import { existsSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { RunRequest } from '../../../src/runner/protocol.js';
-import { LocalExecutor, type LocalSettings } from '../../../src/server/executors/local/local-executor.js';
-import {
-  argumentsOf,
-  environmentOf,
-  isRunning,
-  isSpare,
-  readProcess,
-  sparesOf,
-} from '../../../support/processes.mjs';
+import type { RunRequest } from '../../../src/runner/index.js';
+import { LocalExecutor, type LocalSettings } from '../../../src/server/executors/local/index.js';
+import { environmentOf, isRunning, readProcess, sparesOf } from '../../../support/processes.mjs';
 import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
 import { openFilesOf } from '../../support/processes.js';
 import { sandbox } from '../../support/sandbox.js';
 import { TestServer } from '../../support/server.js';
-import { temporary } from '../../support/temporary.js';
 import { executorContract } from './contract.js';
 import { localSubject } from './local-subject.js';
-import { Bench, Followed, type Subject, TestJob } from './support.js';
+import { Bench, Followed, type Subject, type TestJob } from './support.js';
 
 const runnerProgram = fileURLToPath(new URL('../../../dist/runner/main.js', import.meta.url));
 const misbehaving = fileURLToPath(new URL('../../fixtures/programs/runner/main.js', import.meta.url));
@@ -43,37 +26,30 @@ afterEach(async () => {
   await until('no spare runner is left', () => sparesOf(process.pid).length === 0);
 });
 
-/** Whether a spare runner has done all that it does before it has a job, in its place. */
-const isPrepared = (place: string): boolean => {
-  const made = readdirSync(place);
-  return made.includes('runner.json') && !made.includes('rehearsal');
-};
-
 /** The executor of this machine with a spare runner, which is ready when it is made. */
-const spareSubject = (more: Partial<LocalSettings> = {}): Subject => {
-  const subject = localSubject(more);
+const spareSubject = (more: Partial<LocalSettings> = {}, spares = 1): Subject => {
+  const subject = localSubject({ ...more, spares });
   return {
     ...subject,
     make: async (gpus) => {
-      const root = await temporary();
       const before = sparesOf(process.pid);
-      const executor = await localSubject({
-        ...more,
-        spares: { count: 1, most: 1, directory: root.path },
-      }).make(gpus);
+      const executor = await subject.make(gpus);
       if (!(executor instanceof LocalExecutor)) throw new Error('It is another executor');
       executor.open();
-      cleanUps.push(async () => {
-        await executor.close();
-        return root[Symbol.asyncDispose]();
+      cleanUps.push(() => executor.close());
+      await until('the spare runners are ready', () => {
+        const started = sparesOf(process.pid).filter((pid) => !before.includes(pid));
+        return started.length === spares && started.every(isListening);
       });
-      const isReady = () =>
-        more.program !== undefined ||
-        readdirSync(root.path).some((place) => isPrepared(path.join(root.path, place)));
-      await until('a spare runner is ready', () => sparesOf(process.pid).length > before.length && isReady());
       return executor;
     },
   };
+};
+
+/** Whether a spare runner has begun to handle signals, which it does after all its modules are loaded. */
+const isListening = (pid: number): boolean => {
+  const caught = BigInt(`0x${/^SigCgt:\s*(\w+)$/m.exec(readProcess(pid, 'status'))?.[1] ?? '0'}`);
+  return (caught & (1n << 14n)) !== 0n;
 };
 
 const runnerOf = (job: TestJob): number => {
@@ -97,7 +73,6 @@ function surroundings(job: TestJob) {
     environment: environmentOf(pid).sort(),
     directory: readlinkSync(`/proc/${pid}/cwd`) === job.path,
     priority: getPriority(pid),
-    isNamed: argumentsOf(pid).some((argument) => argument.endsWith(job.path)),
     open: open
       .map((file) => file.replace(job.path, 'JOB').replace(/\[\d+\]/, ''))
       .filter((file) => !/^anon_inode|^\/dev\/(urandom|random)|\.(node|wasm)$/.test(file))
@@ -125,63 +100,43 @@ describe('a spare runner', () => {
     await until('a runner whose job was killed is gone', () => !isRunning(spare ?? 0));
   });
 
-  test('has short jobs one after another, and a later server takes it for the runner of the last one alone', async () => {
+  test('is used once', async () => {
     await using bench = await Bench.open(spareSubject());
     const executor = await bench.executor();
-    const [spare] = sparesOf(process.pid);
-    const done = [];
+    const runners: number[] = [];
     for (const word of ['one', 'two']) {
       const job = bench.job();
       const run = new Followed(executor.run(job.order(`echo ${word}; pwd; cat; exit 4`)));
       expect(await run.ended).toMatchObject({ exitCode: 4, signal: null, fault: null });
       expect(job.log).toBe(`${word}\n${job.workspace}\n`);
-      done.push(job);
+      runners.push(runnerOf(job));
     }
-    const last = bench.job();
-    const run = new Followed(executor.run(last.order('echo three; sleep 600')));
-    await last.prints('three');
-    expect([...done, last].map(runnerOf)).toEqual([spare, spare, spare]);
-    const later = await localSubject().make();
-    expect([...done, last].map((job) => later.isRunning(job))).toEqual([false, false, true]);
-    await Promise.all(done.map((job) => later.stop(job)));
-    expect([isRunning(spare ?? 0), last.log]).toEqual([true, 'three\n']);
-    await later.stop(last);
-    await run.ended;
-    expect(last.processes()).toEqual([]);
+    expect(new Set(runners).size).toBe(2);
+    await until('both have ended', () => !runners.some(isRunning));
   });
 
-  test('that has had a job is without one as it was before', async () => {
+  test('that has a job is found by a later server, without its record', async () => {
     await using bench = await Bench.open(spareSubject());
     const executor = await bench.executor();
-    const [spare = 0] = sparesOf(process.pid);
+    const [spare] = sparesOf(process.pid);
     const job = bench.job();
-    await new Followed(executor.run(job.order('exit 0'))).ended;
-    expect([isSpare(spare), readlinkSync(`/proc/${spare}/cwd`)]).toEqual([true, '/']);
-    await until('only its channel is open', () => socketsOf(spare).join() === '3');
-    expect([...openFilesOf(spare).values()]).not.toContainEqual(expect.stringContaining(job.path));
-    if (executor instanceof LocalExecutor) await executor.close();
-    await until('it ends with its server', () => !isRunning(spare));
+    const run = new Followed(executor.run(job.order('echo ready; sleep 600')));
+    await job.prints('ready');
+    expect(runnerOf(job)).toBe(spare);
+    rmSync(path.join(job.path, 'runner.json'));
+    const later = await localSubject().make();
+    expect(later.isRunning(job)).toBe(true);
+    await later.stop(job);
+    await run.ended;
+    expect(job.processes()).toEqual([]);
   });
 
-  test('whose job lasted longer than a second has no other one', async () => {
-    await using bench = await Bench.open(spareSubject());
-    const executor = await bench.executor();
-    const [spare = 0] = sparesOf(process.pid);
-    expect(await new Followed(executor.run(bench.job().order('sleep 1.1'))).ended).toMatchObject({
-      exitCode: 0,
-    });
-    expect(isRunning(spare)).toBe(false);
-  });
-
-  test.for([0, 1])('that has a job, after %i others, is as one that was started for it', async (others) => {
+  test('that has a job is like one that was started for it', async () => {
     await using bench = await Bench.open(spareSubject());
     const [first, second] = [bench.job(), bench.job()];
     const executor = await bench.executor();
     const [spare] = sparesOf(process.pid);
     const without = await localSubject().make();
-    for (let left = others; left > 0; left -= 1) {
-      await new Followed(executor.run(bench.job().order('exit 0'))).ended;
-    }
     const runs = [
       new Followed(executor.run(first.order('echo ready; sleep 600'))),
       new Followed(without.run(second.order('echo ready; sleep 600'))),
@@ -194,12 +149,12 @@ describe('a spare runner', () => {
       () => !surroundings(first).open.some((file) => /^socket/.test(file)),
     );
     expect(surroundings(first)).toEqual(surroundings(second));
-    expect(surroundings(first)).toMatchObject({ leadsItsSession: true, directory: true, isNamed: true });
+    expect(surroundings(first)).toMatchObject({ leadsItsSession: true, directory: true });
     await Promise.all([executor.stop(first), without.stop(second)]);
     await Promise.all(runs.map(({ ended }) => ended));
   });
 
-  test('has nothing of the server in its hands but its end of a channel', async () => {
+  test('has nothing open of the server but its end of a channel', async () => {
     await using bench = await Bench.open(spareSubject());
     await bench.executor();
     const [spare = 0] = sparesOf(process.pid);
@@ -222,33 +177,6 @@ describe('a spare runner', () => {
     },
   );
 
-  test('that is asked to end while a job is on its way to it ends, and does not claim that', async () => {
-    await using bench = await Bench.open(spareSubject());
-    const job = bench.job();
-    writeFileSync(path.join(job.path, 'run.json'), '{}');
-    // Keeps it busy until both have come, and it finds both at once.
-    const busy = path.join(bench.directory, 'busy');
-    const pause = `import { writeFileSync } from 'node:fs';
-      process.once('SIGUSR2', () => {
-        writeFileSync(${JSON.stringify(busy)}, '');
-        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
-      });`;
-    const preload = `--import=data:text/javascript,${encodeURIComponent(pause)}`;
-    const words = [preload, runnerProgram, '--spare', ' '.repeat(2048)];
-    const stdio = ['ignore', 'ignore', 'ignore', 'pipe'] as const;
-    const spare = spawn(process.execPath, words, { stdio: [...stdio], detached: true });
-    const channel = spare.stdio[3] as Socket;
-    const place = path.join(bench.directory, 'place');
-    channel.write(`${JSON.stringify({ place })}\n`);
-    await until('it is ready', () => existsSync(place) && isPrepared(place));
-    spare.kill('SIGUSR2');
-    await until('it is busy', () => existsSync(busy));
-    channel.write(`${JSON.stringify({ job: job.path })}\n`);
-    spare.kill('SIGTERM');
-    expect(await once(spare, 'exit')).toEqual([3, null]);
-    expect([existsSync(path.join(job.path, 'claimed')), existsSync(place)]).toEqual([false, false]);
-  });
-
   test('that was killed costs no job anything, and is replaced', async () => {
     await using bench = await Bench.open(spareSubject());
     const executor = await bench.executor();
@@ -263,7 +191,6 @@ describe('a spare runner', () => {
   test('ends its job although its server dies before it has heard that the runner has it', async () => {
     await using bench = await Bench.open(spareSubject());
     const job = bench.job();
-    const place = path.join(bench.directory, 'place');
     const request: RunRequest = {
       jobId: job.id,
       command: ['sh', '-c', 'echo ready; until [ -e gate ]; do sleep 0.01; done; echo done'],
@@ -279,13 +206,12 @@ describe('a spare runner', () => {
       gpuUuids: [],
     };
     writeFileSync(path.join(job.path, 'run.json'), JSON.stringify(request));
-    const messages = [{ place }, { job: job.path }].map((each) => `${JSON.stringify(each)}\n`).join('');
     // It reads nothing of what the runner says: for the runner the connection fails when it dies.
     const server = `
       const { spawn } = require('node:child_process');
-      const words = [${JSON.stringify(runnerProgram)}, '--spare', ' '.repeat(2048)];
+      const words = [${JSON.stringify(runnerProgram)}, '--spare'];
       const stdio = ['ignore', 'ignore', 'ignore', 'pipe'];
-      spawn(process.execPath, words, { stdio, detached: true }).stdio[3].write(${JSON.stringify(messages)});
+      spawn(process.execPath, words, { stdio, detached: true }).stdio[3].write(${JSON.stringify(`${job.path}\n`)});
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);`;
     const child = spawn(process.execPath, ['-e', server], { stdio: 'inherit' });
     await job.prints('ready');
@@ -304,25 +230,13 @@ describe('a spare runner', () => {
     process.kill(spare, 'SIGTERM');
     await until('it is gone', () => !isRunning(spare));
   });
-
-  test('given a job with a directory whose name is too long for its own leaves it to a new one', async () => {
-    await using bench = await Bench.open(spareSubject());
-    const executor = await bench.executor();
-    const [spare] = sparesOf(process.pid);
-    const deep = path.join(bench.directory, ...Array.from({ length: 10 }, () => 'd'.repeat(250)));
-    mkdirSync(deep, { recursive: true });
-    const job = new TestJob(deep);
-    bench.jobs.push(job);
-    expect(await new Followed(executor.run(job.order('exit 0'))).ended).toMatchObject({ exitCode: 0 });
-    expect(runnerOf(job)).not.toBe(spare);
-  });
 });
 
 describe('a spare runner that', () => {
   const subject = (deed: string) =>
     spareSubject({ program: misbehaving, environment: { ...process.env, SPARE_DEED: deed } });
 
-  test.for(['deaf', 'dies'])('%s leaves its job to a new one, which runs it once', async (deed) => {
+  test.for(['hangs', 'dies'])('%s leaves its job to a new one, which runs it once', async (deed) => {
     await using bench = await Bench.open(subject(deed));
     const executor = await bench.executor();
     const [spare] = sparesOf(process.pid);
@@ -349,7 +263,7 @@ describe('a spare runner that', () => {
     expect(job.log).toBe('');
   });
 
-  test('hangs after the end of its job is killed, and its device is free', async () => {
+  test('does not exit after the end of its job is killed, and its device is free', async () => {
     await using bench = await Bench.open(subject('stays'));
     const executor = await bench.executor();
     const [spare] = sparesOf(process.pid);
@@ -358,8 +272,8 @@ describe('a spare runner that', () => {
     expect(isRunning(spare ?? 0)).toBe(false);
   });
 
-  test('is deaf is ended with its job by a kill, which is not kept waiting', async () => {
-    await using bench = await Bench.open(subject('deaf'));
+  test('hangs does not keep a kill of its job waiting', async () => {
+    await using bench = await Bench.open(subject('hangs'));
     const executor = await bench.executor();
     const job = bench.job();
     const run = new Followed(executor.run(job.order('echo ready; sleep 600')));
@@ -372,9 +286,7 @@ describe('a spare runner that', () => {
 
 describe('a server', () => {
   const withSpare = async (server: TestServer): Promise<number> => {
-    const places = path.join(server.dataDirectory, 'spares');
-    const isReady = () => readdirSync(places).some((place) => isPrepared(path.join(places, place)));
-    await until('it has a spare runner', () => sparesOf(server.pid).length === 1 && isReady());
+    await until('it has a spare runner', () => sparesOf(server.pid).some(isListening));
     return sparesOf(server.pid)[0] ?? 0;
   };
 
@@ -386,34 +298,33 @@ describe('a server', () => {
     await until('it is gone', () => !isRunning(spare));
   });
 
-  test('ends a spare runner of an earlier one that was stopped, and so did not see that one die', async () => {
+  test('that dies leaves a spare runner that was stopped, which ends once it is continued', async () => {
     await using server = await TestServer.start();
     const spare = await withSpare(server);
     process.kill(spare, 'SIGSTOP');
     await server.crash();
-    expect(isRunning(spare)).toBe(true);
-    await server.start();
+    process.kill(spare, 'SIGCONT');
     await until('it is gone', () => !isRunning(spare));
   });
 
   test('has none where none is wanted', async () => {
     await using server = await TestServer.start({ flags: ['--spare-runners', '0'] });
     await server.api.running('infer', least.infer);
-    expect([sparesOf(server.pid), readdirSync(server.dataDirectory).includes('spares')]).toEqual([[], false]);
+    expect(sparesOf(server.pid)).toEqual([]);
   });
 
   test('has as many as are wanted, and replaces those that are gone', async () => {
     await using server = await TestServer.start({ flags: ['--spare-runners', '3'] });
-    const places = () => readdirSync(path.join(server.dataDirectory, 'spares'));
-    const isThere = () => sparesOf(server.pid).length === 3 && places().length === 3;
-    await until('there are three', isThere);
-    const killed = places();
-    for (const spare of sparesOf(server.pid)) process.kill(spare, 'SIGKILL');
-    await until('nothing of them is left', () => !places().some((place) => killed.includes(place)));
-    await until('there are three again', isThere);
+    await until('there are three', () => sparesOf(server.pid).length === 3);
+    const killed = sparesOf(server.pid);
+    for (const spare of killed) process.kill(spare, 'SIGKILL');
+    await until('there are three others', () => {
+      const spares = sparesOf(server.pid);
+      return spares.length === 3 && !spares.some((pid) => killed.includes(pid));
+    });
   });
 
-  test('finds the runner of a job again that was a spare one, by its name alone', async () => {
+  test('finds the runner of a job again that was a spare one, without its record', async () => {
     await using server = await TestServer.start();
     const spare = await withSpare(server);
     const gate = server.gate();

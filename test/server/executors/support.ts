@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import { signal } from '../../../src/runner/terminate.js';
+import { signal } from '../../../src/runner/index.js';
 import type { Ended, Executor, RunEvent, RunOrder } from '../../../src/server/executors/index.js';
 import { until } from '../../../support/until.mjs';
 import { processesWith } from '../../support/processes.js';

@@ -2,11 +2,11 @@ import { execFileSync } from 'node:child_process';
 import { utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { fingerprint } from '../../../src/server/executors/local/resident/fingerprint.js';
+import { fingerprint } from '../../../src/server/executors/resident/fingerprint.js';
 import { until } from '../../../support/until.mjs';
 import { temporary } from '../../support/temporary.js';
 
-const program = new URL('../../../dist/server/executors/local/resident/fingerprint.js', import.meta.url);
+const program = new URL('../../../dist/server/executors/resident/fingerprint.js', import.meta.url);
 
 test('an app with a directory of more files than a call takes arguments has a fingerprint', async () => {
   await using root = await temporary();

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import type { LocalExecutor } from '../../../src/server/executors/local/local-executor.js';
+import type { LocalExecutor } from '../../../src/server/executors/local/index.js';
 import { until } from '../../../support/until.mjs';
 import { apps } from '../../support/server.js';
 import { temporary } from '../../support/temporary.js';
@@ -9,7 +9,7 @@ import { localSubject } from '../executors/local-subject.js';
 import { Bench, Followed } from '../executors/support.js';
 
 const main = path.join(apps.resident, 'main.mjs');
-const program = fileURLToPath(new URL('../../../dist/keeper/main.js', import.meta.url));
+const program = fileURLToPath(new URL('../../../dist/runner/keeper-main.js', import.meta.url));
 
 test('when memory runs short, the app that has had nothing to do for the longest time leaves', async () => {
   await using root = await temporary();

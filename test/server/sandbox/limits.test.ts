@@ -96,8 +96,8 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
   });
 
   test('has a limit of processes of which help and pages say what these tests show', () => {
-    const page = readFileSync(new URL('../../../docs/apps.md', import.meta.url), 'utf8').replaceAll(
-      '\n',
+    const page = readFileSync(new URL('../../../docs/sandbox.md', import.meta.url), 'utf8').replaceAll(
+      /\s+/g,
       ' ',
     );
     const told = 'The system refuses it more, or, where the server runs as root, it is ended';

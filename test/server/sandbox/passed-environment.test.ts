@@ -94,8 +94,8 @@ test('an address with a password passes only where the admin names it, but for t
   }
 });
 
-test('docs/apps.md lists the whole table', () => {
-  const page = readFileSync(new URL('../../../docs/apps.md', import.meta.url), 'utf8');
+test('docs/sandbox.md lists the whole table', () => {
+  const page = readFileSync(new URL('../../../docs/sandbox.md', import.meta.url), 'utf8');
   for (const { names: row, purpose } of passedVariables) {
     expect(page).toContain(`| ${row.map((name) => `\`${name}\``).join(' ')} | ${purpose}`);
   }

@@ -1,3 +1,3 @@
 /** Runs jobs on this machine. */
-export { LocalExecutor } from './local-executor.js';
-export { halfLife } from './shares.js';
+export { halfLife } from './fair-share.js';
+export { LocalExecutor, type LocalSettings } from './local-executor.js';

@@ -1,32 +1,55 @@
 import { once } from 'node:events';
-import type { RunRequest } from '../../../runner/protocol.js';
-import type { GpuInventory } from '../../devices/index.js';
+import { ServiceError } from '../../../contract/errors.js';
+import type { RunRequest } from '../../../runner/index.js';
+import { type Gpu, type GpuInventory, MemoryNotTold, NoGpuAnswer } from '../../devices/index.js';
 import { limitWords } from '../../sandbox/limits.js';
 import { passedNames } from '../../sandbox/passed-environment.js';
 import { temporaryInSandbox } from '../../sandbox/sandbox.js';
 import { whenThereIsRoom } from '../../when-there-is-room.js';
-import {
-  type AskedDevices,
-  checkDevices,
-  type Device,
-  type DeviceMemory,
-  type DeviceRequest,
-  type Ended,
-  type Executor,
-  type Grant,
-  gpuEnvironment,
-  type JobPlace,
-  type LoadedApp,
-  type Placed,
-  type RunEvent,
-  type RunOrder,
-  unrecordedEnd,
-  type Waiting,
+import type {
+  AskedDevices,
+  Device,
+  DeviceMemory,
+  DeviceRequest,
+  Ended,
+  Executor,
+  Grant,
+  JobPlace,
+  LoadedApp,
+  Placed,
+  RunEvent,
+  RunOrder,
+  Waiting,
 } from '../index.js';
-import { type Place, Residency, type ResidencySettings } from './residency.js';
+import { checkDevices, gpuEnvironment, refuseUnknown, unrecordedEnd } from '../index.js';
+import { type Place, Residency, type ResidencySettings } from '../resident/index.js';
 import { type RunnerSettings, Runners } from './runners.js';
-import { Scheduler, type Ticket, TicketCancelled } from './scheduler.js';
-import { knownGpus, memoryOf } from './show-gpus.js';
+import { Scheduler } from './scheduler.js';
+import { type Ticket, TicketCancelled } from './tickets.js';
+
+/** The GPUs of this machine. @throws ServiceError `gpusUnknown` */
+function knownGpus({ current, problem }: GpuInventory): readonly Gpu[] {
+  if (current) return current;
+  throw new ServiceError('gpusUnknown', `The GPUs of this server are not known: ${problem}; try again later`);
+}
+
+/** The memory of these GPUs together. @throws ServiceError `unknownGpu`, `gpusUnknown` or `memoryUnknown` */
+async function memoryOf(inventory: GpuInventory, ids: readonly number[]): Promise<DeviceMemory> {
+  const gpus = knownGpus(inventory);
+  refuseUnknown(ids, gpus);
+  try {
+    const uses = await inventory.vram(gpus.filter(({ id }) => ids.includes(id)));
+    return uses.reduce((sum, { used, total }) => ({ used: sum.used + used, total: sum.total + total }), {
+      used: 0,
+      total: 0,
+    });
+  } catch (cause) {
+    if (cause instanceof MemoryNotTold) throw new ServiceError('memoryUnknown', cause.message, { cause });
+    if (!(cause instanceof NoGpuAnswer)) throw cause;
+    const detail = `The GPU memory is not known: ${cause.message}; try again later`;
+    throw new ServiceError('gpusUnknown', detail, { cause });
+  }
+}
 
 export interface LocalSettings extends RunnerSettings, ResidencySettings {
   readonly gpus: GpuInventory;
@@ -78,13 +101,13 @@ export class LocalExecutor implements Executor {
     this.#residency = new Residency(settings);
   }
 
-  /** Begins to keep spare runners. Called when the server answers: what it has to do first is slowed down by no other start. */
+  /** Begins to start spare runners. Called when the server listens, so that they do not slow down its start. */
   open(): void {
     this.#runners.open();
   }
 
   /**
-   * Counts what an owner used before this server started, so that a restart makes nobody's use forgotten.
+   * Counts what an owner used before this server started.
    * @param gpuTime milliseconds on a GPU, times the number of GPUs
    * @param ago milliseconds since then
    */
@@ -92,7 +115,7 @@ export class LocalExecutor implements Executor {
     this.#scheduler.remember(owner, gpuTime, ago);
   }
 
-  /** Looks again who may be given what, after the limits of owners have changed. */
+  /** Grants devices again, after the limits of owners have changed. */
   reconsider(): void {
     this.#scheduler.reconsider();
   }

@@ -5,32 +5,23 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { writeJsonFile } from '../../../files/atomic-json.js';
 import { isShortage } from '../../../files/error-code.js';
 import { isGone } from '../../../files/is-gone.js';
-import { lowerPriority } from '../../../runner/priority.js';
 import {
   isAlive,
-  isDoneWith,
   isSignalable,
   type ProcessIdentity,
-  runnerNaming,
+  type RunRequest,
+  runFiles,
+  runnerIn,
   runners,
-} from '../../../runner/process-table.js';
-import { type RunRequest, runFiles } from '../../../runner/protocol.js';
-import { signal, terminateGroup, terminateStrays } from '../../../runner/terminate.js';
-import {
-  checkRunnerRoom,
-  type Ended,
-  type Grant,
-  isRemoved,
-  type JobPlace,
-  readRunGpus,
-  readRunnerRecord,
-  settleRunEnd,
-} from '../index.js';
-import { type RunnerProcess, type RunnerProgram, startRunner } from './runner-process.js';
-import type { Spare } from './spare.js';
-import { type SpareSettings, Spares } from './spares.js';
+  signal,
+  terminateGroup,
+  terminateStrays,
+} from '../../../runner/index.js';
+import type { Ended, Grant, JobPlace } from '../index.js';
+import { checkRunnerRoom, isRemoved, readRunGpus, readRunnerRecord, settleRunEnd } from '../index.js';
+import { type RunnerProcess, type RunnerProgram, SpareRunners, startRunner } from './start-runner.js';
 
-/** Milliseconds between two looks at a runner that an earlier server started. */
+/** Milliseconds between two checks of a runner that an earlier server started. */
 const pollInterval = 100;
 /** The same for a child. Its end is an event, but its directory may be removed, or a kill may need a second signal. */
 const childInterval = 1000;
@@ -45,15 +36,8 @@ const leaving = 5000;
 export interface RunnerSettings extends RunnerProgram {
   /** Milliseconds between SIGTERM and SIGKILL. */
   readonly killGrace: number;
-  /** Runners that are started before there is a job; null for none. */
-  readonly spares?: SpareSettings | null;
-}
-
-/** A child that has a job. */
-interface Working {
-  readonly pid: number | undefined;
-  /** Resolves when the job is over: whether the runner came to the end of it. */
-  readonly over: Promise<boolean>;
+  /** How many runners are started before there is a job. */
+  readonly spares?: number;
 }
 
 /** Whether a file is certainly there. Asynchronous for the same reason as `isRemoved`. */
@@ -63,50 +47,42 @@ const isCertainlyThere = (file: string): Promise<boolean> =>
     () => false,
   );
 
-/** Resolves when a runner has ended: whether it came to the end of its job. */
-async function hasSucceeded({ process, exited }: RunnerProcess): Promise<boolean> {
-  await exited;
-  return process.exitCode === 0;
-}
-
 /** The runners of this machine. Each is a detached child, identified by its process id and start time. */
 export class Runners {
   /** By job directory. */
-  readonly #children = new Map<string, Working>();
+  readonly #children = new Map<string, RunnerProcess>();
   /** Directories whose jobs a child has taken to their end, and of which it has left no process. */
   readonly #completed = new Set<string>();
   /** By directory, when a job was asked to end (`performance.now()`). */
   readonly #stopping = new Map<string, number>();
 
-  readonly #spares: Spares | null;
+  readonly #spares: SpareRunners;
 
   constructor(private readonly settings: RunnerSettings) {
-    this.#spares = settings.spares ? new Spares(settings, settings.spares) : null;
+    this.#spares = new SpareRunners(settings, settings.spares ?? 0);
   }
 
-  /** Begins to keep spare runners, if there are to be any. */
+  /** Begins to start spare runners, if there are to be any. */
   open(): void {
-    this.#spares?.open();
+    this.#spares.open();
   }
 
   /** Ends the spare runners; those that have a job go on. Resolves when they are gone. */
   async close(): Promise<void> {
-    await this.#spares?.close();
+    await this.#spares.close();
   }
 
   /**
-   * Starts a runner on a job directory, or hands it to one that is ready. A second one on the same directory ends without
-   * running anything.
+   * Starts a runner on a job directory, or hands it to one that is ready. A second one on the same directory ends at
+   * once.
    * @throws the system's error if it could not be started
    */
   async launch(directory: string, request: RunRequest): Promise<void> {
     checkRunnerRoom(directory);
-    // After a power cut there is no runner to read it.
+    // Not synced: after a power cut there is no runner to read it.
     writeJsonFile(runFiles(directory).request, request, { isKept: false });
     if (await this.#handOver(directory)) return;
-    const runner = await startRunner(this.settings, [directory], directory);
-    this.#watch(directory, runner, hasSucceeded(runner));
-    lowerPriority(runner.process);
+    this.#watch(directory, await startRunner(this.settings, directory));
   }
 
   /**
@@ -114,28 +90,19 @@ export class Runners {
    * @returns false if it has to be started otherwise: nobody has claimed it
    */
   async #handOver(directory: string): Promise<boolean> {
-    const spare = this.#spares?.take(directory);
+    const spare = this.#spares.take();
     if (!spare) return false;
-    const isTaken = spare.give(directory, () => !isGone(runFiles(directory).claim));
-    this.#watch(directory, spare, this.#untilBack(spare));
-    return isTaken;
+    this.#watch(directory, spare);
+    return await spare.give(directory);
   }
 
-  /** Knows a child as the runner of a job, until the job is over. */
-  #watch(directory: string, { process: { pid } }: RunnerProcess, over: Promise<boolean>): void {
-    const working = { pid, over };
-    this.#children.set(directory, working);
-    void over.then((isComplete) => {
-      if (isComplete) this.#completed.add(directory);
-      if (this.#children.get(directory) === working) this.#children.delete(directory);
+  /** Knows a child as the runner of a job, until it has ended. */
+  #watch(directory: string, runner: RunnerProcess): void {
+    this.#children.set(directory, runner);
+    void runner.exited.then(() => {
+      if (runner.process.exitCode === 0) this.#completed.add(directory);
+      if (this.#children.get(directory) === runner) this.#children.delete(directory);
     });
-  }
-
-  /** Resolves when the job of a spare runner is over, and takes one back that is ready for another: whether it came to the end of it. */
-  async #untilBack(spare: Spare): Promise<boolean> {
-    if (!(await spare.isBack())) return hasSucceeded(spare);
-    this.#spares?.takeBack(spare);
-    return true;
   }
 
   /**
@@ -156,13 +123,13 @@ export class Runners {
       if (performance.now() > leavesBy) this.#signal(directory, 'SIGKILL');
       const child = this.#children.get(directory);
       const pause = delay(child ? childInterval : pollInterval, undefined, { ref: false });
-      await (child ? Promise.race([child.over, pause]) : pause);
+      await (child ? Promise.race([child.exited, pause]) : pause);
     }
     await this.#endCommand(directory);
     const isWritten = existsSync(endFile);
-    // A runner that came to its end has looked thoroughly itself, beside the server instead of within it. A file may be an app's.
-    const isSwept = this.#completed.delete(directory) && isWritten;
-    if (!isSwept) await terminateStrays(id, workspace, isWritten ? 'output' : 'everything');
+    // A runner that came to its end has ended its job's processes itself. The file alone proves nothing: an app may have written it.
+    const isClean = this.#completed.delete(directory) && isWritten;
+    if (!isClean) await terminateStrays(id, workspace);
     const end = await settleRunEnd(directory, this.#stopping.delete(directory));
     return isLate ? { ...end, fault: 'timeLimit' } : end;
   }
@@ -181,8 +148,8 @@ export class Runners {
     const { claim, record, end } = runFiles(directory);
     if (![claim, record, end].every(isGone)) return true;
     try {
-      // The app may have removed these files while the runner still runs. It takes a look at every process of the machine.
-      return !isNew && runnerNaming(directory) !== undefined;
+      // The app may have removed these files while the runner still runs. This examines every process of the machine.
+      return !isNew && runnerIn(directory) !== undefined;
     } catch {
       return true;
     }
@@ -220,11 +187,11 @@ export class Runners {
   }
 
   /**
-   * The running runner of a job: found by its record, or by its arguments if the record cannot be read.
+   * The running runner of a job: found by its record, or by its working directory if the record cannot be read.
    * @throws the system's error if neither is possible
    */
   #runner(directory: string): ProcessIdentity | undefined {
-    const child = this.#children.get(directory)?.pid;
+    const child = this.#children.get(directory)?.process.pid;
     if (child !== undefined) return { pid: child, startTime: 0, boot: '' };
     let record: ReturnType<typeof readRunnerRecord>;
     try {
@@ -233,8 +200,8 @@ export class Runners {
       if (isShortage(cause)) throw cause;
     }
     const { runner } = record ?? {};
-    if (runner) return isAlive(runner) && !isDoneWith(runner.pid, directory) ? runner : undefined;
-    return runnerNaming(directory);
+    if (runner) return isAlive(runner) ? runner : undefined;
+    return runnerIn(directory);
   }
 
   /** Sends the next signal to a runner that was asked to end; also SIGCONT, since a stopped process handles no signals. */
@@ -251,7 +218,7 @@ export class Runners {
       const runner = this.#runner(directory);
       if (runner) for (const name of names) signal(runner.pid, name);
     } catch {
-      // The process cannot be determined at the moment: tried again at the next look.
+      // The process cannot be determined at the moment: tried again at the next check.
     }
   }
 

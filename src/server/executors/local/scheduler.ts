@@ -3,26 +3,8 @@ import { type Owner, ownerInWords } from '../../../access/principal.js';
 import { counted } from '../../../contract/counted.js';
 import { ServiceError } from '../../../contract/errors.js';
 import { type DeviceRequest, type Grant, gpusOf } from '../index.js';
-import { Shares } from './shares.js';
-import { type Queued, TurnsOfOwners } from './turns-of-owners.js';
-
-/** A GPU of this machine. */
-export interface KnownGpu {
-  readonly id: number;
-  /** Stays the same when ids change; empty if it is not known. */
-  readonly uuid: string;
-}
-
-/** A place in the queue. */
-export interface Ticket {
-  /** Resolves with the grant. Rejects when it is cancelled, or when it turns out that there is no such GPU. */
-  readonly granted: Promise<Grant>;
-  /** 1 is next; null once granted or cancelled. */
-  position(): number | null;
-  /** What it waits for, in words. */
-  readonly waitingFor: string;
-  cancel(): void;
-}
+import { type Queued, Shares, TurnsOfOwners } from './fair-share.js';
+import { describe, gpuGrant, type KnownGpu, type Ticket, TicketCancelled } from './tickets.js';
 
 interface Waiting extends Queued {
   readonly request: DeviceRequest;
@@ -36,7 +18,7 @@ interface Waiting extends Queued {
   limit: string | null;
 }
 
-/** What the scheduler is told from outside. */
+/** The surroundings of a scheduler. */
 export interface SchedulerSettings {
   /** Whether nothing is granted at the moment, whatever is free. */
   readonly isPaused?: () => boolean;
@@ -44,24 +26,9 @@ export interface SchedulerSettings {
   readonly mostGpus?: (owner: Owner) => number | null;
   /** Jobs that an owner may have at once; null for any number. */
   readonly mostJobs?: (owner: Owner) => number | null;
-  /** Milliseconds of a clock that nobody sets. */
+  /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
 }
-
-function describe(request: DeviceRequest): string {
-  if (request.kind === 'anyGpu') return 'a free GPU';
-  if (request.kind === 'cpu') return request.workers === 1 ? 'a CPU slot' : `${request.workers} CPU slots`;
-  return `GPU ${request.ids.join(', ')}`;
-}
-
-const gpuGrant = (gpus: readonly KnownGpu[]): Grant => ({
-  gpus: gpus.map(({ id }) => id),
-  gpuUuids: gpus.map(({ uuid }) => uuid).filter((uuid) => uuid !== ''),
-  cpuSlots: 0,
-});
-
-/** The job was cancelled while it waited. */
-export class TicketCancelled extends Error {}
 
 /**
  * Grants GPUs and CPU slots, to each owner in turn (`TurnsOfOwners`). A job gets all of its GPUs or none, in order for each
@@ -282,7 +249,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     const gpu = this.#grantGpus(this.#queue.filter((each) => !isOfCpu(each)));
     const cpu = this.#grantSlots(this.#queue.filter(isOfCpu));
     const left: Waiting[] = [];
-    // One order for both, in which people see their places: of the two that are next, the one that came first.
+    // One queue for both, for the positions that users see: of the two that are next, the one that came first.
     for (let [a, b] = [gpu[0], cpu[0]]; a ?? b; [a, b] = [gpu[0], cpu[0]]) {
       const next = b === undefined || (a !== undefined && a.arrival < b.arrival) ? gpu.shift() : cpu.shift();
       if (next) left.push(next);
@@ -357,7 +324,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
 
   /**
    * The GPU for a job that may have any of these. One that another job in the queue names is the last choice, whatever its
-   * rank: nobody waits longer because a job prefers a GPU.
+   * rank: no job waits longer because another prefers a GPU.
    */
   #best({ rank }: Waiting, open: readonly KnownGpu[]): number[] {
     if (open.length < 2) return open.map(({ id }) => id);

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { excerpt } from '../../../contract/quote.js';
 import { isGone } from '../../../files/is-gone.js';
 import { openOwnFile, readOwnFile } from '../../../files/own-file.js';
-import { runFiles } from '../../../runner/protocol.js';
+import { runFiles } from '../../../runner/index.js';
 import type { JobPlace } from '../index.js';
 
 /** Exit code of the batch script if its node does not see the job directory (EX_NOINPUT). */

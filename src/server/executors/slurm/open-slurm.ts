@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { findProgram } from '../../../files/find-program.js';
-import { runnerProgram, sweepProgram } from '../../../runner/program.js';
+import { cleanupProgram, runnerProgram } from '../../../runner/index.js';
 import { ownDirectory } from '../../data-directory/index.js';
 import { SetupError } from '../../setup-error.js';
 import { Cluster } from './cluster.js';
@@ -77,7 +77,7 @@ export function lookAtSlurm(options: SlurmOptions, environment: NodeJS.ProcessEn
   return examineSlurm(slurm, cluster, options, environment.PATH ?? '');
 }
 
-const programs = { node: process.execPath, runner: runnerProgram, cleanup: sweepProgram };
+const programs = { node: process.execPath, runner: runnerProgram, cleanup: cleanupProgram };
 
 /** The settings of the executor, without those that are decided here. */
 export type OpenSlurmSettings = Omit<SlurmExecutorSettings, 'programs' | 'notices'> & {

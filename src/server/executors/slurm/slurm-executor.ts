@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { ServiceError } from '../../../contract/errors.js';
 import { Turns } from '../../../files/turns.js';
-import { runFiles } from '../../../runner/protocol.js';
+import { runFiles } from '../../../runner/index.js';
 import type {
   AskedDevices,
   Device,

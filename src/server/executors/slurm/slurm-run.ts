@@ -1,6 +1,6 @@
 import { oneLine } from '../../../contract/quote.js';
 import { writeJsonFile } from '../../../files/atomic-json.js';
-import { type RunRequest, runFiles } from '../../../runner/protocol.js';
+import { type RunRequest, runFiles } from '../../../runner/index.js';
 import { passedNames } from '../../sandbox/passed-environment.js';
 import { whenThereIsRoom } from '../../when-there-is-room.js';
 import {

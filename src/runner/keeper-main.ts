@@ -1,0 +1,33 @@
+/**
+ * The keeper: holds one loaded app, the worker, and gives it job after job. Started with its directory as its one argument;
+ * outlives the server. `worker.json` says what to start; runners and the server connect to its socket.
+ */
+
+import { closeSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { readOwnFile } from '../files/own-file.js';
+import { Keeper } from './keeper.js';
+import { type WorkerRequest, workerFiles } from './protocol.js';
+
+/** Longest `worker.json`, in bytes. */
+const maxRequestBytes = 64 << 20;
+
+async function keep(directory: string): Promise<void> {
+  const text = readOwnFile(workerFiles(directory).request, maxRequestBytes);
+  if (text === undefined) return;
+  const keeper = new Keeper(directory, JSON.parse(text) as WorkerRequest);
+  process.on('SIGTERM', () => keeper.leave());
+  process.on('SIGINT', () => keeper.leave());
+  process.on('SIGHUP', () => {});
+  await keeper.open();
+  // Tells the server that it listens.
+  closeSync(1);
+  await keeper.gone;
+  // The directory is its own, and useless without the worker.
+  await rm(directory, { recursive: true, force: true });
+}
+
+keep(process.argv[2] ?? '.').then(
+  () => process.exit(0),
+  () => process.exit(1),
+);

@@ -1,0 +1,335 @@
+import { mkdirSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { writeJsonFile } from '../files/atomic-json.js';
+import { KeeperSocket } from './keeper-socket.js';
+import { identify, isAlive } from './process-table.js';
+import {
+  frameKinds,
+  type JobCall,
+  type KeeperRecord,
+  type KeeperState,
+  type ProcessIdentity,
+  sendFrame,
+  type WorkerEnd,
+  type WorkerRequest,
+  workerFiles,
+} from './protocol.js';
+import { signal } from './terminate.js';
+import {
+  type Answer,
+  AnswerReader,
+  type JobAnswer,
+  type WorkerExit,
+  WorkerProcess,
+  WrongAnswer,
+} from './worker-process.js';
+
+/** Milliseconds that what is printed while the app loads is kept for the runner of the first job. */
+const firstPatience = 30_000;
+/** Milliseconds that the runner of the first job may take to come after the app has ended: jobs have the lowest priority. */
+const runnerPatience = 30_000;
+/** Milliseconds that processes of a job may still run after its answer, and between two checks. */
+const leftPatience = 500;
+const leftInterval = 20;
+/** Milliseconds that an app may take to end once it has closed the pipe of its answers. */
+const mutePatience = 5000;
+/** Milliseconds that a runner may take to read the end of its job. */
+const closePatience = 5000;
+/** Added to the log of a job with which the app ends. */
+const lastNote = 'The app ends with this job, and is loaded again for the next one';
+
+/** The job that the worker has. */
+interface CurrentJob {
+  readonly call: JobCall;
+  readonly runner: Socket;
+  /** Whether the worker was told of it. */
+  isSent: boolean;
+  /** Whether the worker has answered. */
+  isAnswered: boolean;
+  isStopped: boolean;
+}
+
+/** Holds a worker, and gives it one job at a time. Ends when the worker does. */
+export class Keeper {
+  /** Resolves when the worker, and all that it started, is gone and its runner knows. */
+  readonly gone: Promise<void>;
+  readonly #socket: KeeperSocket;
+  #worker: WorkerProcess | null = null;
+  #job: CurrentJob | null = null;
+  #hasSaidReady = false;
+  /** Whether it can be given a job: it is ready, and its processes are known. */
+  #isReady = false;
+  /** Whether the runner of the job that the app is loaded for is still to come, also after the app has ended. */
+  #awaitsFirst = true;
+  #firstCame = () => {};
+  #isLeaving = false;
+  /** Whether it leaves when its job has ended. */
+  #isLast = false;
+  /** How the worker has broken the protocol, in words; null if it has not. */
+  #wrong: string | null = null;
+  /** The worker's processes when it was ready: they may stay. */
+  #own: readonly ProcessIdentity[] = [];
+  #idleTimer: NodeJS.Timeout | undefined;
+  /** Resolves when the end of the last answered job was sent to its runner. */
+  #concluded: Promise<void> = Promise.resolve();
+  #resolveGone = () => {};
+
+  constructor(
+    private readonly directory: string,
+    private readonly request: WorkerRequest,
+  ) {
+    this.gone = new Promise((resolve) => {
+      this.#resolveGone = resolve;
+    });
+    this.#socket = new KeeperSocket({
+      state: () => this.#state,
+      job: (runner, call) => this.#take(runner, call),
+      stop: (runner) => this.#stop(runner),
+      closed: (socket) => this.#stop(socket),
+      leave: () => this.leave(),
+      attached: () => this.#waitForJobs(),
+    });
+  }
+
+  /**
+   * Starts the worker, and listens.
+   * @throws if it cannot be started
+   */
+  async open(): Promise<void> {
+    const { directory, request } = this;
+    const { home, temporary, record } = workerFiles(directory);
+    mkdirSync(temporary, { recursive: true, mode: 0o700 });
+    const keeper = identify(process.pid);
+    writeJsonFile(record, { keeper, worker: null } satisfies KeeperRecord, { isKept: false });
+    const environment = { TMPDIR: temporary, ...request.environment };
+    const worker = await WorkerProcess.start({ ...request, environment }, home);
+    this.#worker = worker;
+    this.#listen(worker);
+    writeJsonFile(record, { keeper, worker: worker.identity } satisfies KeeperRecord, { isKept: false });
+    await this.#socket.open(directory);
+    this.#waitForJobs();
+  }
+
+  /** Ends the worker, after its job if it has one. */
+  leave(): void {
+    this.#isLast = true;
+    this.#firstCame();
+    if (this.#job === null) this.#end();
+  }
+
+  get #state(): KeeperState {
+    const job = this.#job?.call.job ?? null;
+    if (this.#isLeaving) return { state: 'leaving', job };
+    if (job !== null) return { state: 'busy', job };
+    return { state: this.#isReady ? 'idle' : 'loading', job };
+  }
+
+  #listen(worker: WorkerProcess): void {
+    const answers = new AnswerReader();
+    worker.output.on('data', (chunk: Buffer) => this.#forward(worker, chunk));
+    worker.output.on('error', () => worker.output.destroy());
+    // Kept in the pipe for the runner of the job that the worker is started for.
+    worker.output.pause();
+    setTimeout(() => worker.output.resume(), firstPatience).unref();
+    worker.answers.on('error', () => worker.answers.destroy());
+    worker.answers.on('data', (chunk: Buffer) => {
+      try {
+        for (const answer of answers.push(chunk)) this.#hear(worker, answer);
+        if (answers.hasBegun) this.#checkThatAwaitsAnswer();
+      } catch (cause) {
+        this.#blame(
+          worker,
+          cause instanceof WrongAnswer ? cause.message : 'gave an answer that cannot be read',
+        );
+      }
+    });
+    worker.answers.once('end', () => void this.#endMute(worker));
+    void worker.exit.then((exit) => this.#handleExit(worker, exit));
+  }
+
+  /** Ends a worker that can no longer answer. One that is about to end says why by its exit code. */
+  async #endMute(worker: WorkerProcess): Promise<void> {
+    const hasEnded = worker.exit.then(() => true);
+    if (await Promise.race([hasEnded, delay(mutePatience, false, { ref: false })])) return;
+    this.#blame(worker, 'closed the pipe of its answers');
+  }
+
+  /** Sends what the worker prints to the runner of its job; drops it without a job. */
+  #forward(worker: WorkerProcess, chunk: Buffer): void {
+    const job = this.#job;
+    if (!job || sendFrame(job.runner, frameKinds.output, chunk)) return;
+    worker.output.pause();
+    job.runner.once('drain', () => worker.output.resume());
+  }
+
+  #take(runner: Socket, call: JobCall): void {
+    const worker = this.#worker;
+    const isTooLate = this.#isLeaving && !this.#awaitsFirst;
+    if (!worker || this.#job || isTooLate || this.#isLast) {
+      sendFrame(runner, frameKinds.refused);
+      return;
+    }
+    clearTimeout(this.#idleTimer);
+    // Printed between two jobs. What was printed while the app was loaded is for the first one.
+    if (!this.#awaitsFirst) worker.readOutput();
+    this.#awaitsFirst = false;
+    this.#job = { call, runner, isSent: false, isAnswered: false, isStopped: false };
+    sendFrame(runner, frameKinds.accepted, JSON.stringify(worker.identity));
+    worker.output.resume();
+    if (this.#isReady && !this.#isLeaving) void this.#give(worker, this.#job);
+    this.#firstCame();
+    this.#socket.tellState();
+  }
+
+  async #give(worker: WorkerProcess, job: CurrentJob): Promise<void> {
+    if (!(await worker.shown.show(job.call.directory))) {
+      // The sandbox ends with its app, whose exit code says why.
+      const hasEnded = worker.exit.then(() => true);
+      if (await Promise.race([hasEnded, delay(leftPatience, false)])) return;
+      this.#wrong ??= 'The files of the job could not be shown to the app, which runs in a sandbox';
+      this.#end(0);
+      return;
+    }
+    job.isSent = true;
+    worker.tell(`${JSON.stringify(job.call)}\n`);
+  }
+
+  /** Ends the job of a runner that asks for it or is gone. */
+  #stop(runner: Socket): void {
+    if (this.#job?.runner !== runner || this.#job.isAnswered) return;
+    this.#job.isStopped = true;
+    this.#end();
+  }
+
+  #hear(worker: WorkerProcess, answer: Answer): void {
+    const job = this.#job;
+    if (answer.kind === 'ready') {
+      if (this.#hasSaidReady) throw new WrongAnswer('said a second time that it is ready');
+      void this.#becomeReady(worker);
+    } else if (job?.isSent && answer.job === job.call.job) {
+      if (job.isAnswered) throw new WrongAnswer('answered twice');
+      job.isAnswered = true;
+      this.#concluded = this.#conclude(worker, job, answer);
+    } else {
+      throw new WrongAnswer(
+        job && answer.job === job.call.job
+          ? 'answered before it was ready'
+          : 'answered for a job that it does not have',
+      );
+    }
+  }
+
+  /** @throws WrongAnswer for the start of an answer without a job: it would run into the answer for the next job */
+  #checkThatAwaitsAnswer(): void {
+    const hasJob = this.#job?.isSent && !this.#job.isAnswered;
+    if (this.#hasSaidReady && !hasJob)
+      throw new WrongAnswer('wrote into the pipe of its answers when it had nothing to answer');
+  }
+
+  async #becomeReady(worker: WorkerProcess): Promise<void> {
+    this.#hasSaidReady = true;
+    this.#own = (await worker.processes().catch(() => [])).map(identify);
+    this.#isReady = true;
+    if (this.#isLeaving) return;
+    if (this.#job) void this.#give(worker, this.#job);
+    else this.#waitForJobs();
+    this.#socket.tellState();
+  }
+
+  /** The worker has answered: what it printed goes to the job, and the worker is free, unless the job left something. */
+  async #conclude(worker: WorkerProcess, job: CurrentJob, { exitCode, isLast }: JobAnswer): Promise<void> {
+    for (const chunk of worker.readOutput()) sendFrame(job.runner, frameKinds.output, chunk);
+    if (isLast) this.#end(0);
+    const left = await this.#leftBy(worker, job);
+    let note = isLast ? lastNote : null;
+    if (left.length > 0) {
+      const processes = left.length === 1 ? 'a process' : `${left.length} processes`;
+      note = `The app left ${processes} behind: it was ended, and is loaded again for the next job`;
+      for (const pid of left) signal(pid, 'SIGKILL');
+      this.#end(0);
+    }
+    if (!this.#isLeaving && !(await worker.shown.hide(job.call.directory))) this.#end(0);
+    if (this.#isLeaving) {
+      await worker.exit;
+      await worker.endLeftBy(job.call);
+    }
+    this.#tellEnd(job, { exitCode, signal: null, error: null, fault: null, note });
+    this.#job = null;
+    if (this.#isLast) this.#end();
+    this.#waitForJobs();
+    this.#socket.tellState();
+  }
+
+  /** The processes that a job has left, other than those that the worker had when it was ready. */
+  async #leftBy(worker: WorkerProcess, job: CurrentJob): Promise<readonly number[]> {
+    const deadline = performance.now() + leftPatience;
+    for (;;) {
+      const found = await worker.processes(job.call.job).catch(() => null);
+      const left = found?.filter((pid) => !this.#own.some((own) => own.pid === pid && isAlive(own)));
+      if (left?.length === 0 || this.#isLeaving) return [];
+      if (performance.now() > deadline) return left ?? [];
+      await delay(leftInterval);
+    }
+  }
+
+  /** Ends a worker at once that has broken the protocol. */
+  #blame(worker: WorkerProcess, what: string): void {
+    this.#wrong ??= `The app ${what}, against the protocol of resident apps, and was ended`;
+    worker.answers.pause();
+    this.#end(0);
+  }
+
+  #end(grace?: number): void {
+    this.#isLeaving = true;
+    clearTimeout(this.#idleTimer);
+    this.#socket.tellState();
+    void this.#worker?.end(grace);
+  }
+
+  /** Ends an idle worker after a time, if no server is there to do it. */
+  #waitForJobs(): void {
+    clearTimeout(this.#idleTimer);
+    if (this.#job || this.#isLeaving || this.#socket.isAttached) return;
+    this.#idleTimer = setTimeout(() => this.leave(), this.request.idle);
+  }
+
+  #tellEnd(job: CurrentJob, end: WorkerEnd): void {
+    sendFrame(job.runner, frameKinds.end, JSON.stringify(end));
+  }
+
+  /** The worker has ended, and its job with it. */
+  async #handleExit(worker: WorkerProcess, exit: WorkerExit): Promise<void> {
+    this.#isLeaving = true;
+    if (this.#awaitsFirst && !this.#isLast) await this.#waitForFirst();
+    const job = this.#job;
+    if (job && !job.isAnswered) {
+      for (const chunk of worker.readOutput()) sendFrame(job.runner, frameKinds.output, chunk);
+      await worker.endLeftBy(job.call);
+      this.#tellEnd(job, { ...this.#explain(exit, job), note: null });
+      this.#job = null;
+    }
+    await this.#concluded;
+    await this.#socket.close(closePatience);
+    this.#resolveGone();
+  }
+
+  /** Waits for the runner of the first job when the app has ended before: the job ends with the app, and is not run again. */
+  async #waitForFirst(): Promise<void> {
+    const came = new Promise<void>((resolve) => {
+      this.#firstCame = resolve;
+    });
+    await Promise.race([came, delay(runnerPatience)]);
+    this.#awaitsFirst = false;
+  }
+
+  /** How a job ended whose worker is gone without an answer. */
+  #explain(exit: WorkerExit, { isStopped }: CurrentJob): WorkerExit {
+    if (this.#wrong !== null && !isStopped) {
+      return { exitCode: null, signal: null, error: this.#wrong, fault: null };
+    }
+    if (exit.exitCode !== 0 || exit.error !== null || isStopped) return exit;
+    const when = this.#isReady ? 'without an answer' : 'before it was ready';
+    return { ...exit, exitCode: null, error: `The app ended ${when} (exit code 0)` };
+  }
+}

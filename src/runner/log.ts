@@ -1,0 +1,300 @@
+import { closeSync, constants, fstatSync, fsyncSync } from 'node:fs';
+import type { Readable } from 'node:stream';
+import { counted } from '../contract/counted.js';
+import { redrawEnd, servicePrefix } from '../contract/log-stream.js';
+import { appendWhole } from '../files/append-whole.js';
+import { faultWithoutPath } from '../files/error-code.js';
+import { openOwnFile } from '../files/own-file.js';
+
+/** Longest line of the log, in characters. A longer line is continued on the next one. */
+export const maxLineLength = 64 * 1024;
+
+/** A line of a program's output. A redraw is a line that ends with a carriage return, as progress bars print them. */
+interface OutputLine {
+  readonly text: string;
+  readonly isRedraw: boolean;
+}
+
+/**
+ * Splits a program's output into lines. A line ends at `\n`, `\r\n` or `\r` (interface.md, Log stream); bytes that
+ * are not UTF-8 become U+FFFD. Never holds more than one line in memory.
+ */
+export class LineSplitter {
+  readonly #decoder = new TextDecoder();
+  #rest = '';
+  /**
+   * Whether the last piece ended with `\r`. Its line is held back, since a `\n` at the start of the next piece belongs to it;
+   * after a pause it is a redraw, and the `\n` ends nothing.
+   */
+  #return: 'none' | 'held' | 'passed' = 'none';
+
+  push(chunk: Uint8Array): OutputLine[] {
+    return this.#cut(this.#decoder.decode(chunk, { stream: true }));
+  }
+
+  /** The line that is held back, after a time without output. */
+  pause(): OutputLine[] {
+    if (this.#return !== 'held') return [];
+    const lines: OutputLine[] = [];
+    this.#complete('', true, lines);
+    this.#return = 'passed';
+    return lines;
+  }
+
+  /** The lines that the end of the output completes. */
+  end(): OutputLine[] {
+    const lines = [...this.#cut(this.#decoder.decode()), ...this.pause()];
+    if (this.#rest !== '') lines.push({ text: this.#rest, isRedraw: false });
+    this.#rest = '';
+    return lines;
+  }
+
+  #cut(decoded: string): OutputLine[] {
+    if (decoded === '') return [];
+    const lines: OutputLine[] = [];
+    const isEnded = this.#return !== 'none' && decoded.startsWith('\n');
+    if (this.#return === 'held') this.#complete('', !isEnded, lines);
+    this.#return = decoded.endsWith('\r') ? 'held' : 'none';
+    const text = decoded.slice(isEnded ? 1 : 0, this.#return === 'held' ? -1 : undefined);
+    const ends = /\r\n|\n|\r/g;
+    let start = 0;
+    for (let end = ends.exec(text); end !== null; end = ends.exec(text)) {
+      this.#complete(text.slice(start, end.index), end[0] === '\r', lines);
+      start = ends.lastIndex;
+    }
+    this.#rest += text.slice(start);
+    this.#rest = this.#wrap(this.#rest, lines);
+    return lines;
+  }
+
+  #complete(tail: string, isRedraw: boolean, lines: OutputLine[]): void {
+    const text = this.#wrap(this.#rest + tail, lines);
+    this.#rest = '';
+    lines.push({ text, isRedraw });
+  }
+
+  /** Emits what is longer than a line may be; returns the remainder. */
+  #wrap(text: string, lines: OutputLine[]): string {
+    let start = 0;
+    while (text.length - start > maxLineLength) {
+      let end = start + maxLineLength;
+      // Does not split a pair of surrogates, which is one character.
+      if ((text.charCodeAt(end - 1) & 0xfc00) === 0xd800) end -= 1;
+      lines.push({ text: text.slice(start, end), isRedraw: false });
+      start = end;
+    }
+    return start === 0 ? text : text.slice(start);
+  }
+}
+
+/** What is invisible at the start of a line: colours and other control sequences, and characters without width. */
+const unseen = /^(?:\p{Cc}\[[\d;:?]*[ -/]*[@-~]|[\p{Cc}\p{Cf}])*$/u;
+
+/**
+ * A line of the command as it is written to the log. One that looks like a line of the service gets a space in front, so that only
+ * lines of the service begin with its prefix.
+ */
+export function asCommandLine(line: OutputLine): OutputLine {
+  const at = line.text.indexOf(servicePrefix.trimEnd());
+  return at >= 0 && unseen.test(line.text.slice(0, at)) ? { ...line, text: ` ${line.text}` } : line;
+}
+
+/** Redraws that pass before the rate is limited: a program that redraws little loses none. */
+const burst = 1000;
+/** Redraws a second after that: more than a person can follow. */
+const perSecond = 20;
+
+/** Matches a text that moves the cursor up, as nested progress bars do. It must be kept, or the next one is drawn in the wrong row. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the sequence that moves the cursor
+const moves = /\u001b\[\d{0,2}A/;
+
+/**
+ * Limits the rate of progress redraws, so that a bar which is drawn ten thousand times a second does not fill the log.
+ * The newest redraw is held back: it is written before the next line, or once the rate allows it.
+ */
+export class RedrawLimiter {
+  #tokens = burst;
+  #refilledAt: number;
+  /** The redraw that is held back, as the log has it. */
+  #held: string | null = null;
+
+  constructor(private readonly now: () => number = () => performance.now()) {
+    this.#refilledAt = now();
+  }
+
+  /** The lines to write to the log now, in order; a redraw keeps its carriage return. */
+  pass(lines: readonly OutputLine[]): string[] {
+    const passed: string[] = [];
+    for (const { text, isRedraw } of lines) {
+      const line = isRedraw ? text + redrawEnd : text;
+      const isAlone = isRedraw && !moves.test(text);
+      if (isAlone && !this.#take()) {
+        this.#held = line;
+        continue;
+      }
+      // A redraw of the same row replaces the one that is held back; any other line is written after it.
+      if (this.#held !== null && !isAlone) passed.push(this.#held);
+      this.#held = null;
+      passed.push(line);
+    }
+    return passed;
+  }
+
+  /** Releases the redraw that is held back, if any: at the end of the output, or in a pause. */
+  flush(): string[] {
+    const held = this.#held;
+    this.#held = null;
+    return held === null ? [] : [held];
+  }
+
+  #take(): boolean {
+    const now = this.now();
+    this.#tokens = Math.min(burst, this.#tokens + ((now - this.#refilledAt) / 1000) * perSecond);
+    this.#refilledAt = now;
+    if (this.#tokens < 1) return false;
+    this.#tokens -= 1;
+    return true;
+  }
+}
+
+/** Characters that are kept from the end of the output past the limit: the error is usually there. */
+const tailLength = 64 * 1024;
+
+/** Characters of a line with its line end. */
+const sizeInTail = (line: string): number => line.length + 1;
+
+/**
+ * The log of a job, limited in size: lines up to `maxBytes`; then, at the end of the output, a note on how much was left
+ * out and the last lines. Writes are synchronous, so a program that prints faster than the disk writes has to wait. Lines
+ * that cannot be written because the disk is full are replaced by a note once there is space again; the command goes on.
+ */
+export class LogFile {
+  readonly #fd: number;
+  #size: number;
+  #omitted = 0;
+  #tail: string[] = [];
+  #tailLength = 0;
+  #lostLines = 0;
+  #fault = '';
+
+  /** @throws NotOurFile, or the system's error, if the file cannot be opened */
+  constructor(
+    path: string,
+    private readonly maxBytes: number,
+  ) {
+    this.#fd = openOwnFile(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT);
+    this.#size = fstatSync(this.#fd).size;
+  }
+
+  /** Number of lines that are missing in the log and not counted in a note there. */
+  get lostLines(): number {
+    return this.#lostLines;
+  }
+
+  append(lines: readonly string[]): void {
+    if (lines.length === 0) return;
+    if (this.#omitted === 0) {
+      const bytes = Buffer.from(`${lines.join('\n')}\n`);
+      if (this.#size + bytes.length <= this.maxBytes) {
+        this.#write(bytes, lines.length);
+        return;
+      }
+    }
+    this.#keepTail(lines);
+  }
+
+  /** Writes what is left, and syncs the file so that it survives a power cut. */
+  close(): void {
+    try {
+      if (this.#omitted > 0) {
+        const omitted = this.#omitted - this.#tail.length;
+        const note = `${servicePrefix}Log limit of ${this.maxBytes} bytes reached: ${omitted} lines left out here`;
+        this.#write(Buffer.from(`${[note, ...this.#tail].join('\n')}\n`), this.#tail.length);
+      }
+      this.#write(Buffer.alloc(0), 0);
+      fsyncSync(this.#fd);
+    } catch {
+      // Ignored: the job's end must be recorded even if the last bytes of its log are lost.
+    } finally {
+      closeSync(this.#fd);
+    }
+  }
+
+  #keepTail(lines: readonly string[]): void {
+    for (const line of lines) {
+      this.#omitted += 1;
+      this.#tail.push(line);
+      this.#tailLength += sizeInTail(line);
+    }
+    let drop = 0;
+    while (this.#tailLength > tailLength && drop < this.#tail.length - 1) {
+      this.#tailLength -= sizeInTail(this.#tail[drop] ?? '');
+      drop += 1;
+    }
+    if (drop > 0) this.#tail = this.#tail.slice(drop);
+  }
+
+  #write(bytes: Buffer, lines: number): void {
+    const note = this.#lostLines === 0 ? '' : this.#lostNote();
+    const whole = note === '' ? bytes : Buffer.concat([Buffer.from(note), bytes]);
+    try {
+      appendWhole(this.#fd, whole);
+      this.#size += whole.length;
+      this.#lostLines = 0;
+    } catch (cause) {
+      this.#lostLines += lines;
+      this.#fault = faultWithoutPath(cause);
+    }
+  }
+
+  #lostNote(): string {
+    const lines = counted(this.#lostLines, 'line');
+    return `${servicePrefix}${lines} could not be written here: ${this.#fault}\n`;
+  }
+}
+
+/** Milliseconds after which a redraw that is held back is written, and a lone carriage return ends a line. */
+const redrawPause = 250;
+
+/** Writes a command's output into its log, as lines. */
+export class OutputLog {
+  readonly #lines = new LineSplitter();
+  readonly #redraws = new RedrawLimiter();
+  #pause: NodeJS.Timeout | undefined;
+
+  constructor(private readonly log: LogFile) {}
+
+  push(chunk: Buffer): void {
+    this.#append(this.#lines.push(chunk));
+    this.#pause ??= setTimeout(() => {
+      this.#pause = undefined;
+      this.#append(this.#lines.pause());
+      this.log.append(this.#redraws.flush());
+    }, redrawPause).unref();
+  }
+
+  /** Writes what was held back, at the end of the output. */
+  end(): void {
+    clearTimeout(this.#pause);
+    this.#append(this.#lines.end());
+    this.log.append(this.#redraws.flush());
+  }
+
+  #append(lines: readonly OutputLine[]): void {
+    this.log.append(this.#redraws.pass(lines.map(asCommandLine)));
+  }
+}
+
+/** Copies the command's output into its log, until the last process has closed the pipe. */
+export function copyOutput(reader: Readable, log: LogFile): Promise<void> {
+  const output = new OutputLog(log);
+  reader.on('data', (chunk: Buffer) => output.push(chunk));
+  // A pipe that fails is treated as closed.
+  reader.on('error', () => reader.destroy());
+  return new Promise((resolve) => {
+    reader.once('close', () => {
+      output.end();
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,73 @@
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, openSync, rmSync } from 'node:fs';
+import { Socket } from 'node:net';
+import path from 'node:path';
+import { oneLine } from '../contract/quote.js';
+import { isSystemError } from '../files/error-code.js';
+import { outputFifo } from './protocol.js';
+
+/** A pipe into this process. */
+export interface InwardPipe {
+  readonly reader: Socket;
+  /** The reader's descriptor. */
+  readonly readFd: number;
+  /** For the program that writes. */
+  readonly writeFd: number;
+  /** Closes this process's copy of the writing end, so that the reader ends when the last writer closes its own. */
+  readonly release: () => void;
+}
+
+/**
+ * Makes a FIFO that only its owner may open.
+ * @throws the system's error if `mkfifo` could not be started; else an Error without a path, since clients see it
+ */
+export function makeFifo(fifo: string): void {
+  try {
+    execFileSync('mkfifo', ['-m', '600', path.basename(fifo)], {
+      cwd: path.dirname(fifo),
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+  } catch (cause) {
+    if (isSystemError(cause)) throw cause;
+    const reason = String(Object(cause).stderr).trim().split(': ').at(-1);
+    throw new Error(`the pipe for the output could not be made: ${oneLine(reason ?? '')}`, { cause });
+  }
+}
+
+/**
+ * Opens both ends of a new FIFO, which then has no name any more. Node has no call to make a pipe, and of a child's own pipes
+ * each is a socket, which an app can't open by `/dev/fd`.
+ */
+function openEnds(fifo: string): { readonly readFd: number; readonly writeFd: number } {
+  rmSync(fifo, { force: true });
+  makeFifo(fifo);
+  try {
+    // Otherwise it would wait for a writer.
+    const readFd = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
+    return { readFd, writeFd: openSync(fifo, constants.O_WRONLY) };
+  } finally {
+    rmSync(fifo, { force: true });
+  }
+}
+
+/** A pipe from a program. */
+export function openInward(fifo: string): InwardPipe {
+  const { readFd, writeFd } = openEnds(fifo);
+  const reader = new Socket({ fd: readFd, readable: true, writable: false });
+  return { reader, readFd, writeFd, release: () => closeSync(writeFd) };
+}
+
+/**
+ * One pipe for stdout and stderr together. Node would give a child two, and lose the order between them: an error could
+ * come before the line that led to it.
+ */
+export const openOutputPipe = (directory: string): InwardPipe => openInward(outputFifo(directory));
+
+/** A pipe to a program. */
+export function openOutward(fifo: string): { readonly writer: Socket; readonly readFd: number } {
+  const ends = openEnds(fifo);
+  // Opened again, now that there is a writer: a program expects that a read of its stdin waits.
+  const readFd = openSync(`/dev/fd/${ends.readFd}`, constants.O_RDONLY);
+  closeSync(ends.readFd);
+  return { writer: new Socket({ fd: ends.writeFd, readable: false, writable: true }), readFd };
+}

@@ -1,0 +1,290 @@
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, readSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import path from 'node:path';
+import { Duplex, Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import { openInward, openOutputPipe, openOutward } from './pipes.js';
+import { identify, processesOfJob } from './process-table.js';
+import {
+  answersFifo,
+  answersFile,
+  answersVariable,
+  type JobCall,
+  jobsFifo,
+  outputFifo,
+  type ProcessIdentity,
+  type WorkerEnd,
+  type WorkerRequest,
+} from './protocol.js';
+import {
+  descendantsOf,
+  endInSandbox,
+  LimitWatch,
+  processesInside,
+  readStatusOf,
+  signalInside,
+} from './sandboxed.js';
+import { lowerPriority, sandboxFault, startFault, startProgram } from './start-program.js';
+import { signal, terminateGroup, terminateStrays } from './terminate.js';
+
+/** Most bytes of an answer without a newline. */
+const longestAnswer = 64 * 1024;
+
+/** A message of a worker: the app is loaded, or a job has ended. */
+export type Answer = { readonly kind: 'ready' } | JobAnswer;
+
+/** How a job ended, and whether the worker ends with it. */
+export interface JobAnswer {
+  readonly kind: 'done';
+  readonly job: string;
+  readonly exitCode: number;
+  readonly isLast: boolean;
+}
+
+/** A worker has broken the protocol; the message continues `The app`. */
+export class WrongAnswer extends Error {}
+
+function readAnswer(line: string): Answer {
+  let json: unknown;
+  try {
+    json = JSON.parse(line);
+  } catch {
+    throw new WrongAnswer('answered with a line that is not JSON');
+  }
+  const { ready, job, exit_code: code, last } = Object(json) as Record<string, unknown>;
+  if (ready === true) return { kind: 'ready' };
+  if (typeof job !== 'string') throw new WrongAnswer('answered with a line that names no job');
+  if (typeof code !== 'number' || !Number.isInteger(code) || code < 0 || code > 255) {
+    throw new WrongAnswer('answered with an exit code that is not a whole number from 0 to 255');
+  }
+  return { kind: 'done', job, exitCode: code, isLast: last === true };
+}
+
+/** Splits what a worker writes into answers. */
+export class AnswerReader {
+  #rest = Buffer.alloc(0);
+
+  /** Whether an answer has begun that is not complete. */
+  get hasBegun(): boolean {
+    return this.#rest.length > 0;
+  }
+
+  /**
+   * The answers that a piece completes, each when it is asked for.
+   * @throws WrongAnswer
+   */
+  *push(chunk: Buffer): Generator<Answer, void> {
+    this.#rest = Buffer.concat([this.#rest, chunk]);
+    for (let end = this.#rest.indexOf(10); end >= 0; end = this.#rest.indexOf(10)) {
+      const line = this.#rest.subarray(0, end);
+      this.#rest = this.#rest.subarray(end + 1);
+      if (line.length > longestAnswer) throw new WrongAnswer(tooLong);
+      yield readAnswer(line.toString());
+    }
+    if (this.#rest.length > longestAnswer) throw new WrongAnswer(tooLong);
+  }
+}
+
+const tooLong = `answered with a line of more than ${longestAnswer / 1024} KiB`;
+
+/** Milliseconds that it may take to show a job, or to hide it. */
+const showPatience = 60_000;
+
+/** Shows the jobs of a worker to its sandbox, one after the other. Does nothing for a worker without one. */
+class ShownJobs {
+  #answer: (text: string) => void = () => {};
+
+  /** @param channel to the process that mounts what is to be seen; null without a sandbox */
+  constructor(private readonly channel: Duplex | null) {
+    let text = '';
+    channel?.on('data', (chunk: Buffer) => {
+      text += chunk;
+      for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n')) {
+        this.#answer(text.slice(0, end));
+        text = text.slice(end + 1);
+      }
+    });
+    channel?.on('error', () => {});
+    channel?.once('close', () => this.#answer(''));
+  }
+
+  /** Shows the job of a working directory. @returns whether it can be seen */
+  show(workspace: string): Promise<boolean> {
+    return this.#ask('show', workspace);
+  }
+
+  /** Hides it again. @returns whether it cannot be seen any more */
+  hide(workspace: string): Promise<boolean> {
+    return this.#ask('hide', workspace);
+  }
+
+  /** The process that mounts ends. */
+  close(): void {
+    this.channel?.destroy();
+  }
+
+  async #ask(verb: string, workspace: string): Promise<boolean> {
+    if (this.channel === null) return true;
+    const job = path.basename(path.dirname(workspace));
+    // It becomes part of a shell command.
+    if (this.channel.destroyed || !/^[\w-]+$/.test(job)) return false;
+    const answered = new Promise<string>((resolve) => {
+      this.#answer = resolve;
+    });
+    this.channel.write(`${verb} ${job}\n`);
+    return (await Promise.race([answered, delay(showPatience, '', { ref: false })])) === verb;
+  }
+}
+
+/** How a worker ended. */
+export type WorkerExit = Omit<WorkerEnd, 'note'>;
+
+/** Most bytes that a pipe holds: what an app has flushed before it answers is not more. */
+const pipeBytes = 1 << 20;
+
+/** The worker: the loaded app, with all its processes. */
+export class WorkerProcess {
+  /** What it prints, both streams in order. */
+  readonly output: Socket;
+  readonly answers: Socket;
+  /** The leader of its group. */
+  readonly identity: ProcessIdentity;
+  /** Resolves when no process of it is left. */
+  readonly exit: Promise<WorkerExit>;
+  /** The jobs that its sandbox shows. */
+  readonly shown: ShownJobs;
+  readonly #group: number;
+  /** Its stdin. */
+  readonly #jobs: Socket;
+  #ending: Promise<void> | null = null;
+
+  private constructor(
+    private readonly request: WorkerRequest,
+    private readonly home: string,
+    private readonly child: ChildProcess,
+    readonly outputFd: number,
+    pipes: { readonly output: Socket; readonly answers: Socket; readonly jobs: Socket },
+  ) {
+    this.output = pipes.output;
+    this.answers = pipes.answers;
+    this.#group = child.pid ?? 0;
+    this.identity = identify(this.#group);
+    this.exit = this.#exit();
+    const [, , , , , channel]: readonly unknown[] = child.stdio;
+    this.shown = new ShownJobs(channel instanceof Duplex ? channel : null);
+    this.#jobs = pipes.jobs;
+    // It may have closed its stdin.
+    this.#jobs.on('error', () => {});
+  }
+
+  /** @throws Error in words */
+  static async start(request: WorkerRequest, home: string): Promise<WorkerProcess> {
+    const output = openOutputPipe(home);
+    const answers = openInward(answersFifo(home));
+    const jobs = openOutward(jobsFifo(home));
+    try {
+      // For the status of bwrap, and to show jobs to the sandbox.
+      const more = request.isSandboxed ? (['pipe', 'pipe'] as const) : [];
+      const environment = { ...request.environment, [answersVariable]: answersFile };
+      const child = startProgram({ ...request, environment, directory: home }, request.id, [
+        jobs.readFd,
+        output.writeFd,
+        output.writeFd,
+        answers.writeFd,
+        ...more,
+      ]);
+      await once(child, 'spawn');
+      lowerPriority(child);
+      return new WorkerProcess(request, home, child, output.readFd, {
+        output: output.reader,
+        answers: answers.reader,
+        jobs: jobs.writer,
+      });
+    } catch (cause) {
+      output.reader.destroy();
+      answers.reader.destroy();
+      jobs.writer.destroy();
+      throw new Error(startFault(request, cause), { cause });
+    } finally {
+      output.release();
+      answers.release();
+      closeSync(jobs.readFd);
+    }
+  }
+
+  /** Gives it a line on its stdin. */
+  tell(line: string): void {
+    this.#jobs.write(line);
+  }
+
+  /** Reads what is still in the pipe. What was read before is emitted as `data` first. */
+  readOutput(): Buffer[] {
+    // Each of these reads emits `data`.
+    while (this.output.read() !== null);
+    const read: Buffer[] = [];
+    let length = 0;
+    if (this.output.destroyed) return read;
+    try {
+      while (length < pipeBytes) {
+        const chunk = Buffer.alloc(64 * 1024);
+        const bytes = readSync(this.outputFd, chunk);
+        if (bytes === 0) break;
+        read.push(chunk.subarray(0, bytes));
+        length += bytes;
+      }
+    } catch {
+      // The pipe is empty, or closed.
+    }
+    return read;
+  }
+
+  /**
+   * Its processes.
+   * @param jobId its job, whose processes may be marked with the id of the job only
+   */
+  async processes(jobId?: string): Promise<number[]> {
+    if (this.request.isSandboxed) return processesInside(this.#group);
+    const pipe = outputFifo(this.home);
+    const ids = [this.request.id, ...(jobId === undefined ? [] : [jobId])];
+    const marked = await Promise.all(ids.map((id) => processesOfJob(id, pipe, 'openFiles', 'younger')));
+    return [...new Set([...marked.flat(), ...descendantsOf(this.#group)])];
+  }
+
+  /** Ends processes that are marked with the id of the job only. Nothing gets out of a sandbox, which ends with the worker. */
+  async endLeftBy({ job, directory }: JobCall): Promise<void> {
+    if (!this.request.isSandboxed) await terminateStrays(job, directory);
+  }
+
+  /** Ends it, with all its processes: SIGTERM, then SIGKILL after the grace. */
+  end(grace = this.request.killGrace): Promise<void> {
+    if (grace === 0) signal(-this.#group, 'SIGKILL');
+    this.#jobs.end();
+    const ask = this.request.isSandboxed ? (leader: number) => signalInside(leader, 'SIGTERM') : undefined;
+    this.#ending ??= terminateGroup(this.#group, grace, ask);
+    return this.#ending;
+  }
+
+  async #exit(): Promise<WorkerExit> {
+    const { child, request } = this;
+    const pipe = child.stdio[4];
+    const status = request.isSandboxed && pipe instanceof Readable ? readStatusOf(pipe) : undefined;
+    const watch = new LimitWatch(this.#group, request.limits, () => signal(-this.#group, 'SIGKILL'));
+    await once(child, 'exit');
+    watch.stop();
+    this.shown.close();
+    await this.end();
+    if (!request.isSandboxed) await terminateStrays(request.id, this.home);
+    const { exitCode, signalCode } = child;
+    if (watch.excess !== null) return { exitCode: null, signal: 'SIGKILL', ...watch.excess };
+    const plain = { exitCode, signal: signalCode, error: null, fault: null };
+    if (status === undefined || signalCode !== null) return plain;
+    const code = await status;
+    // A bwrap that was killed, for example for lack of memory, reports nothing, but the one around it ends with its signal.
+    const end = endInSandbox(code ?? exitCode ?? 0);
+    if (code === undefined && end.signal === null)
+      return { exitCode: null, signal: null, error: sandboxFault(request), fault: null };
+    return { ...plain, ...end };
+  }
+}

@@ -1,0 +1,35 @@
+import type { DeviceRequest, Grant } from '../index.js';
+
+/** A GPU of this machine. */
+export interface KnownGpu {
+  readonly id: number;
+  /** Stays the same when ids change; empty if it is not known. */
+  readonly uuid: string;
+}
+
+/** A place in the queue. */
+export interface Ticket {
+  /** Resolves with the grant. Rejects when it is cancelled, or when it turns out that there is no such GPU. */
+  readonly granted: Promise<Grant>;
+  /** 1 is next; null once granted or cancelled. */
+  position(): number | null;
+  /** What it waits for, in words. */
+  readonly waitingFor: string;
+  cancel(): void;
+}
+
+/** What a request asks for, in words. */
+export function describe(request: DeviceRequest): string {
+  if (request.kind === 'anyGpu') return 'a free GPU';
+  if (request.kind === 'cpu') return request.workers === 1 ? 'a CPU slot' : `${request.workers} CPU slots`;
+  return `GPU ${request.ids.join(', ')}`;
+}
+
+export const gpuGrant = (gpus: readonly KnownGpu[]): Grant => ({
+  gpus: gpus.map(({ id }) => id),
+  gpuUuids: gpus.map(({ uuid }) => uuid).filter((uuid) => uuid !== ''),
+  cpuSlots: 0,
+});
+
+/** The job was cancelled while it waited. */
+export class TicketCancelled extends Error {}

@@ -1,0 +1,82 @@
+import { createHash } from 'node:crypto';
+import { lstatSync, readlinkSync, type Stats, statSync } from 'node:fs';
+import path from 'node:path';
+import { madeDirectories } from '../../../files/made-directories.js';
+import { namesIn } from '../../../files/names-in.js';
+import { TimeSlice } from '../../../files/time-slice.js';
+
+/** Most files and directories that are examined: an app with more contains data. */
+const mostFiles = 5000;
+
+/** Names that are skipped in an app: generated directories, and those of version control, which change by themselves. */
+const ignored: ReadonlySet<string> = new Set([...madeDirectories, '.git', '.hg', '.svn']);
+
+/** A file or a directory, as a link leads to it, and where the link points. */
+interface Place {
+  readonly file: string;
+  /** Null if it cannot be read, for example for a dangling link. */
+  readonly stats: Stats | null;
+  readonly link: string | null;
+}
+
+/** The result of a function; null if it throws. */
+function orNull<T>(read: () => T): T | null {
+  try {
+    return read();
+  } catch {
+    return null;
+  }
+}
+
+function placeOf(file: string): Place {
+  const own = orNull(() => lstatSync(file));
+  if (!own?.isSymbolicLink()) return { file, stats: own, link: null };
+  return { file, stats: orNull(() => statSync(file)), link: orNull(() => readlinkSync(file)) };
+}
+
+/**
+ * A place and all below it, through links, each directory once: links may lead in a circle. Goes down level by level, so that
+ * what is deep below, perhaps behind a link to data, does not take the share of the app's own files.
+ */
+function* placesFrom(start: string): Generator<Place, void> {
+  const seen = new Set<string>();
+  const waiting = [start];
+  for (const file of waiting) {
+    const place = placeOf(file);
+    yield place;
+    const { stats } = place;
+    if (!stats?.isDirectory() || seen.has(`${stats.dev} ${stats.ino}`)) continue;
+    seen.add(`${stats.dev} ${stats.ino}`);
+    // One by one: a directory of data may have more names than a call takes arguments.
+    for (const name of namesIn(file).sort()) if (!ignored.has(name)) waiting.push(path.join(file, name));
+  }
+}
+
+/**
+ * A text that changes with a file. The times of directories are left out: they change with files that are skipped. `ctimeMs` is
+ * included because `cp -p` and `tar` can replace weights by others with the same size and `mtimeMs`.
+ */
+function describe({ file, stats, link }: Place): string {
+  if (stats === null) return JSON.stringify([file, link, 'cannot be read']);
+  if (stats.isDirectory()) return JSON.stringify([file, link, 'directory']);
+  return JSON.stringify([file, link, stats.size, stats.mtimeMs, stats.ctimeMs, stats.ino]);
+}
+
+/**
+ * A hash that changes with these files and directories: names, sizes and times of their files, and the targets of links.
+ * Synchronous calls with pauses: a job waits for this, and they are faster than the thread pool.
+ */
+export async function fingerprint(places: readonly string[]): Promise<string> {
+  const hash = createHash('sha256');
+  const slice = new TimeSlice();
+  let left = mostFiles;
+  for (const start of places) {
+    for (const place of placesFrom(start)) {
+      if (left === 0) break;
+      left -= 1;
+      hash.update(`${describe(place)}\n`);
+      await slice.pause();
+    }
+  }
+  return hash.digest('hex');
+}

@@ -1,0 +1,225 @@
+import { createHash } from 'node:crypto';
+import path from 'node:path';
+import type { JobStart } from '../../../contract/job.js';
+import { isDiskFull, isShortage } from '../../../files/error-code.js';
+import { jobMarker, type RunRequest, type WorkerCall, workerFiles } from '../../../runner/index.js';
+import { type JobLimits, limitWords } from '../../sandbox/limits.js';
+import { jobsInSandbox, type Sandbox } from '../../sandbox/sandbox.js';
+import { isWithin } from '../../sandbox/visible.js';
+import type { Grant, LoadedApp, Reach, Resident, RunOrder } from '../index.js';
+import { fingerprint } from './fingerprint.js';
+import type { Worker, WorkerOrder } from './worker.js';
+import { type WorkerChoice, Workers, type WorkersSettings } from './workers.js';
+
+/** What a worker is made of. */
+interface WorkerParts {
+  readonly order: RunOrder;
+  readonly resident: Resident;
+  /** What it may reach in its sandbox; null without one. */
+  readonly reach: Reach | null;
+  readonly grant: Grant;
+  /** How the job would be started without a worker. */
+  readonly request: Omit<RunRequest, 'command' | 'wrapper'>;
+  /** The server's variables, of which the worker inherits some. */
+  readonly environment: NodeJS.ProcessEnv;
+  readonly idle: number;
+  /** The words before its command, for a keeper's directory: its sandbox, if it has one. */
+  readonly wrapper: (directory: string) => readonly string[];
+}
+
+/** The variables of a job that name no file of it: they are those of its worker as well. */
+function sharedEnvironment(environment: RunRequest['environment'], { path }: RunOrder['directory']) {
+  return Object.fromEntries(Object.entries(environment).filter(([, value]) => !isWithin(path, value)));
+}
+
+/** What a worker for a job is started with: by it, a worker is found that was started with the same. */
+async function workerOrder(parts: WorkerParts): Promise<WorkerOrder> {
+  const { order, resident, reach, grant, request, environment: own, idle, wrapper } = parts;
+  const { isSandboxed, filter, limits, inherited, killGrace } = request;
+  const { command, watched, name } = resident;
+  const environment = { ...reach?.environment, ...sharedEnvironment(request.environment, order.directory) };
+  const devices = grant.gpuUuids.length > 0 ? grant.gpuUuids : grant.gpus;
+  const inheritedValues = inherited.map((each) => [each, own[each]]);
+  const content = JSON.stringify([environment, inheritedValues, limits, wrapper('/'), filter]);
+  return {
+    command,
+    wrapper,
+    isSandboxed,
+    filter,
+    limits,
+    inherited,
+    environment,
+    killGrace,
+    idle,
+    place: JSON.stringify([command, devices, order.owner, reach?.network]),
+    content: createHash('sha256').update(content).digest('hex'),
+    name,
+    owner: order.owner,
+    gpus: grant.gpus,
+    gpuUuids: grant.gpuUuids,
+    watched,
+    seen: await fingerprint(watched),
+  };
+}
+
+/** What a runner sends to the worker of its job. */
+function workerCall(
+  { directory, request }: Pick<Worker, 'directory' | 'request'>,
+  { programWords }: Resident,
+  { jobId, command, environment }: RunRequest,
+  marker: string,
+): WorkerCall {
+  const differing = Object.entries(environment).filter(
+    ([name, value]) => request.environment[name] !== value,
+  );
+  // In its sandbox `/tmp` is that of the loaded app.
+  const temporary = path.join(jobsInSandbox, jobId, 'Workspace', 'tmp');
+  const inside = request.isSandboxed ? { HOME: temporary, TMPDIR: temporary } : {};
+  return {
+    id: request.id,
+    directory,
+    arguments: command.slice(programWords),
+    environment: { ...Object.fromEntries(differing), ...inside, [marker]: jobId },
+  };
+}
+
+export interface ResidencySettings extends Pick<WorkersSettings, 'environment' | 'report'> {
+  /** Keeps jobs apart from each other; null where they run without. */
+  readonly sandbox: Sandbox | null;
+  /** What a job may use in its sandbox. */
+  readonly limits: JobLimits;
+  /** Where and for how long apps stay loaded; without it they are started for each job. */
+  readonly workers?: Pick<WorkersSettings, 'directory' | 'idle' | 'memoryUse' | 'program'>;
+}
+
+/** Where a job runs on its devices. */
+export interface Place {
+  /** Its app, if that stays loaded. */
+  readonly resident: Resident | null;
+  /** Its worker then. */
+  readonly choice: WorkerChoice | null;
+  /** Whether it finds its app loaded; null for an app that does not stay loaded. */
+  readonly start: JobStart | null;
+  /** That in words; empty where there is nothing to say. */
+  readonly words: readonly string[];
+  /** Resolves when no other app has its GPUs. */
+  readonly cleared: Promise<void>;
+}
+
+const startWords: Readonly<Record<JobStart, string>> = {
+  cold: 'loading the app; it stays loaded',
+  warm: 'the app is loaded already',
+};
+
+const nowhere: Place = { resident: null, choice: null, start: null, words: [], cleared: Promise.resolve() };
+
+/** The apps that stay loaded on this machine, for the jobs of the local executor. */
+export class Residency {
+  readonly #workers: Workers | null;
+
+  constructor(private readonly settings: ResidencySettings) {
+    const { workers, environment, report } = settings;
+    this.#workers = workers ? new Workers({ ...workers, environment, report }) : null;
+  }
+
+  loaded(): readonly LoadedApp[] {
+    return this.#workers?.loaded() ?? [];
+  }
+
+  /** Ends the loaded apps that have nothing to do. */
+  async endIdle(): Promise<void> {
+    await this.#workers?.endIdle();
+  }
+
+  /** Ends the loaded apps that have nothing to do, and leaves the others, with their jobs, to the next server. */
+  async close(): Promise<void> {
+    await this.#workers?.close();
+  }
+
+  /** Why apps cannot stay loaded in the sandbox of this machine; null if they can. */
+  async problem(): Promise<string | null> {
+    const { sandbox, workers } = this.settings;
+    return sandbox && workers && workers.idle > 0 ? await sandbox.stageProblem() : null;
+  }
+
+  /** How good a GPU is for a job that may have any: best where its app is loaded, worst where another one has to leave. */
+  rank(order: RunOrder, gpu: number): number {
+    const workers = this.#workers;
+    // Most machines have none, so the app's files need not be read.
+    if (!workers || workers.loaded().length === 0) return 0;
+    const name = order.resident?.({ gpus: [gpu], gpuUuids: [], cpuSlots: 0 })?.name ?? null;
+    const { own, others } = workers.idleGpus(name, order.owner);
+    if (own.includes(gpu)) return 0;
+    return others.includes(gpu) ? 2 : 1;
+  }
+
+  /**
+   * Chooses the worker of a job, if its app stays loaded, and begins to free its devices.
+   * @param request how the job would be started without a worker
+   */
+  async place(
+    order: RunOrder,
+    grant: Grant,
+    request: Omit<RunRequest, 'command' | 'wrapper'>,
+  ): Promise<Place> {
+    const workers = this.#workers;
+    if (!workers) return nowhere;
+    const { workers: { idle = 0 } = {}, environment } = this.settings;
+    const asked = idle > 0 ? (order.resident?.(grant) ?? null) : null;
+    const isAlone = asked !== null && (await this.problem()) !== null;
+    const resident = isAlone ? null : asked;
+    const cleared = (choice: WorkerChoice | null) => workers.clear(grant, choice?.worker ?? null);
+    if (!resident) {
+      const words = isAlone ? ['where no app can stay loaded'] : [];
+      return { ...nowhere, words, cleared: cleared(null) };
+    }
+    const reach = this.settings.sandbox ? resident.reach() : null;
+    const wrapper = this.#wrapper(order, grant, resident, reach);
+    const wanted = await workerOrder({ order, resident, reach, grant, request, environment, idle, wrapper });
+    const choice = await workers.choose(wanted, order.directory.id);
+    const start = choice.worker?.isLoaded ? 'warm' : 'cold';
+    return { resident, choice, start, words: [startWords[start]], cleared: cleared(choice) };
+  }
+
+  /** What its runner sends to the worker; null without a worker, or if it cannot be started: then the command is started. */
+  async callOf(request: RunRequest, { resident, choice }: Place): Promise<WorkerCall | null> {
+    if (!this.#workers || !resident || !choice) return null;
+    try {
+      const worker = await this.#workers.workerFor(choice, request.jobId);
+      return workerCall(worker, resident, request, jobMarker);
+    } catch (cause) {
+      // A shortage passes: the caller tries again.
+      if (isDiskFull(cause) || isShortage(cause)) throw cause;
+      const what = `The app of job ${request.jobId} could not be loaded to stay; it is started for this job alone`;
+      this.settings.report(what, cause);
+      return null;
+    }
+  }
+
+  /** A job has ended. Resolves when its worker, if it had one, can have another one or is gone. */
+  async release(jobId: string): Promise<void> {
+    await this.#workers?.release(jobId);
+  }
+
+  /** The words before the command of a loaded app, for its keeper's directory: its sandbox, if jobs have one. */
+  #wrapper(
+    order: RunOrder,
+    grant: Grant,
+    { command, watched }: Resident,
+    reach: Reach | null,
+  ): (directory: string) => string[] {
+    const { sandbox, limits, environment } = this.settings;
+    if (!sandbox || !reach) return () => [];
+    const searchPath = environment.PATH ?? '';
+    const { memory } = limits;
+    const jobs = path.dirname(order.directory.path);
+    return (directory) => {
+      const { home, temporary, stage } = workerFiles(directory);
+      const files = { home, temporary, stage: { directory: stage, jobs }, watched };
+      return [
+        ...sandbox.wrapWorker({ ...files, command, grant, reach, memory }, searchPath),
+        ...limitWords(limits, searchPath),
+      ];
+    };
+  }
+}

@@ -1,0 +1,140 @@
+import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
+import { readOwnFile } from '../../../files/own-file.js';
+import {
+  isAlive,
+  isSignalable,
+  type KeeperRecord,
+  type KeeperState,
+  keeperIn,
+  type ProcessIdentity,
+  signal,
+  terminateGroup,
+  terminateStrays,
+  type WorkerRequest,
+  workerFiles,
+} from '../../../runner/index.js';
+
+/** Longest `worker.json` and `keeper.json` that are read, in bytes. */
+const maxBytes = 64 << 20;
+
+const identity = z.object({
+  pid: z.number().int().positive(),
+  startTime: z.number().min(0),
+  boot: z.string().default(''),
+});
+
+const workerId = /^worker-[0-9a-f]{12}$/;
+
+/** Whether a name is that of a worker's directory. */
+export const isWorkerId = (name: string): boolean => workerId.test(name);
+
+const words = z.array(z.string());
+const count = z.number().min(0).nullable();
+
+const workerRequest = z.object({
+  id: z.string().regex(workerId),
+  command: words,
+  wrapper: words,
+  isSandboxed: z.boolean(),
+  filter: z.string().optional(),
+  limits: z.object({ memory: count, processes: count }),
+  inherited: words,
+  environment: z.record(z.string(), z.string()),
+  killGrace: z.number().min(0),
+  idle: z.number().min(0),
+  place: z.string(),
+  content: z.string(),
+  name: z.string(),
+  owner: z.string().nullable(),
+  gpus: z.array(z.number().int().min(0)),
+  gpuUuids: words,
+  watched: words,
+  seen: z.string(),
+}) satisfies z.ZodType<WorkerRequest>;
+
+const keeperRecord = z.object({
+  keeper: identity,
+  worker: identity.nullable(),
+}) satisfies z.ZodType<KeeperRecord>;
+
+const keeperState = z.object({
+  state: z.enum(['loading', 'idle', 'busy', 'leaving']),
+  job: z.string().nullable(),
+}) satisfies z.ZodType<KeeperState>;
+
+/** Reads a file of a keeper; undefined if there is none, or if it is not what server and keeper write. */
+function read<T>(schema: z.ZodType<T>, file: string): T | undefined {
+  try {
+    const text = readOwnFile(file, maxBytes);
+    return text === undefined ? undefined : schema.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+export const readWorkerRequest = (directory: string): WorkerRequest | undefined =>
+  read(workerRequest, workerFiles(directory).request);
+
+export const readKeeperRecord = (directory: string): KeeperRecord | undefined =>
+  read(keeperRecord, workerFiles(directory).record);
+
+/** Parses the report of a keeper. @throws ZodError, or SyntaxError */
+export const parseKeeperState = (text: string): KeeperState => keeperState.parse(JSON.parse(text));
+
+/** Milliseconds that a keeper may take to end after it has closed its socket, and between two checks. */
+const endPatience = 2000;
+const pollInterval = 20;
+
+/** Whether a process runs; true if that cannot be determined. */
+function mayRun(found: ProcessIdentity): boolean {
+  try {
+    return isAlive(found);
+  } catch {
+    return true;
+  }
+}
+
+/** The keeper of a directory, by its record or by its working directory. */
+function keeperOf(directory: string): ProcessIdentity | undefined {
+  try {
+    return readKeeperRecord(directory)?.keeper ?? keeperIn(directory);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Ends the keeper of a directory at once, if it runs. What it kept is ended by who notices that it is gone. */
+export function killKeeper(directory: string): void {
+  const keeper = keeperOf(directory);
+  if (keeper && mayRun(keeper)) signal(keeper.pid, 'SIGKILL');
+}
+
+/**
+ * Removes what is left of a keeper that cannot be reached any more: the keeper itself if it does not end, every process of
+ * its worker, and its directory. Only for a directory directly below that of the workers, whose socket is closed. Never
+ * rejects.
+ */
+export async function removeWorker(directory: string): Promise<void> {
+  const record = readKeeperRecord(directory);
+  const keeper = keeperOf(directory);
+  const deadline = performance.now() + endPatience;
+  while (keeper && mayRun(keeper)) {
+    if (performance.now() > deadline) signal(keeper.pid, 'SIGKILL');
+    await delay(pollInterval);
+  }
+  // A keeper that ends by itself has ended its worker, and removes its directory last.
+  if (!existsSync(directory)) return;
+  try {
+    const worker = record?.worker;
+    // If the process id belongs to another process by now, the worker's group is gone.
+    if (worker && !(isSignalable(worker.pid) && !isAlive(worker))) await terminateGroup(worker.pid, 0);
+  } catch {
+    // Its processes are found by their environment.
+  }
+  await terminateStrays(path.basename(directory), workerFiles(directory).home);
+  await rm(directory, { recursive: true, force: true }).catch(() => {});
+}

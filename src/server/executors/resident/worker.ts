@@ -1,0 +1,222 @@
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
+import { mkdirSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import { writeJsonFile } from '../../../files/atomic-json.js';
+import {
+  type Frame,
+  FrameReader,
+  frameKinds,
+  isClosed,
+  type KeeperState,
+  keeperProgram,
+  lowerPriority,
+  sendFrame,
+  type WorkerRequest,
+  withSocketAddress,
+  workerFiles,
+} from '../../../runner/index.js';
+import { killKeeper, parseKeeperState, removeWorker } from './worker-records.js';
+
+/** Milliseconds that a keeper may take to answer. */
+const answerPatience = 30_000;
+/** Milliseconds that a keeper may take beyond the worker's grace before it is killed. */
+const keeperGrace = 2500;
+
+/** What a worker is started with, but for its id and what depends on it. */
+export type WorkerOrder = Omit<WorkerRequest, 'id' | 'wrapper'> & {
+  /** The words before its command, for a keeper's directory. */
+  readonly wrapper: (directory: string) => readonly string[];
+};
+
+export interface KeeperSettings {
+  /** Where the directories of the workers are. */
+  readonly directory: string;
+  /** The environment of keepers and workers: the server's, without its token variables. */
+  readonly environment: NodeJS.ProcessEnv;
+  /** The keeper's program; by default the one beside this program. */
+  readonly program?: string;
+}
+
+/** A loaded app, as its keeper reports it to the server. */
+export class Worker extends EventEmitter<{ change: [] }> {
+  /** The job that it is kept for, from the moment that it is chosen until the job has ended; null for none. */
+  promised: string | null = null;
+  /** Resolves when the keeper and every process of the worker are gone. */
+  readonly gone: Promise<void>;
+  #state: KeeperState['state'] | 'gone' = 'loading';
+  /** Since when it has had nothing to do (`performance.now()`). */
+  #idleSince = performance.now();
+  #killTimer: NodeJS.Timeout | undefined;
+  #isAskedToLeave = false;
+  #isDetached = false;
+  /** The job that its keeper has. */
+  #job: string | null = null;
+
+  private constructor(
+    readonly directory: string,
+    readonly request: WorkerRequest,
+    private readonly socket: Socket,
+  ) {
+    super();
+    this.setMaxListeners(0);
+    const frames = new FrameReader();
+    socket.on('data', (chunk: Buffer) => {
+      try {
+        for (const frame of frames.push(chunk)) this.#hear(frame);
+      } catch {
+        socket.destroy();
+      }
+    });
+    socket.on('error', () => {});
+    this.gone = this.#untilGone();
+    sendFrame(socket, frameKinds.attach);
+  }
+
+  /**
+   * Starts a keeper, which starts the worker at once.
+   * @throws the system's error, or an Error if the keeper does not come up
+   */
+  static async start(order: WorkerOrder, settings: KeeperSettings): Promise<Worker> {
+    const id = `worker-${randomBytes(6).toString('hex')}`;
+    const directory = path.join(settings.directory, id);
+    const { request: file, temporary, stage } = workerFiles(directory);
+    for (const each of [temporary, stage]) mkdirSync(each, { recursive: true, mode: 0o700 });
+    const request: WorkerRequest = { ...order, id, wrapper: order.wrapper(directory) };
+    writeJsonFile(file, request, { isKept: false });
+    try {
+      const { program = keeperProgram, environment } = settings;
+      const keeper = spawn(process.execPath, [program, directory], {
+        cwd: directory,
+        env: environment,
+        stdio: ['ignore', 'pipe', 'ignore'],
+        detached: true,
+      });
+      const spawned = once(keeper, 'spawn');
+      // There is none if the descriptors did not suffice.
+      const stdout: Readable | undefined = keeper.stdout;
+      stdout?.resume();
+      const isUp = stdout && once(stdout, 'close').catch(() => {});
+      await spawned;
+      lowerPriority(keeper);
+      keeper.unref();
+      // It closes its stdout when it listens, and when it ends.
+      await Promise.race([isUp, delay(answerPatience, undefined, { ref: false })]);
+      stdout?.destroy();
+      return await Worker.attach(directory, request);
+    } catch (cause) {
+      killKeeper(directory);
+      await removeWorker(directory);
+      throw cause;
+    }
+  }
+
+  /** Connects to the keeper of a directory. @throws if none answers */
+  static async attach(directory: string, request: WorkerRequest): Promise<Worker> {
+    const socket = withSocketAddress(directory, (address) => connect(address));
+    try {
+      await once(socket, 'connect');
+      const worker = new Worker(directory, request, socket);
+      await Promise.race([
+        once(worker, 'change'),
+        worker.gone,
+        delay(answerPatience, undefined, { ref: false }),
+      ]);
+      if (worker.#state === 'gone') throw new Error('The keeper has left');
+      return worker;
+    } catch (cause) {
+      socket.destroy();
+      throw cause;
+    }
+  }
+
+  /** Whether a job may be given to it now. */
+  get isFree(): boolean {
+    return this.isUnused && !this.#isAskedToLeave && ['loading', 'idle'].includes(this.#state);
+  }
+
+  /** Whether no job has it or is about to. */
+  get isUnused(): boolean {
+    return this.promised === null && this.#job === null;
+  }
+
+  /** Whether a job finds the app loaded already. */
+  get isLoaded(): boolean {
+    return this.#state === 'idle' || this.#state === 'busy';
+  }
+
+  get isGone(): boolean {
+    return this.#state === 'gone';
+  }
+
+  /** Milliseconds for which it has had nothing to do; 0 if it has. */
+  get idleFor(): number {
+    return this.isFree ? performance.now() - this.#idleSince : 0;
+  }
+
+  /** Whether it has this job, or is kept for it. */
+  has(jobId: string): boolean {
+    return this.promised === jobId || this.#job === jobId;
+  }
+
+  /** Its job has ended. Resolves when it is known whether it can have another one. */
+  async release(jobId: string): Promise<void> {
+    const deadline = performance.now() + answerPatience;
+    while (this.#job === jobId && !this.isGone && performance.now() < deadline) {
+      await Promise.race([once(this, 'change'), delay(answerPatience, undefined, { ref: false })]);
+    }
+    // A keeper that still has the job has lost its runner, and hangs.
+    if (this.#job === jobId) this.kill();
+    if (this.promised === jobId) this.promised = null;
+    this.#idleSince = performance.now();
+    if (this.#isAskedToLeave) this.#armKill();
+    this.emit('change');
+  }
+
+  /** Asks it to leave, after its job if it has one. A keeper that does not is killed. Resolves when it is gone. */
+  leave(): Promise<void> {
+    this.#isAskedToLeave = true;
+    sendFrame(this.socket, frameKinds.leave);
+    if (this.isUnused) this.#armKill();
+    return this.gone;
+  }
+
+  kill(): void {
+    this.#isAskedToLeave = true;
+    killKeeper(this.directory);
+  }
+
+  /** Leaves the keeper to the next server. */
+  detach(): void {
+    this.#isDetached = true;
+    this.socket.destroy();
+  }
+
+  #armKill(): void {
+    this.#killTimer ??= setTimeout(() => this.kill(), this.request.killGrace + keeperGrace);
+    this.#killTimer.unref();
+  }
+
+  #hear({ kind, payload }: Frame): void {
+    if (kind !== frameKinds.state) return;
+    const { state, job } = parseKeeperState(`${payload}`);
+    this.#state = state;
+    if (job === null && this.#job !== null) this.#idleSince = performance.now();
+    this.#job = job;
+    if (state === 'leaving') this.#armKill();
+    this.emit('change');
+  }
+
+  async #untilGone(): Promise<void> {
+    await isClosed(this.socket);
+    clearTimeout(this.#killTimer);
+    if (!this.#isDetached) await removeWorker(this.directory);
+    this.#job = null;
+    this.#state = 'gone';
+    this.emit('change');
+  }
+}

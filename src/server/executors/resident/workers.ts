@@ -1,0 +1,180 @@
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import type { Report } from '../../report.js';
+import type { Grant, LoadedApp } from '../index.js';
+import { fingerprint } from './fingerprint.js';
+import { type KeeperSettings, Worker, type WorkerOrder } from './worker.js';
+import { isWorkerId, killKeeper, readWorkerRequest, removeWorker } from './worker-records.js';
+
+/** Milliseconds between two checks of idle workers. */
+const checkInterval = 5000;
+/** The share of the machine's memory that may be in use before idle apps leave. */
+export const mostMemory = 0.9;
+
+export interface WorkersSettings extends KeeperSettings {
+  /** Milliseconds after which a worker leaves that has nothing to do; 0: apps are started anew for each job. */
+  readonly idle: number;
+  /** The share of the machine's memory that is in use. */
+  readonly memoryUse: () => number;
+  readonly report: Report;
+}
+
+/** The worker of a job. */
+export interface WorkerChoice {
+  readonly order: WorkerOrder;
+  /** A worker that runs already, and is kept for this job; null if one is started for it. */
+  readonly worker: Worker | null;
+}
+
+/** The apps that are loaded: chooses one for a job, and ends those that are idle for too long or whose GPUs are needed. */
+export class Workers {
+  readonly #workers = new Set<Worker>();
+  /** Resolves when it is known what an earlier server has left. */
+  readonly #recovered: Promise<unknown>;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(private readonly settings: WorkersSettings) {
+    this.#recovered = Promise.all(this.#left().map((directory) => this.#recover(directory)));
+  }
+
+  /**
+   * Chooses a worker for a job: a free one of the same app, devices and owner that was started with the same settings, if there is
+   * one. Those that were started with others leave: the app or a setting has changed.
+   */
+  async choose(order: WorkerOrder, jobId: string): Promise<WorkerChoice> {
+    await this.#recovered;
+    const same = this.#free().filter(({ request }) => request.place === order.place);
+    const isAsOrdered = ({ request }: Worker) =>
+      request.content === order.content && request.seen === order.seen;
+    for (const worker of same) if (!isAsOrdered(worker)) void worker.leave();
+    const found = same.find(isAsOrdered);
+    if (found) found.promised = jobId;
+    return { order, worker: found ?? null };
+  }
+
+  /** The chosen worker, started if there is none. @throws the system's error, or an Error if it does not come up */
+  async workerFor({ order, worker }: WorkerChoice, jobId: string): Promise<Worker> {
+    // A first attempt may have failed after it had started one.
+    const own = worker ?? [...this.#workers].find((each) => each.promised === jobId);
+    if (own) return own;
+    const started = await Worker.start(order, this.settings);
+    started.promised = jobId;
+    this.#add(started);
+    return started;
+  }
+
+  /**
+   * Frees the GPUs of a job: other workers on them leave. Resolves when they are gone.
+   * @param kept the worker of the job
+   */
+  async clear({ gpus, gpuUuids }: Grant, kept: Worker | null): Promise<void> {
+    await this.#recovered;
+    if (kept === null) this.#endForMemory();
+    const isInTheWay = ({ request }: Worker) =>
+      request.gpus.some((id) => gpus.includes(id)) ||
+      request.gpuUuids.some((uuid) => gpuUuids.includes(uuid));
+    const leaving = [...this.#workers].filter((each) => each !== kept && isInTheWay(each));
+    // One that still has a job leaves after it: its GPU is given to two jobs only if GPUs have got other ids.
+    await Promise.all(leaving.map((each) => (each.isUnused ? each.leave() : void each.leave())));
+  }
+
+  /** A job has ended. Resolves when the worker that it had, if any, can have another one or is gone. */
+  async release(jobId: string): Promise<void> {
+    await this.#recovered;
+    await Promise.all(
+      [...this.#workers].filter((each) => each.has(jobId)).map((each) => each.release(jobId)),
+    );
+  }
+
+  /** Ids of the GPUs on which this app is loaded for this owner, and on which others are, with nothing to do. */
+  idleGpus(name: string | null, owner: string | null): { readonly own: number[]; readonly others: number[] } {
+    const isOwn = ({ request }: Worker) => request.name === name && request.owner === owner;
+    const gpusOf = (workers: readonly Worker[]) => workers.flatMap(({ request }) => request.gpus);
+    const free = this.#free();
+    return { own: gpusOf(free.filter(isOwn)), others: gpusOf(free.filter((each) => !isOwn(each))) };
+  }
+
+  loaded(): LoadedApp[] {
+    return [...this.#workers]
+      .filter((each) => each.isLoaded)
+      .map(({ request: { name, owner, gpus } }) => ({ name, owner, gpus }));
+  }
+
+  /** Ends all that have nothing to do. Resolves when they are gone. */
+  async endIdle(): Promise<void> {
+    await this.#recovered;
+    await Promise.all(this.#free().map((each) => each.leave()));
+  }
+
+  /** Ends all that have nothing to do, and leaves the others to the next server. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.endIdle();
+    for (const each of this.#workers) each.detach();
+  }
+
+  #free(): Worker[] {
+    return [...this.#workers].filter((each) => each.isFree);
+  }
+
+  #add(worker: Worker): void {
+    this.#workers.add(worker);
+    worker.on('change', () => this.#watchIdle(worker));
+    void worker.gone.then(() => this.#workers.delete(worker));
+    this.#timer ??= setInterval(() => void this.#check(), checkInterval).unref();
+  }
+
+  readonly #idleTimers = new Map<Worker, NodeJS.Timeout>();
+
+  /** Ends a worker once it has had nothing to do for as long as it may. */
+  #watchIdle(worker: Worker): void {
+    clearTimeout(this.#idleTimers.get(worker));
+    this.#idleTimers.delete(worker);
+    if (!worker.isFree) return;
+    const end = () => {
+      if (worker.isFree) void worker.leave();
+    };
+    this.#idleTimers.set(worker, setTimeout(end, this.settings.idle - worker.idleFor).unref());
+  }
+
+  /** Ends workers whose app has changed, and one if memory runs short. */
+  async #check(): Promise<void> {
+    this.#endForMemory();
+    for (const worker of this.#free()) {
+      const { watched, seen } = worker.request;
+      if ((await fingerprint(watched)) !== seen && worker.isFree) void worker.leave();
+    }
+  }
+
+  /** While too much memory is in use, the worker leaves that has had nothing to do for the longest time. */
+  #endForMemory(): void {
+    if (this.settings.memoryUse() <= mostMemory) return;
+    const [longest] = this.#free().sort((a, b) => b.idleFor - a.idleFor);
+    if (longest) void longest.leave();
+  }
+
+  /** The directories of keepers that an earlier server has started. */
+  #left(): string[] {
+    try {
+      const names = readdirSync(this.settings.directory).filter((name) => isWorkerId(name));
+      return names.map((name) => path.join(this.settings.directory, name));
+    } catch {
+      return [];
+    }
+  }
+
+  /** Finds a keeper of an earlier server again. What cannot be reached is ended. */
+  async #recover(directory: string): Promise<void> {
+    const request = readWorkerRequest(directory);
+    try {
+      if (request?.id !== path.basename(directory)) throw new Error('It has no record');
+      const worker = await Worker.attach(directory, request);
+      this.#add(worker);
+      this.#watchIdle(worker);
+      if (this.settings.idle === 0) void worker.leave();
+    } catch {
+      killKeeper(directory);
+      await removeWorker(directory);
+    }
+  }
+}

@@ -1,0 +1,51 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const inRoot = (file: string): string => path.join(root, file);
+const pagesIn = (folder: string): string[] =>
+  readdirSync(inRoot(folder))
+    .filter((file) => file.endsWith('.md'))
+    .map((file) => path.join(folder, file));
+
+/** The anchor that GitHub gives to a heading. */
+const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-');
+
+const headingsOf = (file: string): string[] =>
+  [...readFileSync(inRoot(file), 'utf8').matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+    anchorOf(heading),
+  );
+
+describe.each(['.', 'docs', 'docs/architecture'].flatMap(pagesIn))('%s', (page) => {
+  const text = readFileSync(inRoot(page), 'utf8');
+
+  test('links only to pages and sections that there are', () => {
+    const links = [...text.matchAll(/\]\(([^)#\s:]*)(?:#([^)\s]+))?\)/g)];
+    const broken = links.filter(([, file, anchor]) => {
+      const target = file ? path.join(path.dirname(page), file) : page;
+      if (!existsSync(inRoot(target))) return true;
+      return anchor !== undefined && !headingsOf(target).includes(anchor);
+    });
+    expect(broken.map(([link]) => link)).toEqual([]);
+  });
+});
+
+describe.each(['ARCHITECTURE.md', ...pagesIn('docs/architecture')])('%s', (page) => {
+  const text = readFileSync(inRoot(page), 'utf8');
+
+  test('names only files that there are', () => {
+    const named = [...text.matchAll(/`((?:src|test|faults|tools|support|bin)\/[^`\s]*)`/g)];
+    expect(named.map(([, file = '']) => file).filter((file) => !existsSync(inRoot(file)))).toEqual([]);
+  });
+
+  test('is short', () => {
+    const words = text.split(/\s+/).length;
+    expect(words).toBeLessThan(page === 'ARCHITECTURE.md' ? 1000 : 720);
+  });
+});
