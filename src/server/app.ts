@@ -1,6 +1,6 @@
 import Koa from 'koa';
-import type { Access } from './access/access.js';
-import type { AuditLog } from './audit/audit-log.js';
+import type { Access } from './access/index.js';
+import type { AuditLog } from './audit/index.js';
 import type { ServerEvents } from './events.js';
 import { auditRequests } from './http/audit-requests.js';
 import { requireToken } from './http/auth.js';

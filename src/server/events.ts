@@ -1,8 +1,9 @@
 import { EventEmitter } from 'node:events';
+import type { TokenDocument } from '../access/token-file.js';
 import type { ErrorCode } from '../contract/errors.js';
 import type { Report } from './report.js';
 
-/** A job, as it is named in what the server tells of it. */
+/** How events name a job. */
 export interface JobFacts {
   readonly id: string;
   readonly app: string;
@@ -16,7 +17,7 @@ export interface AcceptedJob extends JobFacts {
   readonly bytes: number;
 }
 
-/** How a job came to be gone: its time was over, somebody removed it, or it was fetched and the disk was short. */
+/** Why a job is gone: its time was over, somebody removed it, or it was fetched and the disk was short. */
 export type GoneCause = 'expired' | 'removed' | 'fetched';
 
 export interface GoneJob extends JobFacts {
@@ -83,6 +84,12 @@ export interface Drained {
   readonly active: number;
 }
 
+/** The file of the named tokens was changed, and the server goes by the new one. */
+export interface ChangedTokens {
+  readonly before: TokenDocument;
+  readonly after: TokenDocument;
+}
+
 /** What happens in a server, by name. */
 export interface ServerHappenings {
   accepted: AcceptedJob;
@@ -93,13 +100,14 @@ export interface ServerHappenings {
   refused: RefusedRequest;
   apps: ChangedApps;
   drained: Drained;
+  tokens: ChangedTokens;
 }
 
 type Listeners = { [Name in keyof ServerHappenings]: [ServerHappenings[Name]] };
 
 /**
- * What happens in the server, for those who note it: the log, the metrics. Those who tell of it know none of these, and an
- * error of a listener is reported and never reaches the job or the request that it was told of.
+ * What happens in the server, for whoever records it: the log, the metrics. Senders know none of these, and an error of a
+ * listener is reported and never reaches the job or the request that the event is about.
  */
 export class ServerEvents {
   readonly #emitter = new EventEmitter<Listeners>();

@@ -131,27 +131,47 @@ export const rooms: Readonly<Record<string, Room>> = {
   },
   'server/serve.ts': {
     imports: [
-      'server/usage',
-      'server/audit',
+      'server/open-jobs.ts',
+      'server/open-apps.ts',
+      'server/running-server.ts',
       'server/settings.ts',
       'server/app.ts',
-      'server/access',
+      'server/audit',
       'server/http',
+      'server/access',
+      'server/jobs',
+      'server/data-directory',
+      'server/metrics',
+      'server',
+      'files',
+    ],
+    reason:
+      'A server is opened, assembled and closed here; it knows neither the client nor the command line.',
+  },
+  'server/open-jobs.ts': {
+    imports: [
+      'server/running-server.ts',
+      'server/settings.ts',
+      'server/usage',
+      'server/access',
       'server/apps',
-      'server/hub',
       'server/jobs',
       'server/executors/local',
       'server/executors/slurm',
       'server/devices',
       'server/sandbox',
-      'server/data-directory',
-      'server/metrics',
       'server',
       'runner',
-      'archive',
-      'files',
     ],
-    reason: 'The server puts its rooms together; it knows neither the client nor the command line.',
+    reason: 'Which executor runs the jobs is decided here: nobody else knows more than one.',
+  },
+  'server/open-apps.ts': {
+    imports: ['server/running-server.ts', 'server/settings.ts', 'server/apps', 'server/hub', 'server'],
+    reason: 'Apps and their repositories are opened before there is a job.',
+  },
+  'server/running-server.ts': {
+    imports: ['server/settings.ts', 'server/executors/slurm', 'server/devices', 'server'],
+    reason: 'What a running server offers is a type.',
   },
   'server/check.ts': {
     imports: [
@@ -264,9 +284,8 @@ export const rooms: Readonly<Record<string, Room>> = {
       'Slurm places and runs jobs; what is known here of a cluster is known nowhere else in the server.',
   },
   'server/data-directory': {
-    imports: ['server/executors', 'server', 'runner', 'files', 'contract'],
-    reason:
-      'The data directory is locked and made before there is a job; of those that an earlier server left, only their runners count.',
+    imports: ['server', 'runner', 'files', 'contract'],
+    reason: 'The data directory is locked and made before there is a job.',
   },
   'server/executors/resident': {
     imports: ['server/sandbox', 'server/executors', 'server', 'runner', 'files', 'contract'],
@@ -290,7 +309,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     reason: 'Metrics listen to events and ask what they are handed; they know no room of the server.',
   },
   server: {
-    imports: ['files', 'contract'],
+    imports: ['access', 'files', 'contract'],
     reason:
       "The server's error, its events, its reports, its memory and its waits stand below all its rooms.",
   },

@@ -7,7 +7,7 @@ import { appManifestSchema } from '../../src/contract/app-manifest.js';
 import { operationNames, operationOf, outputArgument } from '../../src/contract/operations.js';
 import { jobMarker } from '../../src/runner/index.js';
 import { gpuEnvironment } from '../../src/server/executors/index.js';
-import { refusalVariables } from '../../src/server/jobs/refusal.js';
+import { refusalVariables } from '../../src/server/jobs/job-directory.js';
 import { Cli } from '../support/cli.js';
 import { lacks } from '../support/needs.mjs';
 import { TestServer } from '../support/server.js';

@@ -9,7 +9,7 @@ import { SetupError } from '../setup-error.js';
 /** Milliseconds between two looks at the file. */
 const lookEvery = 1000;
 
-/** What tells one state of the file from another, its owner, its mode and those of its directory included. */
+/** Differs when the file was changed, or its owner or mode, or those of its directory. */
 function stampOf(file: string): string {
   const stamps = [file, path.dirname(path.resolve(file))].map((each) => {
     try {

@@ -1,7 +1,7 @@
 import { carriesFiles, type Field, type FieldValue, isOfService } from '../../contract/fields.js';
 import { operationOf, outputArgument } from '../../contract/operations.js';
 import type { Grant } from '../executors/index.js';
-import type { JobRequest } from '../jobs/job-record.js';
+import type { JobRequest } from '../jobs/index.js';
 
 export interface AppInvocation {
   /** Program and its first arguments. */

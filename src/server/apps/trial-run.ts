@@ -8,7 +8,7 @@ import { spellDuration } from '../../contract/duration.js';
 import type { FieldValue } from '../../contract/fields.js';
 import { operations } from '../../contract/operations.js';
 import { excerpt } from '../../contract/quote.js';
-import { readRefusal, refusalVariables } from '../jobs/refusal.js';
+import { readRefusal, refusalVariables } from '../jobs/index.js';
 import { commandLine } from './command-line.js';
 
 /** How a trial run went. `note`: the app works, but this volume said nothing more. */

@@ -3,7 +3,7 @@ import type { TokenDocument, TokenEntry } from '../../access/token-file.js';
 import type { ServerEvents } from '../events.js';
 import type { AuditLog } from './audit-log.js';
 
-/** Writes a line for each job that ends, and for each request that is refused. */
+/** Writes a line for each job that ends, each request that is refused, and each change of a token. */
 export function auditEvents(events: ServerEvents, log: AuditLog): void {
   events.on('ended', ({ id, owner, app, operation, state, isRefused, gpus, seconds, bytes }) =>
     log.write({
@@ -22,6 +22,7 @@ export function auditEvents(events: ServerEvents, log: AuditLog): void {
   events.on('refused', ({ owner, role, from, method, route, status, error }) =>
     log.write({ event: 'refusal', owner, role, from, method, route, status, error }),
   );
+  events.on('tokens', ({ before, after }) => auditTokens(log, before, after));
 }
 
 /** What became of a token between two states of the file. */
@@ -64,7 +65,7 @@ function auditRoles(log: AuditLog, before: TokenDocument['roles'], after: TokenD
  * Writes a line for each token that was changed, and for each role whose limits were, when the server takes the change up:
  * what is allowed now, and what was. The file does not tell who has changed it.
  */
-export function auditTokens(log: AuditLog, before: TokenDocument, after: TokenDocument): void {
+function auditTokens(log: AuditLog, before: TokenDocument, after: TokenDocument): void {
   auditRoles(log, before.roles, after.roles);
   auditEntries(log, before.tokens, after.tokens);
 }

@@ -1,11 +1,59 @@
-import { accessSync, closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync } from 'node:fs';
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fstatSync,
+  ftruncateSync,
+  lstatSync,
+  openSync,
+  readlinkSync,
+  readSync,
+} from 'node:fs';
 import path from 'node:path';
 import { quotePath } from '../../contract/quote.js';
 import { appendWhole } from '../../files/append-whole.js';
 import { errorCode, faultWithoutPath } from '../../files/error-code.js';
 import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
-import { removeTornLine } from './torn-line.js';
+
+/** Bytes at the end of the log that are searched for the beginning of its last line, which is shorter. */
+const tailBytes = 64 * 1024;
+/** What each line of an audit log begins with. */
+const lineStart = '{"time":"';
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What follows the last line feed of a file; null if that is longer than a line of the log. */
+function unendedLine(descriptor: number, size: number): string | null {
+  const tail = Buffer.alloc(Math.min(size, tailBytes));
+  readSync(descriptor, tail, 0, tail.length, size - tail.length);
+  const begin = tail.lastIndexOf('\n') + 1;
+  return begin === 0 && size > tail.length ? null : tail.toString('latin1', begin);
+}
+
+/**
+ * Removes the last line of an audit log if a crash or a full disk has cut it off, so that readers of JSON lines do not stop
+ * there. Only what begins as a line of this log, has no line end and is not whole is removed; anything else stays.
+ * @param descriptor open for reading and writing
+ * @returns whether the file ends with a line end now, or is empty
+ * @throws the system's error
+ */
+function removeTornLine(descriptor: number): boolean {
+  const { size } = fstatSync(descriptor);
+  const line = unendedLine(descriptor, size);
+  if (line === '') return true;
+  if (line === null || isJson(line)) return false;
+  if (!line.startsWith(lineStart) && !lineStart.startsWith(line)) return false;
+  ftruncateSync(descriptor, size - line.length);
+  return true;
+}
 
 /** What a line says of one thing. */
 type Fact =
@@ -80,7 +128,7 @@ export function lookAtAuditLog(file: string): void {
 
 /**
  * A file of JSON lines that is only ever appended to. A disk that is full stops nothing: what cannot be written is counted,
- * said once on the server's log, and the count is written as soon as there is room.
+ * said once on the server's log, and the count is written as soon as there is space.
  */
 export class AuditLog {
   /** Null once it is closed: the number may be that of another file by then. */
@@ -104,7 +152,7 @@ export class AuditLog {
   /** Writes a line. Never throws. */
   write(entry: AuditEntry): void {
     if (this.#descriptor === null) return;
-    // Together, as the room that is left may be enough for the shorter one alone.
+    // Together: there may be space for the shorter one alone.
     const lines: readonly Entry[] =
       this.#lost === 0 ? [entry] : [{ event: 'lost', lines: this.#lost }, entry];
     this.#lost = this.#append(lines) ? 0 : this.#lost + 1;

@@ -2,8 +2,7 @@ import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { excerpt, quoteName } from '../../contract/quote.js';
 import { SetupError } from '../setup-error.js';
-import type { GpuRow } from './gpu-rows.js';
-import { isInstalled, NoGpuAnswer, NvidiaSmi } from './nvidia-smi.js';
+import { type GpuRow, isInstalled, NoGpuAnswer, NvidiaSmi } from './nvidia-smi.js';
 
 /** nvidia-smi works, and never tells the memory of a GPU. */
 export class MemoryNotTold extends Error {

@@ -5,10 +5,81 @@ import { Socket } from 'node:net';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { quoteName } from '../../contract/quote.js';
+import { oneLine, quoteName } from '../../contract/quote.js';
 import { errorCode, faultWithoutPath } from '../../files/error-code.js';
 import { type ProgramEnd, programEnd } from '../../files/program-end.js';
-import { columns, firstOddLine, type GpuRow, parseRows } from './gpu-rows.js';
+
+/** A GPU as nvidia-smi shows it at one moment. */
+export interface GpuRow {
+  /** nvidia-smi's index. */
+  readonly id: number;
+  /** Empty if nvidia-smi does not tell. */
+  readonly uuid: string;
+  readonly name: string;
+  /** What nvidia-smi says in place of a value of a GPU that has failed, such as `[GPU is lost]`; otherwise null. */
+  readonly fault: string | null;
+  /** Bytes; null if nvidia-smi prints no number. */
+  readonly used: number | null;
+  readonly total: number | null;
+  /** False for a GPU without memory of its own, or whose driver never tells it. */
+  readonly isMemoryTold: boolean;
+}
+
+/** The columns that nvidia-smi is asked for. The name comes last because it may contain commas. */
+const columns = ['index', 'uuid', 'memory.used', 'memory.total', 'name'] as const;
+
+const mebibyte = 1024 ** 2;
+/** More GPUs than any machine has. */
+const mostRows = 1024;
+const maxNameLength = 200;
+
+/** Printed by nvidia-smi for a figure that a GPU does not have, or that its driver does not tell, or not to this user. */
+const notTold = /^\[?(N\/A|Not Supported|Not Found|Function Not Found|Insufficient Permissions)\]?$/i;
+
+/** Printed for a GPU that the driver cannot ask. */
+const isFault = (cell: string): boolean => /^(\[.*\]|ERR!)$/.test(cell) && !notTold.test(cell);
+
+/** Some versions print the unit although they are asked not to. */
+function bytes(cell: string): number | null {
+  const [, figure] = /^(\d{1,9})( MiB)?$/.exec(cell) ?? [];
+  return figure === undefined ? null : Number(figure) * mebibyte;
+}
+
+function parseRow(line: string): GpuRow | null {
+  const [index = '', uuid = '', used = '', total = '', ...name] = line.split(',').map((cell) => cell.trim());
+  if (!/^\d{1,4}$/.test(index) || name.length === 0) return null;
+  const fault = [uuid, name.join(', '), used, total].find(isFault);
+  return {
+    id: Number(index),
+    uuid: /^[\w-]{1,100}$/.test(uuid) ? uuid : '',
+    name: oneLine(name.join(', ')).slice(0, maxNameLength),
+    fault: fault === undefined ? null : oneLine(fault).slice(0, maxNameLength),
+    used: bytes(used),
+    total: bytes(total),
+    isMemoryTold: !notTold.test(used) && !notTold.test(total),
+  };
+}
+
+/**
+ * The rows of nvidia-smi's answer (CSV, no header, no units). Skips other lines: nvidia-smi prints warnings between its
+ * rows ("WARNING: infoROM is corrupted at gpu ..."). Skips a second row with the same index as well.
+ */
+export function parseRows(text: string): readonly GpuRow[] {
+  const rows = new Map<number, GpuRow>();
+  for (const line of text.split('\n')) {
+    const row = parseRow(line);
+    if (row && !rows.has(row.id)) rows.set(row.id, row);
+    if (rows.size === mostRows) break;
+  }
+  return [...rows.values()];
+}
+
+/** The first line of an answer that is no row, such as a warning; empty if all are. */
+const firstOddLine = (text: string): string =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .find((line) => line !== '' && !parseRow(line)) ?? '';
 
 /** nvidia-smi gave no usable answer. The message says why, in words that a client may read. */
 export class NoGpuAnswer extends Error {
@@ -24,22 +95,15 @@ const defaultDeadline = 20_000;
 /** Milliseconds that a killed process may take to end. */
 const killGrace = 500;
 /** Bytes of an answer that are read. */
-const longestAnswer = 1 << 20;
+const maxAnswerBytes = 1 << 20;
 /** Different oddities that are told: a driver that puts a time into its warnings must not fill the log. */
 const mostOddities = 20;
 
-/** The directories of PATH, as a program sees them that is started in `/`; an empty one stands for what only the system knows. */
-const searched = (): readonly string[] =>
-  (process.env.PATH ?? '')
-    .split(path.delimiter)
-    .map((directory) => directory && path.resolve('/', directory));
-
 /** Whether there is a program of this name on PATH: a script without its interpreter is "not found" as well. */
 export const isInstalled = (): boolean =>
-  searched().some((directory) => directory !== '' && existsSync(path.join(directory, program)));
-
-/** Whether it is known without a try that there is no such program: to start a process that cannot begin takes 4 ms. */
-const isSurelyMissing = (): boolean => !searched().includes('') && !isInstalled();
+  (process.env.PATH ?? '')
+    .split(path.delimiter)
+    .some((directory) => directory !== '' && existsSync(path.resolve('/', directory, program)));
 
 /** Reads a stream to its end. If it is longer than the limit, closes it and calls `onTooLong`. */
 function collect(stream: Readable | null | undefined, onTooLong: () => void): () => string {
@@ -48,7 +112,7 @@ function collect(stream: Readable | null | undefined, onTooLong: () => void): ()
   stream?.on('error', () => {});
   stream?.on('data', (chunk: Buffer) => {
     length += chunk.length;
-    if (length <= longestAnswer) {
+    if (length <= maxAnswerBytes) {
       chunks.push(chunk);
       return;
     }
@@ -138,7 +202,6 @@ export class NvidiaSmi {
         `nvidia-smi (process ${this.#abandoned.pid}) hangs and could not be ended; no other is started before it has`,
       );
     }
-    if (isSurelyMissing()) return [];
     try {
       const end = await this.#run();
       const rows = rowsOf(end);
@@ -168,7 +231,7 @@ export class NvidiaSmi {
         this.#giveUp = reject;
       });
       const fail = (problem: string) => this.#giveUp?.(new NoGpuAnswer(problem));
-      const tooLong = () => fail(`nvidia-smi printed more than ${longestAnswer} bytes`);
+      const tooLong = () => fail(`nvidia-smi printed more than ${maxAnswerBytes} bytes`);
       const late = `nvidia-smi did not answer within ${this.deadline / 1000} seconds`;
       timer = setTimeout(() => fail(late), this.deadline);
       const end = await Promise.race([programEnd(child, (stream) => collect(stream, tooLong)), given]);

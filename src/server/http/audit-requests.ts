@@ -2,7 +2,7 @@ import type { Context, Middleware } from 'koa';
 import type { Principal } from '../../access/principal.js';
 import { jobIdPattern } from '../../contract/job.js';
 import { type Route, type RouteName, routes } from '../../contract/routes.js';
-import type { AuditEntry, AuditLog } from '../audit/audit-log.js';
+import type { AuditEntry, AuditLog } from '../audit/index.js';
 import { captured } from './path-parameters.js';
 import { followBody, type SentBody } from './sent-body.js';
 

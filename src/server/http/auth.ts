@@ -2,7 +2,7 @@ import type { Context, Middleware } from 'koa';
 import { type Principal, theAdmin } from '../../access/principal.js';
 import { ServiceError, wireDetails } from '../../contract/errors.js';
 import { authScheme } from '../../contract/http.js';
-import type { Access } from '../access/access.js';
+import type { Access } from '../access/index.js';
 import { whenGone } from './client-gone.js';
 
 const credentials = new RegExp(`^${authScheme} +(\\S.*)$`, 'i');

@@ -22,7 +22,7 @@ export async function listen(server: Server, host: string, port: number): Promis
 }
 
 /** Where a server listens. */
-interface Place {
+export interface Address {
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
@@ -39,7 +39,7 @@ const addressOf = (host: string): Promise<string> =>
  * @param metrics null where they have no server
  * @throws SetupError where both servers could not listen at once
  */
-export async function checkPorts(server: Place, metrics: Place | null): Promise<void> {
+export async function checkPorts(server: Address, metrics: Address | null): Promise<void> {
   if (metrics === null || metrics.port === 0 || metrics.port !== server.port) return;
   const [address, ofMetrics] = await Promise.all([addressOf(server.host), addressOf(metrics.host)]);
   const isEvery = [address, ofMetrics].some((each) => each === '0.0.0.0' || each === '::');

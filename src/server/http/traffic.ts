@@ -1,13 +1,14 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Counts the bytes of all connections of a server, those that are closed and those that are open. */
+/** The bytes of all connections, closed and open ones. */
 export class Traffic {
   readonly #open = new Set<Socket>();
   #received = 0;
   #sent = 0;
 
-  constructor(server: Server) {
+  /** Counts the connections of a server from now on. */
+  count(server: Server): void {
     server.prependListener('connection', (socket: Socket) => {
       this.#open.add(socket);
       socket.once('close', () => {

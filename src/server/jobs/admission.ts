@@ -1,6 +1,8 @@
 import type { Owner, Principal } from '../../access/principal.js';
 import { counted } from '../../contract/counted.js';
-import { ServiceError } from '../../contract/errors.js';
+import { spellDuration } from '../../contract/duration.js';
+import { FieldError, ServiceError } from '../../contract/errors.js';
+import { type FieldValue, mostTime } from '../../contract/fields.js';
 import type { Job } from './job.js';
 import type { JobDirectory } from './job-directory.js';
 import type { JobRequest } from './job-record.js';
@@ -8,7 +10,30 @@ import type { Allowed, OwnerLimits } from './owner-limits.js';
 import type { JobStore } from './store.js';
 import type { Trash } from './trash.js';
 
-/** What is known of an upload besides its request. */
+/**
+ * Seconds that a job may run; null for as long as it takes.
+ * @param most what the server allows; null for any time
+ * @param asked undefined asks for the most
+ * @throws FieldError
+ */
+export function timeLimitWithin(
+  most: number | null,
+  field: string,
+  asked: FieldValue | undefined,
+): number | null {
+  if (asked === undefined || asked === mostTime) return most;
+  const seconds = Number(asked);
+  if (seconds === 0) throw new FieldError(field, 'must be at least 1s, got 0s');
+  if (most !== null && seconds > most) {
+    throw new FieldError(
+      field,
+      `is at most ${spellDuration(most)} on this server, got ${spellDuration(seconds)}`,
+    );
+  }
+  return seconds;
+}
+
+/** What is known about an upload besides its request. */
 export interface Told {
   /** Lines for the job's log. */
   readonly notes: readonly string[];
@@ -49,7 +74,7 @@ export interface Submitter {
   readonly idempotencyKey: string | null;
 }
 
-/** A key of its owner's: that of another one is another key, whatever its text. Null where there is none. */
+/** Keys of different owners never match. Null without a key. */
 const keyOf = ({ owner, idempotencyKey }: Submitter): string | null =>
   idempotencyKey === null ? null : JSON.stringify([owner, idempotencyKey]);
 
@@ -59,6 +84,8 @@ export interface AdmissionDeps {
   /** Most jobs that may be active at once. */
   readonly maxJobs: number;
   readonly owners: OwnerLimits;
+  /** Whether the program was replaced under this server, which can start no job then. */
+  readonly isUpgraded?: (() => boolean) | undefined;
   readonly start: (upload: JobDirectory, request: JobRequest, told: Told) => Promise<Job>;
 }
 
@@ -67,6 +94,8 @@ export interface AdmissionDeps {
  * uploads cannot exceed the limit; those that wait for the limit of their owner come on top. A repeated submission gets the first one's job (`Idempotency-Key`).
  */
 export class Admission {
+  /** Whether new jobs are refused until an admin says otherwise. */
+  isDraining = false;
   #uploading = 0;
   readonly #keys = new Map<string, Keyed>();
 
@@ -79,10 +108,19 @@ export class Admission {
 
   /**
    * @param stated bytes of the request; undefined if it does not say
-   * @throws ServiceError `busy`, or what the limits of its owner say
+   * @throws ServiceError `draining`, `upgraded`, `busy`, or what the limits of its owner say
    */
   reserve(asker: Principal, stated: number | undefined): Slot {
-    const { store, trash, maxJobs, owners, start } = this.deps;
+    const { store, trash, maxJobs, owners, isUpgraded, start } = this.deps;
+    if (this.isDraining) {
+      const detail = 'The server is draining and accepts no new jobs; submit again later';
+      throw new ServiceError('draining', detail);
+    }
+    if (isUpgraded?.()) {
+      const detail =
+        'The program was upgraded under the running server: its admin must restart it; submit again then';
+      throw new ServiceError('upgraded', detail);
+    }
     if (!owners.isHeld(asker) && owners.places >= maxJobs) {
       throw new ServiceError(
         'busy',

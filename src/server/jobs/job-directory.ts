@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, mkdirSync, readSync } from 'node:fs';
 import path from 'node:path';
 import { resultName } from '../../contract/archives.js';
 import { redrawEnd, servicePrefix } from '../../contract/log-stream.js';
-import { oneLine } from '../../contract/quote.js';
+import { excerpt, oneLine } from '../../contract/quote.js';
 import { appendWhole } from '../../files/append-whole.js';
 import { jsonText, saveJsonFile, writeTextFile } from '../../files/atomic-json.js';
 import { isDiskFull } from '../../files/error-code.js';
@@ -154,5 +154,24 @@ export class JobDirectory {
     } finally {
       closeSync(file);
     }
+  }
+}
+
+/** Environment variables of the command that name its refusal file: ours, and the one that KonfAI's engine knows. */
+export const refusalVariables = ['REMOTE_APP_REFUSAL_FILE', 'KONFAI_APPS_REFUSAL_FILE'] as const;
+
+/** Bytes of a refusal: a sentence, or a list of what is wrong. */
+const maxRefusalBytes = 64 * 1024;
+
+/**
+ * What an app that failed has written into its refusal file: why it does not accept its input, for a person to mend.
+ * @returns null if it refused nothing, or if the file cannot be read, such as a symbolic or hard link that the job made
+ */
+export function readRefusal(file: string): string | null {
+  try {
+    const text = readOwnFile(file, maxRefusalBytes, true)?.trim().replaceAll(/\s+/g, ' ');
+    return text ? excerpt(text) : null;
+  } catch {
+    return null;
   }
 }

@@ -12,14 +12,13 @@ import { bootTimeIn } from '../../files/boot-clock.js';
 import { monotonicTime } from '../../files/monotonic-time.js';
 import type { Grant, Waiting } from '../executors/index.js';
 import type { Report } from '../report.js';
-import type { Deadline } from './deadline.js';
 import type { JobDirectory } from './job-directory.js';
 import type { JobRecord, JobRequest } from './job-record.js';
 
 const now = () => new Date().toISOString();
 
-/** Milliseconds that saving a job's end may take before the end is shown all the same: a kill must be answered. */
-const patience = 10_000;
+/** Milliseconds that saving a job's end may take before the end is shown without it: a kill must be answered. */
+const saveTimeout = 10_000;
 /** Milliseconds between two tries to save how a job ended. */
 const retryInterval = 1000;
 
@@ -27,7 +26,7 @@ const retryInterval = 1000;
 export const secondsBetween = (start: string, end: string): number =>
   Math.max(0, (Date.parse(end) - Date.parse(start)) / 1000);
 
-/** The time at which a command ended, by what a file that its job can write says: not before its start, nor after now. */
+/** When a command ended. The job could have written `told` itself, so the time is held between its start and now. */
 function endBetween(startedAt: string, told: string): string {
   const time = Math.min(Math.max(Date.parse(told), Date.parse(startedAt)), Date.now());
   return new Date(time).toISOString();
@@ -43,19 +42,27 @@ const transitions: Readonly<Record<JobState, readonly JobState[]>> = {
   killed: [],
 };
 
-/** What is noted of an end besides its error: whether the app refused its input, what it left, and the size of its result. */
+/** When a job is removed. */
+export interface Expiry {
+  /** Milliseconds until then; negative once it has passed. */
+  readonly left: number;
+  /** The same as a date, by the wall clock as it is set now. */
+  readonly date: Date;
+}
+
+/** What is recorded of an end besides its error. */
 export type EndFacts = Partial<Pick<JobRecord, 'isRefused' | 'leftFiles' | 'resultBytes'>>;
 
 /**
  * One job: a state machine over its record. Each transition is saved before it is shown. If the disk fails, an end is
- * shown all the same, and saved when that is possible.
+ * shown anyway, and saved when that is possible.
  * Emits `change` at every transition and `log` when the service wrote a line of its own.
  */
 export class Job extends EventEmitter<{ change: []; log: [] }> {
   #record: JobRecord;
   #waiting: Waiting | null = null;
   #killCause: KillCause | null;
-  /** The last transition that was begun: they run one after the other. */
+  /** The latest transition: they run one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
   /** The final record, from the moment that it is decided: no other transition is shown or begun after that. */
   #last: JobRecord | null = null;
@@ -66,7 +73,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   #commandEndedAt: string | null = null;
   #hasLogFailed = false;
   /** When it is removed, once that is known. */
-  expiry: Deadline | null = null;
+  expiry: Expiry | null = null;
   /** Bytes from the start of its archive that clients were sent, in one download or in several that follow each other. */
   #sent = 0;
 
@@ -122,7 +129,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return state === 'running' ? { gpus, gpuUuids, cpuSlots } : null;
   }
 
-  /** It waits, or waits with another place in the queue. */
+  /** It waits, or its position in the queue has changed. */
   async wait(waiting: Waiting): Promise<void> {
     this.#waiting = waiting;
     if (this.state === 'queued') await this.#become('waiting', {});
@@ -211,7 +218,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       },
     );
     // A disk that does not answer must not delay the end.
-    const isSaved = await Promise.race([saved, delay(patience, false, { ref: false })]);
+    const isSaved = await Promise.race([saved, delay(saveTimeout, false, { ref: false })]);
     this.#show(record);
     if (!isSaved) void saved.then((isLate) => (isLate ? undefined : this.#saveLater(record)));
   }

@@ -1,4 +1,3 @@
-import { lstatSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ownerInWords } from '../../access/principal.js';
 import type { Packer } from '../../archive/index.js';
@@ -17,6 +16,7 @@ import {
   isShortage,
   isSystemError,
 } from '../../files/error-code.js';
+import type { EndedJob, JobFacts, ServerEvents } from '../events.js';
 import type {
   Ended,
   Executor,
@@ -29,11 +29,44 @@ import type {
 } from '../executors/index.js';
 import type { Report } from '../report.js';
 import { whenThereIsRoom } from '../when-there-is-room.js';
-import { DiskLimit } from './disk-limit.js';
-import type { Job } from './job.js';
-import { countLeftFiles } from './left-files.js';
-import { readRefusal, refusalVariables } from './refusal.js';
-import { resultSize } from './result-size.js';
+import { countLeftFiles, DiskLimit, outputFault, resultSize } from './disk-use.js';
+import { type Job, secondsBetween } from './job.js';
+import { readRefusal, refusalVariables } from './job-directory.js';
+
+/** How events name a job. */
+export const factsOf = (job: Job): JobFacts => ({
+  id: job.id,
+  app: job.request.app,
+  operation: job.request.operation,
+  owner: job.request.owner,
+});
+
+function endOf(job: Job, state: EndedJob['state']): EndedJob {
+  const { error, isRefused, gpus, uploadBytes: received, resultBytes: bytes } = job.record;
+  const { ranFor: seconds, commandEndedAt: endedAt } = job;
+  return { ...factsOf(job), state, error, isRefused, gpus, received, endedAt, seconds, bytes };
+}
+
+/** Sends an event for each transition of a job from now on. */
+export function followJob(job: Job, events: ServerEvents): void {
+  let last = job.state;
+  const onChange = () => {
+    const { state, record } = job;
+    if (state === last) return;
+    last = state;
+    if (state === 'waiting') {
+      const { waiting_for, queue_position } = job.view();
+      events.tell('waiting', { ...factsOf(job), for: waiting_for, position: queue_position });
+    } else if (state === 'running') {
+      const waited = secondsBetween(record.createdAt, record.startedAt ?? record.createdAt);
+      events.tell('started', { ...factsOf(job), gpus: record.gpus, waited });
+    } else if (state !== 'queued') {
+      job.off('change', onChange);
+      events.tell('ended', endOf(job, state));
+    }
+  };
+  job.on('change', onChange);
+}
 
 export interface LifecycleDeps {
   readonly executor: Executor;
@@ -54,7 +87,7 @@ export interface LifecycleDeps {
 }
 
 /** Milliseconds that saving a kill may take before the command is stopped without. */
-const savePatience = 2000;
+const killSaveTimeout = 2000;
 
 /** The error sentence of a job whose command ended like this; null for success. */
 function endError(
@@ -67,15 +100,6 @@ function endError(
   // The system sends it to who writes beyond a limit that the server was started with: no disk is full.
   const hint = signal === 'SIGXFSZ' ? '; it wrote a larger file than it may (ulimit -f of the server)' : '';
   return meaning ?? `Subprocess failed (exit code ${exitCode}${signal === null ? '' : `, ${signal}`})${hint}`;
-}
-
-/** The error sentence if the app removed or replaced its output directory; otherwise null. */
-function outputFault(output: string): string | null {
-  const stats = lstatSync(output, { throwIfNoEntry: false });
-  if (!stats) return 'The app removed its output directory: there is no result';
-  return stats.isDirectory()
-    ? null
-    : 'The app replaced its output directory, which is not followed: there is no result';
 }
 
 /** Milliseconds that a job may still run: one of an earlier server has used some of its time. Null for as long as it takes. */
@@ -138,7 +162,7 @@ export class Lifecycle {
     });
     this.#packing.abort();
     // Saved before the command is stopped: after a crash in between, the next server would see a command that failed.
-    void Promise.race([saved, delay(savePatience, undefined, { ref: false })]).then(() => this.#stop());
+    void Promise.race([saved, delay(killSaveTimeout, undefined, { ref: false })]).then(() => this.#stop());
   }
 
   /** Ends a job that was asked to end. */

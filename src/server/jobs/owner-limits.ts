@@ -4,11 +4,13 @@ import { formatBytes } from '../../contract/bytes.js';
 import { counted } from '../../contract/counted.js';
 import { FieldError, ServiceError } from '../../contract/errors.js';
 import { type DeviceRequest, gpusOf } from '../executors/index.js';
+import { treeSize } from './disk-use.js';
+import type { Job } from './job.js';
 
-/** What owners have at the moment, besides what they upload. */
+/** What owners have at the moment, without uploads under way. */
 export interface OwnedNow {
-  /** Jobs that have not ended, by owner. */
-  readonly activeJobs: () => ReadonlyMap<Owner, number>;
+  /** The owner of each job that has not ended. */
+  readonly activeOwners: () => readonly Owner[];
   /** Jobs that an owner may have at once; null for any number. */
   readonly mostJobs: (owner: Owner) => number | null;
   readonly keptBytesOf: (owner: Owner) => number;
@@ -18,10 +20,10 @@ export interface OwnedNow {
 export interface Allowed {
   /** Bytes that the upload may have; null if its owner has no such limit. */
   readonly bytes: number | null;
-  /** What a sentence about that limit ends with: whose it is. */
+  /** What a sentence about that limit ends with: whose limit it is. */
   readonly advice: string;
   /**
-   * Says how many bytes the upload takes of what its owner may keep, with what its archives extract to: by and by, as that
+   * Says how many bytes the upload takes of what its owner may keep, with what its archives extract to. Called again as more
    * becomes known.
    * @throws ServiceError `keptFull`
    */
@@ -54,12 +56,14 @@ export class OwnerLimits {
   constructor(private readonly now: OwnedNow) {}
 
   /**
-   * Places that jobs and uploads take of those that all owners share. What waits for its owner's limit takes none: otherwise
-   * one owner could fill them all.
+   * Places taken by jobs and uploads, of those that all owners share. A job that waits for its owner's limit takes none:
+   * otherwise one owner could fill them all.
    */
   get places(): number {
-    const active = new Map(this.now.activeJobs());
-    for (const [owner, { jobs }] of this.#uploads) active.set(owner, (active.get(owner) ?? 0) + jobs);
+    const active = new Map<Owner, number>();
+    const add = (owner: Owner, jobs: number) => active.set(owner, (active.get(owner) ?? 0) + jobs);
+    for (const owner of this.now.activeOwners()) add(owner, 1);
+    for (const [owner, { jobs }] of this.#uploads) add(owner, jobs);
     let places = 0;
     for (const [owner, jobs] of active)
       places += Math.min(jobs, this.now.mostJobs(owner) ?? Number.POSITIVE_INFINITY);
@@ -80,7 +84,7 @@ export class OwnerLimits {
     const { name } = asker;
     const uploads = this.#uploads.get(name) ?? { jobs: 0, bytes: 0 };
     this.#checkJobs(asker);
-    const { bytes, advice } = this.#room(asker, uploads, stated ?? 0);
+    const { bytes, advice } = this.#allowance(asker, uploads, stated ?? 0);
     const { max_kept } = asker.limits;
     let reserved = max_kept === null ? 0 : (stated ?? bytes ?? 0);
     this.#uploads.set(name, uploads);
@@ -115,7 +119,8 @@ export class OwnerLimits {
   }
 
   #activeOf(owner: Owner): number {
-    return (this.now.activeJobs().get(owner) ?? 0) + (this.#uploads.get(owner)?.jobs ?? 0);
+    const active = this.now.activeOwners().filter((each) => each === owner).length;
+    return active + (this.#uploads.get(owner)?.jobs ?? 0);
   }
 
   /** Jobs beyond the limit wait for their turn, up to so many; without any turn they would wait for ever. */
@@ -135,7 +140,7 @@ export class OwnerLimits {
   }
 
   /** The smaller one of what an upload may have, and what its owner may still keep. */
-  #room({ name, limits: { max_kept, max_upload } }: Principal, uploads: Uploads, stated: number) {
+  #allowance({ name, limits: { max_kept, max_upload } }: Principal, uploads: Uploads, stated: number) {
     const ofUpload = { bytes: max_upload?.most ?? null, advice: max_upload ? ` ${max_upload.whose}` : '' };
     if (max_kept === null) return ofUpload;
     const { most, whose } = max_kept;
@@ -147,5 +152,61 @@ export class OwnerLimits {
       bytes: left,
       advice: `, which is left of the ${formatBytes(most)} that its jobs may keep (the limit ${whose})`,
     };
+  }
+}
+
+/**
+ * How many bytes the jobs of each owner keep on the disk: of a job that is active its upload and what the archives in it
+ * extract to, of one that has ended all files that are left of it. What a job writes while it runs counts once it has ended.
+ */
+export class KeptBytes {
+  readonly #bytes = new Map<string, { readonly owner: Owner; readonly bytes: number }>();
+  /** Measurements, one after the other, so that they take little of the disk from the jobs. */
+  #measuring: Promise<void> = Promise.resolve();
+  /** The last measurement of each owner's jobs. */
+  readonly #last = new Map<Owner, Promise<void>>();
+
+  /** Bytes that the jobs of an owner keep. */
+  of(owner: Owner): number {
+    let sum = 0;
+    for (const each of this.#bytes.values()) if (each.owner === owner) sum += each.bytes;
+    return sum;
+  }
+
+  /** Counts a job that was just accepted. */
+  add(job: Job, bytes: number): void {
+    this.#bytes.set(job.id, { owner: job.request.owner, bytes });
+  }
+
+  /** Bytes that a job keeps. */
+  ofJob({ id }: Job): number {
+    return this.#bytes.get(id)?.bytes ?? 0;
+  }
+
+  /** Measures what is left of a job that has ended, or what there is of one of an earlier server. */
+  measure(job: Job): Promise<void> {
+    const { owner } = job.request;
+    if (!this.#bytes.has(job.id)) this.add(job, 0);
+    this.#measuring = this.#measuring.then(async () => {
+      const bytes = await treeSize(job.directory.path);
+      if (this.#bytes.has(job.id)) this.#bytes.set(job.id, { owner, bytes });
+    });
+    this.#last.set(owner, this.#measuring);
+    return this.#measuring;
+  }
+
+  /** Resolves when all jobs of an owner that have ended are measured. */
+  async known(owner: Owner): Promise<void> {
+    await this.#last.get(owner);
+  }
+
+  /** Resolves when all jobs that have ended are measured. */
+  async allKnown(): Promise<void> {
+    await this.#measuring;
+  }
+
+  /** The job is removed. */
+  forget(job: Job): void {
+    this.#bytes.delete(job.id);
   }
 }

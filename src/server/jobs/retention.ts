@@ -1,16 +1,146 @@
+import { closeSync, constants, fstatSync, fsyncSync, readSync } from 'node:fs';
+import path from 'node:path';
+import { mayReach, type Owner, type Principal } from '../../access/principal.js';
 import { spellDuration } from '../../contract/duration.js';
-import { FieldError } from '../../contract/errors.js';
+import { FieldError, ServiceError } from '../../contract/errors.js';
 import { type FieldValue, mostTime } from '../../contract/fields.js';
+import { jobIdBytes, jobIdSource } from '../../contract/job.js';
+import { appendWhole } from '../../files/append-whole.js';
+import { writeTextFile } from '../../files/atomic-json.js';
 import { secondsUntil } from '../../files/boot-clock.js';
+import { openOwnFile } from '../../files/own-file.js';
+import { readOrSetAside } from '../data-directory/index.js';
 import type { GoneCause } from '../events.js';
 import type { Report } from '../report.js';
-import { Deadline } from './deadline.js';
-import type { ExpiredJobs } from './expired-jobs.js';
-import type { Job } from './job.js';
+import type { Expiry, Job } from './job.js';
 import type { Trash } from './trash.js';
 
-/** Longest delay of a timer, in milliseconds. */
-const longestTimer = 2 ** 31 - 1;
+/** Milliseconds by which the two clocks may differ although nobody has set one. */
+const clockTolerance = 2000;
+
+/** A point in time by the machine's monotonic clock: setting the wall clock does not move it. */
+class Deadline implements Expiry {
+  readonly #monotonic = performance.now();
+  readonly #wall = Date.now();
+
+  /** @param length milliseconds */
+  constructor(private readonly length: number) {}
+
+  /** Milliseconds until then; negative once it has passed. */
+  get left(): number {
+    return this.length - (performance.now() - this.#monotonic);
+  }
+
+  /** The same as a date, by the wall clock as it is set now. */
+  get date(): Date {
+    const moved = Date.now() - this.#wall - (performance.now() - this.#monotonic);
+    return new Date(this.#wall + this.length + (Math.abs(moved) > clockTolerance ? moved : 0));
+  }
+}
+
+/** Precedes the owner's name in a line. */
+const ownerMark = ' of ';
+/** Most bytes of an owner's name. */
+const maxOwnerBytes = 64;
+
+/** Number of expired jobs whose ids and times are remembered. */
+const remembered = 10_000;
+/** Most bytes of an entry: an id, a time, a space and a line feed, and the marks. */
+const lineBytes = 2 * jobIdBytes + 24 + 2 + ' removed'.length + ownerMark.length + maxOwnerBytes;
+
+const linePattern = new RegExp(
+  `^(${jobIdSource}) (\\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z)(?: (removed|fetched))?(?:${ownerMark}(\\S+))?$`,
+);
+
+/** When and why a job was removed. */
+interface Gone {
+  /** ISO 8601. */
+  readonly time: string;
+  readonly cause: GoneCause;
+  readonly owner: Owner;
+}
+
+const lineOf = ([id, { time, cause, owner }]: readonly [string, Gone]): string =>
+  `${id} ${time}${cause === 'expired' ? '' : ` ${cause}`}${owner === null ? '' : ownerMark + owner}\n`;
+
+/** The jobs that have expired or were removed, and when. For these the answer is 410 instead of 404, also after a restart. */
+export class ExpiredJobs {
+  readonly #file: string;
+  readonly #gone = new Map<string, Gone>();
+
+  /** A file that cannot be read, or is not a file, is set aside, so that a start does not fail because of it. */
+  constructor(
+    dataDirectory: string,
+    private readonly report: Report,
+  ) {
+    this.#file = path.join(dataDirectory, 'expired');
+    readOrSetAside(dataDirectory, this.#file, report, () => this.#load());
+  }
+
+  /** @throws the system's error if it cannot be written; it is still remembered until the server ends */
+  add(id: string, cause: GoneCause, owner: Owner): void {
+    const gone = { time: new Date().toISOString(), cause, owner };
+    this.#gone.set(id, gone);
+    const oldest = this.#gone.keys().next().value;
+    if (this.#gone.size > remembered && oldest !== undefined) this.#gone.delete(oldest);
+    const file = openOwnFile(this.#file, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT);
+    try {
+      appendWhole(file, Buffer.from(lineOf([id, gone])));
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  has(id: string): boolean {
+    return this.#gone.has(id);
+  }
+
+  /** @throws ServiceError `expired` for a job that is gone, if it was one that this person could see */
+  check(id: string, asker: Principal): void {
+    const gone = this.#gone.get(id);
+    if (!gone || !mayReach(asker, gone.owner)) return;
+    const { time, cause } = gone;
+    const what = {
+      expired: `expired at ${time}: it and its result are removed`,
+      removed: `was removed at ${time}`,
+      fetched: `was removed at ${time}, since its result had been fetched and the disk was short`,
+    }[cause];
+    throw new ServiceError('expired', `Job ${id} ${what}; submit it again`);
+  }
+
+  #rewrite(): void {
+    try {
+      writeTextFile(this.#file, [...this.#gone].map(lineOf).join(''));
+    } catch (cause) {
+      this.report('The list of expired jobs could not be shortened', cause);
+    }
+  }
+
+  /** Reads the newest entries, and shortens the file if it has more than twice as many. */
+  #load(): void {
+    const file = openOwnFile(this.#file, constants.O_RDONLY);
+    let text: string;
+    let size: number;
+    try {
+      ({ size } = fstatSync(file));
+      const tail = Buffer.alloc(Math.min(size, remembered * lineBytes));
+      text = tail.toString('latin1', 0, readSync(file, tail, 0, tail.length, size - tail.length));
+    } finally {
+      closeSync(file);
+    }
+    for (const line of text.split('\n')) {
+      const [, id = '', time = '', mark = 'expired', owner = null] = linePattern.exec(line) ?? [];
+      if (id !== '') this.#gone.set(id, { time, cause: mark as GoneCause, owner });
+    }
+    // Ends a line that a crash has cut off, so that the next one is not appended to it.
+    const isTorn = text !== '' && !text.endsWith('\n');
+    if (isTorn || size > 2 * remembered * lineBytes) this.#rewrite();
+  }
+}
+
+/** Milliseconds that a timer can wait at most. */
+const maxTimerDelay = 2 ** 31 - 1;
 
 /** Milliseconds by which the time of a job is prolonged at least while it is downloaded. */
 const shortestProlonging = 1000;
@@ -28,7 +158,7 @@ export interface RetentionDeps {
 
 /**
  * Removes each job when its time is over, but not during a download, nor while one could still be resumed; and
- * before that where somebody asks for it.
+ * earlier if somebody asks for it.
  */
 export class Retention {
   readonly #timers = new Map<string, NodeJS.Timeout>();
@@ -94,9 +224,17 @@ export class Retention {
     };
   }
 
-  /** Whether a job may go before its time to make room: it was fetched, and is not being downloaded again. */
-  mayGo(job: Job): boolean {
-    return job.record.fetchedAt !== null && this.#timers.has(job.id) && !this.#downloads.has(job.id);
+  /**
+   * Removes the oldest of these jobs whose result was fetched and is not being downloaded again.
+   * @returns false if there is none
+   */
+  async removeFetched(jobs: readonly Job[]): Promise<boolean> {
+    const mayGo = ({ id, record }: Job) =>
+      record.fetchedAt !== null && this.#timers.has(id) && !this.#downloads.has(id);
+    const ended = ({ record }: Job) => Date.parse(record.finishedAt ?? record.createdAt);
+    const [oldest] = jobs.filter(mayGo).sort((a, b) => ended(a) - ended(b));
+    if (oldest) await this.remove(oldest, 'fetched');
+    return oldest !== undefined;
   }
 
   /**
@@ -131,8 +269,8 @@ export class Retention {
     clearTimeout(this.#timers.get(job.id));
     const left = Math.max(job.expiry?.left ?? 0, 0);
     const timer = setTimeout(
-      () => (left <= longestTimer ? this.#expire(job) : this.#arm(job)),
-      Math.min(left, longestTimer),
+      () => (left <= maxTimerDelay ? this.#expire(job) : this.#arm(job)),
+      Math.min(left, maxTimerDelay),
     );
     this.#timers.set(job.id, timer.unref());
   }
@@ -147,7 +285,7 @@ export class Retention {
     }
   }
 
-  /** From here on the job is gone for all who ask. Noted before its files go: the next start finishes a removal. */
+  /** The job is gone for everybody from here on. Noted before its files are removed, so that the next start can finish the removal. */
   #forget(job: Job, cause: GoneCause): void {
     this.deps.forget(job, cause);
     try {

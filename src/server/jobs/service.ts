@@ -1,34 +1,38 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { mayReach, type Owner, type Principal, theAdmin } from '../../access/principal.js';
+import { Packer } from '../../archive/index.js';
 import { ServiceError, shuttingDownDetail, wireDetails } from '../../contract/errors.js';
 import type { FieldValue } from '../../contract/fields.js';
 import { type KillCause, type KillReply, notRunning } from '../../contract/job.js';
 import { acceptance } from '../../contract/log-stream.js';
-import type { OperationName } from '../../contract/operations.js';
-import { commandOf } from '../../contract/operations.js';
+import { commandOf, type OperationName } from '../../contract/operations.js';
 import type { DrainState } from '../../contract/system.js';
-import { setAside } from '../data-directory/set-aside.js';
+import { setAside } from '../data-directory/index.js';
 import type { GoneCause, ServerEvents } from '../events.js';
 import type { AskedDevices, DeviceRequest } from '../executors/index.js';
-import { Admission, type Slot, type Submit, type Submitter, type Told } from './admission.js';
-import type { ExpiredJobs } from './expired-jobs.js';
-import { factsOf, followJob } from './follow-job.js';
+import {
+  Admission,
+  type Slot,
+  type Submit,
+  type Submitter,
+  type Told,
+  timeLimitWithin,
+} from './admission.js';
+import { usualDiskPerJob } from './disk-use.js';
 import { Job } from './job.js';
 import type { JobDirectory } from './job-directory.js';
 import { type JobRequest, newRecord } from './job-record.js';
-import { KeptBytes } from './kept-bytes.js';
-import { Lifecycle, type LifecycleDeps } from './lifecycle.js';
-import { OwnerLimits } from './owner-limits.js';
-import { Retention } from './retention.js';
-import type { JobStore, StoredJob } from './store.js';
-import { timeLimitWithin } from './time-limit.js';
-import type { Trash } from './trash.js';
-import { UnreadableJobs } from './unreadable-jobs.js';
+import { factsOf, followJob, Lifecycle, type LifecycleDeps } from './lifecycle.js';
+import { KeptBytes, OwnerLimits } from './owner-limits.js';
+import { ExpiredJobs, Retention } from './retention.js';
+import { JobStore, type StoredJob, UnreadableJobs } from './store.js';
+import { Trash } from './trash.js';
 
-export interface JobServiceDeps extends Omit<LifecycleDeps, 'discard'> {
-  readonly store: JobStore;
-  readonly expired: ExpiredJobs;
-  readonly trash: Trash;
+export interface JobServiceDeps extends Omit<LifecycleDeps, 'discard' | 'packer' | 'diskPerJob'> {
+  /** It is locked by this server. */
+  readonly dataDirectory: string;
+  /** Bytes that a job may write; null for what is usual on its disk. */
+  readonly diskPerJob: number | null;
   /** Most jobs that may be active at once. */
   readonly maxJobs: number;
   /** Jobs that an owner may have at once, while the others wait; null for any number. */
@@ -48,9 +52,9 @@ export interface JobServiceDeps extends Omit<LifecycleDeps, 'discard'> {
 }
 
 /** Milliseconds after which a kill is answered even if the job has not ended. */
-const killPatience = 20_000;
+const killTimeout = 20_000;
 /** Milliseconds after which a removal is answered even if files are left, which nobody can see any more. */
-const removalPatience = 20_000;
+const removalTimeout = 20_000;
 
 /** Whether active jobs are killed or left to the next server when the server stops. */
 export type OnExit = 'kill' | 'keep';
@@ -63,20 +67,33 @@ export class JobService {
   readonly #retention: Retention;
   readonly #unreadable: UnreadableJobs;
   readonly #kept = new KeptBytes();
+  readonly #packer = new Packer();
+  readonly #diskPerJob: number;
+  readonly #store: JobStore;
+  readonly #expired: ExpiredJobs;
+  readonly #trash: Trash;
   readonly #owners = new OwnerLimits({
-    activeJobs: () => this.#activeJobs(),
+    activeOwners: () => [...this.#lives.keys()].map((id) => this.#jobs.get(id)?.request.owner ?? null),
     mostJobs: (owner) => this.deps.mostJobs(owner),
     keptBytesOf: (owner) => this.#kept.of(owner),
   });
   #isClosing = false;
-  #isDraining = false;
 
+  /** @throws SetupError if the data directory is on more than one file system */
   constructor(private readonly deps: JobServiceDeps) {
-    const { store, trash, expired, maxJobs, grace, maxKeep, report } = deps;
+    const { dataDirectory, maxJobs, isUpgraded, grace, maxKeep, report } = deps;
+    const store = new JobStore(dataDirectory, report);
+    const expired = new ExpiredJobs(dataDirectory, report);
+    const trash = new Trash(dataDirectory, report);
+    this.#diskPerJob = deps.diskPerJob ?? usualDiskPerJob(dataDirectory);
+    this.#store = store;
+    this.#expired = expired;
+    this.#trash = trash;
     this.#admission = new Admission({
       store,
       trash,
       maxJobs,
+      isUpgraded,
       owners: this.#owners,
       start: (upload, request, told) => this.#accept(upload, request, told),
     });
@@ -101,13 +118,12 @@ export class JobService {
    * expired. Entries that are damaged, or not ours, are set aside. Starts nothing.
    */
   async load(): Promise<{ readonly ended: number; readonly active: number }> {
-    const { store, trash, expired, report } = this.deps;
-    trash.empty();
-    for (const each of store.scan()) {
+    this.#trash.empty();
+    for (const each of this.#store.scan()) {
       if (each.kind === 'foreign') {
-        setAside(store.dataDirectory, each.path, each.why, report);
-      } else if (each.kind === 'upload' || expired.find(each.directory.id) !== undefined) {
-        void trash.throwAway(each.directory.path);
+        setAside(this.deps.dataDirectory, each.path, each.why, this.deps.report);
+      } else if (each.kind === 'upload' || this.#expired.has(each.directory.id)) {
+        void this.#trash.throwAway(each.directory.path);
       } else if (each.kind === 'damaged' || each.kind === 'unreadable') {
         const accepted = this.#unreadable.add(each);
         if (accepted) this.#restore(accepted);
@@ -115,18 +131,10 @@ export class JobService {
         this.#restore(each);
       }
     }
-    await this.#endOrphans();
+    const orphansEnded = this.#unreadable.endOrphans();
+    await Promise.race([orphansEnded, delay(killTimeout, undefined, { ref: false })]);
     const ended = this.list().filter((job) => job.isFinal).length;
     return { ended, active: this.#jobs.size - ended };
-  }
-
-  /** Ends running jobs whose directories were removed while there was no server: nobody else could end them. */
-  async #endOrphans(): Promise<void> {
-    const { store, executor, report } = this.deps;
-    const orphans = executor.runningUnder(store.jobsDirectory).filter(({ id }) => !store.has(id));
-    for (const { id } of orphans) report(`Job ${id} runs, and its directory was removed`, 'it is ended');
-    const ended = Promise.all(orphans.map((each) => executor.stop(each)));
-    await Promise.race([ended, delay(killPatience, undefined, { ref: false })]);
   }
 
   #restore({ directory, record }: StoredJob): Job {
@@ -165,29 +173,18 @@ export class JobService {
   async reserve(asker: Principal, stated: number | undefined): Promise<Slot> {
     if (asker.limits.max_kept !== null) await this.#kept.known(asker.name);
     this.#refuseWhileClosing();
-    if (this.#isDraining) {
-      throw new ServiceError(
-        'draining',
-        'The server is draining and accepts no new jobs; submit again later',
-      );
-    }
-    if (this.deps.isUpgraded?.()) {
-      const detail =
-        'The program was upgraded under the running server: its admin must restart it; submit again then';
-      throw new ServiceError('upgraded', detail);
-    }
     return this.#admission.reserve(asker, stated);
   }
 
   /** Refuses new jobs from now on, or accepts them again. Uploads that have begun become jobs. */
   drain(isDraining: boolean): void {
-    if (isDraining === this.#isDraining) return;
-    this.#isDraining = isDraining;
+    if (isDraining === this.#admission.isDraining) return;
+    this.#admission.isDraining = isDraining;
     this.deps.events.tell('drained', { isDraining, active: this.drainState.active });
   }
 
   get drainState(): DrainState {
-    return { draining: this.#isDraining, active: this.active + this.#admission.uploading };
+    return { draining: this.#admission.isDraining, active: this.active + this.#admission.uploading };
   }
 
   #refuseWhileClosing(): void {
@@ -233,28 +230,19 @@ export class JobService {
   }
 
   /**
-   * A job, for somebody who asks for it. What belongs to others is answered as what is not there. Whose a job is whose
-   * record cannot be read is not known: only an admin is told of it.
+   * A job, for somebody who asks for it. A job of somebody else is unknown to them. Nobody knows whose job it is if its record
+   * cannot be read: only an admin hears of it.
    * @throws ServiceError `unknownJob` or `expired`
    */
   get(id: string, asker: Principal): Job {
     const job = this.#jobs.get(id);
     if (job && mayReach(asker, job.request.owner)) return job;
     if (asker.role === 'admin') this.#unreadable.check(id);
-    const gone = this.deps.expired.find(id);
-    if (gone && mayReach(asker, gone.owner)) {
-      const { time, cause } = gone;
-      const what = {
-        expired: `expired at ${time}: it and its result are removed`,
-        removed: `was removed at ${time}`,
-        fetched: `was removed at ${time}, since its result had been fetched and the disk was short`,
-      }[cause];
-      throw new ServiceError('expired', `Job ${id} ${what}; submit it again`);
-    }
+    this.#expired.check(id, asker);
     throw new ServiceError('unknownJob', wireDetails.unknownJob);
   }
 
-  /** The jobs that are there, with what each keeps on the disk. */
+  /** All jobs, with what each keeps on the disk. */
   async kept() {
     await this.#kept.allKnown();
     return this.list().map((job) => ({
@@ -268,16 +256,6 @@ export class JobService {
   /** Number of jobs that have not ended. */
   get active(): number {
     return this.#lives.size;
-  }
-
-  /** Number of jobs that have not ended, by owner. */
-  #activeJobs(): Map<Owner, number> {
-    const active = new Map<Owner, number>();
-    for (const id of this.#lives.keys()) {
-      const owner = this.#jobs.get(id)?.request.owner ?? null;
-      active.set(owner, (active.get(owner) ?? 0) + 1);
-    }
-    return active;
   }
 
   /** Newest first. Of two that were accepted at the same time, the one that was found last is first. */
@@ -296,7 +274,7 @@ export class JobService {
     const life = this.#lives.get(job.id);
     if (job.isFinal || !life) return { job_id: job.id, status: job.state, message: notRunning };
     life.lifecycle.kill(by);
-    await Promise.race([life.end, delay(killPatience, undefined, { ref: false })]);
+    await Promise.race([life.end, delay(killTimeout, undefined, { ref: false })]);
     if (!job.isFinal) {
       const message = 'The job was asked to end, but a process of it cannot be ended; ask again later';
       return { job_id: job.id, status: job.state, message };
@@ -319,7 +297,7 @@ export class JobService {
     // What follows its end must not count on its directory any more.
     await this.#lives.get(job.id)?.end;
     const removed = this.#retention.remove(this.get(job.id, theAdmin));
-    await Promise.race([removed, delay(removalPatience, undefined, { ref: false })]);
+    await Promise.race([removed, delay(removalTimeout, undefined, { ref: false })]);
   }
 
   /**
@@ -327,12 +305,8 @@ export class JobService {
    * long as it was promised.
    * @returns false if there is none
    */
-  async makeRoom(): Promise<boolean> {
-    const mayGo = (job: Job) => this.#retention.mayGo(job) && !this.#lives.has(job.id);
-    const ended = ({ record }: Job) => Date.parse(record.finishedAt ?? record.createdAt);
-    const [oldest] = [...this.#jobs.values()].filter(mayGo).sort((a, b) => ended(a) - ended(b));
-    if (oldest) await this.#retention.remove(oldest, 'fetched');
-    return oldest !== undefined;
+  makeRoom(): Promise<boolean> {
+    return this.#retention.removeFetched([...this.#jobs.values()].filter(({ id }) => !this.#lives.has(id)));
   }
 
   /** Keeps a result from expiring while it is being sent. Returns a function that ends this. */
@@ -344,7 +318,7 @@ export class JobService {
   async close(onExit: OnExit): Promise<void> {
     this.#isClosing = true;
     this.#retention.close();
-    this.deps.trash.close();
+    this.#trash.close();
     if (onExit !== 'kill') return;
     const killed = [...this.#jobs.values()].map((job) => this.kill(job, 'stop'));
     await Promise.all([this.#unreadable.stop(), ...killed]);
@@ -352,16 +326,15 @@ export class JobService {
 
   async #accept(upload: JobDirectory, request: JobRequest, told: Told): Promise<Job> {
     this.#refuseWhileClosing();
-    const { store, report } = this.deps;
     const { notes, bytes, extracted } = told;
     upload.log(`${acceptance(upload.id)}: ${commandOf(request.operation)} on ${request.app}`);
     for (const note of notes) upload.log(note);
     const record = newRecord(upload.id, request, bytes);
-    const job = new Job(await store.accept(upload, record), record, false, report);
+    const job = new Job(await this.#store.accept(upload, record), record, false, this.deps.report);
     this.#jobs.set(job.id, job);
     this.#kept.add(job, bytes + extracted);
     this.deps.events.tell('accepted', { ...factsOf(job), bytes });
-    // A server that has begun to stop starts nothing: the job waits on the disk for the next one.
+    // A stopping server starts nothing: the job waits on the disk for the next one.
     if (!this.#isClosing) this.#live(job);
     return job;
   }
@@ -369,9 +342,14 @@ export class JobService {
   #live(job: Job): void {
     followJob(job, this.deps.events);
     const discard = ({ id, directory: { output, workspace } }: Job) => {
-      for (const part of [output, workspace]) void this.deps.trash.throwAway(part, false, id);
+      for (const part of [output, workspace]) void this.#trash.throwAway(part, false, id);
     };
-    const lifecycle = new Lifecycle(job, { ...this.deps, discard });
+    const lifecycle = new Lifecycle(job, {
+      ...this.deps,
+      packer: this.#packer,
+      diskPerJob: this.#diskPerJob,
+      discard,
+    });
     const end = lifecycle.run().finally(() => {
       this.#lives.delete(job.id);
       if (!this.#isClosing) this.#retention.schedule(job);
@@ -381,9 +359,9 @@ export class JobService {
     this.#lives.set(job.id, { lifecycle, end });
   }
 
-  /** Nothing needs the input of a job that has ended: it is the larger part of most, and of a person. */
+  /** Nothing needs the input of a job that has ended: it is large, and it shows a person. */
   #removeInput({ id, directory }: Job): void {
-    void this.deps.trash.throwAway(directory.input, false, id);
+    void this.#trash.throwAway(directory.input, false, id);
   }
 
   #forget(job: Job, cause: GoneCause): void {

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { jobIdSource } from '../../contract/job.js';
 import { errorCode, isForbidden } from '../../files/error-code.js';
-import { ownDirectory } from '../data-directory/own-directory.js';
+import { ownDirectory } from '../data-directory/index.js';
 import type { Report } from '../report.js';
 
 /** Names in the trash: a job's id, and a suffix that keeps two of one id apart. */
@@ -34,10 +34,9 @@ export class Trash {
 
   /**
    * Deletes the directory of a job that has expired, or a part of it that is no longer needed, or the directory of an upload
-   * that was never accepted. Resolves when it is gone, or
-   * cannot be removed now. Never rejects.
+   * that was never accepted. Resolves when it is gone, or cannot be removed now. Never rejects.
    * @param isUpload whether no app has written to it: then Node's own removal is safe, and needs no process
-   * @param id of its job, if it is only a part of that one's directory
+   * @param id the job's, if this is only a part of its directory
    */
   async throwAway(directory: string, isUpload = false, id = path.basename(directory)): Promise<void> {
     const target = path.join(this.#directory, `${id}.${randomBytes(4).toString('hex')}`);

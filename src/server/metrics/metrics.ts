@@ -1,7 +1,237 @@
-import { Registry } from 'prom-client';
-import { countJobs } from './job-metrics.js';
-import { showServer } from './server-metrics.js';
-import type { MetricSources } from './sources.js';
+import { readdir, statfs } from 'node:fs/promises';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { type JobState, jobStates } from '../../contract/job.js';
+import type { ServerEvents } from '../events.js';
+
+/** Bytes through all connections since the start. */
+interface Transferred {
+  readonly received: number;
+  readonly sent: number;
+}
+
+/** What the metrics need to know of a job. */
+interface CountedJob {
+  readonly state: JobState;
+  /** Whether GPUs are its own. */
+  readonly hasDevices: boolean;
+  readonly record: { readonly gpus: readonly number[] };
+}
+
+/** Where the metrics of a server come from. */
+export interface MetricSources {
+  readonly events: ServerEvents;
+  readonly jobs: {
+    /** All jobs that the server keeps. */
+    list(): readonly CountedJob[];
+    readonly drainState: { readonly draining: boolean };
+  };
+  /** Null where jobs run on a cluster: the ids of its GPUs say nothing without their nodes. */
+  readonly gpus: {
+    /** Null while they are not known. */
+    readonly current: readonly { readonly id: number }[] | null;
+  } | null;
+  readonly slots: { readonly open: number };
+  readonly traffic: { readonly transferred: Transferred };
+  readonly dataDirectory: string;
+}
+
+interface DiskUse {
+  /** Bytes that an ordinary user may still write. */
+  readonly free: number;
+  readonly size: number;
+}
+
+/**
+ * Asks for the free space of one file system, with one question at a time: each one that is not answered keeps one of the few
+ * threads that read and write files.
+ */
+class DiskLook {
+  #pending: Promise<DiskUse | null> | null = null;
+
+  constructor(private readonly directory: string) {}
+
+  /** @returns null if the file system cannot be asked */
+  ask(): Promise<DiskUse | null> {
+    this.#pending ??= this.#look().finally(() => {
+      this.#pending = null;
+    });
+    return this.#pending;
+  }
+
+  async #look(): Promise<DiskUse | null> {
+    try {
+      const { bavail, blocks, bsize } = await statfs(this.directory);
+      return { free: bavail * bsize, size: blocks * bsize };
+    } catch {
+      return null;
+    }
+  }
+}
+
+/** Upper bounds of the buckets of times, in seconds: from a second to two days. */
+const buckets = [1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400, 172_800];
+
+/** Metrics that count what happens: jobs, their times, refusals. Apps are those of the allowlist, so labels are few. */
+function countJobs(events: ServerEvents, registry: Registry): void {
+  const registers = [registry];
+  const accepted = new Counter({
+    name: 'remote_app_jobs_accepted_total',
+    help: 'Jobs that were accepted',
+    labelNames: ['app', 'operation'] as const,
+    registers,
+  });
+  const ended = new Counter({
+    name: 'remote_app_jobs_ended_total',
+    help: 'Jobs that have ended, by how: done, error or killed',
+    labelNames: ['app', 'operation', 'state'] as const,
+    registers,
+  });
+  const wait = new Histogram({
+    name: 'remote_app_queue_wait_seconds',
+    help: 'Time from the acceptance of a job until it started, by what it started on: gpu or cpu',
+    labelNames: ['device'] as const,
+    buckets,
+    registers,
+  });
+  const run = new Histogram({
+    name: 'remote_app_run_seconds',
+    help: 'Time that a job ran',
+    labelNames: ['app', 'operation'] as const,
+    buckets,
+    registers,
+  });
+  const gpuTime = new Counter({
+    name: 'remote_app_gpu_seconds_total',
+    help: 'Time that ended jobs had GPUs, summed over the GPUs',
+    labelNames: ['app'] as const,
+    registers,
+  });
+  const refused = new Counter({
+    name: 'remote_app_refusals_total',
+    help: 'Requests that were answered with an error',
+    labelNames: ['status', 'error'] as const,
+    registers,
+  });
+  events.on('accepted', ({ app, operation }) => accepted.inc({ app, operation }));
+  events.on('started', ({ gpus, waited }) => {
+    wait.observe({ device: gpus.length > 0 ? 'gpu' : 'cpu' }, waited);
+  });
+  events.on('ended', ({ app, operation, state, seconds, gpus }) => {
+    ended.inc({ app, operation, state });
+    if (seconds === null) return;
+    run.observe({ app, operation }, seconds);
+    if (gpus.length > 0) gpuTime.inc({ app }, seconds * gpus.length);
+  });
+  events.on('refused', ({ status, error }) => refused.inc({ status: String(status), error }));
+}
+
+/** Metrics of one value, which is read whenever somebody asks. A gauge without a value is left out. */
+const oneValue = (registers: Registry[]) => ({
+  gauge: (name: string, help: string, read: () => number | undefined | Promise<number | undefined>) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      async collect() {
+        const value = await read();
+        if (value === undefined) this.remove();
+        else this.set(value);
+      },
+    }),
+  counter: (name: string, help: string, read: () => number) =>
+    new Counter({
+      name,
+      help,
+      registers,
+      collect() {
+        this.reset();
+        this.inc(read());
+      },
+    }),
+});
+
+/** Metrics that are looked up when they are asked for: what there is now. */
+function showServer(sources: MetricSources, registry: Registry): void {
+  const registers = [registry];
+  const disk = new DiskLook(sources.dataDirectory);
+  new Gauge({
+    name: 'remote_app_jobs',
+    help: 'Jobs that the server keeps, by state',
+    labelNames: ['state'] as const,
+    registers,
+    collect() {
+      const states = sources.jobs.list().map(({ state }) => state);
+      for (const state of jobStates) this.set({ state }, states.filter((each) => each === state).length);
+    },
+  });
+  new Gauge({
+    name: 'remote_app_gpu_busy',
+    help: 'Whether a job has this GPU: 1 or 0',
+    labelNames: ['gpu'] as const,
+    registers,
+    collect() {
+      this.reset();
+      const { gpus, jobs } = sources;
+      if (gpus === null) return;
+      const holders = jobs.list().filter(({ hasDevices }) => hasDevices);
+      const busy = new Set(holders.flatMap(({ record }) => record.gpus));
+      const known = gpus.current?.map(({ id }) => id) ?? [];
+      for (const id of new Set([...known, ...busy])) {
+        this.set({ gpu: String(id) }, busy.has(id) ? 1 : 0);
+      }
+    },
+  });
+  const { gauge, counter } = oneValue(registers);
+  gauge(
+    'remote_app_draining',
+    'Whether new jobs are refused because an admin has asked for it: 1 or 0',
+    () => (sources.jobs.drainState.draining ? 1 : 0),
+  );
+  gauge('remote_app_log_streams', 'Log streams that are open', () => sources.slots.open);
+  counter(
+    'remote_app_received_bytes_total',
+    'Bytes received by all connections',
+    () => sources.traffic.transferred.received,
+  );
+  counter(
+    'remote_app_sent_bytes_total',
+    'Bytes sent by all connections',
+    () => sources.traffic.transferred.sent,
+  );
+  gauge(
+    'remote_app_disk_free_bytes',
+    'Free bytes of the file system that has the data directory',
+    async () => (await disk.ask())?.free,
+  );
+  gauge(
+    'remote_app_disk_size_bytes',
+    'Size of the file system that has the data directory',
+    async () => (await disk.ask())?.size,
+  );
+  showProcess(registry);
+}
+
+/**
+ * What Prometheus' own libraries show of a process, under the same names. The library's collection of these is not used: it
+ * measures the delay of the event loop a hundred times a second.
+ */
+function showProcess(registry: Registry): void {
+  const { gauge, counter } = oneValue([registry]);
+  const start = Date.now() / 1000 - process.uptime();
+  gauge('process_start_time_seconds', 'Start of the server, in seconds since 1970', () => start);
+  gauge('process_resident_memory_bytes', 'Memory of the server, without that of jobs', () =>
+    process.memoryUsage.rss(),
+  );
+  counter('process_cpu_seconds_total', 'Processor time of the server, without that of jobs', () => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1e6;
+  });
+  gauge(
+    'process_open_fds',
+    'Descriptors that the server has open',
+    async () => (await readdir('/proc/self/fd')).length,
+  );
+}
 
 /** The metrics of one server in Prometheus' text format, counted from now on. */
 export class Metrics {

@@ -1,7 +1,7 @@
 import type { RouterContext } from '@koa/router';
 import type { DrainState } from '../../contract/system.js';
 import { requireAdmin } from '../http/auth.js';
-import type { JobService } from '../jobs/service.js';
+import type { JobService } from '../jobs/index.js';
 
 export const showDraining = (jobs: JobService) => (ctx: RouterContext) => {
   requireAdmin(ctx, 'ask whether the server is draining');

@@ -3,7 +3,7 @@ import { eachOperation } from '../../contract/operations.js';
 import { type RouteName, routeNames, routes } from '../../contract/routes.js';
 import type { Executor } from '../executors/index.js';
 import type { Report } from '../report.js';
-import type { UsageLedger } from '../usage/usage-ledger.js';
+import type { UsageLedger } from '../usage/index.js';
 import { askForRefresh, listApps, sendAppConfig, showApp, showRefresh } from './apps.js';
 import { setDraining, showDraining } from './drain.js';
 import { killJob, listJobs, removeJob, showJob } from './jobs.js';

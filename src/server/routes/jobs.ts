@@ -3,7 +3,7 @@ import { parameters } from '../../contract/http.js';
 import type { JobList, RemovedJob } from '../../contract/job.js';
 import { principalOf, requireAdmin } from '../http/auth.js';
 import { captured } from '../http/path-parameters.js';
-import type { JobService } from '../jobs/service.js';
+import type { JobService } from '../jobs/index.js';
 import { isAskedFor } from './boolean-parameter.js';
 
 /** `GET /jobs`: one's own; with `?all=1` those of all, for an admin; with `?tag=T` those of that tag. */

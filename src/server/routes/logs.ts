@@ -13,11 +13,7 @@ import { quoteName } from '../../contract/quote.js';
 import { principalOf } from '../http/auth.js';
 import { goneSignal, whenGone } from '../http/client-gone.js';
 import { captured } from '../http/path-parameters.js';
-import type { Job } from '../jobs/job.js';
-import { countLines, openLog } from '../jobs/log-lines.js';
-import { readLog } from '../jobs/log-reader.js';
-import type { JobService } from '../jobs/service.js';
-import type { StreamSlots } from '../jobs/stream-slots.js';
+import { countLines, type Job, type JobService, openLog, readLog, type StreamSlots } from '../jobs/index.js';
 import { isAskedFor } from './boolean-parameter.js';
 import { EventBytes } from './event-bytes.js';
 

@@ -3,7 +3,7 @@ import type { RouterContext } from '@koa/router';
 import { countFiles, packTo } from '../../archive/index.js';
 import { ServiceError } from '../../contract/errors.js';
 import { goneSignal } from '../http/client-gone.js';
-import type { Job } from '../jobs/job.js';
+import type { Job } from '../jobs/index.js';
 import type { Report } from '../report.js';
 import { setArchiveHeaders } from './archive-headers.js';
 

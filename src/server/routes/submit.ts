@@ -15,9 +15,7 @@ import { isForbidden, isMissing } from '../../files/error-code.js';
 import type { AppCatalog } from '../apps/catalog.js';
 import { principalOf, senderOf } from '../http/auth.js';
 import { captured } from '../http/path-parameters.js';
-import type { Job } from '../jobs/job.js';
-import type { JobFiles } from '../jobs/job-record.js';
-import type { JobService } from '../jobs/service.js';
+import type { Job, JobFiles, JobService } from '../jobs/index.js';
 import type { Report } from '../report.js';
 import {
   checkRoom,

@@ -12,7 +12,7 @@ import {
 } from '../../contract/system.js';
 import type { Device, Executor } from '../executors/index.js';
 import { principalOf, requireAdmin } from '../http/auth.js';
-import type { JobService } from '../jobs/service.js';
+import type { JobService } from '../jobs/index.js';
 import { gigabyte, readRam } from '../ram.js';
 import type { UploadSettings } from '../uploads/index.js';
 import { loadedFor } from './loaded-for.js';

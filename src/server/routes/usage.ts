@@ -5,8 +5,8 @@ import { parameters } from '../../contract/http.js';
 import { quoteName } from '../../contract/quote.js';
 import type { Usage } from '../../contract/usage.js';
 import { principalOf, requireAdmin } from '../http/auth.js';
-import type { JobService } from '../jobs/service.js';
-import type { UsageLedger } from '../usage/usage-ledger.js';
+import type { JobService } from '../jobs/index.js';
+import type { UsageLedger } from '../usage/index.js';
 import { isAskedFor } from './boolean-parameter.js';
 
 /** A date, or a time with its zone: without one it would be read in the zone of the server, which nobody else knows. */

@@ -10,7 +10,7 @@ import { freeName } from '../../files/free-name.js';
 import { isSafeName } from '../../files/safe-name.js';
 import { TimeSlice } from '../../files/time-slice.js';
 import { type Release, Turns } from '../../files/turns.js';
-import type { JobFiles } from '../jobs/job-record.js';
+import type { JobFiles } from '../jobs/index.js';
 import { DiskWatch, diskRoom, type MakeRoom, noRoom, withRoom } from './disk-room.js';
 import { extractionLimits, type SubmissionLimits } from './limits.js';
 import type { ReceivedFile } from './read-form.js';

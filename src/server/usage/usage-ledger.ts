@@ -6,24 +6,23 @@ import { appendWhole } from '../../files/append-whole.js';
 import { errorCode } from '../../files/error-code.js';
 import { openOwnFile } from '../../files/own-file.js';
 import { LineSplitter } from '../../runner/index.js';
-import { readOrSetAside } from '../data-directory/set-aside.js';
+import { readOrSetAside } from '../data-directory/index.js';
 import type { EndedJob, ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
 
-/** A job that has ended, as the file has it. Made when the first line is read, so that a new server does not wait for it. */
-const usedByJob = z.lazy(() => {
-  const figure = z.number().min(0);
-  return z.object({
-    /** When its command ended. */
-    time: z.iso.datetime(),
-    job_id: z.string(),
-    owner: z.string().nullable(),
-    app: z.string(),
-    /** Seconds on a GPU, times the number of GPUs. */
-    gpu_seconds: figure,
-    bytes_in: figure,
-    bytes_out: figure,
-  });
+const figure = z.number().min(0);
+
+/** A job that has ended, as the file has it. */
+const usedByJob = z.object({
+  /** When its command ended. */
+  time: z.iso.datetime(),
+  job_id: z.string(),
+  owner: z.string().nullable(),
+  app: z.string(),
+  /** Seconds on a GPU, times the number of GPUs. */
+  gpu_seconds: figure,
+  bytes_in: figure,
+  bytes_out: figure,
 });
 type UsedByJob = z.infer<typeof usedByJob>;
 

@@ -105,9 +105,9 @@ describe('a limit of active jobs', () => {
       role: 'user',
       limits: { ...noLimits, max_jobs: { most: 2, whose: "of the token 'ana'" } },
     } as const;
-    const active = new Map<string | null, number>([['ana', 1001]]);
+    const active = new Array<string | null>(1001).fill('ana');
     const owners = new OwnerLimits({
-      activeJobs: () => active,
+      activeOwners: () => active,
       mostJobs: (owner) => (owner === 'ana' ? 2 : null),
       keptBytesOf: () => 0,
     });
@@ -116,7 +116,7 @@ describe('a limit of active jobs', () => {
     expect(() => owners.take(asker, undefined)).toThrow(
       "Server busy: 1000 jobs of token 'ana' wait for its limit of 2 active jobs (the limit of the token 'ana'), the most that may wait",
     );
-    active.set(null, 7);
+    active.push(...new Array<null>(7).fill(null));
     expect(owners.places).toBe(9);
   });
 });

@@ -57,17 +57,6 @@ async function end(child: ChildProcess): Promise<void> {
   await exit;
 }
 
-let copies = 0;
-
-/** A copy of the data directory of a server, beside it. */
-function copyOf(server: TestServer): string {
-  copies += 1;
-  const copy = path.join(server.scratch, `copy-${copies}`);
-  // It exits with 1 where a file is gone before it is copied, as one of a spare runner that gets ready may be.
-  spawnSync('cp', ['-a', server.dataDirectory, copy]);
-  return copy;
-}
-
 describe('the lock of a data directory', () => {
   test.for([
     ['what is no JSON', (file: string) => writeFileSync(file, Buffer.alloc(100_000, 0xff))],
@@ -139,60 +128,6 @@ describe('the lock of a data directory', () => {
     }
   });
 
-  test('is held against a copy of the directory, which has the same jobs, until the original is left', async () => {
-    await using server = await TestServer.start();
-    const { id, gate } = await server.heldJob();
-    const copy = copyOf(server);
-    const refused = await start(copy);
-    expect([refused.isUp, refused.child.exitCode]).toEqual([false, 2]);
-    expect(refused.stderr()).toContain(
-      `is a copy of ${realpathSync(server.dataDirectory)}, on which another`,
-    );
-    gate.open();
-    expect((await server.api.ended(id)).view.status).toBe('done');
-    await server.stop();
-    const accepted = await start(copy);
-    expect(accepted.isUp).toBe(true);
-    await end(accepted.child);
-    renameSync(copy, `${copy}-moved`);
-    const moved = await start(`${copy}-moved`);
-    expect(moved.isUp).toBe(true);
-    await end(moved.child);
-  });
-
-  test('is held against a copy while jobs of the original run without a server', async () => {
-    await using server = await TestServer.start();
-    const { id, gate } = await server.heldJob();
-    await server.crash();
-    const copy = copyOf(server);
-    const refused = await start(copy);
-    expect([refused.isUp, refused.child.exitCode]).toEqual([false, 2]);
-    expect(refused.stderr()).toContain(
-      `runs in ${path.join(realpathSync(server.dataDirectory), 'jobs', id)}`,
-    );
-    await server.start();
-    gate.open();
-    expect((await server.api.ended(id)).view.status).toBe('done');
-  });
-
-  test('of the original is held by the server of a copy, at each of its starts', async () => {
-    await using server = await TestServer.start();
-    const [first, second] = [copyOf(server), copyOf(server)];
-    await server.stop();
-    for (let round = 0; round < 2; round += 1) {
-      const { child, isUp } = await start(first);
-      expect(isUp).toBe(true);
-      const original = await start(server.dataDirectory);
-      expect([original.isUp, original.child.exitCode]).toEqual([false, 2]);
-      expect(original.stderr()).toContain(`(process ${child.pid} on`);
-      expect(original.stderr()).toContain(`on its copy ${realpathSync(first)})`);
-      const other = await start(second);
-      expect([other.isUp, other.child.exitCode]).toEqual([false, 2]);
-      await end(child);
-    }
-    await server.start();
-  });
-
   test.for([
     ['is moved', (data: string) => renameSync(data, `${data}-2`)],
     [
@@ -247,10 +182,10 @@ const ramfs = mounted('ramfs');
 describe.skipIf(ramfs === null)('on a file system that other machines may share', () => {
   const disk = ramfs ?? '';
 
-  test.for(['both', 'files'] as const)('the lock is on serve.lock too: %s', async (kind) => {
+  test('serve.lock is locked, not the directory', async () => {
     await using directory = await temporary();
-    const env = kind === 'both' ? {} : { PATH: plantFlock(directory.path, 'files') };
-    const data = path.join(disk, kind);
+    const env = { PATH: plantFlock(directory.path, 'files') };
+    const data = path.join(disk, 'files');
     for (let round = 0; round < 2; round += 1) {
       const all = await Promise.all(Array.from({ length: 3 }, () => start(data, [], env)));
       const up = all.filter(({ isUp }) => isUp);

@@ -5,8 +5,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type Gpu, GpuInventory } from '../../../src/server/devices/gpu-inventory.js';
-import { parseRows } from '../../../src/server/devices/gpu-rows.js';
-import { NoGpuAnswer, NvidiaSmi } from '../../../src/server/devices/nvidia-smi.js';
+import { NoGpuAnswer, NvidiaSmi, parseRows } from '../../../src/server/devices/nvidia-smi.js';
 import { until } from '../../../support/until.mjs';
 import { FakeNvidiaSmi, type Mode } from '../../support/nvidia-smi.js';
 

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { findProgram } from '../../../files/find-program.js';
 import { cleanupProgram, runnerProgram } from '../../../runner/index.js';
-import { ownDirectory } from '../../data-directory/own-directory.js';
+import { ownDirectory } from '../../data-directory/index.js';
 import { SetupError } from '../../setup-error.js';
 import { Cluster } from './cluster.js';
 import { Slurm, SlurmFailure, type SlurmOptions } from './slurm.js';

@@ -1,0 +1,159 @@
+import { lstatSync, statfsSync } from 'node:fs';
+import { lstat, opendir } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { countFiles } from '../../archive/index.js';
+import { formatBytes } from '../../contract/bytes.js';
+import { mostCounted } from '../../contract/job.js';
+import type { JobDirectory } from './job-directory.js';
+
+/** Bytes of the regular files below a directory. What cannot be read counts as nothing; no link is followed. */
+export async function treeSize(root: string): Promise<number> {
+  let bytes = 0;
+  const left = [root];
+  for (let directory = left.pop(); directory !== undefined; directory = left.pop()) {
+    try {
+      for await (const entry of await opendir(directory)) {
+        const name = path.join(directory, entry.name);
+        if (entry.isDirectory()) left.push(name);
+        else if (entry.isFile())
+          bytes += await lstat(name).then(
+            ({ size }) => size,
+            () => 0,
+          );
+      }
+    } catch {
+      // It was removed meanwhile, or an app has made it unreadable.
+    }
+  }
+  return bytes;
+}
+
+/** Milliseconds between two measurements; a tree that takes long to walk is walked less often. */
+const interval = 1000;
+const pausePerWalk = 20;
+
+/** Bytes by the part of a job's directory. */
+type Use = readonly (readonly [part: string, bytes: number])[];
+
+const sum = (use: Use): number => use.reduce((total, [, bytes]) => total + bytes, 0);
+
+/**
+ * Bytes of the disk that a tree takes: a sparse file counts as what it takes, one that has several names once. No link is
+ * followed, and what cannot be read counts as nothing.
+ * @param seen files of several names that are counted already
+ */
+async function diskUse(root: string, seen: Set<string>): Promise<number> {
+  const stats = await lstat(root).catch(() => null);
+  if (stats === null) return 0;
+  if (!stats.isDirectory()) {
+    const id = `${stats.dev}:${stats.ino}`;
+    if (stats.nlink > 1 && seen.has(id)) return 0;
+    if (stats.nlink > 1) seen.add(id);
+    return stats.blocks * 512;
+  }
+  let bytes = 0;
+  try {
+    for await (const { name } of await opendir(root)) bytes += await diskUse(path.join(root, name), seen);
+  } catch {
+    // It was removed meanwhile, or the app has made it unreadable.
+  }
+  return bytes;
+}
+
+/** Measures repeatedly what a job has written while it runs, until that is more than it may write. */
+export class DiskLimit {
+  #isOver = false;
+  /** Bytes of the input when the job started, which do not count. */
+  readonly #given: Promise<number>;
+
+  /** @param most bytes that the job may write */
+  constructor(
+    private readonly directory: JobDirectory,
+    readonly most: number,
+  ) {
+    this.#given = diskUse(directory.input, new Set());
+  }
+
+  /** Resolves with where the bytes are, in words, once there are too many; with null once it is closed. */
+  async exceeded(): Promise<string | null> {
+    while (!this.#isOver) {
+      const start = performance.now();
+      const found = await this.look();
+      if (found !== null) return found;
+      const took = performance.now() - start;
+      await delay(Math.max(interval, pausePerWalk * took), undefined, { ref: false });
+    }
+    return null;
+  }
+
+  /** Measures once. @returns where the bytes are, in words, if there are too many; otherwise null */
+  async look(): Promise<string | null> {
+    const { input, output, workspace } = this.directory;
+    const seen = new Set<string>();
+    // The input first: the app may give its files further names.
+    const written = (await diskUse(input, seen)) - (await this.#given);
+    const use: [string, number][] = [['Input', Math.max(0, written)]];
+    for (const part of [output, workspace]) use.push([path.basename(part), await diskUse(part, seen)]);
+    if (sum(use) <= this.most) return null;
+    const parts = use
+      .filter(([, bytes]) => bytes > 0)
+      .map(([part, bytes]) => `${part} ${formatBytes(bytes)}`);
+    return `${formatBytes(sum(use))} (${parts.join(', ')})`;
+  }
+
+  close(): void {
+    this.#isOver = true;
+  }
+}
+
+/** Milliseconds that counting may take: a disk that does not answer must not delay the end of a job. */
+const countTimeout = 2000;
+
+/** How many files a job that has failed left in its output; null if they cannot be counted, or not in time. Never rejects. */
+export async function countLeftFiles(output: string): Promise<number | null> {
+  const late = new AbortController();
+  try {
+    const counted = countFiles(output, mostCounted, late.signal).catch(() => null);
+    return await Promise.race([counted, delay(countTimeout, null, { ref: false })]);
+  } finally {
+    late.abort();
+  }
+}
+
+/** The error sentence if the app removed or replaced its output directory; otherwise null. */
+export function outputFault(output: string): string | null {
+  const stats = lstatSync(output, { throwIfNoEntry: false });
+  if (!stats) return 'The app removed its output directory: there is no result';
+  return stats.isDirectory()
+    ? null
+    : 'The app replaced its output directory, which is not followed: there is no result';
+}
+
+/** Milliseconds that measuring may take: a disk that does not answer must not delay the end of a job. */
+const sizeTimeout = 10_000;
+
+/** Bytes of the archive; null if there is none, or something else has its name. */
+function archiveSize({ result }: JobDirectory): number | null {
+  try {
+    const stats = lstatSync(result);
+    return stats.isFile() ? stats.size : null;
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Bytes of a result: those of its archive, or of its files if it is packed while it is downloaded; null if the disk does
+ * not tell in time. Never rejects.
+ */
+export async function resultSize(directory: JobDirectory): Promise<number | null> {
+  const size = archiveSize(directory);
+  return size ?? Promise.race([treeSize(directory.output), delay(sizeTimeout, null, { ref: false })]);
+}
+
+/** Bytes that a job may write where the admin does not say: a tenth of what is free, at least 10 GiB. */
+export function usualDiskPerJob(dataDirectory: string): number {
+  const { bavail, bsize } = statfsSync(dataDirectory);
+  return Math.max(10 * 2 ** 30, (bavail * bsize) / 10);
+}

@@ -1,0 +1,6 @@
+/** Owns all state of jobs. Knows neither HTTP nor where jobs run. */
+export type { Job } from './job.js';
+export { type JobDirectory, readRefusal, refusalVariables } from './job-directory.js';
+export type { JobFiles, JobRequest } from './job-record.js';
+export { countLines, openLog, readLog, StreamSlots } from './log.js';
+export { JobService } from './service.js';

@@ -1,0 +1,282 @@
+import {
+  closeSync,
+  constants,
+  type FSWatcher,
+  fstatSync,
+  read as readCallback,
+  readSync,
+  watch,
+} from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { ServiceError } from '../../contract/errors.js';
+import { servicePrefix } from '../../contract/log-stream.js';
+import { errorCode, isForbidden } from '../../files/error-code.js';
+import { NotOurFile, openOwnFile } from '../../files/own-file.js';
+import type { Job } from './job.js';
+
+/** Bytes that are counted through at once. */
+const countedAtOnce = 256 * 1024;
+
+const lineFeed = 0x0a;
+
+const read = promisify(readCallback);
+
+/** The line that is sent instead of a log. */
+const lineFor = (problem: string): Buffer =>
+  Buffer.from(`${servicePrefix}The log of this job ${problem}: it cannot be shown\n`);
+
+/** For a log that a job has removed, or replaced by a link. */
+const missingLog = lineFor('was removed or replaced');
+
+/** For a log whose permissions, or those of its directory, the job has taken away. */
+const closedLog = lineFor('may not be opened by the server');
+
+/**
+ * The line that explains why a log cannot be opened.
+ * @throws what was thrown, if that may pass
+ */
+function explain(cause: unknown): Buffer {
+  if (isForbidden(cause)) return closedLog;
+  if (cause instanceof NotOurFile || errorCode(cause) === 'ENOENT') return missingLog;
+  throw cause;
+}
+
+/** An open log. */
+export interface OpenLog extends Disposable {
+  /** Bytes that it had when it was opened. */
+  readonly size: number;
+  /** Reads into a buffer from a position on. Returns the number of bytes. */
+  read(buffer: Buffer, length: number, position: number): Promise<number>;
+  /** The same, synchronously. */
+  readNow(buffer: Buffer, length: number, position: number): number;
+}
+
+/** Text in place of a log. */
+function textAsLog(text: Buffer): OpenLog {
+  const readNow: OpenLog['readNow'] = (buffer, length, position) =>
+    text.copy(buffer, 0, Math.min(position, text.length), position + length);
+  return {
+    size: text.length,
+    read: async (...args) => readNow(...args),
+    readNow,
+    [Symbol.dispose]: () => {},
+  };
+}
+
+/** Opens the log of a job for reading. One that cannot be opened is replaced by a line that says why. */
+export function openLog(job: Job): OpenLog {
+  let descriptor: number;
+  try {
+    descriptor = openOwnFile(job.directory.logFile, constants.O_RDONLY);
+  } catch (cause) {
+    return textAsLog(explain(cause));
+  }
+  return {
+    size: fstatSync(descriptor).size,
+    read: async (buffer, length, position) => (await read(descriptor, buffer, 0, length, position)).bytesRead,
+    readNow: (buffer, length, position) => readSync(descriptor, buffer, 0, length, position),
+    [Symbol.dispose]: () => closeSync(descriptor),
+  };
+}
+
+/** The number of complete lines that a job's log has now; fewer if the signal is aborted meanwhile. */
+export async function countLines(job: Job, signal: AbortSignal): Promise<number> {
+  using file = openLog(job);
+  const buffer = Buffer.allocUnsafeSlow(countedAtOnce);
+  let lines = 0;
+  for (let position = 0; ; ) {
+    const length = await file.read(buffer, buffer.length, position);
+    if (length === 0 || signal.aborted) return lines;
+    position += length;
+    const bytes = buffer.subarray(0, length);
+    for (let at = bytes.indexOf(lineFeed); at >= 0; at = bytes.indexOf(lineFeed, at + 1)) lines += 1;
+  }
+}
+
+/** Bytes that are read at once. Each stream has a buffer of this size. */
+const chunkSize = 32 * 1024;
+/** Factor by which the buffer grows for a longer line. */
+const growth = 4;
+/** Milliseconds after which the file is read again without a change event, which network file systems may not send. */
+const pollInterval = 1000;
+
+/** Most bytes of a line that are read at once; a runner's lines have at most 64 Ki characters. */
+const maxLineBytes = 1024 * 1024;
+
+/** Wakes a reader when the file or the job changes, or after a while. */
+class ChangeSignal {
+  #changed = false;
+  #wake: (() => void) | null = null;
+  readonly #watcher: FSWatcher | null;
+
+  constructor(
+    private readonly job: Job,
+    private readonly signal: AbortSignal,
+  ) {
+    this.#watcher = this.#watchFile();
+    job.on('change', this.#notify);
+    job.on('log', this.#notify);
+    signal.addEventListener('abort', this.#notify);
+  }
+
+  /** Resolves at the next change, or at once if there was one since the last call. */
+  async next(timeout: number): Promise<void> {
+    if (!this.#changed) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, Math.min(timeout, pollInterval));
+        this.#wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    this.#wake = null;
+    this.#changed = false;
+  }
+
+  close(): void {
+    this.#watcher?.close();
+    this.job.off('change', this.#notify);
+    this.job.off('log', this.#notify);
+    this.signal.removeEventListener('abort', this.#notify);
+  }
+
+  readonly #notify = () => {
+    this.#changed = true;
+    this.#wake?.();
+  };
+
+  #watchFile(): FSWatcher | null {
+    try {
+      const watcher = watch(this.job.directory.logFile, this.#notify);
+      watcher.on('error', () => watcher.close());
+      return watcher;
+    } catch {
+      // The system has no more watches: the file is polled.
+      return null;
+    }
+  }
+}
+
+/**
+ * Reads a job's log from a position on, and follows it until the job has ended and the last line is read. Nothing is
+ * queued: a slow reader only slows itself down. Yields complete lines, which are valid until the next ones are requested.
+ * @param since number of lines to skip
+ * @param silence milliseconds without a line after which null is yielded, repeatedly
+ */
+export async function* readLog(
+  job: Job,
+  since: number,
+  silence: number,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer | null> {
+  using file = openLog(job);
+  const changes = new ChangeSignal(job, signal);
+  const chunk = Buffer.allocUnsafeSlow(chunkSize);
+  let buffer = chunk;
+  let position = 0;
+  let skip = since;
+  let lastLineAt = performance.now();
+  let isWoken = false;
+  try {
+    // The log of a job that has ended is complete, so the rest is read in any case.
+    while (!signal.aborted || job.isFinal) {
+      // Asked before the read: a read after the job's end gets everything.
+      const isLast = job.isFinal;
+      // Leaves one byte for a line feed.
+      const space = buffer.length - 1;
+      // New lines are still in memory, so a synchronous read is faster. One read at a time leaves time for other requests.
+      const bytesRead = isWoken
+        ? file.readNow(buffer, space, position)
+        : await file.read(buffer, space, position);
+      isWoken = false;
+      // An incomplete line is not kept; it is read again when it is complete.
+      let end = buffer.subarray(0, bytesRead).lastIndexOf(lineFeed) + 1;
+      if (end === 0 && bytesRead === space && space < maxLineBytes) {
+        buffer = Buffer.allocUnsafeSlow(buffer.length * growth);
+        continue;
+      }
+      // A line that no runner writes, too long or without an end, is passed on in parts.
+      const isPart = bytesRead === space || (isLast && bytesRead > 0);
+      if (end === 0 && isPart) end = buffer.writeUInt8(lineFeed, bytesRead);
+      if (end > 0) {
+        position += Math.min(end, bytesRead);
+        lastLineAt = performance.now();
+        let start = 0;
+        for (; skip > 0 && start < end; skip -= 1) start = buffer.indexOf(lineFeed, start) + 1;
+        if (start < end) yield buffer.subarray(start, end);
+        buffer = chunk;
+        // A read that did not fill the buffer got all that there was.
+        if (isLast || bytesRead === space) continue;
+      } else if (isLast) {
+        return;
+      }
+      const quiet = performance.now() - lastLineAt;
+      if (quiet >= silence) {
+        lastLineAt = performance.now();
+        yield null;
+      }
+      await changes.next(Math.max(1, silence - quiet));
+      isWoken = true;
+    }
+  } finally {
+    changes.close();
+  }
+}
+
+/** Milliseconds to wait for the end of an earlier connection: a client may reconnect before its end is noticed. */
+const noticeTime = 300;
+
+interface Held {
+  readonly released: Promise<void>;
+}
+
+/** Counts open log streams: at most one a job and `limit` in all (spec.md, Events: admission rules). */
+export class StreamSlots {
+  readonly #held = new Map<string, Held>();
+
+  constructor(private readonly limit: number) {}
+
+  /** How many are open. */
+  get open(): number {
+    return this.#held.size;
+  }
+
+  /**
+   * Takes the slot of a job.
+   * @returns a function that releases it, which may be called more than once
+   * @throws ServiceError `streamOpen` or `tooManyStreams`
+   */
+  async take(jobId: string): Promise<() => void> {
+    const holder = this.#held.get(jobId);
+    if (holder) await Promise.race([holder.released, delay(noticeTime)]);
+    if (this.#held.has(jobId)) {
+      throw new ServiceError(
+        'streamOpen',
+        `The log of job ${jobId} is being streamed already; close that stream first, or read what there is at /jobs/${jobId}/log`,
+      );
+    }
+    if (this.#held.size >= this.limit) {
+      throw new ServiceError(
+        'tooManyStreams',
+        `${this.limit} log streams are open, the most there may be; try again soon`,
+      );
+    }
+    return this.#hold(jobId);
+  }
+
+  #hold(jobId: string): () => void {
+    let settle = () => {};
+    const held: Held = {
+      released: new Promise((resolve) => {
+        settle = resolve;
+      }),
+    };
+    this.#held.set(jobId, held);
+    return () => {
+      if (this.#held.get(jobId) === held) this.#held.delete(jobId);
+      settle();
+    };
+  }
+}

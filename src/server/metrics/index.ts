@@ -1,0 +1,2 @@
+/** What Prometheus can ask for. */
+export { Metrics } from './metrics.js';

@@ -1,0 +1,193 @@
+import path from 'node:path';
+import { areReplaced } from '../runner/index.js';
+import type { Access } from './access/index.js';
+import type { AppCatalog } from './apps/catalog.js';
+import { GpuInventory, NvidiaSmi } from './devices/index.js';
+import type { ServerEvents } from './events.js';
+import { halfLife, LocalExecutor } from './executors/local/index.js';
+import { openSlurm } from './executors/slurm/index.js';
+import { JobService } from './jobs/index.js';
+import { shareOfRam } from './ram.js';
+import type { Report } from './report.js';
+import type { SandboxReport } from './running-server.js';
+import { blindSpots } from './sandbox/blind-spots.js';
+import { type FoundSandbox, findSandbox, sandboxRules } from './sandbox/find-sandbox.js';
+import { programPlaces } from './sandbox/program-places.js';
+import type { Visible } from './sandbox/visible.js';
+import { killGrace, maxLogBytes, type ServerSettings } from './settings.js';
+import { UsageLedger } from './usage/index.js';
+
+/** The environment of the runners: the server's own, without the variables that hold a token. */
+function runnerEnvironment(tokenVariables: readonly string[]): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !tokenVariables.includes(name)));
+}
+
+/** Whether an upgrade has replaced the programs that run jobs; says so once. */
+function upgradeWatch(report: Report): () => boolean {
+  let isTold = false;
+  return () => {
+    if (!areReplaced()) return false;
+    if (!isTold) {
+      const until = 'until then jobs that run go on, the others wait, and new ones are refused';
+      report('The program was upgraded under the running server: restart it', until);
+    }
+    isTold = true;
+    return true;
+  };
+}
+
+/** Why jobs of a cluster have no sandbox. */
+const noneOnCluster: FoundSandbox = {
+  sandbox: null,
+  problem:
+    'with --executor slurm there is none, since a job in one sees its own GPUs alone, and only their node knows these',
+};
+
+interface OpenContext {
+  readonly access: Access;
+  readonly catalog: AppCatalog;
+  readonly events: ServerEvents;
+  readonly report: Report;
+}
+
+/** The executor, and what it has found of the machine or the cluster. @throws SetupError */
+async function openExecutor(
+  settings: ServerSettings,
+  { access, report }: OpenContext,
+  isUpgraded: () => boolean,
+) {
+  const { passEnvironment, dataDirectory, slurm } = settings;
+  const given = {
+    environment: runnerEnvironment(settings.tokenVariables),
+    killGrace,
+    maxLogBytes,
+    passEnvironment,
+    mostGpus: access.mostGpus,
+    mostJobs: access.mostJobs,
+    report,
+  };
+  if (slurm) {
+    const opened = await openSlurm({ ...given, options: slurm, dataDirectory });
+    return { ...opened, local: null, gpus: null, found: noneOnCluster };
+  }
+  const sayOdd = (oddity: string) =>
+    report('nvidia-smi lists the GPUs, which are used, and something is odd', oddity);
+  const gpus = new GpuInventory(
+    process.env.CUDA_VISIBLE_DEVICES,
+    new NvidiaSmi(undefined, undefined, sayOdd),
+  );
+  try {
+    const [found] = await Promise.all([findSandbox(settings.sandbox, sandboxRules(settings)), gpus.start()]);
+    const local = new LocalExecutor({
+      ...given,
+      gpus,
+      isUpgraded,
+      cpuSlots: settings.cpuSlots,
+      sandbox: found.sandbox,
+      limits: settings.jobLimits,
+      workers: {
+        directory: path.join(dataDirectory, 'workers'),
+        idle: settings.residentIdle,
+        memoryUse: shareOfRam,
+      },
+      spares: settings.spareRunners,
+    });
+    return { executor: local, local, gpus, cluster: null, found };
+  } catch (cause) {
+    gpus.close();
+    throw cause;
+  }
+}
+
+/** Counts what owners used under earlier servers, so that a restart forgets nobody's use. */
+async function rememberUse(local: LocalExecutor | null, usage: UsageLedger): Promise<void> {
+  // Older use weighs next to nothing.
+  await usage.each(Date.now() - 8 * halfLife, ({ owner, gpu_seconds, time }) => {
+    local?.remember(owner, gpu_seconds * 1000, Math.max(0, Date.now() - Date.parse(time)));
+  });
+}
+
+/** The jobs of a server, and what runs them. Starts none of them. @throws SetupError */
+export async function openJobs(settings: ServerSettings, context: OpenContext) {
+  const { access, catalog, events, report } = context;
+  const isUpgraded = upgradeWatch(report);
+  const opened = await openExecutor(settings, context, isUpgraded);
+  const { executor, local } = opened;
+  try {
+    events.on('tokens', () => executor.reconsider());
+    events.on('drained', ({ isDraining }) => local?.drain(isDraining));
+    const usage = new UsageLedger(settings.dataDirectory, report);
+    await rememberUse(local, usage);
+    usage.follow(events);
+    const jobs = new JobService({
+      ...settings,
+      executor,
+      commandFor: (job, grant) => catalog.commandFor(job.request, job.directory, grant),
+      residentOf: (job, grant) => catalog.residentFor(job.request, grant),
+      reachOf: (job) => catalog.reachOf(job.request.app),
+      explainExit: (job, exitCode) => catalog.explainExit(job.request.app, exitCode),
+      mostJobs: access.mostJobs,
+      isUpgraded,
+      events,
+      report,
+    });
+    return { ...opened, jobs, usage };
+  } catch (cause) {
+    opened.gpus?.close();
+    throw cause;
+  }
+}
+
+/** What jobs see of an engine, with the environment of Python or the like that it is part of. */
+const enginePlaces = ([program = '']: readonly string[]): Visible[] =>
+  programPlaces(program, process.env.PATH ?? '').map((place) => ({ path: place, isWritable: false }));
+
+/** What the admin is told of the sandbox; null where none was asked for. */
+export function reportSandbox(
+  found: FoundSandbox,
+  settings: ServerSettings,
+  catalog: AppCatalog,
+): SandboxReport | null {
+  if (settings.sandbox === 'off') return null;
+  const { binds, download, jobLimits: limits, passEnvironment } = settings;
+  if (!found.sandbox)
+    return {
+      version: null,
+      problem: found.problem,
+      unfiltered: '',
+      binds,
+      limits,
+      blindSpots: [],
+      offline: [],
+    };
+  return {
+    version: found.version,
+    problem: '',
+    unfiltered: found.unfiltered,
+    binds,
+    limits,
+    blindSpots: blindSpots({
+      environment: process.env,
+      binds: [...binds, ...enginePlaces(settings.engine)],
+      added: passEnvironment,
+      apps: catalog.directories(),
+      secrets: sandboxRules(settings),
+    }),
+    offline: download ? [] : catalog.offlineRepositories(),
+  };
+}
+
+/** Tells the admin where an app that could stay loaded cannot, because of the sandbox. */
+export async function sayResident(
+  local: LocalExecutor | null,
+  catalog: AppCatalog,
+  report: Report,
+): Promise<void> {
+  if (!local || !catalog.ids().some((id) => catalog.residentName(id) !== null)) return;
+  const problem = await local.residentProblem();
+  if (problem === null) return;
+  report(
+    'Apps that could stay loaded are started for each job: the sandbox cannot show them one job after the other',
+    problem,
+  );
+}

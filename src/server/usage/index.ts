@@ -1,0 +1,2 @@
+/** What jobs have used, by owner and app. */
+export { UsageLedger } from './usage-ledger.js';
