@@ -19,8 +19,7 @@ import { NvidiaSmi } from './devices/nvidia-smi.js';
 import { lookAtSlurm } from './executors/slurm/index.js';
 import { proxyList } from './http/client-address.js';
 import { checkPorts, listen } from './http/listen.js';
-import { findSandbox, sandboxRules } from './sandbox/find-sandbox.js';
-import { passedNames } from './sandbox/passed-environment.js';
+import { checkSecrets, findSandbox, passedNames, sandboxRules } from './sandbox/index.js';
 import type { ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
 
@@ -160,14 +159,25 @@ async function* checkCluster({ slurm, tokenVariables }: ServerSettings): AsyncGe
     };
 }
 
+/** The directories of the allowed apps; none if the list is wrong, which the check of the apps says. */
+function appDirectories(sources: readonly string[]): string[] {
+  try {
+    return [...uniqueApps(readSources(sources)).values()].flatMap(({ directory }) => directory ?? []);
+  } catch {
+    return [];
+  }
+}
+
 async function* checkSandbox(settings: ServerSettings): AsyncGenerator<Finding> {
   const about = 'sandbox';
   if (settings.slurm) {
     yield { kind: 'note', about, says: 'off: there is none with --executor slurm' };
     return;
   }
-  const found = await findSandbox(settings.sandbox, sandboxRules(settings));
+  const rules = sandboxRules(settings);
+  const found = await findSandbox(settings.sandbox, rules);
   if (found.sandbox) {
+    checkSecrets(rules, appDirectories(settings.apps), settings.engine);
     yield { kind: 'ok', about, says: found.version };
     if (found.unfiltered !== '') yield { kind: 'note', about, says: found.unfiltered };
   } else yield { kind: 'note', about, says: found.problem || 'off: jobs see what this user sees' };

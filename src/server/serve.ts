@@ -36,10 +36,15 @@ import { StreamSlots } from './jobs/stream-slots.js';
 import { Trash } from './jobs/trash.js';
 import { shareOfRam } from './ram.js';
 import type { Report } from './report.js';
-import { blindSpots } from './sandbox/blind-spots.js';
-import { type FoundSandbox, findSandbox, sandboxRules } from './sandbox/find-sandbox.js';
-import { programPlaces } from './sandbox/program-places.js';
-import type { Visible } from './sandbox/visible.js';
+import {
+  blindSpots,
+  checkSecrets,
+  type FoundSandbox,
+  findSandbox,
+  programPlaces,
+  sandboxRules,
+  type Visible,
+} from './sandbox/index.js';
 import { killGrace, maxLogBytes, maxStreams, type ServerSettings } from './settings.js';
 import { UsageLedger } from './usage/usage-ledger.js';
 
@@ -273,6 +278,7 @@ async function serveFrom(
     checkFileSystem(settings.dataDirectory);
     const metricsModule = import('./metrics/metrics.js');
     const found = sandboxed ? await sandboxed : noneOnCluster;
+    if (found.sandbox) checkSecrets(sandboxRules(settings), catalog.directories(), settings.engine);
     await gpusLooked;
     if (settings.download) await repositories.fetchAll(hurry);
     const { passEnvironment } = settings;

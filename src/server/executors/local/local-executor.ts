@@ -3,9 +3,7 @@ import { ServiceError } from '../../../contract/errors.js';
 import type { RunRequest } from '../../../runner/index.js';
 import { type Gpu, type GpuInventory, MemoryNotTold } from '../../devices/gpu-inventory.js';
 import { NoGpuAnswer } from '../../devices/nvidia-smi.js';
-import { limitWords } from '../../sandbox/limits.js';
-import { passedNames } from '../../sandbox/passed-environment.js';
-import { temporaryInSandbox } from '../../sandbox/sandbox.js';
+import { limitWords, passedNames, temporaryInSandbox } from '../../sandbox/index.js';
 import { whenThereIsRoom } from '../../when-there-is-room.js';
 import type {
   AskedDevices,
