@@ -6,11 +6,19 @@ import { counted } from '../contract/counted.js';
 import { operations } from '../contract/operations.js';
 import { errorCode } from '../files/error-code.js';
 import { NamedTokens } from './access/named-tokens.js';
-import { checkNetworkApps, readSources, shelfProblems, uniqueApps } from './apps/allowlist.js';
-import { ownCommand, viewAppDirectory } from './apps/app-directory.js';
-import { type AppFindings, lookAtApps } from './apps/app-problems.js';
-import type { Thoroughness } from './apps/app-warnings.js';
-import { residentEngine } from './apps/resident-engine.js';
+import {
+  type AppFindings,
+  checkNetworkApps,
+  lookAtApps,
+  ownCommand,
+  readSources,
+  residentEngine,
+  sourceProblems,
+  type Thoroughness,
+  trialRun,
+  uniqueApps,
+  viewAppDirectory,
+} from './apps/index.js';
 import { lookAtAuditLog } from './audit/audit-log.js';
 import { DirectoryInUse } from './data-directory/lock.js';
 import { lookAtDataDirectory } from './data-directory/prepare.js';
@@ -49,7 +57,7 @@ async function* findingsOf(
 
 async function* checkApps({ apps: sources, engine, networkApps }: ServerSettings): AsyncGenerator<Finding> {
   const read = readSources(sources);
-  for (const says of read.flatMap(shelfProblems)) yield { kind: 'problem', about: 'apps', says };
+  for (const says of read.flatMap(sourceProblems)) yield { kind: 'problem', about: 'apps', says };
   const byId = uniqueApps(read);
   checkNetworkApps(networkApps, byId);
   const allowed = [...byId.values()];
@@ -213,7 +221,6 @@ async function tryApp(id: string, directory: string, seconds: number): Promise<O
   if (refusals(app, operations.infer, {}, null).length > 0) {
     return { kind: 'note', says: 'it declares no inference, so it was not tried' };
   }
-  const { trialRun } = await import('./apps/trial-run.js');
   return trialRun(app, directory, command, jobEnvironment(), seconds);
 }
 

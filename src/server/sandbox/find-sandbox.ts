@@ -122,7 +122,7 @@ export const sandboxRules = ({ binds, dataDirectory, secretFiles }: SandboxRules
 const maxLinks = 5;
 const maxDepth = 3;
 
-export interface BlindSpotsOptions {
+interface BlindSpotsOptions {
   /** The server's. */
   readonly environment: NodeJS.ProcessEnv;
   readonly binds: readonly Visible[];

@@ -12,7 +12,7 @@ const linked = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'];
 const freshness = 60_000;
 
 /** What of a system a job may read: its directories, its links, and what is hidden in them. */
-export interface SystemFiles {
+interface SystemFiles {
   readonly directories: readonly string[];
   /** `[name, target]` */
   readonly links: readonly (readonly [string, string])[];

@@ -19,7 +19,7 @@ export const temporaryInSandbox = '/tmp';
 export const jobsInSandbox = '/run/jobs';
 
 /** One job, for its sandbox. */
-export interface Confined {
+interface Confined {
   readonly directory: {
     readonly input: string;
     readonly output: string;
@@ -34,7 +34,7 @@ export interface Confined {
 }
 
 /** A loaded app, for the sandbox that it has for all its jobs. */
-export interface ConfinedWorker extends Omit<Confined, 'directory'> {
+interface ConfinedWorker extends Omit<Confined, 'directory'> {
   /** Its working directory between two jobs. */
   readonly home: string;
   readonly temporary: string;
