@@ -6,19 +6,26 @@ import { counted } from '../contract/counted.js';
 import { operations } from '../contract/operations.js';
 import { errorCode } from '../files/error-code.js';
 import { NamedTokens } from './access/index.js';
-import { checkNetworkApps, readSources, shelfProblems, uniqueApps } from './apps/allowlist.js';
-import { ownCommand, viewAppDirectory } from './apps/app-directory.js';
-import { type AppFindings, lookAtApps } from './apps/app-problems.js';
-import type { Thoroughness } from './apps/app-warnings.js';
-import { residentEngine } from './apps/resident-engine.js';
+import {
+  type AppFindings,
+  checkNetworkApps,
+  lookAtApps,
+  ownCommand,
+  readSources,
+  residentEngine,
+  sourceProblems,
+  type Thoroughness,
+  trialRun,
+  uniqueApps,
+  viewAppDirectory,
+} from './apps/index.js';
 import { lookAtAuditLog } from './audit/index.js';
 import { DirectoryInUse, lookAtDataDirectory } from './data-directory/index.js';
 import { failureInWords, GpuInventory, NvidiaSmi } from './devices/index.js';
 import { lookAtSlurm } from './executors/slurm/index.js';
 import { proxyList } from './http/client-address.js';
 import { checkPorts, listen } from './http/listen.js';
-import { findSandbox, sandboxRules } from './sandbox/find-sandbox.js';
-import { passedNames } from './sandbox/passed-environment.js';
+import { checkSecrets, findSandbox, passedNames, sandboxRules } from './sandbox/index.js';
 import type { ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
 
@@ -48,7 +55,7 @@ async function* findingsOf(
 
 async function* checkApps({ apps: sources, engine, networkApps }: ServerSettings): AsyncGenerator<Finding> {
   const read = readSources(sources);
-  for (const says of read.flatMap(shelfProblems)) yield { kind: 'problem', about: 'apps', says };
+  for (const says of read.flatMap(sourceProblems)) yield { kind: 'problem', about: 'apps', says };
   const byId = uniqueApps(read);
   checkNetworkApps(networkApps, byId);
   const allowed = [...byId.values()];
@@ -158,14 +165,25 @@ async function* checkCluster({ slurm, tokenVariables }: ServerSettings): AsyncGe
     };
 }
 
+/** The directories of the allowed apps; none if the list is wrong, which the check of the apps says. */
+function appDirectories(sources: readonly string[]): string[] {
+  try {
+    return [...uniqueApps(readSources(sources)).values()].flatMap(({ directory }) => directory ?? []);
+  } catch {
+    return [];
+  }
+}
+
 async function* checkSandbox(settings: ServerSettings): AsyncGenerator<Finding> {
   const about = 'sandbox';
   if (settings.slurm) {
     yield { kind: 'note', about, says: 'off: there is none with --executor slurm' };
     return;
   }
-  const found = await findSandbox(settings.sandbox, sandboxRules(settings));
+  const rules = sandboxRules(settings);
+  const found = await findSandbox(settings.sandbox, rules);
   if (found.sandbox) {
+    checkSecrets(rules, appDirectories(settings.apps), settings.engine);
     yield { kind: 'ok', about, says: found.version };
     if (found.unfiltered !== '') yield { kind: 'note', about, says: found.unfiltered };
   } else yield { kind: 'note', about, says: found.problem || 'off: jobs see what this user sees' };
@@ -201,7 +219,6 @@ async function tryApp(id: string, directory: string, seconds: number): Promise<O
   if (refusals(app, operations.infer, {}, null).length > 0) {
     return { kind: 'note', says: 'it declares no inference, so it was not tried' };
   }
-  const { trialRun } = await import('./apps/trial-run.js');
   return trialRun(app, directory, command, jobEnvironment(), seconds);
 }
 

@@ -1,9 +1,6 @@
-import { AllowedApps } from './apps/allowed-apps.js';
-import { AppCatalog } from './apps/catalog.js';
-import { residentEngine } from './apps/resident-engine.js';
+import { AllowedApps, AppCatalog, residentEngine } from './apps/index.js';
 import type { ServerEvents } from './events.js';
-import { hubSettings } from './hub/hub-settings.js';
-import { Repositories } from './hub/repositories.js';
+import { hubSettings, Repositories } from './hub/index.js';
 import type { ServeContext } from './running-server.js';
 import type { ServerSettings } from './settings.js';
 

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { areReplaced } from '../runner/index.js';
 import type { Access } from './access/index.js';
-import type { AppCatalog } from './apps/catalog.js';
+import type { AppCatalog } from './apps/index.js';
 import { GpuInventory, NvidiaSmi } from './devices/index.js';
 import type { ServerEvents } from './events.js';
 import { halfLife, LocalExecutor } from './executors/local/index.js';
@@ -10,10 +10,15 @@ import { JobService } from './jobs/index.js';
 import { shareOfRam } from './ram.js';
 import type { Report } from './report.js';
 import type { SandboxReport } from './running-server.js';
-import { blindSpots } from './sandbox/blind-spots.js';
-import { type FoundSandbox, findSandbox, sandboxRules } from './sandbox/find-sandbox.js';
-import { programPlaces } from './sandbox/program-places.js';
-import type { Visible } from './sandbox/visible.js';
+import {
+  blindSpots,
+  checkSecrets,
+  type FoundSandbox,
+  findSandbox,
+  programPlaces,
+  sandboxRules,
+  type Visible,
+} from './sandbox/index.js';
 import { killGrace, maxLogBytes, type ServerSettings } from './settings.js';
 import { UsageLedger } from './usage/index.js';
 
@@ -114,6 +119,7 @@ export async function openJobs(settings: ServerSettings, context: OpenContext) {
   const opened = await openExecutor(settings, context, isUpgraded);
   const { executor, local } = opened;
   try {
+    if (opened.found.sandbox) checkSecrets(sandboxRules(settings), catalog.directories(), settings.engine);
     events.on('tokens', () => executor.reconsider());
     events.on('drained', ({ isDraining }) => local?.drain(isDraining));
     const usage = new UsageLedger(settings.dataDirectory, report);

@@ -1,7 +1,5 @@
 import type { SlurmOptions } from './executors/slurm/index.js';
-import type { SandboxMode } from './sandbox/find-sandbox.js';
-import type { JobLimits } from './sandbox/limits.js';
-import type { Visible } from './sandbox/visible.js';
+import type { JobLimits, SandboxMode, Visible } from './sandbox/index.js';
 import type { UploadSettings } from './uploads/index.js';
 
 /** The settings of a server: `serve`'s flags in base units. */

@@ -1,5 +1,4 @@
-import { findSandbox } from '../../src/server/sandbox/find-sandbox.js';
-import type { Sandbox } from '../../src/server/sandbox/sandbox.js';
+import { findSandbox, type Sandbox } from '../../src/server/sandbox/index.js';
 import { skipped } from './needs.mjs';
 
 const found = await findSandbox('auto', { binds: [], dataDirectory: '/nowhere', secretFiles: [] });

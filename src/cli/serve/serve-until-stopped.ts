@@ -3,7 +3,7 @@ import { counted } from '../../contract/counted.js';
 import { exitCodes } from '../../contract/errors.js';
 import { isLoopback } from '../../contract/host.js';
 import { routes } from '../../contract/routes.js';
-import { type GpuInventory, failureInWords } from '../../server/devices/index.js';
+import { failureInWords, type GpuInventory } from '../../server/devices/index.js';
 import { ServerEvents } from '../../server/events.js';
 import { type RunningServer, serve } from '../../server/serve.js';
 import type { ServerSettings } from '../../server/settings.js';

@@ -3,10 +3,11 @@ import path from 'node:path';
 import { z } from 'zod';
 import { faultWithoutPath, isSystemError } from '../../files/error-code.js';
 import { expandHome } from '../../files/home-path.js';
+import { monotonicTime } from '../../files/monotonic-time.js';
 import { decodedText } from '../../files/small-file.js';
-import { type RepositoryName, readRepositoryName } from '../hub/repository-name.js';
+import { type RepositoryName, readRepositoryName } from '../hub/index.js';
 import { SetupError } from '../setup-error.js';
-import { isAppDirectory } from './app-directory.js';
+import { isAppDirectory } from './app-view.js';
 
 /** One app that the admin allows. */
 export interface AllowedApp {
@@ -22,17 +23,14 @@ export interface AllowedApp {
   readonly network: boolean;
 }
 
-/** Made when a list is read: most servers have none. */
-const listSchema = z.lazy(() =>
-  z.object({
-    apps: z.array(
-      z.union([
-        z.string().min(1),
-        z.object({ name: z.string().min(1), source: z.string().min(1), network: z.boolean().default(false) }),
-      ]),
-    ),
-  }),
-);
+const listSchema = z.object({
+  apps: z.array(
+    z.union([
+      z.string().min(1),
+      z.object({ name: z.string().min(1), source: z.string().min(1), network: z.boolean().default(false) }),
+    ]),
+  ),
+});
 
 function isDirectory(source: string): boolean {
   return statSync(source, { throwIfNoEntry: false })?.isDirectory() ?? false;
@@ -72,12 +70,12 @@ function readList(file: string): AllowedApp[] {
   );
 }
 
-/** A source of `serve --apps`, and the apps that it stands for. */
-export interface AppSource {
+/** A source of `serve --apps` and its apps. */
+interface AppSource {
   /** As it was given. */
   readonly source: string;
-  /** A directory of app directories, to which others may be added. */
-  readonly isShelf: boolean;
+  /** Whether it is a directory of app directories, to which others may be added. */
+  readonly isParent: boolean;
   readonly apps: readonly AllowedApp[];
   /** Which directories directly in it cannot be read, and why, in sentences. */
   readonly unreadable: readonly string[];
@@ -94,28 +92,28 @@ const named = (directory: string): AllowedApp => ({
   network: false,
 });
 
-/** What the root of a file system has, which only root can read. */
+/** A directory at the top of a file system that only root can read. */
 const notOfApps = 'lost+found';
 
 /** The apps that are in a directory of app directories now. @throws SetupError if it cannot be read */
-export function appsOf({ source }: Pick<AppSource, 'source'>): AppSource {
-  const shelf = path.resolve(expandHome(source));
+function appsOf({ source }: Pick<AppSource, 'source'>): AppSource {
+  const parent = path.resolve(expandHome(source));
   const found: AllowedApp[] = [];
   const problems: string[] = [];
-  for (const name of namesIn(shelf, source)) {
-    const directory = path.join(shelf, name);
+  for (const name of namesIn(parent, source)) {
+    const directory = path.join(parent, name);
     try {
       if (isAppDirectory(directory)) found.push(named(directory));
     } catch (cause) {
       if (name !== notOfApps) problems.push(unreadable(directory, cause));
     }
   }
-  return { source, isShelf: true, apps: found, unreadable: problems };
+  return { source, isParent: true, apps: found, unreadable: problems };
 }
 
-function namesIn(shelf: string, source: string): string[] {
+function namesIn(parent: string, source: string): string[] {
   try {
-    return readdirSync(shelf).sort();
+    return readdirSync(parent).sort();
   } catch (cause) {
     throw new SetupError(unreadable(source, cause), { cause });
   }
@@ -124,7 +122,7 @@ function namesIn(shelf: string, source: string): string[] {
 function readSource(source: string): AppSource {
   const single = (apps: readonly AllowedApp[]): AppSource => ({
     source,
-    isShelf: false,
+    isParent: false,
     apps,
     unreadable: [],
   });
@@ -141,8 +139,8 @@ function readSource(source: string): AppSource {
 }
 
 /** What is wrong with a directory of app directories, in sentences; nothing of any other source. */
-export function shelfProblems({ source, isShelf, apps, unreadable }: AppSource): readonly string[] {
-  if (!isShelf || apps.length + unreadable.length > 0) return unreadable;
+export function sourceProblems({ source, isParent, apps, unreadable }: AppSource): readonly string[] {
+  if (!isParent || apps.length + unreadable.length > 0) return unreadable;
   return [`--apps ${source}: neither this directory nor one directly in it has an app.json`];
 }
 
@@ -153,7 +151,7 @@ export function shelfProblems({ source, isShelf, apps, unreadable }: AppSource):
  */
 export function readSources(sources: readonly string[]): readonly AppSource[] {
   const read = sources.map(readSource);
-  const [problem] = read.flatMap(shelfProblems);
+  const [problem] = read.flatMap(sourceProblems);
   if (problem && read.every(({ apps }) => apps.length === 0)) throw new SetupError(problem);
   return read;
 }
@@ -188,4 +186,78 @@ export function checkNetworkApps(names: readonly string[], apps: ReadonlyMap<str
   if (unknown === undefined) return;
   const known = [...apps.keys()].join(', ') || 'none';
   throw new SetupError(`--network ${unknown}: there is no such app; there are: ${known}`);
+}
+
+/** Milliseconds before the directories are read again. */
+const lookInterval = 1000;
+
+/** Ids of apps that were added and removed. */
+interface AppChange {
+  readonly added: readonly string[];
+  readonly removed: readonly string[];
+}
+
+interface AppChanges {
+  readonly changed: (change: AppChange) => void;
+  /** Told why what was found cannot be used; the apps stay as they were. */
+  readonly failed: (problem: string, cause: unknown) => void;
+}
+
+/**
+ * The apps of `serve --apps`. A directory of app directories is read again when a client asks for an app, at most once a
+ * second, so a new app is found without a reload. Everything else is read again by `reload`.
+ */
+export class AllowedApps {
+  #sources: readonly AppSource[];
+  #apps: ReadonlyMap<string, AllowedApp>;
+  #lastLook = monotonicTime();
+  #lastProblem = '';
+
+  /** @throws SetupError that says which source is wrong, or which name is there twice */
+  constructor(
+    private readonly names: readonly string[],
+    private readonly changes: AppChanges,
+  ) {
+    this.#sources = readSources(names);
+    this.#apps = uniqueApps(this.#sources);
+    for (const problem of this.#sources.flatMap(sourceProblems)) {
+      this.changes.failed('A directory has no app that can be used', problem);
+    }
+  }
+
+  /** By id. */
+  get current(): ReadonlyMap<string, AllowedApp> {
+    if (monotonicTime() - this.#lastLook > lookInterval) this.#look();
+    return this.#apps;
+  }
+
+  /**
+   * Reads all sources again.
+   * @throws SetupError; the apps then stay as they were
+   */
+  reload(): void {
+    this.#take(readSources(this.names));
+  }
+
+  #look(): void {
+    this.#lastLook = monotonicTime();
+    try {
+      this.#take(this.#sources.map((source) => (source.isParent ? appsOf(source) : source)));
+      this.#lastProblem = '';
+    } catch (cause) {
+      const problem = String(cause);
+      if (problem !== this.#lastProblem) this.changes.failed('The apps could not be looked at again', cause);
+      this.#lastProblem = problem;
+    }
+  }
+
+  #take(sources: readonly AppSource[]): void {
+    const [before, after] = [this.#apps, uniqueApps(sources)];
+    this.#sources = sources;
+    this.#apps = after;
+    this.#lastLook = monotonicTime();
+    const added = [...after.keys()].filter((id) => !before.has(id));
+    const removed = [...before.keys()].filter((id) => !after.has(id));
+    if (added.length + removed.length > 0) this.changes.changed({ added, removed });
+  }
 }

@@ -1,17 +1,78 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { oneLine } from '../../contract/quote.js';
+import { appManifestSchema, volumeSchema } from '../../contract/app-manifest.js';
+import { parameterFaults } from '../../contract/app-parameters.js';
+import { nearest } from '../../contract/nearest.js';
+import { oneLine, quoteName } from '../../contract/quote.js';
 import { faultWithoutPath } from '../../files/error-code.js';
 import { findProgram } from '../../files/find-program.js';
 import type { AllowedApp } from './allowlist.js';
-import { ownCommand, viewAppDirectory } from './app-directory.js';
-import { manifestWarnings, missingPackages, type Thoroughness } from './app-warnings.js';
-import { ManifestError, type ManifestFault, manifestFile, readManifest } from './manifest.js';
-import { onLines } from './manifest-lines.js';
-import { lookInCache } from './repository-app.js';
+import { lookInCache, ownCommand, viewAppDirectory } from './app-view.js';
+import {
+  inWords,
+  isObject,
+  ManifestError,
+  type ManifestFault,
+  manifestFile,
+  onLines,
+  readManifest,
+} from './manifest.js';
+import { jsonOf, missingPackages, type Thoroughness } from './missing-packages.js';
+
+/** Fields that apps have beside those of the schema. */
+const otherFields = ['$schema', 'task', 'vram_plan', 'icon', 'version', 'author', 'license', 'url'];
+
+/** Keys that are probably meant to be others. Unknown ones are allowed, so only those count that are nearly known. */
+function typos(value: unknown, known: readonly string[], at: readonly PropertyKey[]): ManifestFault[] {
+  if (!isObject(value)) return [];
+  return Object.keys(value).flatMap((key) => {
+    if (known.includes(key) || otherFields.includes(key)) return [];
+    const near = nearest(key, known);
+    if (near === null || Math.abs(near.length - key.length) > 2) return [];
+    return [{ path: [...at, key], problem: `there is no such field; did you mean ${quoteName(near)}?` }];
+  });
+}
+
+/** Volumes by key, anywhere below a value: two levels deep for evaluations. */
+function typosOfVolumes(value: unknown, at: readonly PropertyKey[], levels: number): ManifestFault[] {
+  if (!isObject(value)) return [];
+  return Object.entries(value).flatMap(([key, each]) =>
+    levels > 0
+      ? typosOfVolumes(each, [...at, key], levels - 1)
+      : typos(each, Object.keys(volumeSchema.shape), [...at, key]),
+  );
+}
+
+/** The value of the wrong type that is read all the same, as KonfAI's reader does. Null counts as missing there. */
+function forgiven(json: unknown): ManifestFault[] {
+  const issues = appManifestSchema.safeParse(json).error?.issues ?? [];
+  const valueAt = (keys: readonly PropertyKey[]): unknown =>
+    keys.reduce<unknown>((value, key) => (value as Record<PropertyKey, unknown>)[key], json);
+  return issues
+    .filter(({ path: keys }) => valueAt(keys) !== null)
+    .map(({ path: keys, message }) => ({ path: keys, problem: inWords(message) }));
+}
+
+/**
+ * What is probably wrong with an `app.json` that can be used: fields that are nearly known, parameters that cannot be
+ * enforced, and, for an app with a command of its own, values of another type than the schema's.
+ * @param isOwn whether the app has a command; what KonfAI's engine runs may be written as KonfAI reads it
+ */
+function manifestWarnings(directory: string, isOwn: boolean): ManifestFault[] {
+  const json = jsonOf(manifestFile(directory));
+  if (!isObject(json)) return [];
+  return [
+    ...typos(json, Object.keys(appManifestSchema.shape), []),
+    ...typosOfVolumes(json.inputs, ['inputs'], 0),
+    ...typosOfVolumes(json.outputs, ['outputs'], 0),
+    ...typosOfVolumes(json.inputs_evaluations, ['inputs_evaluations'], 2),
+    ...parameterFaults(json.parameters),
+    ...(isOwn ? forgiven(json) : []),
+  ];
+}
 
 /** What is found about the apps of a server, in sentences for its admin. */
-export interface AllFindings {
+interface AllFindings {
   readonly apps: readonly AppFindings[];
   /** Apps that the engine runs. */
   readonly forEngine: readonly string[];

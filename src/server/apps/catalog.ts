@@ -5,22 +5,27 @@ import { ServiceError } from '../../contract/errors.js';
 import { quoteName } from '../../contract/quote.js';
 import { findProgram } from '../../files/find-program.js';
 import type { Grant, Reach, Resident } from '../executors/index.js';
-import type { Repositories } from '../hub/repositories.js';
-import type { CachedFile } from '../hub/repository-cache.js';
+import type { CachedFile, Repositories } from '../hub/index.js';
 import type { JobDirectory, JobRequest } from '../jobs/index.js';
-import type { AllowedApps } from './allowed-apps.js';
-import { type AllowedApp, checkNetworkApps } from './allowlist.js';
-import { type OwnProgram, ownProgram, viewAppDirectory } from './app-directory.js';
+import { type AllowedApp, type AllowedApps, checkNetworkApps } from './allowlist.js';
 import { lookAtApps } from './app-problems.js';
-import { commandLine, residentCommandLine } from './command-line.js';
-import { engineExits } from './engine-exits.js';
-import { ManifestError } from './manifest.js';
 import {
-  filesOfRepositoryApp,
+  type OwnProgram,
+  ownProgram,
   type RepositoryApp,
   repositoryState,
+  viewAppDirectory,
   viewRepositoryApp,
-} from './repository-app.js';
+} from './app-view.js';
+import { commandLine, residentCommandLine } from './command-line.js';
+import { ManifestError } from './manifest.js';
+
+/** What exit codes of the engine mean, and what to do. */
+const engineExits: Readonly<Record<number, string>> = {
+  75:
+    'The GPU ran out of memory (exit code 75): ask for less at a time with --patch-size, --max-voxels or --batch-size, ' +
+    'or for a GPU with more memory',
+};
 
 /** An identifier as it comes through a proxy that merges slashes. */
 const merged = (id: string): string => id.replace(/^\/+/, '').replaceAll(/\/{2,}/g, '/');
@@ -38,7 +43,7 @@ export class AppCatalog {
     private readonly residentEngine: readonly string[] | null = null,
   ) {
     checkNetworkApps(networkApps, apps.current);
-    // From the start on, so that they are fetched.
+    // Tracks them from the start, so that they are fetched.
     this.#ofRepositories();
   }
 
@@ -120,7 +125,7 @@ export class AppCatalog {
     const app = this.#repositoryOf(allowed);
     if (!app) return [];
     try {
-      return (await filesOfRepositoryApp(app)).present;
+      return (await app.tracked.files(app.folder)).present;
     } catch (cause) {
       throw new ServiceError('notFound', cause instanceof Error ? cause.message : String(cause), { cause });
     }
@@ -203,7 +208,7 @@ export class AppCatalog {
       if (own) return own.isResident ? { name: app.id, own } : null;
       return this.residentEngine ? { name: path.basename(this.engine[0] ?? ''), own } : null;
     } catch {
-      // Who starts the job tells what is wrong with the app.
+      // The start of the job says what is wrong with the app.
       return null;
     }
   }

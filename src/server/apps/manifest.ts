@@ -1,21 +1,22 @@
 import { lstatSync } from 'node:fs';
 import path from 'node:path';
+import { isNode, LineCounter, parseDocument } from 'yaml';
 import { z } from 'zod';
 import { type AppManifest, appManifestSchema } from '../../contract/app-manifest.js';
 import { faultWithoutPath } from '../../files/error-code.js';
 import { readSmallFile } from '../../files/small-file.js';
-import { coerceManifest } from './coerce-manifest.js';
+import { isDeepYaml } from '../../files/yaml-depth.js';
 
 /** The file that makes a directory an app. */
 export const manifestFile = (directory: string): string => path.join(directory, 'app.json');
 
-/** Most bytes of an `app.json`, which is read in one go for each question and each job: hundreds of labels take 50 KB. */
-export const longestManifest = 1024 * 1024;
+/** Most bytes of an `app.json`: hundreds of labels take 50 KB. */
+const longestManifest = 1024 * 1024;
 
-/** Most levels of objects and lists in it. The schema needs 5; a far deeper one could not be written as an answer. */
+/** Most levels of objects and lists in it. The schema needs 5. */
 const deepest = 64;
 
-/** Whether a value has more levels of objects and lists than that. Not recursive: the call stack would not hold them. */
+/** Whether a value is nested more deeply than that. Not recursive, since the call stack would overflow. */
 function isTooDeep(json: unknown): boolean {
   let level = [json];
   for (let depth = 0; depth <= deepest && level.length > 0; depth += 1) {
@@ -25,6 +26,19 @@ function isTooDeep(json: unknown): boolean {
   }
   return level.length > 0;
 }
+
+/** The text of a file of an app; null if it is not there, or cannot be read. */
+export function textOf(file: string): string | null {
+  try {
+    return readSmallFile(file, longestManifest);
+  } catch {
+    return null;
+  }
+}
+
+/** Whether a value of JSON is an object. */
+export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** What is wrong at one place of an `app.json`. */
 export interface ManifestFault {
@@ -59,11 +73,9 @@ function syntaxFault({ message }: SyntaxError): ManifestFault {
 /** What `app.json` says, and under `more` the keys that we do not know. */
 export type ReadManifest = AppManifest & { readonly more: Readonly<Record<string, unknown>> };
 
-/** Without its command and how that is started, whatever they are: nobody has read them who may say what runs on this machine. */
+/** Drops the command of an app from a repository: only the admin decides which programs run on this machine. */
 const withoutCommand = (json: unknown): unknown =>
-  typeof json === 'object' && json !== null && !Array.isArray(json)
-    ? { ...json, command: undefined, resident: undefined }
-    : json;
+  isObject(json) ? { ...json, command: undefined, resident: undefined } : json;
 
 /** What an app lacks to be what it says. */
 const contradiction = ({ command, resident }: AppManifest): ManifestFault | null =>
@@ -73,9 +85,6 @@ const contradiction = ({ command, resident }: AppManifest): ManifestFault | null
 
 type Origin = 'admin' | 'repository';
 
-/** What was understood last: each job asks several times, and nearly always finds the same text. */
-let last: { readonly text: string; readonly from: Origin; readonly manifest: ReadManifest } | undefined;
-
 /**
  * Reads the `app.json` of an app directory.
  * @param from whose it is: the command of an app that came from a repository does not count
@@ -84,12 +93,9 @@ let last: { readonly text: string; readonly from: Origin; readonly manifest: Rea
  */
 export function readManifest(directory: string, from: Origin = 'admin'): ReadManifest {
   const file = manifestFile(directory);
-  let text: string;
   let json: unknown;
   try {
-    text = readSmallFile(file, longestManifest);
-    if (last?.text === text && last.from === from) return last.manifest;
-    json = JSON.parse(text);
+    json = JSON.parse(readSmallFile(file, longestManifest));
   } catch (cause) {
     // The sentence of a syntax error quotes the file, which may be another one than the app's if it is a link.
     const isQuoted = cause instanceof SyntaxError && from === 'admin' && lstatSync(file).isSymbolicLink();
@@ -114,7 +120,123 @@ export function readManifest(directory: string, from: Origin = 'admin'): ReadMan
   const others = Object.entries(Object(coerced)).filter(
     ([key]) => !Object.hasOwn(appManifestSchema.shape, key),
   );
-  const manifest = { ...parsed.data, more: Object.fromEntries(others) };
-  last = { text, from, manifest };
-  return manifest;
+  return { ...parsed.data, more: Object.fromEntries(others) };
+}
+
+/** As Python's `int()`, which cuts off fractions and reads digits. Other values stay, and the schema refuses them. */
+function whole(value: unknown): unknown {
+  if (typeof value === 'boolean') return Number(value);
+  if (typeof value === 'number') return Math.trunc(value);
+  return typeof value === 'string' && /^\s*[+-]?\d+\s*$/.test(value) ? Number(value) : value;
+}
+
+/** Numbers and truth values as text; nothing as an empty text. */
+function text(value: unknown): unknown {
+  if (value === null) return '';
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : value;
+}
+
+/** As Python's `bool()`. */
+function truth(value: unknown): unknown {
+  if (Array.isArray(value) || isObject(value)) return value;
+  return value !== 0 && value !== '' && value !== null && value !== false;
+}
+
+/** Changes each value of an object; anything else stays as it is. */
+function each(object: unknown, change: (value: unknown) => unknown): unknown {
+  if (!isObject(object)) return object;
+  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value)]));
+}
+
+/** Changes these keys of an object where they are present. */
+function withKeys(value: unknown, changes: Readonly<Record<string, (value: unknown) => unknown>>): unknown {
+  if (!isObject(value)) return value;
+  const changed = Object.entries(changes).flatMap(([key, change]) =>
+    value[key] === undefined ? [] : [[key, change(value[key])] as const],
+  );
+  return { ...value, ...Object.fromEntries(changed) };
+}
+
+const volume = (value: unknown): unknown => withKeys(value, { display_name: text, required: truth });
+const volumes = (value: unknown): unknown => (value === null ? {} : each(value, volume));
+const list = (value: unknown, item: (value: unknown) => unknown): unknown =>
+  Array.isArray(value) ? value.map(item) : value;
+
+/** `"None"` and the like mean that the prediction configuration has it. */
+const patchSize = (value: unknown): unknown => (Array.isArray(value) ? value.map(whole) : null);
+
+/**
+ * Brings the values that the KonfAI ecosystem writes to what the schema asks for, as its own reader does.
+ * @param json the content of an `app.json`
+ */
+function coerceManifest(json: unknown): unknown {
+  const coerced = withKeys(json, {
+    display_name: text,
+    description: text,
+    short_description: text,
+    tta: whole,
+    mc_dropout: whole,
+    inputs: volumes,
+    outputs: volumes,
+    inputs_evaluations: (value) => (value === null ? {} : each(value, (byFile) => each(byFile, volumes))),
+    terminology: (value) => each(value, (entry) => withKeys(entry, { name: text, color: text })),
+    models: (value) => list(value, text),
+    patch_size: patchSize,
+  });
+  if (!isObject(coerced)) return coerced;
+  // A key that is null counts as missing.
+  const optional = ['command', 'resident', 'models', 'terminology', 'parameters'];
+  return Object.fromEntries(
+    Object.entries(coerced).filter(([key, value]) => value !== null || !optional.includes(key)),
+  );
+}
+
+/** A fault, and the line of the file that it is on; null if it is on none. */
+interface FaultOnLine extends ManifestFault {
+  readonly line: number | null;
+}
+
+/** Whether a text is not JSON whatever may follow it. */
+function isWrongAlready(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return false;
+  } catch (cause) {
+    const [, position] = /at position (\d+)/.exec(String(cause)) ?? [];
+    return position === undefined ? !/end of JSON/.test(String(cause)) : Number(position) < text.length;
+  }
+}
+
+/** The offset at which a text stops being JSON: Node's parser does not always say it. */
+function syntaxOffset(text: string): number {
+  let [right, wrong] = [0, text.length];
+  while (wrong - right > 1) {
+    const middle = Math.floor((right + wrong) / 2);
+    if (isWrongAlready(text.slice(0, middle))) wrong = middle;
+    else right = middle;
+  }
+  return Math.min(right, text.trimEnd().length);
+}
+
+/**
+ * Finds the lines of faults in an `app.json`. The parser of YAML reads JSON too, and says where each value is. For a key that
+ * is missing, the line is that of the object around it. In a very deeply nested file no lines are found.
+ */
+export async function onLines(file: string, faults: readonly ManifestFault[]): Promise<FaultOnLine[]> {
+  const text = textOf(file);
+  if (text === null || isDeepYaml(text)) return faults.map((fault) => ({ ...fault, line: null }));
+  const lineCounter = new LineCounter();
+  const document = parseDocument(text, { lineCounter });
+  const lineAt = (offset: number) => lineCounter.linePos(offset).line;
+  const lineOf = (path: readonly PropertyKey[]): number => {
+    for (let length = path.length; length > 0; length -= 1) {
+      const node = document.getIn(path.slice(0, length), true);
+      if (isNode(node) && node.range) return lineAt(node.range[0]);
+    }
+    return lineAt(document.contents?.range?.[0] ?? 0);
+  };
+  return faults.map((fault) => ({
+    ...fault,
+    line: fault.isSyntax ? lineAt(syntaxOffset(text)) : lineOf(fault.path),
+  }));
 }

@@ -12,7 +12,7 @@ import { readRefusal, refusalVariables } from '../jobs/index.js';
 import { commandLine } from './command-line.js';
 
 /** How a trial run went. `note`: the app works, but this volume said nothing more. */
-export interface Trial {
+interface Trial {
   readonly kind: 'ok' | 'note' | 'problem';
   readonly says: string;
 }

@@ -1,10 +1,10 @@
 import { formatBytes } from '../../contract/bytes.js';
 import type { HubSettings } from './hub-settings.js';
-import type { RepositoryName } from './repository-name.js';
+import type { RepositoryName } from './tracked-repository.js';
 import { TrackedRepository } from './tracked-repository.js';
 
 /** Milliseconds. */
-export interface LookTimes {
+interface LookTimes {
   /** From a look that succeeded to the next one. */
   readonly between: number;
   /** From the first look that failed to the next one; doubles with each failure. */
@@ -16,11 +16,11 @@ export interface LookTimes {
 
 const usualTimes: LookTimes = { between: 3600_000, retry: 30_000, longestRetry: 1800_000, asked: 2000 };
 
-/** Milliseconds between two lines about one download, and the least bytes of one that is told of. */
+/** Milliseconds between two lines about one download, and the bytes from which on a download is reported. */
 const progressInterval = 5000;
 const worthTelling = 1e6;
 
-export interface RepositoriesOptions {
+interface RepositoriesOptions {
   readonly settings: HubSettings;
   /** Whether everything of an app is fetched, and not only what describes it: `serve --download`. */
   readonly download: boolean;
@@ -32,8 +32,8 @@ export interface RepositoriesOptions {
 const keyOf = ({ repository, revision }: RepositoryName): string => `${repository}@${revision}`;
 
 /**
- * The repositories of the allowlist. They are looked at one after the other, never two at once, behind the answers: what is
- * in the cache is what is known.
+ * The repositories of the allowlist. They are updated in the background, one after the other. Clients are answered from the
+ * cache.
  */
 export class Repositories {
   readonly #tracked = new Map<string, TrackedRepository>();
@@ -56,7 +56,7 @@ export class Repositories {
     return found;
   }
 
-  /** Looks at no other repositories any more than those of these apps, and at no other apps in them. */
+  /** Forgets all other repositories, and all other apps in these. */
   keepOnly(names: readonly RepositoryName[]): void {
     for (const [key, tracked] of this.#tracked) {
       const kept = names.filter((each) => keyOf(each) === key);
@@ -138,7 +138,7 @@ export class Repositories {
     const { problem } = each.look;
     const wait = problem === null ? between : Math.min(retry * 2 ** (each.failures - 1), longestRetry);
     each.notBefore = performance.now() + wanted * 1000;
-    // Somebody may have asked meanwhile.
+    // A client may have asked in the meantime.
     const isAskedAgain = Number.isFinite(each.due);
     each.due = Math.max(isAskedAgain ? each.due : performance.now() + wait, each.notBefore);
     each.isUnderWay = isAskedAgain;

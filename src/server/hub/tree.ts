@@ -19,45 +19,40 @@ export interface TreeFile {
 /** The name of a file's content in the cache: what the hub sends as its ETag. */
 export const blobName = ({ sha256, blobId }: TreeFile): string => sha256 ?? blobId;
 
-/** Most files of a repository: each is a row in memory. */
+/** Most files of a repository that are read. */
 export const mostTreeFiles = 20_000;
 
 /** Most folders that a file may lie in. */
 const deepest = 32;
 
-// Each schema is made when it is first used: a server whose apps are all its own has no repository to read.
-const hash40 = () => z.string().regex(/^[0-9a-f]{40}$/);
-const hash64 = () => z.string().regex(/^[0-9a-f]{64}$/);
-const size = () => z.number().int().min(0);
+const hash40 = z.string().regex(/^[0-9a-f]{40}$/);
+const hash64 = z.string().regex(/^[0-9a-f]{64}$/);
+const size = z.number().int().min(0);
 
 /** An entry of the hub's list of files. */
-export const listedSchema = z.lazy(() =>
-  z.object({
-    type: z.string(),
-    path: z.string(),
-    size: size(),
-    oid: hash40(),
-    lfs: z.object({ oid: hash64(), size: size() }).nullish(),
-    xetHash: hash64().nullish(),
-  }),
-);
+export const listedSchema = z.object({
+  type: z.string(),
+  path: z.string(),
+  size,
+  oid: hash40,
+  lfs: z.object({ oid: hash64, size }).nullish(),
+  xetHash: hash64.nullish(),
+});
 
 /** `trees/<commit>.json` of the cache, in which `huggingface_hub` keeps the list of files of a commit. */
-const storedSchema = z.lazy(() =>
-  z.object({
-    format_version: z.literal(1),
-    files: z.record(
-      z.string(),
-      z.object({
-        size: size(),
-        blob_id: hash40(),
-        lfs_sha256: hash64().nullish(),
-        lfs_size: size().nullish(),
-        xet_hash: hash64().nullish(),
-      }),
-    ),
-  }),
-);
+const storedSchema = z.object({
+  format_version: z.literal(1),
+  files: z.record(
+    z.string(),
+    z.object({
+      size,
+      blob_id: hash40,
+      lfs_sha256: hash64.nullish(),
+      lfs_size: size.nullish(),
+      xet_hash: hash64.nullish(),
+    }),
+  ),
+});
 
 /** Whether a path of a repository leads to a file below the directory that it is joined to, on every system. */
 function isContained(name: string): boolean {

@@ -8,7 +8,7 @@ import { configName } from '../../contract/archives.js';
 import { mediaTypes } from '../../contract/http.js';
 import { isWeights } from '../../contract/weights.js';
 import { madeDirectories } from '../../files/made-directories.js';
-import type { AppCatalog } from '../apps/catalog.js';
+import type { AppCatalog } from '../apps/index.js';
 import type { Executor } from '../executors/index.js';
 import { goneSignal } from '../http/client-gone.js';
 import { captured } from '../http/path-parameters.js';

@@ -12,7 +12,7 @@ import { mediaTypes, parameters } from '../../contract/http.js';
 import { fieldWithRole, type OperationName, operationOf } from '../../contract/operations.js';
 import { quoteName } from '../../contract/quote.js';
 import { isForbidden, isMissing } from '../../files/error-code.js';
-import type { AppCatalog } from '../apps/catalog.js';
+import type { AppCatalog } from '../apps/index.js';
 import { principalOf, senderOf } from '../http/auth.js';
 import { captured } from '../http/path-parameters.js';
 import type { Job, JobFiles, JobService } from '../jobs/index.js';

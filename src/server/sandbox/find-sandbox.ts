@@ -1,17 +1,25 @@
 import { execFile } from 'node:child_process';
-import { statSync } from 'node:fs';
+import { type Dirent, existsSync, readdirSync, statSync } from 'node:fs';
 import { platform } from 'node:os';
+import path from 'node:path';
 import { promisify } from 'node:util';
 import { oneLine } from '../../contract/quote.js';
 import { findProgram } from '../../files/find-program.js';
 import { SetupError } from '../setup-error.js';
-import { freeze } from './freeze.js';
-import { emptySandbox, Sandbox, type SandboxRules } from './sandbox.js';
-import { namesOf, resolved } from './secret-files.js';
+import { complaint, tryTimeout } from './job-mounts.js';
+import { systemFiles } from './machine-files.js';
+import { passedNames } from './passed-environment.js';
+import { emptySandbox, Sandbox } from './sandbox.js';
 import { systemCallFilter } from './system-call-filter.js';
-import { systemFiles } from './system-files.js';
-import { complaint } from './try-stage.js';
-import { isWithin, realPath } from './visible.js';
+import {
+  hiddenPlaces,
+  isWithin,
+  realPath,
+  resolved,
+  type SandboxRules,
+  type SecretRules,
+  type Visible,
+} from './visible-files.js';
 
 /** `serve --sandbox`. */
 export type SandboxMode = 'auto' | 'bwrap' | 'off';
@@ -26,16 +34,13 @@ export type FoundSandbox =
     }
   | { readonly sandbox: null; readonly problem: string };
 
-/** Milliseconds that the first sandbox may take. */
-const patience = 10_000;
-
 const run = promisify(execFile);
 
 /** Starts one sandbox with nothing in it. @returns what bwrap said if that failed; null if it works */
 async function problemOf(program: string, filter: Buffer | undefined): Promise<string | null> {
   const words = filter ? ['--seccomp', '0'] : [];
   try {
-    const started = run(program, [...emptySandbox(false), ...words, '--', 'true'], { timeout: patience });
+    const started = run(program, [...emptySandbox(false), ...words, '--', 'true'], { timeout: tryTimeout });
     // bwrap may have ended already.
     started.child.stdin?.on('error', () => {});
     started.child.stdin?.end(filter);
@@ -47,17 +52,14 @@ async function problemOf(program: string, filter: Buffer | undefined): Promise<s
 }
 
 async function versionOf(program: string): Promise<string> {
-  const { stdout } = await run(program, ['--version'], { timeout: patience }).catch(() => ({
+  const { stdout } = await run(program, ['--version'], { timeout: tryTimeout }).catch(() => ({
     stdout: 'bwrap',
   }));
   return oneLine(stdout.trim());
 }
 
-/**
- * @throws SetupError for a path that does not exist, that would show jobs to each other, or that would give them the
- * server's tokens
- */
-function checkRules({ binds, dataDirectory, secretFiles }: SandboxRules): void {
+/** @throws SetupError for a path that does not exist, or that would show jobs to each other */
+function checkBinds({ binds, dataDirectory }: SandboxRules): void {
   for (const { path: file, isWritable } of binds) {
     const flag = isWritable ? '--bind-rw' : '--bind';
     if (!statSync(file, { throwIfNoEntry: false })) {
@@ -69,23 +71,11 @@ function checkRules({ binds, dataDirectory, secretFiles }: SandboxRules): void {
         `${flag} ${file}: the data directory ${dataDirectory} is there, and no job may see that of the others; name a directory beside it`,
       );
     }
-    const secret = isWritable ? secretFiles.flatMap(namesOf).find((each) => isWithin(real, each)) : undefined;
-    if (secret !== undefined) {
-      throw new SetupError(
-        `${flag} ${file}: ${secret} is there, and no job may replace the server's tokens or its audit log; name a directory beside it`,
-      );
-    }
   }
 }
 
-/** @throws SetupError for a file with tokens that the sandboxes of all jobs could not hide */
-function checkSecrets(rules: SandboxRules): void {
-  const named = rules.binds.map((each) => each.path);
-  freeze(rules, [...systemFiles().directories, ...named], named.map(realPath));
-}
-
 async function find(rules: SandboxRules): Promise<FoundSandbox> {
-  if (platform() !== 'linux') return { sandbox: null, problem: 'bubblewrap is there for Linux alone' };
+  if (platform() !== 'linux') return { sandbox: null, problem: 'bubblewrap needs Linux' };
   const program = findProgram('bwrap', process.env.PATH ?? '');
   if (program === undefined) {
     return {
@@ -108,23 +98,87 @@ async function find(rules: SandboxRules): Promise<FoundSandbox> {
 }
 
 /**
- * The sandbox of the jobs, tried with a real one.
+ * Finds out whether jobs can have a sandbox here, by starting one.
  * @throws SetupError where `bwrap` is asked for and does not work
  */
 export async function findSandbox(mode: SandboxMode, rules: SandboxRules): Promise<FoundSandbox> {
   if (mode === 'off') return { sandbox: null, problem: '' };
-  checkRules(rules);
+  checkBinds(rules);
   const found = await find(rules);
-  if (found.sandbox) checkSecrets(rules);
   if (mode === 'bwrap' && found.sandbox === null) {
     throw new SetupError(`--sandbox bwrap: ${found.problem}; without a sandbox: --sandbox off`);
   }
   return found;
 }
 
-/** What the admin says of sandboxes, as `serve` and its check give it. */
+/** The part of the settings that sandboxes need. */
 export const sandboxRules = ({ binds, dataDirectory, secretFiles }: SandboxRules): SandboxRules => ({
   binds,
   dataDirectory: resolved(dataDirectory),
   secretFiles,
 });
+
+/** How many links of an app are named, and how deep they are looked for. */
+const maxLinks = 5;
+const maxDepth = 3;
+
+interface BlindSpotsOptions {
+  /** The server's. */
+  readonly environment: NodeJS.ProcessEnv;
+  readonly binds: readonly Visible[];
+  /** Names of `serve --pass-env`. */
+  readonly added: readonly string[];
+  /** Directories of apps. */
+  readonly apps: readonly string[];
+  readonly secrets: SecretRules;
+}
+
+function entriesOf(directory: string): Dirent[] {
+  try {
+    return readdirSync(directory, { withFileTypes: true });
+  } catch {
+    return [];
+  }
+}
+
+/** The links in a directory and below. */
+function linksIn(directory: string, levels = maxDepth): string[] {
+  return entriesOf(directory).flatMap((entry) => {
+    const file = path.join(directory, entry.name);
+    if (entry.isSymbolicLink()) return [file];
+    return entry.isDirectory() && entry.name !== 'node_modules' && levels > 1
+      ? linksIn(file, levels - 1)
+      : [];
+  });
+}
+
+/**
+ * Places that a job looks for and does not see in its sandbox, in words: those that variables name, such as a cache of models
+ * in a home directory, and those that links in an app lead to, such as its weights. An app that needs them fails.
+ */
+export function blindSpots({ environment, binds, added, apps, secrets }: BlindSpotsOptions): string[] {
+  const bound = binds.map((each) => realPath(each.path));
+  /** Makes a test whether a file is invisible to a job that also sees these places. */
+  const unseenBeside = (also: readonly string[]) => {
+    const named = [...bound, ...also];
+    const shown = [...systemFiles().directories, ...named];
+    const hidden = hiddenPlaces(secrets, shown);
+    return (file: string): boolean => {
+      const real = realPath(file);
+      const isIn = (each: string) => isWithin(each, real);
+      return existsSync(real) && (!shown.some(isIn) || hidden.some(isIn));
+    };
+  };
+  const isUnseen = unseenBeside([]);
+  const variables = passedNames(environment, { isSandboxed: true, network: true, added }).flatMap((name) => {
+    const value = environment[name] ?? '';
+    return path.isAbsolute(value) && isUnseen(value) ? [`${name}=${value}`] : [];
+  });
+  const links = apps.flatMap((app) =>
+    linksIn(app)
+      .filter(unseenBeside([realPath(app)]))
+      .slice(0, maxLinks)
+      .map((link) => `${link} leads to ${realPath(link)}`),
+  );
+  return [...variables, ...links];
+}

@@ -1,5 +1,5 @@
 /** Variables of the server's environment that a job may see, for one reason. */
-export interface PassedVariables {
+interface PassedVariables {
   /** Names; `CUDA_*` is every name that begins with `CUDA_`. */
   readonly names: readonly string[];
   /** What they are for. */
@@ -71,7 +71,7 @@ const addressWithPassword = /:\/\/[^\s/?#:]*:[^\s/?#]*@/;
 const matches = (pattern: string, name: string): boolean =>
   pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
 
-export interface PassRules {
+interface PassRules {
   readonly isSandboxed: boolean;
   /** Whether the job may use the network. */
   readonly network: boolean;

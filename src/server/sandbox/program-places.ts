@@ -1,9 +1,8 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { findProgram } from '../../files/find-program.js';
 import { readScriptStart } from '../../files/shebang.js';
-import { linkText } from './secret-files.js';
 
 /** Links and interpreters that are followed from a program. */
 const mostSteps = 16;
@@ -47,6 +46,15 @@ function interpreters(file: string, searchPath: string): string[] {
   return [program, found ?? ''].filter((each) => path.isAbsolute(each));
 }
 
+/** What a symbolic link says; undefined for what is none. */
+export function linkText(file: string): string | undefined {
+  try {
+    return readlinkSync(file);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Where a symbolic link leads, one step; undefined for what is none. */
 function linkTarget(file: string): string | undefined {
   const target = linkText(file);
@@ -74,4 +82,15 @@ export function programPlaces(name: string, searchPath: string): string[] {
   }
   const existing = [...places].filter((each) => statSync(each, { throwIfNoEntry: false }) !== undefined);
   return existing.filter((each) => !existing.some((other) => each.startsWith(other + path.sep))).sort();
+}
+
+/**
+ * Where Node looks for the packages of a program in this directory beside the directory itself: `node_modules` of each
+ * directory above it, as in a workspace of npm, which keeps the packages of all its members there.
+ */
+export function packagesAbove(directory: string): string[] {
+  const above = path.dirname(directory);
+  if (above === directory) return [];
+  const packages = path.join(above, 'node_modules');
+  return [...(existsSync(packages) ? [packages] : []), ...packagesAbove(above)];
 }

@@ -1,28 +1,25 @@
 import { existsSync } from 'node:fs';
+import { findProgram } from '../../files/find-program.js';
 import type { Grant, Reach } from '../executors/index.js';
-import { type FreezeRules, freeze, secretsOf } from './freeze.js';
-import { gpuDevices } from './gpu-devices.js';
-import { kernelSettings } from './kernel-settings.js';
-import { packagesAbove } from './packages-above.js';
-import { programPlaces } from './program-places.js';
-import { type Stage, stageWords } from './stage.js';
-import { nameServers, systemFiles } from './system-files.js';
-import { tryStage } from './try-stage.js';
-import { cover, isWithin, placesOf, realPath, type Visible, withRealPaths } from './visible.js';
+import { type JobMounts, jobMountWords, tryJobMounts } from './job-mounts.js';
+import { gpuDevices, kernelSettings, nameServers, systemFiles } from './machine-files.js';
+import { packagesAbove, programPlaces } from './program-places.js';
+import {
+  cover,
+  hiddenPlaces,
+  isWithin,
+  realPath,
+  type SandboxRules,
+  withRealPaths,
+} from './visible-files.js';
 
 /** What `TMPDIR` names in a sandbox: the directory of the job, or of the loaded app, under a name that is short enough for sockets. */
 export const temporaryInSandbox = '/tmp';
 /** Where a loaded app sees its jobs a second time, for the same reason. */
 export const jobsInSandbox = '/run/jobs';
 
-/** What the admin says of every job's sandbox. */
-export interface SandboxRules extends FreezeRules {
-  /** Files and directories that jobs see beside their own and their app's: `serve --bind` and `--bind-rw`. */
-  readonly binds: readonly Visible[];
-}
-
 /** One job, for its sandbox. */
-export interface Confined {
+interface Confined {
   readonly directory: {
     readonly input: string;
     readonly output: string;
@@ -37,11 +34,11 @@ export interface Confined {
 }
 
 /** A loaded app, for the sandbox that it has for all its jobs. */
-export interface ConfinedWorker extends Omit<Confined, 'directory'> {
-  /** Where it stands between two jobs. */
+interface ConfinedWorker extends Omit<Confined, 'directory'> {
+  /** Its working directory between two jobs. */
   readonly home: string;
   readonly temporary: string;
-  readonly stage: Stage;
+  readonly jobMounts: JobMounts;
   /** Files that it is made of, beside those of its reach. */
   readonly watched: readonly string[];
 }
@@ -53,8 +50,8 @@ export interface ConfinedWorker extends Omit<Confined, 'directory'> {
 const descriptors = { job: { status: 3, filter: 4 }, worker: { status: 4, filter: 6 } };
 
 /**
- * Namespaces of its own for what a job could reach others by. Nobody in it gets more rights than the server's user, also
- * not by a user namespace of its own. It ends with its parent, and everything in it ends with it.
+ * Private namespaces, so that a job cannot reach other processes. Nobody inside gets more rights than the server's user,
+ * not even by another user namespace. The sandbox ends with its parent, and every process in it ends with the sandbox.
  */
 const isolation = [
   '--unshare-user',
@@ -68,15 +65,11 @@ const isolation = [
   '--die-with-parent',
 ];
 
-/**
- * The system's files, read-only, without what is not for everybody.
- * @param frozen arguments that freeze directories of the system
- */
-function systemMounts(frozen: readonly string[]): string[] {
+/** The system's files, read-only, without those that not everybody on the machine may read. */
+function systemMounts(): string[] {
   const { directories, links, hiddenDirectories, hiddenFiles } = systemFiles();
   return [
     ...directories.flatMap((each) => ['--ro-bind', each, each]),
-    ...frozen,
     ...links.flatMap(([name, target]) => ['--symlink', target, name]),
     ...hiddenDirectories.flatMap((each) => [...cover(each, true), '--remount-ro', each]),
     ...hiddenFiles.flatMap((each) => cover(each, false)),
@@ -84,8 +77,8 @@ function systemMounts(frozen: readonly string[]): string[] {
 }
 
 /**
- * A `/dev` and a `/proc` that show the job's own GPUs and processes alone. Nothing can be made in `/dev` but shared memory,
- * which is memory of the job, and no setting of the kernel can be changed.
+ * A `/dev` and a `/proc` that show only the job's own GPUs and processes. Nothing can be created in `/dev` except shared
+ * memory, which counts as memory of the job, and no setting of the kernel can be changed.
  */
 const kernelMounts = (devices: readonly string[], memory: number | null): string[] => [
   '--proc',
@@ -106,11 +99,10 @@ export const emptySandbox = (
   network: boolean,
   devices: readonly string[] = [],
   memory: number | null = null,
-  frozen: readonly string[] = [],
 ): string[] => [
   ...isolation,
   ...(network ? [] : ['--unshare-net']),
-  ...systemMounts(frozen),
+  ...systemMounts(),
   ...kernelMounts(devices, memory),
 ];
 
@@ -122,15 +114,11 @@ interface Mounts extends Omit<Confined, 'directory'> {
   readonly own: readonly string[];
 }
 
-/** Sorts mounts so that none hides what is below it. Of two in one place the later one of the list stays above. */
-const parentsFirst = <Mount extends { readonly at: string }>(mounts: readonly Mount[]): Mount[] =>
-  [...mounts].sort((a, b) => (a.at === b.at ? 0 : a.at < b.at ? -1 : 1));
-
 /** Puts jobs into sandboxes of bubblewrap. */
 export class Sandbox {
   /** The filter of system calls, which bwrap reads, in base64; undefined if there is none. */
   readonly filter: string | undefined;
-  #stageProblem: Promise<string | null> | undefined;
+  #jobMountsProblem: Promise<string | null> | undefined;
 
   /** @param program bwrap, absolute */
   constructor(
@@ -142,8 +130,8 @@ export class Sandbox {
   }
 
   /**
-   * The words that a job's command line begins with, so that it runs in its sandbox: there it sees the system, its app,
-   * what the admin has named, and of the data directory its own Input, Output and Workspace.
+   * The words that a job's command line begins with, so that it runs in its sandbox. There it sees the system, its app,
+   * what the admin has named, and its own Input, Output and Workspace.
    * @param searchPath the `PATH` of the command
    */
   wrap({ directory, ...more }: Confined, searchPath: string): string[] {
@@ -153,24 +141,28 @@ export class Sandbox {
   }
 
   /**
-   * The same for a loaded app, which sees Input, Output and Workspace of the job that it has, and of no other.
-   * @throws Error in words where it cannot be made
+   * The same for a loaded app, which sees Input, Output and Workspace of its current job only.
+   * @throws Error in words where a program is missing
    */
-  wrapWorker({ home, stage, watched, reach, ...more }: ConfinedWorker, searchPath: string): string[] {
-    const shown = [stage.jobs, jobsInSandbox].flatMap((place) => ['--ro-bind', stage.directory, place]);
+  wrapWorker({ home, jobMounts, watched, reach, ...more }: ConfinedWorker, searchPath: string): string[] {
+    const shown = [jobMounts.jobs, jobsInSandbox].flatMap((place) => [
+      '--ro-bind',
+      jobMounts.directory,
+      place,
+    ]);
     const own = ['--bind', home, home, ...shown];
     // The program itself comes with what belongs to it: alone, a link in an environment of Python could not be mounted.
     const places = programPlaces(more.command[0] ?? '', searchPath);
     const others = watched.filter((file) => !places.some((place) => isWithin(place, file)));
     const all = { ...reach, directories: [...reach.directories, ...others] };
     const inner = { ...more, reach: all, own, workspace: home };
-    return [...stageWords(this.program, stage), ...this.#words(inner, descriptors.worker, searchPath)];
+    return [...jobMountWords(this.program, jobMounts), ...this.#words(inner, descriptors.worker, searchPath)];
   }
 
-  /** Why no loaded app can have a sandbox on this machine; null if one can. Tried with a real one, once. */
-  stageProblem(): Promise<string | null> {
-    this.#stageProblem ??= tryStage(this.program);
-    return this.#stageProblem;
+  /** Why no loaded app can have a sandbox on this machine; null if one can. Tries a real one, once. */
+  jobMountsProblem(): Promise<string | null> {
+    this.#jobMountsProblem ??= tryJobMounts(this.program);
+    return this.#jobMountsProblem;
   }
 
   #words(
@@ -187,53 +179,63 @@ export class Sandbox {
       ...programPlaces(command[0] ?? '', searchPath),
       ...(reach.network ? nameServers() : []),
     ];
-    const isSecret = secretsOf(this.rules);
     const visible = withRealPaths([
       ...readable.filter((each) => !isOfSystem(each)).map((each) => ({ path: each, isWritable: false })),
       ...this.rules.binds,
-    ]).filter((each) => existsSync(each.path) && !isSecret(each.path));
-    const shown = visible.map((each) => each.path);
-    const needed = [...readable, ...shown].map(realPath);
-    const frozenOfSystem = parentsFirst(freeze(this.rules, system, needed));
-    const frozen = freeze(this.rules, shown, needed);
-    const mounts = parentsFirst([
-      ...visible.map((each) => ({
-        at: each.path,
-        words: [each.isWritable ? '--bind' : '--ro-bind', each.path, each.path],
-      })),
-      ...frozen,
-    ]);
-    const hidden = placesOf(this.rules.dataDirectory, [...system, ...shown]);
-    const sealed = [...frozenOfSystem, ...frozen].map(({ at }) => at);
+    ]).filter((each) => existsSync(each.path));
+    const hidden = hiddenPlaces(this.rules, [...system, ...visible.map((each) => each.path)]);
     return [
       this.program,
       '--json-status-fd',
       String(status),
       ...(this.filter === undefined ? [] : ['--seccomp', String(filter)]),
-      ...emptySandbox(
-        reach.network,
-        gpuDevices(grant),
-        memory,
-        frozenOfSystem.flatMap(({ words }) => words),
-      ),
+      ...emptySandbox(reach.network, gpuDevices(grant), memory),
       '--dir',
       '/run',
       '--dir',
       '/var',
-      // Relative: bwrap makes the places of binds from outside of the sandbox, where `/tmp` would be another one.
+      // Relative: bwrap creates mount points from outside the sandbox, where `/tmp` is another directory.
       '--symlink',
       '../tmp',
       '/var/tmp',
-      // On the disk, and not in memory: it goes with the job, and counts to it.
+      // On the disk, not in memory: it is removed with the job and counts as disk of the job.
       ...['--bind', temporary, temporaryInSandbox],
-      ...mounts.flatMap(({ words }) => words),
+      ...visible.flatMap((each) => [each.isWritable ? '--bind' : '--ro-bind', each.path, each.path]),
       ...hidden.flatMap((each) => cover(each, true)),
       ...own,
       ...['--chdir', workspace],
-      // Once everything in them is mounted.
-      ...[...sealed, ...hidden].flatMap((each) => ['--remount-ro', each]),
+      // Last, because nothing can be mounted in them afterwards.
+      ...hidden.flatMap((each) => ['--remount-ro', each]),
       ...['--remount-ro', '/'],
       '--',
     ];
   }
+}
+
+/** What one job may use; null for as much as there is. */
+export interface JobLimits {
+  /** Bytes. */
+  readonly memory: number | null;
+  /** Processes and threads. */
+  readonly processes: number | null;
+}
+
+/**
+ * How many times the memory of a job one process may reserve. A job is ended when it uses more than its limit, which is
+ * looked at twice a second; this stops a process that grows faster. A program may reserve more than it uses.
+ */
+const reserve = 2;
+
+/**
+ * The words that a command line begins with, inside the sandbox, so that the kernel holds what it can of the limits: the
+ * number of processes, which it counts by sandbox except for root, and what a process may reserve.
+ */
+export function limitWords({ memory, processes }: JobLimits, searchPath: string): string[] {
+  const program = findProgram('prlimit', searchPath) ?? findProgram('prlimit', '/usr/bin:/bin');
+  if (program === undefined) return [];
+  const words = [
+    ...(processes === null ? [] : [`--nproc=${processes}:${processes}`]),
+    ...(memory === null ? [] : [`--data=${memory * reserve}:${memory * reserve}`]),
+  ];
+  return words.length === 0 ? [] : [program, ...words];
 }

@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 
-/** The system calls of one architecture that a job may not make, or not with all arguments: their numbers. */
+/** The numbers of the system calls of one architecture that a job may not make, or not with all arguments. */
 interface Calls {
   /** `AUDIT_ARCH_*` of linux/audit.h. */
   readonly architecture: number;
@@ -8,22 +8,19 @@ interface Calls {
   readonly keys: readonly number[];
   /** `socket` and `socketpair`, whose first argument is the family. */
   readonly sockets: readonly number[];
-  /** `socketcall` of i386: a filter cannot read the family, which is in memory. */
-  readonly socketcall?: number;
-  /** Calls from this number on are those of x32. */
-  readonly x32?: number;
 }
 
-/** The same number on all architectures. What is started with it can make sockets too, which a filter does not see. */
+/** By the name that Node gives the architecture. */
+const known: Readonly<Record<string, Calls>> = {
+  x64: { architecture: 0xc000003e, keys: [248, 249, 250], sockets: [41, 53] },
+  arm64: { architecture: 0xc00000b7, keys: [217, 218, 219], sockets: [198, 199] },
+};
+
+/** The same number on all architectures. Rings of io_uring can open sockets that no filter sees. */
 const ioUringSetup = 425;
 
-const x64: Calls = { architecture: 0xc000003e, keys: [248, 249, 250], sockets: [41, 53], x32: 0x40000000 };
-const i386: Calls = { architecture: 0x40000003, keys: [286, 287, 288], sockets: [359, 360], socketcall: 102 };
-const arm64: Calls = { architecture: 0xc00000b7, keys: [217, 218, 219], sockets: [198, 199] };
-const arm: Calls = { architecture: 0x40000028, keys: [309, 310, 311], sockets: [281, 288] };
-
-/** The architectures of the programs that a machine runs, by the machine's own as Node names it. All are little-endian. */
-const known: Readonly<Record<string, readonly Calls[]>> = { x64: [x64, i386], arm64: [arm64, arm] };
+/** Calls from this number on are those of x32, a second table of x64. arm64 has none so high. */
+const firstOfX32 = 0x40000000;
 
 /** `AF_VSOCK`: sockets between virtual machines and their host, which are in no network namespace. */
 const vsock = 40;
@@ -59,29 +56,29 @@ const when = (value: number, then: readonly Instruction[]): Instruction[] => [
   ...then,
 ];
 
-/** The instructions for the calls of one architecture. They always end the program. */
-const ofArchitecture = ({ architecture, keys, sockets, socketcall, x32 }: Calls): Instruction[] =>
-  when(architecture, [
-    load(numberAt),
-    ...(x32 === undefined ? [] : [[jumpIfAtLeast, 0, 1, x32] as const, answer(noSuchCall)]),
-    ...[...keys, ioUringSetup].flatMap((call) => when(call, [answer(noSuchCall)])),
-    ...sockets.flatMap((call) =>
-      when(call, [load(firstArgumentAt), ...when(vsock, [answer(noSuchFamily)]), answer(allow)]),
-    ),
-    ...(socketcall === undefined ? [] : when(socketcall, [answer(noSuchFamily)])),
-    answer(allow),
-  ]);
-
 /**
- * The filter of the system calls of jobs, as bwrap reads it: a BPF program, which the kernel runs before each call. Calls of an
- * architecture that is not in the table fail.
+ * The filter of the system calls of jobs, as bwrap reads it: a BPF program, which the kernel runs before each call. Calls of
+ * other architectures fail, such as those of 32-bit programs: they would be a way around the filter.
  * @param architecture the machine's, as Node names it
  * @returns undefined if its calls are not in the table
  */
 export function systemCallFilter(architecture: string): Buffer | undefined {
-  const program = known[architecture]?.flatMap(ofArchitecture);
-  if (!program) return undefined;
-  const all = [load(architectureAt), ...program, answer(noSuchCall)];
+  const calls = known[architecture];
+  if (!calls) return undefined;
+  const all = [
+    load(architectureAt),
+    ...when(calls.architecture, [
+      load(numberAt),
+      [jumpIfAtLeast, 0, 1, firstOfX32] as const,
+      answer(noSuchCall),
+      ...[...calls.keys, ioUringSetup].flatMap((call) => when(call, [answer(noSuchCall)])),
+      ...calls.sockets.flatMap((call) =>
+        when(call, [load(firstArgumentAt), ...when(vsock, [answer(noSuchFamily)]), answer(allow)]),
+      ),
+      answer(allow),
+    ]),
+    answer(noSuchCall),
+  ];
   return Buffer.concat(
     all.map(([code, ifTrue, ifFalse, value]) => {
       const instruction = Buffer.alloc(8);

@@ -35,6 +35,7 @@ const everything: Record<string, FormValues> = {
     quiet: 'true',
     keep: '1h',
     time_limit: '2h',
+    tag: 'study',
     ...options({
       patch_size: [96, 80, 0],
       max_voxels: 9000,
@@ -55,6 +56,7 @@ const everything: Record<string, FormValues> = {
     quiet: 'true',
     keep: '1h',
     time_limit: '2h',
+    tag: 'study',
   },
   uncertainty: {
     inputs: [file('a.nii'), file('b.nii')],
@@ -65,6 +67,7 @@ const everything: Record<string, FormValues> = {
     quiet: 'true',
     keep: '1h',
     time_limit: '2h',
+    tag: 'study',
   },
   pipeline: {
     inputs: [file('a.nii'), file('b.nii')],
@@ -86,6 +89,7 @@ const everything: Record<string, FormValues> = {
     quiet: 'true',
     keep: '1h',
     time_limit: '2h',
+    tag: 'study',
     ...options({ patch_size: [32], max_voxels: 1, batch_size: 1, config_overrides: ['a=b=c'] }),
   },
   fine_tune: {
@@ -101,6 +105,7 @@ const everything: Record<string, FormValues> = {
     quiet: 'true',
     keep: '1h',
     time_limit: '2h',
+    tag: 'study',
     ...options({ batch_size: 3, config_overrides: ['a=1'] }),
   },
 };

@@ -1,7 +1,7 @@
 import { chmodSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { residentEngine } from '../../../src/server/apps/resident-engine.js';
+import { residentEngine } from '../../../src/server/apps/index.js';
 import { SetupError } from '../../../src/server/setup-error.js';
 import { plant, temporary } from '../../support/temporary.js';
 

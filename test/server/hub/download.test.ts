@@ -1,12 +1,10 @@
 import { mkdir, readdir, readFile, readlink, symlink, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { placeInSnapshot, placeText } from '../../../src/server/hub/cache-files.js';
-import { downloadBlob } from '../../../src/server/hub/download.js';
 import { Hub } from '../../../src/server/hub/hub.js';
-import { RepositoryCache } from '../../../src/server/hub/repository-cache.js';
+import { placeInSnapshot, placeText, RepositoryCache } from '../../../src/server/hub/repository-cache.js';
 import { blobName, type TreeFile } from '../../../src/server/hub/tree.js';
-import { type UpdateOptions, update } from '../../../src/server/hub/update.js';
+import { downloadBlob, type UpdateOptions, update } from '../../../src/server/hub/update.js';
 import { FakeHub } from '../../support/fake-hub.js';
 import { files, repository, weights } from '../../support/hub-app.js';
 import { smallDisk } from '../../support/small-disk.js';

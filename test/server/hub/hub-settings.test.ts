@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { hubSettings } from '../../../src/server/hub/hub-settings.js';
+import { hubSettings } from '../../../src/server/hub/index.js';
 import { temporary } from '../../support/temporary.js';
 
 describe('the settings of the hub', () => {

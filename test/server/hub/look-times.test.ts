@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { hubSettings } from '../../../src/server/hub/hub-settings.js';
-import { Repositories } from '../../../src/server/hub/repositories.js';
+import { hubSettings, Repositories } from '../../../src/server/hub/index.js';
 import { until } from '../../../support/until.mjs';
 import { FakeHub } from '../../support/fake-hub.js';
 import { files, repository } from '../../support/hub-app.js';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readRepositoryName } from '../../../src/server/hub/repository-name.js';
+import { readRepositoryName } from '../../../src/server/hub/index.js';
 
 describe('the name of an app of a repository', () => {
   test.each([

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { gpuDevices } from '../../../src/server/sandbox/gpu-devices.js';
+import { gpuDevices } from '../../../src/server/sandbox/machine-files.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 const information = (uuid: string, minor: number) =>

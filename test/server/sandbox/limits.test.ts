@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { sandboxFlags } from '../../../src/cli/serve/sandbox-flags.js';
-import { type JobLimits, limitWords } from '../../../src/server/sandbox/limits.js';
+import { type JobLimits, limitWords } from '../../../src/server/sandbox/index.js';
 import { lacks } from '../../support/needs.mjs';
 import { sandbox } from '../../support/sandbox.js';
 import { localSubject } from '../executors/local-subject.js';

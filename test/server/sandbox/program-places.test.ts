@@ -1,7 +1,7 @@
 import { chmodSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { programPlaces } from '../../../src/server/sandbox/program-places.js';
+import { programPlaces } from '../../../src/server/sandbox/index.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 test('a program brings the environment that it is part of, what its links lead to, and what runs it', async () => {

@@ -5,7 +5,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { argumentsOf, isRunning, runningProcesses } from '../../../support/processes.mjs';
 import { until } from '../../../support/until.mjs';
 import { unzip } from '../../../support/unzip.mjs';
-import { Cli } from '../../support/cli.js';
 import { least, options, steps } from '../../support/form.js';
 import { sandbox } from '../../support/sandbox.js';
 import { apps, TestServer } from '../../support/server.js';
@@ -23,7 +22,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
       mkdirSync(path.join(home, name));
       writeFileSync(path.join(home, name, 'file'), `${name}\n`);
     }
-    writeFileSync(path.join(home, 'models', 'token'), `${secret}\n`, { mode: 0o600 });
+    writeFileSync(path.join(home, 'private', 'token'), `${secret}\n`, { mode: 0o600 });
     cpSync(apps.probe, path.join(home, 'online'), { recursive: true });
     server = await TestServer.start({
       token: secret,
@@ -36,7 +35,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
       },
       flags: [
         ...['--sandbox', 'bwrap', '--network', 'online', '--pass-env', 'NAMED'],
-        ...['--token-file', path.join(home, 'models', 'token')],
+        ...['--token-file', path.join(home, 'private', 'token')],
         ...['--bind', path.join(home, 'models'), '--bind-rw', path.join(home, 'cache')],
       ],
     });
@@ -93,13 +92,6 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(readFileSync(path.join(server.jobDirectory(id), 'exit.json'), 'utf8')).not.toContain('forged');
   });
 
-  test('cannot read the file with the token, also in a place that it sees', async () => {
-    const models = path.join(home, 'models');
-    const seen = await lines(`cat ${models}/file ${models}/token`);
-    expect(seen[0]).toBe('models');
-    expect(seen.join('\n')).not.toContain(secret);
-  });
-
   test('sees the system read-only, and a /tmp of its own that goes with it', async () => {
     const name = `remote-app-sandbox-${process.pid}`;
     const seen = await lines(
@@ -131,23 +123,6 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
       'cat /etc/shadow || echo hidden; grep -c ^root: /etc/passwd; ls /etc/ssl/private || true',
     );
     expect(seen.slice(0, 3)).toEqual([expect.stringContaining('Permission denied'), 'hidden', '1']);
-  });
-
-  test('does not see the file of tokens, wherever that lies', async () => {
-    const shown = path.join(home, 'shown');
-    mkdirSync(shown);
-    writeFileSync(path.join(shown, 'seen'), 'seen\n');
-    const tokens = path.join(shown, 'tokens.json');
-    const command = ['token', 'create', 'ana', '--role', 'admin', '--tokens', tokens];
-    await using cli = await Cli.create();
-    const { stdout, stderr } = await cli.run(command);
-    expect(stdout.trim(), stderr).not.toBe('');
-    const flags = ['--sandbox', 'bwrap', '--tokens', tokens, '--bind', shown];
-    await using other = await TestServer.start({ flags, token: 'secret' });
-    const form = { ...least.infer, ...steps(`shell=cat ${shown}/seen; cat ${tokens} 2>&1 || true`) };
-    const { log } = await other.api.run('infer', form);
-    expect(log).toContain('data: seen\n');
-    expect(log).toMatch(/tokens\.json: No such file/);
   });
 
   test('sees a place below /var/tmp, where its server may have its data directory as well', async () => {

@@ -2,9 +2,7 @@ import { once } from 'node:events';
 import { ServiceError } from '../../../contract/errors.js';
 import type { RunRequest } from '../../../runner/index.js';
 import { type Gpu, type GpuInventory, MemoryNotTold, NoGpuAnswer } from '../../devices/index.js';
-import { limitWords } from '../../sandbox/limits.js';
-import { passedNames } from '../../sandbox/passed-environment.js';
-import { temporaryInSandbox } from '../../sandbox/sandbox.js';
+import { limitWords, passedNames, temporaryInSandbox } from '../../sandbox/index.js';
 import { whenThereIsRoom } from '../../when-there-is-room.js';
 import type {
   AskedDevices,

@@ -3,9 +3,7 @@ import path from 'node:path';
 import type { JobStart } from '../../../contract/job.js';
 import { isDiskFull, isShortage } from '../../../files/error-code.js';
 import { jobMarker, type RunRequest, type WorkerCall, workerFiles } from '../../../runner/index.js';
-import { type JobLimits, limitWords } from '../../sandbox/limits.js';
-import { jobsInSandbox, type Sandbox } from '../../sandbox/sandbox.js';
-import { isWithin } from '../../sandbox/visible.js';
+import { isWithin, type JobLimits, jobsInSandbox, limitWords, type Sandbox } from '../../sandbox/index.js';
 import type { Grant, LoadedApp, Reach, Resident, RunOrder } from '../index.js';
 import { fingerprint } from './fingerprint.js';
 import type { Worker, WorkerOrder } from './worker.js';
@@ -139,7 +137,7 @@ export class Residency {
   /** Why apps cannot stay loaded in the sandbox of this machine; null if they can. */
   async problem(): Promise<string | null> {
     const { sandbox, workers } = this.settings;
-    return sandbox && workers && workers.idle > 0 ? await sandbox.stageProblem() : null;
+    return sandbox && workers && workers.idle > 0 ? await sandbox.jobMountsProblem() : null;
   }
 
   /** How good a GPU is for a job that may have any: best where its app is loaded, worst where another one has to leave. */
@@ -215,7 +213,7 @@ export class Residency {
     const jobs = path.dirname(order.directory.path);
     return (directory) => {
       const { home, temporary, stage } = workerFiles(directory);
-      const files = { home, temporary, stage: { directory: stage, jobs }, watched };
+      const files = { home, temporary, jobMounts: { directory: stage, jobs }, watched };
       return [
         ...sandbox.wrapWorker({ ...files, command, grant, reach, memory }, searchPath),
         ...limitWords(limits, searchPath),

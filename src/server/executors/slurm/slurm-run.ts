@@ -1,7 +1,7 @@
 import { oneLine } from '../../../contract/quote.js';
 import { writeJsonFile } from '../../../files/atomic-json.js';
 import { type RunRequest, runFiles } from '../../../runner/index.js';
-import { passedNames } from '../../sandbox/passed-environment.js';
+import { passedNames } from '../../sandbox/index.js';
 import { whenThereIsRoom } from '../../when-there-is-room.js';
 import {
   checkRunnerRoom,

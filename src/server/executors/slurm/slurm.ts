@@ -3,7 +3,7 @@ import type { Readable, Writable } from 'node:stream';
 import { excerpt, oneLine, quoteName } from '../../../contract/quote.js';
 import { errorCode, faultWithoutPath } from '../../../files/error-code.js';
 import { programEnd } from '../../../files/program-end.js';
-import { passedNames } from '../../sandbox/passed-environment.js';
+import { passedNames } from '../../sandbox/index.js';
 import type { JobPlace } from '../index.js';
 import { batchEnvironment, batchOutput, batchScript, type NodePrograms } from './batch-script.js';
 import { phaseOf, slurmName } from './queue.js';

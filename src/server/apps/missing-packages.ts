@@ -2,81 +2,13 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import { appManifestSchema, volumeSchema } from '../../contract/app-manifest.js';
-import { parameterFaults } from '../../contract/app-parameters.js';
 import { counted } from '../../contract/counted.js';
-import { nearest } from '../../contract/nearest.js';
 import { excerpt, quoteName, quotePath } from '../../contract/quote.js';
 import { findProgram } from '../../files/find-program.js';
-import { readSmallFile } from '../../files/small-file.js';
-import { inWords, longestManifest, type ManifestFault, manifestFile } from './manifest.js';
-
-/** Fields that apps have beside those of the schema. */
-const otherFields = ['$schema', 'task', 'vram_plan', 'icon', 'version', 'author', 'license', 'url'];
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-/** Keys that are probably meant to be others. Unknown ones are allowed, so only those count that are nearly known. */
-function typos(value: unknown, known: readonly string[], at: readonly PropertyKey[]): ManifestFault[] {
-  if (!isObject(value)) return [];
-  return Object.keys(value).flatMap((key) => {
-    if (known.includes(key) || otherFields.includes(key)) return [];
-    const near = nearest(key, known);
-    if (near === null || Math.abs(near.length - key.length) > 2) return [];
-    return [{ path: [...at, key], problem: `there is no such field; did you mean ${quoteName(near)}?` }];
-  });
-}
-
-/** Volumes by key, anywhere below a value: two levels deep for evaluations. */
-function typosOfVolumes(value: unknown, at: readonly PropertyKey[], levels: number): ManifestFault[] {
-  if (!isObject(value)) return [];
-  return Object.entries(value).flatMap(([key, each]) =>
-    levels > 0
-      ? typosOfVolumes(each, [...at, key], levels - 1)
-      : typos(each, Object.keys(volumeSchema.shape), [...at, key]),
-  );
-}
-
-/** The value of the wrong type that is read all the same, as KonfAI's reader does. Null counts as missing there. */
-function forgiven(json: unknown): ManifestFault[] {
-  const issues = appManifestSchema.safeParse(json).error?.issues ?? [];
-  const valueAt = (keys: readonly PropertyKey[]): unknown =>
-    keys.reduce<unknown>((value, key) => (value as Record<PropertyKey, unknown>)[key], json);
-  return issues
-    .filter(({ path: keys }) => valueAt(keys) !== null)
-    .map(({ path: keys, message }) => ({ path: keys, problem: inWords(message) }));
-}
-
-/**
- * What is probably wrong with an `app.json` that can be used: fields that are nearly known, parameters that cannot be
- * enforced, and, for an app with a command of its own, values of another type than the schema's.
- * @param isOwn whether the app has a command; what KonfAI's engine runs may be written as KonfAI reads it
- */
-export function manifestWarnings(directory: string, isOwn: boolean): ManifestFault[] {
-  const json = jsonOf(manifestFile(directory));
-  if (!isObject(json)) return [];
-  return [
-    ...typos(json, Object.keys(appManifestSchema.shape), []),
-    ...typosOfVolumes(json.inputs, ['inputs'], 0),
-    ...typosOfVolumes(json.outputs, ['outputs'], 0),
-    ...typosOfVolumes(json.inputs_evaluations, ['inputs_evaluations'], 2),
-    ...parameterFaults(json.parameters),
-    ...(isOwn ? forgiven(json) : []),
-  ];
-}
-
-/** The text of a file of an app; undefined if it is not there, or cannot be read. */
-function textOf(file: string): string | undefined {
-  try {
-    return readSmallFile(file, longestManifest);
-  } catch {
-    return undefined;
-  }
-}
+import { textOf } from './manifest.js';
 
 /** What a JSON file of an app says; undefined if it cannot be read. */
-function jsonOf(file: string): unknown {
+export function jsonOf(file: string): unknown {
   try {
     return JSON.parse(textOf(file) ?? '');
   } catch {

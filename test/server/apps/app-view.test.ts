@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { viewAppDirectory } from '../../../src/server/apps/app-directory.js';
+import { viewAppDirectory } from '../../../src/server/apps/index.js';
 import { temporary } from '../../support/temporary.js';
 
 test('an app in a package of Node has its own checkpoints, and none of its packages', async () => {

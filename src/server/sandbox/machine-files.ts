@@ -1,6 +1,7 @@
-import { lstatSync, readdirSync, readlinkSync, realpathSync } from 'node:fs';
+import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { errorCode } from '../../files/error-code.js';
+import type { Grant } from '../executors/index.js';
 
 /** Directories of a system that hold its programs and libraries, and what is needed to run them. */
 const directories = ['/usr', '/opt', '/etc', '/sys', '/nix/store', '/gnu/store'];
@@ -11,7 +12,7 @@ const linked = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'];
 const freshness = 60_000;
 
 /** What of a system a job may read: its directories, its links, and what is hidden in them. */
-export interface SystemFiles {
+interface SystemFiles {
   readonly directories: readonly string[];
   /** `[name, target]` */
   readonly links: readonly (readonly [string, string])[];
@@ -82,4 +83,62 @@ export function nameServers(): string[] {
   } catch {
     return [];
   }
+}
+
+/** Any of the bits that let somebody write to a file. */
+const writable = 0o222;
+
+/** Whether an entry of `/proc` is of the kernel: not of a process, nor a link to one. */
+const isOfKernel = (name: string): boolean => !/^\d+$/.test(name);
+
+/**
+ * What of `/proc` changes the whole machine: `sys`, `sysrq-trigger`, `irq` and the like. The kernel lets root write there for
+ * being root, also without capabilities, and bwrap leaves most of it as it is. Nothing where the server is not root.
+ */
+export function kernelSettings(): string[] {
+  if (process.getuid?.() !== 0) return [];
+  return readdirSync('/proc')
+    .filter(isOfKernel)
+    .map((name) => path.join('/proc', name))
+    .filter((file) => {
+      const status = lstatSync(file, { throwIfNoEntry: false });
+      return status?.isDirectory() || (status?.isFile() && (status.mode & writable) !== 0);
+    });
+}
+
+/** Devices that every program on an NVIDIA GPU opens; they lead to no other GPU by themselves. */
+const sharedDevices = ['nvidiactl', 'nvidia-uvm', 'nvidia-uvm-tools', 'nvidia-modeset', 'nvidia-caps'];
+
+/** Where the driver tells of its GPUs, a directory each. */
+const driverDirectory = '/proc/driver/nvidia/gpus';
+
+/** The numbers of the GPUs' device files, by their UUIDs; empty where the driver does not tell. */
+function deviceMinors(root: string): ReadonlyMap<string, number> {
+  try {
+    const pairs = readdirSync(root).flatMap((each): [string, number][] => {
+      const text = readFileSync(path.join(root, each, 'information'), 'utf8');
+      const uuid = /^GPU UUID:\s*(\S+)/m.exec(text)?.[1];
+      const minor = /^Device Minor:\s*(\d+)/m.exec(text)?.[1];
+      return uuid && minor ? [[uuid, Number(minor)]] : [];
+    });
+    return new Map(pairs);
+  } catch {
+    return new Map();
+  }
+}
+
+/**
+ * The device files of a grant: those of its own GPUs, and what all GPUs share. None for a job on the CPU. A GPU's file is
+ * numbered by the driver, which counts in another order than nvidia-smi on some machines; where the driver does not tell
+ * its numbers, nvidia-smi's are taken.
+ */
+export function gpuDevices(
+  { gpus, gpuUuids }: Pick<Grant, 'gpus' | 'gpuUuids'>,
+  root = driverDirectory,
+): string[] {
+  if (gpus.length === 0) return [];
+  const minors = deviceMinors(root);
+  const told = gpuUuids.flatMap((uuid) => minors.get(uuid) ?? []);
+  const numbers = told.length === gpus.length ? told : gpus;
+  return [...numbers.map((each) => `nvidia${each}`), ...sharedDevices].map((name) => `/dev/${name}`);
 }

@@ -1,0 +1,290 @@
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import type { AppView, AvailableApp, RepositoryState } from '../../contract/app-manifest.js';
+import { isWeights } from '../../contract/weights.js';
+import { errorCode, faultWithoutPath } from '../../files/error-code.js';
+import { readSmallFile } from '../../files/small-file.js';
+import { isDeepYaml } from '../../files/yaml-depth.js';
+import type { RepositoryName } from '../hub/index.js';
+import { HubError, hubSettings, TrackedRepository } from '../hub/index.js';
+import {
+  ManifestError,
+  type ManifestFault,
+  manifestFile,
+  type ReadManifest,
+  readManifest,
+} from './manifest.js';
+
+/** The part of a prediction configuration that says how large its patches are. */
+const prediction = z.object({
+  Predictor: z.object({
+    Dataset: z.object({
+      Patch: z.object({ patch_size: z.array(z.coerce.number().int().min(0)).min(1) }),
+    }),
+  }),
+});
+
+/** The model's block of a configuration, and the model's class. */
+const model = z.object({ Predictor: z.object({ Model: z.record(z.string(), z.unknown()) }) });
+
+const block = z.record(z.string(), z.unknown());
+
+/** Keys of the model's block that say how it is built and trained, and are no parameters. */
+const structural = ['outputs_criterions', 'optimizer', 'schedulers', 'engine', 'parameter_maps', 'classpath'];
+
+/** Characters that the values may have, as JSON. */
+const longestValues = 64 * 1024;
+
+/** The parameters that `--set` changes, in the words of KonfAI. It keeps their constraints in its program, which is not run. */
+interface ModelParameters {
+  readonly values: Readonly<Record<string, unknown>>;
+  readonly constraints: Readonly<Record<string, never>>;
+  /** Where the values are in the configuration: a nested one is set by its whole path. */
+  readonly path: string;
+}
+
+/** What an app's `Prediction.yml` says, as far as it can be read: hints for a person. */
+interface PredictionFacts {
+  /** Voxels along each axis. */
+  readonly patchSize: number[] | null;
+  readonly parameters: ModelParameters | null;
+}
+
+function parametersOf(document: unknown): ModelParameters | null {
+  const found = model.safeParse(document).data?.Predictor.Model ?? {};
+  for (const [name, value] of Object.entries(found)) {
+    const values = name === 'classpath' ? undefined : block.safeParse(value).data;
+    if (!values) continue;
+    const own = Object.entries(values).filter(([key]) => !structural.includes(key));
+    if (own.length === 0) return null;
+    // Throws for a value that holds itself, which YAML can write.
+    const text = JSON.stringify(Object.fromEntries(own));
+    // Repeated parts are one in YAML, and many here.
+    if (text.length > longestValues) return null;
+    return { values: JSON.parse(text), constraints: {}, path: `Predictor.Model.${name}` };
+  }
+  return null;
+}
+
+/** Reads what an app's `Prediction.yml` says. */
+export function readPrediction(directory: string): PredictionFacts {
+  try {
+    const text = readSmallFile(path.join(directory, 'Prediction.yml'));
+    if (isDeepYaml(text)) return { patchSize: null, parameters: null };
+    // KonfAI's own tags are ignored. Pretty errors and the check for repeated keys take quadratic time.
+    const options = { logLevel: 'silent', prettyErrors: false, uniqueKeys: false } as const;
+    const document: unknown = parse(text, options);
+    const patch = prediction.safeParse(document).data;
+    return {
+      patchSize: patch?.Predictor.Dataset.Patch.patch_size ?? null,
+      parameters: parametersOf(document),
+    };
+  } catch {
+    return { patchSize: null, parameters: null };
+  }
+}
+
+/** Whether a directory is that of an app. @throws the system's error where that cannot be told */
+export function isAppDirectory(directory: string): boolean {
+  try {
+    return statSync(manifestFile(directory), { throwIfNoEntry: false }) !== undefined;
+  } catch (cause) {
+    if (errorCode(cause) === 'ENOTDIR') return false;
+    throw cause;
+  }
+}
+
+/** A file of an app, by its name and the directory that it is in. */
+interface AppFile {
+  readonly name: string;
+  readonly parentPath: string;
+}
+
+/** All files in the directory and below, without an app's own packages. */
+function filesOf(directory: string): AppFile[] {
+  return readdirSync(directory, { recursive: true, withFileTypes: true }).filter(
+    (entry) =>
+      entry.isFile() && !path.relative(directory, entry.parentPath).split(path.sep).includes('node_modules'),
+  );
+}
+
+/**
+ * Names of files that count as checkpoints although the app does not list them: those of the same kind beside one that it
+ * lists, such as what a fine-tuning wrote and an admin put there. At the top of an app only weights count: `app.json` lies
+ * there.
+ */
+function addedCheckpoints(directory: string, listed: readonly string[], files: readonly AppFile[]): string[] {
+  const names = new Set(listed.flatMap((each) => [path.basename(each), `${path.basename(each)}.pt`]));
+  const placeOf = ({ name, parentPath }: AppFile) => path.join(parentPath, `*${path.extname(name)}`);
+  const places = new Set(files.filter(({ name }) => names.has(name)).map(placeOf));
+  return files
+    .filter((file) => !names.has(file.name) && places.has(placeOf(file)))
+    .filter(({ name, parentPath }) => isWeights(name) || path.relative(directory, parentPath) !== '')
+    .map(({ name }) => name)
+    .sort();
+}
+
+/** What an app is described from, beside its manifest. */
+interface AppParts {
+  readonly directory: string;
+  /** The names of its files, without their directories. */
+  readonly names: ReadonlySet<string>;
+  /** Those of its files that are on this machine. */
+  readonly present: ReadonlySet<string>;
+  /** Checkpoints that are there although the app does not list them. */
+  readonly added: (listed: readonly string[]) => readonly string[];
+}
+
+/** The answer of `GET /repo_apps/{id}` for an app directory. Files are read each time, so that new checkpoints appear. */
+export async function viewAppDirectory(app: string, directory: string): Promise<AppView> {
+  try {
+    const manifest = readManifest(directory);
+    const files = filesOf(directory);
+    const names = new Set(files.map(({ name }) => name));
+    const added = (listed: readonly string[]) => addedCheckpoints(directory, listed, files);
+    return await describeApp(app, manifest, { directory, names, present: names, added });
+  } catch (cause) {
+    return { app, available: false, reason: faultWithoutPath(cause) };
+  }
+}
+
+/** The same from what was read of an app, wherever its files are. */
+async function describeApp(
+  app: string,
+  manifest: ReadManifest,
+  { directory, names, present, added }: AppParts,
+): Promise<AvailableApp> {
+  const {
+    tta,
+    models,
+    command: _command,
+    resident: _resident,
+    terminology,
+    parameters: declared,
+    more,
+    ...shown
+  } = manifest;
+  const checkpoints = models ?? [...names].filter(isWeights).sort();
+  const { patchSize, parameters: ofModel } = readPrediction(directory);
+  // What the app itself says counts.
+  const parameters = declared ?? ofModel;
+  return {
+    ...more,
+    app,
+    available: true,
+    ...shown,
+    patch_size: shown.patch_size ?? patchSize,
+    checkpoints_name: checkpoints,
+    checkpoints_name_available: [
+      ...checkpoints.filter(
+        (name) => present.has(path.basename(name)) || present.has(`${path.basename(name)}.pt`),
+      ),
+      ...added(checkpoints),
+    ],
+    maximum_tta: tta,
+    has_capabilities: [
+      Object.keys(shown.inputs).length > 0,
+      Object.keys(shown.inputs_evaluations).length > 0,
+      names.has('Uncertainty.yml'),
+    ],
+    finetunable: existsSync(path.join(directory, 'Config.yml')),
+    ...(terminology ? { terminology } : {}),
+    ...(parameters ? { parameters } : {}),
+  };
+}
+
+/** What an app directory is run by. */
+export interface OwnProgram {
+  /** Its command, in which an element that names a file or a directory in the app's is absolute. */
+  readonly command: readonly string[];
+  /** Whether it can stay loaded from one job to the next. */
+  readonly isResident: boolean;
+}
+
+/** The program of an app directory; null if it has no command of its own. @throws ManifestError */
+export function ownProgram(directory: string): OwnProgram | null {
+  const { command, resident } = readManifest(directory);
+  if (!command) return null;
+  const words = command.map((element) => {
+    const file = path.resolve(directory, element);
+    const isInside = file.startsWith(directory + path.sep);
+    return isInside && existsSync(file) ? file : element;
+  });
+  return { command: words, isResident: resident ?? false };
+}
+
+/** The command of an app directory; null if it has none. @throws ManifestError */
+export const ownCommand = (directory: string): readonly string[] | null =>
+  ownProgram(directory)?.command ?? null;
+
+/** An app of a repository: what the cache has of it. The hub is never asked here. */
+export interface RepositoryApp {
+  readonly tracked: TrackedRepository;
+  readonly folder: string | null;
+}
+
+const baseNames = (names: readonly string[]): Set<string> =>
+  new Set(names.map((name) => path.posix.basename(name)));
+
+const checkedAt = (tracked: TrackedRepository): string | null =>
+  tracked.look.checkedAt?.toISOString() ?? null;
+
+/** The answer of `GET /repo_apps/{id}` for an app of a repository. */
+export async function viewRepositoryApp(app: string, { tracked, folder }: RepositoryApp): Promise<AppView> {
+  try {
+    const { commit, directory, present, listed } = await tracked.files(folder);
+    const view = await describeApp(app, readManifest(directory, 'repository'), {
+      directory,
+      names: baseNames(listed),
+      present: baseNames(present.map(({ name }) => name)),
+      added: () => [],
+    });
+    const { repository: name, revision, look } = tracked;
+    return {
+      ...view,
+      repository: { name, revision, commit, checked_at: checkedAt(tracked), problem: look.problem },
+    };
+  } catch (cause) {
+    return { app, available: false, reason: faultWithoutPath(cause) };
+  }
+}
+
+/** The same in short: whether it is there, and what the last look at the hub came to. */
+export async function repositoryState(
+  app: string,
+  { tracked, folder }: RepositoryApp,
+): Promise<RepositoryState> {
+  const view = await viewRepositoryApp(app, { tracked, folder });
+  return {
+    app,
+    available: view.available,
+    commit: tracked.cache.commitOf(tracked.revision),
+    checked_at: checkedAt(tracked),
+    problem: view.available ? tracked.look.problem : view.reason,
+  };
+}
+
+/**
+ * What a server would say of an app of a repository before it has asked the hub: what is wrong with it, and what it lacks.
+ * @throws SetupError for settings that cannot be used
+ */
+export async function lookInCache(name: RepositoryName): Promise<{
+  readonly directory: string;
+  readonly faults: readonly ManifestFault[];
+  readonly missing: readonly string[];
+}> {
+  const settings = hubSettings(process.env);
+  let directory = settings.cache;
+  try {
+    ({ directory } = await new TrackedRepository(name, settings).files(name.folder));
+    readManifest(directory, 'repository');
+    return { directory, faults: [], missing: [] };
+  } catch (cause) {
+    if (cause instanceof ManifestError) return { directory, faults: cause.faults, missing: [] };
+    if (!(cause instanceof HubError)) throw cause;
+    const fetched = `it is not in ${settings.cache}; a server fetches it from ${settings.endpoint} when it has started`;
+    return { directory, faults: [], missing: [settings.isOffline ? cause.message : fetched] };
+  }
+}

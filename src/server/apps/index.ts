@@ -1,0 +1,14 @@
+/** The allowlist of apps, what each says of itself, and the command line that runs it. */
+export {
+  AllowedApps,
+  checkNetworkApps,
+  readSources,
+  sourceProblems,
+  uniqueApps,
+} from './allowlist.js';
+export { type AppFindings, lookAtApps } from './app-problems.js';
+export { ownCommand, viewAppDirectory } from './app-view.js';
+export { AppCatalog } from './catalog.js';
+export { residentEngine } from './command-line.js';
+export type { Thoroughness } from './missing-packages.js';
+export { trialRun } from './trial-run.js';

@@ -1,0 +1,11 @@
+/** Apps of Hugging Face repositories are fetched and kept, in the cache of Python's `huggingface_hub`. */
+export { HubError } from './hub-error.js';
+export { hubSettings } from './hub-settings.js';
+export { Repositories } from './repositories.js';
+export type { CachedFile } from './repository-cache.js';
+export {
+  type RepositoryFiles,
+  type RepositoryName,
+  readRepositoryName,
+  TrackedRepository,
+} from './tracked-repository.js';

@@ -1,0 +1,116 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { oneLine } from '../../contract/quote.js';
+import { findProgram } from '../../files/find-program.js';
+
+/**
+ * The directory in which a loaded app sees its jobs. The sandbox is older than the jobs, so it is started inside an outer
+ * one whose user may mount. What is mounted below the directory there appears in the sandbox too, until it is unmounted.
+ */
+export interface JobMounts {
+  /** An empty directory of the keeper. */
+  readonly directory: string;
+  /** The directory of all jobs, in whose place the sandbox has the one above. */
+  readonly jobs: string;
+}
+
+/** The descriptor on which the keeper says which job to show, and is told when that is done. */
+const mountsDescriptor = 5;
+
+/** What a job sees of its directory. */
+const parts = ['Input', 'Output', 'Workspace'];
+/** The places of these parts, as words of the script. */
+const places = parts.map((part) => `"$mounts/$job/${part}"`).join(' ');
+
+/**
+ * Shares the mounts of the directory, and then becomes the command that follows. A process of its own reads lines `show ID`
+ * and `hide ID` until the keeper is gone, and answers each when it is done. It has no other descriptor of the keeper. The job
+ * waits for it, so the parts are mounted side by side.
+ */
+const script = `mounts=$1 jobs=$2
+shift 2
+mount --bind "$mounts" "$mounts" && mount --make-rshared "$mounts" || exit 1
+while read -r verb job; do
+  if [ "$verb" = show ]; then
+    mkdir -p ${places}
+    mounting=
+    for part in ${parts.join(' ')}; do
+      mount --bind "$jobs/$job/$part" "$mounts/$job/$part" &
+      mounting="$mounting $!"
+    done
+    for each in $mounting; do wait "$each" || verb=failed; done
+  else
+    umount -l ${places}
+    rmdir ${places} "$mounts/$job"
+  fi
+  echo "$verb"
+done <&${mountsDescriptor} >&${mountsDescriptor} 2>/dev/null 3>&- 4>&- 6>&- &
+exec "$@" ${mountsDescriptor}<&-`;
+
+/** Drops the rights of the outer sandbox: bwrap refuses to start with capabilities that it did not set itself. */
+const withoutRights = ['--inh-caps=-all', '--ambient-caps=-all'];
+
+const systemPath = '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin';
+
+/**
+ * The words that stand before the sandbox of a loaded app.
+ * @param bwrap the program
+ * @throws Error in words where a program is missing
+ */
+export function jobMountWords(bwrap: string, { directory, jobs }: JobMounts): string[] {
+  const [shell, setpriv] = ['sh', 'setpriv'].map((name) => {
+    const found = findProgram(name, systemPath);
+    if (found === undefined) throw new Error(`there is no program ${name}`);
+    return found;
+  }) as [string, string];
+  return [
+    bwrap,
+    '--unshare-user',
+    '--cap-add',
+    'CAP_SYS_ADMIN',
+    '--dev-bind',
+    '/',
+    '/',
+    '--die-with-parent',
+    '--',
+    shell,
+    '-c',
+    script,
+    'sh',
+    directory,
+    jobs,
+    setpriv,
+    ...withoutRights,
+  ];
+}
+
+/** Milliseconds that a try may take. */
+export const tryTimeout = 10_000;
+
+/** What a program that failed said, in one line. */
+export function complaint(cause: unknown): string {
+  const { stderr = '', message = '' } = Object(cause) as { stderr?: string; message?: string };
+  return oneLine((stderr.trim() || message.trim()).split('\n').at(-1) ?? '');
+}
+
+/** Tries the outer sandbox with an empty one in it. @returns why that failed; null if it works */
+export async function tryJobMounts(bwrap: string): Promise<string | null> {
+  let directory: string | null = null;
+  try {
+    directory = await mkdtemp(path.join(tmpdir(), 'remote-app-mounts-'));
+    const inner = [bwrap, '--unshare-user', '--ro-bind', '/', '/', '--', 'true'];
+    const [program = '', ...words] = [...jobMountWords(bwrap, { directory, jobs: directory }), ...inner];
+    // Nobody asks for a job here: the descriptor has nothing to read.
+    await promisify(execFile)('sh', ['-c', 'exec "$@" 5</dev/null', 'sh', program, ...words], {
+      timeout: tryTimeout,
+    });
+    return null;
+  } catch (cause) {
+    return complaint(cause);
+  } finally {
+    if (directory !== null) await rm(directory, { recursive: true, force: true }).catch(() => {});
+  }
+}
