@@ -216,7 +216,6 @@ export class TestServer implements AsyncDisposable {
       await until('no process of the server is left', () => this.processes().length === 0, 5000);
     } finally {
       for (const pid of this.processes()) process.kill(pid, 'SIGKILL');
-      // A spare runner of a server that was killed removes what it has made at the same time.
       await rm(this.#root, { recursive: true, force: true, maxRetries: 5 });
     }
   }
