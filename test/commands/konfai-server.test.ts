@@ -148,7 +148,7 @@ describe('the end of a job of KonfAI', () => {
   test('whose result has expired names the job', async () => {
     await using here = await world({ isExpired: true });
     expect(await here.run('result', id)).toMatchObject({
-      code: 2,
+      code: 1,
       stderr: `Error: Job ${id} on ${here.server.url} has no result any more: Result retention expired\n`,
     });
   });

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs';
+import { mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
@@ -51,7 +51,10 @@ describe.skipIf(withoutSsh)('a server behind ssh', () => {
     await using server = await TestServer.start({ apps: [apps.probe] });
     const args = ['infer', 'ct.nii', '--server', behind(server.url)];
     const { code, stderr } = await cli.run(args, sshd.environment);
-    expect([code, stderr]).toEqual([0, expect.stringMatching(/^Job \w+ is accepted.*\nSaved 1 file/)]);
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringMatching(/^Job \w+ is accepted.*\nJob \w+ is kept .*\nSaved 1 file/),
+    ]);
     expect(readdirSync(path.join(cli.directory, 'Output'))).toContain('result.zip');
     await nothingLeft(sshd);
   });
@@ -123,11 +126,12 @@ describe.skipIf(withoutSsh)('a server behind ssh', () => {
     await using sshd = await Sshd.start();
     const result = zipOf({ 'mask.nii': Buffer.alloc(300_000, 'mask') });
     const output = path.join(cli.directory, 'Output');
-    /** Bytes that the client has on its disk. */
+    /** Bytes that the client has on its disk: what arrives lies in a private directory first. */
     const saved = () =>
-      existsSync(output)
-        ? readdirSync(output).reduce((sum, name) => sum + statSync(path.join(output, name)).size, 0)
-        : 0;
+      readdirSync(cli.directory, { recursive: true, encoding: 'utf8' })
+        .filter((name) => name.includes('.remote-app-'))
+        .map((name) => statSync(path.join(cli.directory, name)))
+        .reduce((sum, stats) => sum + (stats.isFile() ? stats.size : 0), 0);
     let begun = 0;
     await using server = await fakeService({
       result,

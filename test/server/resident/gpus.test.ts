@@ -40,7 +40,7 @@ describe('on GPUs a resident app', () => {
     await using cli = await Cli.create();
     const environment = { REMOTE_APP_SERVER: server.url };
     const { stdout } = await cli.run(['gpus'], environment);
-    expect(stdout).toMatch(/^ID +GPU +MEMORY +LOADED\n0 .* -\n1 .* resident\n/);
+    expect(stdout).toMatch(/^ID +GPU +MEMORY +USE +LOADED\n0 .* free +-\n1 .* free +resident\n/);
     const { gpus } = JSON.parse((await cli.run(['gpus', '--json'], environment)).stdout);
     expect(gpus[1]).toMatchObject({ id: 1, loaded: ['resident'] });
     expect(JSON.parse((await cli.run(['apps', '--json'], environment)).stdout).loaded).toEqual(['resident']);

@@ -29,15 +29,6 @@ async function pathWith(
 
 const broken = 'echo "bwrap: No permissions to create new namespace" >&2; exit 1';
 
-test('a sandbox is tried while the data directory is locked, which a start would wait for otherwise', async () => {
-  await using root = await temporary();
-  const begun = path.join(root.path, 'begun');
-  const flock = `/usr/bin/timeout 20 /bin/sh -c 'until [ -e ${begun} ]; do sleep 0.02; done' && exec /usr/bin/flock "$@"`;
-  const PATH = await pathWith(root.path, `: > ${begun}`, { flock });
-  await using server = await TestServer.start({ environment: { PATH }, flags: ['--sandbox', 'auto'] });
-  expect(server.stderr).toMatch(/^Jobs run in sandboxes/m);
-});
-
 describe('serve --sandbox auto', () => {
   test.for([
     ['is not installed', null, /^WARNING: jobs run without a sandbox: bwrap is not installed .*bubblewrap/m],
