@@ -71,6 +71,11 @@ export async function main(directory: string): Promise<void> {
     await refuseCommand(config.bin, misplaced, argv.includes('--json'));
     return;
   }
+  if (argv[0] === '--version' || argv[0] === '-v') {
+    process.stdout.once('error', ({ code, message }: NodeJS.ErrnoException) => {
+      if (code !== 'EPIPE') process.stderr.write(`Error: Cannot write to stdout: ${message}\n`);
+    });
+  }
   // The plugin's help command knows no options of the help, and would list aliases. What `--help` shows is the same.
   const args = argv[0] === 'help' ? ['--help', ...argv.slice(1)] : argv;
   await execute({ args, loadOptions: config });

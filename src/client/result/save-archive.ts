@@ -148,8 +148,8 @@ const reasonOf = (cause: ArchiveError, free: number): string =>
 
 /**
  * Extracts the archive that has come, and moves everything to its place.
- * @throws ArchiveError for one that must not be extracted, which alone gets the place; or where something else has places of
- * its files
+ * @throws ArchiveError for one that must not be extracted, or where something else has places of its files. An archive that
+ * cannot be extracted gets its place alone
  */
 async function extractIntoPlace(
   incoming: IncomingArchive,
@@ -176,11 +176,13 @@ async function extractIntoPlace(
       onProgress: (bytes, total) => reporter.progress('Extracting', bytes, total),
       ...(signal ? { signal } : {}),
     });
-  const extracted = await writing(target, next, extract).catch(async (cause: unknown) => {
-    if (!(cause instanceof ArchiveError)) throw cause;
+  const extracted = await writing(path.dirname(target), next, extract).catch(async (cause: unknown) => {
+    if (signal?.aborted) throw cause;
+    // The archive has come whole, and is kept.
     await rm(own.files, { recursive: true });
     await mkdir(own.files);
     const archive = path.join((await place()).output, name);
+    if (!(cause instanceof ArchiveError)) throw cause;
     const what = `${quotePath(archive)} is saved, but it is not extracted: ${reasonOf(cause, maxBytes)}`;
     throw new ArchiveError(cause.fault, what, { cause });
   });
