@@ -11,7 +11,7 @@ export default defineConfig({
     // Each test file starts real servers, and these real jobs. Much of the time is spent waiting for them: four at a time
     // leave a quarter of two cores idle.
     maxWorkers: 5,
-    testTimeout: 60_000,
-    hookTimeout: 20_000,
+    testTimeout: 120_000,
+    hookTimeout: 60_000,
   },
 });

@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     include: ['test/package/*.package.ts'],
     pool: 'forks',
-    testTimeout: 180_000,
+    testTimeout: 500_000,
     hookTimeout: 60_000,
   },
 });
