@@ -83,7 +83,7 @@ async function withShell(
 
 for (const shell of ['bash', 'zsh', 'fish'] as const)
   describe.skipIf(lacks(shell))(shell, () => {
-    test('completes commands and flags', { timeout: 30_000 }, () =>
+    test('completes commands and flags', { timeout: 120_000 }, () =>
       withShell(shell, async (complete) => {
         expect(await complete('remote-app inf')).toMatch(/\binfer\b/);
         const all = await complete('remote-app ');
@@ -101,7 +101,7 @@ for (const shell of ['bash', 'zsh', 'fish'] as const)
       }),
     );
 
-    test('completes values: fixed lists, apps, jobs, profiles, GPUs', { timeout: 60_000 }, () =>
+    test('completes values: fixed lists, apps, jobs, profiles, GPUs', { timeout: 120_000 }, () =>
       withShell(shell, async (complete, server, cli) => {
         expect(await complete('remote-app serve --auth b')).toMatch(/\bbearer\b/);
         expect(await complete('remote-app infer --app t')).toMatch(/\btissue\b/);
@@ -127,7 +127,7 @@ for (const shell of ['bash', 'zsh', 'fish'] as const)
       }),
     );
 
-    test('completes identifiers with slashes and colons', { timeout: 30_000 }, () =>
+    test('completes identifiers with slashes and colons', { timeout: 120_000 }, () =>
       withShell(shell, async (complete) => {
         for (const flag of ['--app ', '--app=']) {
           const seen = await complete(`remote-app infer ${flag}VBoussot/ImpactSynth:M`);
@@ -138,7 +138,7 @@ for (const shell of ['bash', 'zsh', 'fish'] as const)
       }),
     );
 
-    test('completes files and directories only for arguments that take them', { timeout: 30_000 }, () =>
+    test('completes files and directories only for arguments that take them', { timeout: 120_000 }, () =>
       withShell(shell, async (complete) => {
         const files = await complete('remote-app infer scan');
         expect(files).toMatch(/scan\.nii/);
@@ -153,7 +153,7 @@ for (const shell of ['bash', 'zsh', 'fish'] as const)
       }),
     );
 
-    test('asks the server that the command line names, with its token', { timeout: 30_000 }, async () => {
+    test('asks the server that the command line names, with its token', { timeout: 120_000 }, async () => {
       await using other = await fakeService({ apps: ['elsewhere'], token: 'secret' });
       await withShell(shell, async (complete, server, cli) => {
         await plant(cli.directory, { token: 'secret' });
@@ -165,7 +165,7 @@ for (const shell of ['bash', 'zsh', 'fish'] as const)
       });
     });
 
-    test('runs no command that a server puts into its lists', { timeout: 30_000 }, async () => {
+    test('runs no command that a server puts into its lists', { timeout: 120_000 }, async () => {
       const planted = [
         '$(touch planted)',
         '`touch planted`',
@@ -187,7 +187,7 @@ for (const shell of ['bash', 'zsh', 'fish'] as const)
       );
     });
 
-    test('offers and prints nothing if no server answers', { timeout: 30_000 }, () =>
+    test('offers and prints nothing if no server answers', { timeout: 120_000 }, () =>
       withShell(
         shell,
         async (complete) => {

@@ -172,7 +172,7 @@ describe('an upload', () => {
     };
     // The buffers take all of it each time, so no attempt gets further than the one before.
     await withUpload(breakIt, { columns: 300 }, use, 2 * mebi);
-  }, 60_000);
+  }, 120_000);
 });
 
 describe('a log at a terminal', () => {

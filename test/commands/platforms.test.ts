@@ -44,7 +44,7 @@ const expected = {
 
 describe.each(['win32', 'darwin'] as const)('a client on %s (imitated)', (platform) => {
   test('logs in, runs a job on a file and a directory, and saves its result', {
-    timeout: 30_000,
+    timeout: 120_000,
   }, async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'ct.nii': 'volume', 'series/1.dcm': 'one', 'series/2.dcm': 'two' });

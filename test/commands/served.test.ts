@@ -49,7 +49,7 @@ beforeAll(async () => {
   const [line] = await once(server.process.stdout, 'data');
   const url = /http:\S+/.exec(String(line))?.[0];
   env = { REMOTE_APP_SERVER: url, SERVICE_API_TOKEN: 'secret' };
-}, 30_000);
+}, 120_000);
 
 afterAll(async () => {
   server.process.kill('SIGTERM');

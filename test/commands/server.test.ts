@@ -79,7 +79,7 @@ describe('health', () => {
     } finally {
       server.kill('SIGKILL');
     }
-  }, 15_000);
+  }, 120_000);
 });
 
 describe('gpus and apps', () => {

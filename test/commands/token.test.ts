@@ -73,7 +73,7 @@ describe('token create', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining("'token rotate ana'")]);
   });
 
-  test('loses none of those that are made at the same time', { timeout: 60_000 }, async () => {
+  test('loses none of those that are made at the same time', { timeout: 120_000 }, async () => {
     await using tokens = await onFile();
     const names = Array.from({ length: 8 }, (_, index) => `user-${index}`);
     const ends = await Promise.all(names.map((name) => tokens.token('create', name)));

@@ -53,7 +53,7 @@ describe('wait', () => {
       },
       { job_id: late, status: 'done', error: null, exit_code: 0 },
     ]);
-  }, 60_000);
+  }, 120_000);
 
   test('for a job that does not end exits with 3 after --timeout', async () => {
     await using cli = await Cli.create();

@@ -175,7 +175,7 @@ describe('--json', () => {
       const documents = (await cases[command]?.()) ?? [];
       expectAll(command, documents.flat());
     },
-    30_000,
+    120_000,
   );
 
   test('prints the described document for an error', async () => {

@@ -217,7 +217,7 @@ describe.skipIf(lacks('prometheus'))("Debian's prometheus", () => {
     );
     expect(result).toBe('1');
     await end(child);
-  }, 30_000);
+  }, 120_000);
 });
 
 /** Ends a program, and waits for it. */

@@ -109,7 +109,7 @@ describe('an upload whose server goes away', () => {
       expect.stringMatching(/^The connection to http:\S+ broke: .*; trying again for another 60 s$/),
       expect.stringMatching(/^http:\S+ takes the upload, which starts over$/),
     ]);
-  }, 30_000);
+  }, 120_000);
 
   test('before it has begun also waits, if the server had answered a request', async () => {
     await using upload = await Upload.start(accept);
@@ -199,7 +199,7 @@ describe('an upload whose server goes away', () => {
       ),
     });
     expect(upload.keys).toHaveLength(4);
-  }, 30_000);
+  }, 120_000);
 
   test('is not sent again if a file has changed meanwhile', async () => {
     await using upload = await Upload.start((_, __, raw) => void raw.socket.destroy(), accept);

@@ -78,7 +78,7 @@ describe('a submission', () => {
     expect(keys[0]).toMatch(/^[0-9a-f]{32}$/);
     expect(received[2]?.body.length).toBe(received[0]?.body.length);
     expect(reporter.notes[0]).toMatch(/broke: .*; trying again for another 30 s$/);
-  }, 20_000);
+  }, 120_000);
 
   test('is not sent again if the server refused it', async () => {
     const { result, received } = await send((_, response) => json(response, 503, { detail: 'No GPU' }));

@@ -34,7 +34,7 @@ test('an end is shown although the disk does not answer, and is saved when the d
   await kill;
   await expect.poll(() => directory.stateOnDisk()).toBe('killed');
   expect(job.state).toBe('killed');
-}, 20_000);
+}, 120_000);
 
 test('the time that it ran is not that of a clock which somebody sets meanwhile', async () => {
   const { job } = await makeJob();
