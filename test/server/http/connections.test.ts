@@ -6,15 +6,15 @@ import { least, steps } from '../../support/form.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
 
-describe('with a hundred descriptors', () => {
-  const descriptors = 100;
+describe('with 200 descriptors', () => {
+  const descriptors = 200;
   const server = sharedServer({ descriptors });
   const { api } = server;
 
   test('silent clients do not keep others out', async () => {
     const silent: RawConnection[] = [];
     try {
-      for (let count = 0; count < 150; count += 1) {
+      for (let count = 0; count < 300; count += 1) {
         silent.push(await RawConnection.open(server.url));
         silent.at(-1)?.write(['', 'G', 'GET /health HTTP/1.1\r\nHost: localhost\r\n'][count % 3] ?? '');
       }
