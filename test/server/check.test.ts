@@ -18,6 +18,8 @@ import { apps, TestServer } from '../support/server.js';
 import { smallDisk } from '../support/small-disk.js';
 import { plant } from '../support/temporary.js';
 
+const withoutPython = lacks('python3');
+
 const manifest = {
   display_name: 'x',
   description: 'x',
@@ -241,35 +243,38 @@ describe('serve --check', () => {
     expect([code, /^\d+ problems$/m.test(stdout)]).toEqual([2, true]);
   });
 
-  test('says what is probably wrong with apps that can be started; a start says what it finds in files', async () => {
-    await using cli = await Cli.create();
-    const planted = Object.entries(doubtfulFiles).map(([file, text]) => [`apps/${file}`, text]);
-    await plant(cli.directory, Object.fromEntries(planted));
-    const words = [
-      'serve',
-      '--check',
-      '--port',
-      '0',
-      '--data-dir',
-      'data',
-      '--apps',
-      'apps',
-      '--engine',
-      'sh',
-    ];
-    const { code, stdout } = await cli.run(words, { CUDA_VISIBLE_DEVICES: '' });
-    expect(code).toBe(2);
-    for (const [name, [, sentence]] of Object.entries(doubtful)) {
-      const said = stdout.split('\n').filter((line) => line.includes(` app ${name}: `));
-      expect(said, name).toEqual([expect.stringContaining(sentence)]);
-      expect(said[0]).toMatch(/^PROBLEM/);
-    }
-    expect(stdout).toMatch(/ has no module 'no_such_module'/);
+  test.skipIf(withoutPython)(
+    'says what is probably wrong with apps that can be started; a start says what it finds in files',
+    async () => {
+      await using cli = await Cli.create();
+      const planted = Object.entries(doubtfulFiles).map(([file, text]) => [`apps/${file}`, text]);
+      await plant(cli.directory, Object.fromEntries(planted));
+      const words = [
+        'serve',
+        '--check',
+        '--port',
+        '0',
+        '--data-dir',
+        'data',
+        '--apps',
+        'apps',
+        '--engine',
+        'sh',
+      ];
+      const { code, stdout } = await cli.run(words, { CUDA_VISIBLE_DEVICES: '' });
+      expect(code).toBe(2);
+      for (const [name, [, sentence]] of Object.entries(doubtful)) {
+        const said = stdout.split('\n').filter((line) => line.includes(` app ${name}: `));
+        expect(said, name).toEqual([expect.stringContaining(sentence)]);
+        expect(said[0]).toMatch(/^PROBLEM/);
+      }
+      expect(stdout).toMatch(/ has no module 'no_such_module'/);
 
-    await using server = await TestServer.start({ apps: [path.join(cli.directory, 'apps')] });
-    for (const name of ['typo', 'bounds', 'node']) expect(server.stderr).toContain(doubtful[name]?.[1]);
-    expect(server.stderr).toMatch(/app 'typo': .*app\.json, line 10: residnt/);
-  });
+      await using server = await TestServer.start({ apps: [path.join(cli.directory, 'apps')] });
+      for (const name of ['typo', 'bounds', 'node']) expect(server.stderr).toContain(doubtful[name]?.[1]);
+      expect(server.stderr).toMatch(/app 'typo': .*app\.json, line 10: residnt/);
+    },
+  );
 
   test('does not disturb the server that runs with these settings', async () => {
     await using server = await TestServer.start();
@@ -331,7 +336,8 @@ describe('check', () => {
     ['node', 1, /^PROBLEM +app node: .*no-such-package/],
     ['imports', 1, /^PROBLEM +app imports: .*no_such_module/],
     ['field', 1, /^PROBLEM +app field: .*line 5: tta: .*\n1 problem\n$/],
-  ] as const)('%s ends with %i, and leaves nothing', async ([name, expected, text]) => {
+  ] as const)('%s ends with %i, and leaves nothing', async ([name, expected, text], context) => {
+    context.skip(name === 'imports' && Boolean(withoutPython), 'needs python3');
     await using cli = await Cli.create();
     await plantApps(cli);
     const app = path.join(cli.directory, name);
