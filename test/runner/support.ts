@@ -80,7 +80,7 @@ export class RunnerJob implements AsyncDisposable {
 
   /** Processes of the job and its runners. */
   processes(): number[] {
-    return processesWith({ jobs: new Set([this.id]), argument: this.directory });
+    return processesWith({ jobs: new Set([this.id]), argument: this.directory, directory: this.directory });
   }
 
   async prints(text: string): Promise<void> {

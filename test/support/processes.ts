@@ -1,5 +1,11 @@
 import { readdirSync, readlinkSync } from 'node:fs';
-import { allProcesses, argumentsOf, directoryOf, environmentOf } from '../../support/processes.mjs';
+import {
+  allProcesses,
+  argumentsOf,
+  directoryOf,
+  environmentOf,
+  isRunning,
+} from '../../support/processes.mjs';
 
 const mark = 'REMOTE_APP_JOB_ID=';
 
@@ -7,8 +13,10 @@ const mark = 'REMOTE_APP_JOB_ID=';
 interface Marks {
   /** They are a job's command, or were forked by it. */
   readonly jobs?: ReadonlySet<string>;
-  /** One of their arguments, or their working directory, holds this. */
+  /** One of their arguments holds this. */
   readonly argument?: string;
+  /** Their working directory holds this. */
+  readonly directory?: string | undefined;
   /** A value of the environment that they were started with holds this. */
   readonly environment?: string;
 }
@@ -17,15 +25,15 @@ interface Marks {
  * The processes that have one of these marks. The fault harness also looks for hidden processes
  * (`faults/support/processes.mjs`); no app of the tests hides any.
  */
-export function processesWith({ jobs, argument, environment }: Marks): number[] {
+export function processesWith({ jobs, argument, directory, environment }: Marks): number[] {
   return allProcesses().filter((pid) => {
     const entries = jobs || environment !== undefined ? environmentOf(pid) : [];
     const job = entries.find((entry) => entry.startsWith(mark))?.slice(mark.length);
     return (
       (job !== undefined && jobs?.has(job)) ||
       (environment !== undefined && entries.some((entry) => entry.includes(environment))) ||
-      (argument !== undefined &&
-        [directoryOf(pid), ...argumentsOf(pid)].some((each) => each.includes(argument)))
+      (argument !== undefined && argumentsOf(pid).some((each) => each.includes(argument))) ||
+      (directory !== undefined && directoryOf(pid).includes(directory))
     );
   });
 }
@@ -33,16 +41,24 @@ export function processesWith({ jobs, argument, environment }: Marks): number[] 
 export const processesOfJob = (jobId: string): number[] => processesWith({ jobs: new Set([jobId]) });
 
 /** The processes that name this path among their arguments, or work below it, as a server's runners do. */
-export const processesNaming = (path: string): number[] => processesWith({ argument: path });
+export const processesNaming = (path: string): number[] => processesWith({ argument: path, directory: path });
 
-/** What the descriptors of a process are open on, by their numbers; without those that are closed meanwhile. */
-export const openFilesOf = (pid: number): ReadonlyMap<string, string> =>
-  new Map(
-    readdirSync(`/proc/${pid}/fd`).flatMap((fd): [string, string][] => {
-      try {
-        return [[fd, readlinkSync(`/proc/${pid}/fd/${fd}`)]];
-      } catch {
-        return [];
-      }
-    }),
-  );
+/**
+ * What the descriptors of a process are open on, by their numbers; without those that are closed meanwhile, and nothing where it
+ * has ended.
+ */
+export const openFilesOf = (pid: number): ReadonlyMap<string, string> => {
+  const linkOf = (fd: string): [string, string][] => {
+    try {
+      return [[fd, readlinkSync(`/proc/${pid}/fd/${fd}`)]];
+    } catch {
+      return [];
+    }
+  };
+  try {
+    return new Map(readdirSync(`/proc/${pid}/fd`).flatMap(linkOf));
+  } catch (cause) {
+    if (isRunning(pid)) throw cause;
+    return new Map();
+  }
+};

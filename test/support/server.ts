@@ -223,7 +223,13 @@ export class TestServer implements AsyncDisposable {
   /** The processes of all its jobs, their runners, and its workers. */
   processes(): number[] {
     this.#noteJobs();
-    const marks = { jobs: this.#jobIds, argument: this.dataDirectory, environment: this.#workerFiles };
+    const { dataDirectory } = this;
+    const marks = {
+      jobs: this.#jobIds,
+      argument: dataDirectory,
+      directory: dataDirectory,
+      environment: this.#workerFiles,
+    };
     return processesWith(marks).filter((pid) => pid !== this.pid);
   }
 

@@ -24,7 +24,11 @@ export class TestJob {
   readonly id: string;
   readonly path: string;
 
-  constructor(parent: string) {
+  /** @param isCluster whether a cluster starts it, whose own script works in its directory */
+  constructor(
+    parent: string,
+    private readonly isCluster = false,
+  ) {
     made += 1;
     this.id = `executor-test-${process.pid}-${made}`;
     this.path = path.join(parent, this.id);
@@ -58,7 +62,8 @@ export class TestJob {
 
   /** Its processes that still run. */
   processes(): number[] {
-    return processesWith({ jobs: new Set([this.id]), argument: this.path });
+    const directory = this.isCluster ? undefined : this.path;
+    return processesWith({ jobs: new Set([this.id]), argument: this.path, directory });
   }
 
   order(script: string, more: Partial<RunOrder> = {}): RunOrder {
@@ -107,7 +112,7 @@ export class Bench implements AsyncDisposable {
   }
 
   job(): TestJob {
-    const job = new TestJob(this.directory);
+    const job = new TestJob(this.directory, this.subject.isCluster);
     this.jobs.push(job);
     return job;
   }
