@@ -6,8 +6,8 @@ import { checkProcesses } from '../invariants.mjs';
 import { isContained } from '../support/namespaces.mjs';
 import { product } from '../support/server.mjs';
 import { unprivileged } from '../support/unprivileged.mjs';
+import { AttackedServer } from './break-out/attacked-server.mjs';
 import { attacks } from './break-out/attacks.mjs';
-import { House } from './break-out/house.mjs';
 
 /** Every attack in an order of its own; the one that ends the server, where it succeeds, comes last. */
 function inOrder(random) {
@@ -18,17 +18,17 @@ function inOrder(random) {
 
 /** Tries every attack. */
 async function tryAll(context, user, sandbox) {
-  const house = new House(context, user, sandbox);
+  const attacked = new AttackedServer(context, user, sandbox);
   try {
-    await house.open();
-    if (!house.hasGpus) context.note('no /dev of its own can be made here: GPUs are left out');
+    await attacked.open();
+    if (!attacked.hasGpus) context.note('no /dev of its own can be made here: GPUs are left out');
     for (const name of inOrder(context.random)) {
       const { open, needsGpus = false, run } = attacks[name];
-      if (needsGpus && !house.hasGpus) continue;
+      if (needsGpus && !attacked.hasGpus) continue;
       const isExpected = open && sandbox === 'off';
       context.count(sandbox === 'off' ? 'attempts without a sandbox' : `attempts in a sandbox, ${user.name}`);
       await context.attempt(`'${name}', --sandbox ${sandbox}, ${user.name}`, async () => {
-        const hasSucceeded = await run(house, context.random);
+        const hasSucceeded = await run(attacked, context.random);
         const verb = hasSucceeded ? 'succeeds' : 'does not succeed';
         context.check(
           hasSucceeded === isExpected,
@@ -36,9 +36,9 @@ async function tryAll(context, user, sandbox) {
         );
       });
     }
-    if (house.server.isAlive) await checkProcesses(context, house.server);
+    if (attacked.server.isAlive) await checkProcesses(context, attacked.server);
   } finally {
-    await house.close();
+    await attacked.close();
   }
 }
 
@@ -68,7 +68,7 @@ export async function run(context) {
       ? [{ home: context.scratch, launcher: [], environment: { HOME: context.scratch }, name: 'as root' }]
       : []),
   ];
-  const probe = new House(context, users[0], 'bwrap');
+  const probe = new AttackedServer(context, users[0], 'bwrap');
   try {
     await probe.server.start();
   } catch (cause) {

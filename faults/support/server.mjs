@@ -18,7 +18,7 @@ export const apps = {
   witness: here('../apps/witness'),
   rogue: here('../apps/rogue'),
   planter: here('../apps/planter'),
-  burglar: here('../apps/burglar'),
+  intruder: here('../apps/intruder'),
 };
 
 /** Characters of the server's stderr that are kept. */

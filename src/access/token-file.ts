@@ -10,7 +10,7 @@ import { hashPattern } from './secret.js';
 /** Version of the file that this program writes. */
 const currentVersion = 1;
 /** Longest file that is read, in bytes: some 50,000 tokens. */
-const longest = 16 << 20;
+const maxBytes = 16 << 20;
 
 /** What a name is made of: it stands in records, logs and commands without quotes. */
 export const namePattern = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/;
@@ -98,7 +98,7 @@ export function readTokens(file: string): TokenDocument {
       const stats = fstatSync(descriptor);
       if (!stats.isFile()) throw new Error('it is not a regular file');
       refuseUnsafe(file, stats);
-      if (stats.size > longest) throw new Error(`it is longer than ${longest >> 20} MiB`);
+      if (stats.size > maxBytes) throw new Error(`it is longer than ${maxBytes >> 20} MiB`);
       return parseTokens(decodedText(readFileSync(descriptor)));
     } finally {
       closeSync(descriptor);

@@ -3,7 +3,7 @@ import { ArchiveError } from './errors.js';
 
 /** Bytes of the end record at the end of an archive, without its comment. */
 const endRecordSize = 22;
-const longestComment = 0xffff;
+const maxComment = 0xffff;
 const endRecord = Buffer.from([0x50, 0x4b, 0x05, 0x06]);
 const zip64Locator = 0x07064b50;
 const zip64EndRecord = 0x06064b50;
@@ -69,7 +69,7 @@ export interface ArchiveEnd {
  */
 export async function archiveEnd(file: FileHandle): Promise<ArchiveEnd> {
   const { size } = await file.stat();
-  const tailStart = Math.max(0, size - endRecordSize - longestComment);
+  const tailStart = Math.max(0, size - endRecordSize - maxComment);
   const tail = await readAt(file, tailStart, size - tailStart);
   const at = findEndRecord(tail);
   if (at < 0) throw new ArchiveError('corrupt', 'it is not a zip archive');

@@ -9,7 +9,7 @@ import { fetchLeft, keptAfterEnd, leftText } from './job-text.js';
 import { formatDistance, formatTime } from './terminal/time-text.js';
 
 /** Seconds to wait for the server's word. The command has done what it was asked to, so a longer wait is not worth it. */
-const longestWait = 10;
+const maxWait = 10;
 
 /** How long a server keeps a job, as `--json` prints it. */
 export interface Kept {
@@ -48,7 +48,7 @@ export async function tellKept(
   reporter: Reporter,
   isAsked: boolean,
 ): Promise<JobAnswer | null> {
-  const view = await job(connection, jobId, longestWait).catch(() => null);
+  const view = await job(connection, jobId, maxWait).catch(() => null);
   const words = view && keptWords(view, connection.now());
   if (words) reporter.note(`Job ${jobId} is kept ${words}`);
   else if (view && isAsked) {

@@ -29,7 +29,7 @@ export interface SubmittedCommand {
 /** Commands that are kept: of the newest jobs. */
 const mostKept = 200;
 /** Bytes of one: a shell may have expanded a pattern to thousands of paths. */
-const longest = 1 << 20;
+const maxBytes = 1 << 20;
 
 const directoryOf = (configDir: string): string => path.join(configDir, 'submitted');
 const fileOf = (configDir: string, jobId: string): string =>
@@ -72,7 +72,7 @@ function prune(directory: string): void {
 /** Keeps the command of a job, readable by its owner alone. Never throws: without it only `retry` fails, and says so. */
 export function keepCommand(configDir: string, jobId: string, command: SubmittedCommand): void {
   try {
-    if (!pathJobId.test(jobId) || Buffer.byteLength(jsonText(command)) > longest) return;
+    if (!pathJobId.test(jobId) || Buffer.byteLength(jsonText(command)) > maxBytes) return;
     const directory = directoryOf(configDir);
     makeDirectory(directory, 0o700);
     writeJsonFile(fileOf(configDir, jobId), command, { isKept: false });
@@ -91,7 +91,7 @@ const isText = (value: unknown): value is string => typeof value === 'string';
 export function keptCommand(configDir: string, jobId: string): SubmittedCommand {
   const file = fileOf(configDir, jobId);
   try {
-    const { command, directory, words } = JSON.parse(readSmallFile(file, longest)) as SubmittedCommand;
+    const { command, directory, words } = JSON.parse(readSmallFile(file, maxBytes)) as SubmittedCommand;
     const areWords = Array.isArray(words) && words.every(({ text }) => isText(text));
     if (isText(command) && isText(directory) && areWords) return { command, directory, words };
     throw new SyntaxError('another shape');

@@ -1,5 +1,5 @@
 /** The name of a transfer, as a progress bar shows it. */
-export type Stage = 'Packing' | 'Uploading' | 'Downloading' | 'Extracting';
+export type TransferPhase = 'Packing' | 'Uploading' | 'Downloading' | 'Extracting';
 
 /** Receives what the client has to tell. The client does not know whether a person reads it. */
 export interface Reporter {
@@ -23,5 +23,5 @@ export interface Reporter {
   /** What is being waited for while a log is silent. Shown where nothing else is. */
   silent(what: string): void;
   /** Bytes moved so far. A total of 0 means that it is not known. */
-  progress(stage: Stage, done: number, total: number): void;
+  progress(phase: TransferPhase, done: number, total: number): void;
 }

@@ -51,12 +51,12 @@ const mayStillRun = (jobId: string): string =>
   `remote job ${jobId} may still run: '${nextCommand(`kill ${jobId}`)}' ends it`;
 
 /** Seconds to wait for what a killed job left: the command is to end. */
-const longestWait = 5;
+const maxWait = 5;
 
 /** What a killed job left and how to get it, as a sentence goes on; empty if it is nothing, or the server does not say. */
 async function leftFilesOf(connection: Connection, jobId: string): Promise<string> {
-  const signal = AbortSignal.timeout(longestWait * 1000);
-  const view = await job(connection, jobId, longestWait, signal).catch(() => null);
+  const signal = AbortSignal.timeout(maxWait * 1000);
+  const view = await job(connection, jobId, maxWait, signal).catch(() => null);
   if (!view?.left_files) return '';
   const files = `${view.left_files < mostCounted ? '' : 'at least '}${counted(view.left_files, 'file')}`;
   return ` and left ${files}; '${nextCommand(`result ${jobId} --partial`)}' fetches what it left`;

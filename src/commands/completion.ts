@@ -5,7 +5,7 @@ import type { Offer } from '../cli/completion/offers.js';
 import { connectionFlags } from '../cli/flags.js';
 
 /** Longest time for which a shell waits for the server's values, in milliseconds. */
-const longestWait = 1000;
+const maxWait = 1000;
 
 export default class Completion extends ClientCommand {
   static override summary = 'Print the script that completes commands in a shell';
@@ -54,7 +54,7 @@ export default class Completion extends ClientCommand {
     const connect = async () => {
       const { flags } = await this.parse({ flags: connectionFlags }, wordsOfFlags(words, connectionFlags));
       const connection = await this.connect(flags);
-      setTimeout(() => process.exit(), longestWait).unref();
+      setTimeout(() => process.exit(), maxWait).unref();
       return connection;
     };
     const offers = await findOffers(source, words, connect, this.config.configDir).catch(() => []);

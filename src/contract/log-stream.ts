@@ -64,9 +64,9 @@ function logEvent(data: string, id: number | null, isRedraw: boolean): LogEvent 
 }
 
 /** Longest line that is read, in characters; the service's own are far shorter. */
-export const longestLine = 1024 * 1024;
+export const maxLine = 1024 * 1024;
 
-const cutNote = ` [remote-app: the rest of this line is left out: it is longer than ${longestLine} characters]`;
+const cutNote = ` [remote-app: the rest of this line is left out: it is longer than ${maxLine} characters]`;
 
 /**
  * Reads the stream's text, in pieces of any size, into events. Comments are dropped.
@@ -98,14 +98,14 @@ export class LogStreamParser {
     this.#rest = '';
     this.#isCut = false;
     for (const line of lines) {
-      this.#line(line.length > longestLine ? line.slice(0, longestLine) + cutNote : line, events);
+      this.#line(line.length > maxLine ? line.slice(0, maxLine) + cutNote : line, events);
     }
     this.#keep(rest);
     return events;
   }
 
   #keep(text: string): void {
-    const room = longestLine - this.#rest.length;
+    const room = maxLine - this.#rest.length;
     this.#isCut ||= text.length > room;
     this.#rest += text.length > room ? text.slice(0, room) : text;
   }

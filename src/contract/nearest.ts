@@ -21,7 +21,7 @@ function distance(from: string, to: string): number {
 }
 
 /** Longer words are not compared: nobody mistypes them, and the time is the product of their lengths. */
-const longest = 200;
+const maxLength = 200;
 
 /**
  * The known word that was probably meant: at most a third of the letters differ, or it contains the word that was typed.
@@ -29,9 +29,9 @@ const longest = 200;
  */
 export function nearest(word: string, known: readonly string[]): string | null {
   const typed = word.toLowerCase();
-  if (typed.length > longest) return null;
+  if (typed.length > maxLength) return null;
   const near = known
-    .filter((each) => each.length <= longest)
+    .filter((each) => each.length <= maxLength)
     .map((each) => ({ each, differs: distance(typed, each.toLowerCase()) }))
     .filter(({ each, differs }) => differs <= Math.max(1, Math.floor(each.length / 3)))
     .sort((a, b) => a.differs - b.differs)[0];

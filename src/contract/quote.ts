@@ -15,11 +15,11 @@ export const escaped = (character: string): string => {
 export const oneLine = (text: string): string => text.replace(unprintable, escaped);
 
 /** As much of somebody else's words as a person reads, on one line. */
-export const excerpt = (text: string, longest = 2000): string =>
-  oneLine(text.length > longest ? `${text.slice(0, longest)}...` : text);
+export const excerpt = (text: string, maxLength = 2000): string =>
+  oneLine(text.length > maxLength ? `${text.slice(0, maxLength)}...` : text);
 
 /** A name from outside inside a sentence: quoted, on one line, cut where it is longer than a person reads. */
-export const quoteName = (name: string, longest = 200): string => `'${excerpt(name, longest)}'`;
+export const quoteName = (name: string, maxLength = 200): string => `'${excerpt(name, maxLength)}'`;
 
 /** A path in a sentence: whole, so that a person can find the file. */
 export const quotePath = (path: string): string => quoteName(path, 4096);

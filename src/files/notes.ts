@@ -1,5 +1,5 @@
 /** Most notes that are listed one by one. */
-const longest = 20;
+const maxNotes = 20;
 
 /** Sentences on what was renamed, cut or left out while an archive was packed or extracted. */
 export class Notes {
@@ -7,7 +7,7 @@ export class Notes {
   #more = 0;
 
   add(sentence: string): void {
-    if (this.#told.length < longest) this.#told.push(sentence);
+    if (this.#told.length < maxNotes) this.#told.push(sentence);
     else this.#more += 1;
   }
 

@@ -1,7 +1,7 @@
 import { firstBytes } from './first-bytes.js';
 
 /** Bytes of a script that are read: more than Linux reads of its first line. */
-const longest = 4096;
+const maxBytes = 4096;
 
 /** How a script starts. */
 export interface ScriptStart {
@@ -13,6 +13,6 @@ export interface ScriptStart {
 
 /** @returns the start of a script; of a file that is none, or cannot be read, one without words */
 export function readScriptStart(file: string): ScriptStart {
-  const text = firstBytes(file, longest).toString('latin1');
+  const text = firstBytes(file, maxBytes).toString('latin1');
   return { shebang: /^#!\s*([^\n]*)/.exec(text)?.[1]?.trim().split(/\s+/) ?? [], text };
 }

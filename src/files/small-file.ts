@@ -36,16 +36,16 @@ export function decodedText(bytes: Buffer): string {
 
 /**
  * Reads a text file that a person named or wrote. Refuses FIFOs and devices, which could block or never end.
- * @param longest most bytes
+ * @param maxBytes largest size that is read
  * @throws NotSmallFile, or the system's error
  */
-export function readSmallFile(file: string, longest = usual): string {
+export function readSmallFile(file: string, maxBytes = usual): string {
   const isHandedOver = handedOver.test(file);
   const descriptor = openSync(file, constants.O_RDONLY | (isHandedOver ? 0 : constants.O_NONBLOCK));
   try {
     if (!isHandedOver && !fstatSync(descriptor).isFile()) throw new NotSmallFile('it is not a regular file');
-    const bytes = readUpTo(descriptor, longest + 1);
-    if (bytes.length > longest) throw new NotSmallFile(`it is longer than ${longest / 1024} KiB`);
+    const bytes = readUpTo(descriptor, maxBytes + 1);
+    if (bytes.length > maxBytes) throw new NotSmallFile(`it is longer than ${maxBytes / 1024} KiB`);
     return decodedText(bytes);
   } finally {
     closeSync(descriptor);

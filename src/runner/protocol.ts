@@ -187,7 +187,7 @@ export const answersVariable = 'REMOTE_APP_ANSWERS';
 export const answersFile = '/dev/fd/3';
 
 /** Longest path of a socket, in bytes; the system's limit is 107. */
-const longestAddress = 100;
+const maxAddress = 100;
 
 /**
  * Calls a function with an address of a keeper's socket that the system takes: a long path is replaced by one through an
@@ -195,7 +195,7 @@ const longestAddress = 100;
  */
 export function withSocketAddress<T>(directory: string, use: (address: string) => T): T {
   const { socket } = workerFiles(directory);
-  if (Buffer.byteLength(socket) <= longestAddress) return use(socket);
+  if (Buffer.byteLength(socket) <= maxAddress) return use(socket);
   using opened = openDirectory(directory);
   return use(path.join(opened.path, path.basename(socket)));
 }
@@ -232,7 +232,7 @@ export interface Frame {
 
 const headBytes = 5;
 /** Most bytes of a frame: the longest argument list that Linux takes, and more. */
-const longestFrame = 64 << 20;
+const maxFrame = 64 << 20;
 
 /** Sends a frame. @returns false if the other side is slow, and more should wait for `drain` */
 export function sendFrame(socket: Socket, kind: FrameKind, payload: Buffer | string = ''): boolean {
@@ -268,7 +268,7 @@ export class FrameReader {
     this.#wanted = headBytes;
     while (rest.length >= headBytes) {
       const length = rest.readUInt32BE(1);
-      if (length > longestFrame) throw new Error('A frame is too long');
+      if (length > maxFrame) throw new Error('A frame is too long');
       this.#wanted = headBytes + length;
       if (rest.length < this.#wanted) break;
       frames.push({ kind: rest.toString('latin1', 0, 1), payload: rest.subarray(headBytes, this.#wanted) });

@@ -7,7 +7,7 @@ import type { RunEnd, RunRequest } from './protocol.js';
 import { signal } from './terminate.js';
 
 /** Characters that bwrap may tell: two short lines. */
-const longestStatus = 64 * 1024;
+const maxStatus = 64 * 1024;
 /** Shells, and bwrap, add a signal's number to this. */
 const signalBase = 128;
 
@@ -22,7 +22,7 @@ const signalOf = (code: number): string | undefined =>
 export function readStatusOf(stream: Readable): Promise<number | undefined> {
   let text = '';
   stream.on('data', (chunk: Buffer) => {
-    if (text.length < longestStatus) text += chunk.toString('latin1');
+    if (text.length < maxStatus) text += chunk.toString('latin1');
   });
   stream.on('error', () => {});
   return new Promise((resolve) => {

@@ -35,7 +35,7 @@ const inFewWords = (command: readonly string[]): string[] => [
  * Longest path of a directory for temporary files, in bytes. A socket's path has at most 107: that leaves 37, of which Python's
  * `multiprocessing` needs 32 and PyTorch 34.
  */
-const longestDirectory = 70;
+const maxDirectory = 70;
 
 /** Other users cannot replace it: `/tmp` is sticky. */
 const linkOf = (id: string): string => `/tmp/remote-app-${id}`;
@@ -56,7 +56,7 @@ function targetOf(link: string): string | undefined {
  * @returns the long path where the link can't be made
  */
 export function shortTemporary(id: string, directory: string): string {
-  if (Buffer.byteLength(directory) <= longestDirectory) return directory;
+  if (Buffer.byteLength(directory) <= maxDirectory) return directory;
   const link = linkOf(id);
   try {
     symlinkSync(directory, link);

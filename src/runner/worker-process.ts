@@ -30,7 +30,7 @@ import { lowerPriority, sandboxFault, startFault, startProgram } from './start-p
 import { signal, terminateGroup, terminateStrays } from './terminate.js';
 
 /** Most bytes of an answer without a newline. */
-const longestAnswer = 64 * 1024;
+const maxAnswer = 64 * 1024;
 
 /** A message of a worker: the app is loaded, or a job has ended. */
 export type Answer = { readonly kind: 'ready' } | JobAnswer;
@@ -80,14 +80,14 @@ export class AnswerReader {
     for (let end = this.#rest.indexOf(10); end >= 0; end = this.#rest.indexOf(10)) {
       const line = this.#rest.subarray(0, end);
       this.#rest = this.#rest.subarray(end + 1);
-      if (line.length > longestAnswer) throw new WrongAnswer(tooLong);
+      if (line.length > maxAnswer) throw new WrongAnswer(tooLong);
       yield readAnswer(line.toString());
     }
-    if (this.#rest.length > longestAnswer) throw new WrongAnswer(tooLong);
+    if (this.#rest.length > maxAnswer) throw new WrongAnswer(tooLong);
   }
 }
 
-const tooLong = `answered with a line of more than ${longestAnswer / 1024} KiB`;
+const tooLong = `answered with a line of more than ${maxAnswer / 1024} KiB`;
 
 /** Milliseconds that it may take to show a job, or to hide it. */
 const showPatience = 60_000;

@@ -6,8 +6,8 @@ import { auditRequests } from './http/audit-requests.js';
 import { requireToken } from './http/auth.js';
 import { type AddressSet, fromClient } from './http/client-address.js';
 import { handleErrors } from './http/error-handler.js';
-import { underLastNet } from './http/last-net.js';
 import { refuseOtherSites } from './http/same-origin.js';
+import { withCurrentRequest } from './http/uncaught-errors.js';
 import { createRouter, type RouteDeps } from './routes/index.js';
 
 /** What the HTTP side works with. All of it is made elsewhere. */
@@ -35,7 +35,7 @@ export function createApp(deps: AppDeps): Koa {
       deps.report('An answer failed', cause);
   });
   const router = createRouter(deps);
-  app.use(underLastNet);
+  app.use(withCurrentRequest);
   app.use(fromClient(deps.trustedProxies));
   if (deps.audit) app.use(auditRequests(deps.audit));
   app.use(handleErrors(deps.report, deps.events));

@@ -12,9 +12,9 @@ import {
 import { ServerEvents } from './events.js';
 import { proxyList } from './http/client-address.js';
 import { HttpService } from './http/http-service.js';
-import { LastNet } from './http/last-net.js';
 import { checkPorts } from './http/listen.js';
 import { Traffic } from './http/traffic.js';
+import { UncaughtErrors } from './http/uncaught-errors.js';
 import { StreamSlots } from './jobs/index.js';
 import { Metrics } from './metrics/index.js';
 import { openApps } from './open-apps.js';
@@ -59,7 +59,7 @@ async function serveFrom(
       : new NamedTokens(tokensFile, report, (before, after) => events.tell('tokens', { before, after }));
   const access = new Access(settings.token, named);
   const unlock = lockDataDirectory(dataDirectory);
-  const net = new LastNet(report);
+  const uncaught = new UncaughtErrors(report);
   let opened: Awaited<ReturnType<typeof openJobs>> | null = null;
   // Keeps the process alive: most of what the start waits for is unreferenced, and Node would exit in the middle.
   const starting = setInterval(() => {}, 60_000);
@@ -98,7 +98,7 @@ async function serveFrom(
       traffic,
       report,
     });
-    net.install();
+    uncaught.install();
     const recovered = await jobs.load();
     const metricsUrl = await http.listenForMetrics();
     const appProblems = await catalog.problems();
@@ -135,7 +135,7 @@ async function serveFrom(
         await left;
         closing.abort();
         await http.close();
-        net.remove();
+        uncaught.remove();
         audit?.close();
         unlock();
       },
@@ -144,7 +144,7 @@ async function serveFrom(
     clearInterval(starting);
     opened?.gpus?.close();
     await repositories.close();
-    net.remove();
+    uncaught.remove();
     unlock();
     throw cause;
   }

@@ -64,7 +64,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
       'server/usage',
       'contract',
     ],
-    reason: 'What comes from outside is parsed at the door, and has types from there on.',
+    reason: 'What comes from outside is parsed where it comes in, and has types from there on.',
   },
   'node:http': {
     rooms: ['server/check.ts', 'server/http', 'server/uploads'],

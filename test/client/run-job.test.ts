@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../src/client/errors.js';
-import type { Stage } from '../../src/client/reporter.js';
+import type { TransferPhase } from '../../src/client/reporter.js';
 import { runJob } from '../../src/client/run-job.js';
 import type { Submission } from '../../src/client/submission.js';
 import { operationOf } from '../../src/contract/operations.js';
@@ -25,7 +25,7 @@ async function run(
   }: {
     options?: Submission['options'];
     controller?: AbortController;
-    onProgress?: (stage: Stage) => void;
+    onProgress?: (stage: TransferPhase) => void;
     /** Additional files of the result. */
     results?: Readonly<Record<string, Buffer>>;
   } = {},
@@ -151,7 +151,7 @@ describe('a job', () => {
     'that is done is not killed by an interruption while %s, and its result can be fetched later',
     async (stage) => {
       const controller = new AbortController();
-      const onProgress = (each: Stage) => {
+      const onProgress = (each: TransferPhase) => {
         if (each === stage) controller.abort(new Interrupted('SIGINT'));
       };
       // A large file, so that work is left after the first piece.

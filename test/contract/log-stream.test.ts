@@ -5,7 +5,7 @@ import {
   keepAlive,
   type LogEvent,
   LogStreamParser,
-  longestLine,
+  maxLine,
 } from '../../src/contract/log-stream.js';
 
 const line = (text: string, id: number | null = null, isRedraw = false): LogEvent => ({
@@ -85,12 +85,12 @@ describe("a log stream's parser", () => {
   test('cuts a line that is too long, says so, and continues after it', () => {
     const parser = new LogStreamParser();
     const events = [
-      ...parser.push(`id: 1\ndata: ${'a'.repeat(3 * longestLine)}`),
+      ...parser.push(`id: 1\ndata: ${'a'.repeat(3 * maxLine)}`),
       ...parser.push('bc\n\ndata: next\n\n'),
     ];
-    const whole = parser.push(`data: ${'a'.repeat(2 * longestLine)}\n\n`);
+    const whole = parser.push(`data: ${'a'.repeat(2 * maxLine)}\n\n`);
     for (const event of [events[0], whole[0]]) {
-      expect(event?.kind === 'line' && event.line.length).toBeLessThan(longestLine + 200);
+      expect(event?.kind === 'line' && event.line.length).toBeLessThan(maxLine + 200);
       expect(event?.kind === 'line' && event.line).toMatch(
         /^a+ \[remote-app: the rest of this line is left out/,
       );
@@ -104,7 +104,7 @@ describe("a log stream's parser", () => {
     const piece = 'a'.repeat(16_384);
     for (let number = 0; number < 6400; number += 1) parser.push(piece);
     expect(parser.push('\n\ndata: end\n\n')).toEqual([line('end')]);
-    for (const character of `data: ${'b'.repeat(longestLine)}`) parser.push(character);
+    for (const character of `data: ${'b'.repeat(maxLine)}`) parser.push(character);
     expect(parser.push('\n\n')).toHaveLength(1);
     expect(performance.now() - begin).toBeLessThan(10_000);
   });

@@ -38,7 +38,7 @@ test.runIf(namespaces)(
     for (const name of ['bystander', 'job/Output', 'job/Input'])
       mkdirSync(path.join(root.path, name), { recursive: true });
     const words = [...(namespaces ?? []), 'sh', '-c', script, 'sh'];
-    const given = [root.path, process.execPath, faults('apps/burglar/main.mjs')];
+    const given = [root.path, process.execPath, faults('apps/intruder/main.mjs')];
     const options = { cwd: root.path, timeout: 20_000 };
     const { stdout } = await run(words[0] ?? '', [...words.slice(1), ...given], options);
     expect(stdout.trim().split('\n')).toEqual([

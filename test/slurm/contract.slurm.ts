@@ -47,7 +47,7 @@ async function executorOf(gpus: number | null, killGrace: number): Promise<Slurm
   const executor = new SlurmExecutor({
     options: { partition, account: null, qos: null, time: null, constraint: null, args: [] },
     environment: { ...process.env, SLURM_CONF: configuration },
-    programs: { node: process.execPath, runner: program('main'), cleanup: program('sweep') },
+    programs: { node: process.execPath, runner: program('main'), cleanup: program('cleanup') },
     notices,
     passEnvironment: [],
     killGrace,

@@ -7,7 +7,7 @@ import { monotonicTime } from '../../files/monotonic-time.js';
 
 /** Milliseconds between two questions whether the server has looked, and how long it is waited for. */
 const interval = 500;
-const longest = 120_000;
+const maxWait = 120_000;
 
 function describe({ app, available, commit, problem }: RefreshAnswer['apps'][number]): string {
   const at = commit === null ? '' : ` at commit ${commit.slice(0, 12)}`;
@@ -33,7 +33,7 @@ export async function refreshApps(
   reporter: Reporter,
 ): Promise<{ readonly lines: readonly string[]; readonly summary: RefreshAnswer }> {
   const { refreshed } = await import('../../client/connection/index.js');
-  const end = monotonicTime() + longest;
+  const end = monotonicTime() + maxWait;
   let found = await ask(connection);
   try {
     while (found.refreshing && monotonicTime() < end) {

@@ -6,7 +6,7 @@ export const formatMemory = (use: { used_gb: number; total_gb: number }): string
   `${use.used_gb.toFixed(1)} of ${use.total_gb.toFixed(1)} GB`;
 
 /** Longest value beside a name, in characters. */
-const longestValue = 4000;
+const maxValueLength = 4000;
 
 /** Widest cell of a table, in characters: one long name would widen every row. */
 const widest = 80;
@@ -15,8 +15,8 @@ const widest = 80;
 export type Cell = string | { readonly text: string; readonly paint: (text: string) => string };
 
 /** A cell on one line, cut and painted. */
-function shown(cell: Cell, longest: number): string {
-  return typeof cell === 'string' ? excerpt(cell, longest) : cell.paint(excerpt(cell.text, longest));
+function shown(cell: Cell, maxLength: number): string {
+  return typeof cell === 'string' ? excerpt(cell, maxLength) : cell.paint(excerpt(cell.text, maxLength));
 }
 
 /** Filled up to so many columns of a terminal: some characters take two of them, colours none. */
@@ -77,7 +77,7 @@ export function formatPairs(pairs: readonly (readonly [string, Cell | null])[], 
   const known = pairs.filter((pair): pair is readonly [string, Cell] => pair[1] !== null && pair[1] !== '');
   const width = Math.max(0, ...known.map(([name]) => name.length));
   return known.flatMap(([name, value]) => {
-    const line = `${name.padEnd(width)}  ${shown(value, longestValue)}`;
+    const line = `${name.padEnd(width)}  ${shown(value, maxValueLength)}`;
     return typeof value === 'string' ? wrapped(line, columns, width + 2) : [line];
   });
 }

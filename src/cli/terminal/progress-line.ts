@@ -13,7 +13,7 @@ export interface Progress {
 }
 
 /** Longest line that is looked at, in characters. */
-const longest = 1000;
+const maxLength = 1000;
 
 /** What stands in front of the percents: words, and perhaps a colon. */
 const words = String.raw`(?:(?<what>\S.{0,599}?)\s*:?\s+|(?<close>\S.{0,599}?):)?`;
@@ -38,7 +38,7 @@ const bare = new RegExp(String.raw`^\s*${words}${percents}${strip}\|?\s*$`, 'u')
  * @returns null for any other line
  */
 export function readProgress(line: string): Progress | null {
-  if (line.length > longest || !line.includes('%')) return null;
+  if (line.length > maxLength || !line.includes('%')) return null;
   const text = stripVTControlCharacters(line);
   const found = (shape.exec(text) ?? bare.exec(text))?.groups;
   if (!found) return null;

@@ -1,5 +1,5 @@
 import stringWidth from 'fast-string-width';
-import type { Stage } from '../../client/reporter.js';
+import type { TransferPhase } from '../../client/reporter.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { servicePrefix } from '../../contract/log-stream.js';
 import { monotonicTime } from '../../files/monotonic-time.js';
@@ -104,9 +104,9 @@ export class TerminalReporter extends TextReporter {
     if (this.#shows === null) this.waiting(what);
   }
 
-  override progress(stage: Stage, done: number, total: number): void {
-    if (total === 0) this.waiting(`${stage} ${formatBytes(done)}`);
-    super.progress(stage, done, total);
+  override progress(phase: TransferPhase, done: number, total: number): void {
+    if (total === 0) this.waiting(`${phase} ${formatBytes(done)}`);
+    super.progress(phase, done, total);
     if (this.transfer === null) this.#clear('transfer');
   }
 

@@ -52,8 +52,8 @@ export const forJson = (document: string): string =>
   );
 
 /** Longest text on a drawn line, in characters: it is redrawn many times a second. */
-const longestCaption = 500;
+const maxCaption = 500;
 
 /** One short line without colours. */
 export const caption = (text: string): string =>
-  safeLine(text.slice(0, longestCaption).replaceAll('\n', ' '), false);
+  safeLine(text.slice(0, maxCaption).replaceAll('\n', ' '), false);

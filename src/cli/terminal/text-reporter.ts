@@ -1,4 +1,4 @@
-import type { Reporter, Stage } from '../../client/reporter.js';
+import type { Reporter, TransferPhase } from '../../client/reporter.js';
 import { servicePrefix } from '../../contract/log-stream.js';
 import { oneLine } from '../../contract/quote.js';
 import { monotonicTime } from '../../files/monotonic-time.js';
@@ -53,13 +53,13 @@ export class TextReporter implements Reporter {
 
   silent(_what: string): void {}
 
-  progress(stage: Stage, done: number, total: number): void {
+  progress(phase: TransferPhase, done: number, total: number): void {
     if (total === 0) return;
     const now = monotonicTime();
     let transfer = this.transfer;
     // A transfer that is started again begins with fewer bytes.
-    if (transfer?.stage !== stage || transfer.total !== total || done < transfer.done) {
-      transfer = new Transfer(stage, total, now);
+    if (transfer?.phase !== phase || transfer.total !== total || done < transfer.done) {
+      transfer = new Transfer(phase, total, now);
       this.#passed = 0;
     }
     transfer.moved(done, now);

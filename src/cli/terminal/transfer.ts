@@ -1,4 +1,4 @@
-import type { Stage } from '../../client/reporter.js';
+import type { TransferPhase } from '../../client/reporter.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { formatDuration } from './time-text.js';
 
@@ -14,7 +14,7 @@ const pastOf = {
   Uploading: 'Uploaded',
   Downloading: 'Downloaded',
   Extracting: 'Extracted',
-} as const satisfies Record<Stage, string>;
+} as const satisfies Record<TransferPhase, string>;
 
 /** Widest bar, in columns, and the least that says anything. */
 const widestBar = 24;
@@ -28,7 +28,7 @@ export class Transfer {
   #samples: { readonly at: number; readonly done: number }[];
 
   constructor(
-    readonly stage: Stage,
+    readonly phase: TransferPhase,
     readonly total: number,
     private readonly began: number,
   ) {
@@ -66,7 +66,7 @@ export class Transfer {
   bar(room: number, now: number): string {
     const percent = `${this.percent}%`;
     const left = this.#left(now);
-    let free = room - this.stage.length - 1 - percent.length;
+    let free = room - this.phase.length - 1 - percent.length;
     const take = (width: number): boolean => {
       const fits = width <= free;
       if (fits) free -= width;
@@ -79,7 +79,7 @@ export class Transfer {
     const hasBar = take(narrowestBar + '[] '.length);
     const speed = ifFits(` ${this.#speed(now)}`);
     const bar = hasBar ? this.#strip(Math.min(widestBar, narrowestBar + free)) : '';
-    return `${this.stage} ${bar}${percent}${speed}${moved}${eta}`;
+    return `${this.phase} ${bar}${percent}${speed}${moved}${eta}`;
   }
 
   /** A line of a log. */
@@ -91,14 +91,14 @@ export class Transfer {
       this.#speed(now),
       ...(left === null ? [] : [`${left} left`]),
     ];
-    return `${this.stage}: ${figures.join(', ')}`;
+    return `${this.phase}: ${figures.join(', ')}`;
   }
 
   /** What is said of it at its end. */
   summary(now: number): string {
     const seconds = (now - this.began) / 1000;
     const average = `${formatBytes(Math.round(this.#done / seconds))}/s`;
-    return `${pastOf[this.stage]} ${formatBytes(this.#done)} in ${formatDuration(seconds, true)} (${average})`;
+    return `${pastOf[this.phase]} ${formatBytes(this.#done)} in ${formatDuration(seconds, true)} (${average})`;
   }
 
   #strip(width: number): string {

@@ -14,7 +14,7 @@ z.config({ jitless: true });
 const mebibyte = 1024 * 1024;
 
 /** Longest list of jobs or apps that is accepted. */
-const longestList = 100_000;
+const maxListItems = 100_000;
 /** Most GPUs of one machine: each is asked for its memory. */
 const mostGpus = 256;
 
@@ -23,8 +23,8 @@ const orNull = <T extends z.ZodMiniType>(schema: T) => z._default(z.nullable(sch
 const textOrNull = orNull(text);
 
 /** A list whose length is checked before its elements: a million wrong elements would make a million issues. */
-const listOf = <T extends z.ZodMiniType>(schema: T, longest = longestList) =>
-  z.pipe(z.array(z.unknown()).check(z.maxLength(longest)), z.array(schema));
+const listOf = <T extends z.ZodMiniType>(schema: T, maxItems = maxListItems) =>
+  z.pipe(z.array(z.unknown()).check(z.maxLength(maxItems)), z.array(schema));
 
 const jobId = text.check(z.regex(pathJobId, 'which is not the id of a job'));
 const appId = text.check(z.regex(appIdPattern, 'which is not the identifier of an app'));
@@ -61,9 +61,9 @@ const listedJob = z.lazy(() => z.object({ job_id: jobId, ...jobFields() }));
 export type JobAnswer = z.infer<typeof listedJob>;
 
 /** @param make called at the first answer: to make all schemas takes 4 ms, and one command uses two or three */
-function answer<T>(what: string, make: () => z.ZodMiniType<T>, longest = mebibyte): Answer<T> {
+function answer<T>(what: string, make: () => z.ZodMiniType<T>, maxBytes = mebibyte): Answer<T> {
   const schema = z.lazy(make);
-  return { what, check: (document) => schema.safeParse(document), longest };
+  return { what, check: (document) => schema.safeParse(document), maxBytes };
 }
 
 export const devicesAnswer = answer('a list of GPUs', () =>

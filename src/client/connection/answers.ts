@@ -18,7 +18,7 @@ export interface Answer<T> {
   readonly what: string;
   readonly check: (document: unknown) => Checked<T>;
   /** Most bytes. */
-  readonly longest: number;
+  readonly maxBytes: number;
 }
 
 /** A server's answer was not what it must be. The message names the server and the difference. */
@@ -100,8 +100,8 @@ export function readAnswer<T>(server: string, path: string, text: string, answer
 }
 
 /** The error for a body that is longer than it may be. */
-export const tooLong = (server: string, path: string, longest: number): AnswerError =>
-  new AnswerError(server, `answered ${path} with more than ${formatBytes(longest)}`);
+export const tooLong = (server: string, path: string, maxBytes: number): AnswerError =>
+  new AnswerError(server, `answered ${path} with more than ${formatBytes(maxBytes)}`);
 
 /**
  * The answer that `GET /health` must give. Checked without zod, which takes longer to load than the whole health check:
@@ -109,7 +109,7 @@ export const tooLong = (server: string, path: string, longest: number): AnswerEr
  */
 export const healthAnswer: Answer<typeof healthy> = {
   what: 'the health of a service',
-  longest: 64 * 1024,
+  maxBytes: 64 * 1024,
   check: (document) => {
     const { status } = Object(document) as { status?: unknown };
     if (status === healthy.status) return { success: true, data: healthy };

@@ -245,7 +245,7 @@ export async function readMachine(connection: Connection): Promise<Machine> {
 }
 
 /** Seconds to wait for what else the server says of a job that failed. */
-const longestWait = 10;
+const maxWait = 10;
 
 /**
  * The error of a job that ended without a result, from the answer of the result's route. The body counts, not the status
@@ -261,7 +261,7 @@ export async function jobFailure(
   const data = await bodyOf(text, ({ endBody }) => endBody);
   if (!data) return null;
   const isRefused = status === refusedResult && data.status === 'error';
-  const view = await job(connection, jobId, longestWait).catch(() => null);
+  const view = await job(connection, jobId, maxWait).catch(() => null);
   const reason = data.error ?? view?.error ?? 'no reason given';
   const facts = {
     expiresAt: view?.expires_at ?? null,

@@ -44,18 +44,18 @@ class TimeLimit implements Disposable {
 }
 
 /**
- * Reads a body as text, up to `longest` bytes. A longer body is not read on: the connection is closed at once.
+ * Reads a body as text, up to `maxBytes` bytes. A longer body is not read on: the connection is closed at once.
  * @param onChunk is called for each piece, and may throw
  * @returns null for a body that is longer
  */
-async function readBody(reply: Reply, longest: number, onChunk: () => void): Promise<string | null> {
+async function readBody(reply: Reply, maxBytes: number, onChunk: () => void): Promise<string | null> {
   const chunks: Buffer[] = [];
   let length = 0;
   // Leaving the loop destroys the body, and with it the connection.
   for await (const chunk of reply.body as AsyncIterable<Buffer>) {
     onChunk();
     length += chunk.length;
-    if (length > longest) return null;
+    if (length > maxBytes) return null;
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, length).toString();
@@ -94,7 +94,7 @@ export interface Call {
 }
 
 /** Most bytes of a refusal, or of an answer that says 'not yet'. */
-const longestWords = 64 * 1024;
+const maxWords = 64 * 1024;
 
 /** Statuses with which proxies refuse an encoded slash, or send a client on to the address without one. */
 const mayBeOfSlashes = [301, 302, 307, 308, 400, 403, 404];
@@ -255,7 +255,7 @@ export class Connection {
    * @throws TransportError if the connection breaks
    */
   async words(reply: Reply, signal: AbortSignal | undefined = this.signal): Promise<string> {
-    return (await this.#body(reply, longestWords, signal)) ?? '';
+    return (await this.#body(reply, maxWords, signal)) ?? '';
   }
 
   /**
@@ -287,8 +287,8 @@ export class Connection {
     signal: AbortSignal | undefined = this.signal,
   ): Promise<T> {
     if (reply.statusCode >= 300) throw await this.refused(reply, path, signal);
-    const text = await this.#body(reply, answer.longest, signal);
-    if (text === null) throw tooLong(this.server, path, answer.longest);
+    const text = await this.#body(reply, answer.maxBytes, signal);
+    if (text === null) throw tooLong(this.server, path, answer.maxBytes);
     return readAnswer(this.server, path, text, answer);
   }
 
@@ -314,9 +314,9 @@ export class Connection {
     }
   }
 
-  async #body(reply: Reply, longest: number, signal: AbortSignal | undefined): Promise<string | null> {
+  async #body(reply: Reply, maxBytes: number, signal: AbortSignal | undefined): Promise<string | null> {
     try {
-      return await readBody(reply, longest, this.#limit(this.readTimeout));
+      return await readBody(reply, maxBytes, this.#limit(this.readTimeout));
     } catch (error) {
       throw this.explain(error, signal);
     }

@@ -55,13 +55,13 @@ export function header(reply: Reply, name: string): string | undefined {
 }
 
 /** Longest `Retry-After` that is believed, in seconds. */
-const longestWait = 86_400;
+const maxWait = 86_400;
 
 /** The `Retry-After` of an answer in seconds; null if it has none, or an unreasonable one. */
 export function retryAfter(reply: Reply): number | null {
   const asked = header(reply, 'retry-after') ?? '';
   const seconds = /^\d{1,5}$/.test(asked) ? Number(asked) : Number.NaN;
-  return seconds <= longestWait ? seconds : null;
+  return seconds <= maxWait ? seconds : null;
 }
 
 type Schemas = typeof import('./answer-schemas.js');

@@ -8,7 +8,7 @@ import { TransportError, UsageError } from '../errors.js';
 import { type Trust, under } from './transport.js';
 
 /** Most bytes of a file of certificates: those of all authorities of the world take 250 KiB. */
-const longestFile = 4 * 1024 * 1024;
+const maxFile = 4 * 1024 * 1024;
 
 const pem =
   /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[\s\S]+?-----END (?:TRUSTED |X509 )?CERTIFICATE-----/g;
@@ -18,7 +18,7 @@ const pem =
  * @throws the system's error, or one that says what is wrong
  */
 function readCertificates(file: string): string[] {
-  const found = readSmallFile(file, longestFile).match(pem);
+  const found = readSmallFile(file, maxFile).match(pem);
   if (!found) throw new Error('it holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)');
   for (const [index, each] of found.entries()) {
     try {
@@ -160,7 +160,7 @@ export function explainTls(error: Error, raw: RawTlsPeer): Error {
 }
 
 /** Longest wait for the handshake, in milliseconds. */
-const longestHandshake = 2000;
+const maxHandshake = 2000;
 
 /**
  * Whether a port speaks TLS. Used when it has closed a plain connection without an answer. Its certificate does not matter,
@@ -170,7 +170,7 @@ export function speaksTls(url: URL): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host: bareHost(url.hostname), port: Number(url.port || 80) });
     let isTls = false;
-    const timer = setTimeout(() => socket.destroy(), longestHandshake);
+    const timer = setTimeout(() => socket.destroy(), maxHandshake);
     // Emitted before Node checks the certificate.
     socket.prependOnceListener('secure', () => {
       isTls = true;

@@ -95,7 +95,7 @@ export class Obstacles {
 }
 
 /** What is found at a path: a file or a directory, or the words for why it cannot be sent, which follow its name. */
-export type Look =
+export type PathContent =
   | { readonly stats: Stats; readonly fault: null }
   | { readonly stats: null; readonly fault: string };
 
@@ -149,7 +149,7 @@ function faultOf(bytes: string | Buffer, stats: Stats): string | null {
  * @param bytes the path as it is on the disk, if it is not UTF-8
  * @returns null if nothing has this path
  */
-export function lookAt(target: string, bytes: string | Buffer = target): Look | null {
+export function lookAt(target: string, bytes: string | Buffer = target): PathContent | null {
   try {
     const stats = statSync(bytes);
     const fault = faultOf(bytes, stats);

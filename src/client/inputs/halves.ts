@@ -6,12 +6,12 @@ import { emptyFile, lookAt, type Obstacles } from './entries.js';
 import type { Unit } from './inputs.js';
 
 /** Most bytes of a header that are read, after a first piece that nearly every header fits into. */
-const longest = 64 * 1024;
+const maxBytes = 64 * 1024;
 const firstPiece = 4 * 1024;
 
 /** The first match in the text that a file begins with; a line that is cut does not count. */
 function matchInText(file: string, pattern: RegExp): RegExpExecArray | null {
-  for (const bytes of [firstPiece, longest]) {
+  for (const bytes of [firstPiece, maxBytes]) {
     const start = firstBytes(file, bytes);
     const isWhole = start.length < bytes;
     const text = (isWhole ? start : start.subarray(0, start.lastIndexOf('\n') + 1)).toString();

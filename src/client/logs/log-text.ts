@@ -1,7 +1,7 @@
 import { errorKinds, exitCodes } from '../../contract/errors.js';
 import { mediaTypes } from '../../contract/http.js';
 import { isFinal } from '../../contract/job.js';
-import { type LogEvent, longestLine, redrawEnd } from '../../contract/log-stream.js';
+import { type LogEvent, maxLine, redrawEnd } from '../../contract/log-stream.js';
 import { logTextPath } from '../../contract/paths.js';
 import { type Connection, header, job, type Patience, pause, type Reply } from '../connection/index.js';
 import {
@@ -135,7 +135,7 @@ class LogText {
 /** Where the first line ends in these bytes; 0 if it has no end yet. One that is too long ends where it is. */
 function lineEnd(bytes: Buffer): number {
   const end = bytes.indexOf(lineFeed) + 1;
-  return end === 0 && bytes.length >= longestLine ? bytes.length : end;
+  return end === 0 && bytes.length >= maxLine ? bytes.length : end;
 }
 
 /** The first byte that an answer has, of a log that was asked for from there on. @throws TransportError for another one */

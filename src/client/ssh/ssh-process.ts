@@ -131,7 +131,7 @@ interface SshOptions {
 }
 
 /** Most characters that are kept of what ssh says. */
-const longest = 16_384;
+const maxChars = 16_384;
 /** When ssh has said something and gets no further for this long, in milliseconds, it waits for a person. */
 const thinking = 500;
 /** How often the socket is looked for, in milliseconds. */
@@ -140,12 +140,12 @@ const interval = 20;
 const ending = 3000;
 
 /** Longest name of a socket's directory: the system allows 104 bytes for the whole path. */
-const longestDirectory = 80;
+const maxDirectoryLength = 80;
 
 /** A new directory for a socket, which nobody else can enter, with a path that ssh takes as it stands. */
 function makeDirectory(): string {
   const usual = tmpdir();
-  const isPlain = /^[\w./-]+$/.test(usual) && usual.length <= longestDirectory;
+  const isPlain = /^[\w./-]+$/.test(usual) && usual.length <= maxDirectoryLength;
   return mkdtempSync(path.join(isPlain ? usual : '/tmp', 'remote-app-ssh-'));
 }
 
@@ -261,8 +261,8 @@ export class SshProcess {
       for (const line of lines) if (line.trim() !== '') this.options.onWords(line.trimEnd());
     };
     stderr.setEncoding('utf8').on('data', (piece: string) => {
-      if (this.#stderr.length < longest) this.#stderr += piece;
-      this.#unread = `${this.#unread}${piece}`.slice(-longest);
+      if (this.#stderr.length < maxChars) this.#stderr += piece;
+      this.#unread = `${this.#unread}${piece}`.slice(-maxChars);
       clearTimeout(timer);
       timer = setTimeout(show, thinking).unref();
     });

@@ -35,7 +35,7 @@ const block = z.record(z.string(), z.unknown());
 const structural = ['outputs_criterions', 'optimizer', 'schedulers', 'engine', 'parameter_maps', 'classpath'];
 
 /** Characters that the values may have, as JSON. */
-const longestValues = 64 * 1024;
+const maxValuesLength = 64 * 1024;
 
 /** The parameters that `--set` changes, in the words of KonfAI. It keeps their constraints in its program, which is not run. */
 interface ModelParameters {
@@ -62,7 +62,7 @@ function parametersOf(document: unknown): ModelParameters | null {
     // Throws for a value that holds itself, which YAML can write.
     const text = JSON.stringify(Object.fromEntries(own));
     // Repeated parts are one in YAML, and many here.
-    if (text.length > longestValues) return null;
+    if (text.length > maxValuesLength) return null;
     return { values: JSON.parse(text), constraints: {}, path: `Predictor.Model.${name}` };
   }
   return null;
@@ -229,7 +229,7 @@ const baseNames = (names: readonly string[]): Set<string> =>
   new Set(names.map((name) => path.posix.basename(name)));
 
 const checkedAt = (tracked: TrackedRepository): string | null =>
-  tracked.look.checkedAt?.toISOString() ?? null;
+  tracked.hubStatus.checkedAt?.toISOString() ?? null;
 
 /** The answer of `GET /repo_apps/{id}` for an app of a repository. */
 export async function viewRepositoryApp(app: string, { tracked, folder }: RepositoryApp): Promise<AppView> {
@@ -241,17 +241,17 @@ export async function viewRepositoryApp(app: string, { tracked, folder }: Reposi
       present: baseNames(present.map(({ name }) => name)),
       added: () => [],
     });
-    const { repository: name, revision, look } = tracked;
+    const { repository: name, revision, hubStatus } = tracked;
     return {
       ...view,
-      repository: { name, revision, commit, checked_at: checkedAt(tracked), problem: look.problem },
+      repository: { name, revision, commit, checked_at: checkedAt(tracked), problem: hubStatus.problem },
     };
   } catch (cause) {
     return { app, available: false, reason: faultWithoutPath(cause) };
   }
 }
 
-/** The same in short: whether it is there, and what the last look at the hub came to. */
+/** The same in short: whether it is there, and what the last check of the hub found. */
 export async function repositoryState(
   app: string,
   { tracked, folder }: RepositoryApp,
@@ -262,7 +262,7 @@ export async function repositoryState(
     available: view.available,
     commit: tracked.cache.commitOf(tracked.revision),
     checked_at: checkedAt(tracked),
-    problem: view.available ? tracked.look.problem : view.reason,
+    problem: view.available ? tracked.hubStatus.problem : view.reason,
   };
 }
 

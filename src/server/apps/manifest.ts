@@ -11,7 +11,7 @@ import { isDeepYaml } from '../../files/yaml-depth.js';
 export const manifestFile = (directory: string): string => path.join(directory, 'app.json');
 
 /** Most bytes of an `app.json`: hundreds of labels take 50 KB. */
-const longestManifest = 1024 * 1024;
+const maxManifest = 1024 * 1024;
 
 /** Most levels of objects and lists in it. The schema needs 5. */
 const deepest = 64;
@@ -30,7 +30,7 @@ function isTooDeep(json: unknown): boolean {
 /** The text of a file of an app; null if it is not there, or cannot be read. */
 export function textOf(file: string): string | null {
   try {
-    return readSmallFile(file, longestManifest);
+    return readSmallFile(file, maxManifest);
   } catch {
     return null;
   }
@@ -95,7 +95,7 @@ export function readManifest(directory: string, from: Origin = 'admin'): ReadMan
   const file = manifestFile(directory);
   let json: unknown;
   try {
-    json = JSON.parse(readSmallFile(file, longestManifest));
+    json = JSON.parse(readSmallFile(file, maxManifest));
   } catch (cause) {
     // The sentence of a syntax error quotes the file, which may be another one than the app's if it is a link.
     const isQuoted = cause instanceof SyntaxError && from === 'admin' && lstatSync(file).isSymbolicLink();

@@ -44,7 +44,7 @@ function tinyVolume(isLabels: boolean): Buffer {
 }
 
 /** Kept of what the app prints, in characters. */
-const longestOutput = 2000;
+const maxOutput = 2000;
 
 interface Ended {
   readonly how: string | null;
@@ -71,7 +71,7 @@ function run(
     let isLate = false;
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', (text: string) => {
-        printed = (printed + text).slice(-longestOutput);
+        printed = (printed + text).slice(-maxOutput);
       });
     }
     const timer = setTimeout(() => {

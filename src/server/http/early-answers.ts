@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 
 /** Milliseconds for which the rest of a request is read and dropped. */
-const longest = 30_000;
+const maxWait = 30_000;
 
 /** Reads and drops the rest of a request. One that takes longer is cut. */
 function dropRest(request: IncomingMessage, limit: number): void {
@@ -16,7 +16,7 @@ function dropRest(request: IncomingMessage, limit: number): void {
  * Where the answer is the last one of its connection, as it always is for nginx, Node would close both directions behind it:
  * here the client is told at once that nothing more comes, and may still send. Such a connection counts as idle.
  */
-export function dropBehindAnswers(server: Server, limit = longest): void {
+export function dropBehindAnswers(server: Server, limit = maxWait): void {
   const onRequest = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
     // Before Node's own listener, which closes the connection.

@@ -8,10 +8,10 @@ import type { Report } from '../report.js';
 import { errorAnswer } from './error-answer.js';
 
 /** Longest part of a request's path that an answer repeats. */
-const longestShown = 300;
+const maxShown = 300;
 
 /** A request's path, which comes from outside, in a form for a sentence. */
-const shown = (address: string): string => oneLine(address.slice(0, longestShown));
+const shown = (address: string): string => oneLine(address.slice(0, maxShown));
 
 /** Any error as a ServiceError for the client. An unknown error is masked, and reported on the server's log. */
 function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceError {

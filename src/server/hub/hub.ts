@@ -9,7 +9,7 @@ import { checkNames, listedSchema, mostTreeFiles, type TreeFile } from './tree.j
 const answerTime = 30_000;
 
 /** Most bytes of an answer that is read into memory: a page of a list of files has a thousand of them. */
-const longestAnswer = 16 * 1024 * 1024;
+const maxAnswer = 16 * 1024 * 1024;
 
 /** Ends the body with an error where it becomes too long. */
 function bounded(body: ReadableStream<Uint8Array>, endpoint: string): ReadableStream<Uint8Array> {
@@ -18,8 +18,8 @@ function bounded(body: ReadableStream<Uint8Array>, endpoint: string): ReadableSt
     new TransformStream<Uint8Array, Uint8Array>({
       transform(chunk, controller) {
         length += chunk.length;
-        if (length <= longestAnswer) controller.enqueue(chunk);
-        else controller.error(new HubError(`${endpoint} answered with more than ${longestAnswer >> 20} MiB`));
+        if (length <= maxAnswer) controller.enqueue(chunk);
+        else controller.error(new HubError(`${endpoint} answered with more than ${maxAnswer >> 20} MiB`));
       },
     }),
   );

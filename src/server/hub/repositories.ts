@@ -135,7 +135,7 @@ export class Repositories {
     each.due = Number.POSITIVE_INFINITY;
     const extent = this.options.download ? 'everything' : 'description';
     const wanted = await each.update(extent, signal, this.#teller(each));
-    const { problem } = each.look;
+    const { problem } = each.hubStatus;
     const wait = problem === null ? between : Math.min(retry * 2 ** (each.failures - 1), longestRetry);
     each.notBefore = performance.now() + wanted * 1000;
     // A client may have asked in the meantime.
@@ -159,7 +159,7 @@ export class Repositories {
 
   /** Tells the admin what has changed since the last look. */
   async #tell(each: TrackedRepository): Promise<void> {
-    const { problem, checkedAt } = each.look;
+    const { problem, checkedAt } = each.hubStatus;
     if (this.#closing.signal.aborted || (problem ?? checkedAt) === null) return;
     const commit = each.cache.commitOf(each.revision)?.slice(0, 12);
     const lines =

@@ -23,7 +23,7 @@ const commitHash = /^[0-9a-f]{40}$/;
 export const isCommit = (revision: string): boolean => commitHash.test(revision);
 
 /** Most bytes of a list of files: 20,000 files have about 6 MB. */
-const longestTree = 32 * 1024 * 1024;
+const maxTreeBytes = 32 * 1024 * 1024;
 
 /** Most files of an app that are looked at. */
 const mostFiles = 20_000;
@@ -72,7 +72,7 @@ export class RepositoryCache {
   tree(commit: string): readonly TreeFile[] | null {
     if (this.#tree?.commit === commit) return this.#tree.files;
     try {
-      const text = readSmallFile(this.treeFile(commit), longestTree);
+      const text = readSmallFile(this.treeFile(commit), maxTreeBytes);
       const files = checkNames(parseTree(text), this.repository);
       this.#tree = { commit, files };
       return files;

@@ -53,8 +53,8 @@ export interface RepositoryFiles {
   readonly listed: readonly string[];
 }
 
-/** What became of the last look at the hub. */
-export interface Look {
+/** What the last check of the hub found. */
+export interface HubStatus {
   /** When the hub last answered; null for never. */
   readonly checkedAt: Date | null;
   /** Why it did not answer since, or what is wrong with the repository; null if nothing is. */
@@ -112,7 +112,7 @@ export class TrackedRepository {
     this.#folders = new Set(folders);
   }
 
-  get look(): Look {
+  get hubStatus(): HubStatus {
     return { checkedAt: this.#checkedAt, problem: this.#problem };
   }
 

@@ -35,10 +35,10 @@ test('a hub that fails is asked again by itself, until it answers', async () => 
   const tracked = repositories.track(name);
   repositories.start();
   await until('it was asked again', () => hub.requests.length >= 4);
-  expect(tracked.look).toMatchObject({ checkedAt: null, problem: expect.stringContaining('503') });
+  expect(tracked.hubStatus).toMatchObject({ checkedAt: null, problem: expect.stringContaining('503') });
   hub.fail(() => null);
-  await until('the hub has answered', () => tracked.look.checkedAt);
-  expect(tracked.look.problem).toBe(null);
+  await until('the hub has answered', () => tracked.hubStatus.checkedAt);
+  expect(tracked.hubStatus.problem).toBe(null);
   await until('the admin is told', () => lines.length > 1);
   // The admin hears of it once, however often it fails.
   expect(lines).toEqual([
@@ -52,7 +52,7 @@ test('a repository is looked at again after a time, and its new commit is there'
   const repositories = looking({ between: 20, retry: long, longestRetry: long, asked: 0 });
   const tracked = repositories.track(name);
   repositories.start();
-  await until('it was looked at', () => tracked.look.checkedAt);
+  await until('it was looked at', () => tracked.hubStatus.checkedAt);
   const next = hub.commit(repository, { ...files, 'MR/Prediction.yml': 'new: 1\n' });
   await until('the new commit is there', () => tracked.cache.commitOf('main') === next);
   await repositories.close();
@@ -87,6 +87,6 @@ test('a repository whose apps are no longer on the list is not looked at again',
   const asked = () => hub.requests.filter((each) => each.includes('/revision/'));
   await until('the other was looked at again', () => asked().length > 3);
   expect(new Set(asked())).toEqual(new Set(['GET /api/models/lab/other/revision/main']));
-  expect(tracked.look.checkedAt).toBe(null);
+  expect(tracked.hubStatus.checkedAt).toBe(null);
   await repositories.close();
 });

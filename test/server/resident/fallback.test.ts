@@ -6,7 +6,7 @@ import { until } from '../../../support/until.mjs';
 import { sandbox } from '../../support/sandbox.js';
 import { apps, TestServer } from '../../support/server.js';
 import { temporary } from '../../support/temporary.js';
-import { doing, keepersOf, seat } from './support.js';
+import { doing, keepersOf, workerState } from './support.js';
 
 /** A directory with a `bwrap` that makes every sandbox but one whose user may mount, as some kernels do. */
 async function refusingMounts(): Promise<AsyncDisposable & { readonly path: string }> {
@@ -41,7 +41,7 @@ test.runIf(sandbox)(
       const { view, log, id } = await api.run('infer', doing());
       expect(view).toMatchObject({ status: 'done', start: null });
       expect(log).toContain('in a sandbox without network, where no app can stay loaded\n');
-      expect((await seat(api, id)).jobs).toBe(1);
+      expect((await workerState(api, id)).jobs).toBe(1);
     }
     expect(keepersOf(server)).toEqual([]);
     await until('the admin is told', () => server.stderr.includes('bwrap: mounting is not permitted'));

@@ -3,7 +3,7 @@ import { until } from '../../../support/until.mjs';
 import { Cli } from '../../support/cli.js';
 import { apps, sharedServer, TestServer } from '../../support/server.js';
 import { TestTokens } from '../../support/tokens.js';
-import { keepersOf, noWorkerLeft, onGpu, seat } from './support.js';
+import { keepersOf, noWorkerLeft, onGpu, workerState } from './support.js';
 
 describe('on GPUs a resident app', () => {
   const server = sharedServer({ apps: [apps.resident, apps.shell], app: 'resident', gpus: 3 });
@@ -80,7 +80,7 @@ test('a loaded app is of one owner: two people never share a process', async () 
   expect(await server.api.json('/repo_apps_list')).toMatchObject({ loaded: ['resident'] });
   const other = await eva.run('infer', onGpu('0'));
   expect(other.view).toMatchObject({ status: 'done', start: 'cold' });
-  expect((await seat(eva, other.id)).pid).not.toBe((await seat(ada, first.id)).pid);
+  expect((await workerState(eva, other.id)).pid).not.toBe((await workerState(ada, first.id)).pid);
   const again = await server.api.run('infer', onGpu('0'));
   expect(again.view).toMatchObject({ status: 'done', start: 'cold' });
   expect((await server.api.run('infer', onGpu('0'))).view.start).toBe('warm');

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { until } from '../../../support/until.mjs';
 import { apps, sharedServer, TestServer } from '../../support/server.js';
-import { doing, keepersOf, noWorkerLeft, ownApp, seat } from './support.js';
+import { doing, keepersOf, noWorkerLeft, ownApp, workerState } from './support.js';
 
 const against = (what: string) => `The app ${what}, against the protocol of resident apps, and was ended`;
 
@@ -16,7 +16,7 @@ describe('a resident app that misbehaves fails one job only', () => {
     expect(view.start).toBe('warm');
     const next = await api.run('infer', doing());
     expect(next.view).toMatchObject({ status: 'done', start: 'cold' });
-    expect((await seat(api, next.id)).pid).not.toBe((await seat(api, before.id)).pid);
+    expect((await workerState(api, next.id)).pid).not.toBe((await workerState(api, before.id)).pid);
     await until('the old one is gone', () => keepersOf(server).length === 1);
     return { view, log, id };
   }

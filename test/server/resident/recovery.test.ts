@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { until } from '../../../support/until.mjs';
 import { apps, TestServer } from '../../support/server.js';
-import { doing, keepersOf, noWorkerLeft, seat } from './support.js';
+import { doing, keepersOf, noWorkerLeft, workerState } from './support.js';
 
 const started = (flags: readonly string[] = []) =>
   TestServer.start({ apps: [apps.resident], app: 'resident', flags });
@@ -23,7 +23,7 @@ test('a server that was killed leaves its loaded apps to the next one', async ()
   await server.start();
   const second = await api.run('infer', doing());
   expect(second.view).toMatchObject({ status: 'done', start: 'warm' });
-  expect((await seat(api, second.id)).pid).toBe((await seat(api, first.id)).pid);
+  expect((await workerState(api, second.id)).pid).toBe((await workerState(api, first.id)).pid);
 });
 
 test('a server that was killed finds a job in a worker again, and the worker after it', async () => {

@@ -56,8 +56,11 @@ export async function writtenApp(
   return Object.assign(root, { app });
 }
 
-/** What a job of the app told of its process: the how manieth job it was there, and whose. */
-export async function seat(api: Api, id: string): Promise<{ jobs: number; pid: number; marker: string }> {
+/** What a job of the app said about its worker: how many jobs it has had, its process, and whose it is. */
+export async function workerState(
+  api: Api,
+  id: string,
+): Promise<{ jobs: number; pid: number; marker: string }> {
   const [jobs, pid, marker = ''] = String((await api.result(id)).get('jobs.txt'))
     .trim()
     .split(' ');

@@ -5,7 +5,7 @@ import { until } from '../../../support/until.mjs';
 import { sandbox } from '../../support/sandbox.js';
 import { apps, sharedServer, TestServer } from '../../support/server.js';
 import { plant, temporary } from '../../support/temporary.js';
-import { doing, keepersOf, noWorkerLeft, ownApp, ownLines, seat } from './support.js';
+import { doing, keepersOf, noWorkerLeft, ownApp, ownLines, workerState } from './support.js';
 
 describe('a resident app', () => {
   const server = sharedServer({ apps: [apps.resident], app: 'resident' });
@@ -16,7 +16,7 @@ describe('a resident app', () => {
     const second = await api.run('infer', doing());
     expect(first.view).toMatchObject({ status: 'done', start: 'cold' });
     expect(second.view).toMatchObject({ status: 'done', start: 'warm' });
-    const [one, two] = [await seat(api, first.id), await seat(api, second.id)];
+    const [one, two] = [await workerState(api, first.id), await workerState(api, second.id)];
     expect(two.pid).toBe(one.pid);
     expect([one.jobs, two.jobs]).toEqual([1, 2]);
     // Each job has its own environment, working directory and log.
@@ -76,7 +76,7 @@ test('a resident app that is changed is loaded again', async () => {
   writeFileSync(path.join(own.app, 'weights.pt'), 'new');
   const second = await api.run('infer', doing());
   expect(second.view).toMatchObject({ status: 'done', start: 'cold' });
-  expect((await seat(api, second.id)).pid).not.toBe((await seat(api, first.id)).pid);
+  expect((await workerState(api, second.id)).pid).not.toBe((await workerState(api, first.id)).pid);
   await until('the old one is gone', () => keepersOf(server).length === 1);
   // Also while nobody submits a job.
   rmSync(path.join(own.app, 'weights.pt'));
@@ -116,7 +116,7 @@ test('a resident app leaves after --resident-idle', async () => {
     flags: ['--resident-idle', '1s'],
   });
   const { id } = await server.api.run('infer', doing());
-  expect((await seat(server.api, id)).jobs).toBe(1);
+  expect((await workerState(server.api, id)).jobs).toBe(1);
   expect(keepersOf(server)).toHaveLength(1);
   await noWorkerLeft(server);
 });
@@ -131,7 +131,7 @@ test('--resident-idle 0 starts a resident app for each job', async () => {
     const { id, view, log } = await server.api.run('infer', doing());
     expect(view).toMatchObject({ status: 'done' });
     expect(view).toMatchObject({ start: null });
-    expect((await seat(server.api, id)).jobs).toBe(1);
+    expect((await workerState(server.api, id)).jobs).toBe(1);
     expect(log).toContain('Starting infer on the CPU\n');
   }
   expect(keepersOf(server)).toEqual([]);
@@ -165,7 +165,7 @@ test.each(sandbox ? ['off', 'bwrap'] : ['off'])(
     expect(await api.json('/repo_apps_list')).toMatchObject({ loaded: ['one', 'two'] });
     const { view, id } = await api.run('infer', doing(`peek:${root.path}/two`), { app: 'two' });
     expect(view).toMatchObject({ status: 'done', start: 'warm' });
-    expect((await seat(api, id)).jobs).toBe(2);
+    expect((await workerState(api, id)).jobs).toBe(2);
   },
 );
 

@@ -149,8 +149,8 @@ export class Workers {
   /** While too much memory is in use, the worker leaves that has had nothing to do for the longest time. */
   #endForMemory(): void {
     if (this.settings.memoryUse() <= mostMemory) return;
-    const [longest] = this.#free().sort((a, b) => b.idleFor - a.idleFor);
-    if (longest) void longest.leave();
+    const [mostIdle] = this.#free().sort((a, b) => b.idleFor - a.idleFor);
+    if (mostIdle) void mostIdle.leave();
   }
 
   /** The directories of keepers that an earlier server has started. */

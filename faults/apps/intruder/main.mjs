@@ -206,7 +206,7 @@ const deeds = {
   },
 };
 
-console.log(`burglar ${plan.deed}`);
+console.log(`intruder ${plan.deed}`);
 await deeds[plan.deed]();
 // What a deed has started does not keep it.
 process.exit();

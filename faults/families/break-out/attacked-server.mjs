@@ -30,8 +30,8 @@ function withGpus(directory, secrets) {
   }
 }
 
-/** A server with a job of somebody else, and what a burglar may look for around it. */
-export class House {
+/** A server with a job of somebody else, and what an intruder may look for around it. */
+export class AttackedServer {
   connections = 0;
   #listeners = [];
 
@@ -43,7 +43,7 @@ export class House {
     this.hasGpus = gpus !== null;
     this.server = new Server(context, {
       dataDirectory: path.join(user.home, `data-${context.serial()}`),
-      apps: [apps.burglar, apps.witness],
+      apps: [apps.intruder, apps.witness],
       gpus: 2,
       token: `secret-${context.random.word(30)}`,
       launcher: [...(gpus ?? []), ...user.launcher],
@@ -92,17 +92,17 @@ export class House {
     this.#listeners.push(listener);
   }
 
-  /** Lets a burglar in, who may attack this server and what is in its data directory. */
+  /** Starts an app that may attack this server and what is in its data directory. */
   send(plan, device = { cpu: '1' }) {
     const { pid, dataDirectory } = this.server;
     const named = { ...plan, pids: [pid], directories: [dataDirectory] };
-    return submit(this.server, 'burglar', 'infer', {
+    return submit(this.server, 'intruder', 'infer', {
       inputs: file('plan.json', JSON.stringify(named)),
       ...device,
     });
   }
 
-  /** Lets a burglar in and waits for its end: how it ended, and what its log says. */
+  /** Runs such an app to its end: how it ended, and what its log says. */
   async visit(plan, device) {
     const id = await this.send(plan, device);
     const view = await ended(this.server, id);

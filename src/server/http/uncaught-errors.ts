@@ -32,15 +32,15 @@ function handle(cause: unknown, report: Report): void {
     report(`${what} failed with an uncaught error`, cause);
     if (ctx) end(ctx);
   } catch {
-    // An error thrown here would come back here. Nobody is left to be told.
+    // An error thrown here would be uncaught again.
   }
 }
 
 /**
- * The last net: an uncaught error ends the one request that it belongs to, and never the server, which other people's jobs
+ * Handles uncaught errors: each ends the one request that it belongs to, and never the server, which other people's jobs
  * depend on. It is written to the server's log, since it is always a mistake in this program.
  */
-export class LastNet {
+export class UncaughtErrors {
   readonly #onError: (cause: unknown) => void;
 
   constructor(report: Report) {
@@ -78,7 +78,7 @@ function emitFor(ctx: Context, emitter: EventEmitter): void {
 }
 
 /** Middleware that sets the current request for everything that runs below it, also for callbacks of the request's streams. */
-export const underLastNet: Middleware = (ctx, next) =>
+export const withCurrentRequest: Middleware = (ctx, next) =>
   current.run(ctx, () => {
     emitFor(ctx, ctx.req);
     emitFor(ctx, ctx.res);

@@ -6,7 +6,7 @@ import { HealthWatch } from '../../support/health-watch.mjs';
 const limit = 32;
 
 /** At most 32 jobs are active, however many come at once; each place that is released can be used again. */
-export async function fullHouse(context, server) {
+export async function fullServer(context, server) {
   const gate = path.join(context.scratch, 'never');
   const form = { inputs: file('scan.nii'), options: steps({ gate }) };
   const send = () => trySubmit(server, 'witness', 'infer', form);
