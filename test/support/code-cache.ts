@@ -5,13 +5,13 @@ import path from 'node:path';
 export const codeVariable = 'REMOTE_APP_TEST_CODE';
 
 /**
- * Makes the compiled code of the program in a new home directory the one that all tests share: each command would compile,
- * and save, the whole of its code again, which takes longer than most tests.
+ * Makes all tests share the compiled code of the program, which Node 22 and newer keep in the home directory: with a new home,
+ * each command would compile and save all of it again, which takes longer than most tests.
  */
 export function shareCode(home: string): void {
   const shared = process.env[codeVariable];
   if (shared === undefined) return;
-  const cache = path.join(home, '.cache/remote-app');
+  const cache = path.join(home, '.cache');
   mkdirSync(cache, { recursive: true });
-  for (const name of ['code', 'compile-cache']) symlinkSync(shared, path.join(cache, name));
+  symlinkSync(shared, path.join(cache, 'remote-app'));
 }
