@@ -60,7 +60,7 @@ export class Keeper {
   #hasSaidReady = false;
   /** Whether it can be given a job: it is ready, and its processes are known. */
   #isReady = false;
-  /** Whether the runner of the job that the app is loaded for is still to come, also after the app has ended. */
+  /** Whether the runner of the first job has not connected yet. It may do so even after the app has ended. */
   #awaitsFirst = true;
   #firstCame = () => {};
   #isLeaving = false;

@@ -49,7 +49,7 @@ export interface RunRequest {
   readonly killGrace: number;
   /** UUIDs of its GPUs, since a later server may see them under other ids. */
   readonly gpuUuids: readonly string[];
-  /** The loaded app that the job is given to, as long as it is there; then the command is not started. */
+  /** The loaded app that runs the job instead of the command, if it is still there. */
   readonly worker?: WorkerCall;
 }
 

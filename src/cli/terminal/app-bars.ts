@@ -38,7 +38,7 @@ export class AppBars {
 
   /**
    * Takes a line.
-   * @returns the rows that stay of bars that are over; null if the line is not about a bar
+   * @returns the rows of finished bars, which stay on the screen; null if the line is not about a bar
    */
   push(line: string): string[] | null {
     const progress = readProgress(line);

@@ -70,7 +70,7 @@ export class LogRows {
 
   #redraw(text: string): void {
     if (text === '') {
-      // A return in an empty row is the first of a bar; a second one behind a state is the state's own.
+      // Some programs write a return before each state of a bar, others behind it.
       this.#style = this.#state === null ? 'returnsFirst' : 'returnsLast';
     } else if (isBlank(text)) {
       // Blanks over a bar, or a sequence that deletes: the program took the bar away.

@@ -17,8 +17,8 @@ function cutRow(text: string, columns: number): string {
 }
 
 /**
- * Some texts side by side, in so many columns. Where there is not room for all of them, the longer ones are cut to the same
- * width: what a bar says of itself is at its beginning.
+ * Puts some texts side by side in so many columns. If they do not fit, the longer ones are cut to the same width, because a
+ * progress bar's name is at its beginning.
  */
 export function inOneRow(texts: readonly string[], columns: number): string {
   let room = columns - between.length * (texts.length - 1);

@@ -62,7 +62,7 @@ export class TerminalReporter extends TextReporter {
     return super.endLog();
   }
 
-  /** A line that told of a bar drives the drawn line; where the log goes elsewhere, it is also a line of the log. */
+  /** Shows the progress that a line of the log told. Where the log goes elsewhere, the line goes there as well. */
   async #showBars(text: string, isRedraw: boolean, over: readonly string[]): Promise<boolean> {
     const printed = this.#logIsHere
       ? (await this.print(this.rows.end())) && this.print(over)

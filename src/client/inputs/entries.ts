@@ -76,7 +76,7 @@ export class Obstacles {
     this.#note(`${quotePath(target)} ${why}`);
   }
 
-  /** Adds a path that names nothing. @param why more words, for the end of the sentence */
+  /** Adds a path at which there is nothing. @param why more words, for the end of the sentence */
   addMissing(target: string, why = ''): void {
     this.#note(`No such file or directory: ${quotePath(target)}${why}`);
   }

@@ -166,7 +166,7 @@ class Collector {
   }
 
   /**
-   * Adds the slices that lie beside other volumes as a series without these; a single one is a volume as any other.
+   * Adds the slices that lie beside other volumes as a series of their own. A single slice is a volume like any other.
    * @returns the entries that are left
    */
   #addLooseSlices(directory: string, entries: Entry[]): Entry[] {

@@ -65,7 +65,7 @@ async function failureOf(connection: Connection, jobId: string, message: string)
   );
 }
 
-/** What is said of lines that a server has left out, as the numbers of the lines before and behind them show. */
+/** The note about lines that a server has left out, which the numbers of the lines before and after them show. */
 function missing(before: number, behind: number): string {
   const [first, last] = [before + 1, behind - 1];
   const which = first === last ? `Line ${first} of the log is` : `Lines ${first} to ${last} of the log are`;

@@ -38,7 +38,7 @@ interface SaveOptions {
 
 interface Opened {
   readonly own: PrivateDirectory;
-  /** Where it will be, as far as can be foreseen: for messages. */
+  /** Its expected place, for messages. */
   readonly target: string;
   readonly file: FileHandle;
   readonly sink: Sink;

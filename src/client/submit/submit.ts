@@ -157,7 +157,7 @@ const mayBeAccepted = (): string =>
 const interrupted = (error: Interrupted, isSent: boolean): Interrupted =>
   isSent ? error.with(mayBeAccepted()) : error;
 
-/** Whether the server has no place for the job now: others end, so it may have one later. */
+/** Whether the server is full: it may take the job once others have ended. */
 const isBusy = (error: unknown): error is HttpError =>
   error instanceof HttpError && error.status === errorKinds.busy.status;
 

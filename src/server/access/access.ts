@@ -9,7 +9,7 @@ import type { NamedTokens } from './named-tokens.js';
 interface UnderWay {
   readonly token: string;
   readonly sender: Principal;
-  /** Called, possibly more than once, when its answer may not go on; with the refusal if the token lets nobody in any more. */
+  /** Called when its answer must stop, possibly more than once; with the refusal if the token is no longer valid. */
   readonly end: (refusal: ServiceError | null) => void;
 }
 

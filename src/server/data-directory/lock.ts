@@ -98,7 +98,7 @@ function holderInWords(file: string): string {
 
 interface Held {
   readonly descriptor: number;
-  /** Whether `serve.lock` is locked, and not the directory. */
+  /** Whether the lock is on `serve.lock` rather than on the directory. */
   readonly isFile: boolean;
 }
 

@@ -17,7 +17,7 @@ export class HubError extends Error {
     message: string,
     /** Whether trying again at once may help. */
     readonly isPassing = false,
-    /** Seconds after which the hub wants to be asked again, if it says so. */
+    /** Seconds to wait before the hub is asked again, if it says so. */
     readonly retryAfter = 0,
   ) {
     super(message);

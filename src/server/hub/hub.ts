@@ -25,7 +25,7 @@ function bounded(body: ReadableStream<Uint8Array>, endpoint: string): ReadableSt
   );
 }
 
-/** Refuses an address that is not the hub's: the next page of a list is where the hub's answer says, and the token goes there. */
+/** Refuses a next page on another host than the hub's: the hub's answer names it, and the token would be sent there. */
 function checkOrigin(url: string, endpoint: string): void {
   if (new URL(url).origin === new URL(endpoint).origin) return;
   throw new HubError(`${endpoint} sends its callers on to ${new URL(url).origin}, which is not followed`);

@@ -81,7 +81,7 @@ export class Repositories {
     this.#schedule();
   }
 
-  /** Looks at all of them again: soon, but not more often than `LookTimes.asked`, and once however often it is asked for. */
+  /** Checks all of them again soon. However often this is asked for, `LookTimes.asked` lies between two checks. */
   ask(): void {
     for (const each of this.#tracked.values()) {
       if (this.options.settings.isOffline) continue;

@@ -197,7 +197,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
 
   /**
    * Ends it. Only the first end counts. Never rejects.
-   * @param facts what else is noted of the end
+   * @param facts what else is recorded about the end
    */
   async finish(state: FinalState, error: string | null, facts: EndFacts = {}): Promise<void> {
     this.#waiting = null;

@@ -97,7 +97,7 @@ function endError(
   if (error !== null) return error;
   if (exitCode === 0) return null;
   const meaning = exitCode === null ? null : explain(exitCode);
-  // The system sends it to who writes beyond a limit that the server was started with: no disk is full.
+  // The system sends it to a process that exceeds the file-size limit of the server: the disk is not full.
   const hint = signal === 'SIGXFSZ' ? '; it wrote a larger file than it may (ulimit -f of the server)' : '';
   return meaning ?? `Subprocess failed (exit code ${exitCode}${signal === null ? '' : `, ${signal}`})${hint}`;
 }

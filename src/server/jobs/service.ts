@@ -359,7 +359,7 @@ export class JobService {
     this.#lives.set(job.id, { lifecycle, end });
   }
 
-  /** Nothing needs the input of a job that has ended: it is large, and it shows a person. */
+  /** Removes the input of a job that has ended: nothing needs it, it is large, and it may be a patient's scan. */
   #removeInput({ id, directory }: Job): void {
     void this.#trash.throwAway(directory.input, false, id);
   }

@@ -1,5 +1,5 @@
 /**
- * The `If-Match` of a request for a file, for `send`, which takes a weak tag for the same file: it never is (RFC 9110, 13.1.1).
+ * The `If-Match` of a request for a file. `send` would accept a weak tag, which never matches here (RFC 9110, 13.1.1).
  * @returns undefined where there is none
  */
 export const askedMatch = (ifMatch: string | undefined): string | undefined =>

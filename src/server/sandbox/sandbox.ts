@@ -33,7 +33,7 @@ interface Confined {
   readonly memory: number | null;
 }
 
-/** A loaded app, for the sandbox that it has for all its jobs. */
+/** A loaded app, which has one sandbox for all its jobs. */
 interface ConfinedWorker extends Omit<Confined, 'directory'> {
   /** Its working directory between two jobs. */
   readonly home: string;

@@ -36,7 +36,8 @@ const unescaped = (text: string, mark = '%'): string =>
 
 /**
  * The end of a quoted text that begins at `start`. Some clients do not escape quotation marks inside, so only one followed
- * by a semicolon or nothing ends the text. A backslash escapes it, unless no other one ends the text: then it is of a path.
+ * by a semicolon or nothing ends the text. A backslash escapes a quotation mark, unless no other mark ends the text: then it
+ * is part of a path.
  */
 function closingQuote(header: string, start: number): number {
   let escaped = -1;

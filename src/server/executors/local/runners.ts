@@ -62,7 +62,7 @@ export class Runners {
     this.#spares = new SpareRunners(settings, settings.spares ?? 0);
   }
 
-  /** Begins to start spare runners, if there are to be any. */
+  /** Starts to fill the pool of spare runners. */
   open(): void {
     this.#spares.open();
   }
