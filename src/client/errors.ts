@@ -25,7 +25,7 @@ export class ClientError extends Error {
     return this.#details;
   }
 
-  /** Adds the job that the error is about: who reads the document of `--json` goes on with that. */
+  /** Adds the job that the error is about, so that a reader of the `--json` document can go on with it. */
   about(jobId: string): this {
     this.#details = { job_id: jobId, ...this.#details };
     return this;

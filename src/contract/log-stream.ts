@@ -77,7 +77,7 @@ const cutNote = ` [remote-app: the rest of this line is left out: it is longer t
 export class LogStreamParser {
   /** The line that has no end yet. Not looked into before it has one: that would copy it with every piece. */
   #rest = '';
-  /** Whether the line that has no end yet was cut: what still comes of it is dropped. */
+  /** Whether the unfinished line was cut: the rest of it is dropped. */
   #isCut = false;
   #data: string | null = null;
   #id: number | null = null;

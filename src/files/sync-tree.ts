@@ -62,7 +62,7 @@ function fewPlaces(directory: string): readonly Place[] | undefined {
   }
 }
 
-/** Syncs a file, or the names in a directory. Skips what is gone by now. */
+/** Syncs a file, or the names in a directory. Skips what is gone meanwhile. */
 const syncPlace = ({ path: place, isDirectory }: Place): Promise<void> =>
   (isDirectory ? syncDirectory(place) : syncFile(place)).catch(ignoreGone);
 

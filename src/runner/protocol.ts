@@ -76,7 +76,7 @@ export interface RunnerRecord {
 export interface RunEnd {
   readonly exitCode: number | null;
   readonly signal: string | null;
-  /** Why there was no exit code to have, in words. */
+  /** Why there is no exit code, as a sentence. */
   readonly error: string | null;
   /** What of the machine was at fault, where that is known. */
   readonly fault: 'diskFull' | 'outOfMemory' | null;

@@ -73,7 +73,7 @@ function listen(socket: Socket, output: OutputLog): Answers {
     try {
       read(chunk);
     } catch {
-      // Not a keeper of ours.
+      // Something else answers on the keeper's socket.
       socket.destroy();
     }
   });

@@ -151,7 +151,7 @@ export class WorkerProcess {
   readonly answers: Socket;
   /** The leader of its group. */
   readonly identity: ProcessIdentity;
-  /** Resolves when no process of it is left. */
+  /** Resolves when none of its processes is left. */
   readonly exit: Promise<WorkerExit>;
   /** The jobs that its sandbox shows. */
   readonly shown: ShownJobs;

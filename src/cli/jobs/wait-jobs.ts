@@ -110,7 +110,7 @@ const failureIn = ({ job_id, status, error, expires_at, left_files }: JobAnswer,
     now,
   });
 
-/** What a person who leaves does about jobs that go on. */
+/** What a person who stops waiting can do about the jobs, which go on. */
 function goingOn(ids: readonly string[]): string {
   const again = nextCommand(`wait ${ids.join(' ')}`);
   const [only] = ids;

@@ -14,7 +14,7 @@ import { duration, jobMemory, runTime, size } from './values.js';
 const mostTime = (flag: string, text: string | undefined): number | null =>
   text === undefined ? null : runTime(flag, text);
 
-/** @throws UsageError where the flags say that everybody may come in, and who may */
+/** @throws UsageError if the flags both open the server to everybody and name who may use it */
 function tokensFile({ tokens, auth }: ServeFlags): string | null {
   if (tokens !== undefined && auth === 'off') {
     throw new UsageError(

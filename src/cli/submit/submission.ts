@@ -44,7 +44,7 @@ function fieldValue(field: Field, given: unknown): FieldValue | undefined {
 /** The text of a value in a form. */
 const wire = (value: FieldValue): string => (Array.isArray(value) ? value.join(',') : String(value));
 
-/** No shell replaces the `~/` of a path behind a comma. */
+/** No shell replaces the `~/` of a path after a comma. */
 const expanded = (paths: readonly string[]): string[] => paths.map((each) => expandHome(each));
 
 /** The groups of a `files` field: the positional paths are the first group, and each flag is another one. */

@@ -92,7 +92,7 @@ export class AppBars {
     const what = caption(outer.what);
     let free = room - figures.length;
     if (free < 0) return cutToWidth(figures, room);
-    // A long name leaves room for the bar, as far as it can be told apart by what is left of it.
+    // A long name is cut to leave columns for the bar, but not so far that two names look the same.
     const besidesBar = free - 1 - (narrowestBar + 3);
     const widest = Math.min(widestName, besidesBar >= narrowestName ? besidesBar : free - 1);
     const name = what === '' || free < 2 ? '' : `${cutToWidth(what, widest)} `;

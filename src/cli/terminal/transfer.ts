@@ -94,7 +94,7 @@ export class Transfer {
     return `${this.phase}: ${figures.join(', ')}`;
   }
 
-  /** What is said of it at its end. */
+  /** The sentence at its end. */
   summary(now: number): string {
     const seconds = (now - this.began) / 1000;
     const average = `${formatBytes(Math.round(this.#done / seconds))}/s`;

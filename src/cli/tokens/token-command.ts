@@ -96,7 +96,7 @@ export abstract class TokenCommand extends BaseCommand {
     });
   }
 
-  /** Returns the same as `edit`, and leaves the file as it is, which must be there. */
+  /** Returns what `edit` would, without changing the file, which must exist. */
   protected preview(file: string, name: string | undefined, change: Change): Promise<Changed> {
     return withTokenFile((modules) => changedTo(change(modules.readTokens(file), modules), name, modules));
   }

@@ -12,7 +12,7 @@ export type Checked<T> =
   | { readonly success: true; readonly data: T }
   | { readonly success: false; readonly error: { readonly issues: readonly Issue[] } };
 
-/** The answer that a route of the server must give, and the most that is read of it. */
+/** The answer that a route must give, and the largest size that is read. */
 export interface Answer<T> {
   /** What the answer is, for error messages: `a job`. */
   readonly what: string;

@@ -75,7 +75,7 @@ export const appList = async (connection: Connection, limit?: number): Promise<A
 export const app = async (connection: Connection, id: string, limit?: number): Promise<AppAnswer> =>
   ask(connection, appPath(id), (answers) => answers.appAnswer, { limit });
 
-/** Asks the server to look for new commits of its repositories: a route of ours, which KonfAI's server lacks. */
+/** Asks the server to look for new commits of its repositories: a route that KonfAI's server lacks. */
 export const refresh = async (connection: Connection): Promise<RefreshAnswer> =>
   ask(connection, routes.refresh.path, (answers) => answers.refreshAnswer, { method: routes.refresh.method });
 
@@ -104,7 +104,7 @@ interface JobsAsked {
 }
 
 /**
- * `GET /jobs`, newest first: a route of ours.
+ * `GET /jobs`, newest first: a route that KonfAI's server lacks.
  * @throws HttpError that says so for a server without it
  */
 export async function jobs(
@@ -129,7 +129,7 @@ export async function jobs(
 }
 
 /**
- * `GET /usage`, a route of ours.
+ * `GET /usage`, a route that KonfAI's server lacks.
  * @param since ISO 8601; undefined for all that is noted
  */
 export const usage = async (connection: Connection, since?: string): Promise<Usage> => {
@@ -160,7 +160,7 @@ export const kill = async (connection: Connection, id: string, timeout: number):
     signal: AbortSignal.timeout(Math.ceil(timeout * 1000)),
   });
 
-/** `DELETE /jobs/{id}`, of a job that has ended: a route of ours. @throws HttpError that says so for a server without it */
+/** `DELETE /jobs/{id}`, of a job that has ended: a route that KonfAI's server lacks. @throws HttpError that says so for a server without it */
 export async function remove(connection: Connection, id: string): Promise<RemovedJob> {
   try {
     return await ask(connection, jobPath(id), (answers) => answers.removedAnswer(id), {

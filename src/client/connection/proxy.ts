@@ -96,7 +96,7 @@ export function chooseProxy(server: URL, env: Environment = process.env): NamedP
   return readProxy(found.name, found.value);
 }
 
-/** The error for a proxy that wants to know who asks. */
+/** The error for a proxy that requires a name and a password. */
 function loginRefused(proxy: NamedProxy, asked: string): HttpError {
   const kinds = [...asked.matchAll(/(?:^|,\s*)([A-Za-z]+)(?=\s|,|$)/g)].map(([, kind]) => kind);
   const what = proxy.authorization

@@ -76,7 +76,7 @@ export interface FoundFiles {
   readonly skipped: readonly string[];
   /** Files that are sent although their header is not there. */
   readonly headless: readonly string[];
-  /** Groups of which a person is told what belongs together. */
+  /** Groups whose pairing of files is told to the person. */
   readonly pairings: readonly Pairing[];
 }
 

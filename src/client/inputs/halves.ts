@@ -40,7 +40,7 @@ const pairVoxels = /\.img(\.gz)?$/i;
 /** The first number of the header of an ANALYZE or NIfTI-1 pair, and of a NIfTI-2 pair: how long it is. */
 const headerSizes = [348, 540];
 
-/** Whether a `.hdr` is of ANALYZE or NIfTI: other formats use this ending for text. */
+/** Whether a `.hdr` is a header of ANALYZE or NIfTI: other formats use this ending for text. */
 function isPairHeader(file: string): boolean {
   if (/\.gz$/i.test(file)) return true;
   const start = firstBytes(file, 4);

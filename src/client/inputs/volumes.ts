@@ -63,7 +63,7 @@ function beginsDataSet(bytes: Buffer): boolean {
   return bytes.readUInt32LE(next + 4) <= known.most + 1024;
 }
 
-/** Whether a file is of DICOM by how it begins. False also for what cannot be read: whoever sends it finds out. */
+/** Whether a file is DICOM by its first bytes. False also if it cannot be read: sending it then fails with the reason. */
 function isDicom(file: string): boolean {
   const start = firstBytes(file, span);
   return start.toString('latin1', magicOffset, magicOffset + magic.length) === magic || beginsDataSet(start);
@@ -99,7 +99,7 @@ const hasDicomName = (name: string): boolean => dicomName.test(name);
 /** Whether a file holds voxels, by its name. */
 export const isVolumeName = (name: string): boolean => otherVolume.test(name) || hasDicomName(name);
 
-/** The entries of a directory that are not hidden; none of one that cannot be read, which whoever sends it finds out. */
+/** The entries of a directory that are not hidden; none if it cannot be read: sending it then fails with the reason. */
 async function listed(directory: string): Promise<{ name: string; path: string; isDirectory: boolean }[]> {
   const entries = await readdir(directory, { withFileTypes: true }).catch((): Dirent[] => []);
   return entries

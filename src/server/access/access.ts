@@ -14,7 +14,7 @@ interface UnderWay {
 }
 
 /**
- * Who may come in: who holds the token of the environment, or a named one; everybody where there is neither. Tokens are
+ * Who may use the server: holders of the environment's token or of a named one; everybody if there is neither. Tokens are
  * found by their SHA-256: how long a search takes says nothing about a token, and a thousand take no longer than one.
  */
 export class Access {

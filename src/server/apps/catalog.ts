@@ -131,7 +131,7 @@ export class AppCatalog {
     }
   }
 
-  /** Looks for new commits of the repositories, behind the answers. */
+  /** Looks for new commits of the repositories in the background. */
   refresh(): void {
     this.repositories.ask();
   }

@@ -141,7 +141,7 @@ export interface Placed {
 /** A cause of a run's end other than its command. */
 export type Fault = 'diskFull' | 'lost' | 'timeLimit' | 'outOfMemory';
 
-/** The job has ended: no process of it is left, and its devices are free. */
+/** The job has ended: none of its processes is left, and its devices are free. */
 export interface Ended {
   readonly kind: 'ended';
   /** As in a shell: 128 plus the signal's number if a signal ended it. Null if there is none. */
@@ -186,7 +186,7 @@ export interface Executor {
    */
   run(order: RunOrder): AsyncIterable<RunEvent>;
   /**
-   * Ends a job in any state, also one that only an earlier server ran. Resolves when no process of it is left. Never
+   * Ends a job in any state, also one that only an earlier server ran. Resolves when none of its processes is left. Never
    * throws or rejects.
    */
   stop(job: JobPlace): Promise<void>;

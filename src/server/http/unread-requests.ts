@@ -50,7 +50,7 @@ function refuse(socket: Socket, cause: ParserError): void {
 export function answerUnread(server: Server): void {
   const refused = new WeakSet<Socket>();
   server.on('clientError', (cause: ParserError, socket: Socket) => {
-    // Each packet behind one that cannot be read is another error.
+    // Each further packet of an unreadable request is another error.
     if (refused.has(socket)) return;
     refused.add(socket);
     refuse(socket, cause);

@@ -34,7 +34,7 @@ function checkOrigin(url: string, endpoint: string): void {
 interface Bounds {
   readonly asked: Asked;
   readonly signal: AbortSignal;
-  /** Told of the error that is thrown: the package makes a text of it where it streams. */
+  /** Gets the error that is thrown: the package turns it into text while it streams. */
   readonly onError?: (error: HubError) => void;
 }
 

@@ -184,7 +184,7 @@ export class Lifecycle {
     if (this.#isExecuting) void this.deps.executor.stop(this.job.directory);
   }
 
-  /** Runs the job until no process of it is left. */
+  /** Runs the job until none of its processes is left. */
   async #execute(): Promise<Ended> {
     const { job } = this;
     const { executor } = this.deps;
@@ -261,7 +261,7 @@ export class Lifecycle {
     });
   }
 
-  /** Ends a job that has written too much. Its files go at once: they would keep the disk from all others. */
+  /** Ends a job that has written too much. Its files are removed at once, because they fill the disk that all jobs share. */
   async #concludeFull(written: string): Promise<void> {
     const { job, deps } = this;
     const most = formatBytes(deps.diskPerJob);

@@ -269,7 +269,7 @@ export class JobService {
     return this.list().filter((job) => job.request.owner === owner);
   }
 
-  /** Ends a job in any state. Resolves when no process of it is left. Idempotent. */
+  /** Ends a job in any state. Resolves when none of its processes is left. Idempotent. */
   async kill(job: Job, by: KillCause = 'user'): Promise<KillReply> {
     const life = this.#lives.get(job.id);
     if (job.isFinal || !life) return { job_id: job.id, status: job.state, message: notRunning };

@@ -172,7 +172,7 @@ async function receive(
   });
   await becomeOutput(incoming, directory.output);
   directory.create();
-  // Again behind all that takes long: a token that was revoked meanwhile gets no job.
+  // Checked again after everything that takes long: a token that was revoked meanwhile gets no job.
   const asked = ask(sender.now());
   return await slot.accept(
     {

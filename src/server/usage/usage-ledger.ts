@@ -12,7 +12,7 @@ import type { Report } from '../report.js';
 
 const figure = z.number().min(0);
 
-/** A job that has ended, as the file has it. */
+/** A job that has ended, as a line of the file. */
 const usedByJob = z.object({
   /** When its command ended. */
   time: z.iso.datetime(),
@@ -120,7 +120,7 @@ export class UsageLedger {
     const now = new Date().toISOString();
     for (const { owner, app, endedAt, bytes } of kept) {
       if (Date.parse(endedAt ?? now) < since) continue;
-      // Of a job that has ended, the file says when.
+      // The file says when a job has ended.
       const isNoted = endedAt !== null && rows.has(keyOf({ owner, app }));
       const last_used = isNoted ? '' : (endedAt ?? now);
       add({ ...nothing, owner, app, bytes_kept: bytes, last_used });

@@ -226,7 +226,7 @@ export class Runners {
   async #endCommand(directory: string): Promise<void> {
     try {
       const command = readRunnerRecord(directory)?.command;
-      // If the process id belongs to another process by now, the command's group is gone.
+      // If the process id now belongs to another process, the command's group is gone.
       if (!command || (isSignalable(command.pid) && !isAlive(command))) return;
       await terminateGroup(command.pid, this.#stopping.has(directory) ? 0 : this.settings.killGrace);
     } catch {

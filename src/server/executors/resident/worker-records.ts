@@ -107,7 +107,7 @@ function keeperOf(directory: string): ProcessIdentity | undefined {
   }
 }
 
-/** Ends the keeper of a directory at once, if it runs. What it kept is ended by who notices that it is gone. */
+/** Ends the keeper of a directory at once, if it runs. Its worker is ended by whoever notices that it is gone. */
 export function killKeeper(directory: string): void {
   const keeper = keeperOf(directory);
   if (keeper && mayRun(keeper)) signal(keeper.pid, 'SIGKILL');

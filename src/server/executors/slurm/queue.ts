@@ -10,7 +10,7 @@ export const rowFormat = '%i|%T|%Q|%N|%l|%r|%j|%Z';
 
 /** One submission of a job of this service, as Slurm sees it. */
 export interface QueueRow {
-  /** Slurm's number of it. */
+  /** Its id in Slurm. */
   readonly id: number;
   /** Slurm's word for its state, such as `PENDING`. */
   readonly state: string;

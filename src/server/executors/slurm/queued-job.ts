@@ -193,7 +193,7 @@ export class QueuedJob {
     return this.order.directory.path;
   }
 
-  /** Slurm's number of it, once that is known. */
+  /** Its id in Slurm, once that is known. */
   get id(): number | null {
     return this.#submission?.id ?? null;
   }

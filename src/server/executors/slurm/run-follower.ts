@@ -9,7 +9,7 @@ import { phaseOf, type QueueRow } from './queue.js';
 
 /** How a job ended in Slurm, as far as is known. */
 export interface SlurmEnd {
-  /** Slurm's number of it. */
+  /** Its id in Slurm. */
   readonly id: number;
   /** Slurm's word; null if Slurm does not know the job any more. */
   readonly state: string | null;
@@ -142,7 +142,7 @@ async function lateEnd(directory: string): Promise<Ended | null> {
 
 /**
  * The end of a job that failed and that this service did not end. What Slurm says takes precedence over the runner's record.
- * @param id Slurm's number of it; null if that is not known
+ * @param id its id in Slurm; null if that is not known
  * @param recorded the runner's record; null if there is none
  */
 async function explainEnd(
@@ -183,7 +183,7 @@ export class RunFollower {
   /** Since when Slurm does not know it, not even its end. */
   #missingSince: number | null = null;
 
-  /** @param id Slurm's number of it; null if that is not known */
+  /** @param id its id in Slurm; null if that is not known */
   constructor(
     private readonly order: { readonly directory: JobPlace; readonly timeLimit: number | null },
     private readonly context: SlurmContext,

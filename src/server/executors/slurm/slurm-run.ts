@@ -103,7 +103,7 @@ export class SlurmRun {
     return this.order.directory.path;
   }
 
-  /** Slurm's number of it, once that is known. */
+  /** Its id in Slurm, once that is known. */
   get id(): number | null {
     return this.#queued.id;
   }

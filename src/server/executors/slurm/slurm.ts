@@ -219,7 +219,7 @@ export class Slurm {
 
   /**
    * Submits a job that Slurm never queues a second time.
-   * @returns Slurm's number of it
+   * @returns its id in Slurm
    * @throws SlurmFailure; if it is temporary, the job may have been submitted all the same
    */
   async submit(job: JobPlace, resources: Resources): Promise<number> {
