@@ -2,12 +2,15 @@ import Koa from 'koa';
 import type { Access } from './access/index.js';
 import type { AuditLog } from './audit/index.js';
 import type { ServerEvents } from './events.js';
-import { auditRequests } from './http/audit-requests.js';
-import { requireToken } from './http/auth.js';
-import { type AddressSet, fromClient } from './http/client-address.js';
-import { handleErrors } from './http/error-handler.js';
-import { refuseOtherSites } from './http/same-origin.js';
-import { withCurrentRequest } from './http/uncaught-errors.js';
+import {
+  type AddressSet,
+  auditRequests,
+  fromClient,
+  handleErrors,
+  refuseOtherSites,
+  requireToken,
+  withCurrentRequest,
+} from './http/index.js';
 import { createRouter, type RouteDeps } from './routes/index.js';
 
 /** What the HTTP side works with. All of it is made elsewhere. */

@@ -10,11 +10,7 @@ import {
   unwritable,
 } from './data-directory/index.js';
 import { ServerEvents } from './events.js';
-import { proxyList } from './http/client-address.js';
-import { HttpService } from './http/http-service.js';
-import { checkPorts } from './http/listen.js';
-import { Traffic } from './http/traffic.js';
-import { UncaughtErrors } from './http/uncaught-errors.js';
+import { checkPorts, HttpService, proxyList, Traffic, UncaughtErrors } from './http/index.js';
 import { StreamSlots } from './jobs/index.js';
 import { Metrics } from './metrics/index.js';
 import { openApps } from './open-apps.js';

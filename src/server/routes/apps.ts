@@ -10,8 +10,7 @@ import { isWeights } from '../../contract/weights.js';
 import { madeDirectories } from '../../files/made-directories.js';
 import type { AppCatalog } from '../apps/index.js';
 import type { Executor } from '../executors/index.js';
-import { goneSignal } from '../http/client-gone.js';
-import { captured } from '../http/path-parameters.js';
+import { captured, goneSignal } from '../http/index.js';
 import type { Report } from '../report.js';
 import { loadedFor } from './loaded-for.js';
 

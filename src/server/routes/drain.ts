@@ -1,6 +1,6 @@
 import type { RouterContext } from '@koa/router';
 import type { DrainState } from '../../contract/system.js';
-import { requireAdmin } from '../http/auth.js';
+import { requireAdmin } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
 
 export const showDraining = (jobs: JobService) => (ctx: RouterContext) => {

@@ -1,8 +1,7 @@
 import type { RouterContext } from '@koa/router';
 import { parameters } from '../../contract/http.js';
 import type { JobList, RemovedJob } from '../../contract/job.js';
-import { principalOf, requireAdmin } from '../http/auth.js';
-import { captured } from '../http/path-parameters.js';
+import { captured, principalOf, requireAdmin } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
 import { isAskedFor } from './boolean-parameter.js';
 

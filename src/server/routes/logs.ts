@@ -10,9 +10,7 @@ import {
   lineNumberPattern,
 } from '../../contract/log-stream.js';
 import { quoteName } from '../../contract/quote.js';
-import { principalOf } from '../http/auth.js';
-import { goneSignal, whenGone } from '../http/client-gone.js';
-import { captured } from '../http/path-parameters.js';
+import { captured, goneSignal, principalOf, whenGone } from '../http/index.js';
 import { countLines, type Job, type JobService, openLog, readLog, type StreamSlots } from '../jobs/index.js';
 import { isAskedFor } from './boolean-parameter.js';
 import { EventBytes } from './event-bytes.js';

@@ -8,10 +8,7 @@ import { type EndedJob, isFinal, type UnfinishedJob } from '../../contract/job.j
 import { refusedResult, withoutResult } from '../../contract/routes.js';
 import { errorCode } from '../../files/error-code.js';
 import { NotOurFile, openOwnFile } from '../../files/own-file.js';
-import { principalOf } from '../http/auth.js';
-import { whenGone } from '../http/client-gone.js';
-import { sendError } from '../http/error-answer.js';
-import { captured } from '../http/path-parameters.js';
+import { captured, principalOf, sendError, whenGone } from '../http/index.js';
 import type { Job, JobService } from '../jobs/index.js';
 import type { Report } from '../report.js';
 import { setArchiveHeaders } from './archive-headers.js';

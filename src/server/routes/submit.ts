@@ -13,8 +13,7 @@ import { fieldWithRole, type OperationName, operationOf } from '../../contract/o
 import { quoteName } from '../../contract/quote.js';
 import { isForbidden, isMissing } from '../../files/error-code.js';
 import type { AppCatalog } from '../apps/index.js';
-import { principalOf, senderOf } from '../http/auth.js';
-import { captured } from '../http/path-parameters.js';
+import { captured, principalOf, senderOf } from '../http/index.js';
 import type { Job, JobFiles, JobService } from '../jobs/index.js';
 import type { Report } from '../report.js';
 import {

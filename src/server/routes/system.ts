@@ -11,7 +11,7 @@ import {
   type MemoryUse,
 } from '../../contract/system.js';
 import type { Device, Executor } from '../executors/index.js';
-import { principalOf, requireAdmin } from '../http/auth.js';
+import { principalOf, requireAdmin } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
 import { gigabyte, readRam } from '../ram.js';
 import type { UploadSettings } from '../uploads/index.js';

@@ -4,7 +4,7 @@ import { FieldError } from '../../contract/errors.js';
 import { parameters } from '../../contract/http.js';
 import { quoteName } from '../../contract/quote.js';
 import type { Usage } from '../../contract/usage.js';
-import { principalOf, requireAdmin } from '../http/auth.js';
+import { principalOf, requireAdmin } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
 import type { UsageLedger } from '../usage/index.js';
 import { isAskedFor } from './boolean-parameter.js';
