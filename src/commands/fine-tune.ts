@@ -1,4 +1,4 @@
-import { datasetArgs, SubmitCommand, type Submitted, submitFlags } from '../cli/submit/submit-command.js';
+import { datasetArgs, SubmitCommand, type Submitted, submitFlags } from '../cli/submit/index.js';
 import { operations } from '../contract/operations.js';
 
 export default class FineTune extends SubmitCommand {

@@ -1,4 +1,4 @@
-import { SubmitCommand, type Submitted, submitFlags, volumeArgs } from '../cli/submit/submit-command.js';
+import { SubmitCommand, type Submitted, submitFlags, volumeArgs } from '../cli/submit/index.js';
 import { operations } from '../contract/operations.js';
 
 export default class Infer extends SubmitCommand {

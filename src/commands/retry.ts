@@ -1,7 +1,7 @@
 import { ClientCommand } from '../cli/client-command.js';
 import { outputFlags } from '../cli/flags.js';
 import { jobArg } from '../cli/jobs/job-arg.js';
-import { runFlags } from '../cli/submit/submit-command.js';
+import { runFlags } from '../cli/submit/index.js';
 
 export default class Retry extends ClientCommand {
   static override summary = 'Submit a job again';

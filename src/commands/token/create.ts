@@ -1,7 +1,13 @@
 import { Flags } from '@oclif/core';
 import { roles } from '../../access/roles.js';
-import { limitFlags, limitsOf } from '../../cli/tokens/limit-flags.js';
-import { expiresFlag, type NewToken, nameArg, TokenCommand } from '../../cli/tokens/token-command.js';
+import {
+  expiresFlag,
+  limitFlags,
+  limitsOf,
+  type NewToken,
+  nameArg,
+  TokenCommand,
+} from '../../cli/tokens/index.js';
 
 export default class TokenCreate extends TokenCommand {
   static override summary = 'Make a token for a person or a program';

@@ -2,8 +2,7 @@ import { Args, Flags } from '@oclif/core';
 import type { LimitTable } from '../../access/limits.js';
 import { roles } from '../../access/roles.js';
 import type { TokenDocument } from '../../access/token-file.js';
-import { limitFlags, limitsOf } from '../../cli/tokens/limit-flags.js';
-import { type Edits, TokenCommand } from '../../cli/tokens/token-command.js';
+import { type Edits, limitFlags, limitLine, limitsOf, TokenCommand } from '../../cli/tokens/index.js';
 
 export default class TokenLimit extends TokenCommand {
   static override summary = 'Set or show the limits of a token, or of all tokens of a role';
@@ -42,7 +41,6 @@ export default class TokenLimit extends TokenCommand {
       Object.keys(limits).length === 0
         ? await this.preview(flags.tokens, name, limited)
         : await this.edit(flags.tokens, name, limited);
-    const { limitLine } = await import('../../cli/tokens/token-text.js');
     const of = entry?.name ?? role ?? '';
     const now = (entry ? entry.limits : after.roles[role ?? 'user']) ?? {};
     await this.print(`${of}: ${limitLine(now) || 'no limits'}`);

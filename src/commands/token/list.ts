@@ -1,6 +1,11 @@
 import { ClientCommand, type ConnectionFlags } from '../../cli/client-command.js';
-import { tokensFlag, withTokenFile } from '../../cli/tokens/token-command.js';
-import type { ListedToken } from '../../cli/tokens/token-text.js';
+import {
+  type ListedToken,
+  listedToken,
+  tokensFlag,
+  tokenTable,
+  withTokenFile,
+} from '../../cli/tokens/index.js';
 import { Interrupted, TransportError } from '../../client/errors.js';
 import type { UsageRow } from '../../contract/usage.js';
 
@@ -20,7 +25,6 @@ export default class TokenList extends ClientCommand {
 
   async run(): Promise<{ readonly tokens: readonly ListedToken[] }> {
     const { flags } = await this.parse(TokenList);
-    const { listedToken, tokenTable } = await import('../../cli/tokens/token-text.js');
     const entries = await withTokenFile(({ readTokens, stateOf }) =>
       readTokens(flags.tokens).tokens.map((entry) => [entry, stateOf(entry)] as const),
     );

@@ -1,4 +1,4 @@
-import { nameArg, TokenCommand } from '../../cli/tokens/token-command.js';
+import { nameArg, TokenCommand } from '../../cli/tokens/index.js';
 
 export default class TokenRevoke extends TokenCommand {
   static override summary = 'Make a token invalid';

@@ -1,4 +1,4 @@
-import { expiresFlag, type NewToken, nameArg, TokenCommand } from '../../cli/tokens/token-command.js';
+import { expiresFlag, type NewToken, nameArg, TokenCommand } from '../../cli/tokens/index.js';
 
 export default class TokenRotate extends TokenCommand {
   static override summary = 'Replace a token by a new one of the same name';

@@ -1,0 +1,12 @@
+/** What the `token` commands share: the token file, its edits and its text. */
+export { limitFlags, limitsOf } from './limit-flags.js';
+export {
+  type Edits,
+  expiresFlag,
+  type NewToken,
+  nameArg,
+  TokenCommand,
+  tokensFlag,
+  withTokenFile,
+} from './token-command.js';
+export { type ListedToken, limitLine, listedToken, tokenTable } from './token-text.js';
