@@ -1,10 +1,11 @@
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import type { AppView, AvailableApp, RepositoryState } from '../../contract/app-manifest.js';
 import { isWeights } from '../../contract/weights.js';
 import { errorCode, faultWithoutPath } from '../../files/error-code.js';
+import { filesBelow } from '../../files/files-below.js';
 import { readSmallFile } from '../../files/small-file.js';
 import { isDeepYaml } from '../../files/yaml-depth.js';
 import type { RepositoryName } from '../hub/index.js';
@@ -103,12 +104,7 @@ interface AppFile {
 }
 
 /** All files in the directory and below, without an app's own packages. */
-function filesOf(directory: string): AppFile[] {
-  return readdirSync(directory, { recursive: true, withFileTypes: true }).filter(
-    (entry) =>
-      entry.isFile() && !path.relative(directory, entry.parentPath).split(path.sep).includes('node_modules'),
-  );
-}
+const filesOf = (directory: string): AppFile[] => filesBelow(directory, (name) => name === 'node_modules');
 
 /**
  * Names of files that count as checkpoints although the app does not list them: those of the same kind beside one that it

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { AvailableApp } from '../../contract/app-manifest.js';
@@ -8,6 +8,7 @@ import { spellDuration } from '../../contract/duration.js';
 import type { FieldValue } from '../../contract/fields.js';
 import { operations } from '../../contract/operations.js';
 import { excerpt } from '../../contract/quote.js';
+import { filesBelow } from '../../files/files-below.js';
 import { readRefusal, refusalVariables } from '../jobs/index.js';
 import { commandLine } from './command-line.js';
 
@@ -106,13 +107,10 @@ function run(
   });
 }
 
-/** Files below a directory. */
-const filesBelow = (directory: string): number =>
-  readdirSync(directory, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).length;
-
 function judge({ how, printed }: Ended, directory: string, refusal: string | null, seconds: number): Trial {
-  const took = `${counted(filesBelow(directory), 'file')} in ${seconds.toFixed(1)} s`;
-  if (how === null && filesBelow(directory) > 0) return { kind: 'ok', says: `infer wrote ${took}` };
+  const files = filesBelow(directory).length;
+  const took = `${counted(files, 'file')} in ${seconds.toFixed(1)} s`;
+  if (how === null && files > 0) return { kind: 'ok', says: `infer wrote ${took}` };
   if (how === null) return { kind: 'problem', says: 'infer ended well, and wrote no file into --output' };
   if (refusal !== null) {
     return { kind: 'note', says: `the app starts, and refused the tiny volume: ${refusal}` };
