@@ -8,7 +8,7 @@ export default defineConfig({
     pool: 'forks',
     // Most of the time is spent waiting for Slurm, which looks at its jobs about once a second.
     maxWorkers: 6,
-    testTimeout: 90_000,
+    testTimeout: 240_000,
     hookTimeout: 60_000,
   },
 });
