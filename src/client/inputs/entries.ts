@@ -111,6 +111,11 @@ const pointers = [
 const notFetched = (of: string, remedy: string): string =>
   `has no content on this machine, since ${of} did not fetch it; ${remedy}`;
 
+const inCloud = "choose Download Now in the Finder, or run 'brctl download'";
+
+/** Whether a file of this name stands for one that macOS has moved to iCloud: `.scan.nii.icloud` for `scan.nii`. */
+export const isCloudPlaceholder = (name: string): boolean => /^\..+\.icloud$/.test(name);
+
 /** The words for a link that leads to nothing. In a data set of git-annex, a file that was not fetched is such a link. */
 function brokenLink(bytes: string | Buffer): string {
   const target = readlinkSync(bytes, { encoding: 'utf8' });
@@ -152,7 +157,8 @@ function faultOf(bytes: string | Buffer, stats: Stats): string | null {
 export function lookAt(target: string, bytes: string | Buffer = target): PathContent | null {
   try {
     const stats = statSync(bytes);
-    const fault = faultOf(bytes, stats);
+    const isInCloud = stats.isFile() && isCloudPlaceholder(path.basename(target));
+    const fault = isInCloud ? notFetched('iCloud', inCloud) : faultOf(bytes, stats);
     return fault === null ? { stats, fault } : { stats: null, fault };
   } catch (error) {
     if (!isMissing(error)) {

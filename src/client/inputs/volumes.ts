@@ -2,7 +2,7 @@ import type { Dirent } from 'node:fs';
 import { readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { firstBytes } from '../../files/first-bytes.js';
-import { lookAt } from './entries.js';
+import { isCloudPlaceholder, lookAt } from './entries.js';
 
 /** The position of the magic bytes, behind the preamble. */
 const magicOffset = 128;
@@ -74,7 +74,9 @@ function isDicom(file: string): boolean {
  * since V8 takes 2 ms to compile so many words as a pattern that ignores case, in each start of a command.
  */
 const endings = new Set(
-  'json bval bvec txt tsv csv md rst cff pdf htm html xml log inf ini exe dll bat lnk ico chm url'.split(' '),
+  'json bval bvec txt tsv csv md rst cff pdf doc docx xlsx htm html xml log md5 sha256 lut py inf ini exe dll bat lnk ico chm url'.split(
+    ' ',
+  ),
 );
 
 /** Names of such files that have no ending, and of what systems and DICOM leave in directories. */
@@ -82,12 +84,21 @@ const names = new Set(['readme', 'changes', 'changelog', 'licence', 'license', '
 
 /** Whether a file belongs to volumes and is not one itself, by its name. */
 export function isSidecar(file: string): boolean {
-  const name = path.basename(file).toLowerCase();
+  const name = path
+    .basename(file)
+    .toLowerCase()
+    .replace(/\.(tsv|csv|json|txt)\.gz$/, '.$1');
   const dot = name.lastIndexOf('.');
   return (dot >= 0 && endings.has(name.slice(dot + 1))) || names.has(name);
 }
 
-export const isHidden = (name: string): boolean => name.startsWith('.');
+/** What systems and storage devices leave in directories: recycle bins, previews, marks of downloads. */
+const leftover =
+  /^(#recycle|\$recycle\.bin|@eadir|lost\+found|system volume information|desktop\.ini|icon\r)$|:zone\.identifier$/i;
+
+/** Whether an entry of a directory is hidden, or left there by a system. The placeholder of a file in iCloud is neither. */
+export const isHidden = (name: string): boolean =>
+  (name.startsWith('.') && !isCloudPlaceholder(name)) || leftover.test(name);
 
 /** Volumes of other formats than DICOM. */
 const otherVolume = /\.(nii(\.gz)?|mha|mhd|nrrd|nhdr|h5|hdf5|tiff?|npy|npz|img|gipl)$/i;

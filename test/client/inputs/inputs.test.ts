@@ -46,6 +46,24 @@ describe('the volumes that paths name', () => {
     expect(await units(directory.path, '')).toEqual(['file a/z.nii', 'file b.nii', 'file c.nii']);
   });
 
+  test('what systems and storage devices leave in directories is not entered, and not sent', async () => {
+    await using directory = await temporary();
+    await plant(directory.path, {
+      'a.nii': 'x',
+      'a.nii:Zone.Identifier': '[ZoneTransfer]',
+      '#recycle/old.nii': 'x',
+      '$RECYCLE.BIN/old.nii': 'x',
+      '@eaDir/a.nii': 'a preview',
+      'lost+found/b.nii': 'x',
+      'Icon\r': '',
+      'deep/$Recycle.Bin/old.nii': 'x',
+      'deep/found.nii': 'x',
+    });
+    expect(await units(directory.path, '')).toEqual(['file a.nii', 'file deep/found.nii']);
+    expect(travels('@eaDir/a.nii')).toBe(false);
+    expect(travels('deep/found.nii')).toBe(true);
+  });
+
   test('a glob matches in name order', async () => {
     await using directory = await temporary();
     await plant(directory.path, { '2.nii': 'x', '1.nii': 'x', 'notes.txt': 'x' });

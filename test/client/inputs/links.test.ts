@@ -151,6 +151,21 @@ describe('what cannot be sent is refused by name', () => {
     );
   });
 
+  test('a slice or a label that macOS has moved to iCloud', async () => {
+    await using root = await place({
+      'series/IM1.dcm': dicom,
+      'series/.IM2.dcm.icloud': 'bplist00',
+      'labels/a.nii': 'x',
+      'labels/.b.nii.icloud': 'bplist00',
+    });
+    for (const name of ['series', 'labels']) {
+      await expect(units(root.path, name)).rejects.toThrow(
+        /\.icloud' has no content on this machine, since iCloud did not fetch it; choose Download Now/,
+      );
+    }
+    await expect(stageDataSet(root.at('labels'))).rejects.toThrow(".b.nii.icloud' has no content");
+  });
+
   test('a FIFO in a directory, and one that is named', async () => {
     await using root = await place({ 'in/a.nii': 'x' });
     execFileSync('mkfifo', [root.at('in/pipe.nii')]);

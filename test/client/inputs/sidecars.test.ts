@@ -56,6 +56,25 @@ async function send(groups: string[][], allFiles = false) {
 describe('files that go with volumes', () => {
   const volumes = ['sub-01_T1w.nii.gz', 'series.konfaidir.zip', 'sub-02_T1w.nii.gz'].sort();
 
+  test('are recognised in data sets of BIDS and FreeSurfer, and beside what people write themselves', async () => {
+    await using root = await temporary();
+    const others = [
+      'sub-01_physio.tsv.gz',
+      'sub-01_stim.tsv.gz',
+      'convert.py',
+      'a.nii.md5',
+      'notes.docx',
+      'aseg.lut',
+    ];
+    await plant(root.path, {
+      'in/a.nii': '1',
+      ...Object.fromEntries(others.map((name) => [`in/${name}`, 'x'])),
+    });
+    const { staged } = await stageInputs(root.path, [['in']]);
+    expect(staged.parts.map(({ filename }) => filename)).toEqual(['a.nii']);
+    expect(staged.sending.skipped.map((each) => path.basename(each)).toSorted()).toEqual(others.toSorted());
+  });
+
   test('are left out of a directory, and named in one line', async () => {
     const { names, skipped, notes, sent } = await send([['in']]);
     expect(names.toSorted()).toEqual(volumes);
