@@ -13,7 +13,11 @@ const faults = (name: string): string => fileURLToPath(new URL(`../../faults/${n
 /** Two processes that sleep, one in a job and one in a directory of its own, around an attack. Prints what became of them. */
 const script = `cd "$1/bystander" && sleep 600 & bystander=$!
 cd "$1/job" && sleep 600 & target=$!
-state() { sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null || echo gone; }
+state() {
+  found=$(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null)
+  # A zombie has ended, and waits for this shell.
+  case "$found" in '' | Z) echo gone ;; *) echo "$found" ;; esac
+}
 attack() {
   printf '{"deed": "%s", "content": "forged", "isWild": true%s}' "$1" "$2" > "$dir/plan"
   "$node" "$app" --inputs "$dir/plan" --output "$dir/job/Output" > /dev/null
