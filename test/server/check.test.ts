@@ -132,6 +132,10 @@ const contentsOf = (directory: string) =>
     })
     .sort();
 
+/** `serve --check` with the apps below `apps`. */
+const checkOfApps = (dataDirectory: string) =>
+  ['serve', '--check', '--port', '0', '--data-dir', dataDirectory, '--apps', 'apps'] as const;
+
 describe('serve --check', () => {
   test('says that all is well, and changes nothing', async () => {
     await using cli = await Cli.create();
@@ -218,18 +222,7 @@ describe('serve --check', () => {
       ...Object.fromEntries(Object.entries(files).map(([name, text]) => [`apps/${name}`, text])),
       file: '',
     });
-    const words = [
-      'serve',
-      '--check',
-      '--port',
-      '0',
-      '--data-dir',
-      'file/x',
-      '--apps',
-      'apps',
-      '--apps',
-      'a/b',
-    ];
+    const words = [...checkOfApps('file/x'), '--apps', 'a/b'];
     const { code, stdout } = await cli.run([...words, '--engine', 'no-such-engine']);
     for (const [name, [, sentence]] of Object.entries(faulty)) {
       const line = stdout
@@ -249,18 +242,7 @@ describe('serve --check', () => {
       await using cli = await Cli.create();
       const planted = Object.entries(doubtfulFiles).map(([file, text]) => [`apps/${file}`, text]);
       await plant(cli.directory, Object.fromEntries(planted));
-      const words = [
-        'serve',
-        '--check',
-        '--port',
-        '0',
-        '--data-dir',
-        'data',
-        '--apps',
-        'apps',
-        '--engine',
-        'sh',
-      ];
+      const words = [...checkOfApps('data'), '--engine', 'sh'];
       const { code, stdout } = await cli.run(words, { CUDA_VISIBLE_DEVICES: '' });
       expect(code).toBe(2);
       for (const [name, [, sentence]] of Object.entries(doubtful)) {
