@@ -1,5 +1,46 @@
-import { type Limits, noLimits } from './limits.js';
-import type { Role } from './roles.js';
+import { quoteName } from '../contract/quote.js';
+
+/** What a token allows: a user's own jobs, or those of all. */
+export const roles = ['user', 'admin'] as const;
+export type Role = (typeof roles)[number];
+
+/** What an owner may have at most, as the file of the tokens spells it: jobs that are active, GPUs at once, bytes. */
+export const limitNames = ['max_jobs', 'max_gpus', 'max_kept', 'max_upload'] as const;
+export type LimitName = (typeof limitNames)[number];
+
+/** Limits as the file has them. Null: no limit, whatever the role has; a name that is missing: that of the role. */
+export type LimitTable = Readonly<{ [Name in LimitName]?: number | null | undefined }>;
+
+/** A limit, and who set it for whom, in words: `of the role 'user'`. */
+export interface Limit {
+  readonly most: number;
+  readonly whose: string;
+}
+export type Limits = Readonly<Record<LimitName, Limit | null>>;
+
+export const noLimits: Limits = { max_jobs: null, max_gpus: null, max_kept: null, max_upload: null };
+
+/** The limits of a token: its own ones before those of its role. */
+export function limitsFor(
+  { name, role, limits }: { readonly name: string; readonly role: Role; readonly limits: LimitTable },
+  roles: Readonly<{ [Name in Role]?: LimitTable | undefined }>,
+): Limits {
+  const find = (limit: LimitName): Limit | null => {
+    const own = limits[limit];
+    const most = own === undefined ? (roles[role]?.[limit] ?? null) : own;
+    if (most === null) return null;
+    return {
+      most,
+      whose: own === undefined ? `of the role ${quoteName(role)}` : `of the token ${quoteName(name)}`,
+    };
+  };
+  return {
+    max_jobs: find('max_jobs'),
+    max_gpus: find('max_gpus'),
+    max_kept: find('max_kept'),
+    max_upload: find('max_upload'),
+  };
+}
 
 /** Who sends a request. */
 export interface Principal {

@@ -1,11 +1,64 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
+import { createHash, randomBytes } from 'node:crypto';
+import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs';
+import path from 'node:path';
 import { z } from 'zod';
 import { oneLine, quoteName, quotePath } from '../contract/quote.js';
 import { faultWithoutPath } from '../files/error-code.js';
 import { decodedText } from '../files/small-file.js';
-import { roles } from './roles.js';
-import { refuseUnsafe, UnsafeFile } from './safe-file.js';
-import { hashPattern } from './secret.js';
+import { roles } from './principal.js';
+
+/** Marks a token as one of ours, for programs that look for secrets in places where none may be. */
+const mark = 'ra_';
+
+/** A new token: 256 random bits, in characters that need no quotes in a shell or a header. */
+export const newToken = (): string => `${mark}${randomBytes(32).toString('base64url')}`;
+
+/**
+ * What is kept of a token. A plain SHA-256 is enough: nobody can try all values of 256 random bits, so a hash that is slow
+ * on purpose, as for passwords that people choose, would only make each request slower.
+ */
+export const hashOf = (token: string): string => `sha256:${createHash('sha256').update(token).digest('hex')}`;
+
+/** What a hash looks like. */
+const hashPattern = /^sha256:[0-9a-f]{64}$/;
+
+/** The file, or its directory, can be changed by others. The message says how to mend it. */
+class UnsafeFile extends Error {
+  override readonly name = 'UnsafeFile';
+}
+
+const othersWrite = 0o022;
+const sticky = 0o1000;
+
+/** @throws UnsafeFile if it belongs to another user */
+function checkOwner({ uid }: Stats, name: string): void {
+  const own = process.getuid?.();
+  if (own === undefined || uid === own || uid === 0) return;
+  throw new UnsafeFile(
+    `${quotePath(name)} belongs to another user (uid ${uid}), who could change it; give it to root or to the user of the server`,
+  );
+}
+
+/**
+ * Refuses a file that somebody other than root and this user could write to or replace: by its owner and its mode, and by
+ * those of its directory. A directory in which nobody can replace the files of others (the sticky bit, as on /tmp) will do.
+ * @param stats those of the open file
+ * @throws UnsafeFile
+ */
+function refuseUnsafe(file: string, stats: Stats): void {
+  // Windows has no modes.
+  if (process.platform === 'win32') return;
+  const directory = path.dirname(path.resolve(file));
+  const above = statSync(directory);
+  checkOwner(stats, file);
+  checkOwner(above, directory);
+  const open: string[] = [];
+  if (stats.mode & othersWrite) open.push(file);
+  if (above.mode & othersWrite && !(above.mode & sticky)) open.push(directory);
+  const [first] = open;
+  if (first === undefined) return;
+  throw new UnsafeFile(`${quotePath(first)} can be written by others; run 'chmod go-w ${first}'`);
+}
 
 /** Version of the file that this program writes. */
 const currentVersion = 1;

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import path from 'node:path';
-import { stateOf } from '../access/token-file.js';
+import { stateOf } from '../access/index.js';
 import { refusals } from '../contract/app-checks.js';
 import { counted } from '../contract/counted.js';
 import { operations } from '../contract/operations.js';

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import type { TokenDocument } from '../access/token-file.js';
+import type { TokenDocument } from '../access/index.js';
 import type { ErrorCode } from '../contract/errors.js';
 import type { Report } from './report.js';
 

@@ -2,11 +2,10 @@ import { chmodSync, mkdirSync, mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { withNewSecret, withoutToken, withToken } from '../../src/access/change-tokens.js';
-import { editTokens } from '../../src/access/edit-tokens.js';
-import type { Role } from '../../src/access/roles.js';
-import { newToken } from '../../src/access/secret.js';
+import { editTokens, withNewSecret, withoutToken, withToken } from '../../src/access/change-tokens.js';
+import type { Role } from '../../src/access/principal.js';
 import type { TokenDocument } from '../../src/access/token-file.js';
+import { newToken } from '../../src/access/token-file.js';
 import { Api } from './api.js';
 import type { TestServer } from './server.js';
 

@@ -1,5 +1,5 @@
 import { Flags } from '@oclif/core';
-import type { LimitTable } from '../../access/limits.js';
+import type { LimitTable } from '../../access/index.js';
 import { parseSize } from '../sizes.js';
 import { FlagValueError } from '../usage-errors.js';
 

@@ -1,5 +1,5 @@
 import { Args, Flags, type Interfaces } from '@oclif/core';
-import type { TokenDocument, TokenEntry } from '../../access/token-file.js';
+import type { TokenDocument, TokenEntry } from '../../access/index.js';
 import { UsageError } from '../../client/errors.js';
 import { readDuration } from '../../contract/duration.js';
 import { BaseCommand } from '../base-command.js';
@@ -38,13 +38,8 @@ export const nameArg = Args.string({
   description: 'Name of the token: the person or the program that holds it',
 });
 
-/** The modules that read and write the file, imported lazily to keep start-up fast. */
-const edits = async () => ({
-  ...(await import('../../access/edit-tokens.js')),
-  ...(await import('../../access/token-file.js')),
-  ...(await import('../../access/change-tokens.js')),
-  ...(await import('../../access/secret.js')),
-});
+/** The module that reads and writes the file, imported lazily to keep start-up fast. */
+const edits = () => import('../../access/index.js');
 export type Edits = Awaited<ReturnType<typeof edits>>;
 
 /** Makes what the file is to hold of what it holds. */

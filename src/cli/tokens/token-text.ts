@@ -1,5 +1,4 @@
-import { type LimitName, type LimitTable, limitNames } from '../../access/limits.js';
-import type { TokenEntry } from '../../access/token-file.js';
+import { type LimitName, type LimitTable, limitNames, type TokenEntry } from '../../access/index.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { counted } from '../../contract/counted.js';
 import type { UsageRow } from '../../contract/usage.js';

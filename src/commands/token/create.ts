@@ -1,5 +1,5 @@
 import { Flags } from '@oclif/core';
-import { roles } from '../../access/roles.js';
+import { roles } from '../../access/index.js';
 import {
   expiresFlag,
   limitFlags,

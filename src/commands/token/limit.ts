@@ -1,7 +1,5 @@
 import { Args, Flags } from '@oclif/core';
-import type { LimitTable } from '../../access/limits.js';
-import { roles } from '../../access/roles.js';
-import type { TokenDocument } from '../../access/token-file.js';
+import { type LimitTable, roles, type TokenDocument } from '../../access/index.js';
 import { type Edits, limitFlags, limitLine, limitsOf, TokenCommand } from '../../cli/tokens/index.js';
 
 export default class TokenLimit extends TokenCommand {

@@ -1,7 +1,13 @@
-import { type Limits, noLimits } from '../../access/limits.js';
-import { type Owner, type Principal, theAdmin } from '../../access/principal.js';
-import { hashOf } from '../../access/secret.js';
-import { stateOf, type TokenEntry } from '../../access/token-file.js';
+import {
+  hashOf,
+  type Limits,
+  noLimits,
+  type Owner,
+  type Principal,
+  stateOf,
+  type TokenEntry,
+  theAdmin,
+} from '../../access/index.js';
 import { ServiceError, wireDetails } from '../../contract/errors.js';
 import type { NamedTokens } from './named-tokens.js';
 

@@ -1,7 +1,13 @@
 import { statSync } from 'node:fs';
 import path from 'node:path';
-import { type Limits, limitsFor } from '../../access/limits.js';
-import { readTokens, type TokenDocument, type TokenEntry, TokenFileError } from '../../access/token-file.js';
+import {
+  type Limits,
+  limitsFor,
+  readTokens,
+  type TokenDocument,
+  type TokenEntry,
+  TokenFileError,
+} from '../../access/index.js';
 import { errorCode } from '../../files/error-code.js';
 import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';

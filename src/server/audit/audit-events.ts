@@ -1,5 +1,4 @@
-import { roles } from '../../access/roles.js';
-import type { TokenDocument, TokenEntry } from '../../access/token-file.js';
+import { roles, type TokenDocument, type TokenEntry } from '../../access/index.js';
 import type { ServerEvents } from '../events.js';
 import type { AuditLog } from './audit-log.js';
 

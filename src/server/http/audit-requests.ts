@@ -1,5 +1,5 @@
 import type { Context, Middleware } from 'koa';
-import type { Principal } from '../../access/principal.js';
+import type { Principal } from '../../access/index.js';
 import { jobIdPattern } from '../../contract/job.js';
 import { type Route, type RouteName, routes } from '../../contract/routes.js';
 import type { AuditEntry, AuditLog } from '../audit/index.js';

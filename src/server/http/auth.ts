@@ -1,5 +1,5 @@
 import type { Context, Middleware } from 'koa';
-import { type Principal, theAdmin } from '../../access/principal.js';
+import { type Principal, theAdmin } from '../../access/index.js';
 import { ServiceError, wireDetails } from '../../contract/errors.js';
 import { authScheme } from '../../contract/http.js';
 import type { Access } from '../access/index.js';

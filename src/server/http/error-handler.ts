@@ -1,5 +1,5 @@
 import type { Context, Middleware } from 'koa';
-import type { Principal } from '../../access/principal.js';
+import type { Principal } from '../../access/index.js';
 import { internalError, ServiceError } from '../../contract/errors.js';
 import { oneLine } from '../../contract/quote.js';
 import { errorCode, isDiskFull, isFileTooLarge, isShortage } from '../../files/error-code.js';

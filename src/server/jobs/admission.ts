@@ -1,4 +1,4 @@
-import type { Owner, Principal } from '../../access/principal.js';
+import type { Owner, Principal } from '../../access/index.js';
 import { counted } from '../../contract/counted.js';
 import { spellDuration } from '../../contract/duration.js';
 import { FieldError, ServiceError } from '../../contract/errors.js';

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ownerInWords } from '../../access/principal.js';
+import { ownerInWords } from '../../access/index.js';
 import type { Packer } from '../../archive/index.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { counted } from '../../contract/counted.js';

@@ -1,5 +1,4 @@
-import type { Limit } from '../../access/limits.js';
-import { type Owner, ownerInWords, type Principal } from '../../access/principal.js';
+import { type Limit, type Owner, ownerInWords, type Principal } from '../../access/index.js';
 import { formatBytes } from '../../contract/bytes.js';
 import { counted } from '../../contract/counted.js';
 import { FieldError, ServiceError } from '../../contract/errors.js';

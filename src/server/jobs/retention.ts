@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, fsyncSync, readSync } from 'node:fs';
 import path from 'node:path';
-import { mayReach, type Owner, type Principal } from '../../access/principal.js';
+import { mayReach, type Owner, type Principal } from '../../access/index.js';
 import { spellDuration } from '../../contract/duration.js';
 import { FieldError, ServiceError } from '../../contract/errors.js';
 import { type FieldValue, mostTime } from '../../contract/fields.js';

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { mayReach, type Owner, type Principal, theAdmin } from '../../access/principal.js';
+import { mayReach, type Owner, type Principal, theAdmin } from '../../access/index.js';
 import { Packer } from '../../archive/index.js';
 import { ServiceError, shuttingDownDetail, wireDetails } from '../../contract/errors.js';
 import type { FieldValue } from '../../contract/fields.js';

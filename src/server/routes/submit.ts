@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, renameSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { RouterContext } from '@koa/router';
-import type { Principal } from '../../access/principal.js';
+import type { Principal } from '../../access/index.js';
 import { refusals } from '../../contract/app-checks.js';
 import type { AvailableApp } from '../../contract/app-manifest.js';
 import { jobEnvelope } from '../../contract/envelope.js';

@@ -1,5 +1,5 @@
 import type { RouterContext } from '@koa/router';
-import { mayReach } from '../../access/principal.js';
+import { mayReach } from '../../access/index.js';
 import { FieldError } from '../../contract/errors.js';
 import { metricsType, parameters } from '../../contract/http.js';
 import { quoteName } from '../../contract/quote.js';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { withLimits, withRoleLimits } from '../../../src/access/change-tokens.js';
-import { type LimitTable, noLimits } from '../../../src/access/limits.js';
+import { type LimitTable, noLimits } from '../../../src/access/principal.js';
 import { OwnerLimits } from '../../../src/server/jobs/owner-limits.js';
 import { file } from '../../../support/form.mjs';
 import { fieldPart, filePart, multipart, submissionHead } from '../../../support/multipart.mjs';

@@ -1,4 +1,4 @@
-import type { Owner } from '../../../access/principal.js';
+import type { Owner } from '../../../access/index.js';
 
 /**
  * Milliseconds after which what somebody has used counts half: six hours. What was used in the morning weighs little in the

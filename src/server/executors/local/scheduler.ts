@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import { type Owner, ownerInWords } from '../../../access/principal.js';
+import { type Owner, ownerInWords } from '../../../access/index.js';
 import { counted } from '../../../contract/counted.js';
 import { ServiceError } from '../../../contract/errors.js';
 import { type DeviceRequest, type Grant, gpusOf } from '../index.js';

@@ -1,0 +1,36 @@
+export {
+  editTokens,
+  TokenChangeError,
+  withLimits,
+  withNewSecret,
+  withoutToken,
+  withRoleLimits,
+  withToken,
+} from './change-tokens.js';
+export {
+  type Limit,
+  type LimitName,
+  type Limits,
+  type LimitTable,
+  limitNames,
+  limitsFor,
+  mayReach,
+  noLimits,
+  type Owner,
+  ownerInWords,
+  type Principal,
+  type Role,
+  roles,
+  theAdmin,
+} from './principal.js';
+export {
+  hashOf,
+  newToken,
+  noTokens,
+  placeOf,
+  readTokens,
+  stateOf,
+  type TokenDocument,
+  type TokenEntry,
+  TokenFileError,
+} from './token-file.js';
