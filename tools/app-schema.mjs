@@ -1,6 +1,6 @@
 /** The JSON Schema of an `app.json`, which editors use: what one should write. Unknown keys are allowed, as the server allows them. */
 import { z } from 'zod';
-import { appManifestSchema } from '../dist/contract/app-manifest.js';
+import { appManifestSchema } from '../dist/server/apps/manifest-schema.js';
 
 export function appSchema() {
   const { $schema, type, properties, required } = z.toJSONSchema(appManifestSchema, { io: 'input' });

@@ -1,6 +1,5 @@
-import { quoteName, quotePath } from '../contract/quote.js';
-import { editJsonFile } from '../files/edit-json-file.js';
-import { faultWithoutPath, isSystemError } from '../files/error-code.js';
+import { quoteName, quotePath } from '../contract/index.js';
+import { editJsonFile, faultWithoutPath, isSystemError } from '../files/index.js';
 import type { LimitTable, Role } from './principal.js';
 import {
   hashOf,

@@ -1,4 +1,4 @@
-import { quoteName } from '../contract/quote.js';
+import { quoteName } from '../contract/index.js';
 
 /** What a token allows: a user's own jobs, or those of all. */
 export const roles = ['user', 'admin'] as const;

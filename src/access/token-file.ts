@@ -2,9 +2,8 @@ import { createHash, randomBytes } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import { oneLine, quoteName, quotePath } from '../contract/quote.js';
-import { faultWithoutPath } from '../files/error-code.js';
-import { decodedText } from '../files/small-file.js';
+import { oneLine, quoteName, quotePath } from '../contract/index.js';
+import { decodedText, faultWithoutPath } from '../files/index.js';
 import { roles } from './principal.js';
 
 /** Marks a token as one of ours, for programs that look for secrets in places where none may be. */

@@ -1,10 +1,7 @@
 import { closeSync, lstatSync, openSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { quoteName } from '../contract/quote.js';
-import { freeName, maxNameBytes } from '../files/free-name.js';
-import type { Notes } from '../files/notes.js';
-import { foldedName, isSafeName } from '../files/safe-name.js';
-import { windowsName } from '../files/windows-names.js';
+import { quoteName } from '../contract/index.js';
+import { foldedName, freeName, isSafeName, maxNameBytes, type Notes, windowsName } from '../files/index.js';
 import { ArchiveError } from './errors.js';
 
 /** A path that begins with a drive letter, which is absolute on Windows. */

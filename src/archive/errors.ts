@@ -1,4 +1,4 @@
-import { quoteName } from '../contract/quote.js';
+import { quoteName } from '../contract/index.js';
 
 /** Why an archive was refused. */
 export type ArchiveFault = 'corrupt' | 'unsafe' | 'tooLarge' | 'tooMany' | 'unplaced';

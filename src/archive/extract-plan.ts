@@ -1,8 +1,6 @@
 import path from 'node:path';
-import { maxEntries } from '../contract/archives.js';
-import { quoteName } from '../contract/quote.js';
-import { Notes } from '../files/notes.js';
-import { TimeSlice } from '../files/time-slice.js';
+import { maxEntries, quoteName } from '../contract/index.js';
+import { Notes, TimeSlice } from '../files/index.js';
 import { archiveEnd } from './archive-end.js';
 import { ArchiveSource } from './archive-source.js';
 import { entryPaths, LenientPlaces, type PlaceOptions } from './entry-places.js';

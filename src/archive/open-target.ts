@@ -1,13 +1,23 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, fstatSync, lstatSync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { quoteName } from '../contract/quote.js';
-import { errorCode } from '../files/error-code.js';
-import { extractFlags, extractMode, newFlags } from '../files/open-flags.js';
-import { replaceFile } from '../files/replace-file.js';
-import type { TimeSlice } from '../files/time-slice.js';
+import { quoteName } from '../contract/index.js';
+import { errorCode, replaceFile, type TimeSlice } from '../files/index.js';
 import { ArchiveError } from './errors.js';
 import type { Target } from './extract-plan.js';
+
+/** Extraction and packing never follow a link to the file that they write. */
+const writeFlags = constants.O_CREAT | constants.O_WRONLY | constants.O_NOFOLLOW;
+
+/** For a file that may exist; it is not emptied. Opening a FIFO fails at once, since it has no reader. */
+const extractFlags = writeFlags | constants.O_NONBLOCK;
+
+const extractMode = 0o644;
+
+/** For a file that must not exist yet. */
+export const newFlags = writeFlags | constants.O_EXCL;
+
+export const partialMode = 0o600;
 
 /** Makes directories below a root, each once, and follows no link there. */
 export class MadeDirectories {

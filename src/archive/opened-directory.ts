@@ -2,7 +2,7 @@ import { existsSync, lstatSync, constants as system } from 'node:fs';
 import { chmod, type FileHandle, lstat, open, opendir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { errorCode, isShortage } from '../files/error-code.js';
+import { errorCode, isShortage } from '../files/index.js';
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = system;
 

@@ -2,9 +2,8 @@ import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { crc32, deflateRaw } from 'node:zlib';
-import { quoteName } from '../contract/quote.js';
-import { errorCode, faultWithoutPath, isShortage } from '../files/error-code.js';
-import type { Notes } from '../files/notes.js';
+import { quoteName } from '../contract/index.js';
+import { errorCode, faultWithoutPath, isShortage, type Notes } from '../files/index.js';
 import type { OpenedFile } from './walk-files.js';
 import type { ZipWriter } from './zip-writer.js';
 

@@ -1,4 +1,4 @@
-import { Turns } from '../files/turns.js';
+import { Turns } from '../files/index.js';
 import { type Packed, packDirectory } from './pack.js';
 
 /** How many archives are made at once: Node's thread pool, which reads and deflates, has four threads. */

@@ -1,10 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
-import { quoteName } from '../contract/quote.js';
-import { errorCode, faultWithoutPath, isShortage } from '../files/error-code.js';
-import { freeName } from '../files/free-name.js';
-import { Notes } from '../files/notes.js';
+import { quoteName } from '../contract/index.js';
+import { errorCode, faultWithoutPath, freeName, isShortage, Notes } from '../files/index.js';
 import { type Item, OpenedDirectory } from './opened-directory.js';
 
 /** A file that is being packed. */

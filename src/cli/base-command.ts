@@ -1,7 +1,6 @@
 import { Command, Errors } from '@oclif/core';
 import { ClientError, HttpError, JobFailed } from '../client/errors.js';
-import { counted } from '../contract/counted.js';
-import { type ExitCode, exitCodes, ServiceError } from '../contract/errors.js';
+import { counted, type ExitCode, exitCodes, ServiceError } from '../contract/index.js';
 import { hintsOfFailed } from './kept.js';
 import { tolerateClosedPipes, writeErr, writeOut } from './terminal/standard-streams.js';
 import { type ErrorDocument, tellError } from './terminal/tell-error.js';

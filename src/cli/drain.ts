@@ -1,10 +1,7 @@
-import type { Connection } from '../client/connection/index.js';
-import { AnswerError, drainState, pause, setDraining } from '../client/connection/index.js';
+import { AnswerError, type Connection, drainState, pause, setDraining } from '../client/connection/index.js';
 import { ClientError } from '../client/errors.js';
 import type { Reporter } from '../client/reporter.js';
-import { counted } from '../contract/counted.js';
-import { exitCodes } from '../contract/errors.js';
-import type { DrainState } from '../contract/system.js';
+import { counted, type DrainState, exitCodes } from '../contract/index.js';
 
 /** Milliseconds between two questions of a wait. */
 const waitInterval = 1000;

@@ -1,5 +1,4 @@
-import type { ErrorDocument } from './terminal/tell-error.js';
-import { tellError } from './terminal/tell-error.js';
+import { type ErrorDocument, tellError } from './terminal/tell-error.js';
 
 /** A job for which a command failed, and why. */
 export type JobFailure = { readonly job_id: string } & ErrorDocument;

@@ -1,7 +1,6 @@
 import { Flags } from '@oclif/core';
-import { defaultOutput, resultName } from '../contract/archives.js';
-import { defaultServer, tokenVariable } from '../contract/defaults.js';
-import { expandHome, isOfAnotherHome } from '../files/home-path.js';
+import { defaultOutput, defaultServer, resultName, tokenVariable } from '../contract/index.js';
+import { expandHome, isOfAnotherHome } from '../files/index.js';
 import { FlagValueError } from './usage-errors.js';
 
 /** Flags that several commands share, each once, each with its environment variable (interface.md, Clients). */

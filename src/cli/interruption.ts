@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { Interrupted } from '../client/errors.js';
-import { exitCodes } from '../contract/errors.js';
+import { exitCodes } from '../contract/index.js';
 import { isInteractive } from './terminal/standard-streams.js';
 import { documentError, tellError } from './terminal/tell-error.js';
 

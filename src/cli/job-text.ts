@@ -1,16 +1,17 @@
 import type { JobAnswer } from '../client/connection/index.js';
 import { nextCommand } from '../client/next-command.js';
-import { counted } from '../contract/counted.js';
 import {
+  commandOf,
+  counted,
+  excerpt,
   isFinal,
   type JobState,
   type KillReply,
   mostCounted,
   mostNames,
   notRunning,
-} from '../contract/job.js';
-import { commandOf } from '../contract/operations.js';
-import { excerpt, quoteName } from '../contract/quote.js';
+  quoteName,
+} from '../contract/index.js';
 import { Colours } from './terminal/colours.js';
 import { type Cell, formatPairs, formatTable } from './terminal/format.js';
 import { formatDistance, formatDuration, formatTime, readTime } from './terminal/time-text.js';

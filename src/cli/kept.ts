@@ -1,10 +1,8 @@
-import type { Connection, JobAnswer } from '../client/connection/index.js';
-import { job } from '../client/connection/index.js';
+import { type Connection, type JobAnswer, job } from '../client/connection/index.js';
 import type { JobFailed } from '../client/errors.js';
 import type { Reporter } from '../client/reporter.js';
 import type { Submission } from '../client/submission.js';
-import { mostTime } from '../contract/fields.js';
-import { fieldWithRole } from '../contract/operations.js';
+import { fieldWithRole, mostTime } from '../contract/index.js';
 import { fetchLeft, keptAfterEnd, leftText } from './job-text.js';
 import { formatDistance, formatTime } from './terminal/time-text.js';
 

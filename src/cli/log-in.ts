@@ -1,6 +1,6 @@
 import path from 'node:path';
-import type { Connection } from '../client/connection/index.js';
 import {
+  type Connection,
   defaultProfile,
   readProfile,
   readServerUrl,
@@ -8,9 +8,7 @@ import {
   writeProfile,
 } from '../client/connection/index.js';
 import { UsageError } from '../client/errors.js';
-import { defaultServer } from '../contract/defaults.js';
-import { bareHost, isLoopback } from '../contract/host.js';
-import { quoteName } from '../contract/quote.js';
+import { bareHost, defaultServer, isLoopback, quoteName } from '../contract/index.js';
 import {
   type ConnectionChoices,
   checkToken,

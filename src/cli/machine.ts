@@ -1,6 +1,5 @@
 import type { Gpu, Machine } from '../client/connection/index.js';
-import { oneLine } from '../contract/quote.js';
-import type { MemoryUse } from '../contract/system.js';
+import { type MemoryUse, oneLine } from '../contract/index.js';
 import { formatMemory, formatTable } from './terminal/format.js';
 
 export type { Machine };

@@ -1,6 +1,12 @@
-import type { ConnectionOptions, Transport } from '../client/connection/index.js';
-import { proxyTo, readServerUrl, readSshAddress, trustFile } from '../client/connection/index.js';
-import { oneLine } from '../contract/quote.js';
+import {
+  type ConnectionOptions,
+  proxyTo,
+  readServerUrl,
+  readSshAddress,
+  type Transport,
+  trustFile,
+} from '../client/connection/index.js';
+import { oneLine } from '../contract/index.js';
 import type { Settings } from './settings.js';
 import { writeErr } from './terminal/standard-streams.js';
 

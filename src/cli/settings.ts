@@ -1,9 +1,7 @@
 import { type Profile, readProfile, readServerUrl, showServerUrl } from '../client/connection/index.js';
 import { UsageError } from '../client/errors.js';
-import { defaultServer, tokenVariable } from '../contract/defaults.js';
-import { quoteName } from '../contract/quote.js';
-import { faultWithoutPath } from '../files/error-code.js';
-import { readSmallFile } from '../files/small-file.js';
+import { defaultServer, quoteName, tokenVariable } from '../contract/index.js';
+import { faultWithoutPath, readSmallFile } from '../files/index.js';
 
 /** Values of flags and environment variables; oclif has given flags priority already. */
 export interface ConnectionChoices {

@@ -3,12 +3,15 @@ import path from 'node:path';
 import { pathJobId } from '../client/connection/index.js';
 import { UsageError } from '../client/errors.js';
 import { nextCommand } from '../client/next-command.js';
-import { excerpt, quotePath } from '../contract/quote.js';
-import { shellWord } from '../contract/shell-word.js';
-import { jsonText, writeJsonFile } from '../files/atomic-json.js';
-import { errorCode, faultWithoutPath } from '../files/error-code.js';
-import { makeDirectory } from '../files/make-directory.js';
-import { readSmallFile } from '../files/small-file.js';
+import { excerpt, quotePath, shellWord } from '../contract/index.js';
+import {
+  errorCode,
+  faultWithoutPath,
+  jsonText,
+  makeDirectory,
+  readSmallFile,
+  writeJsonFile,
+} from '../files/index.js';
 
 /** A word of a command line as oclif has read it: a flag's value, or an argument. */
 interface Word {

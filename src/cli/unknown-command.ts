@@ -1,6 +1,4 @@
-import { exitCodes } from '../contract/errors.js';
-import { nearest } from '../contract/nearest.js';
-import { quoteName } from '../contract/quote.js';
+import { exitCodes, nearest, quoteName } from '../contract/index.js';
 import { documentError, tellError } from './terminal/tell-error.js';
 
 /** A word in the place of a command that is none, or behind a command that takes no arguments. */

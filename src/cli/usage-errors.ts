@@ -1,7 +1,6 @@
 import { Flags, type Interfaces } from '@oclif/core';
 import { UsageError } from '../client/errors.js';
-import { nearest } from '../contract/nearest.js';
-import { oneLine, quoteName, unlabelled } from '../contract/quote.js';
+import { nearest, oneLine, quoteName, unlabelled } from '../contract/index.js';
 
 /** A flag has an invalid value. oclif adds text to `message`, so the sentence is kept separately. */
 export class FlagValueError extends UsageError {

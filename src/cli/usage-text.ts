@@ -1,5 +1,4 @@
-import { formatBytes } from '../contract/bytes.js';
-import type { Usage, UsageRow } from '../contract/usage.js';
+import { formatBytes, type Usage, type UsageRow } from '../contract/index.js';
 import { formatTable } from './terminal/format.js';
 import { formatDistance, readTime } from './terminal/time-text.js';
 

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
-import { resultName } from '../contract/archives.js';
+import { resultName } from '../contract/index.js';
 
 /** Directories that earlier results are in: `Output`, and `Output-2`, `Output-3` and so on beside it. */
 

@@ -1,5 +1,4 @@
-import { type ExitCode, errorKinds, exitCodeOf, exitCodes } from '../contract/errors.js';
-import { excerpt, unlabelled } from '../contract/quote.js';
+import { type ExitCode, errorKinds, excerpt, exitCodeOf, exitCodes, unlabelled } from '../contract/index.js';
 import { nextCommand } from './next-command.js';
 
 /** Facts about a failure that `--json` prints beside the message. */

@@ -1,4 +1,4 @@
-import { oneLine } from '../contract/quote.js';
+import { oneLine } from '../contract/index.js';
 
 /** What is known of a job that has not ended. */
 export interface UnfinishedView {

@@ -1,5 +1,4 @@
-import { oneLine } from '../contract/quote.js';
-import { shellWord } from '../contract/shell-word.js';
+import { oneLine, shellWord } from '../contract/index.js';
 
 let wayTyped = '';
 

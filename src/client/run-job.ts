@@ -1,17 +1,12 @@
-import { counted } from '../contract/counted.js';
-import { exitCodes } from '../contract/errors.js';
-import { type JobEnvelope, mostCounted } from '../contract/job.js';
-import type { Operation } from '../contract/operations.js';
-import type { Connection } from './connection/index.js';
-import { job, kill } from './connection/index.js';
+import { counted, exitCodes, type JobEnvelope, mostCounted, type Operation } from '../contract/index.js';
+import { type Connection, job, kill } from './connection/index.js';
 import { ClientError, type ErrorDetails, Interrupted } from './errors.js';
 import { followToEnd } from './logs/index.js';
 import { nextCommand } from './next-command.js';
 import type { Reporter } from './reporter.js';
 import { type Destination, fetchResult, type SavedArchive, type StreamedArchive } from './result/index.js';
 import type { Submission } from './submission.js';
-import type { Sending } from './submit/index.js';
-import { preflight, stage, submit, unacknowledged } from './submit/index.js';
+import { preflight, type Sending, stage, submit, unacknowledged } from './submit/index.js';
 
 export interface RunOptions {
   readonly reporter: Reporter;

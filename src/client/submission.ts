@@ -1,5 +1,4 @@
-import type { Field, FieldValue } from '../contract/fields.js';
-import type { Operation } from '../contract/operations.js';
+import type { Field, FieldValue, Operation } from '../contract/index.js';
 
 /** Paths of one `files` field, as a person gave them: one list a group. */
 export interface PathGroups {

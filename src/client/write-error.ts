@@ -1,6 +1,5 @@
-import { exitCodes } from '../contract/errors.js';
-import { quotePath } from '../contract/quote.js';
-import { errorCode, faultWithoutPath } from '../files/error-code.js';
+import { exitCodes, quotePath } from '../contract/index.js';
+import { errorCode, faultWithoutPath } from '../files/index.js';
 import { ClientError } from './errors.js';
 
 /** What a person can do about a write error, by its code. */

@@ -1,6 +1,6 @@
 import { Flags } from '@oclif/core';
 import { ClientCommand } from '../cli/client-command.js';
-import type { DrainState } from '../contract/system.js';
+import type { DrainState } from '../contract/index.js';
 
 export default class Drain extends ClientCommand {
   static override summary = 'Stop accepting new jobs, before the server or its machine is stopped';

@@ -1,5 +1,5 @@
 import { datasetArgs, SubmitCommand, type Submitted, submitFlags } from '../cli/submit/index.js';
-import { operations } from '../contract/operations.js';
+import { operations } from '../contract/index.js';
 
 export default class FineTune extends SubmitCommand {
   static override summary = operations.fine_tune.summary;

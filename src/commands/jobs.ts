@@ -4,7 +4,7 @@ import { tagFlag } from '../cli/flags.js';
 import type { JobsDocument } from '../cli/jobs/show-jobs.js';
 import { defaultInterval, watchFlags } from '../cli/jobs/watch-flags.js';
 import { FlagValueError } from '../cli/usage-errors.js';
-import { type JobState, jobStates } from '../contract/job.js';
+import { type JobState, jobStates } from '../contract/index.js';
 
 const isState = (name: string): name is JobState => (jobStates as readonly string[]).includes(name);
 

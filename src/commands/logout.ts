@@ -1,7 +1,7 @@
 import { ClientCommand } from '../cli/client-command.js';
 import { connectionFlags } from '../cli/flags.js';
 import type { Logout as LogoutSummary } from '../cli/log-in.js';
-import { tokenVariable } from '../contract/defaults.js';
+import { tokenVariable } from '../contract/index.js';
 
 export default class Logout extends ClientCommand {
   static override summary = 'Forget the token of a profile';

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { BaseCommand } from '../cli/base-command.js';
 import { type ServeFlags, serveFlags } from '../cli/serve/flags.js';
 import { serverSettings } from '../cli/serve/settings.js';
-import { tokenVariable } from '../contract/defaults.js';
+import { tokenVariable } from '../contract/index.js';
 
 export default class Serve extends BaseCommand {
   static override summary = 'Serve apps as remote jobs';

@@ -1,5 +1,5 @@
 import { SubmitCommand, type Submitted, submitFlags, volumeArgs } from '../cli/submit/index.js';
-import { operations } from '../contract/operations.js';
+import { operations } from '../contract/index.js';
 
 export default class Uncertainty extends SubmitCommand {
   static override summary = operations.uncertainty.summary;

@@ -1,8 +1,7 @@
 import { Flags } from '@oclif/core';
 import { ClientCommand } from '../cli/client-command.js';
 import { FlagValueError } from '../cli/usage-errors.js';
-import { readDuration } from '../contract/duration.js';
-import type { Usage as UsageDocument } from '../contract/usage.js';
+import { readDuration, type Usage as UsageDocument } from '../contract/index.js';
 
 /** A point in time, or how many seconds ago it is by the clock of the server. */
 type Since = { readonly at: number } | { readonly ago: number };

@@ -1,8 +1,7 @@
 import { overrideProblem, readParameters } from './app-parameters.js';
-import { counted } from './counted.js';
 import type { AppBound, Field, FieldValues } from './fields.js';
 import { type Operation, operations } from './operations.js';
-import { excerpt, quoteName } from './quote.js';
+import { counted, excerpt, quoteName } from './text.js';
 
 /**
  * What an app declares of itself, checked against what is asked of it: by the client before it sends a byte, and by the

@@ -1,5 +1,4 @@
-import { nearest } from './nearest.js';
-import { excerpt, quoteName } from './quote.js';
+import { excerpt, nearest, quoteName } from './text.js';
 import { numberOf } from './values.js';
 
 type Facts = Readonly<Record<string, unknown>>;

@@ -1,3 +1,8 @@
+/** Files that hold model weights (interface.md, Apps). */
+const weights = /\.(pt|pth|ckpt|onnx|safetensors|bin|h5)$/i;
+
+export const isWeights = (name: string): boolean => weights.test(name);
+
 /** Zip archives that one side makes and the other extracts. */
 
 /** File name of a result: in the job's directory, as a download, and where a client saves it (spec.md, Job control). */

@@ -1,4 +1,4 @@
-import { quoteName } from './quote.js';
+import { quoteName } from './text.js';
 
 /** How a command ends, as its exit code (interface.md, Clients). */
 export const exitCodes = {

@@ -1,10 +1,10 @@
 import type { ErrorCode } from './errors.js';
 import { type Parameter, parameters } from './http.js';
-import type { JobState } from './job.js';
+import type { JobEnvelope, JobState } from './job.js';
 import { eachOperation, type OperationName, operations } from './operations.js';
 
 /** The body of an answer: the name of one of the contract's types, a zip archive, or the log as events. */
-export type AnswerBody =
+type AnswerBody =
   | 'Health'
   | 'DeviceList'
   | 'MemoryUse'
@@ -113,7 +113,7 @@ const submission = (form: OperationName): Route => ({
 });
 
 /** The path of a submission, of the operation with that segment. */
-export const submitRoute = (segment: string): string => `/apps/{app}/${segment}`;
+const submitRoute = (segment: string): string => `/apps/{app}/${segment}`;
 
 /**
  * The routes of the service (spec.md, Endpoints). The server's router, the client's paths and docs/openapi.json are made
@@ -235,3 +235,30 @@ export const routes = {
 export type RouteName = keyof typeof routes;
 
 export const routeNames = Object.keys(routes) as readonly RouteName[];
+
+/** A route's path with its parameter, percent-encoded whole: slashes of an identifier do not split the path. */
+const filled = (path: string, parameter: string): string =>
+  path.replace(/\{\w+\}/, () => encodeURIComponent(parameter));
+
+export const appPath = (app: string): string => filled(routes.app.path, app);
+export const appConfigPath = (app: string): string => filled(routes.appConfig.path, app);
+/** @param segment an operation's last path part (`infer`, `fine_tune`, ...) */
+export const submitPath = (app: string, segment: string): string => filled(submitRoute(segment), app);
+export const jobPath = (id: string): string => filled(routes.job.path, id);
+/** The job of a path under `/jobs/{id}`, which contains no escaped character; undefined for another path. */
+export const jobIdOf = (path: string): string | undefined => /^\/jobs\/([^/?]+)/.exec(path)?.[1];
+export const logsPath = (id: string): string => filled(routes.logs.path, id);
+export const logTextPath = (id: string): string => filled(routes.log.path, id);
+export const resultPath = (id: string): string => filled(routes.result.path, id);
+export const killPath = (id: string): string => filled(routes.kill.path, id);
+
+/** The envelope of a job; paths are relative to the base address. */
+export function jobEnvelope(id: string, acceptedOptions: readonly string[]): JobEnvelope {
+  return {
+    job_id: id,
+    status_url: jobPath(id),
+    logs_url: logsPath(id),
+    result_url: resultPath(id),
+    accepted_options: [...acceptedOptions].sort(),
+  };
+}

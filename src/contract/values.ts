@@ -1,4 +1,3 @@
-import { readDuration } from './duration.js';
 import { FieldError } from './errors.js';
 import {
   type Field,
@@ -9,7 +8,7 @@ import {
   optionsField,
 } from './fields.js';
 import type { Operation } from './operations.js';
-import { oneLine, quoteName } from './quote.js';
+import { oneLine, quoteName, readDuration } from './text.js';
 
 /** Longest text of one field, in characters: generous for a person, small for a command line. */
 const maxText = 4096;

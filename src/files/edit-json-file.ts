@@ -1,8 +1,8 @@
 import { closeSync, constants, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { writeJsonFile } from './atomic-json.js';
-import { errorCode } from './error-code.js';
+import { errorCode } from './errors.js';
 import { lockPath } from './file-lock.js';
+import { writeJsonFile } from './json-file.js';
 import { syncDirectorySync } from './sync.js';
 
 /** Seconds to wait for another command that changes the same file. */

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { closeSync, fstatSync, openSync, statSync } from 'node:fs';
-import { errorCode } from './error-code.js';
+import { errorCode } from './errors.js';
 
 /** How often to try again if the path was replaced while it was being locked. */
 const attempts = 100;

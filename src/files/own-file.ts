@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { platform } from 'node:os';
 import path from 'node:path';
-import { errorCode } from './error-code.js';
+import { errorCode } from './errors.js';
 
 /** Something other than our file has its name: a link, a directory, a FIFO, or a hard link to another file. */
 export class NotOurFile extends Error {

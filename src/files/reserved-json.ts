@@ -1,6 +1,6 @@
 import { closeSync, constants, fsyncSync, ftruncateSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { jsonText } from './atomic-json.js';
+import { jsonText } from './json-file.js';
 import { openDirectory, openOwnFile, readOwnFile } from './own-file.js';
 import { syncDirectorySync } from './sync.js';
 

@@ -1,10 +1,42 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 
+/** The first bytes of a regular file, at most so many; none of anything else, and of what cannot be read. */
+export function firstBytes(file: string, most: number): Buffer {
+  try {
+    const descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      const buffer = Buffer.alloc(fstatSync(descriptor).isFile() ? most : 0);
+      return buffer.subarray(0, readSync(descriptor, buffer, 0, buffer.length, 0));
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch {
+    return Buffer.alloc(0);
+  }
+}
+
+/** Bytes of a script that are read: more than Linux reads of its first line. */
+const maxBytes = 4096;
+
+/** How a script starts. */
+interface ScriptStart {
+  /** The words of its first line: what runs it, and that program's arguments. Empty for what is no script. */
+  readonly shebang: readonly string[];
+  /** Its first bytes, the first line among them. */
+  readonly text: string;
+}
+
+/** @returns the start of a script; of a file that is none, or cannot be read, one without words */
+export function readScriptStart(file: string): ScriptStart {
+  const text = firstBytes(file, maxBytes).toString('latin1');
+  return { shebang: /^#!\s*([^\n]*)/.exec(text)?.[1]?.trim().split(/\s+/) ?? [], text };
+}
+
 /** Most bytes of a small file, where nothing else is said: far more than a token or a list of profiles needs. */
 const usual = 64 * 1024;
 
 /** The path does not lead to a small file. The message says what it is, without the path. */
-export class NotSmallFile extends Error {
+class NotSmallFile extends Error {
   override readonly name = 'NotSmallFile';
 }
 

@@ -1,10 +1,7 @@
 import { closeSync, constants, fstatSync, fsyncSync } from 'node:fs';
 import type { Readable } from 'node:stream';
-import { counted } from '../contract/counted.js';
-import { redrawEnd, servicePrefix } from '../contract/log-stream.js';
-import { appendWhole } from '../files/append-whole.js';
-import { faultWithoutPath } from '../files/error-code.js';
-import { openOwnFile } from '../files/own-file.js';
+import { counted, redrawEnd, servicePrefix } from '../contract/index.js';
+import { appendWhole, faultWithoutPath, openOwnFile } from '../files/index.js';
 
 /** Longest line of the log, in characters. A longer line is continued on the next one. */
 export const maxLineLength = 64 * 1024;

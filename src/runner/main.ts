@@ -7,10 +7,16 @@
 import { mkdirSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
-import { writeJsonFile } from '../files/atomic-json.js';
-import { errorCode, faultWithoutPath, isDiskFull } from '../files/error-code.js';
-import { closeInherited, readOwnFile } from '../files/own-file.js';
-import { reserveJsonFile, writeReservedJson } from '../files/reserved-json.js';
+import {
+  closeInherited,
+  errorCode,
+  faultWithoutPath,
+  isDiskFull,
+  readOwnFile,
+  reserveJsonFile,
+  writeJsonFile,
+  writeReservedJson,
+} from '../files/index.js';
 import { identify } from './process-table.js';
 import {
   maxEndBytes,

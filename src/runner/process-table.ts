@@ -1,8 +1,6 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { thisBoot } from '../files/boot-clock.js';
-import { errorCode } from '../files/error-code.js';
-import { TimeSlice } from '../files/time-slice.js';
+import { errorCode, TimeSlice, thisBoot } from '../files/index.js';
 import { jobMarker, type ProcessIdentity } from './protocol.js';
 
 interface ProcessStatus extends Omit<ProcessIdentity, 'boot'> {

@@ -3,11 +3,8 @@ import { lstatSync, readlinkSync, symlinkSync, unlinkSync, writeFileSync } from 
 import { constants, setPriority } from 'node:os';
 import path from 'node:path';
 import { Writable } from 'node:stream';
-import { counted } from '../contract/counted.js';
-import { quoteName } from '../contract/quote.js';
-import { shellQuoted } from '../contract/shell-word.js';
-import { errorCode, faultWithoutPath } from '../files/error-code.js';
-import { findProgram } from '../files/find-program.js';
+import { counted, quoteName, shellQuoted } from '../contract/index.js';
+import { errorCode, faultWithoutPath, findProgram } from '../files/index.js';
 import { jobMarker, type RunRequest } from './protocol.js';
 
 /** bwrap takes at most 9000 words, including its own. */

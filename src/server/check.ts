@@ -1,10 +1,8 @@
 import { createServer } from 'node:http';
 import path from 'node:path';
 import { stateOf } from '../access/index.js';
-import { refusals } from '../contract/app-checks.js';
-import { counted } from '../contract/counted.js';
-import { operations } from '../contract/operations.js';
-import { errorCode } from '../files/error-code.js';
+import { counted, operations, refusals } from '../contract/index.js';
+import { errorCode } from '../files/index.js';
 import { NamedTokens } from './access/index.js';
 import {
   type AppFindings,

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { TokenDocument } from '../access/index.js';
-import type { ErrorCode } from '../contract/errors.js';
+import type { ErrorCode } from '../contract/index.js';
 import type { Report } from './report.js';
 
 /** How events name a job. */

@@ -1,5 +1,5 @@
 import { totalmem } from 'node:os';
-import type { MemoryUse } from '../contract/system.js';
+import type { MemoryUse } from '../contract/index.js';
 
 /** Bytes of a gigabyte (interface.md, Health and system). */
 export const gigabyte = 1024 ** 3;

@@ -1,5 +1,4 @@
-import { isSystemError } from '../files/error-code.js';
-import { closeInherited } from '../files/own-file.js';
+import { closeInherited, isSystemError } from '../files/index.js';
 import { Access, NamedTokens } from './access/index.js';
 import { createApp } from './app.js';
 import { AuditLog, auditEvents } from './audit/index.js';

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { isDiskFull, isShortage } from '../files/error-code.js';
+import { isDiskFull, isShortage } from '../files/index.js';
 
 /** Milliseconds between two tries. */
 const retryInterval = 1000;

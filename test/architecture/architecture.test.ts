@@ -3,12 +3,12 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { aroundEntries, circle, packageRow, usedEdges, violations } from './check.js';
-import { rooms } from './edges.js';
+import { modules } from './edges.js';
 import { importsOf } from './imports.js';
 import { packages } from './packages.js';
 
 const src = fileURLToPath(new URL('../../src/', import.meta.url));
-const names = Object.keys(rooms);
+const names = Object.keys(modules);
 
 const sources = new Map(
   readdirSync(src, { recursive: true, encoding: 'utf8' })
@@ -16,9 +16,27 @@ const sources = new Map(
     .map((file) => [file, readFileSync(path.join(src, file), 'utf8')]),
 );
 
-/** A file of a room: the room itself if it is a file, otherwise a new file of that folder. */
-const fileIn = (room: string, name = 'planted.ts'): string =>
-  room.endsWith('.ts') ? room : `${room}/${name}`;
+/**
+ * Folders whose files are imported by name: oclif loads those of `start` and `commands`, and the others hold what the modules
+ * inside them share.
+ */
+const withoutEntry = [
+  'start',
+  'commands',
+  'commands/token',
+  'cli/serve',
+  'cli/completion',
+  'cli/jobs',
+  'cli/apps',
+  'cli',
+  'cli/terminal',
+  'client',
+  'server',
+];
+
+/** A file of a module: the module itself if it is a file, otherwise a new file of that folder. */
+const fileIn = (module: string, name = 'planted.ts'): string =>
+  module.endsWith('.ts') ? module : `${module}/${name}`;
 
 /** The specifier by which one file imports another. */
 const specifier = (from: string, to: string): string =>
@@ -43,24 +61,30 @@ describe('the sources', () => {
     expect(aroundEntries(sources)).toEqual([]);
   });
 
+  test('have an entry in each module', () => {
+    expect(names.filter((name) => !name.endsWith('.ts') && !sources.has(`${name}/index.ts`))).toEqual(
+      withoutEntry,
+    );
+  });
+
   test('have no circle of files', () => {
     expect(circle(sources)).toBeNull();
   });
 
   test('use everything that the table allows: an edge without a use must be removed', () => {
     const used = usedEdges(sources);
-    const edges = names.flatMap((from) => rooms[from]?.imports.map((to) => `${from} -> ${to}`) ?? []);
+    const edges = names.flatMap((from) => modules[from]?.imports.map((to) => `${from} -> ${to}`) ?? []);
     const uses = Object.entries(packages)
       .filter(([name]) => name !== 'node:*')
-      .flatMap(([name, rule]) => rule.rooms.map((room) => `${room}: ${name}`));
+      .flatMap(([name, rule]) => rule.modules.map((module) => `${module}: ${name}`));
     expect([...edges, ...uses].filter((each) => !used.has(each))).toEqual([]);
   });
 });
 
 describe('the table', () => {
-  test('leads down: each room imports only rooms that stand further down', () => {
+  test('leads down: each module imports only modules that stand further down', () => {
     for (const [index, from] of names.entries()) {
-      for (const to of rooms[from]?.imports ?? []) {
+      for (const to of modules[from]?.imports ?? []) {
         expect(names.indexOf(to), `${from} -> ${to}`).toBeGreaterThan(index);
       }
     }
@@ -94,35 +118,37 @@ describe('the table', () => {
     ['node:http', ['server/jobs', 'server/executors', 'server/devices', 'client/connection']],
     ['left-pad', names],
   ])('keeps %s from %j', (name, kept) => {
-    for (const room of kept) {
-      expect(violations(new Map([[fileIn(room), `import '${name}';`]])), room).toHaveLength(1);
+    for (const module of kept) {
+      expect(violations(new Map([[fileIn(module), `import '${name}';`]])), module).toHaveLength(1);
     }
   });
 });
 
 describe('a planted import is reported with its file, its line and the reason', () => {
-  test.each(names)('from %s to each room that it may not import', (from) => {
-    const forbidden = names.filter((to) => to !== from && !rooms[from]?.imports.includes(to));
+  test.each(names)('from %s to each module that it may not import', (from) => {
+    const forbidden = names.filter((to) => to !== from && !modules[from]?.imports.includes(to));
     for (const to of forbidden) {
       const [file, target] = [fileIn(from), fileIn(to, 'target.ts')];
       expect(violations(planted(from, to))).toEqual([
-        `src/${file}:2 imports ${specifier(file, target)}: ${rooms[from]?.reason}`,
+        `src/${file}:2 imports ${specifier(file, target)}: ${modules[from]?.reason}`,
       ]);
     }
   });
 
-  test.each(Object.entries(packages))('of %s, in each room that may not use it', (name, rule) => {
+  test.each(Object.entries(packages))('of %s, in each module that may not use it', (name, rule) => {
     const module = `${name === 'node:*' ? 'node:fs' : name}/promises`;
-    for (const file of names.filter((room) => !rule.rooms.includes(room)).map((room) => fileIn(room))) {
+    for (const file of names
+      .filter((module) => !rule.modules.includes(module))
+      .map((module) => fileIn(module))) {
       expect(violations(new Map([[file, `\n\nimport '${module}';`]]))).toEqual([
         `src/${file}:3 imports ${module}: ${rule.reason}`,
       ]);
     }
   });
 
-  test('a room that the table does not know', () => {
+  test('a module that the table does not know', () => {
     expect(violations(new Map([['attic/old.ts', '']]))).toEqual([
-      'src/attic/old.ts lies in no room of the table',
+      'src/attic/old.ts lies in no module of the table',
     ]);
   });
 

@@ -1,13 +1,13 @@
 import path from 'node:path';
-import { rooms } from './edges.js';
+import { modules } from './edges.js';
 import { importsOf } from './imports.js';
 import { packages } from './packages.js';
 
 /** Texts of source files, by their paths under src/. */
 export type Sources = ReadonlyMap<string, string>;
 
-/** The room of a file, whether the table has it or not. */
-const roomOf = (file: string): string => (Object.hasOwn(rooms, file) ? file : path.posix.dirname(file));
+/** The module of a file, whether the table has it or not. */
+const moduleOf = (file: string): string => (Object.hasOwn(modules, file) ? file : path.posix.dirname(file));
 
 /** The name of the package that a specifier leads into: `zod` of `zod/mini`, `node:fs` of `node:fs/promises`. */
 const packageOf = (specifier: string): string =>
@@ -27,24 +27,24 @@ export function packageRow(specifier: string): string {
 
 /** Why a file may not import this; null if it may. */
 function objection(sources: Sources, file: string, specifier: string | null): string | null {
-  const from = roomOf(file);
+  const from = moduleOf(file);
   if (specifier === null) return 'What is imported must be written out, or nobody can check it.';
   if (!specifier.startsWith('.')) {
     const rule = packages[packageRow(specifier)];
     if (rule === undefined) return 'This package is not in the table.';
-    return rule.rooms.includes(from) ? null : rule.reason;
+    return rule.modules.includes(from) ? null : rule.reason;
   }
   const target = targetOf(file, specifier);
   if (!sources.has(target)) return 'There is no such file in src/.';
-  const to = roomOf(target);
-  const room = rooms[from];
-  return room === undefined || from === to || room.imports.includes(to) ? null : room.reason;
+  const to = moduleOf(target);
+  const module = modules[from];
+  return module === undefined || from === to || module.imports.includes(to) ? null : module.reason;
 }
 
 /** What the table forbids: the file, the line, what it imports there, and why it must not. */
 export function violations(sources: Sources): string[] {
   return [...sources].flatMap(([file, text]) => {
-    if (!Object.hasOwn(rooms, roomOf(file))) return [`src/${file} lies in no room of the table`];
+    if (!Object.hasOwn(modules, moduleOf(file))) return [`src/${file} lies in no module of the table`];
     return importsOf(file, text).flatMap(({ specifier, line }) => {
       const reason = objection(sources, file, specifier);
       return reason === null ? [] : [`src/${file}:${line} imports ${specifier ?? 'a variable'}: ${reason}`];
@@ -52,14 +52,14 @@ export function violations(sources: Sources): string[] {
   });
 }
 
-/** Every edge between rooms that is used, as `cli -> client`, and every use of a package, as `pack: archiver`. */
+/** Every edge between modules that is used, as `cli -> client`, and every use of a package, as `pack: archiver`. */
 export function usedEdges(sources: Sources): Set<string> {
   const used = new Set<string>();
   for (const [file, text] of sources) {
     for (const { specifier } of importsOf(file, text)) {
       if (specifier === null) continue;
-      const from = roomOf(file);
-      if (specifier.startsWith('.')) used.add(`${from} -> ${roomOf(targetOf(file, specifier))}`);
+      const from = moduleOf(file);
+      if (specifier.startsWith('.')) used.add(`${from} -> ${moduleOf(targetOf(file, specifier))}`);
       else used.add(`${from}: ${packageRow(specifier)}`);
     }
   }
@@ -91,7 +91,7 @@ export function circle(sources: Sources): string[] | null {
 }
 
 /** The folder with an entry that a file lies in or below; null where there is none. */
-function moduleOf(sources: Sources, file: string): string | null {
+function folderWithEntry(sources: Sources, file: string): string | null {
   for (let folder = path.posix.dirname(file); folder !== '.'; folder = path.posix.dirname(folder)) {
     if (sources.has(`${folder}/index.ts`)) return folder;
   }
@@ -104,10 +104,10 @@ export function aroundEntries(sources: Sources): string[] {
     importsOf(file, text).flatMap(({ specifier, line }) => {
       if (!specifier?.startsWith('.')) return [];
       const target = targetOf(file, specifier);
-      const module = moduleOf(sources, target);
-      const isEntry = module === null || target === `${module}/index.ts`;
-      if (isEntry || `${path.posix.dirname(file)}/`.startsWith(`${module}/`)) return [];
-      return [`src/${file}:${line} imports ${target}: the entry is ${module}/index.ts`];
+      const folder = folderWithEntry(sources, target);
+      const isEntry = folder === null || target === `${folder}/index.ts`;
+      if (isEntry || `${path.posix.dirname(file)}/`.startsWith(`${folder}/`)) return [];
+      return [`src/${file}:${line} imports ${target}: the entry is ${folder}/index.ts`];
     }),
   );
 }

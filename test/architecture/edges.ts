@@ -1,18 +1,18 @@
 /**
- * The rooms of src/, which of them may import which, and which packages they may use: the whole rule, as data.
- * A room is a folder; a file that may import more than the rest of its folder is a room of its own.
+ * The modules of src/, which of them may import which, and which packages they may use: the whole rule, as data.
+ * A module is a folder; a file that may import more than the rest of its folder is a module of its own.
  */
-export interface Room {
-  /** The rooms that it may import. Each is further down in the table, so no import leads back up. */
+export interface Module {
+  /** The modules that it may import. Each is further down in the table, so no import leads back up. */
   readonly imports: readonly string[];
   /** Why it may import no other. */
   readonly reason: string;
 }
 
-const bothSides = 'Both sides stand on this room: it imports neither.';
+const bothSides = 'Both sides stand on this module: it imports neither.';
 
 /** From the top to the bottom. */
-export const rooms: Readonly<Record<string, Room>> = {
+export const modules: Readonly<Record<string, Module>> = {
   start: {
     imports: ['cli', 'cli/terminal'],
     reason: 'oclif imports the command that was typed; it knows the rest.',
@@ -52,7 +52,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'files',
       'contract',
     ],
-    reason: 'What only `serve` uses starts the server, and knows none of its rooms but by what it is told.',
+    reason: 'What only `serve` uses starts the server, and knows none of its modules but by what it is told.',
   },
   'cli/completion': {
     imports: ['client/connection', 'client', 'contract'],
@@ -127,7 +127,7 @@ export const rooms: Readonly<Record<string, Room>> = {
   },
   client: {
     imports: ['files', 'contract'],
-    reason: "The client's errors and its reporter stand below all its rooms.",
+    reason: "The client's errors and its reporter stand below all its modules.",
   },
   'server/serve.ts': {
     imports: [
@@ -306,12 +306,12 @@ export const rooms: Readonly<Record<string, Room>> = {
   },
   'server/metrics': {
     imports: ['server', 'contract'],
-    reason: 'Metrics listen to events and ask what they are handed; they know no room of the server.',
+    reason: 'Metrics listen to events and ask what they are handed; they know no module of the server.',
   },
   server: {
     imports: ['access', 'files', 'contract'],
     reason:
-      "The server's error, its events, its reports, its memory and its waits stand below all its rooms.",
+      "The server's error, its events, its reports, its memory and its waits stand below all its modules.",
   },
   runner: {
     imports: ['files', 'contract'],
@@ -324,7 +324,7 @@ export const rooms: Readonly<Record<string, Room>> = {
   archive: { imports: ['files', 'contract'], reason: bothSides },
   files: {
     imports: [],
-    reason: 'Files are whole or not there for whoever uses them: this room knows nobody.',
+    reason: 'Files are whole or not there for whoever uses them: this module knows nobody.',
   },
   contract: {
     imports: [],

@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { importsOf } from './imports.js';
 
-/** What works on Linux alone: rooms, files, and words of a source. Laptops with macOS and Windows are clients. */
+/** What works on Linux alone: modules, files, and words of a source. Laptops with macOS and Windows are clients. */
 const linuxOnly = {
-  paths: /^(server|runner|cli\/serve)\/|^files\/(sync-tree|reserved-json)\.ts$/,
+  paths: /^(server|runner|cli\/serve)\//,
   words:
     /\/proc\b|\/sys\/|\bO_PATH\b|\bnvidia-smi\b|\bflock\b|\bmkfifo\b|\bcgroup|\bprocess\.kill\b|-process\.pid\b/,
 };

@@ -8,7 +8,7 @@ import { archiveEnd } from '../../src/archive/archive-end.js';
 import { entryPath, entryPaths } from '../../src/archive/entry-places.js';
 import { type ExtractOptions, extractArchive } from '../../src/archive/extract.js';
 import { checkArchive } from '../../src/archive/extract-plan.js';
-import { isSafeName } from '../../src/files/safe-name.js';
+import { isSafeName } from '../../src/files/names.js';
 import { type Entry, zip } from '../../support/zip.mjs';
 import { plant, temporary } from '../support/temporary.js';
 

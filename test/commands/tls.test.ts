@@ -1,6 +1,5 @@
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
-import { createServer as createPort } from 'node:net';
+import { type AddressInfo, createServer as createPort } from 'node:net';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type KeyPair, selfSigned, signed } from '../support/certificates.js';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { formatBytes } from '../../src/contract/bytes.js';
 import { errorKinds, exitCodeOf, FieldError, ServiceError } from '../../src/contract/errors.js';
+import { formatBytes } from '../../src/contract/text.js';
 
 describe('the errors', () => {
   test.for([

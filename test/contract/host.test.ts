@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { bareHost, isLoopback } from '../../src/contract/host.js';
+import { bareHost, isLoopback } from '../../src/contract/http.js';
 
 test.each([
   'localhost',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { nearest } from '../../src/contract/nearest.js';
+import { nearest } from '../../src/contract/text.js';
 
 const commands = ['fine-tune', 'infer', 'jobs', 'login', 'logs', 'result', 'uncertainty'];
 

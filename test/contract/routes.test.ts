@@ -2,12 +2,15 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { type ErrorCode, errorKinds } from '../../src/contract/errors.js';
 import { jobStates } from '../../src/contract/job.js';
-import { appConfigPath, appPath, logsPath, submitPath } from '../../src/contract/paths.js';
 import {
+  appConfigPath,
+  appPath,
   commonErrors,
+  logsPath,
   type Route,
   routeNames,
   routes,
+  submitPath,
   unroutedErrors,
   withoutResult,
 } from '../../src/contract/routes.js';

@@ -1,7 +1,7 @@
 import { mkdirSync, statSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { makeDirectory } from '../../src/files/make-directory.js';
+import { makeDirectory } from '../../src/files/directories.js';
 import { plant, temporary } from '../support/temporary.js';
 
 describe('a directory', () => {

@@ -1,8 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { readJsonFile, writeJsonFile } from '../../src/files/atomic-json.js';
-import { replaceFile, replaceFileSync } from '../../src/files/replace-file.js';
+import { readJsonFile, replaceFile, replaceFileSync, writeJsonFile } from '../../src/files/json-file.js';
 import { readSmallFile } from '../../src/files/small-file.js';
 import { syncDirectory, syncDirectorySync } from '../../src/files/sync.js';
 import { imitate } from '../support/platform.js';

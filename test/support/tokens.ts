@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { editTokens, withNewSecret, withoutToken, withToken } from '../../src/access/change-tokens.js';
 import type { Role } from '../../src/access/principal.js';
-import type { TokenDocument } from '../../src/access/token-file.js';
-import { newToken } from '../../src/access/token-file.js';
+import { newToken, type TokenDocument } from '../../src/access/token-file.js';
 import { Api } from './api.js';
 import type { TestServer } from './server.js';
 

@@ -1,8 +1,6 @@
-import type { Connection } from '../../client/connection/index.js';
-import { apps, checkAppId } from '../../client/connection/index.js';
+import { apps, type Connection, checkAppId } from '../../client/connection/index.js';
 import { HttpError, UsageError } from '../../client/errors.js';
-import { nearest } from '../../contract/nearest.js';
-import { excerpt, quoteName } from '../../contract/quote.js';
+import { excerpt, nearest, quoteName } from '../../contract/index.js';
 
 /**
  * The app to run: the one that was named, else the only one that the server has (interface.md, Clients).

@@ -1,7 +1,5 @@
 import type { AppAnswer, AvailableAppAnswer } from '../../client/connection/index.js';
-import { capabilityNames, checkpointsOf } from '../../contract/app-checks.js';
-import { shownValue } from '../../contract/app-parameters.js';
-import { excerpt } from '../../contract/quote.js';
+import { capabilityNames, checkpointsOf, excerpt, shownValue } from '../../contract/index.js';
 import { formatPairs, wrapped } from '../terminal/format.js';
 import { parameterLines } from './parameters-text.js';
 

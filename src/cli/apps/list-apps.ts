@@ -1,7 +1,5 @@
-import type { AppAnswer, Connection } from '../../client/connection/index.js';
-import { app } from '../../client/connection/index.js';
-import type { AppList } from '../../contract/app-manifest.js';
-import { excerpt, oneLine } from '../../contract/quote.js';
+import { type AppAnswer, app, type Connection } from '../../client/connection/index.js';
+import { type AppList, excerpt, oneLine } from '../../contract/index.js';
 import { wrapped } from '../terminal/format.js';
 
 /** Most apps that are asked for what they are: each is a request. */

@@ -2,11 +2,8 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
 import { writing } from '../../client/write-error.js';
-import { quotePath } from '../../contract/quote.js';
-import { shellWord } from '../../contract/shell-word.js';
-import { errorCode, faultWithoutPath } from '../../files/error-code.js';
-import { expandHome } from '../../files/home-path.js';
-import { makeDirectory } from '../../files/make-directory.js';
+import { quotePath, shellWord } from '../../contract/index.js';
+import { errorCode, expandHome, faultWithoutPath, makeDirectory } from '../../files/index.js';
 import { type Language, languages, residentHelpers } from './app-languages.js';
 
 export interface NewApp {

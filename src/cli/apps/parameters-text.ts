@@ -1,5 +1,4 @@
-import { readParameters, shownValue } from '../../contract/app-parameters.js';
-import { excerpt } from '../../contract/quote.js';
+import { excerpt, readParameters, shownValue } from '../../contract/index.js';
 
 /** Most choices that are listed, and most parameters. */
 const mostChoices = 8;

@@ -1,9 +1,8 @@
-import type { Connection, RefreshAnswer } from '../../client/connection/index.js';
-import { pause } from '../../client/connection/index.js';
+import { type Connection, pause, type RefreshAnswer } from '../../client/connection/index.js';
 import { HttpError } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
-import { excerpt, oneLine } from '../../contract/quote.js';
-import { monotonicTime } from '../../files/monotonic-time.js';
+import { excerpt, oneLine } from '../../contract/index.js';
+import { monotonicTime } from '../../files/index.js';
 
 /** Milliseconds between two questions whether the server has looked, and how long it is waited for. */
 const interval = 500;

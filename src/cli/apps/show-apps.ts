@@ -1,9 +1,12 @@
-import type { AppAnswer, Connection, RefreshAnswer } from '../../client/connection/index.js';
-import { checkAppId } from '../../client/connection/index.js';
+import {
+  type AppAnswer,
+  type Connection,
+  checkAppId,
+  type RefreshAnswer,
+} from '../../client/connection/index.js';
 import { UsageError } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
-import type { AppList } from '../../contract/app-manifest.js';
-import { oneLine } from '../../contract/quote.js';
+import { type AppList, oneLine } from '../../contract/index.js';
 import { columnsOf } from '../terminal/format.js';
 import { naming } from './app-choice.js';
 import { describeApp } from './app-text.js';

@@ -1,4 +1,4 @@
-import { shellQuoted as quoted } from '../../contract/shell-word.js';
+import { shellQuoted as quoted } from '../../contract/index.js';
 import type { CompletedCommand, Values } from './command-list.js';
 
 /** How the script names what can stand in a place; a fixed list begins with a colon. */

@@ -1,6 +1,5 @@
 import type { Command, Interfaces } from '@oclif/core';
-import { type Field, type FieldKind, flagName } from '../../contract/fields.js';
-import { operations } from '../../contract/operations.js';
+import { type Field, type FieldKind, flagName, operations } from '../../contract/index.js';
 import type { ValueSource } from './kinds.js';
 
 /** What can stand in a place: a fixed list, files, values of a source, or something that nobody can list. */

@@ -1,7 +1,5 @@
-import type { Connection } from '../../client/connection/index.js';
-import { listProfiles } from '../../client/connection/index.js';
-import { isFinal, jobStates } from '../../contract/job.js';
-import { commandOf } from '../../contract/operations.js';
+import { type Connection, listProfiles } from '../../client/connection/index.js';
+import { commandOf, isFinal, jobStates } from '../../contract/index.js';
 import type { ValueSource } from './kinds.js';
 
 /** A value that can stand at the cursor, and what a shell may show beside it. */

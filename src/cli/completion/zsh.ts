@@ -1,4 +1,4 @@
-import { shellQuoted as quoted } from '../../contract/shell-word.js';
+import { shellQuoted as quoted } from '../../contract/index.js';
 import type { CompletedCommand, CompletedFlag, Values } from './command-list.js';
 
 /** A text inside a specification of `_arguments`. */

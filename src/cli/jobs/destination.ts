@@ -1,6 +1,6 @@
 import { UsageError } from '../../client/errors.js';
 import type { Destination, OutputDirectory } from '../../client/result/index.js';
-import { defaultOutput } from '../../contract/archives.js';
+import { defaultOutput } from '../../contract/index.js';
 
 /** The flags that say where a result goes. */
 export interface OutputFlags {

@@ -1,7 +1,7 @@
 import type { Connection } from '../../client/connection/index.js';
 import type { Reporter } from '../../client/reporter.js';
 import { fetchResult, type SavedArchive, type StreamedArchive } from '../../client/result/index.js';
-import type { JobState } from '../../contract/job.js';
+import type { JobState } from '../../contract/index.js';
 import { type Kept, keptOf, tellKept } from '../kept.js';
 import { type OutputFlags, readDestination } from './destination.js';
 

@@ -1,10 +1,8 @@
 import type { Connection, Patience } from '../../client/connection/index.js';
 import { ClientError, UsageError } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
-import { counted } from '../../contract/counted.js';
-import { exitCodes } from '../../contract/errors.js';
-import { isFinal, type KillReply } from '../../contract/job.js';
-import { monotonicTime } from '../../files/monotonic-time.js';
+import { counted, exitCodes, isFinal, type KillReply } from '../../contract/index.js';
+import { monotonicTime } from '../../files/index.js';
 import { type JobFailure, type JobsOutput, tellFailure } from '../each-job.js';
 import { killedLine, tagged } from '../job-text.js';
 

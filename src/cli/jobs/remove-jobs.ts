@@ -1,7 +1,7 @@
 import type { Connection, Patience } from '../../client/connection/index.js';
 import { type HttpError, isExpiredJob, isUnknownJob } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
-import type { RemovedJob } from '../../contract/job.js';
+import type { RemovedJob } from '../../contract/index.js';
 import { type JobFailure, type JobsOutput, tellFailure } from '../each-job.js';
 
 export interface RemovalSummary {

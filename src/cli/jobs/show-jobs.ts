@@ -1,6 +1,5 @@
-import type { Connection, JobAnswer } from '../../client/connection/index.js';
-import { jobs } from '../../client/connection/index.js';
-import type { JobState } from '../../contract/job.js';
+import { type Connection, type JobAnswer, jobs } from '../../client/connection/index.js';
+import type { JobState } from '../../contract/index.js';
 import { listJobs, noJobs } from '../job-text.js';
 import type { Watched } from './watch.js';
 

@@ -1,10 +1,15 @@
-import type { Connection, JobAnswer } from '../../client/connection/index.js';
-import { askFailure, backoff, pause } from '../../client/connection/index.js';
+import {
+  askFailure,
+  backoff,
+  type Connection,
+  type JobAnswer,
+  pause,
+} from '../../client/connection/index.js';
 import { ClientError, isTransient, JobFailed, UsageError } from '../../client/errors.js';
 import { nextCommand } from '../../client/next-command.js';
 import type { Reporter } from '../../client/reporter.js';
-import { exitCodes } from '../../contract/errors.js';
-import { monotonicTime } from '../../files/monotonic-time.js';
+import { exitCodes } from '../../contract/index.js';
+import { monotonicTime } from '../../files/index.js';
 import type { JobsOutput } from '../each-job.js';
 import { noJobs } from '../job-text.js';
 import { WaitedJobs, type WaitSummary } from './waited-jobs.js';

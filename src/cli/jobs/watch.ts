@@ -1,5 +1,4 @@
-import type { Connection } from '../../client/connection/index.js';
-import { pause } from '../../client/connection/index.js';
+import { type Connection, pause } from '../../client/connection/index.js';
 import { Interrupted, isTransient } from '../../client/errors.js';
 import { Colours } from '../terminal/colours.js';
 import { LiveBlock } from '../terminal/live-block.js';

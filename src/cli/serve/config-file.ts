@@ -1,11 +1,8 @@
 import type { Interfaces } from '@oclif/core';
 import { isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from 'yaml';
 import { UsageError } from '../../client/errors.js';
-import { nearest } from '../../contract/nearest.js';
-import { quoteName, quotePath } from '../../contract/quote.js';
-import { faultWithoutPath } from '../../files/error-code.js';
-import { readSmallFile } from '../../files/small-file.js';
-import { isDeepYaml } from '../../files/yaml-depth.js';
+import { nearest, quoteName, quotePath } from '../../contract/index.js';
+import { faultWithoutPath, readSmallFile } from '../../files/index.js';
 
 /** Flags that are for one start alone. */
 const notInFiles = ['config', 'check', 'help'];
@@ -56,7 +53,6 @@ function read(file: string): string {
 export function readConfig(file: string, flags: Interfaces.FlagInput): readonly ConfiguredFlag[] {
   const text = read(file);
   const oneALine = "it must have one flag a line, such as 'port: 8000'";
-  if (isDeepYaml(text)) throw new UsageError(`${file}: it has too many levels; ${oneALine}`);
   const lineCounter = new LineCounter();
   const document = parseDocument(text, { lineCounter });
   const lineOf = (offset: number | undefined) => `${file}, line ${lineCounter.linePos(offset ?? 0).line}`;

@@ -1,5 +1,5 @@
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
-import { errorCode } from '../../files/error-code.js';
+import { errorCode } from '../../files/index.js';
 
 /** Bytes of one write: a pipe takes this many at once or none of them. */
 const pieceLength = 4096;

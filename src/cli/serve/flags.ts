@@ -1,6 +1,11 @@
 import { Flags, type Interfaces } from '@oclif/core';
-import { defaultHost, defaultPort, keepAliveInterval, tokenVariable } from '../../contract/defaults.js';
-import { longestDuration } from '../../contract/duration.js';
+import {
+  defaultHost,
+  defaultPort,
+  keepAliveInterval,
+  longestDuration,
+  tokenVariable,
+} from '../../contract/index.js';
 import { wholeNumber } from '../usage-errors.js';
 import { logFormats, logLevels } from './log-flags.js';
 import { repeatable } from './repeatable.js';

@@ -1,6 +1,4 @@
-import { formatBytes } from '../../contract/bytes.js';
-import { counted } from '../../contract/counted.js';
-import { errorKinds } from '../../contract/errors.js';
+import { counted, errorKinds, formatBytes } from '../../contract/index.js';
 import type { EndedJob, JobFacts, ServerEvents, StartedJob } from '../../server/events.js';
 import { formatDuration } from '../terminal/time-text.js';
 import { FloodGate } from './flood-gate.js';

@@ -1,4 +1,4 @@
-import { counted } from '../../contract/counted.js';
+import { counted } from '../../contract/index.js';
 import type { ServerEvents } from '../../server/events.js';
 import type { RunningServer } from '../../server/serve.js';
 import type { ServerLog } from './server-log.js';

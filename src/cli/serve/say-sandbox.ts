@@ -1,4 +1,4 @@
-import { formatBytes } from '../../contract/bytes.js';
+import { formatBytes } from '../../contract/index.js';
 import type { SandboxReport } from '../../server/serve.js';
 import type { ServerLog } from './server-log.js';
 

@@ -1,8 +1,5 @@
 import { UsageError } from '../../client/errors.js';
-import { counted } from '../../contract/counted.js';
-import { exitCodes } from '../../contract/errors.js';
-import { isLoopback } from '../../contract/host.js';
-import { routes } from '../../contract/routes.js';
+import { counted, exitCodes, isLoopback, routes } from '../../contract/index.js';
 import { failureInWords, type GpuInventory } from '../../server/devices/index.js';
 import { ServerEvents } from '../../server/events.js';
 import { type RunningServer, serve } from '../../server/serve.js';

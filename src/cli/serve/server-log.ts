@@ -1,5 +1,4 @@
-import { counted } from '../../contract/counted.js';
-import { oneLine } from '../../contract/quote.js';
+import { counted, oneLine } from '../../contract/index.js';
 import { Colours } from '../terminal/colours.js';
 import { DirectOutput, replaceStream } from './direct-output.js';
 import { type LogLevel, type LogSettings, logLevels } from './log-flags.js';

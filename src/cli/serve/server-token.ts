@@ -1,8 +1,7 @@
 import { statSync } from 'node:fs';
 import { UsageError } from '../../client/errors.js';
-import { quotePath } from '../../contract/quote.js';
-import { faultWithoutPath } from '../../files/error-code.js';
-import { readSmallFile } from '../../files/small-file.js';
+import { quotePath } from '../../contract/index.js';
+import { faultWithoutPath, readSmallFile } from '../../files/index.js';
 import { checkToken } from '../settings.js';
 
 /** Permissions that no secret may have: any for others, and for its group all but to read. */

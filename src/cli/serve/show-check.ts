@@ -1,9 +1,7 @@
 import { statSync } from 'node:fs';
 import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
-import { counted } from '../../contract/counted.js';
-import { exitCodes } from '../../contract/errors.js';
-import { oneLine, quotePath } from '../../contract/quote.js';
+import { counted, exitCodes, oneLine, quotePath } from '../../contract/index.js';
 import { checkApp, checkServer, type Finding } from '../../server/check.js';
 import type { ServerSettings } from '../../server/settings.js';
 import { writeOut } from '../terminal/standard-streams.js';

@@ -1,5 +1,5 @@
 import { UsageError } from '../../client/errors.js';
-import { quoteName } from '../../contract/quote.js';
+import { quoteName } from '../../contract/index.js';
 import type { ServerSettings } from '../../server/settings.js';
 import { FlagValueError } from '../usage-errors.js';
 import type { ServeFlags } from './flags.js';

@@ -1,4 +1,4 @@
-import { exitCodes } from '../../contract/errors.js';
+import { exitCodes } from '../../contract/index.js';
 import { LastResort } from './last-resort.js';
 
 /** Milliseconds from the first signal until the process exits, whatever hangs. */

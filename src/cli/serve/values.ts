@@ -1,5 +1,5 @@
 import { Flags } from '@oclif/core';
-import { readDuration } from '../../contract/duration.js';
+import { readDuration } from '../../contract/index.js';
 import { readPath } from '../flags.js';
 import { parseSize } from '../sizes.js';
 import { FlagValueError } from '../usage-errors.js';

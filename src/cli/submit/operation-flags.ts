@@ -1,6 +1,12 @@
 import { Flags, type Interfaces } from '@oclif/core';
-import { type Field, type FieldKind, flagName, isOfService } from '../../contract/fields.js';
-import { type OperationName, operationOf } from '../../contract/operations.js';
+import {
+  type Field,
+  type FieldKind,
+  flagName,
+  isOfService,
+  type OperationName,
+  operationOf,
+} from '../../contract/index.js';
 
 /** The placeholder of a value in help texts, by the field's kind. */
 const placeholders: Readonly<Record<FieldKind, string>> = {

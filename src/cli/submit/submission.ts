@@ -1,10 +1,15 @@
 import { UsageError } from '../../client/errors.js';
 import type { PathGroups, Submission } from '../../client/submission.js';
-import { FieldError } from '../../contract/errors.js';
-import { type Field, type FieldValue, flagName } from '../../contract/fields.js';
-import { type OperationName, operationOf } from '../../contract/operations.js';
-import { readText } from '../../contract/values.js';
-import { expandHome } from '../../files/home-path.js';
+import {
+  type Field,
+  FieldError,
+  type FieldValue,
+  flagName,
+  type OperationName,
+  operationOf,
+  readText,
+} from '../../contract/index.js';
+import { expandHome } from '../../files/index.js';
 import { checkPathOrder, splitPaths, type Word } from './path-order.js';
 
 /** A command line as oclif has parsed it. */

@@ -1,7 +1,7 @@
 import { Args, Flags, type Interfaces } from '@oclif/core';
 import { leaving } from '../../client/errors.js';
 import type { FinishedJob, StartedJob } from '../../client/run-job.js';
-import { type OperationName, operationOf } from '../../contract/operations.js';
+import { type OperationName, operationOf } from '../../contract/index.js';
 import { ClientCommand, type ConnectionFlags } from '../client-command.js';
 import { appFlag, killTimeoutFlag, outputFlags, waitFlag } from '../flags.js';
 import type { Kept } from '../kept.js';

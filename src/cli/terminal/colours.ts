@@ -1,5 +1,5 @@
 import { Chalk, type ChalkInstance } from 'chalk';
-import type { JobState } from '../../contract/job.js';
+import type { JobState } from '../../contract/index.js';
 
 type Paint = (text: string) => string;
 

@@ -1,6 +1,6 @@
 import stringWidth from 'fast-string-width';
 import ora from 'ora';
-import { monotonicTime } from '../../files/monotonic-time.js';
+import { monotonicTime } from '../../files/index.js';
 
 /** What is drawn: a text on one line, without control sequences but colours, of at most so many columns. */
 export type Drawing = (room: number) => string;

@@ -1,5 +1,5 @@
 import stringWidth from 'fast-string-width';
-import { excerpt } from '../../contract/quote.js';
+import { excerpt } from '../../contract/index.js';
 
 /** Used and total memory, in GB as the service counts them. */
 export const formatMemory = (use: { used_gb: number; total_gb: number }): string =>

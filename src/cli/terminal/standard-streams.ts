@@ -1,8 +1,8 @@
 import { closeSync, fstatSync, writeFileSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { OutputError } from '../../client/errors.js';
-import { exitCodes } from '../../contract/errors.js';
-import { errorCode, faultWithoutPath } from '../../files/error-code.js';
+import { exitCodes } from '../../contract/index.js';
+import { errorCode, faultWithoutPath } from '../../files/index.js';
 import { forTerminal } from './terminal-text.js';
 
 /**

@@ -1,8 +1,7 @@
 import stringWidth from 'fast-string-width';
 import type { TransferPhase } from '../../client/reporter.js';
-import { formatBytes } from '../../contract/bytes.js';
-import { servicePrefix } from '../../contract/log-stream.js';
-import { monotonicTime } from '../../files/monotonic-time.js';
+import { formatBytes, servicePrefix } from '../../contract/index.js';
+import { monotonicTime } from '../../files/index.js';
 import { AppBars } from './app-bars.js';
 import { isBlank } from './bar-text.js';
 import { Colours } from './colours.js';

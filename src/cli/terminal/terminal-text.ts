@@ -1,4 +1,4 @@
-import { escaped } from '../../contract/quote.js';
+import { escaped } from '../../contract/index.js';
 
 /**
  * Cleans text from outside for a terminal. A terminal acts on control sequences: they can write the clipboard, change the

@@ -1,7 +1,6 @@
 import type { Reporter, TransferPhase } from '../../client/reporter.js';
-import { servicePrefix } from '../../contract/log-stream.js';
-import { oneLine } from '../../contract/quote.js';
-import { monotonicTime } from '../../files/monotonic-time.js';
+import { oneLine, servicePrefix } from '../../contract/index.js';
+import { monotonicTime } from '../../files/index.js';
 import { Colours } from './colours.js';
 import { LogRows } from './log-rows.js';
 import { writeErr, writeOut } from './standard-streams.js';

@@ -1,5 +1,5 @@
 import type { TransferPhase } from '../../client/reporter.js';
-import { formatBytes } from '../../contract/bytes.js';
+import { formatBytes } from '../../contract/index.js';
 import { formatDuration } from './time-text.js';
 
 /** Milliseconds over which the rate is measured: what the system's buffers took at first is soon forgotten. */

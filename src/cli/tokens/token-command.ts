@@ -1,7 +1,7 @@
 import { Args, Flags, type Interfaces } from '@oclif/core';
 import type { TokenDocument, TokenEntry } from '../../access/index.js';
 import { UsageError } from '../../client/errors.js';
-import { readDuration } from '../../contract/duration.js';
+import { readDuration } from '../../contract/index.js';
 import { BaseCommand } from '../base-command.js';
 import { pathFlag } from '../flags.js';
 import { writeErr, writeOut } from '../terminal/standard-streams.js';

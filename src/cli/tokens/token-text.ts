@@ -1,7 +1,5 @@
 import { type LimitName, type LimitTable, limitNames, type TokenEntry } from '../../access/index.js';
-import { formatBytes } from '../../contract/bytes.js';
-import { counted } from '../../contract/counted.js';
-import type { UsageRow } from '../../contract/usage.js';
+import { counted, formatBytes, type UsageRow } from '../../contract/index.js';
 import { formatTable } from '../terminal/format.js';
 import { formatDistance, readTime } from '../terminal/time-text.js';
 import { lastUse } from '../usage-text.js';

@@ -1,6 +1,4 @@
-import { defaultHost, defaultPort, defaultServer } from '../../contract/defaults.js';
-import { bareHost } from '../../contract/host.js';
-import { quoteName } from '../../contract/quote.js';
+import { bareHost, defaultHost, defaultPort, defaultServer, quoteName } from '../../contract/index.js';
 import { UsageError } from '../errors.js';
 
 /**

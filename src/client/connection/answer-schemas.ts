@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { jobStates, type KillReply, type RemovedJob } from '../../contract/job.js';
+import { jobStates, type KillReply, type RemovedJob } from '../../contract/index.js';
 import type { Answer } from './answers.js';
 import { appIdPattern, pathJobId } from './identifiers.js';
 

@@ -1,8 +1,5 @@
 import type * as z from 'zod/mini';
-import { formatBytes } from '../../contract/bytes.js';
-import { exitCodes } from '../../contract/errors.js';
-import { excerpt, quoteName } from '../../contract/quote.js';
-import { healthy } from '../../contract/system.js';
+import { excerpt, exitCodes, formatBytes, healthy, quoteName } from '../../contract/index.js';
 import { ClientError, type TransportFault } from '../errors.js';
 
 type Issue = z.core.$ZodIssue;

@@ -1,11 +1,21 @@
-import type { AppList } from '../../contract/app-manifest.js';
-import { errorKinds } from '../../contract/errors.js';
-import { parameters } from '../../contract/http.js';
-import type { KillReply, RemovedJob } from '../../contract/job.js';
-import { appPath, jobPath, killPath, resultPath } from '../../contract/paths.js';
-import { refusedResult, routes } from '../../contract/routes.js';
-import type { DeviceJob, DeviceList, DrainState, MemoryUse } from '../../contract/system.js';
-import type { Usage } from '../../contract/usage.js';
+import {
+  type AppList,
+  appPath,
+  type DeviceJob,
+  type DeviceList,
+  type DrainState,
+  errorKinds,
+  jobPath,
+  type KillReply,
+  killPath,
+  type MemoryUse,
+  parameters,
+  type RemovedJob,
+  refusedResult,
+  resultPath,
+  routes,
+  type Usage,
+} from '../../contract/index.js';
 import { HttpError, JobFailed } from '../errors.js';
 import type { AppAnswer, JobAnswer, LimitsAnswer, RefreshAnswer } from './answer-schemas.js';
 import { type Answer, healthAnswer } from './answers.js';

@@ -1,8 +1,7 @@
 import type { Readable } from 'node:stream';
 import { Agent, type Dispatcher } from 'undici';
-import { authScheme, mediaTypes } from '../../contract/http.js';
-import type { Route } from '../../contract/routes.js';
-import { monotonicTime } from '../../files/monotonic-time.js';
+import { authScheme, mediaTypes, type Route } from '../../contract/index.js';
+import { monotonicTime } from '../../files/index.js';
 import { ClientError, type HttpError, isGatewayError, TransportError } from '../errors.js';
 import { readServerUrl, showServerUrl } from './address.js';
 import { type Answer, readAnswer, tooLong } from './answers.js';

@@ -1,4 +1,4 @@
-import { quotePath } from '../../contract/quote.js';
+import { quotePath } from '../../contract/index.js';
 import { UsageError } from '../errors.js';
 import { nextCommand } from '../next-command.js';
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { monotonicTime } from '../../files/monotonic-time.js';
+import { monotonicTime } from '../../files/index.js';
 import { HttpError, isGatewayError, TransportError } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 

@@ -1,11 +1,7 @@
 import { chmodSync } from 'node:fs';
 import path from 'node:path';
-import { nearest } from '../../contract/nearest.js';
-import { excerpt, quoteName } from '../../contract/quote.js';
-import { readJsonFile } from '../../files/atomic-json.js';
-import { editJsonFile } from '../../files/edit-json-file.js';
-import { faultWithoutPath } from '../../files/error-code.js';
-import { makeDirectory } from '../../files/make-directory.js';
+import { excerpt, nearest, quoteName } from '../../contract/index.js';
+import { editJsonFile, faultWithoutPath, makeDirectory, readJsonFile } from '../../files/index.js';
 import { UsageError } from '../errors.js';
 import { WriteError } from '../write-error.js';
 

@@ -1,8 +1,6 @@
-import type { Socket } from 'node:net';
-import { BlockList, isIP } from 'node:net';
+import { BlockList, isIP, type Socket } from 'node:net';
 import { Agent, buildConnector } from 'undici';
-import { bareHost, isLoopback } from '../../contract/host.js';
-import { excerpt, quoteName } from '../../contract/quote.js';
+import { bareHost, excerpt, isLoopback, quoteName } from '../../contract/index.js';
 import { HttpError, proxyLoginStatus, TransportError, UsageError } from '../errors.js';
 import { notLetThrough } from './reply.js';
 import { type Transport, type Trust, tlsOptions, unreachedReason } from './transport.js';

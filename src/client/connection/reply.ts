@@ -1,11 +1,8 @@
 import type { Dispatcher } from 'undici';
-import { errorKinds, wireDetails } from '../../contract/errors.js';
-import { jobIdOf } from '../../contract/paths.js';
-import { excerpt, quoteName } from '../../contract/quote.js';
+import { errorKinds, excerpt, jobIdOf, quoteName, wireDetails } from '../../contract/index.js';
 import { HttpError, isGatewayError, isOfAnother, isRedirect, proxyLoginStatus } from '../errors.js';
 import { nextCommand } from '../next-command.js';
-import type { Transport } from './transport.js';
-import { needsTls } from './transport.js';
+import { needsTls, type Transport } from './transport.js';
 
 /** How nginx, Apache and Go's server say that a plain request came to a port that speaks TLS. */
 const plainToTls =

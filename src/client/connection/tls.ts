@@ -1,9 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import tls, { connect } from 'node:tls';
-import { bareHost } from '../../contract/host.js';
-import { excerpt, quoteName, quotePath } from '../../contract/quote.js';
-import { errorCode, faultWithoutPath } from '../../files/error-code.js';
-import { readSmallFile } from '../../files/small-file.js';
+import { bareHost, excerpt, quoteName, quotePath } from '../../contract/index.js';
+import { errorCode, faultWithoutPath, readSmallFile } from '../../files/index.js';
 import { TransportError, UsageError } from '../errors.js';
 import { type Trust, under } from './transport.js';
 

@@ -1,8 +1,7 @@
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
-import { excerpt } from '../../contract/quote.js';
-import type { HttpError } from '../errors.js';
-import { ClientError, TransportError } from '../errors.js';
+import { excerpt } from '../../contract/index.js';
+import { ClientError, type HttpError, TransportError } from '../errors.js';
 import { AnswerError } from './answers.js';
 
 /** How the server is reached where connections are not made to it directly: through a proxy, or through ssh. */

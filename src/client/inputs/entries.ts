@@ -14,8 +14,8 @@ import { readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import type { ListedFile } from '../../archive/index.js';
-import { quotePath } from '../../contract/quote.js';
-import { errorCode, faultWithoutPath, isMissing } from '../../files/error-code.js';
+import { quotePath } from '../../contract/index.js';
+import { errorCode, faultWithoutPath, isMissing } from '../../files/index.js';
 import { UsageError } from '../errors.js';
 
 const isDigit = (code: number): boolean => code >= 0x30 && code <= 0x39;

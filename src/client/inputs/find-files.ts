@@ -1,6 +1,6 @@
 import { realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
-import type { Field } from '../../contract/fields.js';
+import type { Field } from '../../contract/index.js';
 import type { Submission } from '../submission.js';
 import { Obstacles } from './entries.js';
 import { type Completed, checkHalves, completed } from './halves.js';

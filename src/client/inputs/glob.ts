@@ -1,6 +1,6 @@
 import { type Dirent, readdir as readdirWithCallback, realpathSync } from 'node:fs';
 import path from 'node:path';
-import { quotePath } from '../../contract/quote.js';
+import { quotePath } from '../../contract/index.js';
 import { UsageError } from '../errors.js';
 import { byName, exists, lookAt, misnamed } from './entries.js';
 

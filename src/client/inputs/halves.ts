@@ -1,7 +1,6 @@
 import path from 'node:path';
-import { quoteName, quotePath } from '../../contract/quote.js';
-import { firstBytes } from '../../files/first-bytes.js';
-import { foldedName } from '../../files/safe-name.js';
+import { quoteName, quotePath } from '../../contract/index.js';
+import { firstBytes, foldedName } from '../../files/index.js';
 import { emptyFile, lookAt, type Obstacles } from './entries.js';
 import type { Unit } from './inputs.js';
 

@@ -2,8 +2,8 @@ import type { Stats } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import type { ListedFile } from '../../archive/index.js';
-import { resultName, volumeSuffix } from '../../contract/archives.js';
-import { faultWithoutPath, isSystemError } from '../../files/error-code.js';
+import { resultName, volumeSuffix } from '../../contract/index.js';
+import { faultWithoutPath, isSystemError } from '../../files/index.js';
 import { isPlaceOfResults } from '../earlier-results.js';
 import {
   type Entry,

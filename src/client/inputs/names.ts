@@ -1,7 +1,6 @@
 import path from 'node:path';
-import { volumeSuffix } from '../../contract/archives.js';
-import { freeName } from '../../files/free-name.js';
-import { foldedName } from '../../files/safe-name.js';
+import { volumeSuffix } from '../../contract/index.js';
+import { foldedName, freeName } from '../../files/index.js';
 
 /** Endings of volumes, which do not tell cases apart. */
 const volumeEnding =

@@ -1,7 +1,7 @@
 import type { Dirent } from 'node:fs';
 import { readdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
-import { firstBytes } from '../../files/first-bytes.js';
+import { firstBytes } from '../../files/index.js';
 import { isCloudPlaceholder, lookAt } from './entries.js';
 
 /** The position of the magic bytes, behind the preamble. */

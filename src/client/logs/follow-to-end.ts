@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { killErrors } from '../../contract/job.js';
-import { acceptance, type LogEvent, servicePrefix, startPrefix } from '../../contract/log-stream.js';
-import { monotonicTime } from '../../files/monotonic-time.js';
+import { acceptance, killErrors, type LogEvent, servicePrefix, startPrefix } from '../../contract/index.js';
+import { monotonicTime } from '../../files/index.js';
 import { askFailure, type Connection } from '../connection/index.js';
 import { isUnknownJob, JobFailed, JobForgotten, leaving } from '../errors.js';
 import type { Reporter } from '../reporter.js';

@@ -1,11 +1,14 @@
-import { keepAliveInterval } from '../../contract/defaults.js';
-import { mediaTypes, parameters } from '../../contract/http.js';
-import { type LogEvent, LogStreamParser } from '../../contract/log-stream.js';
-import { logsPath } from '../../contract/paths.js';
-import { quoteName } from '../../contract/quote.js';
-import { monotonicTime } from '../../files/monotonic-time.js';
-import type { Connection, Patience } from '../connection/index.js';
-import { AnswerError, header, type Reply } from '../connection/index.js';
+import {
+  keepAliveInterval,
+  type LogEvent,
+  LogStreamParser,
+  logsPath,
+  mediaTypes,
+  parameters,
+  quoteName,
+} from '../../contract/index.js';
+import { monotonicTime } from '../../files/index.js';
+import { AnswerError, type Connection, header, type Patience, type Reply } from '../connection/index.js';
 import { isServerFailure, isTransient, TransportError } from '../errors.js';
 import {
   checkedEnd,

@@ -1,8 +1,13 @@
-import { errorKinds, exitCodes } from '../../contract/errors.js';
-import { mediaTypes } from '../../contract/http.js';
-import { isFinal } from '../../contract/job.js';
-import { type LogEvent, maxLine, redrawEnd } from '../../contract/log-stream.js';
-import { logTextPath } from '../../contract/paths.js';
+import {
+  errorKinds,
+  exitCodes,
+  isFinal,
+  type LogEvent,
+  logTextPath,
+  maxLine,
+  mediaTypes,
+  redrawEnd,
+} from '../../contract/index.js';
 import { type Connection, header, job, type Patience, pause, type Reply } from '../connection/index.js';
 import {
   ClientError,

@@ -1,12 +1,24 @@
-import { errorKinds, exitCodes } from '../../contract/errors.js';
-import { parameters } from '../../contract/http.js';
-import { finalStates } from '../../contract/job.js';
-import { resultPath } from '../../contract/paths.js';
-import { excerpt } from '../../contract/quote.js';
-import { withoutResult } from '../../contract/routes.js';
-import { monotonicTime } from '../../files/monotonic-time.js';
-import type { Connection, Patience } from '../connection/index.js';
-import { backoff, bodyOf, job, jobFailure, pause, type Reply, retryAfter } from '../connection/index.js';
+import {
+  errorKinds,
+  excerpt,
+  exitCodes,
+  finalStates,
+  parameters,
+  resultPath,
+  withoutResult,
+} from '../../contract/index.js';
+import { monotonicTime } from '../../files/index.js';
+import {
+  backoff,
+  bodyOf,
+  type Connection,
+  job,
+  jobFailure,
+  type Patience,
+  pause,
+  type Reply,
+  retryAfter,
+} from '../connection/index.js';
 import { ClientError, isTransient, isUnknownJob, type JobFailed, JobForgotten, leaving } from '../errors.js';
 import { progressOf } from '../job-progress.js';
 import { nextCommand } from '../next-command.js';

@@ -1,10 +1,15 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
-import { exitCodes } from '../../contract/errors.js';
-import { quoteName } from '../../contract/quote.js';
-import { errorCode } from '../../files/error-code.js';
-import type { Connection, Patience, Watcher } from '../connection/index.js';
-import { AnswerError, header, type Reply } from '../connection/index.js';
+import { exitCodes, quoteName } from '../../contract/index.js';
+import { errorCode } from '../../files/index.js';
+import {
+  AnswerError,
+  type Connection,
+  header,
+  type Patience,
+  type Reply,
+  type Watcher,
+} from '../connection/index.js';
 import { ClientError, isTransient, TransportError } from '../errors.js';
 import { WriteError, writing } from '../write-error.js';
 

@@ -12,11 +12,8 @@ import {
 import { mkdir, mkdtemp, open, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Writable } from 'node:stream';
-import { resultName } from '../../contract/archives.js';
-import { quotePath } from '../../contract/quote.js';
-import { errorCode, faultWithoutPath } from '../../files/error-code.js';
-import { makeDirectory } from '../../files/make-directory.js';
-import { replaceFile } from '../../files/replace-file.js';
+import { quotePath, resultName } from '../../contract/index.js';
+import { errorCode, faultWithoutPath, makeDirectory, replaceFile } from '../../files/index.js';
 import { numberedPlace } from '../earlier-results.js';
 import { UsageError } from '../errors.js';
 

@@ -1,14 +1,18 @@
 import path from 'node:path';
 import type { Writable } from 'node:stream';
 import { ArchiveError } from '../../archive/index.js';
-import { configName, resultName } from '../../contract/archives.js';
-import { counted } from '../../contract/counted.js';
-import { errorKinds, exitCodes } from '../../contract/errors.js';
-import { appConfigPath } from '../../contract/paths.js';
-import { quotePath } from '../../contract/quote.js';
-import { isPlainWord, shellWord } from '../../contract/shell-word.js';
-import type { Connection, Patience, Reply } from '../connection/index.js';
-import { AnswerError } from '../connection/index.js';
+import {
+  appConfigPath,
+  configName,
+  counted,
+  errorKinds,
+  exitCodes,
+  isPlainWord,
+  quotePath,
+  resultName,
+  shellWord,
+} from '../../contract/index.js';
+import { AnswerError, type Connection, type Patience, type Reply } from '../connection/index.js';
 import { ClientError, leaving, UsageError } from '../errors.js';
 import { nextCommand } from '../next-command.js';
 import type { Reporter } from '../reporter.js';

@@ -1,13 +1,16 @@
 import { type FileHandle, mkdir, open, rename, rm, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { ArchiveError, extractArchive } from '../../archive/index.js';
-import { maxEntries } from '../../contract/archives.js';
-import { formatBytes } from '../../contract/bytes.js';
-import { counted } from '../../contract/counted.js';
-import { exitCodes } from '../../contract/errors.js';
-import { oneLine, quoteName, quotePath } from '../../contract/quote.js';
-import type { Connection, Patience, Reply } from '../connection/index.js';
-import { AnswerError } from '../connection/index.js';
+import {
+  counted,
+  exitCodes,
+  formatBytes,
+  maxEntries,
+  oneLine,
+  quoteName,
+  quotePath,
+} from '../../contract/index.js';
+import { AnswerError, type Connection, type Patience, type Reply } from '../connection/index.js';
 import { ClientError } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { writing } from '../write-error.js';

@@ -4,9 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { tokenVariable } from '../../contract/defaults.js';
-import { exitCodes } from '../../contract/errors.js';
-import { excerpt } from '../../contract/quote.js';
+import { excerpt, exitCodes, tokenVariable } from '../../contract/index.js';
 import { type SshAddress, sshCommand } from '../connection/index.js';
 import { ClientError, TransportError, type TransportFault } from '../errors.js';
 

@@ -1,8 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { monotonicTime } from '../../files/monotonic-time.js';
-import type { SshAddress, Transport } from '../connection/index.js';
-import { wasClosed } from '../connection/index.js';
+import { monotonicTime } from '../../files/index.js';
+import { type SshAddress, type Transport, wasClosed } from '../connection/index.js';
 import { TransportError } from '../errors.js';
 import { explainRefusal, SshProcess } from './ssh-process.js';
 

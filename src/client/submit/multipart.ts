@@ -1,8 +1,6 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
-import { exitCodes } from '../../contract/errors.js';
-import { mediaTypes, partSizeHeader } from '../../contract/http.js';
-import { quotePath } from '../../contract/quote.js';
-import { faultWithoutPath } from '../../files/error-code.js';
+import { exitCodes, mediaTypes, partSizeHeader, quotePath } from '../../contract/index.js';
+import { faultWithoutPath } from '../../files/index.js';
 import { ClientError } from '../errors.js';
 
 /** A file of known size. */

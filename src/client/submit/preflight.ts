@@ -1,11 +1,22 @@
-import { notAvailable, refusals } from '../../contract/app-checks.js';
-import { formatBytes } from '../../contract/bytes.js';
-import { spellDuration } from '../../contract/duration.js';
-import { exitCodes } from '../../contract/errors.js';
-import { carriesFiles, type FieldRole, type FieldValue, flagName } from '../../contract/fields.js';
-import { commandOf, fieldWithRole, type Operation, operations } from '../../contract/operations.js';
-import { excerpt, quoteName, quotePath } from '../../contract/quote.js';
-import { readText } from '../../contract/values.js';
+import {
+  carriesFiles,
+  commandOf,
+  excerpt,
+  exitCodes,
+  type FieldRole,
+  type FieldValue,
+  fieldWithRole,
+  flagName,
+  formatBytes,
+  notAvailable,
+  type Operation,
+  operations,
+  quoteName,
+  quotePath,
+  readText,
+  refusals,
+  spellDuration,
+} from '../../contract/index.js';
 import {
   type AvailableAppAnswer,
   apps,

@@ -3,10 +3,8 @@ import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { ListedFile } from '../../archive/index.js';
-import { volumeSuffix } from '../../contract/archives.js';
-import { groupsField, optionsField } from '../../contract/fields.js';
-import { oneLine, quotePath } from '../../contract/quote.js';
-import { isDiskFull, isFileTooLarge, isSystemError } from '../../files/error-code.js';
+import { groupsField, oneLine, optionsField, quotePath, volumeSuffix } from '../../contract/index.js';
+import { isDiskFull, isFileTooLarge, isSystemError } from '../../files/index.js';
 import { UsageError } from '../errors.js';
 import {
   type FoundFiles,

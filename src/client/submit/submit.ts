@@ -1,8 +1,11 @@
-import { jobEnvelope } from '../../contract/envelope.js';
-import { errorKinds, shuttingDownDetail } from '../../contract/errors.js';
-import { parameters } from '../../contract/http.js';
-import type { JobEnvelope } from '../../contract/job.js';
-import { submitPath } from '../../contract/paths.js';
+import {
+  errorKinds,
+  type JobEnvelope,
+  jobEnvelope,
+  parameters,
+  shuttingDownDetail,
+  submitPath,
+} from '../../contract/index.js';
 import { type Connection, type Patience, pause, submissionAnswer } from '../connection/index.js';
 import {
   ClientError,

@@ -7,7 +7,7 @@ import {
   withTokenFile,
 } from '../../cli/tokens/index.js';
 import { Interrupted, TransportError } from '../../client/errors.js';
-import type { UsageRow } from '../../contract/usage.js';
+import type { UsageRow } from '../../contract/index.js';
 
 /** Seconds that the server may take to tell what was used. */
 const patience = 10;

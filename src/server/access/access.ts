@@ -8,7 +8,7 @@ import {
   type TokenEntry,
   theAdmin,
 } from '../../access/index.js';
-import { ServiceError, wireDetails } from '../../contract/errors.js';
+import { ServiceError, wireDetails } from '../../contract/index.js';
 import type { NamedTokens } from './named-tokens.js';
 
 /** A request under way. */

@@ -8,7 +8,7 @@ import {
   type TokenEntry,
   TokenFileError,
 } from '../../access/index.js';
-import { errorCode } from '../../files/error-code.js';
+import { errorCode } from '../../files/index.js';
 import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
 

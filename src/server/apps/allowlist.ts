@@ -1,10 +1,13 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import { faultWithoutPath, isSystemError } from '../../files/error-code.js';
-import { expandHome } from '../../files/home-path.js';
-import { monotonicTime } from '../../files/monotonic-time.js';
-import { decodedText } from '../../files/small-file.js';
+import {
+  decodedText,
+  expandHome,
+  faultWithoutPath,
+  isSystemError,
+  monotonicTime,
+} from '../../files/index.js';
 import { type RepositoryName, readRepositoryName } from '../hub/index.js';
 import { SetupError } from '../setup-error.js';
 import { isAppDirectory } from './app-view.js';

@@ -1,11 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { appManifestSchema, volumeSchema } from '../../contract/app-manifest.js';
-import { parameterFaults } from '../../contract/app-parameters.js';
-import { nearest } from '../../contract/nearest.js';
-import { oneLine, quoteName } from '../../contract/quote.js';
-import { faultWithoutPath } from '../../files/error-code.js';
-import { findProgram } from '../../files/find-program.js';
+import { nearest, oneLine, parameterFaults, quoteName } from '../../contract/index.js';
+import { faultWithoutPath, findProgram } from '../../files/index.js';
 import type { AllowedApp } from './allowlist.js';
 import { lookInCache, ownCommand, viewAppDirectory } from './app-view.js';
 import {
@@ -17,6 +13,7 @@ import {
   onLines,
   readManifest,
 } from './manifest.js';
+import { appManifestSchema, volumeSchema } from './manifest-schema.js';
 import { jsonOf, missingPackages, type Thoroughness } from './missing-packages.js';
 
 /** Fields that apps have beside those of the schema. */

@@ -2,14 +2,9 @@ import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import type { AppView, AvailableApp, RepositoryState } from '../../contract/app-manifest.js';
-import { isWeights } from '../../contract/weights.js';
-import { errorCode, faultWithoutPath } from '../../files/error-code.js';
-import { filesBelow } from '../../files/files-below.js';
-import { readSmallFile } from '../../files/small-file.js';
-import { isDeepYaml } from '../../files/yaml-depth.js';
-import type { RepositoryName } from '../hub/index.js';
-import { HubError, hubSettings, TrackedRepository } from '../hub/index.js';
+import { type AppView, type AvailableApp, isWeights, type RepositoryState } from '../../contract/index.js';
+import { errorCode, faultWithoutPath, filesBelow, readSmallFile } from '../../files/index.js';
+import { HubError, hubSettings, type RepositoryName, TrackedRepository } from '../hub/index.js';
 import {
   ManifestError,
   type ManifestFault,
@@ -17,6 +12,7 @@ import {
   type ReadManifest,
   readManifest,
 } from './manifest.js';
+import { isDeepYaml } from './yaml-depth.js';
 
 /** The part of a prediction configuration that says how large its patches are. */
 const prediction = z.object({

@@ -1,9 +1,13 @@
 import path from 'node:path';
-import { notAvailable } from '../../contract/app-checks.js';
-import type { AppView, AvailableApp, RefreshView } from '../../contract/app-manifest.js';
-import { ServiceError } from '../../contract/errors.js';
-import { quoteName } from '../../contract/quote.js';
-import { findProgram } from '../../files/find-program.js';
+import {
+  type AppView,
+  type AvailableApp,
+  notAvailable,
+  quoteName,
+  type RefreshView,
+  ServiceError,
+} from '../../contract/index.js';
+import { findProgram } from '../../files/index.js';
 import type { Grant, Reach, Resident } from '../executors/index.js';
 import type { CachedFile, Repositories } from '../hub/index.js';
 import type { JobDirectory, JobRequest } from '../jobs/index.js';

@@ -1,9 +1,14 @@
 import path from 'node:path';
-import { carriesFiles, type Field, type FieldValue, isOfService } from '../../contract/fields.js';
-import { operationOf, outputArgument } from '../../contract/operations.js';
-import { oneLine } from '../../contract/quote.js';
-import { findProgram } from '../../files/find-program.js';
-import { readScriptStart } from '../../files/shebang.js';
+import {
+  carriesFiles,
+  type Field,
+  type FieldValue,
+  isOfService,
+  oneLine,
+  operationOf,
+  outputArgument,
+} from '../../contract/index.js';
+import { findProgram, readScriptStart } from '../../files/index.js';
 import type { Grant } from '../executors/index.js';
 import type { JobRequest } from '../jobs/index.js';
 import { SetupError } from '../setup-error.js';

@@ -2,10 +2,10 @@ import { lstatSync } from 'node:fs';
 import path from 'node:path';
 import { isNode, LineCounter, parseDocument } from 'yaml';
 import { z } from 'zod';
-import { type AppManifest, appManifestSchema } from '../../contract/app-manifest.js';
-import { faultWithoutPath } from '../../files/error-code.js';
-import { readSmallFile } from '../../files/small-file.js';
-import { isDeepYaml } from '../../files/yaml-depth.js';
+import type { AppManifest } from '../../contract/index.js';
+import { faultWithoutPath, readSmallFile } from '../../files/index.js';
+import { appManifestSchema } from './manifest-schema.js';
+import { isDeepYaml } from './yaml-depth.js';
 
 /** The file that makes a directory an app. */
 export const manifestFile = (directory: string): string => path.join(directory, 'app.json');

@@ -2,9 +2,8 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import { counted } from '../../contract/counted.js';
-import { excerpt, quoteName, quotePath } from '../../contract/quote.js';
-import { findProgram } from '../../files/find-program.js';
+import { counted, excerpt, quoteName, quotePath } from '../../contract/index.js';
+import { findProgram } from '../../files/index.js';
 import { textOf } from './manifest.js';
 
 /** What a JSON file of an app says; undefined if it cannot be read. */

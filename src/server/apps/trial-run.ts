@@ -2,13 +2,15 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { AvailableApp } from '../../contract/app-manifest.js';
-import { counted } from '../../contract/counted.js';
-import { spellDuration } from '../../contract/duration.js';
-import type { FieldValue } from '../../contract/fields.js';
-import { operations } from '../../contract/operations.js';
-import { excerpt } from '../../contract/quote.js';
-import { filesBelow } from '../../files/files-below.js';
+import {
+  type AvailableApp,
+  counted,
+  excerpt,
+  type FieldValue,
+  operations,
+  spellDuration,
+} from '../../contract/index.js';
+import { filesBelow } from '../../files/index.js';
 import { readRefusal, refusalVariables } from '../jobs/index.js';
 import { commandLine } from './command-line.js';
 

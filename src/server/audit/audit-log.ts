@@ -10,9 +10,8 @@ import {
   readSync,
 } from 'node:fs';
 import path from 'node:path';
-import { quotePath } from '../../contract/quote.js';
-import { appendWhole } from '../../files/append-whole.js';
-import { errorCode, faultWithoutPath } from '../../files/error-code.js';
+import { quotePath } from '../../contract/index.js';
+import { appendWhole, errorCode, faultWithoutPath } from '../../files/index.js';
 import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
 

@@ -12,11 +12,8 @@ import {
 } from 'node:fs';
 import { hostname } from 'node:os';
 import path from 'node:path';
-import { oneLine } from '../../contract/quote.js';
-import { writeJsonFile } from '../../files/atomic-json.js';
-import { thisBoot } from '../../files/boot-clock.js';
-import { errorCode } from '../../files/error-code.js';
-import { isStillNamed, lockPath } from '../../files/file-lock.js';
+import { oneLine } from '../../contract/index.js';
+import { errorCode, isStillNamed, lockPath, thisBoot, writeJsonFile } from '../../files/index.js';
 import { SetupError } from '../setup-error.js';
 
 /** Another server works on the data directory. */

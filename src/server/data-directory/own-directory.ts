@@ -1,7 +1,7 @@
 import { accessSync, constants, lstatSync, mkdirSync, renameSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { quoteName } from '../../contract/quote.js';
-import { errorCode, faultWithoutPath } from '../../files/error-code.js';
+import { quoteName } from '../../contract/index.js';
+import { errorCode, faultWithoutPath } from '../../files/index.js';
 import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
 

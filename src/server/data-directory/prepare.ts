@@ -11,9 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { errorCode, isDiskFull, isSystemError } from '../../files/error-code.js';
-import { makeDirectory } from '../../files/make-directory.js';
-import { syncDirectorySync } from '../../files/sync.js';
+import { errorCode, isDiskFull, isSystemError, makeDirectory, syncDirectorySync } from '../../files/index.js';
 import { makeFifo } from '../../runner/index.js';
 import { SetupError } from '../setup-error.js';
 import { lookAtLock } from './lock.js';

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { excerpt, quoteName } from '../../contract/quote.js';
+import { excerpt, quoteName } from '../../contract/index.js';
 import { SetupError } from '../setup-error.js';
 import { type GpuRow, isInstalled, NoGpuAnswer, NvidiaSmi } from './nvidia-smi.js';
 

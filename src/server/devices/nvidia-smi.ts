@@ -5,9 +5,8 @@ import { Socket } from 'node:net';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { oneLine, quoteName } from '../../contract/quote.js';
-import { errorCode, faultWithoutPath } from '../../files/error-code.js';
-import { type ProgramEnd, programEnd } from '../../files/program-end.js';
+import { oneLine, quoteName } from '../../contract/index.js';
+import { errorCode, faultWithoutPath, type ProgramEnd, programEnd } from '../../files/index.js';
 
 /** A GPU as nvidia-smi shows it at one moment. */
 export interface GpuRow {

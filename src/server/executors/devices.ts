@@ -1,4 +1,4 @@
-import { ServiceError } from '../../contract/errors.js';
+import { ServiceError } from '../../contract/index.js';
 import type { AskedDevices, Device, DeviceRequest, Grant } from './executor.js';
 
 /** A GPU, as far as a request can name it. */

@@ -1,4 +1,4 @@
-import type { JobStart } from '../../contract/job.js';
+import type { JobStart } from '../../contract/index.js';
 
 /** Devices that a job asks for (interface.md, Submission: `gpu`). */
 export type DeviceRequest =

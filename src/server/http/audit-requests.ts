@@ -1,7 +1,6 @@
 import type { Context, Middleware } from 'koa';
 import type { Principal } from '../../access/index.js';
-import { jobIdPattern } from '../../contract/job.js';
-import { type Route, type RouteName, routes } from '../../contract/routes.js';
+import { jobIdPattern, type Route, type RouteName, routes } from '../../contract/index.js';
 import type { AuditEntry, AuditLog } from '../audit/index.js';
 import { captured } from './path-parameters.js';
 import { followBody, type SentBody } from './sent-body.js';

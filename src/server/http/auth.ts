@@ -1,7 +1,6 @@
 import type { Context, Middleware } from 'koa';
 import { type Principal, theAdmin } from '../../access/index.js';
-import { ServiceError, wireDetails } from '../../contract/errors.js';
-import { authScheme } from '../../contract/http.js';
+import { authScheme, ServiceError, wireDetails } from '../../contract/index.js';
 import type { Access } from '../access/index.js';
 import { whenGone } from './client-gone.js';
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { ServiceError } from '../../contract/errors.js';
+import { ServiceError } from '../../contract/index.js';
 import { bareAnswer, endWith } from './error-answer.js';
 
 /** Descriptors that are reserved for jobs, their logs, records and runners, and for packing; at most half of all. */

@@ -1,7 +1,6 @@
 import { type OutgoingHttpHeaders, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { ErrorBody, ServiceError } from '../../contract/errors.js';
-import { authScheme, mediaTypes } from '../../contract/http.js';
+import { authScheme, type ErrorBody, mediaTypes, type ServiceError } from '../../contract/index.js';
 
 const contentType = `${mediaTypes.json}; charset=utf-8`;
 

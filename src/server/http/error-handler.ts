@@ -1,8 +1,7 @@
 import type { Context, Middleware } from 'koa';
 import type { Principal } from '../../access/index.js';
-import { internalError, ServiceError } from '../../contract/errors.js';
-import { oneLine } from '../../contract/quote.js';
-import { errorCode, isDiskFull, isFileTooLarge, isShortage } from '../../files/error-code.js';
+import { internalError, oneLine, ServiceError } from '../../contract/index.js';
+import { errorCode, isDiskFull, isFileTooLarge, isShortage } from '../../files/index.js';
 import type { ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
 import { errorAnswer } from './error-answer.js';

@@ -1,7 +1,5 @@
 import { createServer, type Server } from 'node:http';
-import { internalError, ServiceError } from '../../contract/errors.js';
-import { metricsType } from '../../contract/http.js';
-import { routes } from '../../contract/routes.js';
+import { internalError, metricsType, routes, ServiceError } from '../../contract/index.js';
 import type { Report } from '../report.js';
 import { sendError } from './error-answer.js';
 import { siteCheck } from './same-origin.js';

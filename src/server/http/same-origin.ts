@@ -1,8 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Middleware } from 'koa';
-import { ServiceError } from '../../contract/errors.js';
-import { isLoopback } from '../../contract/host.js';
-import { quoteName } from '../../contract/quote.js';
+import { isLoopback, quoteName, ServiceError } from '../../contract/index.js';
 
 /** The name or address of a `Host` header, without its port; empty if the header is invalid. */
 function hostName(header: string): string {

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { EventEmitter } from 'node:events';
 import type { Context, Middleware } from 'koa';
-import { internalError } from '../../contract/errors.js';
+import { internalError } from '../../contract/index.js';
 import type { Report } from '../report.js';
 import { endResponse } from './error-answer.js';
 

@@ -1,7 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { ServiceError } from '../../contract/errors.js';
-import { oneLine } from '../../contract/quote.js';
+import { oneLine, ServiceError } from '../../contract/index.js';
 import { bareAnswer, endResponse, endWith } from './error-answer.js';
 
 /** The error of Node's parser for a request that it cannot read. */

@@ -1,5 +1,5 @@
-import { excerpt, quoteName } from '../../contract/quote.js';
-import { errorCode } from '../../files/error-code.js';
+import { excerpt, quoteName } from '../../contract/index.js';
+import { errorCode } from '../../files/index.js';
 
 /** What is asked of the hub, for the sentences of its errors. */
 export interface Asked {

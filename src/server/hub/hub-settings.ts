@@ -1,7 +1,6 @@
 import { homedir } from 'node:os';
 import path from 'node:path';
-import { expandHome } from '../../files/home-path.js';
-import { readSmallFile } from '../../files/small-file.js';
+import { expandHome, readSmallFile } from '../../files/index.js';
 import { SetupError } from '../setup-error.js';
 
 /** Where repositories come from and are kept: what Python's `huggingface_hub` reads from the environment. */

@@ -1,6 +1,6 @@
 import { downloadFile, listFiles, modelInfo } from '@huggingface/hub';
 import { z } from 'zod';
-import { quoteName } from '../../contract/quote.js';
+import { quoteName } from '../../contract/index.js';
 import { type Asked, answerError, connectionError, HubError } from './hub-error.js';
 import type { HubSettings } from './hub-settings.js';
 import { checkNames, listedSchema, mostTreeFiles, type TreeFile } from './tree.js';

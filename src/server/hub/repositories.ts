@@ -1,7 +1,6 @@
-import { formatBytes } from '../../contract/bytes.js';
+import { formatBytes } from '../../contract/index.js';
 import type { HubSettings } from './hub-settings.js';
-import type { RepositoryName } from './tracked-repository.js';
-import { TrackedRepository } from './tracked-repository.js';
+import { type RepositoryName, TrackedRepository } from './tracked-repository.js';
 
 /** Milliseconds. */
 interface LookTimes {

@@ -2,10 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { constants, lstatSync, readdirSync, realpathSync } from 'node:fs';
 import { copyFile, open, readdir, readlink, realpath, rm, stat, symlink } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCode } from '../../files/error-code.js';
-import { makeDirectory } from '../../files/make-directory.js';
-import { replaceFile } from '../../files/replace-file.js';
-import { readSmallFile } from '../../files/small-file.js';
+import { errorCode, makeDirectory, readSmallFile, replaceFile } from '../../files/index.js';
 import { HubError } from './hub-error.js';
 import { blobName, checkNames, parseTree, type TreeFile } from './tree.js';
 

@@ -1,6 +1,6 @@
 import path from 'node:path';
-import { excerpt } from '../../contract/quote.js';
-import { faultWithoutPath, isSystemError } from '../../files/error-code.js';
+import { excerpt } from '../../contract/index.js';
+import { faultWithoutPath, isSystemError } from '../../files/index.js';
 import { Hub } from './hub.js';
 import { HubError } from './hub-error.js';
 import type { HubSettings } from './hub-settings.js';

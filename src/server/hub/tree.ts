@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { z } from 'zod';
-import { quoteName } from '../../contract/quote.js';
-import { isSafeName } from '../../files/safe-name.js';
+import { quoteName } from '../../contract/index.js';
+import { isSafeName } from '../../files/index.js';
 import { HubError } from './hub-error.js';
 
 /** A file of a repository at a commit. */

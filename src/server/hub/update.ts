@@ -2,11 +2,8 @@ import { createHash, type Hash } from 'node:crypto';
 import { type FileHandle, open, rm, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { formatBytes } from '../../contract/bytes.js';
-import { quoteName } from '../../contract/quote.js';
-import { isWeights } from '../../contract/weights.js';
-import { makeDirectory } from '../../files/make-directory.js';
-import { replaceFile } from '../../files/replace-file.js';
+import { formatBytes, isWeights, quoteName } from '../../contract/index.js';
+import { makeDirectory, replaceFile } from '../../files/index.js';
 import type { Hub, RevisionName } from './hub.js';
 import { HubError } from './hub-error.js';
 import {

@@ -1,8 +1,12 @@
 import type { Owner, Principal } from '../../access/index.js';
-import { counted } from '../../contract/counted.js';
-import { spellDuration } from '../../contract/duration.js';
-import { FieldError, ServiceError } from '../../contract/errors.js';
-import { type FieldValue, mostTime } from '../../contract/fields.js';
+import {
+  counted,
+  FieldError,
+  type FieldValue,
+  mostTime,
+  ServiceError,
+  spellDuration,
+} from '../../contract/index.js';
 import type { Job } from './job.js';
 import type { JobDirectory } from './job-directory.js';
 import type { JobRequest } from './job-record.js';

@@ -3,8 +3,7 @@ import { lstat, opendir } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { countFiles } from '../../archive/index.js';
-import { formatBytes } from '../../contract/bytes.js';
-import { mostCounted } from '../../contract/job.js';
+import { formatBytes, mostCounted } from '../../contract/index.js';
 import type { JobDirectory } from './job-directory.js';
 
 /** Bytes of the regular files below a directory. What cannot be read counts as nothing; no link is followed. */

@@ -1,15 +1,21 @@
 import { closeSync, constants, fstatSync, mkdirSync, readSync } from 'node:fs';
 import path from 'node:path';
-import { resultName } from '../../contract/archives.js';
-import { redrawEnd, servicePrefix } from '../../contract/log-stream.js';
-import { excerpt, oneLine } from '../../contract/quote.js';
-import { appendWhole } from '../../files/append-whole.js';
-import { jsonText, saveJsonFile, writeTextFile } from '../../files/atomic-json.js';
-import { isDiskFull } from '../../files/error-code.js';
-import { isGone } from '../../files/is-gone.js';
-import { openOwnFile, readOwnFile } from '../../files/own-file.js';
-import { dropReserve, readReserve, reserveJsonFile, writeReservedJson } from '../../files/reserved-json.js';
-import { syncFile } from '../../files/sync.js';
+import { excerpt, oneLine, redrawEnd, resultName, servicePrefix } from '../../contract/index.js';
+import {
+  appendWhole,
+  dropReserve,
+  isDiskFull,
+  isGone,
+  jsonText,
+  openOwnFile,
+  readOwnFile,
+  readReserve,
+  reserveJsonFile,
+  saveJsonFile,
+  syncFile,
+  writeReservedJson,
+  writeTextFile,
+} from '../../files/index.js';
 import { type JobRecord, parseRecord } from './job-record.js';
 
 /** Bytes at the end of a log that are searched for the service's last lines. */

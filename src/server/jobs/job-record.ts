@@ -1,7 +1,13 @@
 import { z } from 'zod';
-import { longestDuration } from '../../contract/duration.js';
-import { jobStarts, jobStates, type KillCause, killErrors } from '../../contract/job.js';
-import { type OperationName, operationNames } from '../../contract/operations.js';
+import {
+  jobStarts,
+  jobStates,
+  type KillCause,
+  killErrors,
+  longestDuration,
+  type OperationName,
+  operationNames,
+} from '../../contract/index.js';
 
 /** Version of `job.json` that this server writes. Records from before there were versions have none. */
 const currentVersion = 1;

@@ -7,9 +7,8 @@ import {
   type JobState,
   type JobView,
   type KillCause,
-} from '../../contract/job.js';
-import { bootTimeIn } from '../../files/boot-clock.js';
-import { monotonicTime } from '../../files/monotonic-time.js';
+} from '../../contract/index.js';
+import { bootTimeIn, monotonicTime } from '../../files/index.js';
 import type { Grant, Waiting } from '../executors/index.js';
 import type { Report } from '../report.js';
 import type { JobDirectory } from './job-directory.js';

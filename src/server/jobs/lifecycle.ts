@@ -1,21 +1,25 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ownerInWords } from '../../access/index.js';
 import type { Packer } from '../../archive/index.js';
-import { formatBytes } from '../../contract/bytes.js';
-import { counted } from '../../contract/counted.js';
-import { spellDuration } from '../../contract/duration.js';
-import { internalError, ServiceError } from '../../contract/errors.js';
-import { type KillCause, killErrors } from '../../contract/job.js';
-import { startPrefix } from '../../contract/log-stream.js';
-import { commandOf } from '../../contract/operations.js';
-import { secondsUntil } from '../../files/boot-clock.js';
+import {
+  commandOf,
+  counted,
+  formatBytes,
+  internalError,
+  type KillCause,
+  killErrors,
+  ServiceError,
+  spellDuration,
+  startPrefix,
+} from '../../contract/index.js';
 import {
   errorCode,
   faultWithoutPath,
   isDiskFull,
   isShortage,
   isSystemError,
-} from '../../files/error-code.js';
+  secondsUntil,
+} from '../../files/index.js';
 import type { EndedJob, JobFacts, ServerEvents } from '../events.js';
 import type {
   Ended,

@@ -9,10 +9,8 @@ import {
 } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { ServiceError } from '../../contract/errors.js';
-import { servicePrefix } from '../../contract/log-stream.js';
-import { errorCode, isForbidden } from '../../files/error-code.js';
-import { NotOurFile, openOwnFile } from '../../files/own-file.js';
+import { ServiceError, servicePrefix } from '../../contract/index.js';
+import { errorCode, isForbidden, NotOurFile, openOwnFile } from '../../files/index.js';
 import type { Job } from './job.js';
 
 /** Bytes that are counted through at once. */

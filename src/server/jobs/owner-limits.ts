@@ -1,7 +1,5 @@
 import { type Limit, type Owner, ownerInWords, type Principal } from '../../access/index.js';
-import { formatBytes } from '../../contract/bytes.js';
-import { counted } from '../../contract/counted.js';
-import { FieldError, ServiceError } from '../../contract/errors.js';
+import { counted, FieldError, formatBytes, ServiceError } from '../../contract/index.js';
 import { type DeviceRequest, gpusOf } from '../executors/index.js';
 import { treeSize } from './disk-use.js';
 import type { Job } from './job.js';

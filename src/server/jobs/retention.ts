@@ -1,14 +1,16 @@
 import { closeSync, constants, fstatSync, fsyncSync, readSync } from 'node:fs';
 import path from 'node:path';
 import { mayReach, type Owner, type Principal } from '../../access/index.js';
-import { spellDuration } from '../../contract/duration.js';
-import { FieldError, ServiceError } from '../../contract/errors.js';
-import { type FieldValue, mostTime } from '../../contract/fields.js';
-import { jobIdBytes, jobIdSource } from '../../contract/job.js';
-import { appendWhole } from '../../files/append-whole.js';
-import { writeTextFile } from '../../files/atomic-json.js';
-import { secondsUntil } from '../../files/boot-clock.js';
-import { openOwnFile } from '../../files/own-file.js';
+import {
+  FieldError,
+  type FieldValue,
+  jobIdBytes,
+  jobIdSource,
+  mostTime,
+  ServiceError,
+  spellDuration,
+} from '../../contract/index.js';
+import { appendWhole, openOwnFile, secondsUntil, writeTextFile } from '../../files/index.js';
 import { readOrSetAside } from '../data-directory/index.js';
 import type { GoneCause } from '../events.js';
 import type { Report } from '../report.js';

@@ -1,12 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { mayReach, type Owner, type Principal, theAdmin } from '../../access/index.js';
 import { Packer } from '../../archive/index.js';
-import { ServiceError, shuttingDownDetail, wireDetails } from '../../contract/errors.js';
-import type { FieldValue } from '../../contract/fields.js';
-import { type KillCause, type KillReply, notRunning } from '../../contract/job.js';
-import { acceptance } from '../../contract/log-stream.js';
-import { commandOf, type OperationName } from '../../contract/operations.js';
-import type { DrainState } from '../../contract/system.js';
+import {
+  acceptance,
+  commandOf,
+  type DrainState,
+  type FieldValue,
+  type KillCause,
+  type KillReply,
+  notRunning,
+  type OperationName,
+  ServiceError,
+  shuttingDownDetail,
+  wireDetails,
+} from '../../contract/index.js';
 import { setAside } from '../data-directory/index.js';
 import type { GoneCause, ServerEvents } from '../events.js';
 import type { AskedDevices, DeviceRequest } from '../executors/index.js';

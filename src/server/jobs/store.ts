@@ -2,12 +2,15 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ServiceError } from '../../contract/errors.js';
-import { jobIdBytes, jobIdPattern } from '../../contract/job.js';
-import { errorCode, faultWithoutPath } from '../../files/error-code.js';
-import { NotOurFile } from '../../files/own-file.js';
-import { syncDirectory, syncDirectorySync } from '../../files/sync.js';
-import { syncTree } from '../../files/sync-tree.js';
+import { jobIdBytes, jobIdPattern, ServiceError } from '../../contract/index.js';
+import {
+  errorCode,
+  faultWithoutPath,
+  NotOurFile,
+  syncDirectory,
+  syncDirectorySync,
+  syncTree,
+} from '../../files/index.js';
 import { ownDirectory, setAside } from '../data-directory/index.js';
 import type { Executor } from '../executors/index.js';
 import type { Report } from '../report.js';

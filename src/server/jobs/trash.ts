@@ -3,8 +3,8 @@ import { chmodSync, lstatSync, readdirSync, renameSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
-import { jobIdSource } from '../../contract/job.js';
-import { errorCode, isForbidden } from '../../files/error-code.js';
+import { jobIdSource } from '../../contract/index.js';
+import { errorCode, isForbidden } from '../../files/index.js';
 import { ownDirectory } from '../data-directory/index.js';
 import type { Report } from '../report.js';
 

@@ -1,6 +1,6 @@
 import { readdir, statfs } from 'node:fs/promises';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { type JobState, jobStates } from '../../contract/job.js';
+import { type JobState, jobStates } from '../../contract/index.js';
 import type { ServerEvents } from '../events.js';
 
 /** Bytes through all connections since the start. */

@@ -1,6 +1,5 @@
 import type { RouterContext } from '@koa/router';
-import { resultName } from '../../contract/archives.js';
-import { mediaTypes } from '../../contract/http.js';
+import { mediaTypes, resultName } from '../../contract/index.js';
 
 /** Begins an answer with a zip archive, which is sent without Koa. */
 export function setArchiveHeaders(ctx: RouterContext): void {

@@ -1,6 +1,5 @@
 import type { RouterContext } from '@koa/router';
-import type { parameters } from '../../contract/http.js';
-import { readText } from '../../contract/values.js';
+import { type parameters, readText } from '../../contract/index.js';
 
 /** The parameters of queries that are on or off. */
 type BooleanParameter = Extract<(typeof parameters)[keyof typeof parameters], { kind: 'boolean' }>;

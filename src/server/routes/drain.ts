@@ -1,5 +1,5 @@
 import type { RouterContext } from '@koa/router';
-import type { DrainState } from '../../contract/system.js';
+import type { DrainState } from '../../contract/index.js';
 import { requireAdmin } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
 

@@ -1,4 +1,4 @@
-import { dataField, doneMarker, errorMarker, idField, redrawField } from '../../contract/log-stream.js';
+import { dataField, doneMarker, errorMarker, idField, redrawField } from '../../contract/index.js';
 import { replaceLineEnds } from './line-ends.js';
 
 /** Bytes of events that are sent at once. */

@@ -1,6 +1,5 @@
 import Router, { type RouterMiddleware } from '@koa/router';
-import { eachOperation } from '../../contract/operations.js';
-import { type RouteName, routeNames, routes } from '../../contract/routes.js';
+import { eachOperation, type RouteName, routeNames, routes } from '../../contract/index.js';
 import type { Executor } from '../executors/index.js';
 import type { Report } from '../report.js';
 import type { UsageLedger } from '../usage/index.js';

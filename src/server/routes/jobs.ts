@@ -1,6 +1,5 @@
 import type { RouterContext } from '@koa/router';
-import { parameters } from '../../contract/http.js';
-import type { JobList, RemovedJob } from '../../contract/job.js';
+import { type JobList, parameters, type RemovedJob } from '../../contract/index.js';
 import { captured, principalOf, requireAdmin } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
 import { isAskedFor } from './boolean-parameter.js';

@@ -1,15 +1,17 @@
 import { pipeline } from 'node:stream/promises';
 import type { RouterContext } from '@koa/router';
-import { FieldError, ServiceError } from '../../contract/errors.js';
-import { mediaTypes, parameters } from '../../contract/http.js';
 import {
   doneMarker,
   errorLine,
+  FieldError,
   formatEvent,
   keepAlive,
   lineNumberPattern,
-} from '../../contract/log-stream.js';
-import { quoteName } from '../../contract/quote.js';
+  mediaTypes,
+  parameters,
+  quoteName,
+  ServiceError,
+} from '../../contract/index.js';
 import { captured, goneSignal, principalOf, whenGone } from '../http/index.js';
 import { countLines, type Job, type JobService, openLog, readLog, type StreamSlots } from '../jobs/index.js';
 import { isAskedFor } from './boolean-parameter.js';

@@ -1,7 +1,7 @@
 import { lstatSync } from 'node:fs';
 import type { RouterContext } from '@koa/router';
 import { countFiles, packTo } from '../../archive/index.js';
-import { ServiceError } from '../../contract/errors.js';
+import { ServiceError } from '../../contract/index.js';
 import { goneSignal } from '../http/index.js';
 import type { Job } from '../jobs/index.js';
 import type { Report } from '../report.js';

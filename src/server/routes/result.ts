@@ -2,12 +2,18 @@ import { closeSync, constants, existsSync, fstatSync, type ReadStream } from 'no
 import path from 'node:path';
 import type { RouterContext } from '@koa/router';
 import send from 'send';
-import { errorKinds, internalError, ServiceError } from '../../contract/errors.js';
-import { parameters } from '../../contract/http.js';
-import { type EndedJob, isFinal, type UnfinishedJob } from '../../contract/job.js';
-import { refusedResult, withoutResult } from '../../contract/routes.js';
-import { errorCode } from '../../files/error-code.js';
-import { NotOurFile, openOwnFile } from '../../files/own-file.js';
+import {
+  type EndedJob,
+  errorKinds,
+  internalError,
+  isFinal,
+  parameters,
+  refusedResult,
+  ServiceError,
+  type UnfinishedJob,
+  withoutResult,
+} from '../../contract/index.js';
+import { errorCode, NotOurFile, openOwnFile } from '../../files/index.js';
 import { captured, principalOf, sendError, whenGone } from '../http/index.js';
 import type { Job, JobService } from '../jobs/index.js';
 import type { Report } from '../report.js';

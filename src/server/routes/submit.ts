@@ -3,15 +3,23 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { RouterContext } from '@koa/router';
 import type { Principal } from '../../access/index.js';
-import { refusals } from '../../contract/app-checks.js';
-import type { AvailableApp } from '../../contract/app-manifest.js';
-import { jobEnvelope } from '../../contract/envelope.js';
-import { FieldError, ServiceError } from '../../contract/errors.js';
-import { carriesFiles, type FieldValues, optionsField } from '../../contract/fields.js';
-import { mediaTypes, parameters } from '../../contract/http.js';
-import { fieldWithRole, type OperationName, operationOf } from '../../contract/operations.js';
-import { quoteName } from '../../contract/quote.js';
-import { isForbidden, isMissing } from '../../files/error-code.js';
+import {
+  type AvailableApp,
+  carriesFiles,
+  FieldError,
+  type FieldValues,
+  fieldWithRole,
+  jobEnvelope,
+  mediaTypes,
+  type OperationName,
+  operationOf,
+  optionsField,
+  parameters,
+  quoteName,
+  refusals,
+  ServiceError,
+} from '../../contract/index.js';
+import { isForbidden, isMissing } from '../../files/index.js';
 import type { AppCatalog } from '../apps/index.js';
 import { captured, principalOf, senderOf } from '../http/index.js';
 import type { Job, JobFiles, JobService } from '../jobs/index.js';

@@ -1,15 +1,16 @@
 import type { RouterContext } from '@koa/router';
 import { mayReach } from '../../access/index.js';
-import { FieldError } from '../../contract/errors.js';
-import { metricsType, parameters } from '../../contract/http.js';
-import { quoteName } from '../../contract/quote.js';
 import {
   type DeviceJob,
   type DeviceList,
+  FieldError,
   healthy,
   type Limits,
   type MemoryUse,
-} from '../../contract/system.js';
+  metricsType,
+  parameters,
+  quoteName,
+} from '../../contract/index.js';
 import type { Device, Executor } from '../executors/index.js';
 import { principalOf, requireAdmin } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';

@@ -1,9 +1,6 @@
 import type { RouterContext } from '@koa/router';
 import { mayReach } from '../../access/index.js';
-import { FieldError } from '../../contract/errors.js';
-import { parameters } from '../../contract/http.js';
-import { quoteName } from '../../contract/quote.js';
-import type { Usage } from '../../contract/usage.js';
+import { FieldError, parameters, quoteName, type Usage } from '../../contract/index.js';
 import { principalOf, requireAdmin } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
 import type { UsageLedger } from '../usage/index.js';

@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { oneLine } from '../../contract/quote.js';
-import { findProgram } from '../../files/find-program.js';
+import { oneLine } from '../../contract/index.js';
+import { findProgram } from '../../files/index.js';
 
 /**
  * The directory in which a loaded app sees its jobs. The sandbox is older than the jobs, so it is started inside an outer

@@ -1,6 +1,6 @@
 import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import path from 'node:path';
-import { errorCode } from '../../files/error-code.js';
+import { errorCode } from '../../files/index.js';
 import type { Grant } from '../executors/index.js';
 
 /** Directories of a system that hold its programs and libraries, and what is needed to run them. */

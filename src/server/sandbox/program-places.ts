@@ -1,8 +1,7 @@
 import { existsSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
-import { findProgram } from '../../files/find-program.js';
-import { readScriptStart } from '../../files/shebang.js';
+import { findProgram, readScriptStart } from '../../files/index.js';
 
 /** Links and interpreters that are followed from a program. */
 const mostSteps = 16;

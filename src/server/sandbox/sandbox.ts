@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { findProgram } from '../../files/find-program.js';
+import { findProgram } from '../../files/index.js';
 import type { Grant, Reach } from '../executors/index.js';
 import { type JobMounts, jobMountWords, tryJobMounts } from './job-mounts.js';
 import { gpuDevices, kernelSettings, nameServers, systemFiles } from './machine-files.js';

@@ -1,7 +1,6 @@
 import { type StatsFs, statfsSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
-import { formatBytes } from '../../contract/bytes.js';
-import { ServiceError } from '../../contract/errors.js';
+import { formatBytes, ServiceError } from '../../contract/index.js';
 
 const mebibyte = 1 << 20;
 

@@ -1,6 +1,5 @@
 import { Writable } from 'node:stream';
-import { ServiceError } from '../../contract/errors.js';
-import { partSizeHeader } from '../../contract/http.js';
+import { partSizeHeader, ServiceError } from '../../contract/index.js';
 import { maxBoundary, maxPartHeaderBytes, maxPartHeaders } from './limits.js';
 import { sizeIn } from './part-headers.js';
 

@@ -1,9 +1,7 @@
 import { unlinkSync } from 'node:fs';
 import path from 'node:path';
-import { volumeSuffix } from '../../contract/archives.js';
-import { FieldError, ServiceError } from '../../contract/errors.js';
-import { quoteName } from '../../contract/quote.js';
-import { TimeSlice } from '../../files/time-slice.js';
+import { FieldError, quoteName, ServiceError, volumeSuffix } from '../../contract/index.js';
+import { TimeSlice } from '../../files/index.js';
 import type { DiskWatch } from './disk-room.js';
 import type { PartReceiver, PartSink } from './form-parser.js';
 import { maxFieldBytes, maxFieldName, maxFields, maxFileName, maxFiles, type UploadQuota } from './limits.js';

@@ -1,8 +1,4 @@
-import { maxEntries } from '../../contract/archives.js';
-import { formatBytes } from '../../contract/bytes.js';
-import { ServiceError } from '../../contract/errors.js';
-import type { Operation } from '../../contract/operations.js';
-import { quoteName } from '../../contract/quote.js';
+import { formatBytes, maxEntries, type Operation, quoteName, ServiceError } from '../../contract/index.js';
 import { diskRoom, type MakeRoom, noRoom, withRoom } from './disk-room.js';
 
 /* Bounds of a form beside those of its files, which `serve` has flags for. */

@@ -1,5 +1,4 @@
-import { ServiceError } from '../../contract/errors.js';
-import { partSizeHeader } from '../../contract/http.js';
+import { partSizeHeader, ServiceError } from '../../contract/index.js';
 
 /** What the headers of a part say. */
 export interface PartHeaders {

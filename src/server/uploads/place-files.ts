@@ -2,14 +2,15 @@ import { mkdirSync, renameSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { ArchiveError, archiveEnd, extractArchive } from '../../archive/index.js';
-import { volumeSuffix } from '../../contract/archives.js';
-import { FieldError, ServiceError } from '../../contract/errors.js';
-import type { Field } from '../../contract/fields.js';
-import { oneLine, quoteName } from '../../contract/quote.js';
-import { freeName } from '../../files/free-name.js';
-import { isSafeName } from '../../files/safe-name.js';
-import { TimeSlice } from '../../files/time-slice.js';
-import { type Release, Turns } from '../../files/turns.js';
+import {
+  type Field,
+  FieldError,
+  oneLine,
+  quoteName,
+  ServiceError,
+  volumeSuffix,
+} from '../../contract/index.js';
+import { freeName, isSafeName, type Release, TimeSlice, Turns } from '../../files/index.js';
 import type { JobFiles } from '../jobs/index.js';
 import { DiskWatch, diskRoom, type MakeRoom, noRoom, withRoom } from './disk-room.js';
 import { extractionLimits, type SubmissionLimits } from './limits.js';

@@ -1,17 +1,23 @@
-import { volumeSuffix } from '../../contract/archives.js';
-import { FieldError } from '../../contract/errors.js';
 import {
   carriesFiles,
   type Field,
+  FieldError,
   type FieldValue,
   type FieldValues,
+  fieldWithRole,
   groupsField,
+  mostNames,
+  type Operation,
+  operationNames,
+  operationOf,
   optionsField,
-} from '../../contract/fields.js';
-import { mostNames } from '../../contract/job.js';
-import { fieldWithRole, type Operation, operationNames, operationOf } from '../../contract/operations.js';
-import { readGroups, readOptions, readSizes, readText } from '../../contract/values.js';
-import { maxNameBytes } from '../../files/free-name.js';
+  readGroups,
+  readOptions,
+  readSizes,
+  readText,
+  volumeSuffix,
+} from '../../contract/index.js';
+import { maxNameBytes } from '../../files/index.js';
 import { maxFiles } from './limits.js';
 
 /** A part that is a text. */

@@ -1,8 +1,8 @@
 import type { PluginFunction } from 'formidable';
 import type { Context } from 'koa';
 import { koaBody } from 'koa-body';
-import { ServiceError } from '../../contract/errors.js';
-import { isDiskFull } from '../../files/error-code.js';
+import { ServiceError } from '../../contract/index.js';
+import { isDiskFull } from '../../files/index.js';
 import { DiskWatch, type MakeRoom } from './disk-room.js';
 import { FormParser, readBoundary } from './form-parser.js';
 import { FormReceiver } from './form-receiver.js';

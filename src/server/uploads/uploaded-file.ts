@@ -1,8 +1,7 @@
 import { close as closeCallback, closeSync, openSync, writev as writevCallback, writevSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
-import { errorCode } from '../../files/error-code.js';
-import { syncFile } from '../../files/sync.js';
+import { errorCode, syncFile } from '../../files/index.js';
 import type { DiskWatch } from './disk-room.js';
 
 /** Bytes that are gathered for one write: they arrive 64 KiB at a time, and each write costs the event loop the same. */

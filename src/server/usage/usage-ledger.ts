@@ -1,10 +1,8 @@
 import { closeSync, constants, createReadStream } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import type { UsageRow } from '../../contract/usage.js';
-import { appendWhole } from '../../files/append-whole.js';
-import { errorCode } from '../../files/error-code.js';
-import { openOwnFile } from '../../files/own-file.js';
+import type { UsageRow } from '../../contract/index.js';
+import { appendWhole, errorCode, openOwnFile } from '../../files/index.js';
 import { LineSplitter } from '../../runner/index.js';
 import { readOrSetAside } from '../data-directory/index.js';
 import type { EndedJob, ServerEvents } from '../events.js';

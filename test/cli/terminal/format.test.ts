@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { describeJob, listJobs } from '../../../src/cli/job-text.js';
 import { formatMemory, formatPairs, formatTable } from '../../../src/cli/terminal/format.js';
 import { jobAnswer } from '../../../src/client/connection/answer-schemas.js';
-import { formatBytes } from '../../../src/contract/bytes.js';
+import { formatBytes } from '../../../src/contract/text.js';
 
 test('bytes are counted in powers of 1024', () => {
   expect([0, 1023, 1024, 1536, 6 * 1024 ** 3].map(formatBytes)).toEqual([

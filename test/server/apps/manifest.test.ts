@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { isDeepYaml } from '../../../src/files/yaml-depth.js';
 import { onLines } from '../../../src/server/apps/manifest.js';
+import { isDeepYaml } from '../../../src/server/apps/yaml-depth.js';
 import { temporary } from '../../support/temporary.js';
 
 const nested = (open: string, close: string, depth: number) => open.repeat(depth) + 1 + close.repeat(depth);

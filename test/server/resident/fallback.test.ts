@@ -1,7 +1,7 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { findProgram } from '../../../src/files/find-program.js';
+import { findProgram } from '../../../src/files/programs.js';
 import { until } from '../../../support/until.mjs';
 import { sandbox } from '../../support/sandbox.js';
 import { apps, TestServer } from '../../support/server.js';

@@ -1,25 +1,28 @@
 import { once } from 'node:events';
-import { ServiceError } from '../../../contract/errors.js';
+import { ServiceError } from '../../../contract/index.js';
 import type { RunRequest } from '../../../runner/index.js';
 import { type Gpu, type GpuInventory, MemoryNotTold, NoGpuAnswer } from '../../devices/index.js';
 import { limitWords, passedNames, temporaryInSandbox } from '../../sandbox/index.js';
 import { whenThereIsRoom } from '../../when-there-is-room.js';
-import type {
-  AskedDevices,
-  Device,
-  DeviceMemory,
-  DeviceRequest,
-  Ended,
-  Executor,
-  Grant,
-  JobPlace,
-  LoadedApp,
-  Placed,
-  RunEvent,
-  RunOrder,
-  Waiting,
+import {
+  type AskedDevices,
+  checkDevices,
+  type Device,
+  type DeviceMemory,
+  type DeviceRequest,
+  type Ended,
+  type Executor,
+  type Grant,
+  gpuEnvironment,
+  type JobPlace,
+  type LoadedApp,
+  type Placed,
+  type RunEvent,
+  type RunOrder,
+  refuseUnknown,
+  unrecordedEnd,
+  type Waiting,
 } from '../index.js';
-import { checkDevices, gpuEnvironment, refuseUnknown, unrecordedEnd } from '../index.js';
 import { type Place, Residency, type ResidencySettings } from '../resident/index.js';
 import { type RunnerSettings, Runners } from './runners.js';
 import { Scheduler } from './scheduler.js';

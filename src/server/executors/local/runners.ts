@@ -2,9 +2,7 @@ import { existsSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { writeJsonFile } from '../../../files/atomic-json.js';
-import { isShortage } from '../../../files/error-code.js';
-import { isGone } from '../../../files/is-gone.js';
+import { isGone, isShortage, writeJsonFile } from '../../../files/index.js';
 import {
   isAlive,
   isSignalable,
@@ -17,8 +15,16 @@ import {
   terminateGroup,
   terminateStrays,
 } from '../../../runner/index.js';
-import type { Ended, Grant, JobPlace } from '../index.js';
-import { checkRunnerRoom, isRemoved, readRunGpus, readRunnerRecord, settleRunEnd } from '../index.js';
+import {
+  checkRunnerRoom,
+  type Ended,
+  type Grant,
+  isRemoved,
+  type JobPlace,
+  readRunGpus,
+  readRunnerRecord,
+  settleRunEnd,
+} from '../index.js';
 import { type RunnerProcess, type RunnerProgram, SpareRunners, startRunner } from './start-runner.js';
 
 /** Milliseconds between two checks of a runner that an earlier server started. */

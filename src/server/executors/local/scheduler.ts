@@ -1,7 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { type Owner, ownerInWords } from '../../../access/index.js';
-import { counted } from '../../../contract/counted.js';
-import { ServiceError } from '../../../contract/errors.js';
+import { counted, ServiceError } from '../../../contract/index.js';
 import { type DeviceRequest, type Grant, gpusOf } from '../index.js';
 import { type Queued, Shares, TurnsOfOwners } from './fair-share.js';
 import { describe, gpuGrant, type KnownGpu, type Ticket, TicketCancelled } from './tickets.js';

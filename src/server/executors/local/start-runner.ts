@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isGone } from '../../../files/is-gone.js';
+import { isGone } from '../../../files/index.js';
 import {
   lowerNiceness,
   lowerPriority,

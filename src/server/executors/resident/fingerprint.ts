@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto';
 import { lstatSync, readlinkSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
-import { madeDirectories } from '../../../files/made-directories.js';
-import { namesIn } from '../../../files/names-in.js';
-import { TimeSlice } from '../../../files/time-slice.js';
+import { madeDirectories, namesIn, TimeSlice } from '../../../files/index.js';
 
 /** Most files and directories that are examined: an app with more contains data. */
 const mostFiles = 5000;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import path from 'node:path';
-import type { JobStart } from '../../../contract/job.js';
-import { isDiskFull, isShortage } from '../../../files/error-code.js';
+import type { JobStart } from '../../../contract/index.js';
+import { isDiskFull, isShortage } from '../../../files/index.js';
 import { jobMarker, type RunRequest, type WorkerCall, workerFiles } from '../../../runner/index.js';
 import { isWithin, type JobLimits, jobsInSandbox, limitWords, type Sandbox } from '../../sandbox/index.js';
 import type { Grant, LoadedApp, Reach, Resident, RunOrder } from '../index.js';

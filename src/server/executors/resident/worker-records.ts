@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { readOwnFile } from '../../../files/own-file.js';
+import { readOwnFile } from '../../../files/index.js';
 import {
   isAlive,
   isSignalable,

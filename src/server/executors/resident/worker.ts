@@ -6,7 +6,7 @@ import { connect, type Socket } from 'node:net';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { writeJsonFile } from '../../../files/atomic-json.js';
+import { writeJsonFile } from '../../../files/index.js';
 import {
   type Frame,
   FrameReader,

@@ -1,9 +1,8 @@
 import { EventEmitter } from 'node:events';
 import { closeSync, constants, fstatSync, mkdirSync, readSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { excerpt } from '../../../contract/quote.js';
-import { isGone } from '../../../files/is-gone.js';
-import { openOwnFile, readOwnFile } from '../../../files/own-file.js';
+import { excerpt } from '../../../contract/index.js';
+import { isGone, openOwnFile, readOwnFile } from '../../../files/index.js';
 import { runFiles } from '../../../runner/index.js';
 import type { JobPlace } from '../index.js';
 

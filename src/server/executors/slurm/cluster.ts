@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ServiceError } from '../../../contract/errors.js';
+import { ServiceError } from '../../../contract/index.js';
 import { type AskedDevices, checkDevices, type Device, type DeviceRequest, refuseUnknown } from '../index.js';
 import { minutesOf } from './slurm.js';
 

@@ -1,4 +1,4 @@
-import type { Turns } from '../../../files/turns.js';
+import type { Turns } from '../../../files/index.js';
 import type { Report } from '../../report.js';
 import type { Cluster } from './cluster.js';
 import type { OwnerQuota } from './owner-quota.js';

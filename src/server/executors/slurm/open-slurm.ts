@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { findProgram } from '../../../files/find-program.js';
+import { findProgram } from '../../../files/index.js';
 import { cleanupProgram, runnerProgram } from '../../../runner/index.js';
 import { ownDirectory } from '../../data-directory/index.js';
 import { SetupError } from '../../setup-error.js';

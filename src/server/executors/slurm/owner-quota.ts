@@ -1,4 +1,4 @@
-import { counted } from '../../../contract/counted.js';
+import { counted } from '../../../contract/index.js';
 
 /** How many an owner may have at once; null for any number. */
 export type OwnerLimit = (owner: string | null) => number | null;

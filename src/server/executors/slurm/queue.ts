@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { oneLine } from '../../../contract/quote.js';
+import { oneLine } from '../../../contract/index.js';
 
 /** Slurm's name of a job of this service. */
 export const slurmName = (jobId: string): string => `remote-app-${jobId}`;

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { faultWithoutPath, isDiskFull, isShortage } from '../../../files/error-code.js';
+import { faultWithoutPath, isDiskFull, isShortage } from '../../../files/index.js';
 import { gpusOf, lacksRoom, type RunOrder, type Waiting } from '../index.js';
 import {
   hasRun,

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isGone } from '../../../files/is-gone.js';
+import { isGone } from '../../../files/index.js';
 import { runFiles } from '../../../runner/index.js';
 import { type Ended, isRemoved, type JobPlace, settleRunEnd, unrecordedEnd } from '../index.js';
 import { lastOutput, notedId, placementOf, refreshDirectory } from './batch-script.js';

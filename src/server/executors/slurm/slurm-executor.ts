@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { ServiceError } from '../../../contract/errors.js';
-import { Turns } from '../../../files/turns.js';
+import { ServiceError } from '../../../contract/index.js';
+import { Turns } from '../../../files/index.js';
 import { runFiles } from '../../../runner/index.js';
 import type {
   AskedDevices,

@@ -1,5 +1,5 @@
-import { oneLine } from '../../../contract/quote.js';
-import { writeJsonFile } from '../../../files/atomic-json.js';
+import { oneLine } from '../../../contract/index.js';
+import { writeJsonFile } from '../../../files/index.js';
 import { type RunRequest, runFiles } from '../../../runner/index.js';
 import { passedNames } from '../../sandbox/index.js';
 import { whenThereIsRoom } from '../../when-there-is-room.js';

@@ -1,8 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
-import { excerpt, oneLine, quoteName } from '../../../contract/quote.js';
-import { errorCode, faultWithoutPath } from '../../../files/error-code.js';
-import { programEnd } from '../../../files/program-end.js';
+import { excerpt, oneLine, quoteName } from '../../../contract/index.js';
+import { errorCode, faultWithoutPath, programEnd } from '../../../files/index.js';
 import { passedNames } from '../../sandbox/index.js';
 import type { JobPlace } from '../index.js';
 import { batchEnvironment, batchOutput, batchScript, type NodePrograms } from './batch-script.js';

@@ -1,3 +1,4 @@
+import { lstatSync } from 'node:fs';
 import { constants } from 'node:os';
 import { getSystemErrorMap } from 'node:util';
 
@@ -46,4 +47,13 @@ export function faultWithoutPath(cause: unknown): string {
   const [name] = Object.entries(constants.errno).find(([, value]) => value === -errno) ?? [];
   if (errno < 0 && name !== undefined) return `the system refused it (${name})`;
   return cause instanceof Error ? cause.message : String(cause);
+}
+
+/** Whether a path certainly does not exist; false if that cannot be determined. */
+export function isGone(file: string): boolean {
+  try {
+    return lstatSync(file, { throwIfNoEntry: false }) === undefined;
+  } catch {
+    return false;
+  }
 }

@@ -1,0 +1,112 @@
+/**
+ * Characters that end a line somewhere (Python's `splitlines` knows ten of them), that a terminal acts upon, or that
+ * change the direction of the text after them.
+ */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is escaped
+const unprintable = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** A character that does not print, as `\x07` or `\u202e`. */
+export const escaped = (character: string): string => {
+  const code = character.charCodeAt(0);
+  return code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u${code.toString(16)}`;
+};
+
+/** Text from outside on one line of a log or a message: what is not printable is shown as `\x0a` or `\u2028`. */
+export const oneLine = (text: string): string => text.replace(unprintable, escaped);
+
+/** As much of somebody else's words as a person reads, on one line. */
+export const excerpt = (text: string, maxLength = 2000): string =>
+  oneLine(text.length > maxLength ? `${text.slice(0, maxLength)}...` : text);
+
+/** A name from outside inside a sentence: quoted, on one line, cut where it is longer than a person reads. */
+export const quoteName = (name: string, maxLength = 200): string => `'${excerpt(name, maxLength)}'`;
+
+/** A path in a sentence: whole, so that a person can find the file. */
+export const quotePath = (path: string): string => quoteName(path, 4096);
+
+/** The words of an error that begin with 'Error:' themselves, without that: whoever shows an error says so once. */
+export const unlabelled = (text: string): string => text.replace(/^(\s*error:\s+)+/i, '');
+
+/** Whether a shell takes a text as it stands. */
+export const isPlainWord = (text: string): boolean => /^[\w@%+=:,./-]+$/.test(text);
+
+/** A text as one word of a POSIX shell, which expands nothing of it. */
+export const shellQuoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
+/** The same, quoted only where it has to be. */
+export const shellWord = (text: string): string => (isPlainWord(text) ? text : shellQuoted(text));
+
+/** So many of something, as a sentence has it: `1 file`, `3 files`. */
+export const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
+
+const byteUnits = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+/** Bytes as a person reads them, in powers of 1024. */
+export function formatBytes(bytes: number): string {
+  const step = bytes < 1024 ? 0 : Math.min(Math.floor(Math.log2(bytes) / 10), byteUnits.length - 1);
+  const value = bytes / 1024 ** step;
+  return `${step === 0 ? value : value.toFixed(1)} ${byteUnits[step]}`;
+}
+
+/** Seconds of each unit, the largest first. */
+const durationUnits = { d: 86_400, h: 3600, m: 60, s: 1 } as const;
+type Unit = keyof typeof durationUnits;
+
+/** Longest time, in seconds, that is read: 68 years. */
+export const longestDuration = 2 ** 31 - 1;
+
+/** Seconds of a text such as `90`, `90s`, `12h` or `7d`; undefined for any other text. */
+export function readDuration(text: string): number | undefined {
+  const [, digits = '', unit = 's'] = /^(\d+)\s*([smhd])?$/i.exec(text.trim()) ?? [];
+  const seconds = Number(digits) * durationUnits[unit.toLowerCase() as Unit];
+  return digits === '' || seconds > longestDuration ? undefined : seconds;
+}
+
+/** A number of seconds as `readDuration` reads it, in the largest unit that it is a multiple of: `7d`, `36h`, `90s`. */
+export function spellDuration(seconds: number): string {
+  const [unit, size] = Object.entries(durationUnits).find(
+    ([, each]) => seconds > 0 && seconds % each === 0,
+  ) ?? ['s', 1];
+  return `${seconds / size}${unit}`;
+}
+
+/** The fewest letters to insert, remove, replace or swap with their neighbour that make one word of the other. */
+function distance(from: string, to: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (let row = 1; row <= from.length; row += 1) {
+    const next = [row];
+    for (let column = 1; column <= to.length; column += 1) {
+      const isSame = from[row - 1] === to[column - 1];
+      const isSwapped = from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1];
+      const ways = [
+        (last[column] ?? 0) + 1,
+        (next[column - 1] ?? 0) + 1,
+        (last[column - 1] ?? 0) + (isSame ? 0 : 1),
+        ...(isSwapped ? [(beforeLast[column - 2] ?? 0) + 1] : []),
+      ];
+      next.push(Math.min(...ways));
+    }
+    [beforeLast, last] = [last, next];
+  }
+  return last[to.length] ?? 0;
+}
+
+/** Longer words are not compared: nobody mistypes them, and the time is the product of their lengths. */
+const maxWordLength = 200;
+
+/**
+ * The known word that was probably meant: at most a third of the letters differ, or it contains the word that was typed.
+ * @returns null where none is near
+ */
+export function nearest(word: string, known: readonly string[]): string | null {
+  const typed = word.toLowerCase();
+  if (typed.length > maxWordLength) return null;
+  const near = known
+    .filter((each) => each.length <= maxWordLength)
+    .map((each) => ({ each, differs: distance(typed, each.toLowerCase()) }))
+    .filter(({ each, differs }) => differs <= Math.max(1, Math.floor(each.length / 3)))
+    .sort((a, b) => a.differs - b.differs)[0];
+  if (near) return near.each;
+  return (typed.length > 2 && known.find((each) => each.toLowerCase().includes(typed))) || null;
+}

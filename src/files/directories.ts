@@ -1,0 +1,64 @@
+import { type Dirent, mkdirSync, readdirSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { errorCode } from './errors.js';
+
+function isDirectory(target: string): boolean {
+  try {
+    return statSync(target).isDirectory();
+  } catch {
+    return false;
+  }
+}
+
+/** Makes one directory; one that exists already is as good. */
+function makeOne(directory: string, mode: number): void {
+  try {
+    mkdirSync(directory, { mode });
+  } catch (cause) {
+    if (!isDirectory(directory)) throw cause;
+  }
+}
+
+/**
+ * Makes a directory and the parents that it lacks. Tries each at most twice, so it always ends: Node's own `recursive` never
+ * returns where a directory exists and making one in it fails with ENOENT, as in `/proc`, and that of its promises says ENOENT
+ * for a disk that is full.
+ * @throws the system's error
+ */
+export function makeDirectory(directory: string, mode = 0o777): void {
+  try {
+    makeOne(directory, mode);
+  } catch (cause) {
+    const parent = path.dirname(directory);
+    if (errorCode(cause) !== 'ENOENT' || parent === directory) throw cause;
+    if (!isDirectory(parent)) makeDirectory(parent, mode);
+    // Also for a parent that somebody else has made meanwhile.
+    makeOne(directory, mode);
+  }
+}
+
+/** The names in a directory; none if it cannot be read. */
+export function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * The files in a directory and below. Links are not followed: Node's own recursive `readdirSync` follows them since Node 22, and
+ * fails where they lead in a circle.
+ * @param isLeftOut whether a directory of this name is left out with all below it
+ * @throws the system's error if a directory cannot be read
+ */
+export function filesBelow(directory: string, isLeftOut = (_name: string) => false): Dirent[] {
+  return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
+    if (entry.isFile()) return [entry];
+    if (!entry.isDirectory() || isLeftOut(entry.name)) return [];
+    return filesBelow(path.join(directory, entry.name), isLeftOut);
+  });
+}
+
+/** Directories of packages and of what Python compiled: they hold nothing that the author of an app wrote. */
+export const madeDirectories: ReadonlySet<string> = new Set(['node_modules', '__pycache__']);

@@ -1,0 +1,79 @@
+/** Names of devices on Windows, in any directory and with any extension. */
+const deviceName = /^(con|prn|aux|nul|com[\d¹²³]|lpt[\d¹²³]|conin\$|conout\$) *(\.|$)/i;
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: Windows takes none of them
+const forbidden = /[<>:"|?*\\\u0000-\u001f]/g;
+
+/** Characters that Windows drops from the end of a name. */
+const droppedEnd = /[. ]+$/;
+
+/** The closest name that is possible on Windows: `T1_mask.nii`, `_aux.nii.gz`. */
+export function windowsName(name: string): string {
+  const plain = name.replace(forbidden, '_').replace(droppedEnd, (end) => '_'.repeat(end.length));
+  return deviceName.test(plain) ? `_${plain}` : plain;
+}
+
+/** Whether a file on Windows can have this name. */
+const isWindowsName = (name: string): boolean => windowsName(name) === name;
+
+/** Longest file name, in bytes, on common file systems. */
+export const maxNameBytes = 255;
+
+/** The start of a name, cut to so many bytes without splitting a character. */
+function startWithin(name: string, bytes: number): string {
+  const whole = Buffer.from(name);
+  if (whole.length <= bytes) return name;
+  let end = Math.max(0, bytes);
+  // In UTF-8 a byte that begins with the bits 10 continues a character.
+  while (end > 0 && ((whole[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return whole.toString('utf8', 0, end);
+}
+
+/**
+ * A name that is not taken yet: `name` itself or a numbered form, `ct_1.nii.gz`, within the length that file systems allow.
+ * @param counts the next number to try for each name, so that many files of one name do not each count from 1
+ */
+export function freeName(
+  name: string,
+  counts: Map<string, number>,
+  isTaken: (name: string) => boolean,
+): string {
+  const dot = name.indexOf('.', 1);
+  const suffix = dot < 0 ? '' : startWithin(name.slice(dot), 64);
+  const stem = dot < 0 ? name : name.slice(0, dot);
+  const build = (count: number): string => {
+    const tail = count === 0 ? suffix : `_${count}${suffix}`;
+    return startWithin(stem, maxNameBytes - Buffer.byteLength(tail)) + tail;
+  };
+  const first = build(0);
+  let count = counts.get(first) ?? 0;
+  let free = build(count);
+  while (isTaken(free)) {
+    count += 1;
+    free = build(count);
+  }
+  counts.set(first, count + 1);
+  return free;
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
+const controls = /[\u0000-\u001f\u007f]/;
+
+/**
+ * Whether a name from outside can be a file's name: it is not a path, not too long, and has no control characters. The
+ * rules of Windows apply on Windows alone.
+ */
+export function isSafeName(name: string, platform: NodeJS.Platform = process.platform): boolean {
+  return (
+    name !== '' &&
+    name !== '.' &&
+    name !== '..' &&
+    Buffer.byteLength(name) <= maxNameBytes &&
+    !controls.test(name) &&
+    !/[/\\]/.test(name) &&
+    (platform !== 'win32' || isWindowsName(name))
+  );
+}
+
+/** A key that is equal for names which some file systems treat as the same. */
+export const foldedName = (name: string): string => name.normalize('NFC').toLowerCase();

@@ -1,0 +1,92 @@
+import { z } from 'zod';
+import type { AppManifest } from '../../contract/index.js';
+
+/**
+ * `app.json` of an app directory (interface.md, An app). Unknown keys are left alone. The descriptions are those of
+ * docs/app.schema.json, which editors show.
+ */
+
+export const volumeSchema = z.object({
+  display_name: z.string().describe('What the volume is, for a person'),
+  volume_type: z.string().describe('VOLUME for an image, SEGMENTATION for labels; clients show it'),
+  required: z.boolean().default(true).describe('false: the app runs without it'),
+  default: z.string().nullable().default(null).describe('Left empty; for clients that know a default volume'),
+});
+const volumes = z.record(z.string(), volumeSchema);
+
+export const appManifestSchema = z.object({
+  display_name: z.string().describe("The app's name, for a person"),
+  description: z.string().describe('What it does, with what limits, in a paragraph'),
+  short_description: z.string().describe('What it does, in one line'),
+  tta: z.number().int().min(0).describe('Most passes of test-time augmentation (--tta); 0: it has none'),
+  mc_dropout: z.number().int().min(0).describe('Most passes of MC dropout (--mc); 0: it has none'),
+  inputs: volumes
+    .default({})
+    .describe(
+      'By any key, what one case consists of: one group of --inputs each. Without an entry the app is listed as one without inference',
+    ),
+  outputs: volumes.default({}).describe('By any key, what it writes for a case'),
+  inputs_evaluations: z
+    .record(z.string(), z.record(z.string(), volumes))
+    .default({})
+    .describe(
+      'By name of an evaluation, then by its file (Evaluation.yml), what it reads. Without an entry the app is listed as one without evaluation',
+    ),
+  terminology: z
+    .record(
+      z.string(),
+      z.object({
+        name: z.string().describe('What the label means'),
+        color: z.string().describe('As in HTML: #e0b088'),
+      }),
+    )
+    .optional()
+    .describe('By value of a label, its name and its colour'),
+  models: z
+    .array(z.string())
+    .optional()
+    .describe(
+      'Checkpoints by file name, the first one first; without it, all files with weights in the directory',
+    ),
+  patch_size: z
+    .array(z.number().int().min(0))
+    .nullable()
+    .default(null)
+    .describe(
+      'Usual patch size, in voxels along each axis, 0 for an axis that stays whole; null: it has none',
+    ),
+  parameters: z
+    .unknown()
+    .optional()
+    .meta({
+      description:
+        'What --set NAME=VALUE changes: by name a value, or an object with what it may be. Other names and values are refused. Without it, nothing is',
+      type: ['object', 'array'],
+      additionalProperties: {
+        properties: {
+          type: {
+            enum: ['number', 'integer', 'boolean', 'text'],
+            description: 'By default that of the default',
+          },
+          default: { description: 'What it is without --set' },
+          min: { type: 'number', description: 'Least number' },
+          max: { type: 'number', description: 'Greatest number' },
+          choices: { type: 'array', minItems: 1, description: 'All values that it may have' },
+          description: { type: 'string', description: 'What it changes, for a person' },
+        },
+      },
+    }),
+  command: z
+    .array(z.string().min(1))
+    .min(1)
+    .optional()
+    .describe(
+      'Program and first arguments, run without a shell. An element that names a file or a directory in this one is made absolute. Without it, the engine of the server runs the app',
+    ),
+  resident: z
+    .boolean()
+    .optional()
+    .describe(
+      'true: the command is started once and given job after job, so that it loads its model once. Needs `command`, and a program that does what docs/resident.md says',
+    ),
+}) satisfies z.ZodType<AppManifest>;
