@@ -1,4 +1,13 @@
-import { type ExitCode, errorKinds, excerpt, exitCodeOf, exitCodes, unlabelled } from '../contract/index.js';
+import {
+  type ExitCode,
+  errorKinds,
+  excerpt,
+  exitCodeOf,
+  exitCodes,
+  quotePath,
+  unlabelled,
+} from '../contract/index.js';
+import { errorCode, faultWithoutPath } from '../files/index.js';
 import { nextCommand } from './next-command.js';
 
 /** Facts about a failure that `--json` prints beside the message. */
@@ -116,8 +125,49 @@ export class OutputError extends ClientError {
   }
 }
 
+/** What a person can do about a write error, by its code. */
+const remedies: Readonly<Record<string, string>> = {
+  ENOSPC: 'free some space',
+  EDQUOT: 'free some of your quota',
+  EFBIG: 'allow larger files there (ulimit -f), or choose another file system',
+  EROFS: 'choose a directory that can be written',
+  EACCES: 'choose a directory that you may write to',
+  EPERM: 'choose a directory that you may write to',
+  EIO: 'check the disk',
+};
+
+/**
+ * Something could not be written on this machine. Thrown where the write fails, so that it is never mistaken for a broken
+ * connection, which would be retried.
+ */
+export class WriteError extends ClientError {
+  override readonly name = 'WriteError';
+
+  /** @param next what to do once there is room: `run '...'` */
+  constructor(target: string, cause: unknown, next: string) {
+    const remedy = remedies[errorCode(cause)] ?? 'look at what is there';
+    super(
+      `Cannot write ${quotePath(target)}: ${faultWithoutPath(cause)}; ${remedy}, then ${next}`,
+      exitCodes.failed,
+      { code: errorCode(cause) },
+      { cause },
+    );
+  }
+}
+
+/** Runs a function that writes to `target`. System errors become a `WriteError`; errors that are explained stay as they are. */
+export async function writing<T>(target: string, next: string, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
+  } catch (cause) {
+    // zlib's errors have an `errno` as well, which is not the system's.
+    const isOfSystem = cause instanceof Error && 'errno' in cause && !errorCode(cause).startsWith('Z_');
+    throw isOfSystem ? new WriteError(target, cause, next) : cause;
+  }
+}
+
 /** How a job ended without a result: it failed, its app refused its input, or somebody killed it. */
-export type FailedState = 'error' | 'refused' | 'killed';
+type FailedState = 'error' | 'refused' | 'killed';
 
 const failures: Readonly<Record<FailedState, { readonly verb: string; readonly exitCode: ExitCode }>> = {
   error: { verb: 'failed', exitCode: exitCodes.failed },
@@ -126,7 +176,7 @@ const failures: Readonly<Record<FailedState, { readonly verb: string; readonly e
 };
 
 /** What else a server says of a job that failed. */
-export interface FailedFacts {
+interface FailedFacts {
   /** Until when it is kept, ISO 8601; null if the server does not say. */
   readonly expiresAt: string | null;
   /** Files that it left in its output, as far as they are counted; null if the server does not say. */
@@ -219,7 +269,7 @@ interface Left {
 }
 
 /** A job could not be followed any further. The message says how to go on with it. */
-export class GaveUp extends ClientError {
+class GaveUp extends ClientError {
   override readonly name = 'GaveUp';
 
   constructor(jobId: string, cause: ClientError, { isDone = false, again }: Left) {

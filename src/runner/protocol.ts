@@ -173,7 +173,7 @@ export const workerFiles = (directory: string) => ({
   home: path.join(directory, 'home'),
   temporary: path.join(directory, 'home', 'tmp'),
   /** Where its sandbox shows the jobs, if it has one. */
-  stage: path.join(directory, 'stage'),
+  jobMounts: path.join(directory, 'stage'),
 });
 
 /** The FIFO that a worker writes its answers into. It is unlinked as soon as it is open. */

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { UsageError } from '../../client/errors.js';
-import { writing } from '../../client/write-error.js';
+import { UsageError, writing } from '../../client/errors.js';
 import { quotePath, shellWord } from '../../contract/index.js';
 import { errorCode, expandHome, faultWithoutPath, makeDirectory } from '../../files/index.js';
 import { type Language, languages, residentHelpers } from './app-languages.js';

@@ -2,8 +2,7 @@ import { chmodSync } from 'node:fs';
 import path from 'node:path';
 import { excerpt, nearest, quoteName } from '../../contract/index.js';
 import { editJsonFile, faultWithoutPath, makeDirectory, readJsonFile } from '../../files/index.js';
-import { UsageError } from '../errors.js';
-import { WriteError } from '../write-error.js';
+import { UsageError, WriteError } from '../errors.js';
 
 /** A server that a person logged in to. */
 export interface Profile {

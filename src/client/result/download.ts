@@ -10,8 +10,7 @@ import {
   type Reply,
   type Watcher,
 } from '../connection/index.js';
-import { ClientError, isTransient, TransportError } from '../errors.js';
-import { WriteError, writing } from '../write-error.js';
+import { ClientError, isTransient, TransportError, WriteError, writing } from '../errors.js';
 
 /**
  * Where downloaded bytes go. Failed writes are thrown as a `WriteError`, so that they are not mistaken for a broken

@@ -6,20 +6,160 @@ import {
   configName,
   counted,
   errorKinds,
+  excerpt,
   exitCodes,
+  finalStates,
   isPlainWord,
+  parameters,
   quotePath,
   resultName,
+  resultPath,
   shellWord,
+  withoutResult,
 } from '../../contract/index.js';
-import { AnswerError, type Connection, type Patience, type Reply } from '../connection/index.js';
-import { ClientError, leaving, UsageError } from '../errors.js';
+import { monotonicTime } from '../../files/index.js';
+import {
+  AnswerError,
+  backoff,
+  bodyOf,
+  type Connection,
+  job,
+  jobFailure,
+  type Patience,
+  pause,
+  type Reply,
+  retryAfter,
+} from '../connection/index.js';
+import {
+  ClientError,
+  isTransient,
+  isUnknownJob,
+  type JobFailed,
+  JobForgotten,
+  leaving,
+  UsageError,
+} from '../errors.js';
+import { progressOf } from '../job-progress.js';
 import { nextCommand } from '../next-command.js';
 import type { Reporter } from '../reporter.js';
-import { type AwaitOptions, awaitResult } from './await-result.js';
 import { download, streamSink } from './download.js';
 import { type Destination, hasFiles, type OutputDirectory } from './place.js';
 import { type SavedArchive, saveArchive } from './save-archive.js';
+
+export interface AwaitOptions {
+  /** Longest wait for the result once the job has ended, in seconds. A job that has not is waited for as long as it takes. */
+  readonly wait: number;
+  /** Whether to ask only once. */
+  readonly isImpatient?: boolean | undefined;
+  readonly reporter: Reporter;
+  /** Whether the job is known to be done: the first request may fail, too, without ending the wait. */
+  readonly isDone?: boolean | undefined;
+  /** Whether what a failed job left is wanted as well. */
+  readonly isPartial?: boolean | undefined;
+  /** Of a download that broke off and goes on; another one where it is not given. */
+  readonly patience?: Patience | undefined;
+  /** The command that fetches the result, where that has more words than usual. */
+  readonly again?: string;
+}
+
+/** The state of a job that has not ended, from the answer 202; undefined if the job has ended, or the answer does not say. */
+async function unfinishedState(text: string): Promise<string | undefined> {
+  const data = await bodyOf(text, ({ unfinishedBody }) => unfinishedBody);
+  const isEnded = data === undefined || (finalStates as readonly string[]).includes(data.status);
+  return isEnded ? undefined : excerpt(data.status, 40);
+}
+
+/** What is waited for: a job that waits itself is asked for what it waits for. */
+async function waitText(connection: Connection, jobId: string, state: string | undefined): Promise<string> {
+  if (state === undefined) return `Waiting for the result of job ${jobId}`;
+  const view = state === 'running' ? null : await job(connection, jobId).catch(() => null);
+  return progressOf(view ?? { job_id: jobId, status: state });
+}
+
+/** The error of a job that failed, on a server that keeps what such a job left to itself. */
+const notHandedOut = (server: string, { message, exitCode, details }: JobFailed): ClientError =>
+  new ClientError(`${message}; ${server} does not hand out what it left`, exitCode, details);
+
+/** The error when the wait is over. */
+function notReady(jobId: string, state: string | undefined, waited: number): ClientError {
+  const [logs, result] = [nextCommand(`logs ${jobId}`), nextCommand(`result ${jobId}`)];
+  const next = `'${logs}' follows it, '${result}' asks for its result again`;
+  const message = state
+    ? `Job ${jobId} is ${state}, and has no result yet: ${next}`
+    : `Job ${jobId} has ended, and its result is not there after ${waited} seconds: ${next}`;
+  return new ClientError(message, exitCodes.timedOut, { job_id: jobId, ...(state ? { status: state } : {}) });
+}
+
+/**
+ * Asks for a job's result until it is ready (spec.md, Job control: 202 until then). The time of the wait begins when the job
+ * has ended: what runs is never given up.
+ * @param headers of a download that goes on
+ * @returns the answer with the result, or with a part of it, or 416
+ * @throws JobFailed for a job that ended without one; ClientError (exit 3) when the wait is over; GaveUp with the last error
+ * if the server did not answer properly until then
+ */
+async function awaitResult(
+  connection: Connection,
+  jobId: string,
+  headers: Readonly<Record<string, string>>,
+  options: AwaitOptions,
+): Promise<Reply> {
+  const { reporter } = options;
+  const path = resultPath(jobId);
+  const query = options.isPartial ? `?${parameters.partial.name}=1` : '';
+  const afterWait = () => monotonicTime() + options.wait * 1000;
+  /** Null while the job runs, as far as is known. */
+  let deadline = options.isDone ? afterWait() : null;
+  let isTold = false;
+  const patience = options.patience ?? connection.patience(reporter);
+  let met = connection.isMet || (options.isDone ?? false);
+  for (let number = 0; ; number++) {
+    let wait = backoff(number, 200, 2000);
+    let state: string | undefined;
+    try {
+      const reply = await connection.send(path, { headers, query });
+      met = true;
+      if ([200, 206, errorKinds.noSuchRange.status].includes(reply.statusCode)) {
+        // Whether the outage is over is seen when bytes come.
+        patience.answered();
+        reporter.waiting(null);
+        return reply;
+      }
+      const text = await connection.words(reply);
+      const failure = await jobFailure(connection, jobId, reply.statusCode, text);
+      if (failure) throw options.isPartial ? notHandedOut(connection.server, failure) : failure;
+      if (reply.statusCode !== withoutResult.running) throw await connection.refusal(reply, path, text);
+      patience.renew();
+      const asked = retryAfter(reply);
+      if (asked) wait = Math.min(asked, 30) * 1000;
+      state = options.isDone ? undefined : await unfinishedState(text);
+      if (state === undefined) deadline ??= afterWait();
+      else deadline = null;
+      const waited = await waitText(connection, jobId, state);
+      reporter.waiting(waited, state !== undefined && !options.isImpatient && !isTold);
+      isTold = true;
+    } catch (error) {
+      if ((number > 0 || options.isDone) && isUnknownJob(error)) {
+        throw new JobForgotten(jobId, connection.server, error);
+      }
+      if (!met) throw error;
+      if (!isTransient(error)) throw leaving(jobId, error, { ...options, isKnown: isTold });
+      // As an error that says how to go on it is no reason for the download to ask again.
+      if (options.isImpatient) throw leaving(jobId, error, options);
+      const left = deadline === null ? undefined : deadline - monotonicTime();
+      await patience.after(error as Error, left).catch((reason: unknown) => {
+        throw leaving(jobId, reason, options);
+      });
+      continue;
+    }
+    const isOver = deadline !== null && monotonicTime() + wait > deadline;
+    if (isOver || options.isImpatient) {
+      reporter.waiting(null);
+      throw notReady(jobId, state, options.isImpatient ? 0 : options.wait);
+    }
+    await pause(wait, connection.signal);
+  }
+}
 
 /** A result that was written to a stream as it came. */
 export interface StreamedArchive {

@@ -11,9 +11,8 @@ import {
   quotePath,
 } from '../../contract/index.js';
 import { AnswerError, type Connection, type Patience, type Reply } from '../connection/index.js';
-import { ClientError } from '../errors.js';
+import { ClientError, writing } from '../errors.js';
 import type { Reporter } from '../reporter.js';
-import { writing } from '../write-error.js';
 import { download, fileSink, type Sink } from './download.js';
 import { foreseePlace, type OutputDirectory, PrivateDirectory } from './place.js';
 

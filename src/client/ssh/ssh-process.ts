@@ -15,7 +15,7 @@ import { ClientError, TransportError, type TransportFault } from '../errors.js';
  * also by SIGKILL, ssh ends after it, and the directory of its socket is removed. ssh keeps the terminal, where it
  * asks for passwords.
  */
-export const keeper = `
+const tunnelScript = `
 trap '' INT HUP QUIT
 directory=$1
 shift
@@ -194,7 +194,7 @@ export class SshProcess {
     this.socket = path.join(directory, 'socket');
     const words = ['ssh', ...sshArguments(this.socket, address, options)];
     const { [tokenVariable]: _, ...env } = process.env;
-    this.#child = spawn('/bin/sh', ['-c', keeper, 'sh', directory, ...words], {
+    this.#child = spawn('/bin/sh', ['-c', tunnelScript, 'sh', directory, ...words], {
       env,
       stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
     });

@@ -5,7 +5,7 @@ import path from 'node:path';
 import type { ListedFile } from '../../archive/index.js';
 import { groupsField, oneLine, optionsField, quotePath, volumeSuffix } from '../../contract/index.js';
 import { isDiskFull, isFileTooLarge, isSystemError } from '../../files/index.js';
-import { UsageError } from '../errors.js';
+import { UsageError, WriteError, writing } from '../errors.js';
 import {
   type FoundFiles,
   findFiles,
@@ -18,7 +18,6 @@ import {
 } from '../inputs/index.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
-import { WriteError, writing } from '../write-error.js';
 import type { FilePart } from './multipart.js';
 import type { Clearance, SizedSource } from './preflight.js';
 

@@ -6,13 +6,13 @@ import { type AppView, type AvailableApp, isWeights, type RepositoryState } from
 import { errorCode, faultWithoutPath, filesBelow, readSmallFile } from '../../files/index.js';
 import { HubError, hubSettings, type RepositoryName, TrackedRepository } from '../hub/index.js';
 import {
+  isDeepYaml,
   ManifestError,
   type ManifestFault,
   manifestFile,
   type ReadManifest,
   readManifest,
 } from './manifest.js';
-import { isDeepYaml } from './yaml-depth.js';
 
 /** The part of a prediction configuration that says how large its patches are. */
 const prediction = z.object({

@@ -1,11 +1,10 @@
 import { lstatSync } from 'node:fs';
 import path from 'node:path';
-import { isNode, LineCounter, parseDocument } from 'yaml';
+import { isNode, Lexer, LineCounter, Parser, parseDocument } from 'yaml';
 import { z } from 'zod';
 import type { AppManifest } from '../../contract/index.js';
 import { faultWithoutPath, readSmallFile } from '../../files/index.js';
 import { appManifestSchema } from './manifest-schema.js';
-import { isDeepYaml } from './yaml-depth.js';
 
 /** The file that makes a directory an app. */
 export const manifestFile = (directory: string): string => path.join(directory, 'app.json');
@@ -13,7 +12,7 @@ export const manifestFile = (directory: string): string => path.join(directory, 
 /** Most bytes of an `app.json`: hundreds of labels take 50 KB. */
 const maxManifest = 1024 * 1024;
 
-/** Most levels of objects and lists in it. The schema needs 5. */
+/** Most levels that are read of JSON and of YAML. The schema needs 5, and the configurations of KonfAI have about ten. */
 const deepest = 64;
 
 /** Whether a value is nested more deeply than that. Not recursive, since the call stack would overflow. */
@@ -25,6 +24,19 @@ function isTooDeep(json: unknown): boolean {
     );
   }
   return level.length > 0;
+}
+
+/**
+ * Whether a YAML text has more levels than that. The package turns a text into values recursively, and Node ends the whole process
+ * if the call stack overflows in a regular expression. The parser of the syntax alone keeps a stack of its own.
+ */
+export function isDeepYaml(text: string): boolean {
+  const parser = new Parser();
+  for (const token of new Lexer().lex(text)) {
+    for (const _ of parser.next(token));
+    if (parser.stack.length > deepest) return true;
+  }
+  return false;
 }
 
 /** The text of a file of an app; null if it is not there, or cannot be read. */

@@ -1,4 +1,4 @@
-import type { JobStart } from '../../contract/index.js';
+import { type JobStart, ServiceError } from '../../contract/index.js';
 
 /** Devices that a job asks for (interface.md, Submission: `gpu`). */
 export type DeviceRequest =
@@ -47,6 +47,49 @@ export interface Grant {
   readonly gpuUuids: readonly string[];
   /** CPU slots; 0 for a GPU job. */
   readonly cpuSlots: number;
+}
+
+/** A GPU, as far as a request can name it. */
+type Named = Pick<Device, 'id'>;
+
+/** @throws ServiceError `unknownGpu` for ids of GPUs that this server does not have */
+export function refuseUnknown(ids: readonly number[], gpus: readonly Named[]): void {
+  const unknown = ids.filter((id) => !gpus.some((gpu) => gpu.id === id));
+  if (unknown.length === 0) return;
+  const known = gpus.map(({ id }) => id).join(', ') || 'none';
+  throw new ServiceError('unknownGpu', `Unknown GPU id(s): ${unknown.join(', ')}; this server has: ${known}`);
+}
+
+/**
+ * Where a job may run (interface.md, Submission: `gpu`).
+ * @param known null while the GPUs are not known: a job that wants one waits until they are, and is checked then
+ * @throws ServiceError `noGpu` or `unknownGpu`
+ */
+export function checkDevices(
+  { gpus: ids, isCpu, workers }: AskedDevices,
+  known: readonly Named[] | null,
+): DeviceRequest {
+  if (!ids) return isCpu || known?.length === 0 ? { kind: 'cpu', workers } : { kind: 'anyGpu' };
+  if (known?.length === 0) {
+    throw new ServiceError(
+      'noGpu',
+      "This server has no GPU; leave out 'gpu', or send 'cpu', to run on its CPU",
+    );
+  }
+  if (known) refuseUnknown(ids, known);
+  return { kind: 'gpus', ids };
+}
+
+/** The environment variables that tell a command its GPUs. */
+export function gpuEnvironment({ gpus }: Pick<Grant, 'gpus'>): Record<string, string> {
+  if (gpus.length === 0) return { CUDA_VISIBLE_DEVICES: '' };
+  // With this order CUDA numbers GPUs as nvidia-smi does.
+  return { CUDA_DEVICE_ORDER: 'PCI_BUS_ID', CUDA_VISIBLE_DEVICES: gpus.join(',') };
+}
+
+/** The GPUs that such an environment names; undefined if it does not have the variable. */
+export function gpusOfEnvironment(environment: Readonly<Record<string, string>>): number[] | undefined {
+  return environment.CUDA_VISIBLE_DEVICES?.split(',').filter(Boolean).map(Number);
 }
 
 /** A job by its directory. */
@@ -139,7 +182,7 @@ export interface Placed {
 }
 
 /** A cause of a run's end other than its command. */
-export type Fault = 'diskFull' | 'lost' | 'timeLimit' | 'outOfMemory';
+type Fault = 'diskFull' | 'lost' | 'timeLimit' | 'outOfMemory';
 
 /** The job has ended: none of its processes is left, and its devices are free. */
 export interface Ended {

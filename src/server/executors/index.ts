@@ -1,13 +1,14 @@
 /** Where jobs run: the seam, and what every executor does with devices and with the files of a runner. */
-export { checkDevices, gpuEnvironment, refuseUnknown } from './devices.js';
 export {
   type AskedDevices,
+  checkDevices,
   type Device,
   type DeviceMemory,
   type DeviceRequest,
   type Ended,
   type Executor,
   type Grant,
+  gpuEnvironment,
   gpusOf,
   type JobPlace,
   type LoadedApp,
@@ -16,6 +17,7 @@ export {
   type Resident,
   type RunEvent,
   type RunOrder,
+  refuseUnknown,
   type Waiting,
 } from './executor.js';
 export {

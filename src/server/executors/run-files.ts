@@ -6,8 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { errorCode, readOwnFile } from '../../files/index.js';
 import { maxEndBytes, type RunEnd, type RunnerRecord, runFiles } from '../../runner/index.js';
-import { gpusOfEnvironment } from './devices.js';
-import type { Ended, Grant } from './executor.js';
+import { type Ended, type Grant, gpusOfEnvironment } from './executor.js';
 
 /** Largest `run.json` and `runner.json` that are read, in bytes. */
 const maxBytes = 64 << 20;

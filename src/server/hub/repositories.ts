@@ -2,18 +2,23 @@ import { formatBytes } from '../../contract/index.js';
 import type { HubSettings } from './hub-settings.js';
 import { type RepositoryName, TrackedRepository } from './tracked-repository.js';
 
-/** Milliseconds. */
-interface LookTimes {
-  /** From a look that succeeded to the next one. */
+/** How long to wait before a repository is checked again, in milliseconds. */
+interface CheckIntervals {
+  /** After a check that succeeded. */
   readonly between: number;
-  /** From the first look that failed to the next one; doubles with each failure. */
+  /** After the first check that failed; doubles with each failure. */
   readonly retry: number;
   readonly longestRetry: number;
-  /** Between two looks that clients ask for, at least. */
+  /** At least, if clients ask for a check. */
   readonly asked: number;
 }
 
-const usualTimes: LookTimes = { between: 3600_000, retry: 30_000, longestRetry: 1800_000, asked: 2000 };
+const usualIntervals: CheckIntervals = {
+  between: 3600_000,
+  retry: 30_000,
+  longestRetry: 1800_000,
+  asked: 2000,
+};
 
 /** Milliseconds between two lines about one download, and the bytes from which on a download is reported. */
 const progressInterval = 5000;
@@ -25,7 +30,7 @@ interface RepositoriesOptions {
   readonly download: boolean;
   /** Tells the admin. */
   readonly say: (line: string) => void;
-  readonly times?: LookTimes;
+  readonly times?: CheckIntervals;
 }
 
 const keyOf = ({ repository, revision }: RepositoryName): string => `${repository}@${revision}`;
@@ -36,17 +41,17 @@ const keyOf = ({ repository, revision }: RepositoryName): string => `${repositor
  */
 export class Repositories {
   readonly #tracked = new Map<string, TrackedRepository>();
-  readonly #times: LookTimes;
+  readonly #times: CheckIntervals;
   readonly #closing = new AbortController();
   readonly #told = new Map<TrackedRepository, string | null>();
   #timer: NodeJS.Timeout | null = null;
   #round: Promise<void> | null = null;
 
   constructor(private readonly options: RepositoriesOptions) {
-    this.#times = options.times ?? usualTimes;
+    this.#times = options.times ?? usualIntervals;
   }
 
-  /** The repository of an app, which is looked at from `start` on. */
+  /** The repository of an app, which is checked from `start` on. */
   track(name: RepositoryName): TrackedRepository {
     const key = keyOf(name);
     const found = this.#tracked.get(key) ?? new TrackedRepository(name, this.options.settings);
@@ -71,16 +76,16 @@ export class Repositories {
     for (const each of this.#tracked.values()) {
       if (each.due > performance.now() || signal.aborted) continue;
       this.options.say(`${each.label}: looking for it at ${this.options.settings.endpoint}`);
-      await this.#look(each, AbortSignal.any([signal, this.#closing.signal]));
+      await this.#check(each, AbortSignal.any([signal, this.#closing.signal]));
     }
   }
 
-  /** Begins to look at them, each when it is due. */
+  /** Begins to check them, each when it is due. */
   start(): void {
     this.#schedule();
   }
 
-  /** Checks all of them again soon. However often this is asked for, `LookTimes.asked` lies between two checks. */
+  /** Checks all of them again soon. However often this is asked for, `CheckIntervals.asked` lies between two checks. */
   ask(): void {
     for (const each of this.#tracked.values()) {
       if (this.options.settings.isOffline) continue;
@@ -91,7 +96,7 @@ export class Repositories {
     this.#schedule();
   }
 
-  /** Whether any is being looked at, is due, or will be looked at because somebody has asked. */
+  /** Whether any is being checked, is due, or will be checked because somebody has asked. */
   get isUnderWay(): boolean {
     const now = performance.now();
     return [...this.#tracked.values()].some((each) => each.isUnderWay || each.due <= now);
@@ -110,7 +115,7 @@ export class Repositories {
     if (!Number.isFinite(next)) return;
     this.#timer = setTimeout(
       () => {
-        this.#round = this.#lookAtDue().finally(() => {
+        this.#round = this.#checkDue().finally(() => {
           this.#round = null;
           this.#schedule();
         });
@@ -119,15 +124,15 @@ export class Repositories {
     ).unref();
   }
 
-  async #lookAtDue(): Promise<void> {
+  async #checkDue(): Promise<void> {
     for (const each of this.#tracked.values()) {
       if (each.due <= performance.now() && !this.#closing.signal.aborted) {
-        await this.#look(each, this.#closing.signal);
+        await this.#check(each, this.#closing.signal);
       }
     }
   }
 
-  async #look(each: TrackedRepository, signal: AbortSignal): Promise<void> {
+  async #check(each: TrackedRepository, signal: AbortSignal): Promise<void> {
     const { between, retry, longestRetry } = this.#times;
     each.isUnderWay = true;
     each.begun = performance.now();
@@ -156,7 +161,7 @@ export class Repositories {
     };
   }
 
-  /** Tells the admin what has changed since the last look. */
+  /** Tells the admin what has changed since the last check. */
   async #tell(each: TrackedRepository): Promise<void> {
     const { problem, checkedAt } = each.hubStatus;
     if (this.#closing.signal.aborted || (problem ?? checkedAt) === null) return;

@@ -4,38 +4,18 @@ import {
   FieldError,
   type FieldValue,
   mostTime,
+  type OperationName,
   ServiceError,
   spellDuration,
 } from '../../contract/index.js';
+import type { AskedDevices, DeviceRequest, Executor } from '../executors/index.js';
 import type { Job } from './job.js';
 import type { JobDirectory } from './job-directory.js';
 import type { JobRequest } from './job-record.js';
 import type { Allowed, OwnerLimits } from './owner-limits.js';
+import type { Retention } from './retention.js';
 import type { JobStore } from './store.js';
 import type { Trash } from './trash.js';
-
-/**
- * Seconds that a job may run; null for as long as it takes.
- * @param most what the server allows; null for any time
- * @param asked undefined asks for the most
- * @throws FieldError
- */
-export function timeLimitWithin(
-  most: number | null,
-  field: string,
-  asked: FieldValue | undefined,
-): number | null {
-  if (asked === undefined || asked === mostTime) return most;
-  const seconds = Number(asked);
-  if (seconds === 0) throw new FieldError(field, 'must be at least 1s, got 0s');
-  if (most !== null && seconds > most) {
-    throw new FieldError(
-      field,
-      `is at most ${spellDuration(most)} on this server, got ${spellDuration(seconds)}`,
-    );
-  }
-  return seconds;
-}
 
 /** What is known about an upload besides its request. */
 export interface Told {
@@ -95,7 +75,8 @@ export interface AdmissionDeps {
 
 /**
  * Admits submissions. At most `maxJobs` jobs are active, including those that are being uploaded, so that simultaneous
- * uploads cannot exceed the limit; those that wait for the limit of their owner come on top. A repeated submission gets the first one's job (`Idempotency-Key`).
+ * uploads cannot exceed the limit; those that wait for the limit of their owner come on top. A repeated submission gets the first
+ * one's job (`Idempotency-Key`).
  */
 export class Admission {
   /** Whether new jobs are refused until an admin says otherwise. */
@@ -193,5 +174,54 @@ export class Admission {
   forget(job: Job): void {
     const key = keyOf(job.request);
     if (key !== null) this.#keys.delete(key);
+  }
+}
+
+export interface JobTermsDeps {
+  readonly executor: Executor;
+  readonly owners: OwnerLimits;
+  readonly retention: Retention;
+  /** Milliseconds that a job may run; null for as long as it takes. */
+  readonly maxRunTime: number | null;
+  /** The same for fine-tuning. */
+  readonly maxFineTuneTime: number | null;
+}
+
+/** Checks what a new job asks for against what this server allows. A refusal names the field that it is about. */
+export class JobTerms {
+  constructor(private readonly deps: JobTermsDeps) {}
+
+  /** @throws ServiceError if the devices are known not to exist, or are more than their owner may have */
+  devices(asker: Principal, field: string, asked: AskedDevices): DeviceRequest {
+    const request = this.deps.executor.check(asked);
+    this.deps.owners.checkGpus(asker, field, request);
+    return request;
+  }
+
+  /**
+   * Seconds that a new job is kept after its end.
+   * @throws FieldError if that is more than this server allows
+   */
+  keepFor(field: string, asked: FieldValue | undefined): number {
+    return this.deps.retention.keepFor(field, asked);
+  }
+
+  /**
+   * Seconds that a new job may run; null for as long as it takes.
+   * @param asked undefined asks for the most
+   * @throws FieldError if that is more than this server allows, or nothing
+   */
+  timeLimit(operation: OperationName, field: string, asked: FieldValue | undefined): number | null {
+    const { maxRunTime, maxFineTuneTime } = this.deps;
+    const allowed = operation === 'fine_tune' ? maxFineTuneTime : maxRunTime;
+    const most = allowed === null ? null : allowed / 1000;
+    if (asked === undefined || asked === mostTime) return most;
+    const seconds = Number(asked);
+    if (seconds === 0) throw new FieldError(field, 'must be at least 1s, got 0s');
+    if (most !== null && seconds > most) {
+      const problem = `is at most ${spellDuration(most)} on this server, got ${spellDuration(seconds)}`;
+      throw new FieldError(field, problem);
+    }
+    return seconds;
   }
 }

@@ -5,25 +5,24 @@ import {
   acceptance,
   commandOf,
   type DrainState,
-  type FieldValue,
   type KillCause,
   type KillReply,
   notRunning,
-  type OperationName,
   ServiceError,
   shuttingDownDetail,
   wireDetails,
 } from '../../contract/index.js';
 import { setAside } from '../data-directory/index.js';
 import type { GoneCause, ServerEvents } from '../events.js';
-import type { AskedDevices, DeviceRequest } from '../executors/index.js';
 import {
   Admission,
+  type AdmissionDeps,
+  JobTerms,
+  type JobTermsDeps,
   type Slot,
   type Submit,
   type Submitter,
   type Told,
-  timeLimitWithin,
 } from './admission.js';
 import { usualDiskPerJob } from './disk-use.js';
 import { Job } from './job.js';
@@ -31,29 +30,21 @@ import type { JobDirectory } from './job-directory.js';
 import { type JobRequest, newRecord } from './job-record.js';
 import { factsOf, followJob, Lifecycle, type LifecycleDeps } from './lifecycle.js';
 import { KeptBytes, OwnerLimits } from './owner-limits.js';
-import { ExpiredJobs, Retention } from './retention.js';
+import { ExpiredJobs, Retention, type RetentionDeps } from './retention.js';
 import { JobStore, type StoredJob, UnreadableJobs } from './store.js';
 import { Trash } from './trash.js';
 
-export interface JobServiceDeps extends Omit<LifecycleDeps, 'discard' | 'packer' | 'diskPerJob'> {
+export interface JobServiceDeps
+  extends Omit<LifecycleDeps, 'discard' | 'packer' | 'diskPerJob'>,
+    Pick<AdmissionDeps, 'maxJobs' | 'isUpgraded'>,
+    Pick<JobTermsDeps, 'maxRunTime' | 'maxFineTuneTime'>,
+    Pick<RetentionDeps, 'grace' | 'maxKeep'> {
   /** It is locked by this server. */
   readonly dataDirectory: string;
   /** Bytes that a job may write; null for what is usual on its disk. */
   readonly diskPerJob: number | null;
-  /** Most jobs that may be active at once. */
-  readonly maxJobs: number;
   /** Jobs that an owner may have at once, while the others wait; null for any number. */
   readonly mostJobs: (owner: Owner) => number | null;
-  /** Milliseconds that a job is kept once it has ended, if it asks for nothing else. */
-  readonly grace: number;
-  /** Milliseconds that a job may ask for. */
-  readonly maxKeep: number;
-  /** Milliseconds that a job may run; null for as long as it takes. */
-  readonly maxRunTime: number | null;
-  /** The same for fine-tuning. */
-  readonly maxFineTuneTime: number | null;
-  /** Whether the program was replaced under this server, which can start no job then. */
-  readonly isUpgraded?: () => boolean;
   /** Told of what happens to jobs. */
   readonly events: ServerEvents;
 }
@@ -68,6 +59,8 @@ export type OnExit = 'kill' | 'keep';
 
 /** Owns the state of all jobs. It knows no transport. */
 export class JobService {
+  /** What new jobs may ask for. */
+  readonly terms: JobTerms;
   readonly #jobs = new Map<string, Job>();
   readonly #lives = new Map<string, { readonly lifecycle: Lifecycle; readonly end: Promise<void> }>();
   readonly #admission: Admission;
@@ -118,6 +111,7 @@ export class JobService {
       report,
       forget: (job, cause) => this.#forget(job, cause),
     });
+    this.terms = new JobTerms({ ...deps, owners: this.#owners, retention: this.#retention });
   }
 
   /**
@@ -198,37 +192,6 @@ export class JobService {
     if (this.#isClosing) {
       throw new ServiceError('shuttingDown', shuttingDownDetail);
     }
-  }
-
-  /**
-   * The devices that a new job asks for.
-   * @param field which a refusal is about
-   * @throws ServiceError if they are known not to exist, or are more than their owner may have
-   */
-  checkDevices(asker: Principal, field: string, asked: AskedDevices): DeviceRequest {
-    const request = this.deps.executor.check(asked);
-    this.#owners.checkGpus(asker, field, request);
-    return request;
-  }
-
-  /**
-   * Seconds that a new job is kept after its end.
-   * @param asked the value of the field of that name
-   * @throws FieldError if that is more than this server allows
-   */
-  keepFor(field: string, asked: FieldValue | undefined): number {
-    return this.#retention.keepFor(field, asked);
-  }
-
-  /**
-   * Seconds that a new job may run; null for as long as it takes.
-   * @param asked the value of the field of that name
-   * @throws FieldError if that is more than this server allows, or nothing
-   */
-  timeLimitFor(operation: OperationName, field: string, asked: FieldValue | undefined): number | null {
-    const { maxRunTime, maxFineTuneTime } = this.deps;
-    const most = operation === 'fine_tune' ? maxFineTuneTime : maxRunTime;
-    return timeLimitWithin(most === null ? null : most / 1000, field, asked);
   }
 
   /** Runs a submission once for each idempotency key of an owner. A repeat gets the first one's job. */

@@ -73,15 +73,15 @@ function askedOf(
   const { name: keep } = fieldWithRole(operation, 'keep');
   const { name: timeLimit } = fieldWithRole(operation, 'timeLimit');
   return {
-    device: jobs.checkDevices(asker, gpu, {
+    device: jobs.terms.devices(asker, gpu, {
       gpus: values[gpu] as readonly number[] | undefined,
       isCpu: given.has(cpu),
       workers: Number(values[cpu]),
     }),
     /** Seconds. */
-    keep: jobs.keepFor(keep, values[keep]),
+    keep: jobs.terms.keepFor(keep, values[keep]),
     /** Seconds; null for as long as it takes. */
-    timeLimit: jobs.timeLimitFor(name, timeLimit, values[timeLimit]),
+    timeLimit: jobs.terms.timeLimit(name, timeLimit, values[timeLimit]),
   };
 }
 

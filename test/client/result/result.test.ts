@@ -1,8 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { AwaitOptions } from '../../../src/client/result/await-result.js';
-import { saveResult } from '../../../src/client/result/result.js';
+import { type AwaitOptions, saveResult } from '../../../src/client/result/result.js';
 import { until } from '../../../support/until.mjs';
 import { zipOf } from '../../../support/zip.mjs';
 import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';

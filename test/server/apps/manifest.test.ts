@@ -1,8 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { onLines } from '../../../src/server/apps/manifest.js';
-import { isDeepYaml } from '../../../src/server/apps/yaml-depth.js';
+import { isDeepYaml, onLines } from '../../../src/server/apps/manifest.js';
 import { temporary } from '../../support/temporary.js';
 
 const nested = (open: string, close: string, depth: number) => open.repeat(depth) + 1 + close.repeat(depth);

@@ -212,8 +212,8 @@ export class Residency {
     const { memory } = limits;
     const jobs = path.dirname(order.directory.path);
     return (directory) => {
-      const { home, temporary, stage } = workerFiles(directory);
-      const files = { home, temporary, jobMounts: { directory: stage, jobs }, watched };
+      const { home, temporary, jobMounts } = workerFiles(directory);
+      const files = { home, temporary, jobMounts: { directory: jobMounts, jobs }, watched };
       return [
         ...sandbox.wrapWorker({ ...files, command, grant, reach, memory }, searchPath),
         ...limitWords(limits, searchPath),

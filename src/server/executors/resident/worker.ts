@@ -84,8 +84,8 @@ export class Worker extends EventEmitter<{ change: [] }> {
   static async start(order: WorkerOrder, settings: KeeperSettings): Promise<Worker> {
     const id = `worker-${randomBytes(6).toString('hex')}`;
     const directory = path.join(settings.directory, id);
-    const { request: file, temporary, stage } = workerFiles(directory);
-    for (const each of [temporary, stage]) mkdirSync(each, { recursive: true, mode: 0o700 });
+    const { request: file, temporary, jobMounts } = workerFiles(directory);
+    for (const each of [temporary, jobMounts]) mkdirSync(each, { recursive: true, mode: 0o700 });
     const request: WorkerRequest = { ...order, id, wrapper: order.wrapper(directory) };
     writeJsonFile(file, request, { isKept: false });
     try {

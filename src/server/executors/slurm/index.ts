@@ -1,8 +1,8 @@
 /** Runs jobs on the nodes of a Slurm cluster. */
+export type { SlurmOptions } from './slurm.js';
 export {
   type ClusterReport,
   lookAtSlurm,
   type OpenSlurmSettings,
   openSlurm,
-} from './open-slurm.js';
-export type { SlurmOptions } from './slurm.js';
+} from './slurm-executor.js';
