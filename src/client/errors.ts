@@ -212,7 +212,7 @@ export class JobFailed extends ClientError {
 /** A person, or the system, asked the command to stop. */
 export class Interrupted extends ClientError {
   override readonly name = 'Interrupted';
-  /** What is left behind, as a sentence goes on, if the command is made to leave at once. */
+  /** What the command leaves if it has to exit at once, as the end of a sentence. */
   leaves: string | null = null;
 
   /**
@@ -240,7 +240,7 @@ export class Interrupted extends ClientError {
   }
 }
 
-/** Whether this status is one with which a proxy says that the server behind it does not answer. */
+/** Whether a proxy answers with this status when its server does not answer. */
 export const isGatewayError = (status: number): boolean => [502, 503, 504].includes(status);
 
 /** Whether the server has waited for the next byte for too long, as where the way to it was away for a while. */
@@ -281,7 +281,7 @@ class GaveUp extends ClientError {
   }
 }
 
-/** Whether a server said that it knows no such job. One of ours says 410 of a job that it knew. */
+/** Whether a server said that it knows no such job. remote-app answers 410 for a job that it has removed. */
 export const isUnknownJob = (error: unknown): error is HttpError =>
   error instanceof HttpError && error.status === errorKinds.unknownJob.status;
 

@@ -61,7 +61,7 @@ async function leftFilesOf(connection: Connection, jobId: string): Promise<strin
 const goesOn = (jobId: string): string =>
   `remote job ${jobId} goes on: '${nextCommand(`logs ${jobId}`)}' follows it, '${nextCommand(`result ${jobId}`)}' fetches its result`;
 
-/** Kills a job that nobody waits for any more. Never throws: returns what became of it, in words and as details. */
+/** Kills a job that nobody waits for any more. Never throws: returns what became of it, as a sentence and as details. */
 async function killAndSay(
   connection: Connection,
   jobId: string,
@@ -118,7 +118,7 @@ export async function startJob(
   options: RunOptions,
 ): Promise<StartedJob> {
   const { reporter, output, mayReplace = false } = options;
-  // Paths are looked at first: a mistake in one needs no server.
+  // Paths are checked first: a mistake in one needs no server.
   const ready = async () => {
     reporter.waiting(`Asking ${connection.server} what it takes`);
     try {

@@ -9,7 +9,7 @@ import { readOwnFile } from '../files/index.js';
 import { Keeper } from './keeper.js';
 import { type WorkerRequest, workerFiles } from './protocol.js';
 
-/** Longest `worker.json`, in bytes. */
+/** Most bytes of `worker.json`. */
 const maxRequestBytes = 64 << 20;
 
 async function keep(directory: string): Promise<void> {

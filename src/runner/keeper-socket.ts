@@ -70,7 +70,7 @@ export class KeeperSocket {
       try {
         for (const frame of frames.push(chunk)) this.#handle(socket, frame);
       } catch {
-        // Not one of ours.
+        // It does not speak this protocol.
         socket.destroy();
       }
     });

@@ -66,7 +66,7 @@ export class Keeper {
   #isLeaving = false;
   /** Whether it leaves when its job has ended. */
   #isLast = false;
-  /** How the worker has broken the protocol, in words; null if it has not. */
+  /** The sentence about how the worker broke the protocol; null if it has not. */
   #wrong: string | null = null;
   /** The worker's processes when it was ready: they may stay. */
   #own: readonly ProcessIdentity[] = [];

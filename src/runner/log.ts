@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { counted, redrawEnd, servicePrefix } from '../contract/index.js';
 import { appendWhole, faultWithoutPath, openOwnFile } from '../files/index.js';
 
-/** Longest line of the log, in characters. A longer line is continued on the next one. */
+/** Most characters of a line of the log. A longer line is continued on the next one. */
 export const maxLineLength = 64 * 1024;
 
 /** A line of a program's output. A redraw is a line that ends with a carriage return, as progress bars print them. */

@@ -30,7 +30,7 @@ import {
 } from './protocol.js';
 import { runCommand, sendToKeeper } from './run-command.js';
 
-/** Longest `run.json`, in bytes: the longest argument list that Linux takes, and more. */
+/** Most bytes of `run.json`: the longest argument list that Linux takes, and more. */
 const maxRequestBytes = 64 << 20;
 
 /** The exit code of a runner that has run no job: it has none, or another one has claimed it. */

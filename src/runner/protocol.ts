@@ -26,7 +26,7 @@ export interface RunRequest {
   readonly wrapper: readonly string[];
   /** Whether the wrapper is bubblewrap, which reports on descriptor 3 how the command ended. */
   readonly isSandboxed: boolean;
-  /** bubblewrap's filter of system calls, in base64, if there is one. It reads it from the descriptor behind all others. */
+  /** bubblewrap's filter of system calls, in base64, if there is one. It reads it from the last descriptor. */
   readonly filter?: string | undefined;
   /** Working directory of the command. */
   readonly directory: string;
@@ -100,7 +100,7 @@ export const runFiles = (directory: string) => ({
   workspace: path.join(directory, 'Workspace'),
 });
 
-/** Longest `exit.json`, in bytes. Space for it is reserved before the command starts. */
+/** Most bytes of `exit.json`. Space for it is reserved before the command starts. */
 export const maxEndBytes = 4096;
 
 /** The argument of a spare runner, which is started before there is a job for it, in the place of the job's directory. */
@@ -186,7 +186,7 @@ export const jobsFifo = (home: string): string => path.join(home, 'jobs.fifo');
 export const answersVariable = 'REMOTE_APP_ANSWERS';
 export const answersFile = '/dev/fd/3';
 
-/** Longest path of a socket, in bytes; the system's limit is 107. */
+/** Most bytes of a socket's path; the system's limit is 107. */
 const maxAddress = 100;
 
 /**
@@ -258,7 +258,7 @@ export class FrameReader {
   /** Bytes that the next frame needs, as far as that is known. */
   #wanted = headBytes;
 
-  /** @throws Error for a frame that is longer than any of ours */
+  /** @throws Error for a frame that exceeds the limit */
   push(chunk: Buffer): Frame[] {
     this.#pieces.push(chunk);
     this.#length += chunk.length;

@@ -35,7 +35,7 @@ import { signal, terminateGroup, terminateStrays } from './terminate.js';
 const acceptPatience = 60_000;
 /** Milliseconds after which a keeper that has not answered is taken for a stopped one, and continued. */
 const wakePatience = 1000;
-/** Longest `keeper.json`, in bytes. */
+/** Most bytes of `keeper.json`. */
 const maxRecordBytes = 4096;
 
 /** How a job ended that a keeper had. */
@@ -188,7 +188,7 @@ type CommandEnd = Pick<RunEnd, 'exitCode' | 'signal'> & Partial<Excess>;
 
 /**
  * Starts the command and waits until it, and every process that it left in its group, has ended.
- * @throws the reason why it could not be started, in words
+ * @throws Error with the reason why it could not be started
  */
 async function runProgram(
   request: RunRequest,

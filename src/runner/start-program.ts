@@ -29,7 +29,7 @@ const inFewWords = (command: readonly string[]): string[] => [
 ];
 
 /**
- * Longest path of a directory for temporary files, in bytes. A socket's path has at most 107: that leaves 37, of which Python's
+ * Most bytes of the path of a directory for temporary files. A socket's path has at most 107: that leaves 37, of which Python's
  * `multiprocessing` needs 32 and PyTorch 34.
  */
 const maxDirectory = 70;
@@ -195,13 +195,13 @@ export function sandboxFault({ command: [program = ''] }: Pick<Startable, 'comma
   return `Cannot start ${name} in its sandbox; the line of bwrap in the log says why. What an app needs beside its own directory is named with serve --bind`;
 }
 
-/** The machine of this runner, in words: Slurm names its node to the batch script. */
+/** How the log names the machine of this runner: Slurm tells the batch script the name of its node. */
 const thisMachine = (): string => {
   const node = process.env.SLURMD_NODENAME;
   return node === undefined ? 'the server' : `node ${quoteName(node)}`;
 };
 
-/** Why a program cannot be started, and what can be done about it, in words. */
+/** Why a program cannot be started, and what can be done about it. */
 function whyNotStarted(command: readonly string[], cause: unknown): string {
   switch (errorCode(cause)) {
     case 'ENOENT':

@@ -179,7 +179,7 @@ export class WorkerProcess {
     this.#jobs.on('error', () => {});
   }
 
-  /** @throws Error in words */
+  /** @throws Error with a sentence for the user */
   static async start(request: WorkerRequest, home: string): Promise<WorkerProcess> {
     const output = openOutputPipe(home);
     const answers = openInward(answersFifo(home));

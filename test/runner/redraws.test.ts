@@ -39,7 +39,7 @@ describe('redraws', () => {
     expect(limiter.pass(bars(2000)).length).toBe(1000);
   });
 
-  test('that move the cursor up all pass, behind the one that is held back', () => {
+  test('that move the cursor up all pass, after the one that is held back', () => {
     const limiter = new RedrawLimiter(() => 0);
     limiter.pass(bars(1001));
     const moving = redraw('inner\u001b[A');

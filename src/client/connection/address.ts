@@ -33,7 +33,7 @@ export function readServerUrl(text: string): URL {
 /** The address as a person writes it: without a slash at the end. */
 export const showServerUrl = (url: URL): string => url.href.replace(/\/$/, '');
 
-/** A server behind ssh: `ssh://[USER@]HOST[:PORT][/[HOST:]PORT]`. */
+/** A server that is reached by ssh: `ssh://[USER@]HOST[:PORT][/[HOST:]PORT]`. */
 export interface SshAddress {
   /** As a person gave it. */
   readonly text: string;
@@ -41,7 +41,7 @@ export interface SshAddress {
   readonly host: string;
   readonly user: string | null;
   readonly port: number | null;
-  /** Where the service listens, as the host behind ssh sees it. An IPv6 address is in brackets. */
+  /** Where the service listens, as the ssh host sees it. An IPv6 address is in brackets. */
   readonly target: { readonly host: string; readonly port: number };
 }
 
@@ -55,7 +55,7 @@ const readPort = (text: string): number | null => {
 };
 
 /**
- * Reads the address of a server behind ssh.
+ * Reads the address of a server that is reached by ssh.
  * @throws UsageError saying what is wrong with it
  */
 export function readSshAddress(url: URL): SshAddress {

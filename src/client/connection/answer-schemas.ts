@@ -13,7 +13,7 @@ z.config({ jitless: true });
 
 const mebibyte = 1024 * 1024;
 
-/** Longest list of jobs or apps that is accepted. */
+/** Most entries of a list of jobs or apps that is accepted. */
 const maxListItems = 100_000;
 /** Most GPUs of one machine: each is asked for its memory. */
 const mostGpus = 256;

@@ -51,7 +51,7 @@ export const devices = async (connection: Connection, limit?: number): Promise<D
   ask(connection, routes.devices.path, (answers) => answers.devicesAnswer, { limit });
 
 /**
- * `GET /limits`, a route of ours: another server may answer 404.
+ * `GET /limits`, which only remote-app has: another server may answer 404.
  * @param limit seconds for the whole call
  */
 export const limits = async (connection: Connection, limit?: number): Promise<LimitsAnswer> =>

@@ -116,7 +116,7 @@ function orAborted<T>(wait: Promise<T>, signal: AbortSignal | undefined): Promis
   });
 }
 
-/** The only way to the service: base address, token, timeouts, and errors in words. */
+/** The only way to the service: base address, token, timeouts, and errors that a person can read. */
 export class Connection {
   readonly #address: URL;
   readonly #agent: Dispatcher;
@@ -155,7 +155,7 @@ export class Connection {
     return this.#options.signal;
   }
 
-  /** Whether the server has answered. A proxy's answer that there is no server behind it does not count. */
+  /** Whether the server has answered. A proxy's answer that it does not reach the server does not count. */
   get isMet(): boolean {
     return this.#isMet;
   }
@@ -239,7 +239,7 @@ export class Connection {
     };
   }
 
-  /** A cause that has to be looked for; null if there is none. */
+  /** The cause as the proxy, the tunnel or a second request shows it; null if they show none. */
   async #causeOnTheWay(error: unknown): Promise<Error | null> {
     const { transport } = this.#options;
     if (transport) return (await transport.explain?.(error)) ?? null;

@@ -94,7 +94,7 @@ export class Connector {
     }
   }
 
-  /** Failures of TLS in words. */
+  /** Explains a failure of TLS. */
   async #explain(
     error: Error,
     { hostname }: Options,

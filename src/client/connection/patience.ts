@@ -50,7 +50,7 @@ export class Patience {
     private readonly watcher?: Watcher | undefined,
   ) {}
 
-  /** The longest outage in words. */
+  /** The longest outage, as a person reads it. */
   get words(): string {
     return remaining(this.seconds * 1000);
   }
@@ -91,7 +91,7 @@ export class Patience {
   }
 }
 
-/** Whether the connection broke, or a proxy has no server behind it. A server that is busy has answered, and may be so for hours. */
+/** Whether the connection broke, or a proxy does not reach its server. A busy server has answered, and may stay busy for hours. */
 const isOutage = (error: unknown): boolean =>
   error instanceof TransportError
     ? error.fault !== 'unusable'

@@ -46,7 +46,7 @@ const lasting = 10_000;
 
 /** How far a log has been read. */
 class Progress {
-  /** Number of the last line that was read, if the server numbers lines; a reconnect continues behind it. */
+  /** Number of the last line that was read, if the server numbers lines; a reconnect continues after it. */
   position: number;
   /** Whether the server numbers lines. */
   isNumbered = false;
@@ -82,7 +82,7 @@ class Progress {
   }
 }
 
-/** What an answer has in place of a log that can be read, in words; null if it has one. */
+/** A phrase for what an answer has instead of a readable log; null if it has one. */
 function insteadOfLog(reply: Reply): string | null {
   const type = header(reply, 'content-type') ?? '';
   if (/html|json|zip/i.test(type)) return `${quoteName(type)}, not with a log`;
@@ -123,7 +123,7 @@ async function* readOnce(
 
 /**
  * A job's log, line by line, up to and including its terminal marker (spec.md, Events). A stream that drops is reopened
- * behind the last line that was read, so that no line is lost and none comes twice. Where another reader has the stream, the
+ * after the last line that was read, so that no line is lost and none comes twice. Where another reader has the stream, the
  * log is read as text from then on.
  * @throws HttpError for an unknown job; the error of the last attempt when the patience is over
  */
@@ -187,7 +187,7 @@ export async function* followLog(
       } else if (!opened || !(isTransient(error) || isServerFailure(error))) {
         throw error;
       }
-      // A failure of the server here is none of the job, which goes on.
+      // A failure of the server is not a failure of the job, which goes on.
       drop = error as Error;
       const told = mute < muteStreams || progress.isNumbered ? null : await explainMute(connection, jobId);
       if (told instanceof Error) {

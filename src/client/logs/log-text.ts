@@ -100,7 +100,7 @@ class LogText {
 
   /**
    * The lines that are new.
-   * @param isWhole whether nothing comes behind them, so that the last one may have no end
+   * @param isWhole whether nothing follows them, so that the last one may have no end
    * @throws NoLogText
    */
   async *newLines(isWhole: boolean): AsyncGenerator<string> {

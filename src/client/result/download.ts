@@ -161,7 +161,7 @@ export async function download(
       return offset;
     } catch (cause) {
       const error = connection.explain(cause);
-      // A connection that ends right behind the last byte has lost nothing.
+      // A connection that ends right after the last byte has lost nothing.
       if (hasBegun && total > 0 && offset === total && isTransient(error)) return offset;
       if (hasBegun) failures += 1;
       // Before its first answer nothing says that this is the right server.

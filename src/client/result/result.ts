@@ -166,7 +166,7 @@ export interface StreamedArchive {
   readonly bytes: number;
 }
 
-/** A path that can be typed behind a flag as it stands. */
+/** Whether a path can be typed after a flag without quotes. */
 const isPlain = (text: string): boolean => isPlainWord(text) && !text.startsWith('-');
 
 /** The command that fetches a result again, into the same place. */
@@ -180,7 +180,7 @@ function fetchAgain(
   return nextCommand(`result ${jobId}${place}${flags}`);
 }
 
-/** Asks for the result with these headers more. */
+/** Asks for the result with these additional headers. */
 type Request = (headers: Readonly<Record<string, string>>, patience: Patience) => Promise<Reply>;
 
 /**

@@ -137,7 +137,7 @@ const interval = 20;
 /** Longest wait for the end of ssh once it was asked to end, in milliseconds. */
 const ending = 3000;
 
-/** Longest name of a socket's directory: the system allows 104 bytes for the whole path. */
+/** Most characters of a socket's directory: the system allows 104 bytes for the whole path. */
 const maxDirectoryLength = 80;
 
 /** A new directory for a socket, which nobody else can enter, with a path that ssh takes as it stands. */

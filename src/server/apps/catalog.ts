@@ -68,7 +68,7 @@ export class AppCatalog {
   }
 
   /**
-   * Reads again what is allowed, begins to look at repositories that are new, and looks no more at those that are not allowed.
+   * Reads the allowlist again, begins to check new repositories, and stops checking those that are no longer allowed.
    * @returns how many apps there are
    * @throws SetupError; the apps then stay as they were
    */
@@ -248,7 +248,7 @@ export class AppCatalog {
     return { network, directories: [cache.directory, ...cache.sharedBlobs()], environment };
   }
 
-  /** What an exit code of this app's program means, in words; null for one that means nothing in particular. */
+  /** What an exit code of this app's program means, as a sentence; null if it has no special meaning. */
   explainExit(id: string, exitCode: number): string | null {
     const app = this.apps.current.get(id);
     return app && this.#isOfEngine(app) ? (engineExits[exitCode] ?? null) : null;

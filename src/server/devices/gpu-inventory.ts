@@ -42,7 +42,7 @@ export interface FailedGpu {
   readonly fault: string;
 }
 
-/** A GPU that has failed, in words. */
+/** The sentence about a GPU that has failed. */
 export const failureInWords = ({ id, fault }: FailedGpu): string =>
   `GPU ${id} does not work (nvidia-smi says ${quoteName(fault)})`;
 
@@ -117,7 +117,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     return this.#failed;
   }
 
-  /** Why the list is not known, in words. */
+  /** Why the list is not known. */
   get problem(): string {
     return this.#problem;
   }
@@ -127,7 +127,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     return (this.#gpus ?? []).map(({ id, name }) => `${id} (${name})`).join(', ');
   }
 
-  /** Why the list is empty, in words. */
+  /** Why the list is empty. */
   get whyNone(): string {
     if (this.#hidesAll) return 'CUDA_VISIBLE_DEVICES names none';
     return isInstalled() ? 'nvidia-smi shows none' : 'there is no nvidia-smi on PATH';

@@ -80,7 +80,7 @@ const firstOddLine = (text: string): string =>
     .map((line) => line.trim())
     .find((line) => line !== '' && !parseRow(line)) ?? '';
 
-/** nvidia-smi gave no usable answer. The message says why, in words that a client may read. */
+/** nvidia-smi gave no usable answer. The message says why, and may be shown to clients. */
 export class NoGpuAnswer extends Error {
   override readonly name = 'NoGpuAnswer';
 }
@@ -139,7 +139,7 @@ function rowsOf({ exitCode, signal, stdout, stderr }: ProgramEnd): readonly GpuR
   throw new NoGpuAnswer(`nvidia-smi printed no line that lists a GPU${saying}`);
 }
 
-/** What is odd about an answer that lists GPUs, in words; empty if nothing is. */
+/** A phrase for what is odd in an answer that lists GPUs; empty if nothing is. */
 function oddityOf({ exitCode, signal, stdout, stderr }: ProgramEnd): string {
   const words = firstOddLine(stdout) || firstLine(stderr);
   return [
@@ -167,7 +167,7 @@ export class NvidiaSmi {
 
   /**
    * @param killGroup ends all processes of a group
-   * @param onOdd told once of each thing that is odd about answers that list GPUs, in words
+   * @param onOdd called once with each phrase for what is odd in answers that list GPUs
    */
   constructor(
     private readonly deadline = defaultDeadline,
@@ -176,7 +176,7 @@ export class NvidiaSmi {
   ) {}
 
   /**
-   * All GPUs. None if the program is not installed, or says that there is none.
+   * All GPUs; an empty list if the program is not installed, or finds no GPU.
    * @throws NoGpuAnswer
    */
   ask(): Promise<readonly GpuRow[]> {

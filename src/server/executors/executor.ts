@@ -165,7 +165,7 @@ export interface RunOrder {
 /** The job waits. Sent again whenever one of the values changes. */
 export interface Waiting {
   readonly kind: 'waiting';
-  /** For what, in words. */
+  /** A phrase such as `a free GPU`. */
   readonly for: string;
   /** 1 is next. */
   readonly position: number;
@@ -174,7 +174,7 @@ export interface Waiting {
 /** The job was given devices. Its command starts only after the consumer has handled this event. */
 export interface Placed {
   readonly kind: 'placed';
-  /** In words. */
+  /** The devices, as the log names them. */
   readonly where: string;
   readonly grant: Grant;
   /** Whether its app is loaded already, if it is one that stays loaded. */
@@ -225,7 +225,7 @@ export interface Executor {
   /**
    * Runs a job to its end, which is the last event. A job that runs already, or has run, is found again and not run twice.
    * The devices that an earlier server gave it are reserved before this returns.
-   * @throws Error in words, also from the iteration, if the job cannot be run at all
+   * @throws Error with a sentence for the user, also from the iteration, if the job cannot be run at all
    */
   run(order: RunOrder): AsyncIterable<RunEvent>;
   /**

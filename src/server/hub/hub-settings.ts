@@ -50,7 +50,7 @@ function endpointOf(given: string): string {
 
 /**
  * The settings of an environment.
- * @throws SetupError for an address that is none
+ * @throws SetupError for an invalid address
  */
 export function hubSettings(environment: NodeJS.ProcessEnv): HubSettings {
   const of = (name: string): string | null => environment[name] || null;

@@ -22,7 +22,7 @@ export const isCommit = (revision: string): boolean => commitHash.test(revision)
 /** Most bytes of a list of files: 20,000 files have about 6 MB. */
 const maxTreeBytes = 32 * 1024 * 1024;
 
-/** Most files of an app that are looked at. */
+/** Most files of an app that are checked. */
 const mostFiles = 20_000;
 
 /** A repository in the cache directory of `huggingface_hub`, in its layout: `refs`, `blobs`, `snapshots` and `trees`. */

@@ -73,9 +73,9 @@ export class TrackedRepository {
   readonly repository: string;
   readonly revision: string;
   readonly cache: RepositoryCache;
-  /** When it is looked at next, by the monotonic clock; looked at now where that has passed. */
+  /** When it is checked next, by the monotonic clock; a time that has passed means now. */
   due = 0;
-  /** When the last look began. */
+  /** When the last check began. */
   begun = Number.NEGATIVE_INFINITY;
   /** Before which the hub wants not to be asked, whoever asks for it. */
   notBefore = Number.NEGATIVE_INFINITY;

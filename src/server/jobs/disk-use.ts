@@ -74,7 +74,7 @@ export class DiskLimit {
     this.#given = diskUse(directory.input, new Set());
   }
 
-  /** Resolves with where the bytes are, in words, once there are too many; with null once it is closed. */
+  /** Resolves with a phrase that says where the bytes are, once there are too many; with null once it is closed. */
   async exceeded(): Promise<string | null> {
     while (!this.#isOver) {
       const start = performance.now();
@@ -86,7 +86,7 @@ export class DiskLimit {
     return null;
   }
 
-  /** Measures once. @returns where the bytes are, in words, if there are too many; otherwise null */
+  /** Measures once. @returns a phrase that says where the bytes are, if there are too many; otherwise null */
   async look(): Promise<string | null> {
     const { input, output, workspace } = this.directory;
     const seen = new Set<string>();

@@ -20,7 +20,7 @@ import { type JobRecord, parseRecord } from './job-record.js';
 
 /** Bytes at the end of a log that are searched for the service's last lines. */
 const tailBytes = 16 * 1024;
-/** Longest `job.json`, in bytes: it names each of up to 100,000 files. */
+/** Most bytes of `job.json`: it names each of up to 100,000 files. */
 const maxRecordBytes = 256 << 20;
 /** Bytes by which a record may grow from its first to its last state: times, devices, an error message. */
 const recordGrowth = 8192;
@@ -100,7 +100,7 @@ export class JobDirectory {
 
   /**
    * Writes the record, which survives a power cut once this resolves. Calls must not overlap.
-   * @param isKept false for one that a power cut may take: then the job is found as it was accepted
+   * @param isKept false if a power cut may lose it: the job is then found as it was accepted
    */
   async save(record: JobRecord, isKept = true): Promise<void> {
     await saveJsonFile(this.recordFile, record, isKept);
@@ -121,7 +121,7 @@ export class JobDirectory {
 
   /**
    * @returns undefined if there is no record
-   * @throws Error in words for an invalid record; the system's error for one that cannot be read
+   * @throws Error that says what is wrong with an invalid record; the system's error for one that cannot be read
    */
   load(): JobRecord | undefined {
     const text = readOwnFile(this.recordFile, maxRecordBytes);

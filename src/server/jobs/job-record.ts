@@ -126,7 +126,7 @@ export const newRecord = (
 /**
  * Reads the text of a `job.json`.
  * @param jobId the name of its directory
- * @throws Error that says in words why it is not the record of that job
+ * @throws Error that says why it is not the record of that job
  */
 export function parseRecord(text: string, jobId: string): JobRecord {
   let json: unknown;

@@ -296,7 +296,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return this.#inTurn(async () => {
       if (this.#last) return;
       const record = this.#next(state, change);
-      // After a power cut, which ends what runs, a job that waits or runs is as good as one that was accepted. A kill is kept.
+      // After a power cut, which ends all programs, a job starts again as it was accepted. Only a kill has to survive.
       await this.directory.save(record, record.killRequested);
       if (!this.#last) this.#show(record);
     });

@@ -81,7 +81,7 @@ export interface LifecycleDeps {
   readonly reachOf: (job: Job) => Reach;
   /** How a job's app is loaded on these devices, if it stays loaded; otherwise null. */
   readonly residentOf: (job: Job, grant: Grant) => Resident | null;
-  /** What an exit code of the job's program means, in words; null for one that means nothing in particular. */
+  /** What an exit code of the job's program means, as a sentence; null if it has no special meaning. */
   readonly explainExit: (job: Job, exitCode: number) => string | null;
   /** Bytes that a job may write. */
   readonly diskPerJob: number;
@@ -117,7 +117,7 @@ function timeLeft({ request: { timeLimit }, record, state }: Job): number | null
   return Math.min(Math.max(left, 0), timeLimit) * 1000;
 }
 
-/** An error in words for a client. A fault of this program is for the server's log alone: its message may name files. */
+/** The message of an error for a client. A fault of this program is only logged, because its message may name files. */
 function inWords(cause: unknown): string {
   if (cause instanceof ServiceError) return cause.message;
   const isOfProgram =
@@ -132,7 +132,7 @@ export class Lifecycle {
   #isExecuting = false;
   #command: readonly string[] = [];
   #disk: DiskLimit | null = null;
-  /** How much it has written and where, in words, once that is more than it may. */
+  /** How much it has written and where, as a phrase, once that exceeds its limit. */
   #written: string | null = null;
 
   constructor(

@@ -128,7 +128,7 @@ export class JobStore {
     } catch (cause) {
       const why = faultWithoutPath(cause);
       if (errorCode(cause) !== '') return { kind: 'unreadable', directory, why };
-      // The text was read and is not a record: a retry would not help. What is no file of ours was not made by a power cut.
+      // The text was read and is not a record, so a retry would not help. A power cut cannot have made a file of another kind.
       const accepted = cause instanceof NotOurFile ? undefined : directory.loadFirst();
       return { kind: 'damaged', directory, why, accepted };
     }

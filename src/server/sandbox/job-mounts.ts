@@ -58,7 +58,7 @@ const systemPath = '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin';
 /**
  * The words that stand before the sandbox of a loaded app.
  * @param bwrap the program
- * @throws Error in words where a program is missing
+ * @throws Error that names a missing program
  */
 export function jobMountWords(bwrap: string, { directory, jobs }: JobMounts): string[] {
   const [shell, setpriv] = ['sh', 'setpriv'].map((name) => {

@@ -8,7 +8,7 @@ const directories = ['/usr', '/opt', '/etc', '/sys', '/nix/store', '/gnu/store']
 /** These are links into `/usr` on most systems. */
 const linked = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'];
 
-/** Milliseconds that a look through `/etc` counts. */
+/** Milliseconds for which a listing of `/etc` is used. */
 const freshness = 60_000;
 
 /** What of a system a job may read: its directories, its links, and what is hidden in them. */

@@ -45,7 +45,7 @@ function interpreters(file: string, searchPath: string): string[] {
   return [program, found ?? ''].filter((each) => path.isAbsolute(each));
 }
 
-/** What a symbolic link says; undefined for what is none. */
+/** The target of a symbolic link, as it is written; undefined for anything else. */
 export function linkText(file: string): string | undefined {
   try {
     return readlinkSync(file);
@@ -54,7 +54,7 @@ export function linkText(file: string): string | undefined {
   }
 }
 
-/** Where a symbolic link leads, one step; undefined for what is none. */
+/** The path that a symbolic link leads to in one step; undefined for anything else. */
 function linkTarget(file: string): string | undefined {
   const target = linkText(file);
   return target === undefined ? undefined : path.resolve(path.dirname(file), target);

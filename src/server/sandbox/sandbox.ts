@@ -142,7 +142,7 @@ export class Sandbox {
 
   /**
    * The same for a loaded app, which sees Input, Output and Workspace of its current job only.
-   * @throws Error in words where a program is missing
+   * @throws Error that names a missing program
    */
   wrapWorker({ home, jobMounts, watched, reach, ...more }: ConfinedWorker, searchPath: string): string[] {
     const shown = [jobMounts.jobs, jobsInSandbox].flatMap((place) => [

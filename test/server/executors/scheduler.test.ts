@@ -346,7 +346,7 @@ describe('a place in the queue', () => {
     expect(places()).toEqual([null, null, 1]);
   });
 
-  test('that is cancelled rejects, and unblocks the jobs behind it', async () => {
+  test('that is cancelled rejects, and unblocks the jobs after it', async () => {
     const { gpus, tickets, held } = queue(2);
     gpus('a', 0);
     gpus('wide', 0, 1);

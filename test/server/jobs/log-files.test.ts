@@ -92,7 +92,7 @@ describe('the stream of a log', () => {
     expect(linesOf(await api.log(id))).toEqual(['again', '__DONE__']);
   });
 
-  test('is also cut if it waits behind another answer', async () => {
+  test('is also cut if it waits for another answer', async () => {
     const [first, second] = [await endedWith('a\n'), await endedWith('')];
     unreadable(second);
     await using connection = await RawConnection.open(server.url);

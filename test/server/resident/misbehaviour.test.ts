@@ -43,7 +43,7 @@ describe('a resident app that misbehaves fails one job only', () => {
     expect((await api.job(id)).status).toBe('done');
   });
 
-  test('when it begins a second answer behind the first: the first counts, and the next job gets none of it', async () => {
+  test('when it begins a second answer after the first: the first counts, and the next job gets none of it', async () => {
     await api.run('infer', doing());
     expect((await api.run('infer', doing('leftover'))).view).toMatchObject({ status: 'done', start: 'warm' });
     expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });

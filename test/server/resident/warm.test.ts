@@ -83,7 +83,7 @@ test('a resident app that is changed is loaded again', async () => {
   await noWorkerLeft(server);
 });
 
-test('a resident app is loaded again after a change behind a link, or of a hidden file, and not after one of .git', async () => {
+test('a resident app is loaded again after a change below a link, or of a hidden file, and not after one of .git', async () => {
   await using own = await ownApp();
   const root = path.dirname(own.app);
   const linked = path.join(root, 'linked');

@@ -95,7 +95,7 @@ const compare = (a: Rank, b: Rank): number => a[0] - b[0] || a[1] - b[1] || a[2]
 /**
  * Whose turn it is. Between owners who wait, the one who has had less lately goes first; the jobs of one owner go in the
  * order in which they came. Nobody starves: who was given nothing for an hour goes before all others, the one who has waited
- * longest first, with their first job; others can only come behind them. Where all jobs have one owner this is the order in
+ * longest first, with their first job; others can only come after them. Where all jobs have one owner this is the order in
  * which they came.
  */
 export class TurnsOfOwners {

@@ -260,7 +260,7 @@ export class LocalExecutor implements Executor {
     }
   }
 
-  /** Where a job runs, in words. */
+  /** Where a job runs, for the log. */
   #describe(grant: Grant, order: RunOrder, place: Place): string {
     const devices = grant.gpus.length > 0 ? `GPU ${grant.gpus.join(', ')}` : 'the CPU';
     const network = order.reach().network ? 'with' : 'without';

@@ -228,7 +228,7 @@ export class Runners {
     }
   }
 
-  /** Ends the command that a runner left behind when it was killed. */
+  /** Ends the command of a runner that was killed. */
   async #endCommand(directory: string): Promise<void> {
     try {
       const command = readRunnerRecord(directory)?.command;

@@ -13,7 +13,7 @@ interface Waiting extends Queued {
   readonly rank: (gpu: number) => number;
   readonly grant: (grant: Grant) => void;
   readonly fail: (cause: Error) => void;
-  /** What its owner may have at once and has, in words, if that is what it waits for; otherwise null. */
+  /** A phrase for its owner's limit and use, if that is what it waits for; otherwise null. */
   limit: string | null;
 }
 
@@ -98,7 +98,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     }
   }
 
-  /** Why a new request can never be granted here, in words; null if it can, or if that is not known yet. */
+  /** Why a new request can never be granted here; null if it can, or if that is not known yet. */
   impossible(request: DeviceRequest): string | null {
     if (!this.#isUnseen(request)) return null;
     if (request.kind === 'anyGpu') return 'This server has no GPU; submit the job again to run it on the CPU';
@@ -141,7 +141,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     this.#gpuShares.remember(owner, gpuTime, ago);
   }
 
-  /** What a request waits for, in words. */
+  /** A phrase for what a request waits for. */
   #describe({ request, limit }: Waiting): string {
     if (this.settings.isPaused?.()) return 'the next start of the server, whose program was upgraded';
     const words = describe(request);
@@ -288,7 +288,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return left;
   }
 
-  /** What the owner of a job may have at once and has, in words, if it would have more with it; otherwise null. */
+  /** A phrase for the limit and use of a job's owner, if the job would exceed that limit; otherwise null. */
   #limitOf({ owner, request }: Waiting): string | null {
     const { mostGpus, mostJobs } = this.settings;
     const [gpus, jobs] = [mostGpus?.(owner) ?? null, mostJobs?.(owner) ?? null];

@@ -13,12 +13,12 @@ export interface Ticket {
   readonly granted: Promise<Grant>;
   /** 1 is next; null once granted or cancelled. */
   position(): number | null;
-  /** What it waits for, in words. */
+  /** A phrase for what it waits for. */
   readonly waitingFor: string;
   cancel(): void;
 }
 
-/** What a request asks for, in words. */
+/** A phrase for what a request asks for. */
 export function describe(request: DeviceRequest): string {
   if (request.kind === 'anyGpu') return 'a free GPU';
   if (request.kind === 'cpu') return request.workers === 1 ? 'a CPU slot' : `${request.workers} CPU slots`;

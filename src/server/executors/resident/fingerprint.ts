@@ -34,7 +34,7 @@ function placeOf(file: string): Place {
 
 /**
  * A place and all below it, through links, each directory once: links may lead in a circle. Goes down level by level, so that
- * what is deep below, perhaps behind a link to data, does not take the share of the app's own files.
+ * what is deep below, perhaps below a link to data, does not take the share of the app's own files.
  */
 function* placesFrom(start: string): Generator<Place, void> {
   const seen = new Set<string>();

@@ -90,15 +90,15 @@ export interface ResidencySettings extends Pick<WorkersSettings, 'environment' |
   readonly workers?: Pick<WorkersSettings, 'directory' | 'idle' | 'memoryUse' | 'program'>;
 }
 
-/** Where a job runs on its devices. */
+/** How a job runs on its devices. */
 export interface Place {
   /** Its app, if that stays loaded. */
   readonly resident: Resident | null;
-  /** Its worker then. */
+  /** The worker for that app. */
   readonly choice: WorkerChoice | null;
   /** Whether it finds its app loaded; null for an app that does not stay loaded. */
   readonly start: JobStart | null;
-  /** That in words; empty where there is nothing to say. */
+  /** Phrases about that for the log; empty where there is nothing to say. */
   readonly words: readonly string[];
   /** Resolves when no other app has its GPUs. */
   readonly cleared: Promise<void>;

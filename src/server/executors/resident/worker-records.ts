@@ -18,7 +18,7 @@ import {
   workerFiles,
 } from '../../../runner/index.js';
 
-/** Longest `worker.json` and `keeper.json` that are read, in bytes. */
+/** Most bytes that are read of `worker.json` and of `keeper.json`. */
 const maxBytes = 64 << 20;
 
 const identity = z.object({

@@ -97,7 +97,7 @@ export class Worker extends EventEmitter<{ change: [] }> {
         detached: true,
       });
       const spawned = once(keeper, 'spawn');
-      // There is none if the descriptors did not suffice.
+      // It is missing if there were too few descriptors.
       const stdout: Readable | undefined = keeper.stdout;
       stdout?.resume();
       const isUp = stdout && once(stdout, 'close').catch(() => {});

@@ -29,7 +29,7 @@ export class OwnerQuota {
     private readonly mostJobs = unlimited,
   ) {}
 
-  /** What a job of this owner waits for, in words. */
+  /** A phrase for what a job of this owner waits for. */
   describe(owner: string | null): string {
     const who = owner ?? 'the admin';
     const { jobs, gpus } = this.#heldBy(owner);

@@ -69,7 +69,7 @@ export function phaseOf({ state }: Pick<QueueRow, 'state'>): Phase {
   return ended.has(state) ? 'ended' : 'active';
 }
 
-/** Slurm's usual reasons for waiting, in words that follow "Waiting for". */
+/** Slurm's usual reasons for waiting, as phrases that follow "Waiting for". */
 const meanings: Readonly<Record<string, string>> = {
   Resources: 'free resources of the cluster',
   Priority: 'jobs before it in the queue of the cluster',
@@ -88,7 +88,7 @@ const meanings: Readonly<Record<string, string>> = {
 /** Whether Slurm has no reason yet, as for a job that was just submitted. */
 export const isUndecided = (reason: string): boolean => reason === 'None' || reason === '';
 
-/** What a job waits for in Slurm, in words, with Slurm's own reason. */
+/** A phrase for what a job waits for in Slurm, with Slurm's own reason. */
 export function waitingWords(reason: string): string {
   if (isUndecided(reason)) return 'Slurm to start it';
   const [word = ''] = reason.split(',');

@@ -44,7 +44,7 @@ class Submission {
   id: number | null = null;
   /** Why the job was not accepted; null if it may still be. */
   refusal: string | null = null;
-  /** What the job waits for before it is in the queue, in words; null if nothing delays it. */
+  /** What the job waits for before it is in the queue, as a phrase; null if nothing delays it. */
   obstacle: string | null = null;
   /** Settles when it is in the queue, refused or given up. Never rejects. */
   readonly settled: Promise<void>;
@@ -280,7 +280,7 @@ export class QueuedJob {
     await cancelUnstarted(this.#path, this.context);
   }
 
-  /** What it waits for, in words; null if it has waited only briefly. */
+  /** What it waits for, as a phrase; null if it has waited only briefly. */
   #waitsFor(): string | null {
     const { queue, quota } = this.context;
     if (this.#submission === null) return quota.describe(this.order.owner);

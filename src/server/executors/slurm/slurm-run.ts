@@ -157,7 +157,7 @@ export class SlurmRun {
     return await this.#follower.ended();
   }
 
-  /** Where it runs, in words. */
+  /** Where it runs, for the log. */
   #describe({ node }: Placement, { gpus }: Grant): string {
     const devices = gpus.length > 0 ? `GPU ${gpus.join(', ')}` : 'the CPU';
     return `${devices} of node ${oneLine(node)} (Slurm job ${this.id})`;
