@@ -48,7 +48,7 @@ test('a hub that fails is asked again by itself, until it answers', async () => 
   await repositories.close();
 });
 
-test('a repository is looked at again after a time, and its new commit is there', async () => {
+test('a repository is checked again after a time, and its new commit is there', async () => {
   const repositories = looking({ between: 20, retry: long, longestRetry: long, asked: 0 });
   const tracked = repositories.track(name);
   repositories.start();
@@ -76,7 +76,7 @@ test('two apps of one repository are one question, and two repositories are aske
   expect(lines).toEqual([]);
 });
 
-test('a repository whose apps are no longer on the list is not looked at again', async () => {
+test('a repository whose apps are no longer on the list is not checked again', async () => {
   hub.commit('lab/other', files);
   const repositories = looking({ between: 10, retry: long, longestRetry: long, asked: 0 });
   const other = { ...name, repository: 'lab/other' };
