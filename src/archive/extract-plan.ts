@@ -1,11 +1,9 @@
 import path from 'node:path';
 import { maxEntries, quoteName } from '../contract/index.js';
 import { Notes, TimeSlice } from '../files/index.js';
-import { archiveEnd } from './archive-end.js';
-import { ArchiveSource } from './archive-source.js';
 import { entryPaths, LenientPlaces, type PlaceOptions } from './entry-places.js';
 import { ArchiveError } from './errors.js';
-import { entryName, readDirectory, type ZipEntry } from './read-directory.js';
+import { ArchiveSource, archiveEnd, entryName, readDirectory, type ZipEntry } from './read-archive.js';
 
 /** Stored and deflated: what every zip program writes. */
 const knownMethods = new Set([0, 8]);

@@ -5,11 +5,10 @@ import { pipeline } from 'node:stream/promises';
 import { crc32, createInflateRaw, inflateRawSync } from 'node:zlib';
 import { quoteName } from '../contract/index.js';
 import { errorCode, makeDirectory, Notes, TimeSlice } from '../files/index.js';
-import { ArchiveSource } from './archive-source.js';
 import { ArchiveError, damagedEntry } from './errors.js';
 import { diskCost, planEntries } from './extract-plan.js';
 import { MadeDirectories, type OpenedTarget, openTarget, UnplaceableEntry } from './open-target.js';
-import { isDeflated, placeOfContent, readDirectory, type ZipEntry } from './read-directory.js';
+import { ArchiveSource, isDeflated, placeOfContent, readDirectory, type ZipEntry } from './read-archive.js';
 
 /** Most bytes of an entry, compressed or not, that is read, inflated and written at once: streams take ten times as long. */
 const smallSize = 256 * 1024;

@@ -131,14 +131,11 @@ export const modules: Readonly<Record<string, Module>> = {
   },
   'server/serve.ts': {
     imports: [
-      'server/open-jobs.ts',
-      'server/open-apps.ts',
+      'server/open-server.ts',
       'server/running-server.ts',
       'server/settings.ts',
       'server/app.ts',
-      'server/audit',
       'server/http',
-      'server/access',
       'server/jobs',
       'server/data-directory',
       'server/metrics',
@@ -148,26 +145,26 @@ export const modules: Readonly<Record<string, Module>> = {
     reason:
       'A server is opened, assembled and closed here; it knows neither the client nor the command line.',
   },
-  'server/open-jobs.ts': {
+  'server/open-server.ts': {
     imports: [
       'server/running-server.ts',
       'server/settings.ts',
       'server/usage',
+      'server/audit',
       'server/access',
       'server/apps',
+      'server/hub',
       'server/jobs',
       'server/executors/local',
       'server/executors/slurm',
       'server/devices',
       'server/sandbox',
+      'server/data-directory',
       'server',
+      'files',
       'runner',
     ],
     reason: 'Which executor runs the jobs is decided here: nobody else knows more than one.',
-  },
-  'server/open-apps.ts': {
-    imports: ['server/running-server.ts', 'server/settings.ts', 'server/apps', 'server/hub', 'server'],
-    reason: 'Apps and their repositories are opened before there is a job.',
   },
   'server/running-server.ts': {
     imports: ['server/settings.ts', 'server/executors/slurm', 'server/devices', 'server'],

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import unzipper from 'unzipper';
 import { expect, test } from 'vitest';
-import { archiveEnd } from '../../src/archive/archive-end.js';
+import { archiveEnd } from '../../src/archive/read-archive.js';
 import { ZipWriter } from '../../src/archive/zip-writer.js';
 import { temporary } from '../support/temporary.js';
 

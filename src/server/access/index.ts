@@ -1,3 +1,2 @@
 /** Who a request is from: the token of the environment, or the named ones of a file. */
-export { Access } from './access.js';
-export { NamedTokens } from './named-tokens.js';
+export { Access, NamedTokens } from './access.js';

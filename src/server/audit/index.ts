@@ -1,3 +1,2 @@
 /** The audit log: a line for each thing that somebody did. */
-export { auditEvents } from './audit-events.js';
-export { type AuditEntry, AuditLog, lookAtAuditLog } from './audit-log.js';
+export { type AuditEntry, type AuditLog, lookAtAuditLog, openAuditLog } from './audit-log.js';

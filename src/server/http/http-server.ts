@@ -1,8 +1,185 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { readFileSync } from 'node:fs';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { Socket } from 'node:net';
+import { oneLine, ServiceError } from '../../contract/index.js';
 import { noteAddresses } from './client-address.js';
-import { limitConnections } from './connection-limit.js';
-import { dropBehindAnswers } from './early-answers.js';
-import { answerUnread, refuseWithoutHost } from './unread-requests.js';
+import { bareAnswer, endResponse, endWith } from './errors.js';
+
+/** Descriptors that are reserved for jobs, their logs, records and runners, and for packing; at most half of all. */
+const reserve = 128;
+/** Descriptors of a connection with a request: the socket, and the file that the request reads or writes. */
+const perConnection = 2;
+
+/**
+ * Requests that may be under way on one connection. Browsers and our own client send one at a time. A pipelined request
+ * holds open what it answers with until the answers before it are sent.
+ */
+const perSocket = 4;
+
+/** The limit of descriptors of this process; infinite if the system does not tell. */
+function descriptorLimit(): number {
+  try {
+    const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1')) ?? [];
+    return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft);
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
+}
+
+/** Number of connections for a limit of descriptors. */
+export const connectionsFor = (descriptors: number): number =>
+  Math.max(1, Math.floor((descriptors - Math.min(reserve, descriptors / 2)) / perConnection));
+
+/** The answer to a connection that is one too many. */
+function refusal(): string {
+  const detail = 'Server busy: all its connections have a request under way; try again soon';
+  return bareAnswer(new ServiceError('tooManyConnections', detail));
+}
+
+/**
+ * Limits the connections of a server by the number of descriptors that the process may have: without a free descriptor no
+ * job can be started, read or ended. At the limit, the connection that has been idle for the longest time is closed for a
+ * new one, so that silent clients keep nobody out. A new connection is refused only if no other is idle. A connection with
+ * more than `perSocket` requests under way is closed.
+ */
+function limitConnections(server: Server, limit = connectionsFor(descriptorLimit())): void {
+  const all = new Set<Socket>();
+  /** Idle connections, the longest idle first. */
+  const idle = new Set<Socket>();
+  /** Requests under way on each connection: a client may send several before the first is answered. */
+  const requests = new WeakMap<Socket, number>();
+
+  server.on('connection', (socket: Socket) => {
+    if (all.size >= limit) {
+      const [oldest] = idle;
+      if (!oldest) {
+        endWith(socket, refusal());
+        return;
+      }
+      all.delete(oldest);
+      idle.delete(oldest);
+      oldest.destroy();
+    }
+    all.add(socket);
+    idle.add(socket);
+    socket.once('close', () => {
+      all.delete(socket);
+      idle.delete(socket);
+    });
+  });
+
+  const onRequest = ({ socket }: IncomingMessage, response: ServerResponse) => {
+    idle.delete(socket);
+    const underWay = (requests.get(socket) ?? 0) + 1;
+    requests.set(socket, underWay);
+    if (underWay > perSocket) socket.destroy();
+    response.once('close', () => {
+      const left = (requests.get(socket) ?? 1) - 1;
+      requests.set(socket, left);
+      if (left === 0 && all.has(socket)) idle.add(socket);
+    });
+  };
+  for (const event of ['request', 'checkContinue', 'checkExpectation'])
+    server.prependListener(event, onRequest);
+}
+
+/** Milliseconds for which the rest of a request is read and dropped. */
+const maxWait = 30_000;
+
+/** Reads and drops the rest of a request. One that takes longer is cut. */
+function dropRest(request: IncomingMessage, limit: number): void {
+  const timer = setTimeout(() => request.destroy(), limit).unref();
+  for (const event of ['end', 'close']) request.once(event, () => clearTimeout(timer));
+  request.resume();
+}
+
+/**
+ * Reads and drops what still comes of a request that is refused, so that the client can read the answer: closing a connection
+ * with unread bytes resets it. A client that sends at full speed, as nginx does, then fails to write before it has read.
+ * Where the answer is the last one of its connection, as it always is for nginx, Node would close both directions behind it:
+ * here the client is told at once that nothing more comes, and may still send. Such a connection counts as idle.
+ */
+export function dropBehindAnswers(server: Server, limit = maxWait): void {
+  const onRequest = (request: IncomingMessage, response: ServerResponse) => {
+    const { socket } = request;
+    // Before Node's own listener, which closes the connection.
+    response.prependOnceListener('finish', () => {
+      if (request.complete || request.destroyed) return;
+      const isLast = !response.shouldKeepAlive;
+      if (isLast) {
+        socket.destroySoon = () => socket.end();
+        request.once('end', () => socket.destroy());
+      }
+      if (isLast || response.statusCode >= 400) dropRest(request, limit);
+    });
+  };
+  for (const event of ['request', 'checkContinue', 'checkExpectation'])
+    server.prependListener(event, onRequest);
+}
+
+/** The error of Node's parser for a request that it cannot read. */
+interface ParserError extends NodeJS.ErrnoException {
+  readonly reason?: string;
+}
+
+function errorOf({ code, reason = '' }: ParserError): ServiceError {
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    return new ServiceError('headersTooLarge', 'The headers of the request are too long; send fewer');
+  }
+  if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') {
+    return new ServiceError('uploadTooLarge', 'The chunk extensions of the request are too long; send none');
+  }
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return new ServiceError('uploadStalled', 'The request did not come in time; send it again');
+  }
+  const why = reason === '' ? '' : `: ${oneLine(reason)}`;
+  return new ServiceError('badRequest', `The request is not valid HTTP${why}`);
+}
+
+/** Answers a request of HTTP/1.1 without a `Host` (RFC 9112, 3.2). Returns whether it was one. */
+function refuseWithoutHost({ httpVersion, headers }: IncomingMessage, response: ServerResponse): boolean {
+  const isRefused = httpVersion === '1.1' && headers.host === undefined;
+  if (isRefused)
+    endResponse(response, new ServiceError('badRequest', "The request has no header 'Host'; send one"));
+  return isRefused;
+}
+
+/** Ends a connection whose request cannot be read. The answers to whole requests before that one come first. */
+function refuse(socket: Socket, cause: ParserError): void {
+  // Must not write into the middle of an answer under way. Node checks the same field.
+  const { _httpMessage: current } = socket as Socket & { _httpMessage?: ServerResponse };
+  if (current?.req.complete && !socket.destroyed) {
+    current.once('close', () => refuse(socket, cause));
+    return;
+  }
+  if (socket.writable && !current?.headersSent) socket.write(bareAnswer(errorOf(cause)));
+  socket.destroy(cause);
+}
+
+/** Gives requests that Node itself would refuse with a status and no body an answer with the usual error body. */
+function answerUnread(server: Server): void {
+  const refused = new WeakSet<Socket>();
+  server.on('clientError', (cause: ParserError, socket: Socket) => {
+    // Each further packet of an unreadable request is another error.
+    if (refused.has(socket)) return;
+    refused.add(socket);
+    refuse(socket, cause);
+  });
+  server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
+    const detail = "The request expects what is not done here; send no 'Expect'";
+    endResponse(response, new ServiceError('badExpectation', detail));
+  });
+  server.on('connect', (_request: IncomingMessage, socket: Socket) => {
+    const detail = 'This server is not a proxy; it does not support CONNECT';
+    endWith(socket, bareAnswer(new ServiceError('methodNotAllowed', detail)));
+  });
+}
 
 /** Makes the HTTP server of the service. It does not listen yet. */
 export function httpServer(handler: RequestListener): Server {

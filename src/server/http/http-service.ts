@@ -1,15 +1,129 @@
+import { lookup } from 'node:dns';
 import { once } from 'node:events';
-import type { RequestListener, Server } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { internalError, metricsType, routes, ServiceError } from '../../contract/index.js';
 import type { Report } from '../report.js';
+import { SetupError } from '../setup-error.js';
+import { sendError } from './errors.js';
 import { httpServer } from './http-server.js';
-import { type Address, listen } from './listen.js';
-import { metricsServer } from './metrics-server.js';
-import type { Traffic } from './traffic.js';
+import { siteCheck } from './same-origin.js';
+
+/**
+ * Makes a server listen.
+ * @returns its address, `http://host:port`
+ * @throws SetupError
+ */
+export async function listen(server: Server, host: string, port: number): Promise<string> {
+  server.listen(port, host);
+  try {
+    await once(server, 'listening');
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new SetupError(`Cannot listen on ${host}, port ${port}: ${reason}`, { cause });
+  }
+  const { address, port: taken, family } = server.address() as AddressInfo;
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${taken}`;
+}
+
+/** Where a server listens. */
+export interface Address {
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+}
+
+/** The address of a host as the system has it; the host itself if it has none. */
+const addressOf = (host: string): Promise<string> =>
+  new Promise((resolve) => {
+    lookup(host, (cause, address) => resolve(cause ? host : address));
+  });
+
+/**
+ * Checks that the metrics have a port of their own.
+ * @param metrics null where they have no server
+ * @throws SetupError where both servers could not listen at once
+ */
+export async function checkPorts(server: Address, metrics: Address | null): Promise<void> {
+  if (metrics === null || metrics.port === 0 || metrics.port !== server.port) return;
+  const [address, ofMetrics] = await Promise.all([addressOf(server.host), addressOf(metrics.host)]);
+  const isEvery = [address, ofMetrics].some((each) => each === '0.0.0.0' || each === '::');
+  if (address !== ofMetrics && !isEvery) return;
+  throw new SetupError(
+    `--metrics-port ${metrics.port} is the port of the server itself; give the metrics another one, or leave it out: ` +
+      'GET /metrics is also there, with a token of the role admin',
+  );
+}
+
+/** The bytes of all connections, closed and open ones. */
+export class Traffic {
+  readonly #open = new Set<Socket>();
+  #received = 0;
+  #sent = 0;
+
+  /** Counts the connections of a server from now on. */
+  count(server: Server): void {
+    server.prependListener('connection', (socket: Socket) => {
+      this.#open.add(socket);
+      socket.once('close', () => {
+        this.#open.delete(socket);
+        this.#received += socket.bytesRead;
+        this.#sent += socket.bytesWritten;
+      });
+    });
+  }
+
+  /** Bytes since the start. */
+  get transferred(): { readonly received: number; readonly sent: number } {
+    const open = [...this.#open];
+    return {
+      received: open.reduce((sum, { bytesRead }) => sum + bytesRead, this.#received),
+      sent: open.reduce((sum, { bytesWritten }) => sum + bytesWritten, this.#sent),
+    };
+  }
+}
+
+/**
+ * A server of its own for the metrics and nothing else, without a token. It does not listen yet.
+ * @param host the address that it will listen on
+ */
+function metricsServer(host: string, read: () => Promise<string>, report: Report): Server {
+  const check = siteCheck({
+    host,
+    name: 'The port of the metrics',
+    remedy: `ask for ${routes.metrics.path} at the port of the server, with a token of the role admin`,
+  });
+  return createServer(async (request, response) => {
+    try {
+      check(request);
+    } catch (cause) {
+      sendError(response, cause instanceof ServiceError ? cause : internalError(), {});
+      return;
+    }
+    const { method, url } = request;
+    const isAsked = url?.split('?', 1)[0] === routes.metrics.path;
+    if (!isAsked || (method !== 'GET' && method !== 'HEAD')) {
+      sendError(
+        response,
+        new ServiceError('notFound', `There is nothing here but GET ${routes.metrics.path}`),
+        {},
+      );
+      return;
+    }
+    try {
+      const text = await read();
+      response.writeHead(200, { 'Content-Type': metricsType }).end(text);
+    } catch (cause) {
+      report('The metrics could not be read', cause);
+      sendError(response, internalError(), {});
+    }
+  });
+}
 
 /** Milliseconds that answers under way may take when the server stops. */
 const lastAnswers = 1000;
 
-export interface HttpServiceDeps {
+interface HttpServiceDeps {
   readonly handler: RequestListener;
   readonly address: Address;
   /** Where the metrics have a server of their own; null where they have none. */

@@ -3,7 +3,7 @@ import type { EventEmitter } from 'node:events';
 import type { Context, Middleware } from 'koa';
 import { internalError } from '../../contract/index.js';
 import type { Report } from '../report.js';
-import { endResponse } from './error-answer.js';
+import { endResponse } from './errors.js';
 
 /** The request on whose behalf code is running. */
 const current = new AsyncLocalStorage<Context>();

@@ -9,7 +9,7 @@ import type { AppCatalog } from '../apps/index.js';
 import type { Executor } from '../executors/index.js';
 import { captured, goneSignal } from '../http/index.js';
 import type { Report } from '../report.js';
-import { loadedFor } from './loaded-for.js';
+import { loadedFor } from './system.js';
 
 export const listApps = (catalog: AppCatalog, executor: Executor) => (ctx: RouterContext) => {
   const apps = catalog.ids();

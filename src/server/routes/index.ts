@@ -4,7 +4,6 @@ import type { Executor } from '../executors/index.js';
 import type { Report } from '../report.js';
 import type { UsageLedger } from '../usage/index.js';
 import { askForRefresh, listApps, sendAppConfig, showApp, showRefresh } from './apps.js';
-import { setDraining, showDraining } from './drain.js';
 import { killJob, listJobs, removeJob, showJob } from './jobs.js';
 import { type LogDeps, sendLog, streamLogs } from './logs.js';
 import { sendResult } from './result.js';
@@ -17,9 +16,11 @@ import {
   ram,
   type ShownLimits,
   type ShownMetrics,
+  setDraining,
+  showDraining,
+  showUsage,
   vram,
 } from './system.js';
-import { showUsage } from './usage.js';
 
 /** What the routes need; they make none of it. */
 export interface RouteDeps extends SubmitDeps, LogDeps {

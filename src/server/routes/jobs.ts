@@ -1,8 +1,7 @@
 import type { RouterContext } from '@koa/router';
 import { type JobList, parameters, type RemovedJob } from '../../contract/index.js';
-import { captured, principalOf, requireAdmin } from '../http/index.js';
+import { captured, isAskedFor, principalOf, requireAdmin } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
-import { isAskedFor } from './boolean-parameter.js';
 
 /** `GET /jobs`: one's own; with `?all=1` those of all, for an admin; with `?tag=T` those of that tag. */
 export const listJobs = (jobs: JobService) => (ctx: RouterContext) => {

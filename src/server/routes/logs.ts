@@ -12,9 +12,8 @@ import {
   quoteName,
   ServiceError,
 } from '../../contract/index.js';
-import { captured, goneSignal, principalOf, whenGone } from '../http/index.js';
+import { captured, goneSignal, isAskedFor, principalOf, whenGone } from '../http/index.js';
 import { countLines, type Job, type JobService, openLog, readLog, type StreamSlots } from '../jobs/index.js';
-import { isAskedFor } from './boolean-parameter.js';
 import { EventBytes } from './event-bytes.js';
 
 /** Bytes of a log that are read at once for an answer as text. */

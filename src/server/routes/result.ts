@@ -1,26 +1,97 @@
-import { closeSync, constants, existsSync, fstatSync, type ReadStream } from 'node:fs';
+import { closeSync, constants, existsSync, fstatSync, lstatSync, type ReadStream } from 'node:fs';
 import path from 'node:path';
 import type { RouterContext } from '@koa/router';
 import send from 'send';
+import { countFiles, packTo } from '../../archive/index.js';
 import {
   type EndedJob,
   errorKinds,
   internalError,
   isFinal,
+  mediaTypes,
   parameters,
   refusedResult,
+  resultName,
   ServiceError,
   type UnfinishedJob,
   withoutResult,
 } from '../../contract/index.js';
 import { errorCode, NotOurFile, openOwnFile } from '../../files/index.js';
-import { captured, principalOf, sendError, whenGone } from '../http/index.js';
+import { captured, goneSignal, isAskedFor, principalOf, sendError, whenGone } from '../http/index.js';
 import type { Job, JobService } from '../jobs/index.js';
 import type { Report } from '../report.js';
-import { setArchiveHeaders } from './archive-headers.js';
-import { askedMatch, askedRange } from './asked-range.js';
-import { isAskedFor } from './boolean-parameter.js';
-import { sendLeft, sendUnpacked } from './packed-while-sent.js';
+
+/** Begins an answer with a zip archive, which is sent without Koa. */
+function setArchiveHeaders(ctx: RouterContext): void {
+  ctx.respond = false;
+  ctx.res.statusCode = 200;
+  ctx.res.setHeader('Content-Type', mediaTypes.zip);
+  ctx.res.setHeader('Content-Disposition', `attachment; filename="${resultName}"`);
+  ctx.res.setHeader('Cache-Control', 'no-store');
+}
+
+/**
+ * The `If-Match` of a request for a file. `send` would accept a weak tag, which never matches here (RFC 9110, 13.1.1).
+ * @returns undefined where there is none
+ */
+const askedMatch = (ifMatch: string | undefined): string | undefined =>
+  ifMatch
+    ?.split(',')
+    .map((tag) => tag.trim().replace(/^W\/.*/, '""'))
+    .join(', ');
+
+/**
+ * The `Range` of a request for a file, for `send`, which differs from RFC 9110 in two places: it answers 416 to a suffix (`-N`, the
+ * last N bytes) that is longer than the file, which means all of it (14.1.2), and takes a weak `If-Range` for the same file,
+ * which never is (13.1.5).
+ * @param size bytes of the file
+ * @returns an empty text to send all of it
+ */
+function askedRange(range: string, ifRange: string, size: number): string {
+  if (ifRange.startsWith('W/')) return '';
+  return range.replaceAll(/(?<=[=,]\s*-)\d+/g, (length) => String(Math.min(Number(length), size)));
+}
+
+/** Packs a job's output while it is sent. Its length is not known, so ranges are not served. */
+async function sendOutput(ctx: RouterContext, job: Job, report: Report): Promise<void> {
+  const { id, directory } = job;
+  setArchiveHeaders(ctx);
+  ctx.res.setHeader('Accept-Ranges', 'none');
+  if (ctx.method === 'HEAD') {
+    ctx.res.end();
+    return;
+  }
+  const signal = goneSignal(ctx);
+  ctx.res.once('finish', () => job.noteFetched());
+  await packTo(ctx.res, directory.output, { openUp: true, signal }).catch((cause) => {
+    // A normal end would look like the end of the archive.
+    ctx.res.destroy();
+    if (!ctx.req.socket.destroyed) report(`The output of job ${id} could not be sent`, cause);
+  });
+}
+
+/** Whether the output directory is there, and not replaced by a link or a file. */
+const hasOutput = ({ directory }: Job): boolean =>
+  lstatSync(directory.output, { throwIfNoEntry: false })?.isDirectory() ?? false;
+
+/**
+ * Sends a result that has no archive: the disk had no room for it, or it was removed or replaced.
+ * @throws ServiceError `expired` if its files are not there any more
+ */
+async function sendUnpacked(ctx: RouterContext, job: Job, report: Report): Promise<void> {
+  if (!hasOutput(job)) {
+    throw new ServiceError('expired', `The result of job ${job.id} is removed; submit it again`);
+  }
+  await sendOutput(ctx, job, report);
+}
+
+/** Sends what a job that has failed left in its output. @throws ServiceError `nothingLeft` */
+async function sendLeft(ctx: RouterContext, job: Job, report: Report): Promise<void> {
+  if (!hasOutput(job) || (await countFiles(job.directory.output, 1)) === 0) {
+    throw new ServiceError('nothingLeft', `Job ${job.id} left no file in its output`);
+  }
+  await sendOutput(ctx, job, report);
+}
 
 /** Bytes of a result that are read at once. */
 const chunkSize = 1 << 20;

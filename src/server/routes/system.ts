@@ -3,6 +3,7 @@ import { mayReach } from '../../access/index.js';
 import {
   type DeviceJob,
   type DeviceList,
+  type DrainState,
   FieldError,
   healthy,
   type Limits,
@@ -10,13 +11,20 @@ import {
   metricsType,
   parameters,
   quoteName,
+  type Usage,
 } from '../../contract/index.js';
-import type { Device, Executor } from '../executors/index.js';
-import { principalOf, requireAdmin } from '../http/index.js';
+import type { Device, Executor, LoadedApp } from '../executors/index.js';
+import { isAskedFor, principalOf, requireAdmin } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
 import { gigabyte, readRam } from '../ram.js';
 import type { UploadSettings } from '../uploads/index.js';
-import { loadedFor } from './loaded-for.js';
+import type { UsageLedger } from '../usage/index.js';
+
+/** The loaded apps that matter to whoever asks: those for their own jobs; for an admin all, since each holds memory. */
+export function loadedFor(ctx: RouterContext, executor: Executor): readonly LoadedApp[] {
+  const { name, role } = principalOf(ctx);
+  return (executor.loaded?.() ?? []).filter(({ owner }) => role === 'admin' || owner === name);
+}
 
 export function health(ctx: RouterContext): void {
   ctx.body = healthy;
@@ -103,4 +111,46 @@ export const limits = (shown: ShownLimits) => (ctx: RouterContext) => {
     max_run_time: shown.maxRunTime && shown.maxRunTime / 1000,
     max_fine_tune_time: shown.maxFineTuneTime && shown.maxFineTuneTime / 1000,
   } satisfies Limits;
+};
+
+/** A date, or a time with its zone: without one it would be read in the zone of the server, which nobody else knows. */
+const timePattern = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
+
+/**
+ * Milliseconds of the time in the query, those of a date as one in UTC; 0 without one.
+ * @throws FieldError
+ */
+function sinceOf(ctx: RouterContext): number {
+  const { name } = parameters.usedSince;
+  const text = ctx.query[name];
+  if (text === undefined) return 0;
+  const time = typeof text === 'string' && timePattern.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(time)) {
+    throw new FieldError(
+      name,
+      `must be a date such as 2026-11-01, or a time with its zone such as 2026-11-01T00:00:00Z, got ${quoteName(String(text))}`,
+    );
+  }
+  return time;
+}
+
+/** `GET /usage`: an admin gets that of all, a user their own, and none with `?all=1`. */
+export const showUsage = (ledger: UsageLedger, jobs: JobService) => async (ctx: RouterContext) => {
+  const asker = principalOf(ctx);
+  if (isAskedFor(ctx, parameters.all)) requireAdmin(ctx, 'This asks for the use of all');
+  const since = sinceOf(ctx);
+  const usage = await ledger.summary(since, (owner) => mayReach(asker, owner), await jobs.kept());
+  ctx.body = { since: since === 0 ? null : new Date(since).toISOString(), usage } satisfies Usage;
+};
+
+export const showDraining = (jobs: JobService) => (ctx: RouterContext) => {
+  requireAdmin(ctx, 'ask whether the server is draining');
+  ctx.body = jobs.drainState satisfies DrainState;
+};
+
+/** `POST /drain` and `DELETE /drain`. */
+export const setDraining = (jobs: JobService, isDraining: boolean) => (ctx: RouterContext) => {
+  requireAdmin(ctx, 'drain the server');
+  jobs.drain(isDraining);
+  ctx.body = jobs.drainState satisfies DrainState;
 };

@@ -11,7 +11,7 @@ import {
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { stateOf } from '../../../src/access/token-file.js';
-import { NamedTokens } from '../../../src/server/access/named-tokens.js';
+import { NamedTokens } from '../../../src/server/access/access.js';
 import { filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
 import { until } from '../../../support/until.mjs';
 import { Cli } from '../../support/cli.js';

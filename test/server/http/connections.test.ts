@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { connectionsFor } from '../../../src/server/http/connection-limit.js';
+import { connectionsFor } from '../../../src/server/http/http-server.js';
 import { filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
 import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';

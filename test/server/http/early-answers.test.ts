@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { dropBehindAnswers } from '../../../src/server/http/early-answers.js';
+import { dropBehindAnswers } from '../../../src/server/http/http-server.js';
 import { fieldPart, filePart, multipart, type RawPart, submissionHead } from '../../../support/multipart.mjs';
 import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';

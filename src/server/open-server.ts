@@ -1,15 +1,19 @@
 import path from 'node:path';
+import { closeInherited } from '../files/index.js';
 import { areReplaced } from '../runner/index.js';
-import type { Access } from './access/index.js';
-import type { AppCatalog } from './apps/index.js';
+import { Access } from './access/index.js';
+import { AllowedApps, AppCatalog, residentEngine } from './apps/index.js';
+import { openAuditLog } from './audit/index.js';
+import { checkFileSystem, lockDataDirectory, prepareDataDirectory } from './data-directory/index.js';
 import { GpuInventory, NvidiaSmi } from './devices/index.js';
 import type { ServerEvents } from './events.js';
 import { halfLife, LocalExecutor } from './executors/local/index.js';
 import { openSlurm } from './executors/slurm/index.js';
+import { hubSettings, Repositories } from './hub/index.js';
 import { JobService } from './jobs/index.js';
 import { shareOfRam } from './ram.js';
 import type { Report } from './report.js';
-import type { SandboxReport } from './running-server.js';
+import type { SandboxReport, ServeContext } from './running-server.js';
 import {
   blindSpots,
   checkSecrets,
@@ -21,6 +25,29 @@ import {
 } from './sandbox/index.js';
 import { killGrace, maxLogBytes, type ServerSettings } from './settings.js';
 import { UsageLedger } from './usage/index.js';
+
+/** The apps that are allowed, and the repositories that some of them come from. @throws SetupError */
+function openApps(settings: ServerSettings, { say, report }: ServeContext, events: ServerEvents) {
+  const apps = new AllowedApps(settings.apps, {
+    changed: (change) => events.tell('apps', change),
+    failed: report,
+  });
+  const { download } = settings;
+  let hub: ReturnType<typeof hubSettings> | undefined;
+  const repositories = new Repositories({
+    // Read when an app comes from a repository: what is wrong with them harms no other server.
+    get settings() {
+      hub ??= hubSettings(process.env);
+      return hub;
+    },
+    download,
+    say,
+  });
+  const { engine, networkApps, residentEngines } = settings;
+  const loader =
+    residentEngines === null ? null : residentEngine(engine, process.env.PATH ?? '', residentEngines);
+  return { catalog: new AppCatalog(apps, engine, repositories, networkApps, loader), repositories };
+}
 
 /** The environment of the runners: the server's own, without the variables that hold a token. */
 function runnerEnvironment(tokenVariables: readonly string[]): NodeJS.ProcessEnv {
@@ -113,7 +140,7 @@ async function rememberUse(local: LocalExecutor | null, usage: UsageLedger): Pro
 }
 
 /** The jobs of a server, and what runs them. Starts none of them. @throws SetupError */
-export async function openJobs(settings: ServerSettings, context: OpenContext) {
+async function openJobs(settings: ServerSettings, context: OpenContext) {
   const { access, catalog, events, report } = context;
   const isUpgraded = upgradeWatch(report);
   const opened = await openExecutor(settings, context, isUpgraded);
@@ -149,7 +176,7 @@ const enginePlaces = ([program = '']: readonly string[]): Visible[] =>
   programPlaces(program, process.env.PATH ?? '').map((place) => ({ path: place, isWritable: false }));
 
 /** What the admin is told of the sandbox; null where none was asked for. */
-export function reportSandbox(
+function reportSandbox(
   found: FoundSandbox,
   settings: ServerSettings,
   catalog: AppCatalog,
@@ -183,12 +210,8 @@ export function reportSandbox(
   };
 }
 
-/** Tells the admin where an app that could stay loaded cannot, because of the sandbox. */
-export async function sayResident(
-  local: LocalExecutor | null,
-  catalog: AppCatalog,
-  report: Report,
-): Promise<void> {
+/** Tells the admin which apps cannot stay loaded because of the sandbox. */
+async function sayResident(local: LocalExecutor | null, catalog: AppCatalog, report: Report): Promise<void> {
   if (!local || !catalog.ids().some((id) => catalog.residentName(id) !== null)) return;
   const problem = await local.residentProblem();
   if (problem === null) return;
@@ -196,4 +219,66 @@ export async function sayResident(
     'Apps that could stay loaded are started for each job: the sandbox cannot show them one job after the other',
     problem,
   );
+}
+
+/** What a server has open before it answers its first request. */
+export type OpenedServer = Awaited<ReturnType<typeof openServer>>;
+
+/**
+ * Opens what a server works with: apps, data directory, tokens, audit log, executor and jobs. Starts no job.
+ * @throws SetupError, or the system's error of the data directory
+ */
+export async function openServer(given: ServerSettings, context: ServeContext, events: ServerEvents) {
+  const { report, hurry } = context;
+  const { catalog, repositories } = openApps(given, context, events);
+  closeInherited();
+  // The umask must not take permissions from the owner; those of others stay as the admin has set them.
+  process.umask(process.umask() & 0o077);
+  const settings = { ...given, dataDirectory: prepareDataDirectory(given.dataDirectory) };
+  const audit = openAuditLog(settings.auditLog, events, report);
+  const access = Access.open(settings, events, report);
+  const unlock = lockDataDirectory(settings.dataDirectory);
+  /** Releases the files that only one server may have. */
+  const release = () => {
+    audit?.close();
+    unlock();
+  };
+  let opened: Awaited<ReturnType<typeof openJobs>> | null = null;
+  /** Closes everything and leaves the jobs alone. */
+  const abandon = async () => {
+    opened?.gpus?.close();
+    await repositories.close();
+    release();
+  };
+  try {
+    checkFileSystem(settings.dataDirectory);
+    opened = await openJobs(settings, { access, catalog, events, report });
+    if (settings.download) await repositories.fetchAll(hurry);
+  } catch (cause) {
+    await abandon();
+    throw cause;
+  }
+  const { executor, local, gpus, cluster, found, jobs, usage } = opened;
+  return {
+    ...{ access, audit, catalog, jobs, executor, usage, gpus, cluster },
+    dataDirectory: settings.dataDirectory,
+    sandboxReport: () => reportSandbox(found, settings, catalog),
+    /** Starts the jobs, and what works beside them. */
+    start: () => {
+      jobs.resume();
+      repositories.start();
+      local?.open();
+      void sayResident(local, catalog, report);
+    },
+    /** Kills the jobs or leaves them, and ends what works beside them. */
+    stop: async () => {
+      gpus?.close();
+      const repositoriesClosed = repositories.close();
+      await jobs.close(settings.onExit);
+      await local?.close();
+      await repositoriesClosed;
+    },
+    release,
+    abandon,
+  };
 }

@@ -1,0 +1,262 @@
+import { isUtf8 } from 'node:buffer';
+import { type FileHandle, open } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import unzipper, { type CentralDirectory, type File } from 'unzipper';
+import { ArchiveError, damagedEntry } from './errors.js';
+
+/** Bytes read at once in a long stream. */
+const chunkSize = 64 * 1024;
+
+/**
+ * The bytes of an archive, as unzipper asks for them. All streams read through one open file, so that no stream can leak
+ * a descriptor, and replacing the file meanwhile changes nothing.
+ */
+export class ArchiveSource implements AsyncDisposable {
+  /** The read error of the disk, if there was one; unzipper only sees that the file ended too soon. */
+  failure: unknown;
+
+  private constructor(readonly file: FileHandle) {}
+
+  static async open(archive: string): Promise<ArchiveSource> {
+    return new ArchiveSource(await open(archive));
+  }
+
+  async size(): Promise<number> {
+    return (await this.file.stat()).size;
+  }
+
+  /** Fills a buffer with the bytes from this position on, up to the end of the file. */
+  async read(buffer: Buffer, position: number): Promise<Buffer> {
+    let filled = 0;
+    while (filled < buffer.length) {
+      const { bytesRead } = await this.file.read(buffer, filled, buffer.length - filled, position + filled);
+      if (bytesRead === 0) break;
+      filled += bytesRead;
+    }
+    return buffer.subarray(0, filled);
+  }
+
+  /** The bytes from this position on; none for an impossible position, which a damaged directory may name. */
+  stream(position: number, length = Number.MAX_SAFE_INTEGER): Readable {
+    const isPlace = Number.isSafeInteger(position) && position >= 0;
+    return Readable.from(isPlace ? this.#chunks(position, length) : [], {
+      objectMode: false,
+      highWaterMark: chunkSize,
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.file.close();
+  }
+
+  async *#chunks(position: number, length: number): AsyncGenerator<Buffer> {
+    for (let done = 0; done < length; ) {
+      const chunk = Buffer.allocUnsafe(Math.min(chunkSize, length - done));
+      let count: number;
+      // Only around the read: an error of what takes the bytes is thrown where they are handed out.
+      try {
+        count = (await this.file.read(chunk, 0, chunk.length, position + done)).bytesRead;
+      } catch (cause) {
+        this.failure ??= cause;
+        return;
+      }
+      if (count === 0) return;
+      done += count;
+      yield chunk.subarray(0, count);
+    }
+  }
+}
+
+/** Bytes of the end record at the end of an archive, without its comment. */
+const endRecordSize = 22;
+const maxComment = 0xffff;
+const endRecord = Buffer.from([0x50, 0x4b, 0x05, 0x06]);
+const zip64Locator = 0x07064b50;
+const zip64EndRecord = 0x06064b50;
+const digitalSignature = 0x05054b50;
+/** Bytes of an entry in the directory, without its name. */
+const entrySize = 46;
+/** What may lie between the directory and the end record. */
+const endParts = [zip64EndRecord, digitalSignature];
+
+async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, Math.max(0, position));
+  return buffer.subarray(0, bytesRead);
+}
+
+/**
+ * The position of the end record in the last bytes of an archive: the last one whose comment reaches exactly to the end,
+ * else the last one whose comment fits. -1 if there is none.
+ */
+function findEndRecord(tail: Buffer): number {
+  let fitting = -1;
+  for (let from = tail.length - endRecordSize; from >= 0; ) {
+    const at = tail.lastIndexOf(endRecord, from);
+    if (at < 0) break;
+    const behind = tail.length - at - endRecordSize - tail.readUInt16LE(at + 20);
+    if (behind === 0) return at;
+    if (behind > 0 && fitting < 0) fitting = at;
+    from = at - 1;
+  }
+  return fitting;
+}
+
+/**
+ * Checks that nothing but records of the archive's end lies between its directory and the end record. Of two archives in one
+ * file, the second one's end would otherwise be taken for that of the first, whose entries lie where it says.
+ * @throws ArchiveError
+ */
+async function checkPlace(
+  file: FileHandle,
+  { start, length }: ArchiveEnd['directory'],
+  endAt: number,
+): Promise<void> {
+  if (start + length === endAt) return;
+  const next = await readAt(file, start + length, 4);
+  const isEnd = start + length < endAt && next.length === 4 && endParts.includes(next.readUInt32LE());
+  if (!isEnd) throw new ArchiveError('corrupt', 'its directory is not where its end says it is');
+}
+
+interface ArchiveEnd {
+  /** Bytes of the archive. */
+  readonly size: number;
+  /** As it states them. */
+  readonly entries: number;
+  /** Where the directory of the entries lies. */
+  readonly directory: { readonly start: number; readonly length: number };
+  /** Bytes from the start of the end record to the end of the archive: where unzipper must look for it. */
+  readonly tailSize: number;
+}
+
+/**
+ * What the archive states: its number of entries, and where its directory and its end record lie. unzipper allocates memory for that many
+ * entries before it reads the first, so the number is checked beforehand; and it is told to use the same record.
+ * @throws ArchiveError if there is no end record, or if it is not that of the directory
+ */
+export async function archiveEnd(file: FileHandle): Promise<ArchiveEnd> {
+  const { size } = await file.stat();
+  const tailStart = Math.max(0, size - endRecordSize - maxComment);
+  const tail = await readAt(file, tailStart, size - tailStart);
+  const at = findEndRecord(tail);
+  if (at < 0) throw new ArchiveError('corrupt', 'it is not a zip archive');
+  const tailSize = tail.length - at;
+  const count = tail.readUInt16LE(at + 10);
+  const start = tail.readUInt32LE(at + 16);
+  const zip64 = count === 0xffff || start === 0xffffffff;
+  if (!zip64 && tail.readUInt16LE(at + 4) !== 0xffff) {
+    const directory = { start, length: tail.readUInt32LE(at + 12) };
+    await checkPlace(file, directory, tailStart + at);
+    return { size, entries: count, directory, tailSize };
+  }
+
+  const locator = await readAt(file, tailStart + at - 20, 20);
+  if (locator.length < 20 || locator.readUInt32LE(0) !== zip64Locator) {
+    throw new ArchiveError('corrupt', 'its zip64 locator is missing');
+  }
+  const recordAt = locator.readBigUInt64LE(8);
+  const record = recordAt < BigInt(size) ? await readAt(file, Number(recordAt), 56) : Buffer.alloc(0);
+  if (record.length < 56 || record.readUInt32LE(0) !== zip64EndRecord) {
+    throw new ArchiveError('corrupt', 'its zip64 end record is missing');
+  }
+  const [entries, length, directoryStart] = [32, 40, 48].map((place) =>
+    Number(record.readBigUInt64LE(place)),
+  ) as [number, number, number];
+  const directory = { start: directoryStart, length };
+  return { size, entries, directory, tailSize };
+}
+
+/** What the directory of an archive says of one entry, in unzipper's names. */
+export type ZipEntry = Pick<
+  File,
+  | 'path'
+  | 'pathBuffer'
+  | 'flags'
+  | 'compressionMethod'
+  | 'crc32'
+  | 'compressedSize'
+  | 'uncompressedSize'
+  | 'fileNameLength'
+  | 'extraFieldLength'
+  | 'externalFileAttributes'
+  | 'offsetToLocalFileHeader'
+>;
+
+/** Code page 437 from byte 0x80 on: the encoding of zip names that are not marked as UTF-8. */
+const upper =
+  'ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u00a0';
+
+/**
+ * The name of an entry. Many programs write UTF-8 without marking it, so a name that is valid UTF-8 is read as that, and
+ * any other name as the format says.
+ */
+export function entryName(entry: ZipEntry): string {
+  const bytes = entry.pathBuffer;
+  // unzipper gives an empty string instead of an empty buffer.
+  if (bytes.length === 0) return '';
+  if (isUtf8(bytes)) return entry.path;
+  return Array.from(bytes, (byte) => (byte < 0x80 ? String.fromCharCode(byte) : upper[byte - 0x80])).join('');
+}
+
+/** Takes options like unzipper's other `open` functions; its types do not say so. */
+type OpenCustom = (
+  source: ArchiveSource,
+  options: { readonly tailSize: number },
+) => Promise<CentralDirectory>;
+
+/** The error for an archive of which a part would be left out without a word. */
+const otherCount = (): ArchiveError =>
+  new ArchiveError(
+    'corrupt',
+    "its end states another number of entries than its directory has; make it again, with 'zip -r' for instance",
+  );
+
+/**
+ * The entries of an archive, as its directory lists them.
+ * @throws ArchiveError if there are too many, they overlap, or the directory cannot be read, or not to its end
+ */
+export async function readDirectory(source: ArchiveSource, maxEntries: number): Promise<readonly ZipEntry[]> {
+  const { entries: stated, tailSize, directory, size } = await archiveEnd(source.file);
+  if (stated > maxEntries) {
+    throw new ArchiveError('tooMany', `it has ${stated} entries, more than the ${maxEntries} allowed`);
+  }
+  let files: File[];
+  try {
+    ({ files } = await (unzipper.Open.custom as OpenCustom)(source, { tailSize }));
+  } catch (cause) {
+    throw source.failure ?? new ArchiveError('corrupt', 'its directory cannot be read', { cause });
+  }
+  const sizes = files.map(
+    (file) => entrySize + file.fileNameLength + file.extraFieldLength + file.fileCommentLength,
+  );
+  if (sizes.reduce((sum, each) => sum + each, 0) < directory.length) throw otherCount();
+  const packed = files.reduce((sum, { compressedSize }) => sum + compressedSize, 0);
+  if (packed > size) {
+    throw new ArchiveError(
+      'corrupt',
+      'its entries are to have more bytes than it has: it is damaged, or a zip bomb',
+    );
+  }
+  return files;
+}
+
+/** Of the header in front of an entry's bytes, which repeats most of what the archive's directory says. */
+const signature = 0x04034b50;
+
+/** Bytes of that header before the name. */
+const localHeaderSize = 30;
+
+/**
+ * Where the bytes of an entry begin in its archive.
+ * @throws ArchiveError if there is no local header where the directory says
+ */
+export async function placeOfContent(source: ArchiveSource, entry: ZipEntry): Promise<number> {
+  const { offsetToLocalFileHeader: offset, compressedSize } = entry;
+  // A damaged directory with zip64 may state others.
+  if (![offset, compressedSize].every(Number.isSafeInteger)) throw damagedEntry(entry.path);
+  const header = await source.read(Buffer.alloc(localHeaderSize), offset);
+  if (header.length < localHeaderSize || header.readUInt32LE() !== signature) throw damagedEntry(entry.path);
+  return offset + localHeaderSize + header.readUInt16LE(26) + header.readUInt16LE(28);
+}
+
+/** Whether the bytes of an entry are deflated; they are stored as they are otherwise. */
+export const isDeflated = (entry: ZipEntry): boolean => entry.compressionMethod !== 0;

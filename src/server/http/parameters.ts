@@ -1,0 +1,22 @@
+import type { Context } from 'koa';
+import { type parameters, readText } from '../../contract/index.js';
+
+/** The parameter in the path of a request, decoded; empty if the router found none. One that cannot be decoded stays as it is. */
+export function captured(ctx: Context): string {
+  const text = String(ctx.captures?.[0] ?? '');
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The parameters of queries that are on or off. */
+type BooleanParameter = Extract<(typeof parameters)[keyof typeof parameters], { kind: 'boolean' }>;
+
+/**
+ * Whether a query has this parameter, as `?redraws=1`.
+ * @throws FieldError for a value that is neither true nor false
+ */
+export const isAskedFor = (ctx: Context, { name, kind, help }: BooleanParameter): boolean =>
+  readText({ name, kind, help }, [ctx.query[name] ?? ''].flat().join()) === true;
