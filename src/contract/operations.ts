@@ -183,6 +183,9 @@ const quiet: Field = {
   help: 'Ask the app to print less',
 };
 
+/** The last fields of every operation. */
+const common = [quiet, keep, timeLimit, tag] as const;
+
 export const operations = {
   infer: {
     segment: 'infer',
@@ -203,10 +206,7 @@ export const operations = {
       gpu,
       cpu,
       { ...inputs, bound: 'inputs' },
-      quiet,
-      keep,
-      timeLimit,
-      tag,
+      ...common,
     ],
   },
   evaluate: {
@@ -214,18 +214,7 @@ export const operations = {
     verb: 'eval',
     command: 'evaluate',
     summary: 'Evaluate predictions against ground truth',
-    fields: [
-      evaluationFile,
-      gpu,
-      cpu,
-      { ...inputs, help: 'Predictions to evaluate' },
-      gt,
-      mask,
-      quiet,
-      keep,
-      timeLimit,
-      tag,
-    ],
+    fields: [evaluationFile, gpu, cpu, { ...inputs, help: 'Predictions to evaluate' }, gt, mask, ...common],
   },
   uncertainty: {
     segment: 'uncertainty',
@@ -237,10 +226,7 @@ export const operations = {
       gpu,
       cpu,
       { ...inputs, help: 'Multi-component stacks that an inference wrote' },
-      quiet,
-      keep,
-      timeLimit,
-      tag,
+      ...common,
     ],
   },
   pipeline: {
@@ -266,10 +252,7 @@ export const operations = {
       { ...inputs, bound: 'inputs' },
       gt,
       mask,
-      quiet,
-      keep,
-      timeLimit,
-      tag,
+      ...common,
     ],
   },
   fine_tune: {
@@ -323,10 +306,7 @@ export const operations = {
       configOverrides,
       gpu,
       cpu,
-      quiet,
-      keep,
-      timeLimit,
-      tag,
+      ...common,
     ],
   },
 } as const satisfies Record<string, Operation>;
