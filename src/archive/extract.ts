@@ -159,7 +159,7 @@ async function writeEntry(
   const { compressedSize, uncompressedSize: size } = entry;
   const start = await placeOfContent(source, entry);
   if (Math.max(compressedSize, size) <= Math.min(smallSize, allowed)) {
-    const content = contentOf(entry, await source.read(Buffer.allocUnsafe(compressedSize), start));
+    const content = contentOf(entry, await source.read(start, compressedSize));
     if (content) {
       writeFileSync(descriptor, content);
       onBytes(size);

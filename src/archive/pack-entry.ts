@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { crc32, deflateRaw } from 'node:zlib';
+import { crc32, deflateRaw, deflateRawSync } from 'node:zlib';
 import { quoteName } from '../contract/index.js';
 import { errorCode, faultWithoutPath, isShortage, type Notes } from '../files/index.js';
 import type { OpenedFile } from './walk-files.js';
@@ -20,8 +20,8 @@ export async function readSmall(file: FileHandle, size: number): Promise<{ bytes
   let filled = 0;
   while (filled < buffer.length) {
     const { bytesRead } = await file.read(buffer, filled, buffer.length - filled, filled);
-    if (bytesRead === 0) break;
     filled += bytesRead;
+    if (bytesRead === 0 || filled === size) break;
   }
   return { bytes: buffer.subarray(0, Math.min(filled, size)), flaw: sizeFlaw(size, filled) };
 }
@@ -73,8 +73,14 @@ export class FileContent {
 
 const deflateInThread = promisify(deflateRaw);
 
+/** Most bytes that are deflated at once: the thread pool takes longer than the fraction of a millisecond that this takes. */
+const atOnceBytes = 16 * 1024;
+
 /** Deflates quickly rather than well. */
-const deflate = (bytes: Buffer): Promise<Buffer> => deflateInThread(bytes, { level: 1 });
+const deflate = async (bytes: Buffer): Promise<Buffer> =>
+  bytes.length <= atOnceBytes
+    ? deflateRawSync(bytes, { level: 1 })
+    : await deflateInThread(bytes, { level: 1 });
 
 /** File formats that are compressed already; a sample of their header alone could mislead. */
 const compressedSuffix = /\.(gz|png|jpe?g|jp2|zip|zst|xz|bz2|7z|mp4|webp|npz|safetensors)$/i;

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import unzipper, { type CentralDirectory, type File } from 'unzipper';
 import { ArchiveError, damagedEntry } from './errors.js';
 
-/** Bytes read at once in a long stream. */
+/** Bytes read at once. */
 const chunkSize = 64 * 1024;
 
 /**
@@ -14,6 +14,8 @@ const chunkSize = 64 * 1024;
 export class ArchiveSource implements AsyncDisposable {
   /** The read error of the disk, if there was one; unzipper only sees that the file ended too soon. */
   failure: unknown;
+  /** The bytes that were read last: small entries lie next to each other, and one read serves many of them. */
+  #window: { readonly start: number; readonly bytes: Buffer } = { start: 0, bytes: Buffer.alloc(0) };
 
   private constructor(readonly file: FileHandle) {}
 
@@ -25,8 +27,19 @@ export class ArchiveSource implements AsyncDisposable {
     return (await this.file.stat()).size;
   }
 
-  /** Fills a buffer with the bytes from this position on, up to the end of the file. */
-  async read(buffer: Buffer, position: number): Promise<Buffer> {
+  /** So many bytes from this position on; fewer at the end of the file. */
+  async read(position: number, length: number): Promise<Buffer> {
+    const at = position - this.#window.start;
+    if (at >= 0 && at + length <= this.#window.bytes.length) {
+      return this.#window.bytes.subarray(at, at + length);
+    }
+    const bytes = await this.#filled(position, Math.max(length, chunkSize));
+    this.#window = { start: position, bytes };
+    return bytes.subarray(0, length);
+  }
+
+  async #filled(position: number, length: number): Promise<Buffer> {
+    const buffer = Buffer.allocUnsafe(length);
     let filled = 0;
     while (filled < buffer.length) {
       const { bytesRead } = await this.file.read(buffer, filled, buffer.length - filled, position + filled);
@@ -253,7 +266,7 @@ export async function placeOfContent(source: ArchiveSource, entry: ZipEntry): Pr
   const { offsetToLocalFileHeader: offset, compressedSize } = entry;
   // A damaged directory with zip64 may state others.
   if (![offset, compressedSize].every(Number.isSafeInteger)) throw damagedEntry(entry.path);
-  const header = await source.read(Buffer.alloc(localHeaderSize), offset);
+  const header = await source.read(offset, localHeaderSize);
   if (header.length < localHeaderSize || header.readUInt32LE() !== signature) throw damagedEntry(entry.path);
   return offset + localHeaderSize + header.readUInt16LE(26) + header.readUInt16LE(28);
 }

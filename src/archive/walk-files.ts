@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { Stats } from 'node:fs';
+import { fstatSync, type Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { quoteName } from '../contract/index.js';
 import { errorCode, faultWithoutPath, freeName, isShortage, Notes } from '../files/index.js';
@@ -165,7 +165,8 @@ class Walk {
       return false;
     }
     try {
-      const stats = await opened.stat();
+      // A question about an open file takes less time than a turn of the thread pool.
+      const stats = fstatSync(opened.fd);
       const isFile = stats.isFile();
       if (isFile) yield { name, stats, file: opened };
       else this.#pass(name, type === 'link' ? 'is a link that leads to no file' : 'is no longer a file');

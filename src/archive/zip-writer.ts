@@ -7,6 +7,8 @@ import { Archiver, type EntryData } from 'archiver';
 
 /** Bytes that may be buffered. */
 const bufferSize = 1 << 20;
+/** Headers and small files are gathered until they have so many bytes: the thread pool takes a turn for each write. */
+const gatheredSize = 64 * 1024;
 
 const permissions = 0o777;
 const stored = 0;
@@ -177,6 +179,8 @@ class ZipFormat {
   /** Headers of the directory, which is written last. */
   readonly #directory: Buffer[] = [];
   #offset = 0;
+  #gathered: Buffer[] = [];
+  #gatheredBytes = 0;
 
   /** @param stop aborted when nobody takes the archive any more */
   constructor(private readonly stop: AbortSignal) {}
@@ -217,11 +221,30 @@ class ZipFormat {
   async #finish(): Promise<void> {
     const start = this.#offset;
     for (const header of this.#directory) await this.#write(header);
+    await this.#flush();
     this.#out.end(archiveEnd(this.#directory.length, start, this.#offset - start));
   }
 
   async #write(bytes: Buffer): Promise<void> {
     this.#offset += bytes.length;
+    if (bytes.length >= gatheredSize) {
+      await this.#flush();
+      await this.#send(bytes);
+      return;
+    }
+    this.#gathered.push(bytes);
+    this.#gatheredBytes += bytes.length;
+    if (this.#gatheredBytes >= gatheredSize) await this.#flush();
+  }
+
+  async #flush(): Promise<void> {
+    const bytes = Buffer.concat(this.#gathered);
+    this.#gathered = [];
+    this.#gatheredBytes = 0;
+    if (bytes.length > 0) await this.#send(bytes);
+  }
+
+  async #send(bytes: Buffer): Promise<void> {
     if (!this.#out.write(bytes)) await once(this.#out, 'drain', { signal: this.stop });
   }
 }
