@@ -129,8 +129,8 @@ export class LenientPlaces {
       notes.add(`${quoteName(name)} was not extracted: no file can have that name`);
       return null;
     }
-    const mostBytes = maxPathBytes - Buffer.byteLength(root) - 2;
-    if (isLonger(name, mostBytes) || parts.some((part) => isLonger(part, maxNameBytes))) {
+    const maxBytes = maxPathBytes - Buffer.byteLength(root) - 2;
+    if (isLonger(name, maxBytes) || parts.some((part) => isLonger(part, maxNameBytes))) {
       notes.add(`${quoteName(name)} was not extracted: its name is too long`);
       return null;
     }

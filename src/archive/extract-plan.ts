@@ -130,7 +130,7 @@ async function strictPlaces(options: PlanOptions, names: readonly string[]): Pro
 /** Bytes that a directory takes on the disk, and the least that a file takes. */
 const block = 4096;
 
-/** The room that targets need on the disk. */
+/** The space that targets need on the disk. */
 export interface DiskCost {
   /** Every directory that must be made. One short entry name may need sixty. */
   readonly directories: ReadonlySet<string>;
@@ -143,7 +143,7 @@ export interface DiskCost {
 }
 
 /**
- * The room that extracting these targets under `root` needs.
+ * The space that extracting these targets under `root` needs.
  * @throws ArchiveError for more than `maxEntries` files and directories
  */
 export async function diskCost(
@@ -185,7 +185,7 @@ export async function diskCost(
  * Most entries of an archive that is looked through before an upload: unzipper takes 3 KB of memory for each. The server looks
  * through all of them.
  */
-const mostLookedThrough = 50_000;
+const maxLookedThrough = 50_000;
 
 /**
  * Checks what an archive's directory says of its entries, by the rules of a server that extracts it: a person learns of an
@@ -195,7 +195,7 @@ const mostLookedThrough = 50_000;
  */
 export async function checkArchive(archive: string): Promise<boolean> {
   await using source = await ArchiveSource.open(archive);
-  if ((await archiveEnd(source.file)).entries > mostLookedThrough) return true;
+  if ((await archiveEnd(source.file)).entries > maxLookedThrough) return true;
   const slice = new TimeSlice();
   const entries = await readDirectory(source, maxEntries);
   const targets = await planEntries(entries, {

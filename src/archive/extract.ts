@@ -173,7 +173,7 @@ async function writeEntry(
   const steps = inflate ? [packed, inflate, check] : [packed, check];
   const file = createWriteStream('', { fd: descriptor, autoClose: false });
   await pipeline([...steps, file], signal ? { signal } : {});
-  // What is behind the end of the packed bytes is no part of them.
+  // Bytes after the end of the deflated content do not belong to the entry.
   if (inflate && inflate.bytesWritten !== compressedSize) throw damagedEntry(entry.path);
 }
 

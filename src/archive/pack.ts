@@ -48,7 +48,7 @@ export interface Packed {
 }
 
 /**
- * Opens files one after the other. Links are followed: a list is made by whom the files belong to, unlike what `walkFiles`
+ * Opens files one after the other. Links are followed: the owner of the files has made the list, unlike what `walkFiles`
  * finds in a job's output.
  */
 async function* openListed(files: Iterable<ListedFile>): AsyncGenerator<OpenedFile> {
@@ -159,7 +159,7 @@ export const packListed = (
 ): Promise<Packed> =>
   intoArchive(archive, (sink) => packAll(sink, () => openListed(files), new Notes(), true, options));
 
-/** Removes a partial archive, and whatever else has its name: nobody else may use that name. Follows no link. */
+/** Removes a partial archive, and whatever else has its name, which is reserved for it. Follows no link. */
 async function clearPartial(partial: string): Promise<void> {
   await rm(partial, { force: true, recursive: true });
 }

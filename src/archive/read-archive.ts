@@ -106,9 +106,9 @@ function findEndRecord(tail: Buffer): number {
   for (let from = tail.length - endRecordSize; from >= 0; ) {
     const at = tail.lastIndexOf(endRecord, from);
     if (at < 0) break;
-    const behind = tail.length - at - endRecordSize - tail.readUInt16LE(at + 20);
-    if (behind === 0) return at;
-    if (behind > 0 && fitting < 0) fitting = at;
+    const rest = tail.length - at - endRecordSize - tail.readUInt16LE(at + 20);
+    if (rest === 0) return at;
+    if (rest > 0 && fitting < 0) fitting = at;
     from = at - 1;
   }
   return fitting;
@@ -216,7 +216,7 @@ type OpenCustom = (
   options: { readonly tailSize: number },
 ) => Promise<CentralDirectory>;
 
-/** The error for an archive of which a part would be left out without a word. */
+/** The error for an archive of which a part would be left out silently. */
 const otherCount = (): ArchiveError =>
   new ArchiveError(
     'corrupt',

@@ -32,7 +32,7 @@ interface Entry {
   readonly name: string;
   readonly stats: Stats;
   readonly method: number;
-  /** Whether its content is a stream, whose sizes and checksum are known behind it. */
+  /** Whether its content is a stream, whose sizes and checksum follow it. */
   readonly isStreamed: boolean;
   /** Bytes of the content as the archive holds it, and as it was. */
   packed: number;
@@ -98,7 +98,7 @@ function localHeader(entry: Entry): Buffer {
   return Buffer.concat([fields([4, 0x04034b50], ...commonHeader(entry, name, sizes, extra)), name, extra]);
 }
 
-/** Checksum and sizes, behind a content that was a stream. */
+/** Checksum and sizes, after a content that was a stream. */
 function descriptor(entry: Entry): Buffer {
   const bytes = isLarge(entry) ? 8 : 4;
   return fields([4, 0x08074b50], [4, entry.crc], [bytes, entry.packed], [bytes, entry.size]);
@@ -182,7 +182,7 @@ class ZipFormat {
   #gathered: Buffer[] = [];
   #gatheredBytes = 0;
 
-  /** @param stop aborted when nobody takes the archive any more */
+  /** @param stop aborted when the sink has failed */
   constructor(private readonly stop: AbortSignal) {}
 
   /** Called by archiver for one entry after the other. */

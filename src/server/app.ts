@@ -13,13 +13,13 @@ import {
 } from './http/index.js';
 import { createRouter, type RouteDeps } from './routes/index.js';
 
-/** What the HTTP side works with. All of it is made elsewhere. */
+/** What the HTTP side works with; all of it is created elsewhere. */
 export interface AppDeps extends RouteDeps {
-  /** Who may come in. */
+  /** Who may use the server. */
   readonly access: Access;
   /** The address that the server listens on, which decides what hosts are accepted without a token. */
   readonly host: string;
-  /** Proxies whose word counts for where a request comes from. */
+  /** Proxies that are trusted to say where a request comes from. */
   readonly trustedProxies: AddressSet;
   /** Null without an audit log. */
   readonly audit: AuditLog | null;
@@ -33,7 +33,7 @@ export function createApp(deps: AppDeps): Koa {
   // A client that leaves in the middle of an answer is not an error of the server.
   app.on('error', (cause: NodeJS.ErrnoException) => {
     const left = ['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED'];
-    // Neither is one that does not speak HTTP.
+    // Nor is one that does not speak HTTP.
     if (!left.includes(cause.code ?? '') && !cause.code?.startsWith('HPE_'))
       deps.report('An answer failed', cause);
   });

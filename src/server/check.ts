@@ -80,7 +80,7 @@ async function* checkDataDirectory({ dataDirectory }: ServerSettings): AsyncGene
     const isThere = lookAtDataDirectory(dataDirectory);
     yield { kind: 'ok', about, says: isThere ? dataDirectory : `${dataDirectory}, which the start makes` };
   } catch (cause) {
-    // It may be the server that is checked, which runs.
+    // The server that is checked may be running.
     if (!(cause instanceof DirectoryInUse)) throw cause;
     yield { kind: 'note', about, says: cause.message };
   }
@@ -95,7 +95,7 @@ async function* checkAddress({ host, port, metricsAt }: ServerSettings): AsyncGe
       const url = await listen(server, place.host, place.port);
       yield { kind: 'ok', about, says: place.port === 0 ? `${place.host}, any free port` : url };
     } catch (cause) {
-      // It may be the server that is checked, which runs.
+      // The server that is checked may be running.
       const isTaken = cause instanceof SetupError && errorCode(cause.cause) === 'EADDRINUSE';
       yield { kind: isTaken ? 'note' : 'problem', about, says: messageOf(cause) };
     } finally {
@@ -147,7 +147,6 @@ async function* checkGpus({ slurm }: ServerSettings): AsyncGenerator<Finding> {
   }
 }
 
-/** Jobs of a server that runs them on this machine know nothing of a cluster. */
 async function* checkCluster({ slurm, tokenVariables }: ServerSettings): AsyncGenerator<Finding> {
   if (!slurm) return;
   const about = 'Slurm';
@@ -186,7 +185,7 @@ async function* checkSandbox(settings: ServerSettings): AsyncGenerator<Finding> 
   } else yield { kind: 'note', about, says: found.problem || 'off: jobs see what this user sees' };
 }
 
-/** Root may read what the user of a service cannot, so that a check by root finds less. */
+/** Root may read what the user of a service cannot, so a check by root finds fewer problems. */
 async function* checkUser(): AsyncGenerator<Finding> {
   if (process.geteuid?.() !== 0) return;
   const says =
@@ -220,7 +219,7 @@ async function tryApp(id: string, directory: string, seconds: number): Promise<O
 }
 
 /**
- * Looks at all that an app directory needs, for its author.
+ * Checks everything that an app directory needs, for its author.
  * @param directory absolute
  * @param seconds that a trial run may take; null for none
  */

@@ -17,7 +17,7 @@ export interface AcceptedJob extends JobFacts {
   readonly bytes: number;
 }
 
-/** Why a job is gone: its time was over, somebody removed it, or it was fetched and the disk was short. */
+/** Why a job was removed: it expired, somebody removed it, or it was fetched and the disk was nearly full. */
 export type GoneCause = 'expired' | 'removed' | 'fetched';
 
 export interface GoneJob extends JobFacts {
@@ -25,7 +25,7 @@ export interface GoneJob extends JobFacts {
 }
 
 export interface WaitingJob extends JobFacts {
-  /** For what, in words. */
+  /** The reason, as a person reads it. */
   readonly for: string | null;
   readonly position: number | null;
 }
@@ -40,16 +40,16 @@ export interface StartedJob extends JobFacts {
 export interface EndedJob extends JobFacts {
   readonly state: 'done' | 'error' | 'killed';
   readonly error: string | null;
-  /** The app did not accept the input: the error is in its words, which may name files. */
+  /** Whether the app refused the input: the error is then the app's own text, which may name files. */
   readonly isRefused: boolean;
   readonly gpus: readonly number[];
   /** Bytes of its upload; null for a job of an earlier version. */
   readonly received: number | null;
-  /** When its command ended (ISO 8601); when it did itself if it never ran. */
+  /** When its command ended (ISO 8601), or the job itself if it never ran. */
   readonly endedAt: string;
-  /** Seconds that it ran; null for a job that never did. */
+  /** Seconds that it ran; null if it never did. */
   readonly seconds: number | null;
-  /** Bytes of the result, of its files if it is packed while it is downloaded; null if there is none. */
+  /** Bytes of the result, or of its files if it is packed while it is downloaded; null if there is none. */
   readonly bytes: number | null;
 }
 
@@ -62,16 +62,16 @@ export interface RefusedRequest {
   readonly error: ErrorCode;
   /** What the client was told, which may name files. */
   readonly detail: string;
-  /** Address of who sent it. */
+  /** Address of the sender. */
   readonly from: string;
-  /** Name and role of the token; both null where none was accepted, and the name for that of the environment. */
+  /** Name and role of the token. Both are null if none was accepted; the token of the environment has no name. */
   readonly owner: string | null;
   readonly role: string | null;
   /** The name of the route, from the table of routes; null if it reached none. */
   readonly route: string | null;
 }
 
-/** Ids of apps that are served from now on, and of those that are no more. */
+/** Ids of apps that are served from now on, and of those that are no longer served. */
 export interface ChangedApps {
   readonly added: readonly string[];
   readonly removed: readonly string[];
@@ -80,11 +80,11 @@ export interface ChangedApps {
 /** New jobs are refused from now on, or accepted again. */
 export interface Drained {
   readonly isDraining: boolean;
-  /** Jobs that go on. */
+  /** Number of jobs that have not ended. */
   readonly active: number;
 }
 
-/** The file of the named tokens was changed, and the server goes by the new one. */
+/** The file of the named tokens was changed, and the server uses the new one. */
 export interface ChangedTokens {
   readonly before: TokenDocument;
   readonly after: TokenDocument;
@@ -106,8 +106,8 @@ export interface ServerHappenings {
 type Listeners = { [Name in keyof ServerHappenings]: [ServerHappenings[Name]] };
 
 /**
- * What happens in the server, for whoever records it: the log, the metrics. Senders know none of these, and an error of a
- * listener is reported and never reaches the job or the request that the event is about.
+ * Passes what happens in the server to those who record it, such as the log and the metrics. An error in a listener is
+ * reported, and never reaches the job or the request that the event is about.
  */
 export class ServerEvents {
   readonly #emitter = new EventEmitter<Listeners>();

@@ -35,7 +35,7 @@ function openApps(settings: ServerSettings, { say, report }: ServeContext, event
   const { download } = settings;
   let hub: ReturnType<typeof hubSettings> | undefined;
   const repositories = new Repositories({
-    // Read when an app comes from a repository: what is wrong with them harms no other server.
+    // Read when an app comes from a repository: wrong settings must not stop a server without one.
     get settings() {
       hub ??= hubSettings(process.env);
       return hub;
@@ -131,7 +131,7 @@ async function openExecutor(
   }
 }
 
-/** Counts what owners used under earlier servers, so that a restart forgets nobody's use. */
+/** Tells the executor what owners used before this start, so that a restart does not change whose turn it is. */
 async function rememberUse(local: LocalExecutor | null, usage: UsageLedger): Promise<void> {
   // Older use weighs next to nothing.
   await usage.each(Date.now() - 8 * halfLife, ({ owner, gpu_seconds, time }) => {
@@ -171,11 +171,11 @@ async function openJobs(settings: ServerSettings, context: OpenContext) {
   }
 }
 
-/** What jobs see of an engine, with the environment of Python or the like that it is part of. */
+/** The places of an engine that jobs see: its program, and the Python environment or the like that this belongs to. */
 const enginePlaces = ([program = '']: readonly string[]): Visible[] =>
   programPlaces(program, process.env.PATH ?? '').map((place) => ({ path: place, isWritable: false }));
 
-/** What the admin is told of the sandbox; null where none was asked for. */
+/** What the admin is told about the sandbox; null if none was asked for. */
 function reportSandbox(
   found: FoundSandbox,
   settings: ServerSettings,

@@ -4,7 +4,7 @@ import type { MemoryUse } from '../contract/index.js';
 /** Bytes of a gigabyte (interface.md, Health and system). */
 export const gigabyte = 1024 ** 3;
 
-/** The share of it that is in use. */
+/** The share of RAM that is in use. */
 export function shareOfRam(): number {
   const { used_gb, total_gb } = readRam();
   return used_gb / total_gb;

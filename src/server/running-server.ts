@@ -7,11 +7,11 @@ import type { ServerSettings } from './settings.js';
 /** Where a server reports, and what cuts its start short. */
 export interface ServeContext {
   readonly report: Report;
-  /** Told of what happens. */
+  /** Where the server tells what happens. */
   readonly events?: ServerEvents;
   /** Writes a line for the admin. */
   readonly say: (line: string) => void;
-  /** Ends what is fetched before the server listens. */
+  /** Aborts what is fetched before the server listens. */
   readonly hurry: AbortSignal;
 }
 
@@ -23,11 +23,11 @@ export interface SandboxReport {
   readonly problem: string;
   /** Why the system calls of jobs are not filtered in their sandbox; empty if they are. */
   readonly unfiltered: string;
-  /** What jobs see beside the system, their app and their own files. */
+  /** What jobs see besides the system, their app and their own files. */
   readonly binds: ServerSettings['binds'];
   /** What one job may use. */
   readonly limits: ServerSettings['jobLimits'];
-  /** What leads jobs to places that they do not see, in words. */
+  /** Sentences about settings that lead jobs to paths which they cannot see. */
   readonly blindSpots: readonly string[];
   /** Repositories that their engine may have to fetch, and cannot. */
   readonly offline: readonly string[];
@@ -56,7 +56,7 @@ export interface RunningServer {
    * @throws SetupError; the apps then stay as they were
    */
   reload(): number;
-  /** What keeps jobs apart; null where nothing was asked for. */
+  /** The sandbox; null if none was asked for. */
   readonly sandbox: SandboxReport | null;
   readonly recovered: { readonly ended: number; readonly active: number };
   /** Number of jobs that have not ended. */

@@ -7,7 +7,7 @@ export interface ServerSettings extends UploadSettings {
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
-  /** Where the metrics are served without a token; null: only behind it, beside the other routes. */
+  /** Where the metrics are served without a token; null: only beside the other routes, with one. */
   readonly metricsAt: { readonly host: string; readonly port: number } | null;
   /** The token of the environment, whose holder may do everything; null if there is none. */
   readonly token: string | null;
@@ -30,13 +30,13 @@ export interface ServerSettings extends UploadSettings {
    * each job.
    */
   readonly residentEngines: string | null;
-  /** Milliseconds that a loaded app may have nothing to do; 0: apps are started anew for each job. */
+  /** Milliseconds that a loaded app may be idle; 0: apps are started anew for each job. */
   readonly residentIdle: number;
   /** Whether everything of the apps of repositories is fetched before the server listens. */
   readonly download: boolean;
   readonly dataDirectory: string;
   readonly maxJobs: number;
-  /** Bytes that one job may write; null for what is usual on its disk. */
+  /** Bytes that one job may write; null for the default of its disk. */
   readonly diskPerJob: number | null;
   /** Milliseconds. */
   readonly grace: number;
@@ -49,7 +49,7 @@ export interface ServerSettings extends UploadSettings {
   /** Milliseconds. */
   readonly keepAlive: number;
   readonly cpuSlots: number;
-  /** Runners that are ready before there is a job for them. */
+  /** Number of runners that are started before there is a job for them. */
   readonly spareRunners: number;
   /** How jobs run on a Slurm cluster; null where they run on this machine. */
   readonly slurm: SlurmOptions | null;
@@ -57,13 +57,13 @@ export interface ServerSettings extends UploadSettings {
   readonly sandbox: SandboxMode;
   /** What one job may use in its sandbox. */
   readonly jobLimits: JobLimits;
-  /** What jobs see in their sandbox beside the system, their app and their own files. Absolute. */
+  /** What jobs see in their sandbox besides the system, their app and their own files. Absolute. */
   readonly binds: readonly Visible[];
-  /** Variables of the server's environment that jobs get beside those of the table. */
+  /** Variables of the server's environment that jobs get besides those of the table. */
   readonly passEnvironment: readonly string[];
 }
 
-/** Most log streams that may be open at once (spec.md, Limits). */
+/** Number of log streams that may be open at once (spec.md, Limits). */
 export const maxStreams = 200;
 /** Milliseconds between SIGTERM and SIGKILL (interface.md, Jobs). */
 export const killGrace = 3000;

@@ -72,7 +72,7 @@ export interface AuditEntry {
   readonly [fact: string]: Fact;
 }
 
-/** What stands for lines that could not be written. */
+/** Takes the place of lines that could not be written. */
 interface LostLines {
   readonly event: 'lost';
   /** How many. */
@@ -128,8 +128,8 @@ export function lookAtAuditLog(file: string): void {
 }
 
 /**
- * A file of JSON lines that is only ever appended to. A disk that is full stops nothing: what cannot be written is counted,
- * said once on the server's log, and the count is written as soon as there is space.
+ * A file of JSON lines that is only ever appended to. A full disk stops nothing: lines that cannot be written are counted,
+ * which is reported once, and their number is written as soon as there is space.
  */
 export class AuditLog {
   /** Null once it is closed: the number may be that of another file by then. */

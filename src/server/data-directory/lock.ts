@@ -75,8 +75,8 @@ function localLockOption(directory: string): string | undefined {
   }
 }
 
-/** Who has the lock according to `serve.lock`, in words; empty if that cannot be read. */
-function holderInWords(file: string): string {
+/** Who has the lock according to `serve.lock`, for a message; empty if that cannot be read. */
+function holderNoted(file: string): string {
   let descriptor: number | undefined;
   try {
     // Must not follow a link, nor block on a FIFO, of this name.
@@ -119,7 +119,7 @@ function acquire(directory: string, isLooking: boolean): Held | null {
   if (outcome === null) return null;
   if (outcome === 'taken') {
     throw new DirectoryInUse(
-      `Another server${holderInWords(file)} uses the data directory ${directory}: stop it, or give this one another --data-dir`,
+      `Another server${holderNoted(file)} uses the data directory ${directory}: stop it, or give this one another --data-dir`,
     );
   }
   if (outcome === 'noProgram') {
@@ -159,7 +159,7 @@ function release(directory: string, { descriptor, isFile }: Held): void {
 }
 
 /**
- * Looks whether this process could be the only server of a data directory. Writes nothing.
+ * Checks whether this process could be the only server of a data directory. Writes nothing.
  * @param directory its real path
  * @throws DirectoryInUse if another server works on it, SetupError for what else `lockDataDirectory` refuses
  */

@@ -60,13 +60,13 @@ function checkSameFileSystem(directory: string, dataDirectory: string): void {
   );
 }
 
-/** @throws the system's error where this process may not do all with a directory that a server does with its own */
+/** @throws the system's error if this process may not read, write and search a directory */
 function checkAccess(directory: string): void {
   accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
 }
 
 /**
- * Looks whether a server could use the directories that an earlier one has made. Changes nothing.
+ * Checks whether a server could use the directories that an earlier one has made. Changes nothing.
  * @throws SetupError if one is on another file system, or the system's error if it cannot be used
  */
 function lookAtOwnDirectories(dataDirectory: string): void {
@@ -113,7 +113,7 @@ export function readOrSetAside(dataDirectory: string, file: string, report: Repo
 /** Inodes that a start needs on an empty data directory, at most. */
 const fewInodes = 10;
 
-/** Why a file system takes no file, and what to do; null for what needs no more words than the system's. */
+/** Why a file system takes no file, and what to do; null if the system's own message is enough. */
 function shortage(directory: string, cause: unknown): string | null {
   switch (errorCode(cause)) {
     case 'ENOSPC':
@@ -145,7 +145,7 @@ function lacksInodes(directory: string): boolean {
   }
 }
 
-/** That a data directory cannot be written to, and why. */
+/** The error for a data directory that cannot be written to. */
 export function unwritable(directory: string, cause: unknown): SetupError {
   const reason = shortage(directory, cause) ?? (cause instanceof Error ? cause.message : String(cause));
   return new SetupError(`The data directory ${directory} cannot be written to: ${reason}`, { cause });
@@ -180,7 +180,7 @@ function checkOwner(directory: string): void {
 }
 
 /**
- * Looks whether a start could use a data directory. Makes nothing that stays.
+ * Checks whether a start could use a data directory. Leaves nothing behind.
  * @returns whether it is there; a start makes it otherwise
  * @throws DirectoryInUse if another server works on it, SetupError for what else a start refuses
  */

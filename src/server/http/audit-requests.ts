@@ -31,7 +31,7 @@ function followBody(res: ServerResponse): SentBody {
   return sent;
 }
 
-/** The routes that a line is written about, and what that says. */
+/** The event that requests of a route are noted as; null if they are not noted. */
 function eventOf(name: RouteName): AuditEntry['event'] | null {
   const route: Route = routes[name];
   if (route.form !== undefined) return 'submission';
@@ -57,8 +57,8 @@ function hasDelivered({ res }: Context, { bytes, isComplete }: SentBody): boolea
 }
 
 /**
- * Writes a line for each submission, download, kill and removal that was answered, when its answer is over. What is refused
- * is told by the error handler.
+ * Writes a line for each submission, download, kill and removal that was answered, when its answer is over. The error
+ * handler tells of what is refused.
  */
 export function auditRequests(log: AuditLog): Middleware {
   return async (ctx, next) => {

@@ -9,10 +9,8 @@ const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i,
 /** A set of addresses. */
 export type AddressSet = Pick<BlockList, 'check'>;
 
-/** @throws Error in words for a text that is neither an address nor a network, such as 10.0.0.0/8 */
+/** @throws Error for a text that is neither an address nor a network, such as 10.0.0.0/8 */
 export function addressList(texts: readonly string[]): AddressSet {
-  // Node loads its list of addresses when it is first named, which most servers, without a proxy to trust, need not wait for.
-  if (texts.length === 0) return { check: () => false };
   const list = new BlockList();
   for (const text of texts) {
     const [address = '', bits] = text.split('/');
@@ -54,7 +52,7 @@ function entryAddress(entry: string): string {
 
 /**
  * Where a request comes from: the other end of its connection or, behind proxies that the admin trusts, the last address
- * that the first of them saw. What anybody else writes into the header counts for nothing.
+ * that the first of them saw. The header is ignored if it comes from anybody else.
  */
 export function clientAddress(remote: string, forwarded: string, trusted: AddressSet): string {
   let address = plain(remote);
@@ -67,8 +65,8 @@ export function clientAddress(remote: string, forwarded: string, trusted: Addres
 }
 
 /**
- * Asks for the address of each connection when it begins: once the other end has reset it, the system tells it no more. One
- * whose address cannot be told is gone already, and is closed before anything that it sent is read.
+ * Reads the address of each connection when it begins, since the system does not know it any more after a reset. A connection
+ * without an address is gone already, and is closed before anything that it sent is read.
  */
 export function noteAddresses(server: Server): void {
   server.on('connection', (socket: Socket) => {

@@ -1,7 +1,7 @@
 import type { Context } from 'koa';
 
 /**
- * Calls back once when the answer is sent or the client is gone. A pipelined answer that waits behind another one gets no
+ * Calls back once when the answer is sent or the client is gone. A pipelined answer that waits for the one before it gets no
  * event when the connection ends, so this listens to the connection as well.
  */
 export function whenGone({ req, res }: Pick<Context, 'req' | 'res'>, callback: () => void): void {

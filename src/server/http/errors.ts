@@ -62,7 +62,7 @@ export function sendError(response: ServerResponse, error: ServiceError, more: O
   response.end(body);
 }
 
-/** Sends an error answer without Koa, and closes the connection behind it. */
+/** Sends an error answer without Koa, and closes the connection after it. */
 export function endResponse(response: ServerResponse, error: ServiceError): void {
   const { status, headers, body } = errorAnswer(error);
   clearHeaders(response);
@@ -72,7 +72,7 @@ export function endResponse(response: ServerResponse, error: ServiceError): void
   response.end(body);
 }
 
-/** Longest part of a request's path that an answer repeats. */
+/** Characters of a request's path that an answer repeats. */
 const maxShown = 300;
 
 /** A request's path, which comes from outside, in a form for a sentence. */

@@ -36,7 +36,7 @@ function descriptorLimit(): number {
 export const connectionsFor = (descriptors: number): number =>
   Math.max(1, Math.floor((descriptors - Math.min(reserve, descriptors / 2)) / perConnection));
 
-/** The answer to a connection that is one too many. */
+/** The answer to a connection past the limit. */
 function refusal(): string {
   const detail = 'Server busy: all its connections have a request under way; try again soon';
   return bareAnswer(new ServiceError('tooManyConnections', detail));
@@ -45,7 +45,7 @@ function refusal(): string {
 /**
  * Limits the connections of a server by the number of descriptors that the process may have: without a free descriptor no
  * job can be started, read or ended. At the limit, the connection that has been idle for the longest time is closed for a
- * new one, so that silent clients keep nobody out. A new connection is refused only if no other is idle. A connection with
+ * new one, so that silent clients cannot keep others out. A new connection is refused only if no other is idle. A connection with
  * more than `perSocket` requests under way is closed.
  */
 function limitConnections(server: Server, limit = connectionsFor(descriptorLimit())): void {
@@ -102,8 +102,8 @@ function dropRest(request: IncomingMessage, limit: number): void {
 /**
  * Reads and drops what still comes of a request that is refused, so that the client can read the answer: closing a connection
  * with unread bytes resets it. A client that sends at full speed, as nginx does, then fails to write before it has read.
- * Where the answer is the last one of its connection, as it always is for nginx, Node would close both directions behind it:
- * here the client is told at once that nothing more comes, and may still send. Such a connection counts as idle.
+ * After the last answer of a connection, as every one is for nginx, Node would close both directions. Here only the server's
+ * own direction is ended, and the client may still send. Such a connection counts as idle.
  */
 export function dropBehindAnswers(server: Server, limit = maxWait): void {
   const onRequest = (request: IncomingMessage, response: ServerResponse) => {

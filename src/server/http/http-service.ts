@@ -166,7 +166,7 @@ export class HttpService {
     this.#metrics?.closeAllConnections();
   }
 
-  /** Resolves when all connections are closed, after the last answers or a moment. */
+  /** Resolves when all connections are closed, after the last answers or `lastAnswers`. */
   async close(): Promise<void> {
     this.#server.closeIdleConnections();
     const timer = setTimeout(() => this.#server.closeAllConnections(), lastAnswers);

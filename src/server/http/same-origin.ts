@@ -19,7 +19,7 @@ function isSameOrigin(origin: string, host: string): boolean {
   }
 }
 
-/** What answers without a token, for the sentence of a refusal. */
+/** A server that answers without a token, as a refusal describes it. */
 export interface OpenPlace {
   /** The address that it listens on. */
   readonly host: string;

@@ -15,7 +15,7 @@ export const listApps = (catalog: AppCatalog, executor: Executor) => (ctx: Route
   const apps = catalog.ids();
   const names = new Set(loadedFor(ctx, executor).map(({ name }) => name));
   const isLoaded = (id: string) => names.has(catalog.residentName(id) ?? '');
-  // Read from the apps' files, so only where one is loaded.
+  // Their names are read from the apps' files, so only if one is loaded.
   const loaded = names.size > 0 ? apps.filter(isLoaded) : [];
   ctx.body = { apps, ...(loaded.length > 0 && { loaded }) } satisfies AppList;
 };
@@ -32,8 +32,8 @@ const isConfig = (name: string): boolean =>
   !isWeights(name) && !name.split('/').some((part) => part.startsWith('.') || madeDirectories.has(part));
 
 /**
- * The name that a file of a directory below also has at the top of the archive, unless another one has it: KonfAI's clients
- * look only there.
+ * Gives a file of a subdirectory a second name at the top of the archive, unless another one has it: KonfAI's clients look
+ * only there.
  */
 function atTheTop(): (name: string) => string | null {
   const taken = new Set<string>();

@@ -31,7 +31,7 @@ function replaceReturns(bytes: Buffer): void {
 
 /**
  * Replaces, in place, all characters other than the end of each line that some readers treat as the end of a line (those of
- * Python's `splitlines`). To such a reader the text behind one could look like the end of the stream, or another field.
+ * Python's `splitlines`). To such a reader the text after one could look like the end of the stream, or another field.
  * Nearly all text has none of them. Searching for one byte is fast; searching for a character of several bytes is slow if
  * its first byte is frequent, as in a progress bar. So the rarest byte of each character is searched first.
  */

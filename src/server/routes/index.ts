@@ -22,7 +22,7 @@ import {
   vram,
 } from './system.js';
 
-/** What the routes need; they make none of it. */
+/** What the routes work with; all of it is created elsewhere. */
 export interface RouteDeps extends SubmitDeps, LogDeps {
   readonly executor: Executor;
   readonly limits: ShownLimits;
@@ -32,9 +32,8 @@ export interface RouteDeps extends SubmitDeps, LogDeps {
 }
 
 /**
- * What the router matches a path with: exactly it, since a proxy may have a rule for a path, and the router would match a text
- * also in capitals or with a slash behind it. An app's identifier takes the rest of the path: raw slashes are part of it,
- * percent-encoded ones too.
+ * Matches exactly this path. For a plain text the router would also accept capitals and a slash at the end, which a proxy's
+ * rule for the path may not. An app's identifier takes the rest of the path, with its slashes, raw or percent-encoded.
  */
 function matcher(path: string): RegExp {
   return new RegExp(`^${path.replace('{app}', '(.+)').replace('{id}', '([^/]+)')}$`);

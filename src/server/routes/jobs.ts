@@ -3,7 +3,7 @@ import { type JobList, parameters, type RemovedJob } from '../../contract/index.
 import { captured, isAskedFor, principalOf, requireAdmin } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
 
-/** `GET /jobs`: one's own; with `?all=1` those of all, for an admin; with `?tag=T` those of that tag. */
+/** `GET /jobs`: the sender's own; with `?all=1` everybody's, for an admin; with `?tag=T` those of that tag. */
 export const listJobs = (jobs: JobService) => (ctx: RouterContext) => {
   const isAll = isAskedFor(ctx, parameters.all);
   if (isAll) requireAdmin(ctx, 'list the jobs of all owners');

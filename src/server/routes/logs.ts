@@ -28,7 +28,7 @@ export interface LogDeps {
   readonly closing: AbortSignal;
 }
 
-/** What a client asks of a stream. Without a wish it is spec.md's. */
+/** What a client asks of a stream beyond spec.md. */
 interface Wishes {
   /** The number of lines to skip if the events are to be numbered; null for plain events from the first line. */
   readonly since: number | null;
@@ -94,8 +94,8 @@ async function send(ctx: RouterContext, job: Job, wishes: Wishes, deps: LogDeps)
     }
     res.end();
   } catch (cause) {
-    // A normal end would look like the log's end, so reset the connection. An answer that waits behind another one has no
-    // connection yet.
+    // A normal end would look like the log's end, so reset the connection. A pipelined answer has none until its turn
+    // comes.
     if (res.socket) res.socket.destroy();
     else res.once('socket', (socket) => socket.destroy());
     throw cause;
@@ -123,8 +123,8 @@ export const streamLogs = (deps: LogDeps) => async (ctx: RouterContext) => {
 };
 
 /**
- * The bytes that are asked for of a log of that size: from the first to behind the last; null for all of them, also where
- * several ranges are asked for.
+ * The range that is asked for of a log of that size, without the byte at `to`; null for the whole log, also if several ranges
+ * are asked for.
  */
 function askedBytes(ctx: RouterContext, size: number): { from: number; to: number } | null {
   const [, first = '', last = ''] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(ctx.get('Range').trim()) ?? [];
@@ -147,7 +147,7 @@ async function* bytesOf(job: Job, from: number, to: number) {
   }
 }
 
-/** `GET /jobs/{id}/log`: the log so far as text. It takes no stream's place. */
+/** `GET /jobs/{id}/log`: the log so far as text. It does not count as a stream. */
 export const sendLog = (jobs: JobService) => async (ctx: RouterContext) => {
   const job = jobs.get(captured(ctx), principalOf(ctx));
   const size = sizeOf(job);

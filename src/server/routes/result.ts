@@ -75,7 +75,7 @@ const hasOutput = ({ directory }: Job): boolean =>
   lstatSync(directory.output, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
 /**
- * Sends a result that has no archive: the disk had no room for it, or it was removed or replaced.
+ * Sends a result that has no archive: the disk had no space for it, or it was removed or replaced.
  * @throws ServiceError `expired` if its files are not there any more
  */
 async function sendUnpacked(ctx: RouterContext, job: Job, report: Report): Promise<void> {
@@ -143,7 +143,7 @@ function sendArchive(ctx: RouterContext, job: Job, report: Report): boolean {
   // `send` decodes the name but not the root, which may contain any character.
   send(ctx.req, name, { ...options, root: isNamed ? descriptors : job.directory.path })
     .on('error', (cause: SendError) => refuse(ctx, cause, report))
-    // `send` does not notice that a client has left while its answer waits behind another one.
+    // `send` does not notice that a client has left while its answer waits for the one before it.
     .on('stream', (stream: ReadStream) =>
       whenGone(ctx, () => {
         job.noteSent(startOf(ctx), stream.bytesRead, size, ctx.res.writableFinished);

@@ -58,7 +58,7 @@ const moved = (files: JobFiles, from: string, to: string): JobFiles =>
   );
 
 /**
- * What a form asks of this server beside its files.
+ * What a form asks of this server besides its files.
  * @throws ServiceError, or FieldError, if this server is known not to have the devices, or allows less
  */
 function askedOf(
@@ -111,8 +111,8 @@ function checkApp(
 }
 
 /**
- * Makes a directory whose files have their places the one for the output, if it is empty. To remove a directory takes 8 ms while
- * the disk is busy, in which nothing else is answered; to rename one does not.
+ * Uses the directory of the incoming files for the output, once it is empty: renaming a directory takes less time than removing
+ * one, which blocks the event loop for 8 ms while the disk is busy.
  */
 async function becomeOutput(emptied: string, output: string): Promise<void> {
   if (readdirSync(emptied).length === 0) renameSync(emptied, output);

@@ -20,7 +20,7 @@ import { gigabyte, readRam } from '../ram.js';
 import type { UploadSettings } from '../uploads/index.js';
 import type { UsageLedger } from '../usage/index.js';
 
-/** The loaded apps that matter to whoever asks: those for their own jobs; for an admin all, since each holds memory. */
+/** The loaded apps that concern the sender: those of their own jobs, or all for an admin, since each holds memory. */
 export function loadedFor(ctx: RouterContext, executor: Executor): readonly LoadedApp[] {
   const { name, role } = principalOf(ctx);
   return (executor.loaded?.() ?? []).filter(({ owner }) => role === 'admin' || owner === name);
@@ -76,7 +76,7 @@ export interface ShownMetrics {
   text(): Promise<string>;
 }
 
-/** `GET /metrics`: they count the jobs of all, so a user does not get them. */
+/** `GET /metrics`: for admins alone, since they count everybody's jobs. */
 export const metrics = (shown: ShownMetrics) => async (ctx: RouterContext) => {
   requireAdmin(ctx, 'read the metrics');
   ctx.set('Content-Type', metricsType);
@@ -95,7 +95,7 @@ export interface ShownLimits extends UploadSettings {
   readonly maxFineTuneTime: number | null;
 }
 
-/** `GET /limits`: those of the server, and of who asks. */
+/** `GET /limits`: those of the server and of the sender. */
 export const limits = (shown: ShownLimits) => (ctx: RouterContext) => {
   const { max_upload, max_jobs, max_gpus, max_kept } = principalOf(ctx).limits;
   const own = max_upload?.most ?? Number.POSITIVE_INFINITY;
@@ -113,11 +113,11 @@ export const limits = (shown: ShownLimits) => (ctx: RouterContext) => {
   } satisfies Limits;
 };
 
-/** A date, or a time with its zone: without one it would be read in the zone of the server, which nobody else knows. */
+/** A date, or a time with its zone: without one it would be read in the zone of the server. */
 const timePattern = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
 
 /**
- * Milliseconds of the time in the query, those of a date as one in UTC; 0 without one.
+ * The time in the query, in milliseconds; a date means its midnight in UTC. 0 if none is given.
  * @throws FieldError
  */
 function sinceOf(ctx: RouterContext): number {
@@ -134,7 +134,7 @@ function sinceOf(ctx: RouterContext): number {
   return time;
 }
 
-/** `GET /usage`: an admin gets that of all, a user their own, and none with `?all=1`. */
+/** `GET /usage`: everybody's for an admin. A user gets their own, and is refused with `?all=1`. */
 export const showUsage = (ledger: UsageLedger, jobs: JobService) => async (ctx: RouterContext) => {
   const asker = principalOf(ctx);
   if (isAskedFor(ctx, parameters.all)) requireAdmin(ctx, 'This asks for the use of all');
