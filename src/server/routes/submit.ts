@@ -25,7 +25,7 @@ import { captured, principalOf, senderOf } from '../http/index.js';
 import type { Job, JobFiles, JobService } from '../jobs/index.js';
 import type { Report } from '../report.js';
 import {
-  checkRoom,
+  checkSpace,
   EarlyChecks,
   type FormFields,
   limitsOf,
@@ -141,7 +141,7 @@ async function receive(
   const spec = operationOf(operation);
   const limits = within(limitsOf(deps.limits, spec), slot.allowed);
   const makeRoom = () => deps.jobs.makeRoom();
-  await checkRoom(contentLength(ctx), directory.path, limits, makeRoom);
+  await checkSpace(contentLength(ctx), directory.path, limits, makeRoom);
   // Null without a body, whatever its type would be.
   const isForm = ctx.is(mediaTypes.form);
   if (isForm === null && ctx.get('Content-Type').startsWith(mediaTypes.form)) {

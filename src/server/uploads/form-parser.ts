@@ -25,7 +25,7 @@ const blankLine = Buffer.from('\r\n\r\n');
 const hyphens = Buffer.from('--');
 const empty = Buffer.alloc(0);
 
-/** Bytes behind a boundary: a line break, or two hyphens after the last part. */
+/** Bytes after a boundary: a line break, or two hyphens after the last part. */
 const markSize = 2;
 
 const badForm = (detail: string) =>
@@ -106,7 +106,7 @@ type State = 'headers' | 'content' | 'ended';
  * Emits ServiceError 400 for a body that is no such form, and what the receiver throws.
  */
 export class FormParser extends Writable {
-  /** A line break, two hyphens and the boundary: between the parts, and behind the last one. */
+  /** A line break, two hyphens and the boundary: between the parts, and after the last one. */
   readonly #delimiter: Buffer;
   #state: State = 'content';
   /** Bytes that cannot be told apart before more has arrived. The line break stands before the first boundary. */
@@ -161,7 +161,7 @@ export class FormParser extends Writable {
     return buffer.subarray(end + blankLine.length);
   }
 
-  /** Takes content, and the boundary behind it. Returns what follows; the same buffer where more has to arrive. */
+  /** Takes content, and the boundary after it. Returns what follows; the same buffer where more has to arrive. */
   #takeContent(buffer: Buffer): Buffer {
     const end = this.#left === null ? this.#searchEnd(buffer) : this.#statedEnd(buffer, this.#left);
     if (end > 0) {

@@ -2,7 +2,7 @@ import { unlinkSync } from 'node:fs';
 import path from 'node:path';
 import { FieldError, quoteName, ServiceError, volumeSuffix } from '../../contract/index.js';
 import { TimeSlice } from '../../files/index.js';
-import type { DiskWatch } from './disk-room.js';
+import type { DiskWatch } from './disk-space.js';
 import type { PartReceiver, PartSink } from './form-parser.js';
 import { maxFieldBytes, maxFieldName, maxFields, maxFileName, maxFiles, type UploadQuota } from './limits.js';
 import { readPartHeaders } from './part-headers.js';
@@ -21,7 +21,7 @@ function decodeText(bytes: Buffer, field: string): string {
 }
 
 /** Files that may still be written while the next one arrives. Each has a descriptor, and up to 1 MiB in memory. */
-const mostFinishing = 2;
+const maxFinishing = 2;
 
 const tooMany = (what: string, most: number, advice: string) =>
   new ServiceError('uploadTooLarge', `The form has more than ${most} ${what}; ${advice}`);
@@ -49,7 +49,7 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
 
   async begin(headers: Readonly<Record<string, string>>): Promise<PartSink> {
     this.#checkGoing();
-    if (this.#finishing.size >= mostFinishing || this.disk.isBehind || this.#slice.isOver) {
+    if (this.#finishing.size >= maxFinishing || this.disk.isBehind || this.#slice.isOver) {
       await this.#catchUp();
       this.#checkGoing();
     }
@@ -102,7 +102,7 @@ export class FormReceiver implements PartReceiver, ReceivedForm {
     try {
       await this.#slice.pause();
       if (this.disk.isBehind) await this.disk.settled();
-      if (this.#finishing.size >= mostFinishing) await Promise.race(this.#finishing);
+      if (this.#finishing.size >= maxFinishing) await Promise.race(this.#finishing);
     } finally {
       this.flow.release();
     }

@@ -1,6 +1,6 @@
 /** A multipart body becomes files of a job. */
 export {
-  checkRoom,
+  checkSpace,
   limitsOf,
   type SubmissionLimits,
   type UploadLimits,

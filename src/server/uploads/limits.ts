@@ -1,7 +1,7 @@
 import { formatBytes, maxEntries, type Operation, quoteName, ServiceError } from '../../contract/index.js';
-import { diskRoom, type MakeRoom, noRoom, withRoom } from './disk-room.js';
+import { diskSpace, type MakeRoom, noSpace, withSpace } from './disk-space.js';
 
-/* Bounds of a form beside those of its files, which `serve` has flags for. */
+/* Bounds of a form besides those of its files, which `serve` has flags for. */
 
 /** Files of a form. The app's command line names each of them, and Linux limits it to two mebibytes. */
 export const maxFiles = 20_000;
@@ -17,16 +17,16 @@ export const maxPartHeaders = 32;
 export const maxFieldName = 200;
 /** Bytes of a file's name with the directories that a client may put before it. */
 export const maxFileName = 4096;
-/** Longest boundary (RFC 2046, 5.1.1). */
+/** Characters of a boundary (RFC 2046, 5.1.1). */
 export const maxBoundary = 70;
 
-/** Bytes that a form may have beside the contents of its files: its texts and half a mebibyte; more for each part. */
+/** Bytes that a form may have besides the contents of its files: its texts and half a mebibyte; more for each part. */
 const framing = maxFieldBytes + (512 << 10);
 const framingOfPart = 1 << 10;
 /** Bytes of a file, on average, from which on a form of the largest size is refused only once it is read. */
 const averageFile = 4096;
 
-/** Bytes that a form of so many parts may have beside the contents of its files. */
+/** Bytes that a form of so many parts may have besides the contents of its files. */
 export const framingAllowance = (parts: number): number => framing + parts * framingOfPart;
 
 /** The same for a form whose number of parts is not known yet, by the largest size of all its files. */
@@ -37,7 +37,7 @@ export const framingOfUpload = (maxUploadSize: number): number =>
 const leastFilePart = 40;
 
 /** Files that a form of so many bytes has at most. */
-export const mostFilesIn = (bytes: number): number => Math.ceil(bytes / leastFilePart);
+export const maxFilesIn = (bytes: number): number => Math.ceil(bytes / leastFilePart);
 
 export interface UploadLimits {
   /** Bytes (spec.md, Limits). */
@@ -74,8 +74,12 @@ export function limitsOf(
     return { maxFileSize, maxUploadSize, maxExtractedSize: maxUploadSize * extractionFactor, advice };
   }
   // Such a submission has no other file.
-  const most = maxDatasetSize;
-  return { maxFileSize: most, maxUploadSize: most, maxExtractedSize: most, advice };
+  return {
+    maxFileSize: maxDatasetSize,
+    maxUploadSize: maxDatasetSize,
+    maxExtractedSize: maxDatasetSize,
+    advice,
+  };
 }
 
 /**
@@ -144,7 +148,7 @@ export class UploadQuota {
  * Refuses an upload that is too large by its `Content-Length`, or does not fit on the disk, before its body is read.
  * @param contentLength bytes; undefined if the request has no such header
  */
-export async function checkRoom(
+export async function checkSpace(
   contentLength: number | undefined,
   directory: string,
   limits: SubmissionLimits,
@@ -152,8 +156,8 @@ export async function checkRoom(
 ): Promise<void> {
   const stated = contentLength ?? 0;
   if (stated > limits.maxUploadSize + framingOfUpload(limits.maxUploadSize)) throw tooLarge(limits);
-  await withRoom(makeRoom, () => {
-    const room = diskRoom(directory);
-    if (room.bytes < stated || room.files < 0) throw noRoom(room, `an upload of ${formatBytes(stated)}`);
+  await withSpace(makeRoom, () => {
+    const space = diskSpace(directory);
+    if (space.bytes < stated || space.files < 0) throw noSpace(space, `an upload of ${formatBytes(stated)}`);
   });
 }

@@ -12,7 +12,7 @@ import {
 } from '../../contract/index.js';
 import { freeName, isSafeName, type Release, TimeSlice, Turns } from '../../files/index.js';
 import type { JobFiles } from '../jobs/index.js';
-import { DiskWatch, diskRoom, type MakeRoom, noRoom, withRoom } from './disk-room.js';
+import { DiskWatch, diskSpace, type MakeRoom, noSpace, withSpace } from './disk-space.js';
 import { extractionLimits, type SubmissionLimits } from './limits.js';
 import type { ReceivedFile } from './read-form.js';
 
@@ -36,10 +36,10 @@ export interface PlacingAsks {
   readonly makeRoom: MakeRoom;
 }
 
-/** What the files of one upload are placed with. */
+/** The state of placing the files of one upload. */
 interface Placing extends PlacingAsks {
   /** The limits that are left for its archives together. */
-  readonly room: ReturnType<typeof extractionLimits>;
+  readonly left: ReturnType<typeof extractionLimits>;
   readonly disk: DiskWatch;
   /** Aborted with the error that ends the upload. */
   readonly stop: AbortController;
@@ -81,7 +81,7 @@ async function turnFor(file: ReceivedFile, signal: AbortSignal): Promise<Release
 
 /** Extracts an archive, again if it did not fit on the disk and room could be made. */
 async function extract(file: ReceivedFile, destination: string, placing: Placing): Promise<void> {
-  await withRoom(
+  await withSpace(
     async () => {
       if (placing.stop.signal.aborted || !(await placing.makeRoom())) return false;
       await rm(destination, { recursive: true, force: true });
@@ -94,10 +94,10 @@ async function extract(file: ReceivedFile, destination: string, placing: Placing
 
 /** Extracts an archive within the limits that are left, and while the disk keeps its headroom. */
 async function tryExtract(file: ReceivedFile, destination: string, placing: Placing): Promise<void> {
-  const { room, disk, stop, extracted, onExtract } = placing;
+  const { left, disk, stop, extracted, onExtract } = placing;
   const { signal } = stop;
   const what = `what archive ${quoteName(file.name)} extracts to`;
-  const found = diskRoom(path.dirname(file.path));
+  const found = diskSpace(path.dirname(file.path));
   let taken = { entries: 0, bytes: 0, content: 0 };
   let seen = 0;
   const onProgress = (bytes: number) => {
@@ -115,8 +115,8 @@ async function tryExtract(file: ReceivedFile, destination: string, placing: Plac
   let release: Release = () => {};
   try {
     release = await turnFor(file, signal);
-    const maxBytes = Math.min(room.maxBytes, Math.max(0, found.bytes));
-    const maxEntries = Math.min(room.maxEntries, Math.max(0, found.files));
+    const maxBytes = Math.min(left.maxBytes, Math.max(0, found.bytes));
+    const maxEntries = Math.min(left.maxEntries, Math.max(0, found.files));
     const onPlan = (entries: number, bytes: number, content: number) => {
       onExtract(extracted + content);
       disk.plan(entries, what);
@@ -124,15 +124,15 @@ async function tryExtract(file: ReceivedFile, destination: string, placing: Plac
     };
     const options = { maxBytes, maxEntries, onPlan, onProgress, onMake, signal };
     await extractArchive(file.path, destination, options);
-    room.maxBytes -= taken.bytes;
-    room.maxEntries -= taken.entries;
+    left.maxBytes -= taken.bytes;
+    left.maxEntries -= taken.entries;
     placing.extracted += taken.content;
   } catch (cause) {
     if (signal.aborted) throw signal.reason;
     if (!(cause instanceof ArchiveError)) throw cause;
-    if (cause.fault === 'tooLarge' && found.bytes < room.maxBytes) throw noRoom(found, what);
-    if (cause.fault === 'tooMany' && found.files < room.maxEntries) throw noRoom(found, what);
-    throw archiveFault(cause, file, room.advice);
+    if (cause.fault === 'tooLarge' && found.bytes < left.maxBytes) throw noSpace(found, what);
+    if (cause.fault === 'tooMany' && found.files < left.maxEntries) throw noSpace(found, what);
+    throw archiveFault(cause, file, left.advice);
   } finally {
     release();
   }
@@ -181,9 +181,9 @@ export async function placeFiles(
   const stop = new AbortController();
   using disk = new DiskWatch(path.dirname(input), (cause) => stop.abort(cause), 0, asks.makeRoom);
   const count = [...groups.values()].flat().length;
-  if (count > fewGroups) await withRoom(asks.makeRoom, () => disk.plan(count, 'this upload'));
+  if (count > fewGroups) await withSpace(asks.makeRoom, () => disk.plan(count, 'this upload'));
   const placing: Placing = {
-    room: extractionLimits(limits),
+    left: extractionLimits(limits),
     disk,
     stop,
     extracted: 0,

@@ -3,10 +3,10 @@ import type { Context } from 'koa';
 import { koaBody } from 'koa-body';
 import { ServiceError } from '../../contract/index.js';
 import { isDiskFull } from '../../files/index.js';
-import { DiskWatch, type MakeRoom } from './disk-room.js';
+import { DiskWatch, type MakeRoom } from './disk-space.js';
 import { FormParser, readBoundary } from './form-parser.js';
 import { FormReceiver } from './form-receiver.js';
-import { mostFilesIn, type SubmissionLimits, UploadQuota } from './limits.js';
+import { maxFilesIn, type SubmissionLimits, UploadQuota } from './limits.js';
 import type { EarlyChecks, ReceivedForm } from './read-form.js';
 import { RequestFlow } from './uploaded-file.js';
 
@@ -35,7 +35,7 @@ function formFault(cause: unknown): unknown {
  */
 function wholeRequest(ctx: Context, done: AbortSignal, awaited: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    // `complete`: all bytes arrived; `readableEnded`: all were consumed. A request with garbage behind it is destroyed
+    // `complete`: all bytes arrived; `readableEnded`: all were consumed. A request with garbage after it is destroyed
     // between the two.
     const onClose = () => {
       if (ctx.req.readableEnded) resolve();
@@ -130,8 +130,8 @@ export async function receiveForm(
   checkCodings(ctx);
   const boundary = readBoundary(ctx.get('Content-Type'));
   const flow = new RequestFlow(ctx.req);
-  const mostFiles = mostFilesIn(ctx.request.length ?? Number.POSITIVE_INFINITY);
-  using disk = new DiskWatch(directory, (cause) => receiver.fail(cause), mostFiles, makeRoom);
+  const maxFiles = maxFilesIn(ctx.request.length ?? Number.POSITIVE_INFINITY);
+  using disk = new DiskWatch(directory, (cause) => receiver.fail(cause), maxFiles, makeRoom);
   const receiver = new FormReceiver(directory, new UploadQuota(limits), disk, flow, checks);
   const parser = new FormParser(boundary, receiver);
   const failed = new Promise<never>((_, reject) => {

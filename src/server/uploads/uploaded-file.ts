@@ -2,12 +2,12 @@ import { close as closeCallback, closeSync, openSync, writev as writevCallback, 
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { errorCode, syncFile } from '../../files/index.js';
-import type { DiskWatch } from './disk-room.js';
+import type { DiskWatch } from './disk-space.js';
 
 /** Bytes that are gathered for one write: they arrive 64 KiB at a time, and each write costs the event loop the same. */
 const gathered = 256 << 10;
 /** Most pieces that are gathered: a client may send a byte at a time, and each piece takes a hundred bytes of memory. */
-const mostPieces = 512;
+const maxPieces = 512;
 /**
  * Most bytes of a file that is opened, written and closed synchronously: the thread pool takes three times as long. Such a
  * file also keeps no descriptor open while other code runs, and an upload may have thousands of them.
@@ -42,7 +42,7 @@ let isBusy = false;
 
 /**
  * Syncs the large files of an upload while more arrives, so that the disk works meanwhile, and the sync that makes the whole
- * upload survive a power cut has little left to do. It opens the files itself: nobody who closes one has to wait for the disk.
+ * upload survive a power cut has little left to do. It opens the files itself, so that closing one never waits for a sync.
  */
 export class SyncBehind {
   #file = '';
@@ -144,7 +144,7 @@ export class UploadedFile {
   }
 
   get #isFull(): boolean {
-    return this.#length >= gathered || this.#pieces.length >= mostPieces;
+    return this.#length >= gathered || this.#pieces.length >= maxPieces;
   }
 
   #hold(): void {

@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import { describe, expect, test } from 'vitest';
-import { DiskWatch } from '../../../src/server/uploads/disk-room.js';
+import { DiskWatch } from '../../../src/server/uploads/disk-space.js';
 import { smallDisk } from '../../support/small-disk.js';
 
 const mebibyte = 1 << 20;

@@ -22,7 +22,7 @@ const headroomOf = (size: number): number =>
 const headroomOfFiles = (files: number): number => Math.min(files / 8, 1000);
 
 /** What uploads may still take of the disk that holds `directory`. */
-export interface DiskRoom {
+export interface DiskSpace {
   /** Bytes that are free. */
   readonly free: number;
   /** Free bytes without the headroom; negative if jobs have used some of the headroom. */
@@ -31,7 +31,7 @@ export interface DiskRoom {
   readonly files: number;
 }
 
-function roomOf({ bavail, bsize, blocks, files, ffree }: StatsFs): DiskRoom {
+function spaceOf({ bavail, bsize, blocks, files, ffree }: StatsFs): DiskSpace {
   const free = bavail * bsize;
   return {
     free,
@@ -40,14 +40,14 @@ function roomOf({ bavail, bsize, blocks, files, ffree }: StatsFs): DiskRoom {
   };
 }
 
-/** Asks the file system for its free room, as often as once a MiB: a network file system may take a while to answer. */
-const askRoom = async (directory: string): Promise<DiskRoom> => roomOf(await statfs(directory));
+/** Asks the file system for its free space, as often as once a MiB: a network file system may take a while to answer. */
+const askSpace = async (directory: string): Promise<DiskSpace> => spaceOf(await statfs(directory));
 
 /** The same for one question of a request: a thread takes longer to begin than most file systems take to answer. */
-export const diskRoom = (directory: string): DiskRoom => roomOf(statfsSync(directory));
+export const diskSpace = (directory: string): DiskSpace => spaceOf(statfsSync(directory));
 
-/** The error of an upload for which there is no room. */
-export function noRoom({ free, bytes }: DiskRoom, what: string): ServiceError {
+/** The error of an upload that does not fit on the disk. */
+export function noSpace({ free, bytes }: DiskSpace, what: string): ServiceError {
   const problem =
     bytes < 0
       ? `The server's disk has ${formatBytes(free)} free, which it keeps for the jobs that run: too little for ${what}`
@@ -55,11 +55,11 @@ export function noRoom({ free, bytes }: DiskRoom, what: string): ServiceError {
   return new ServiceError('diskFull', `${problem}; try again later`);
 }
 
-/** Makes some room on the disk. False if there is nothing that may go. */
+/** Makes room on the disk. False if there is nothing to remove. */
 export type MakeRoom = () => Promise<boolean>;
 
-/** Does something again for which the disk has too little room, as long as room can be made. */
-export async function withRoom<T>(makeRoom: MakeRoom, attempt: () => T | Promise<T>): Promise<T> {
+/** Tries something, and again while the disk has too little space for it and room can be made. */
+export async function withSpace<T>(makeRoom: MakeRoom, attempt: () => T | Promise<T>): Promise<T> {
   for (;;) {
     try {
       return await attempt();
@@ -75,9 +75,10 @@ const promised = { bytes: 0, files: 0 };
 /** Files that uploads have made since the server started. */
 let made = 0;
 
-/** @throws ServiceError `diskFull` if what is promised does not fit, beside files that the answer may not count yet */
-function checkPromised(room: DiskRoom, madeMeanwhile: number, what: string): void {
-  if (room.bytes < promised.bytes || room.files - madeMeanwhile < promised.files) throw noRoom(room, what);
+/** @throws ServiceError `diskFull` if what is promised does not fit, besides files that the answer may not count yet */
+function checkPromised(space: DiskSpace, madeMeanwhile: number, what: string): void {
+  if (space.bytes < promised.bytes || space.files - madeMeanwhile < promised.files)
+    throw noSpace(space, what);
 }
 
 /**
@@ -98,13 +99,13 @@ export class DiskWatch implements Disposable {
 
   /**
    * @param onFailure called with the ServiceError `diskFull` if only the headroom is left
-   * @param mostFiles that may be begun without a plan, if that is known
+   * @param maxFiles that may be begun without a plan, if that is known
    * @param makeRoom called before that, as long as it makes some
    */
   constructor(
     private readonly directory: string,
     private readonly onFailure: (cause: unknown) => void,
-    private readonly mostFiles = Number.POSITIVE_INFINITY,
+    private readonly maxFiles = Number.POSITIVE_INFINITY,
     private readonly makeRoom: MakeRoom = () => Promise.resolve(false),
   ) {}
 
@@ -120,7 +121,7 @@ export class DiskWatch implements Disposable {
   }
 
   /**
-   * Promises files, all of which are made next, and checks at once whether there is room for them.
+   * Promises files, all of which are made next, and checks at once whether they fit.
    * @param what they are, for a sentence
    * @throws ServiceError `diskFull`
    */
@@ -128,7 +129,7 @@ export class DiskWatch implements Disposable {
     this.#unmade += files;
     this.#promiseNext();
     try {
-      checkPromised(diskRoom(this.directory), 0, what);
+      checkPromised(diskSpace(this.directory), 0, what);
     } catch (cause) {
       this.#unmade -= files;
       this.#promiseNext();
@@ -190,13 +191,13 @@ export class DiskWatch implements Disposable {
   async #look(): Promise<void> {
     this.#promiseNext();
     try {
-      await withRoom(this.makeRoom, async () => {
+      await withSpace(this.makeRoom, async () => {
         const madeBefore = made;
-        const room = await askRoom(this.directory);
-        checkPromised(room, made - madeBefore, 'this upload');
+        const space = await askSpace(this.directory);
+        checkPromised(space, made - madeBefore, 'this upload');
       });
     } catch (cause) {
-      // It takes no more than what is on its way, so that of many uploads that are checked at once some find room.
+      // Keeps only what has arrived already, so that some of many uploads that are checked at once still fit.
       if (!this.#isOver) this.#allow(this.#unwritten, this.#unmade);
       throw cause;
     }
@@ -206,7 +207,7 @@ export class DiskWatch implements Disposable {
 
   /** What is written and made before the next check is answered: what waits, and as much as is counted during two checks. */
   #promiseNext(): void {
-    this.#allow(this.#unwritten + 2 * lookEvery, this.#unmade + Math.min(filesAhead, this.mostFiles));
+    this.#allow(this.#unwritten + 2 * lookEvery, this.#unmade + Math.min(filesAhead, this.maxFiles));
   }
 
   #allow(bytes: number, files: number): void {
