@@ -448,7 +448,7 @@ describe('the number of entries', () => {
     await expect(count(archive)).rejects.toMatchObject({ fault: 'corrupt' });
   });
 
-  test('may not be more than its end has room for, as some programs write it: a part would be left out', async () => {
+  test('may not be more than its end can state, as some programs write it: a part would be left out', async () => {
     await using root = await temporary();
     // 65,540 entries: the end of the archive says 4.
     const directories = Array.from({ length: 65_540 }, (_, index) => ({ name: `d${index}/` }));

@@ -155,7 +155,7 @@ describe('serve --check', () => {
     expect([code, stdout.includes('secret'), readdirSync(cli.directory)]).toEqual([0, false, []]);
   });
 
-  test('says what of repositories is in the cache, and asks nobody', async () => {
+  test('says which repositories are in the cache, and asks no hub', async () => {
     await using cli = await Cli.create();
     const cache = path.join(cli.directory, 'cache');
     await plantCache(cache, 'lab/app', {

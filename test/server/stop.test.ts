@@ -52,7 +52,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
     expect(milliseconds).toBeLessThan(limit);
   });
 
-  test('with a download that nobody reads', async () => {
+  test('with a download that is not read', async () => {
     await using server = await TestServer.start();
     const { id } = await server.api.run('infer', { ...least.infer, ...steps('fill=noise:30000000') });
     await using download = await RawConnection.open(server.url);
@@ -111,7 +111,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
 });
 
 describe('serve, asked to stop, has ended in ten seconds', () => {
-  test('with a log stream that nobody reads', async () => {
+  test('with a log stream that is not read', async () => {
     await using server = await TestServer.start({ flags: ['--on-exit', 'keep'] });
     const gate = server.gate();
     const form = { ...least.infer, ...steps('lines=1000000', `wait=${gate.path}`) };

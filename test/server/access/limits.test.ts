@@ -41,7 +41,7 @@ describe('a limit of active jobs', () => {
     await Promise.all(jobs.map(({ job_id }) => api(name).kill(job_id)));
   };
 
-  test('lets the next jobs of its owner wait, in their order, and nobody else', async () => {
+  test('makes only the next jobs of its owner wait, in their order', async () => {
     const ana = api('ana');
     const held = waiting();
     const first = await ana.running('infer', held);
@@ -80,7 +80,7 @@ describe('a limit of active jobs', () => {
     await ana.accepted('infer', held);
   });
 
-  test('is taken up when it changes, and none at all refuses', async () => {
+  test('is read again when it changes, and without one every request is refused', async () => {
     const held = waiting();
     const one = await api('bob').running('infer', held);
     const { job_id: two } = await api('bob').accepted('infer', held);

@@ -245,7 +245,7 @@ describe('a route about a job', () => {
     expect((await ana.job(active)).status).toBe('running');
   });
 
-  test('takes as long for another user as for a job that nobody has', async () => {
+  test('takes as long for another user as for a job that does not exist', async () => {
     const middle = (times: number[]) => times.sort((a, b) => a - b)[times.length >> 1] ?? 0;
     for (const name of ofJobs) {
       const times: Record<string, number[]> = {};

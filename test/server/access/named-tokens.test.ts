@@ -249,7 +249,7 @@ describe('what is under way', () => {
 });
 
 describe('serve --tokens', () => {
-  test('asks for a token where the environment has none, and does not warn', async () => {
+  test('asks for a token if the environment has none, and does not warn', async () => {
     await using tokens = new TestTokens();
     tokens.create('ana');
     await using server = await TestServer.start({ flags: ['--tokens', tokens.file] });
@@ -274,7 +274,7 @@ describe('serve --tokens', () => {
     expect([code, stdout]).toEqual([2, expect.stringMatching(/^PROBLEM +token: .*chmod go-w/m)]);
   });
 
-  test('lets nobody in by a file without tokens', async () => {
+  test('refuses everybody with a file that has no tokens', async () => {
     await using tokens = new TestTokens();
     writeFileSync(tokens.file, '{"version": 1, "tokens": []}', { mode: 0o600 });
     await using server = await TestServer.start({ flags: ['--tokens', tokens.file] });
@@ -332,7 +332,7 @@ describe('serve --tokens', () => {
     expect(await failedStart(tokens)).toMatch(/belongs to another user \(uid 12345\)/);
   });
 
-  test('may lie in a directory of all, where nobody can replace the files of others', async () => {
+  test('may lie in a directory that everybody can write to and only owners can remove files from', async () => {
     await using tokens = new TestTokens();
     tokens.create('ana');
     chmodSync(tokens.directory, 0o1777);

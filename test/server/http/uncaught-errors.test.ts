@@ -54,7 +54,7 @@ describe('an error that nothing catches', () => {
     await isServing();
   });
 
-  test('outside of any request ends none', async () => {
+  test('outside of any request ends no request', async () => {
     expect(await (await fetch(`${url}/outside`)).text()).toBe('unharmed');
     await isReported('Something outside of any request failed with an uncaught error: outside of requests');
     await isServing();

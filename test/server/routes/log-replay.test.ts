@@ -119,7 +119,7 @@ describe('a position', () => {
     expect(await api.log(id, '?since=999999')).toBe('data: __DONE__\n\n');
   });
 
-  test('lets a reader whose connection broke miss no line and get none twice', async () => {
+  test('sends each line exactly once to a reader whose connection broke', async () => {
     const gate = server.gate();
     const form = { ...least.infer, ...steps('lines=500', `wait=${gate.path}`, 'lines=500') };
     const { job_id: id } = await api.accepted('infer', form);

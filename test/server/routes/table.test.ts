@@ -126,7 +126,7 @@ describe('docs/openapi.json', () => {
     return [type, resolved(schema)];
   }
 
-  test('describes exactly the statuses of the table, and no body where there is none', () => {
+  test('describes exactly the statuses of the table, and a body only for answers that have one', () => {
     for (const name of routeNames) {
       const { path, method, answers, errors } = routeOf(name);
       const { responses } = paths[path][method.toLowerCase()];

@@ -144,7 +144,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     expect((await api.result(id)).get('big')?.length).toBe(size);
   });
 
-  test('has room for an upload as soon as results were fetched: the oldest goes first, and no other', async () => {
+  test('takes an upload as soon as results were fetched: only the oldest is removed', async () => {
     await using server = await TestServer.start({ dataDirectory });
     const { api } = server;
     const filling = { ...least.infer, keep: '1h', ...steps(`fill=big:${3 * mebibyte}`) };
@@ -195,7 +195,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     expect((await api.fetch(`/jobs/${id}`)).status).toBe(200);
   });
 
-  test('has room again when the grace period of the job that filled it is over, and not before', async () => {
+  test('takes uploads again when the grace period of the job that filled it is over, and not before', async () => {
     await using server = await TestServer.start({ dataDirectory, flags: ['--grace', '2'] });
     const { api } = server;
     const filling = { ...least.infer, ...steps(`fill=big:${40 * mebibyte}`) };

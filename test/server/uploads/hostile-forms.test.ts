@@ -81,7 +81,7 @@ describe('the bytes of a request are bounded', () => {
     expect([status, detail]).toEqual([400, expect.stringContaining('headers')]);
   });
 
-  test('behind the last boundary', async () => {
+  test('after the last boundary', async () => {
     expect((await stream(repeated(multipart([inputs]), xs, 30))).status).toBe(413);
   });
 
@@ -142,7 +142,7 @@ describe('a form of an odd shape', () => {
     expect([status, body]).toEqual([415, expect.stringContaining('Transfer-Encoding')]);
   });
 
-  test('is refused: cut behind a boundary, where what is missing may be another file', async () => {
+  test('is refused: cut after a boundary, where another file may be missing', async () => {
     const whole = multipart([inputs, inputs]).toString('latin1');
     const second = whole.lastIndexOf('\r\nContent-Disposition');
     for (const cut of [whole.slice(0, second + 2), whole.slice(0, second), whole.slice(0, -4)]) {

@@ -37,7 +37,7 @@ const server = sharedServer({ apps: [app, unreadable], app: 'secretive' });
 const { api } = server;
 
 describe("an app's configuration", () => {
-  test('contains no hidden file, and none outside its directory', async () => {
+  test('contains no hidden file, and no file outside its directory', async () => {
     const response = await api.fetch('/repo_apps_config/secretive');
     const files = await unzip(Buffer.from(await response.arrayBuffer()));
     const names = [...files.keys()];

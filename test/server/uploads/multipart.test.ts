@@ -67,7 +67,7 @@ describe('a multipart body', () => {
     expect(response.status).toBe(200);
   });
 
-  test('may name a file as .NET and Java do, by filename*, or in words of RFC 2047', async () => {
+  test('may name a file as .NET and Java do, by filename*, or in encoded words of RFC 2047', async () => {
     const word = '=?utf-8?B?U2Now6RkZWwubmlp?=';
     const named = (parameters: string) => ({
       headers: [disposition(`name=inputs; ${parameters}`)],
@@ -210,7 +210,7 @@ describe('a body that is not a form', () => {
     await isRefused(await post('nothing like a form'), 400);
   });
 
-  test('is refused in words of its own, not in those of the parser', async () => {
+  test('is refused with a message of the server, not with that of the parser', async () => {
     const body = multipart([filePart('inputs', 'a.nii', 'x'.repeat(1000))]);
     const ended = 'The body ended before the form was complete';
     for (const length of [10, 60, body.indexOf('\r\nContent-Type') + 2, body.length - 500, body.length - 5]) {
