@@ -95,6 +95,7 @@ export class DiskWatch implements Disposable {
   readonly #promise = { bytes: 0, files: 0 };
   /** The check that is under way, or has failed. */
   #looking: Promise<void> | null = null;
+  #isAnswered = false;
   #isOver = false;
 
   /**
@@ -109,9 +110,12 @@ export class DiskWatch implements Disposable {
     private readonly makeRoom: MakeRoom = () => Promise.resolve(false),
   ) {}
 
-  /** Whether nothing more may be written before `settled`. */
+  /**
+   * Whether nothing more may be written before `settled`. Before the first answer that is anything: many uploads that begin at
+   * once could use up the headroom together.
+   */
   get isBehind(): boolean {
-    return this.#looking !== null && this.#sinceLook >= lookEvery;
+    return this.#looking !== null && (!this.#isAnswered || this.#sinceLook >= lookEvery);
   }
 
   /** Notes that a file is begun, which is made later. */
@@ -201,6 +205,7 @@ export class DiskWatch implements Disposable {
       if (!this.#isOver) this.#allow(this.#unwritten, this.#unmade);
       throw cause;
     }
+    this.#isAnswered = true;
     this.#looking = null;
     this.count(0);
   }

@@ -142,7 +142,7 @@ export async function receiveForm(
   refused.addEventListener('abort', () => receiver.fail(refused.reason), { signal: done.signal });
   try {
     // The form may be complete before the request is. A request that breaks off there is refused as well.
-    // The disk is asked while the parser begins, so that the first file need not wait for the answer.
+    // The disk is asked while the headers of the first part arrive.
     disk.look();
     const whole = Promise.all([parse(ctx, parser), wholeRequest(ctx, done.signal, awaited)]);
     await Promise.race([whole, failed]);

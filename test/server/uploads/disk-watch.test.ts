@@ -8,6 +8,8 @@ const mebibyte = 1 << 20;
 test('an upload goes on during a check of the disk, and waits when it has written as much again', async () => {
   const errors: unknown[] = [];
   using watch = new DiskWatch(tmpdir(), (cause) => errors.push(cause));
+  watch.look();
+  await watch.settled();
   watch.count(mebibyte);
   watch.count(mebibyte - 1);
   expect(watch.isBehind).toBe(false);
@@ -16,6 +18,14 @@ test('an upload goes on during a check of the disk, and waits when it has writte
   await watch.settled();
   expect(watch.isBehind).toBe(false);
   expect(errors).toEqual([]);
+});
+
+test('an upload waits for the first answer of the disk before it writes anything', async () => {
+  using watch = new DiskWatch(tmpdir(), () => {});
+  watch.look();
+  expect(watch.isBehind).toBe(true);
+  await watch.settled();
+  expect(watch.isBehind).toBe(false);
 });
 
 const disk = smallDisk(24);
