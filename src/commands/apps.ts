@@ -1,7 +1,6 @@
 import { Args, Flags } from '@oclif/core';
-import type { AppsSummary } from '../cli/apps/show-apps.js';
-import { ClientCommand } from '../cli/client-command.js';
-import { pathFlag } from '../cli/flags.js';
+import { type AppsSummary, refreshApps, showApps } from '../cli/apps/index.js';
+import { ClientCommand, pathFlag } from '../cli/command/index.js';
 
 export default class Apps extends ClientCommand {
   static override summary = 'List the apps of the server, or describe one';
@@ -31,11 +30,9 @@ export default class Apps extends ClientCommand {
 
   async run(): Promise<AppsSummary> {
     const { args, flags } = await this.parse(Apps);
-    const { showApps } = await import('../cli/apps/show-apps.js');
     const connection = await this.connect(flags);
     const reporter = await this.reporter();
     if (flags.refresh) {
-      const { refreshApps } = await import('../cli/apps/refresh-apps.js');
       const refreshed = await refreshApps(connection, reporter);
       if (!args.app && flags.config === undefined) {
         await this.print(refreshed.lines);

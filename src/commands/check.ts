@@ -1,7 +1,6 @@
 import { Args, Flags } from '@oclif/core';
-import { BaseCommand } from '../cli/base-command.js';
-import type { AppCheck } from '../cli/serve/show-check.js';
-import { runTimeFlag } from '../cli/serve/values.js';
+import { BaseCommand } from '../cli/command/index.js';
+import { type AppCheck, runTimeFlag, showAppCheck } from '../cli/serve/index.js';
 
 export default class Check extends BaseCommand {
   static override summary = 'Check an app of your own, and try it';
@@ -27,7 +26,6 @@ export default class Check extends BaseCommand {
 
   async run(): Promise<AppCheck> {
     const { args, flags } = await this.parse(Check);
-    const { showAppCheck } = await import('../cli/serve/show-check.js');
     return showAppCheck(args.directory, flags, this.jsonEnabled());
   }
 }

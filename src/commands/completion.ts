@@ -1,8 +1,15 @@
 import { Args, Flags } from '@oclif/core';
-import { ClientCommand } from '../cli/client-command.js';
-import { type Shell, shells, type ValueSource, valueSources } from '../cli/completion/kinds.js';
-import type { Offer } from '../cli/completion/offers.js';
-import { connectionFlags } from '../cli/flags.js';
+import { ClientCommand, connectionFlags } from '../cli/command/index.js';
+import {
+  completionScript,
+  findOffers,
+  type Offer,
+  type Shell,
+  shells,
+  type ValueSource,
+  valueSources,
+  wordsOfFlags,
+} from '../cli/completion/index.js';
 
 /** Longest time for which a shell waits for the server's values, in milliseconds. */
 const maxWait = 1000;
@@ -39,18 +46,13 @@ export default class Completion extends ClientCommand {
     const [own, words] = end === -1 ? [this.argv, []] : [this.argv.slice(0, end), this.argv.slice(end + 1)];
     const { args, flags } = await this.parse(Completion, own);
     if (flags.values) return { values: await this.#offer(flags.values, words) };
-    const { completionScript } = await import('../cli/completion/script.js');
-    const script = completionScript(args.shell, this.config);
+    const script = await completionScript(args.shell, this.config);
     await this.print([script]);
     return { script };
   }
 
   /** Prints values for a shell, which shows no error and waits no longer: it then offers none. */
   async #offer(source: ValueSource, words: readonly string[]): Promise<readonly Offer[]> {
-    const [{ findOffers }, { wordsOfFlags }] = await Promise.all([
-      import('../cli/completion/offers.js'),
-      import('../cli/completion/typed-flags.js'),
-    ]);
     const connect = async () => {
       const { flags } = await this.parse({ flags: connectionFlags }, wordsOfFlags(words, connectionFlags));
       const connection = await this.connect(flags);

@@ -1,5 +1,6 @@
 import { Flags } from '@oclif/core';
-import { ClientCommand } from '../cli/client-command.js';
+import { ClientCommand } from '../cli/command/index.js';
+import { describeDrain, drain } from '../cli/server/index.js';
 import type { DrainState } from '../contract/index.js';
 
 export default class Drain extends ClientCommand {
@@ -22,7 +23,6 @@ export default class Drain extends ClientCommand {
   async run(): Promise<DrainState> {
     const { flags } = await this.parse(Drain);
     const connection = await this.connect(flags);
-    const { describeDrain, drain } = await import('../cli/drain.js');
     const state = await drain(connection, flags, await this.reporter());
     await this.print([describeDrain(state)]);
     return state;

@@ -1,6 +1,7 @@
-import { ClientCommand } from '../cli/client-command.js';
-import { defaultInterval, watchFlags } from '../cli/jobs/watch-flags.js';
-import type { Machine } from '../cli/machine.js';
+import { ClientCommand } from '../cli/command/index.js';
+import { defaultInterval, watch, watchFlags } from '../cli/jobs/index.js';
+import { describeMachine, type Machine } from '../cli/server/index.js';
+import { readMachine } from '../client/connection/index.js';
 
 export default class Gpus extends ClientCommand {
   static override summary = 'Show the GPUs and the memory of the server';
@@ -16,12 +17,7 @@ export default class Gpus extends ClientCommand {
     const { flags } = await this.parse(Gpus);
     this.jsonLines = flags.watch;
     const connection = await this.connect(flags);
-    const [{ readMachine }, { describeMachine }] = await Promise.all([
-      import('../client/connection/index.js'),
-      import('../cli/machine.js'),
-    ]);
     if (flags.watch) {
-      const { watch } = await import('../cli/jobs/watch.js');
       const read = () => readMachine(connection);
       // To the decimal that is shown: exact figures change all the time.
       const change = (machine: Machine) => describeMachine(machine).join('\n');

@@ -1,5 +1,5 @@
-import { ClientCommand } from '../cli/client-command.js';
-import { seconds } from '../cli/flags.js';
+import { ClientCommand, seconds } from '../cli/command/index.js';
+import { health } from '../client/connection/index.js';
 
 export default class Health extends ClientCommand {
   static override summary = 'Check that the server answers';
@@ -16,7 +16,6 @@ export default class Health extends ClientCommand {
   async run(): Promise<{ status: string; server: string }> {
     const { flags } = await this.parse(Health);
     const connection = await this.connect(flags);
-    const { health } = await import('../client/connection/index.js');
     const { status } = await health(connection, flags.timeout);
     await this.print([`${connection.server} is ${status}`]);
     return { status, server: connection.server };

@@ -1,8 +1,7 @@
 import { Args, Flags } from '@oclif/core';
-import { type Language, languageNames } from '../cli/apps/app-languages.js';
-import type { NewApp } from '../cli/apps/new-app.js';
-import { BaseCommand } from '../cli/base-command.js';
-import { writeOut } from '../cli/terminal/standard-streams.js';
+import { firstSteps, type Language, languageNames, type NewApp, writeNewApp } from '../cli/apps/index.js';
+import { BaseCommand } from '../cli/command/index.js';
+import { writeOut } from '../cli/terminal/index.js';
 
 export default class Init extends BaseCommand {
   static override summary = 'Write a new app that runs as it is';
@@ -39,7 +38,6 @@ export default class Init extends BaseCommand {
 
   async run(): Promise<NewApp> {
     const { args, flags } = await this.parse(Init);
-    const { firstSteps, writeNewApp } = await import('../cli/apps/new-app.js');
     const app = await writeNewApp({ target: args.directory, ...flags }, this.config.root);
     if (this.jsonEnabled()) return app;
     const { alone, serve, infer } = firstSteps(app, this.config.bin);

@@ -1,9 +1,6 @@
 import { Flags } from '@oclif/core';
-import { ClientCommand } from '../cli/client-command.js';
-import { tagFlag } from '../cli/flags.js';
-import type { JobsDocument } from '../cli/jobs/show-jobs.js';
-import { defaultInterval, watchFlags } from '../cli/jobs/watch-flags.js';
-import { FlagValueError } from '../cli/usage-errors.js';
+import { ClientCommand, FlagValueError, tagFlag } from '../cli/command/index.js';
+import { defaultInterval, type JobsDocument, selectedJobs, watch, watchFlags } from '../cli/jobs/index.js';
 import { type JobState, jobStates } from '../contract/index.js';
 
 const isState = (name: string): name is JobState => (jobStates as readonly string[]).includes(name);
@@ -40,7 +37,6 @@ export default class Jobs extends ClientCommand {
     const { flags } = await this.parse(Jobs);
     this.jsonLines = flags.watch;
     const connection = await this.connect(flags);
-    const { selectedJobs } = await import('../cli/jobs/show-jobs.js');
     const selected = selectedJobs(connection, {
       states: flags.status,
       tag: flags.tag,
@@ -48,7 +44,6 @@ export default class Jobs extends ClientCommand {
       all: flags.all,
     });
     if (flags.watch) {
-      const { watch } = await import('../cli/jobs/watch.js');
       await watch(connection, selected, { every: flags.every ?? defaultInterval, json: this.jsonEnabled() });
       return undefined;
     }

@@ -1,8 +1,6 @@
 import { Flags } from '@oclif/core';
-import { ClientCommand } from '../cli/client-command.js';
-import { killTimeoutFlag, tagFlag } from '../cli/flags.js';
-import { optionalJobArgs } from '../cli/jobs/job-arg.js';
-import type { KillSummary } from '../cli/jobs/kill-jobs.js';
+import { ClientCommand, killTimeoutFlag, tagFlag } from '../cli/command/index.js';
+import { jobsToKill, type KillSummary, killJobs, optionalJobArgs } from '../cli/jobs/index.js';
 
 export default class Kill extends ClientCommand {
   static override summary = 'Kill jobs';
@@ -25,7 +23,6 @@ export default class Kill extends ClientCommand {
 
   async run(): Promise<KillSummary> {
     const { args, flags } = await this.parse(Kill);
-    const { jobsToKill, killJobs } = await import('../cli/jobs/kill-jobs.js');
     const connection = await this.connect(flags);
     const reporter = await this.reporter();
     const ids = await jobsToKill(connection, args.jobs ?? [], flags, reporter);

@@ -1,8 +1,5 @@
-import { ClientCommand } from '../cli/client-command.js';
-import { appFlag } from '../cli/flags.js';
-import type { Login as LoginSummary } from '../cli/log-in.js';
-import type { Settings } from '../cli/settings.js';
-import { wholeNumber } from '../cli/usage-errors.js';
+import { appFlag, ClientCommand, type Settings, wholeNumber } from '../cli/command/index.js';
+import { type Login as LoginSummary, logIn } from '../cli/server/index.js';
 
 export default class Login extends ClientCommand {
   static override summary = "Save a server's address and token";
@@ -24,7 +21,6 @@ export default class Login extends ClientCommand {
 
   async run(): Promise<LoginSummary> {
     const { flags } = await this.parse(Login);
-    const { logIn } = await import('../cli/log-in.js');
     const connect = (settings: Settings) => this.connectTo(settings, flags);
     const login = await logIn(flags, this.config.configDir, connect, this.typed);
     await this.print([`Logged in to ${login.server}; the profile '${login.profile}' is in ${login.file}`]);

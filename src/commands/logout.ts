@@ -1,6 +1,5 @@
-import { ClientCommand } from '../cli/client-command.js';
-import { connectionFlags } from '../cli/flags.js';
-import type { Logout as LogoutSummary } from '../cli/log-in.js';
+import { ClientCommand, connectionFlags } from '../cli/command/index.js';
+import { type Logout as LogoutSummary, logOut } from '../cli/server/index.js';
 import { tokenVariable } from '../contract/index.js';
 
 export default class Logout extends ClientCommand {
@@ -14,7 +13,6 @@ export default class Logout extends ClientCommand {
 
   async run(): Promise<LogoutSummary> {
     const { flags } = await this.parse(Logout);
-    const { logOut } = await import('../cli/log-in.js');
     const done = logOut(flags.profile, this.config.configDir);
     const { profile, server, removed } = done;
     await this.print([

@@ -1,9 +1,7 @@
 import { Flags } from '@oclif/core';
-import { ClientCommand } from '../cli/client-command.js';
-import { followJob, type LogSummary } from '../cli/jobs/follow-job.js';
-import { jobArg } from '../cli/jobs/job-arg.js';
-import type { ErrorDocument } from '../cli/terminal/tell-error.js';
-import { wholeNumber } from '../cli/usage-errors.js';
+import { ClientCommand, wholeNumber } from '../cli/command/index.js';
+import { followJob, jobArg, type LogSummary } from '../cli/jobs/index.js';
+import type { ErrorDocument } from '../cli/terminal/index.js';
 
 export default class Logs extends ClientCommand {
   static override summary = "Follow a job's log to its end";

@@ -1,8 +1,6 @@
 import { Flags } from '@oclif/core';
-import { ClientCommand } from '../cli/client-command.js';
-import { outputFlags, waitFlag } from '../cli/flags.js';
-import { fetchJobResult, type ResultSummary } from '../cli/jobs/fetch-result.js';
-import { jobArg } from '../cli/jobs/job-arg.js';
+import { ClientCommand, outputFlags, waitFlag } from '../cli/command/index.js';
+import { fetchJobResult, jobArg, type ResultSummary } from '../cli/jobs/index.js';
 
 export default class Result extends ClientCommand {
   static override summary = "Download a job's result";

@@ -1,7 +1,6 @@
-import { ClientCommand } from '../cli/client-command.js';
-import { outputFlags } from '../cli/flags.js';
-import { jobArg } from '../cli/jobs/job-arg.js';
-import { runFlags } from '../cli/submit/index.js';
+import { ClientCommand, outputFlags } from '../cli/command/index.js';
+import { jobArg } from '../cli/jobs/index.js';
+import { commandAgain, runFlags } from '../cli/submit/index.js';
 
 export default class Retry extends ClientCommand {
   static override summary = 'Submit a job again';
@@ -17,7 +16,6 @@ export default class Retry extends ClientCommand {
 
   async run(): Promise<undefined> {
     const { args, flags, raw } = await this.parse(Retry);
-    const { commandAgain } = await import('../cli/submitted.js');
     const booleans = new Set(['force', 'detach']);
     const again = commandAgain(this.config.configDir, args.job, raw, booleans, flags.output);
     (await this.reporter()).note(`Again: ${this.config.bin} ${again.shown}`);

@@ -1,6 +1,5 @@
-import { ClientCommand } from '../cli/client-command.js';
-import { jobArgs } from '../cli/jobs/job-arg.js';
-import { type RemovalSummary, removeJobs } from '../cli/jobs/remove-jobs.js';
+import { ClientCommand } from '../cli/command/index.js';
+import { jobArgs, type RemovalSummary, removeJobs } from '../cli/jobs/index.js';
 
 export default class Rm extends ClientCommand {
   static override summary = 'Remove jobs that have ended, and their results';

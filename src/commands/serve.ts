@@ -1,7 +1,13 @@
 import path from 'node:path';
-import { BaseCommand } from '../cli/base-command.js';
-import { type ServeFlags, serveFlags } from '../cli/serve/flags.js';
-import { serverSettings } from '../cli/serve/settings.js';
+import { BaseCommand } from '../cli/command/index.js';
+import {
+  configuredArguments,
+  type ServeFlags,
+  serveFlags,
+  serverSettings,
+  serveUntilStopped,
+  showCheck,
+} from '../cli/serve/index.js';
 import { tokenVariable } from '../contract/index.js';
 
 export default class Serve extends BaseCommand {
@@ -24,7 +30,6 @@ export default class Serve extends BaseCommand {
     const typed = this.argv;
     const { flags, raw } = await this.parse(Serve);
     if (flags.config === undefined) return flags;
-    const { configuredArguments } = await import('../cli/serve/configured-arguments.js');
     const names = new Set(raw.flatMap((token) => (token.type === 'flag' ? [token.flag] : [])));
     const parse = (argv: string[]) => this.parse(Serve, argv);
     const configured = await configuredArguments(flags.config, Serve.flags, names, parse);
@@ -36,11 +41,9 @@ export default class Serve extends BaseCommand {
     const { dataDir, root } = this.config;
     const settings = serverSettings(flags, path.join(dataDir, 'serve'), process.env, root);
     if (flags.check) {
-      const { showCheck } = await import('../cli/serve/show-check.js');
       await showCheck(settings);
       return;
     }
-    const { serveUntilStopped } = await import('../cli/serve/serve-until-stopped.js');
     const logged = { format: flags['log-format'], level: flags['log-level'] };
     await serveUntilStopped(settings, { isOpenAsked: flags.auth === 'off', logged });
   }

@@ -1,6 +1,6 @@
-import { ClientCommand } from '../cli/client-command.js';
-import { jobArg } from '../cli/jobs/job-arg.js';
-import type { JobAnswer } from '../client/connection/index.js';
+import { ClientCommand } from '../cli/command/index.js';
+import { describeJob, jobArg } from '../cli/jobs/index.js';
+import { type JobAnswer, job } from '../client/connection/index.js';
 
 export default class Status extends ClientCommand {
   static override summary = 'Show the state of a job';
@@ -15,9 +15,7 @@ export default class Status extends ClientCommand {
   async run(): Promise<JobAnswer> {
     const { args, flags } = await this.parse(Status);
     const connection = await this.connect(flags);
-    const { job } = await import('../client/connection/index.js');
     const view = await job(connection, args.job);
-    const { describeJob } = await import('../cli/job-text.js');
     await this.print(describeJob(view, connection.now()));
     return view;
   }

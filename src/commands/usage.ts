@@ -1,6 +1,7 @@
 import { Flags } from '@oclif/core';
-import { ClientCommand } from '../cli/client-command.js';
-import { FlagValueError } from '../cli/usage-errors.js';
+import { ClientCommand, FlagValueError } from '../cli/command/index.js';
+import { describeUsage } from '../cli/server/index.js';
+import { health, usage } from '../client/connection/index.js';
 import { readDuration, type Usage as UsageDocument } from '../contract/index.js';
 
 /** A point in time, or how many seconds ago it is by the clock of the server. */
@@ -40,10 +41,6 @@ export default class Usage extends ClientCommand {
   async run(): Promise<UsageDocument> {
     const { flags } = await this.parse(Usage);
     const connection = await this.connect(flags);
-    const [{ health, usage }, { describeUsage }] = await Promise.all([
-      import('../client/connection/index.js'),
-      import('../cli/usage-text.js'),
-    ]);
     const { since } = flags;
     // The server's answer says what time it is there.
     if (since && 'ago' in since) await health(connection, connection.readTimeout);

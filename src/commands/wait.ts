@@ -1,7 +1,5 @@
-import { ClientCommand } from '../cli/client-command.js';
-import { seconds, tagFlag } from '../cli/flags.js';
-import { optionalJobArgs } from '../cli/jobs/job-arg.js';
-import type { WaitSummary } from '../cli/jobs/waited-jobs.js';
+import { ClientCommand, seconds, tagFlag } from '../cli/command/index.js';
+import { jobsToWaitFor, optionalJobArgs, type WaitSummary, waitForJobs } from '../cli/jobs/index.js';
 
 export default class Wait extends ClientCommand {
   static override summary = 'Wait for the end of jobs';
@@ -24,7 +22,6 @@ export default class Wait extends ClientCommand {
   async run(): Promise<WaitSummary> {
     const { args, flags } = await this.parse(Wait);
     const [connection, reporter] = [await this.connect(flags), await this.reporter()];
-    const { jobsToWaitFor, waitForJobs } = await import('../cli/jobs/wait-jobs.js');
     const { timeout } = flags;
     const ids = await jobsToWaitFor(connection, args.jobs ?? [], flags.tag);
     return waitForJobs(connection, { ids, timeout, output: this.jobsOutput(), reporter });

@@ -20,19 +20,7 @@ const sources = new Map(
  * Folders whose files are imported by name: oclif loads those of `start` and `commands`, and the others hold what the modules
  * inside them share.
  */
-const withoutEntry = [
-  'start',
-  'commands',
-  'commands/token',
-  'cli/serve',
-  'cli/completion',
-  'cli/jobs',
-  'cli/apps',
-  'cli',
-  'cli/terminal',
-  'client',
-  'server',
-];
+const withoutEntry = ['start', 'commands', 'commands/token', 'client', 'server'];
 
 /** A file of a module: the module itself if it is a file, otherwise a new file of that folder. */
 const fileIn = (module: string, name = 'planted.ts'): string =>
@@ -98,10 +86,10 @@ describe('the table', () => {
     ['runner', 'server/executors'],
     ['client/connection', 'client/result'],
     ['client/run-job.ts', 'server'],
-    ['client', 'cli'],
-    ['cli', 'server/serve.ts'],
+    ['client', 'cli/command'],
+    ['cli/command', 'server/serve.ts'],
     ['server/jobs', 'server/routes'],
-    ['server/jobs', 'cli'],
+    ['server/jobs', 'cli/command'],
     ['server/data-directory', 'server/jobs'],
     ['server/serve.ts', 'commands'],
     ['start', 'server/serve.ts'],
@@ -112,9 +100,12 @@ describe('the table', () => {
   test.each([
     ['node:path', ['contract']],
     ['koa', ['server/jobs', 'server/executors', 'server/devices', 'client', 'client/connection', 'runner']],
-    ['@koa/router', ['server/jobs', 'server/executors', 'server/devices', 'client/connection', 'cli']],
+    [
+      '@koa/router',
+      ['server/jobs', 'server/executors', 'server/devices', 'client/connection', 'cli/command'],
+    ],
     ['@oclif/core', ['client', 'client/run-job.ts', 'client/submit', 'server/serve.ts', 'contract']],
-    ['undici', ['client/submit', 'client/logs', 'cli', 'server/jobs', 'contract']],
+    ['undici', ['client/submit', 'client/logs', 'cli/command', 'server/jobs', 'contract']],
     ['node:http', ['server/jobs', 'server/executors', 'server/devices', 'client/connection']],
     ['left-pad', names],
   ])('keeps %s from %j', (name, kept) => {

@@ -14,7 +14,7 @@ const bothSides = 'Both sides stand on this module: it imports neither.';
 /** From the top to the bottom. */
 export const modules: Readonly<Record<string, Module>> = {
   start: {
-    imports: ['cli', 'cli/terminal'],
+    imports: ['cli/terminal', 'contract'],
     reason: 'oclif imports the command that was typed; it knows the rest.',
   },
   commands: {
@@ -24,7 +24,8 @@ export const modules: Readonly<Record<string, Module>> = {
       'cli/submit',
       'cli/jobs',
       'cli/apps',
-      'cli',
+      'cli/server',
+      'cli/command',
       'cli/terminal',
       'client/connection',
       'contract',
@@ -32,16 +33,16 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'A command is metadata, a parse and one call.',
   },
   'commands/token': {
-    imports: ['cli/tokens', 'cli', 'client/connection', 'client', 'access', 'contract'],
+    imports: ['cli/tokens', 'cli/command', 'client/connection', 'client', 'access', 'contract'],
     reason: 'A command is metadata, a parse and one call; of these only the list asks a server.',
   },
   'cli/tokens': {
-    imports: ['cli', 'cli/terminal', 'client', 'access', 'contract'],
+    imports: ['cli/server', 'cli/command', 'cli/terminal', 'client', 'access', 'contract'],
     reason: 'Tokens are changed in their file, with no server.',
   },
   'cli/serve': {
     imports: [
-      'cli',
+      'cli/command',
       'cli/terminal',
       'client',
       'server/serve.ts',
@@ -63,9 +64,10 @@ export const modules: Readonly<Record<string, Module>> = {
     imports: [
       'cli/jobs',
       'cli/apps',
-      'cli',
+      'cli/command',
       'client/run-job.ts',
       'client/inputs',
+      'client/connection',
       'client',
       'files',
       'contract',
@@ -74,7 +76,7 @@ export const modules: Readonly<Record<string, Module>> = {
   },
   'cli/jobs': {
     imports: [
-      'cli',
+      'cli/command',
       'cli/terminal',
       'client/logs',
       'client/result',
@@ -89,7 +91,11 @@ export const modules: Readonly<Record<string, Module>> = {
     imports: ['cli/terminal', 'client/result', 'client/connection', 'client', 'files', 'contract'],
     reason: 'Apps are shown and written, not run.',
   },
-  cli: {
+  'cli/server': {
+    imports: ['cli/command', 'cli/terminal', 'client/connection', 'client', 'contract'],
+    reason: 'A server is asked about itself here, not about its jobs and apps.',
+  },
+  'cli/command': {
     imports: ['cli/terminal', 'client/ssh', 'client/connection', 'client', 'files', 'contract'],
     reason: 'Only `serve` knows the server, and what the commands share knows no command.',
   },

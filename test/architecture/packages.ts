@@ -14,7 +14,7 @@ const cli = [
   'cli/completion',
   'cli/submit',
   'cli/jobs',
-  'cli',
+  'cli/command',
 ];
 
 const koa = 'Only the HTTP side of the server knows Koa: jobs and the client do not.';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { watchInterruption } from '../../src/cli/interruption.js';
+import { watchInterruption } from '../../src/cli/command/interruption.js';
 import { imitate } from '../support/platform.js';
 
 /** Whether a signal interrupts a command. */

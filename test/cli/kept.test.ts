@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { hintsOfFailed } from '../../src/cli/kept.js';
+import { hintsOfFailed } from '../../src/cli/command/failed-job.js';
 import { JobFailed } from '../../src/client/errors.js';
 
 test.each([

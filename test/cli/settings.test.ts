@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { open, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { checkToken, loadSettings, resolveSettings } from '../../src/cli/settings.js';
+import { checkToken, loadSettings, resolveSettings } from '../../src/cli/command/settings.js';
 import { writeProfile } from '../../src/client/connection/profiles.js';
 import { defaultServer } from '../../src/contract/defaults.js';
 import { temporary } from '../support/temporary.js';

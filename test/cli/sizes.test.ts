@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseSize } from '../../src/cli/sizes.js';
+import { parseSize } from '../../src/cli/command/flags.js';
 
 test.each([
   ['2G', 2 * 1024 ** 3],

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { languageNames, languages, residentHelpers } from '../../src/cli/apps/app-languages.js';
+import { languageNames, languages, residentHelpers } from '../../src/cli/apps/new-app.js';
 import { ResidentWorker } from '../../support/resident-worker.mjs';
 import { Cli } from '../support/cli.js';
 import { lacks } from '../support/needs.mjs';

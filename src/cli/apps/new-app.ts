@@ -3,7 +3,22 @@ import path from 'node:path';
 import { UsageError, writing } from '../../client/errors.js';
 import { quotePath, shellWord } from '../../contract/index.js';
 import { errorCode, expandHome, faultWithoutPath, makeDirectory } from '../../files/index.js';
-import { type Language, languages, residentHelpers } from './app-languages.js';
+
+/** The languages that a new app can be written in: its command, the last word of which is the program's file. */
+export const languages = {
+  python: ['python3', 'main.py'],
+  shell: ['sh', 'main.sh'],
+  javascript: ['node', 'main.mjs'],
+} as const satisfies Record<string, readonly [string, string]>;
+export type Language = keyof typeof languages;
+
+export const languageNames = Object.keys(languages) as readonly Language[];
+
+/** Those that a resident app can be written in: the file beside the program that speaks with the server. */
+export const residentHelpers: Readonly<Partial<Record<Language, string>>> = {
+  python: 'resident.py',
+  javascript: 'resident.mjs',
+};
 
 export interface NewApp {
   /** Absolute. */
@@ -92,7 +107,7 @@ function templatesOf({ language, resident }: Pick<NewAppRequest, 'language' | 'r
   return { folder: path.join('templates', 'resident', language), programs: [program, helper] };
 }
 
-export interface NewAppRequest {
+interface NewAppRequest {
   /** Made if it is not there; if it is, it must be empty. */
   readonly target: string;
   readonly language: Language;

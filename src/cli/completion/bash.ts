@@ -1,5 +1,5 @@
 import { shellQuoted as quoted } from '../../contract/index.js';
-import type { CompletedCommand, Values } from './command-list.js';
+import type { CompletedCommand, Values } from './kinds.js';
 
 /** How the script names what can stand in a place; a fixed list begins with a colon. */
 const kind = (values: Values): string => (typeof values === 'string' ? values : `:${values.join(' ')}`);

@@ -1,5 +1,7 @@
-import type { CompletedCommand, CompletedFlag, Values } from './command-list.js';
-import { quotedForFish as quoted } from './quoted-for-fish.js';
+import type { CompletedCommand, CompletedFlag, Values } from './kinds.js';
+
+/** A text as one word of fish, which reads a backslash in single quotes, unlike other shells. */
+const quoted = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`;
 
 /** The options of `complete` for what a place can hold. */
 function holds(values: Values): string {

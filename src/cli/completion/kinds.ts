@@ -15,3 +15,31 @@ export const valueSources = [
 ] as const;
 
 export type ValueSource = (typeof valueSources)[number];
+
+/** What can stand in a place: a fixed list, files, values of a source, or something that nobody can list. */
+export type Values = readonly string[] | ValueSource | 'files' | 'directories' | 'anything';
+
+/** A flag as it is completed. */
+export interface CompletedFlag {
+  /** All spellings, with their dashes. */
+  readonly names: readonly string[];
+  readonly description: string;
+  /** Null for a flag that takes no value. */
+  readonly values: Values | null;
+  readonly repeats: boolean;
+}
+
+/** The arguments of a command that are not flags. */
+export interface CompletedArguments {
+  readonly values: Values;
+  readonly repeats: boolean;
+}
+
+/** A command as it is completed. */
+export interface CompletedCommand {
+  /** Its name, then the other ones. */
+  readonly names: readonly [string, ...string[]];
+  readonly description: string;
+  readonly flags: readonly CompletedFlag[];
+  readonly arguments: CompletedArguments | null;
+}

@@ -1,6 +1,31 @@
-import { type Connection, listProfiles } from '../../client/connection/index.js';
+import type { Interfaces } from '@oclif/core';
+import { apps, type Connection, devices, jobs, listProfiles } from '../../client/connection/index.js';
 import { commandOf, isFinal, jobStates } from '../../contract/index.js';
 import type { ValueSource } from './kinds.js';
+
+/**
+ * The words of an unfinished command line that belong to these flags, such as `--profile lab`: the rest may be anything. Words
+ * after `--` are no flags, and the last word is being typed.
+ */
+export function wordsOfFlags(words: readonly string[], flags: Interfaces.FlagInput): string[] {
+  const end = words.indexOf('--');
+  const typed = words.slice(0, end === -1 ? -1 : end);
+  const kept: string[] = [];
+  for (let index = 0; index < typed.length; index += 1) {
+    const word = typed[index] ?? '';
+    const [name = '', joined] = word.split(/=(.*)/s);
+    const flag = name.startsWith('--') ? flags[name.slice(2)] : undefined;
+    if (!flag) continue;
+    if (flag.type === 'boolean' || joined !== undefined) {
+      kept.push(word);
+      continue;
+    }
+    index += 1;
+    const value = typed[index];
+    if (value !== undefined) kept.push(word, value);
+  }
+  return kept;
+}
 
 /** A value that can stand at the cursor, and what a shell may show beside it. */
 export interface Offer {
@@ -17,7 +42,6 @@ const isPlain = (text: string): boolean => !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(t
 type Connect = () => Promise<Connection>;
 
 async function jobOffers(connect: Connect, isWanted: (isOver: boolean) => boolean): Promise<Offer[]> {
-  const { jobs } = await import('../../client/connection/index.js');
   return (await jobs(await connect()))
     .filter(({ status }) => isWanted(isFinal(status)))
     .map(({ job_id, status, operation, app }) => ({
@@ -38,7 +62,6 @@ function continued(word: string, offers: readonly Offer[]): Offer[] {
 }
 
 async function gpuOffers(connect: Connect, word: string): Promise<Offer[]> {
-  const { devices } = await import('../../client/connection/index.js');
   const { devices_index: ids, devices_name: names } = await devices(await connect());
   return continued(
     word,
@@ -52,7 +75,6 @@ const sources: Readonly<
   profiles: async (_, configDir) =>
     listProfiles(configDir).map(({ name, server }) => ({ value: name, about: server })),
   apps: async (connect) => {
-    const { apps } = await import('../../client/connection/index.js');
     return (await apps(await connect())).map((value) => ({ value, about: '' }));
   },
   jobs: (connect) => jobOffers(connect, () => true),

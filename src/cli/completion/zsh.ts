@@ -1,5 +1,5 @@
 import { shellQuoted as quoted } from '../../contract/index.js';
-import type { CompletedCommand, CompletedFlag, Values } from './command-list.js';
+import type { CompletedCommand, CompletedFlag, Values } from './kinds.js';
 
 /** A text inside a specification of `_arguments`. */
 const plain = (text: string): string => text.replace(/[\\:[\]]/g, '\\$&');

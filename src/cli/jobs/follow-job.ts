@@ -1,5 +1,4 @@
 import type { Connection } from '../../client/connection/index.js';
-import { followToEnd } from '../../client/logs/index.js';
 import { nextCommand } from '../../client/next-command.js';
 import type { Reporter } from '../../client/reporter.js';
 
@@ -16,6 +15,7 @@ export async function followJob(
   from: { readonly since: number | undefined; readonly tail: number | undefined },
   reporter: Reporter,
 ): Promise<LogSummary> {
+  const { followToEnd } = await import('../../client/logs/index.js');
   try {
     const lines = await followToEnd(connection, jobId, { reporter, ...from });
     return { job_id: jobId, status: lines === null ? 'unread' : 'done', lines: lines ?? 0 };

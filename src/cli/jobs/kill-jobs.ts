@@ -1,10 +1,17 @@
-import type { Connection, Patience } from '../../client/connection/index.js';
+import {
+  type Connection,
+  kill,
+  jobs as listJobs,
+  type Patience,
+  untilAnswered,
+} from '../../client/connection/index.js';
 import { ClientError, UsageError } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
 import { counted, exitCodes, isFinal, type KillReply } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
-import { type JobFailure, type JobsOutput, tellFailure } from '../each-job.js';
-import { killedLine, tagged } from '../job-text.js';
+import type { JobsOutput } from '../command/index.js';
+import { type JobFailure, tellFailure } from './each-job.js';
+import { killedLine, tagged } from './job-text.js';
 
 export interface KillSummary {
   /** One entry for each job, in the order in which they were named. */
@@ -18,10 +25,6 @@ async function killOne(
   timeout: number,
   patience: Patience,
 ): Promise<KillReply> {
-  const [{ kill }, { untilAnswered }] = await Promise.all([
-    import('../../client/connection/index.js'),
-    import('../../client/connection/index.js'),
-  ]);
   const deadline = monotonicTime() + timeout * 1000;
   const left = () => deadline - monotonicTime();
   // The last attempt comes when the time is over, and has to be answered quickly.
@@ -78,8 +81,7 @@ export async function jobsToKill(
   if (ways === 0) throw new UsageError('Name the jobs, or give --tag or --all');
   if (ways > 1) throw new UsageError('Name jobs, or give --tag, or give --all: one of the three');
   if (named.length > 0) return named;
-  const { jobs } = await import('../../client/connection/index.js');
-  const active = (await jobs(connection, { tag })).filter(({ status }) => !isFinal(status));
+  const active = (await listJobs(connection, { tag })).filter(({ status }) => !isFinal(status));
   const ids = active.map((job) => job.job_id);
   const { length } = ids;
   const which = tagged(tag);

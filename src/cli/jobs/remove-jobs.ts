@@ -1,8 +1,9 @@
-import type { Connection, Patience } from '../../client/connection/index.js';
+import { type Connection, type Patience, remove, untilAnswered } from '../../client/connection/index.js';
 import { type HttpError, isExpiredJob, isUnknownJob } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
 import type { RemovedJob } from '../../contract/index.js';
-import { type JobFailure, type JobsOutput, tellFailure } from '../each-job.js';
+import type { JobsOutput } from '../command/index.js';
+import { type JobFailure, tellFailure } from './each-job.js';
 
 export interface RemovalSummary {
   /** One entry for each job, in the order in which they were named. */
@@ -23,10 +24,6 @@ async function removeJob(
   patience: Patience,
   reporter: Reporter,
 ): Promise<RemovedJob> {
-  const [{ remove }, { untilAnswered }] = await Promise.all([
-    import('../../client/connection/index.js'),
-    import('../../client/connection/index.js'),
-  ]);
   return untilAnswered(connection, patience, async (mayBeDone) => {
     try {
       return await remove(connection, id);

@@ -3,18 +3,101 @@ import {
   backoff,
   type Connection,
   type JobAnswer,
+  job,
+  jobs as listJobs,
   pause,
 } from '../../client/connection/index.js';
 import { ClientError, isTransient, JobFailed, UsageError } from '../../client/errors.js';
+import { progressOf } from '../../client/job-progress.js';
 import { nextCommand } from '../../client/next-command.js';
 import type { Reporter } from '../../client/reporter.js';
-import { exitCodes } from '../../contract/index.js';
+import { exitCodes, isFinal, type JobState } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
-import type { JobsOutput } from '../each-job.js';
-import { noJobs } from '../job-text.js';
-import { WaitedJobs, type WaitSummary } from './waited-jobs.js';
+import type { JobsOutput } from '../command/index.js';
+import type { ErrorDocument } from '../terminal/index.js';
+import { exitWithWorst, tellFailure } from './each-job.js';
+import { endLine, noJobs } from './job-text.js';
 
-export interface WaitForJobs {
+/** How a wait for a job ended. */
+interface WaitedJob {
+  readonly job_id: string;
+  /** Null if it is not known. */
+  readonly status: JobState | null;
+  /** Why there is no result, or why the wait ended before the job. */
+  readonly error: ErrorDocument['error'] | null;
+  readonly exit_code: number;
+}
+
+export interface WaitSummary {
+  /** One entry for each job, in the order in which they were named. */
+  readonly jobs: readonly WaitedJob[];
+}
+
+/** The jobs that are waited for, and those whose wait is over. */
+class WaitedJobs {
+  readonly #views = new Map<string, JobAnswer>();
+  readonly #over = new Map<string, WaitedJob>();
+  /** Ids of the jobs that are waited for. */
+  readonly pending: Set<string>;
+
+  constructor(
+    private readonly ids: readonly string[],
+    private readonly output: JobsOutput,
+    private readonly reporter: Reporter,
+  ) {
+    this.pending = new Set(ids);
+  }
+
+  /**
+   * A job as it is now; its line is printed when it has ended.
+   * @param explain asks the server why a job has no result
+   */
+  async saw(job: JobAnswer, explain: (job: JobAnswer) => Promise<JobFailed>): Promise<void> {
+    const { job_id, status } = job;
+    this.#views.set(job_id, job);
+    if (!isFinal(status)) return;
+    const failure = status === 'done' ? null : this.output.explain(await explain(job)).error;
+    const exit_code = failure?.exit_code ?? exitCodes.done;
+    this.#end({ job_id, status, error: failure, exit_code });
+    exitWithWorst(exit_code);
+    await this.output.print(endLine(job));
+  }
+
+  /** A job is not waited for any more. */
+  async lost(id: string, error: Error): Promise<void> {
+    this.reporter.waiting(null);
+    const failure = (await tellFailure(id, error, this.output)).error;
+    const status = this.#views.get(id)?.status ?? null;
+    this.#end({ job_id: id, status, error: failure, exit_code: failure.exit_code });
+  }
+
+  /** None of the others is waited for any more. */
+  async lostAll(errorOf: (state: string) => Error): Promise<void> {
+    for (const id of this.pending) await this.lost(id, errorOf(this.#views.get(id)?.status ?? 'not known'));
+  }
+
+  /** What the others do, in a sentence. */
+  get progress(): string {
+    const views = [...this.pending].flatMap((id) => this.#views.get(id) ?? []);
+    const [only] = views;
+    if (only && this.pending.size === 1) return progressOf(only);
+    const running = views.filter(({ status }) => status === 'running').length;
+    return `Waiting for ${this.pending.size} jobs, of which ${running} run`;
+  }
+
+  get summary(): WaitSummary {
+    return { jobs: this.ids.flatMap((id) => this.#over.get(id) ?? []) };
+  }
+
+  #end(job: WaitedJob): void {
+    this.pending.delete(job.job_id);
+    this.#over.set(job.job_id, job);
+    // What is printed next must not come beside a spinner.
+    this.reporter.waiting(null);
+  }
+}
+
+interface WaitForJobs {
   readonly ids: readonly string[];
   /** Longest wait for all of them, in seconds; undefined for as long as it takes. */
   readonly timeout: number | undefined;
@@ -36,8 +119,7 @@ export async function jobsToWaitFor(
     throw new UsageError('Name the jobs, or give --tag');
   }
   if (named.length > 0) throw new UsageError('Name jobs or give --tag, not both');
-  const { jobs } = await import('../../client/connection/index.js');
-  const ids = (await jobs(connection, { tag })).map((job) => job.job_id).reverse();
+  const ids = (await listJobs(connection, { tag })).map((job) => job.job_id).reverse();
   if (ids.length === 0)
     throw new UsageError(`${noJobs(connection.server, undefined, tag)}; '${nextCommand('jobs')}' lists all`);
   return ids;
@@ -55,7 +137,6 @@ export async function waitForJobs(
   connection: Connection,
   { ids, timeout, output, reporter }: WaitForJobs,
 ): Promise<WaitSummary> {
-  const { job } = await import('../../client/connection/index.js');
   const jobs = new WaitedJobs([...new Set(ids)], output, reporter);
   const deadline = monotonicTime() + (timeout === undefined ? Number.POSITIVE_INFINITY : timeout * 1000);
   const left = () => deadline - monotonicTime();

@@ -1,9 +1,6 @@
 import { type Connection, pause } from '../../client/connection/index.js';
 import { Interrupted, isTransient } from '../../client/errors.js';
-import { Colours } from '../terminal/colours.js';
-import { LiveBlock } from '../terminal/live-block.js';
-import { isInteractive, writeErr, writeOut } from '../terminal/standard-streams.js';
-import { forJson } from '../terminal/terminal-text.js';
+import { Colours, forJson, isInteractive, LiveBlock, writeErr, writeOut } from '../terminal/index.js';
 
 /** Something on the server that changes. */
 export interface Watched<T> {

@@ -3,12 +3,35 @@ import { isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocumen
 import { UsageError } from '../../client/errors.js';
 import { nearest, quoteName, quotePath } from '../../contract/index.js';
 import { faultWithoutPath, readSmallFile } from '../../files/index.js';
+import { sentenceOf } from '../command/index.js';
+
+/**
+ * The arguments that a configuration file stands for, without the flags that were typed.
+ * @param typed names of the flags that were typed
+ * @param parse as the command parses its arguments
+ * @throws UsageError that names the file and the line
+ */
+export async function configuredArguments(
+  file: string,
+  flags: Interfaces.FlagInput,
+  typed: ReadonlySet<string>,
+  parse: (argv: string[]) => Promise<unknown>,
+): Promise<string[]> {
+  const configured = readConfig(file, flags);
+  // Each for itself, so that an error can say where it is.
+  for (const { argv, where } of configured) {
+    await parse([...argv]).catch((cause: Error) => {
+      throw new UsageError(`${where}: ${sentenceOf(cause, flags)}`, { cause });
+    });
+  }
+  return configured.filter(({ name }) => !typed.has(name)).flatMap(({ argv }) => argv);
+}
 
 /** Flags that are for one start alone. */
 const notInFiles = ['config', 'check', 'help'];
 
 /** One flag of a configuration file. */
-export interface ConfiguredFlag {
+interface ConfiguredFlag {
   readonly name: string;
   /** As it would be typed. */
   readonly argv: readonly string[];

@@ -6,12 +6,94 @@ import {
   longestDuration,
   tokenVariable,
 } from '../../contract/index.js';
-import { wholeNumber } from '../usage-errors.js';
-import { logFormats, logLevels } from './log-flags.js';
-import { repeatable } from './repeatable.js';
-import { sandboxFlags } from './sandbox-flags.js';
-import { slurmFlags } from './slurm-flags.js';
-import { durationFlag, filledPathFlag, runTimeFlag, sizeFlag, textFlag } from './values.js';
+import { wholeNumber } from '../command/index.js';
+import { durationFlag, filledPathFlag, jobMemoryFlag, runTimeFlag, sizeFlag, textFlag } from './values.js';
+
+/** A flag that may be given several times, one word each time. */
+const repeatable = Flags.custom<string>({
+  multiple: true,
+  multipleNonGreedy: true,
+  default: [],
+  // oclif would show an empty list as `[default: ]`.
+  defaultHelp: async () => undefined,
+});
+
+/** Levels of the server's log, the most important one first. A level shows itself and those before it. */
+export const logLevels = ['error', 'warn', 'info', 'debug'] as const;
+export type LogLevel = (typeof logLevels)[number];
+
+/** How a line of the server's log is written. */
+const logFormats = ['text', 'json'] as const;
+type LogFormat = (typeof logFormats)[number];
+
+export interface LogSettings {
+  readonly format: LogFormat;
+  readonly level: LogLevel;
+}
+
+/** The flags of `serve` that say what jobs see of the machine. */
+export const sandboxFlags = {
+  sandbox: Flags.option({
+    options: ['auto', 'bwrap', 'off'] as const,
+    default: 'auto',
+    summary:
+      "How jobs are kept apart: 'auto' uses bubblewrap if it works, 'bwrap' refuses to start without it",
+  })(),
+  network: repeatable({
+    helpValue: 'APP',
+    summary: 'App whose jobs may use the network in their sandbox',
+  }),
+  bind: repeatable({
+    helpValue: 'PATH',
+    summary: 'File or directory that jobs may read in their sandbox, such as models',
+  }),
+  'bind-rw': repeatable({
+    helpValue: 'PATH',
+    summary: 'The same, but writable, such as a cache of models',
+  }),
+  'processes-per-job': wholeNumber({
+    helpValue: 'N',
+    default: 4096,
+    min: 1,
+    summary:
+      'Most processes and threads of a job in its sandbox; more are refused, or end the job of a server that is root',
+  }),
+  'memory-per-job': jobMemoryFlag({
+    helpValue: 'SIZE',
+    summary: 'Most memory of a job in its sandbox, at least 64MiB; unlimited by default',
+  }),
+  'pass-env': repeatable({
+    helpValue: 'NAME',
+    summary: "Variable of the server's environment to pass on to jobs",
+  }),
+};
+
+/** The flags of `serve` that say where jobs run. */
+const slurmFlags = {
+  executor: Flags.option({
+    options: ['local', 'slurm'] as const,
+    default: 'local',
+    summary: 'Where jobs run: on this machine, or on the nodes of the Slurm cluster that it belongs to',
+  })(),
+  'slurm-partition': Flags.string({
+    helpValue: 'NAME',
+    summary: 'Partition of the jobs; by default that of the cluster',
+  }),
+  'slurm-account': Flags.string({ helpValue: 'NAME', summary: 'Account that the jobs are charged to' }),
+  'slurm-qos': Flags.string({ helpValue: 'NAME', summary: 'Quality of service of the jobs' }),
+  'slurm-time': Flags.string({
+    helpValue: 'TIME',
+    summary: 'Time limit of the jobs in Slurm, as sbatch spells it, such as 4:00:00 or 2-0',
+  }),
+  'slurm-constraint': Flags.string({
+    helpValue: 'FEATURES',
+    summary: 'Features that a node needs to run the jobs',
+  }),
+  'slurm-arg': repeatable({
+    helpValue: 'WORD',
+    summary: 'Further word for sbatch, whole, such as --slurm-arg=--mem=16G; repeatable',
+  }),
+};
 
 /** The flags of `serve` (interface.md, Command line). */
 export const serveFlags = {

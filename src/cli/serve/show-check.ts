@@ -4,7 +4,7 @@ import { UsageError } from '../../client/errors.js';
 import { counted, exitCodes, oneLine, quotePath } from '../../contract/index.js';
 import { checkApp, checkServer, type Finding } from '../../server/check.js';
 import type { ServerSettings } from '../../server/settings.js';
-import { writeOut } from '../terminal/standard-streams.js';
+import { writeOut } from '../terminal/index.js';
 import { runTime } from './values.js';
 
 const marks = { ok: 'ok', note: 'note', problem: 'PROBLEM' } as const;

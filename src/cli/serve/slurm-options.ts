@@ -1,7 +1,7 @@
 import { UsageError } from '../../client/errors.js';
 import { quoteName } from '../../contract/index.js';
 import type { ServerSettings } from '../../server/settings.js';
-import { FlagValueError } from '../usage-errors.js';
+import { FlagValueError } from '../command/index.js';
 import type { ServeFlags } from './flags.js';
 
 /** A time limit as sbatch takes it: minutes, hours:minutes:seconds, days-hours and the like. */

@@ -1,8 +1,6 @@
 import { Flags } from '@oclif/core';
 import { readDuration } from '../../contract/index.js';
-import { readPath } from '../flags.js';
-import { parseSize } from '../sizes.js';
-import { FlagValueError } from '../usage-errors.js';
+import { FlagValueError, parseSize, readPath } from '../command/index.js';
 
 /** Bytes. @throws FlagValueError */
 export function size(flag: string, text: string): number {

@@ -7,3 +7,4 @@ export {
   submitFlags,
   volumeArgs,
 } from './submit-command.js';
+export { commandAgain } from './submitted.js';

@@ -2,11 +2,27 @@ import { Args, Flags, type Interfaces } from '@oclif/core';
 import { leaving } from '../../client/errors.js';
 import type { FinishedJob, StartedJob } from '../../client/run-job.js';
 import { type OperationName, operationOf } from '../../contract/index.js';
-import { ClientCommand, type ConnectionFlags } from '../client-command.js';
-import { appFlag, killTimeoutFlag, outputFlags, waitFlag } from '../flags.js';
-import type { Kept } from '../kept.js';
+import { chooseApp, naming } from '../apps/index.js';
+import {
+  appFlag,
+  ClientCommand,
+  type ConnectionFlags,
+  killTimeoutFlag,
+  outputFlags,
+  waitFlag,
+} from '../command/index.js';
+import {
+  isToStdout,
+  type Kept,
+  keptForLong,
+  keptOf,
+  outputDirectory,
+  readDestination,
+  tellKept,
+} from '../jobs/index.js';
 import { operationFlags } from './operation-flags.js';
 import type { Word } from './path-order.js';
+import { commandWords, keepCommand } from './submitted.js';
 
 /** A flag that people use less, which the help does not show among the first. */
 const less = <T extends object>(flag: T): T => ({ ...flag, helpGroup: 'JOB' });
@@ -72,19 +88,8 @@ export abstract class SubmitCommand extends ClientCommand {
     const { flags, args, raw } = parsed;
     const settings = await this.settings(flags);
     const connection = await this.connectTo(settings, flags);
-    const [
-      { readSubmission },
-      { isToStdout, outputDirectory, readDestination },
-      { chooseApp, naming },
-      { keptForLong, keptOf, tellKept },
-      { commandWords, keepCommand },
-      client,
-    ] = await Promise.all([
+    const [{ readSubmission }, client] = await Promise.all([
       import('./submission.js'),
-      import('../jobs/destination.js'),
-      import('../apps/app-choice.js'),
-      import('../kept.js'),
-      import('../submitted.js'),
       import('../../client/run-job.js'),
     ]);
     const reporter = await this.reporter({

@@ -3,13 +3,15 @@ import { isatty } from 'node:tty';
 import { OutputError } from '../../client/errors.js';
 import { exitCodes } from '../../contract/index.js';
 import { errorCode, faultWithoutPath } from '../../files/index.js';
-import { forTerminal } from './terminal-text.js';
+import { Colours } from './colours.js';
+import { forJson, forTerminal } from './terminal-text.js';
 
 /**
  * Writing to stdout and stderr. All output of a command goes through here. A terminal gets no control sequences except
  * colours; a pipe or a file gets the text as it is. A reader that leaves is not an error (interface.md, Clients).
  */
 
+/** Whether nothing more is written to stdout: its reader has left, or a write has failed. */
 let outClosed = false;
 
 const isClosed = (error: unknown): boolean => ['EPIPE', 'ERR_STREAM_DESTROYED'].includes(errorCode(error));
@@ -36,8 +38,15 @@ function mendFileStream(stream: NodeJS.WriteStream & { readonly fd: number }): v
   };
 }
 
-/** Keeps a write error of stdout or stderr from ending the process with a stack trace. */
-export function tolerateClosedPipes(): void {
+/** Whether who writes to stdout reports its errors: commands do, oclif's help and version do not. */
+let isOutReported = false;
+
+/**
+ * Keeps a write error of stdout or stderr from ending the process with a stack trace.
+ * @param isReported whether who writes to stdout from now on reports its errors
+ */
+export function tolerateClosedPipes(isReported = false): void {
+  isOutReported = isReported;
   for (const [stream, onError] of [
     [process.stdout, onOutError],
     [process.stderr, onErrError],
@@ -64,9 +73,13 @@ export function leaveClosedTerminals(): void {
   }
 }
 
-/** The caller that waits for a write reports its error; without one (help texts) only the exit code shows it. */
+/** A closed pipe is no error. For any other, the exit code and a sentence say that the output is incomplete. */
 function onOutError(error: Error): void {
-  if (!isClosed(error)) process.exitCode ||= exitCodes.failed;
+  if (isClosed(error)) return;
+  process.exitCode ||= exitCodes.failed;
+  if (isOutReported || outClosed) return;
+  outClosed = true;
+  tellError(outFailure(error).message, []);
 }
 
 /** An error of stderr cannot be reported anywhere. */
@@ -105,4 +118,22 @@ export function isInteractive(
   const { isTTY, columns } = stream;
   // A line cannot be redrawn on a terminal without a width (from `docker run -t`): counting its rows would never end.
   return Boolean(isTTY) && columns > 0 && !env.CI && env.TERM !== 'dumb';
+}
+
+/** What `--json` prints for a command that failed. */
+export interface ErrorDocument {
+  readonly error: { readonly message: string; readonly exit_code: number };
+}
+
+/** Writes what went wrong to stderr, and below it what to do about it. */
+export function tellError(sentence: string, hints: readonly string[]): void {
+  const { error: red, hint: dim } = new Colours(process.stderr);
+  writeErr(`${red('Error:')} ${sentence}\n`);
+  for (const hint of hints) writeErr(`${dim(hint)}\n`);
+}
+
+/** Prints the document of `--json` for a process that ends outside of a command. */
+export async function documentError(message: string, exitCode: number): Promise<void> {
+  const document: ErrorDocument = { error: { message, exit_code: exitCode } };
+  await writeOut(`${forJson(JSON.stringify(document, null, 2))}\n`);
 }

@@ -3,14 +3,12 @@ import type { TransferPhase } from '../../client/reporter.js';
 import { formatBytes, servicePrefix } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
 import { AppBars } from './app-bars.js';
-import { isBlank } from './bar-text.js';
 import { Colours } from './colours.js';
-import { cutToWidth, DrawnLine } from './drawn-line.js';
-import { inOneRow } from './one-row.js';
+import { cutToWidth, DrawnLine, inOneRow } from './drawn-line.js';
+import { isBlank } from './log-rows.js';
 import { caption } from './terminal-text.js';
-import { type ReporterOptions, TextReporter } from './text-reporter.js';
+import { type ReporterOptions, TextReporter, type Transfer } from './text-reporter.js';
 import { formatDuration } from './time-text.js';
-import type { Transfer } from './transfer.js';
 
 /** Milliseconds that a program behind a pipe has to write a line to the terminal. */
 const pipeTime = 150;

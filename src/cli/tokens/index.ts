@@ -1,8 +1,9 @@
 /** What the `token` commands share: the token file, its edits and its text. */
-export { limitFlags, limitsOf } from './limit-flags.js';
 export {
   type Edits,
   expiresFlag,
+  limitFlags,
+  limitsOf,
   type NewToken,
   nameArg,
   TokenCommand,

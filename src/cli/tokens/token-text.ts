@@ -1,8 +1,7 @@
 import { type LimitName, type LimitTable, limitNames, type TokenEntry } from '../../access/index.js';
 import { counted, formatBytes, type UsageRow } from '../../contract/index.js';
-import { formatTable } from '../terminal/format.js';
-import { formatDistance, readTime } from '../terminal/time-text.js';
-import { lastUse } from '../usage-text.js';
+import { lastUse } from '../server/index.js';
+import { formatDistance, formatTable, readTime } from '../terminal/index.js';
 
 const inWords: Readonly<Record<LimitName, (most: number) => string>> = {
   max_jobs: (most) => `at most ${counted(most, 'active job')}`,

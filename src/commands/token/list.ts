@@ -1,4 +1,4 @@
-import { ClientCommand, type ConnectionFlags } from '../../cli/client-command.js';
+import { ClientCommand, type ConnectionFlags } from '../../cli/command/index.js';
 import {
   type ListedToken,
   listedToken,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeJob, listJobs } from '../../../src/cli/job-text.js';
+import { describeJob, listJobs } from '../../../src/cli/jobs/job-text.js';
 import { formatMemory, formatPairs, formatTable } from '../../../src/cli/terminal/format.js';
 import { jobAnswer } from '../../../src/client/connection/answer-schemas.js';
 import { formatBytes } from '../../../src/contract/text.js';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { inOneRow } from '../../../src/cli/terminal/one-row.js';
+import { inOneRow } from '../../../src/cli/terminal/drawn-line.js';
 
 test.each([
   ['all of them where there is room', ['ab', 'cd'], 10, 'ab  cd'],

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { AppBars } from '../../../src/cli/terminal/app-bars.js';
-import { readProgress } from '../../../src/cli/terminal/progress-line.js';
+import { AppBars, readProgress } from '../../../src/cli/terminal/app-bars.js';
 
 test.each([
   ['45%|###      | 45/100 [00:10<00:12]', '', 45, '45', '100', '00:12'],

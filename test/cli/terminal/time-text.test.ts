@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { describeJob, listJobs } from '../../../src/cli/job-text.js';
+import { describeJob, listJobs } from '../../../src/cli/jobs/job-text.js';
 import {
   formatDistance,
   formatDuration,

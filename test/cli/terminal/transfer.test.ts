@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { cutToWidth } from '../../../src/cli/terminal/drawn-line.js';
-import { Transfer } from '../../../src/cli/terminal/transfer.js';
+import { Transfer } from '../../../src/cli/terminal/text-reporter.js';
 
 const mebi = 2 ** 20;
 

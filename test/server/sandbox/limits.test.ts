@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { sandboxFlags } from '../../../src/cli/serve/sandbox-flags.js';
+import { sandboxFlags } from '../../../src/cli/serve/flags.js';
 import { type JobLimits, limitWords } from '../../../src/server/sandbox/index.js';
 import { lacks } from '../../support/needs.mjs';
 import { sandbox } from '../../support/sandbox.js';

@@ -1,0 +1,78 @@
+import { Command, Errors } from '@oclif/core';
+import { ClientError, HttpError, JobFailed } from '../../client/errors.js';
+import { counted, type ExitCode, exitCodes, ServiceError } from '../../contract/index.js';
+import {
+  type ErrorDocument,
+  forJson,
+  tellError,
+  tolerateClosedPipes,
+  writeErr,
+  writeOut,
+} from '../terminal/index.js';
+import { hintsOfFailed } from './failed-job.js';
+import { FlagValueError, sentenceOf } from './usage-errors.js';
+
+/** What a process ends with after this error. */
+function exitCodeFor(error: unknown): number {
+  if (error instanceof ClientError) return error.exitCode;
+  if (error instanceof ServiceError) return error.kind.exit;
+  if (error instanceof Errors.CLIError) return error.oclif.exit ?? exitCodes.usage;
+  return exitCodes.failed satisfies ExitCode;
+}
+
+/** What all commands share: one way to fail, and `--json`, with which stdout is one JSON document and nothing else. */
+export abstract class BaseCommand extends Command {
+  static override enableJsonFlag = true;
+
+  override async init(): Promise<void> {
+    tolerateClosedPipes(true);
+    await super.init();
+  }
+
+  /** Whether `--json` prints one document a line, as they come, and no last one. */
+  protected jsonLines = false;
+
+  /** Prints the document of `--json`. A command that has printed its own returns undefined. */
+  override logJson(document: unknown): void {
+    if (document === undefined) return;
+    writeOut(`${forJson(JSON.stringify(document, null, this.jsonLines ? 0 : 2))}\n`).catch((error: Error) =>
+      this.#fail(error),
+    );
+  }
+
+  override toErrorJson(error: Error): ErrorDocument {
+    const details = error instanceof ClientError ? error.details : {};
+    return { error: { message: this.#sentenceOf(error), exit_code: exitCodeFor(error), ...details } };
+  }
+
+  /** One error handler: the message on stderr, or the document on stdout, and the exit code of the contract. */
+  protected override async catch(error: Error): Promise<void> {
+    if (error instanceof Errors.ExitError) throw error;
+    if (!this.jsonEnabled()) {
+      await this.#fail(error);
+      return;
+    }
+    process.exitCode = exitCodeFor(error);
+    this.logJson(this.toErrorJson(error));
+  }
+
+  #sentenceOf(error: Error): string {
+    return sentenceOf(error, { ...this.ctor.baseFlags, ...this.ctor.flags });
+  }
+
+  async #fail(error: Error): Promise<void> {
+    const exitCode = exitCodeFor(error);
+    process.exitCode = exitCode;
+    const isOfTheParser = error instanceof Errors.CLIError || error instanceof FlagValueError;
+    tellError(this.#sentenceOf(error), [
+      ...(exitCode === exitCodes.usage && isOfTheParser
+        ? [`See '${this.config.bin} ${this.id?.replaceAll(':', ' ')} --help'.`]
+        : []),
+      ...(error instanceof HttpError && error.retryAfter
+        ? [`Try again in ${counted(error.retryAfter, 'second')}.`]
+        : []),
+      ...(error instanceof JobFailed ? hintsOfFailed(error) : []),
+    ]);
+    if (process.env.DEBUG && error.stack) writeErr(`${error.stack}\n`);
+  }
+}

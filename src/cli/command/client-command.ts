@@ -1,0 +1,166 @@
+import type { Interfaces } from '@oclif/core';
+import { type Connection, openConnection } from '../../client/connection/index.js';
+import { Interrupted, TransportError } from '../../client/errors.js';
+import { reachedBy } from '../../client/next-command.js';
+import type { Reporter } from '../../client/reporter.js';
+import {
+  type ErrorDocument,
+  type OpenReporter,
+  openJsonLogReporter,
+  openReporter,
+  writeOut,
+} from '../terminal/index.js';
+import { BaseCommand } from './base-command.js';
+import { connectionFlags } from './flags.js';
+import { type Interruption, watchInterruption } from './interruption.js';
+import {
+  type ConnectionChoices,
+  loadSettings,
+  type Settings,
+  type TypedFlags,
+  transportTo,
+} from './settings.js';
+
+/** What to do where nothing answers at the default address. */
+const noServerNamed =
+  "no server was named: give --server or REMOTE_APP_SERVER, or run 'remote-app login --server URL' once";
+
+/** The flags that say which server is meant and how it is asked. A token is not repeated: it would be on a screen. */
+const waysToServer = ['server', 'profile', 'token-file', 'ca'] as const;
+
+export type ConnectionFlags = Interfaces.InferredFlags<typeof connectionFlags>;
+
+/** Parsed flags or arguments, by name. */
+type Values = Record<string, unknown>;
+
+/** What a command about several jobs tells with. */
+export interface JobsOutput {
+  /** Prints the line of a job; does nothing with `--json`. */
+  readonly print: (line: string) => Promise<void>;
+  /** What the document of `--json` says of an error. */
+  readonly explain: (error: Error) => ErrorDocument;
+  /** Whether that document is printed at the end: then it alone tells of the errors. */
+  readonly json: boolean;
+}
+
+/** A command that talks to a server: connects by flags, environment and profile, and closes everything at its end. */
+export abstract class ClientCommand extends BaseCommand {
+  static override baseFlags = connectionFlags;
+
+  readonly #closers: (() => void | Promise<void>)[] = [];
+  #interruption: Interruption | null = null;
+  #reporter: OpenReporter | null = null;
+  /** Names of the flags that were typed. */
+  protected typed: TypedFlags = new Set();
+  #isDefaultServer = false;
+
+  override async init(): Promise<void> {
+    // The title replaces the arguments in process lists, which may contain a token.
+    if (this.argv.some((argument) => argument.startsWith('--token'))) process.title = this.config.bin;
+    await super.init();
+  }
+
+  /** Aborted by the first SIGINT, SIGTERM, SIGHUP or SIGQUIT. */
+  protected get interruption(): AbortSignal {
+    if (!this.#interruption) {
+      this.#interruption = watchInterruption();
+      this.#closers.push(() => this.#interruption?.stop());
+    }
+    return this.#interruption.signal;
+  }
+
+  /** Parses, and notes which flags were typed: oclif does not tell them from those of the environment. */
+  protected override async parse<F extends Values, B extends Values, A extends Values>(
+    options?: Interfaces.Input<F, B, A>,
+    argv?: string[],
+  ): Promise<Interfaces.ParserOutput<F, B, A>> {
+    const parsed = await super.parse(options, argv);
+    this.typed = new Set(parsed.raw.flatMap((token) => (token.type === 'flag' ? [token.flag] : [])));
+    return parsed;
+  }
+
+  /** Flags, environment and profile as one. */
+  protected async settings(flags: ConnectionFlags & Pick<ConnectionChoices, 'app'>): Promise<Settings> {
+    return loadSettings(flags, this.config.configDir, this.typed);
+  }
+
+  /** The connection that these settings describe. */
+  protected async connectTo(settings: Settings, flags: ConnectionFlags): Promise<Connection> {
+    const signal = this.interruption;
+    this.#isDefaultServer = settings.isDefault;
+    reachedBy(
+      waysToServer.flatMap((name) => {
+        const value = this.typed.has(name) ? flags[name] : undefined;
+        return value ? [[name, value] as const] : [];
+      }),
+    );
+    const connection = await openConnection({
+      ...(await transportTo(settings, { timeout: flags['connect-timeout'], signal })),
+      server: settings.server,
+      token: settings.token,
+      connectTimeout: flags['connect-timeout'],
+      readTimeout: flags['read-timeout'],
+      patience: flags.patience,
+      signal,
+    });
+    this.#closers.push(() => connection.close());
+    return connection;
+  }
+
+  protected async connect(flags: ConnectionFlags): Promise<Connection> {
+    return this.connectTo(await this.settings(flags), flags);
+  }
+
+  /**
+   * Bars and spinners on a terminal, plain lines elsewhere.
+   * @param stdoutIsTaken by something other than the log, which then goes to stderr
+   * @param all whether every redraw of a job's log is shown
+   */
+  protected async reporter({ stdoutIsTaken = this.jsonEnabled(), all = false } = {}): Promise<Reporter> {
+    this.#reporter = await openReporter({ stdoutIsTaken, all });
+    return this.#reporter;
+  }
+
+  /** The same for a command whose output is a log: with `--json` each line is a document. */
+  protected async logReporter(all: boolean): Promise<Reporter> {
+    if (!this.jsonEnabled()) return this.reporter({ all });
+    return openJsonLogReporter();
+  }
+
+  /** Prints the command's output; with `--json` the returned value is printed instead. */
+  protected async print(lines: readonly string[]): Promise<void> {
+    if (this.jsonEnabled() || lines.length === 0) return;
+    await writeOut(`${lines.join('\n')}\n`);
+  }
+
+  /** What a command about several jobs tells with. */
+  protected jobsOutput(): JobsOutput {
+    return {
+      print: (line) => this.print([line]),
+      explain: (error) => this.toErrorJson(error),
+      json: this.jsonEnabled(),
+    };
+  }
+
+  /** Adds what to do to the error of a server that is not reached and that nobody named. */
+  #withAdvice(error: Error): Error {
+    const isUnreached = error instanceof TransportError && error.fault === 'unreached';
+    if (!(isUnreached && this.#isDefaultServer)) return error;
+    return new TransportError(error.fault, `${error.message}; ${noServerNamed}`, { cause: error });
+  }
+
+  /** After an interruption any error counts as the interruption, which has caused it. */
+  protected override async catch(error: Error): Promise<void> {
+    // Ends bars and spinners, so that the message is not drawn over one.
+    this.#reporter?.close();
+    const signal = this.#interruption?.signal;
+    const isCause = signal?.aborted && signal.reason instanceof Error && !(error instanceof Interrupted);
+    await super.catch(isCause ? signal.reason : this.#withAdvice(error));
+  }
+
+  protected override async finally(error: Error | undefined): Promise<void> {
+    this.#reporter?.close();
+    for (const close of this.#closers.splice(0).reverse()) await close();
+    await super.finally(error);
+  }
+}

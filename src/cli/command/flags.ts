@@ -1,0 +1,157 @@
+import { Flags } from '@oclif/core';
+import { defaultOutput, defaultServer, resultName, tokenVariable } from '../../contract/index.js';
+import { expandHome, isOfAnotherHome } from '../../files/index.js';
+import { FlagValueError } from './usage-errors.js';
+
+/** A letter alone counts in powers of 1024, as in `du -h`, nginx and Docker; only `KB` and its like are powers of 1000. */
+const units: Readonly<Record<string, number>> = {
+  '': 1,
+  B: 1,
+  K: 2 ** 10,
+  M: 2 ** 20,
+  G: 2 ** 30,
+  T: 2 ** 40,
+  KB: 1e3,
+  MB: 1e6,
+  GB: 1e9,
+  TB: 1e12,
+  KIB: 2 ** 10,
+  MIB: 2 ** 20,
+  GIB: 2 ** 30,
+  TIB: 2 ** 40,
+};
+
+/** Bytes of a size such as `2GiB`, `2G`, `500MB` or `1048576`; undefined for any other text, and for 8 PiB and more. */
+export function parseSize(text: string): number | undefined {
+  const [, digits = '', unit = ''] = /^(\d+(?:\.\d+)?)\s*([a-z]*)$/i.exec(text.trim()) ?? [];
+  const factor = digits === '' ? undefined : units[unit.toUpperCase()];
+  const bytes = factor === undefined ? Number.NaN : Math.floor(Number(digits) * factor);
+  return Number.isSafeInteger(bytes) ? bytes : undefined;
+}
+
+/** Flags that several commands share, each once, each with its environment variable (interface.md, Clients). */
+
+/** Seconds: 23 days, which a timer can wait. */
+const longestTime = 2_000_000;
+
+/** A time in seconds, with or without decimals. */
+export const seconds = Flags.custom<number, { min?: number }>({
+  helpValue: 'SECONDS',
+  parse: async (input, _, { name, min }) => {
+    const value = Number(input);
+    if (input.trim() === '' || !(value > 0 && value >= (min ?? 0) && value <= longestTime)) {
+      const from = min === undefined ? 'above 0' : `of at least ${min}`;
+      throw new FlagValueError(name, `a number of seconds ${from} and up to ${longestTime}`, input);
+    }
+    return value;
+  },
+});
+
+/**
+ * The path of a flag. A shell replaces `~/` only at the beginning of a word: here it stands for the home directory after `=`,
+ * in a script and in a configuration file as well.
+ * @throws FlagValueError for the home directory of somebody else
+ */
+export function readPath(flag: string, text: string): string {
+  if (isOfAnotherHome(text))
+    throw new FlagValueError(flag, "a path; only '~/' stands for a home directory", text);
+  return expandHome(text);
+}
+
+export const pathFlag = Flags.custom<string>({ parse: async (input, _, { name }) => readPath(name, input) });
+
+/** How to reach the server: every command that talks to one takes these. */
+export const connectionFlags = {
+  server: Flags.string({
+    helpGroup: 'SERVER',
+    helpValue: 'URL',
+    env: 'REMOTE_APP_SERVER',
+    description: `Address of the server: http://, https://, or ssh://[USER@]HOST[:PORT][/[HOST:]PORT] for a tunnel; ${defaultServer} by default`,
+  }),
+  token: Flags.string({
+    helpGroup: 'SERVER',
+    env: tokenVariable,
+    helpValue: 'TOKEN',
+    noCacheDefault: true,
+    description: 'Token of the server; --token-file or the environment keeps it out of the process list',
+  }),
+  'token-file': pathFlag({
+    helpGroup: 'SERVER',
+    helpValue: 'FILE',
+    description: 'File that holds the token; takes precedence over --token',
+  }),
+  profile: Flags.string({
+    helpGroup: 'SERVER',
+    helpValue: 'NAME',
+    env: 'REMOTE_APP_PROFILE',
+    description:
+      "Profile saved by 'remote-app login'; as a flag it overrides the server and the token of the environment",
+  }),
+  ca: pathFlag({
+    helpGroup: 'SERVER',
+    helpValue: 'FILE',
+    env: 'REMOTE_APP_CA',
+    description: 'PEM file of certificates to trust in addition to those that Node trusts',
+  }),
+  'connect-timeout': seconds({
+    helpGroup: 'SERVER',
+    default: 60,
+    description: 'Longest wait for a connection',
+  }),
+  'read-timeout': seconds({
+    helpGroup: 'SERVER',
+    default: 600,
+    description: 'Longest wait for the next byte of an answer',
+  }),
+  patience: seconds({
+    helpGroup: 'SERVER',
+    default: 600,
+    description: 'How long a server that has answered, and then is gone, is tried again',
+  }),
+};
+
+/** The app to run, for the commands that run one. */
+export const appFlag = Flags.string({
+  char: 'a',
+  helpValue: 'APP',
+  env: 'REMOTE_APP_APP',
+  description: 'App to run; may be left out if the server has only one',
+});
+
+/** Where a result goes. Nothing that is there is replaced unless this is asked for. */
+export const outputFlags = {
+  output: pathFlag({
+    char: 'o',
+    helpValue: 'DIR',
+    description:
+      `Directory for ${resultName} and its extracted files, empty or new; '-' writes the zip to stdout ` +
+      `[default: ${defaultOutput}; if that has files, ${defaultOutput}-2, ${defaultOutput}-3 and so on]`,
+  }),
+  force: Flags.boolean({
+    description: 'Write into a directory that already has files, replacing those of the same names',
+  }),
+};
+
+/** Selects jobs by the person's own word for them. */
+export const tagFlag = Flags.custom<string>({
+  helpValue: 'TEXT',
+  description: "Jobs that were submitted with this '--tag'",
+  parse: async (input, _, { name }) => {
+    const tag = input.trim();
+    if (tag === '') throw new FlagValueError(name, 'a tag', input);
+    return tag;
+  },
+})();
+
+/** How long a result is waited for. */
+export const waitFlag = seconds({
+  default: 600,
+  description:
+    'Longest wait for the result once the job has ended; the job itself is waited for as long as it runs',
+});
+
+/** How long a kill may take. */
+export const killTimeoutFlag = seconds({
+  default: 60,
+  description: 'Longest wait for a kill to take effect',
+});

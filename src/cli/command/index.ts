@@ -1,0 +1,24 @@
+/** What all commands share: parsing, settings, connections, errors and interruptions. */
+export { BaseCommand } from './base-command.js';
+export { ClientCommand, type ConnectionFlags, type JobsOutput } from './client-command.js';
+export { fetchLeft, keptUntil, leftText } from './failed-job.js';
+export {
+  appFlag,
+  connectionFlags,
+  killTimeoutFlag,
+  outputFlags,
+  parseSize,
+  pathFlag,
+  readPath,
+  seconds,
+  tagFlag,
+  waitFlag,
+} from './flags.js';
+export {
+  type ConnectionChoices,
+  checkToken,
+  resolveSettings,
+  type Settings,
+  type TypedFlags,
+} from './settings.js';
+export { FlagValueError, sentenceOf, wholeNumber } from './usage-errors.js';

@@ -1,0 +1,60 @@
+import { setMaxListeners } from 'node:events';
+import { Interrupted } from '../../client/errors.js';
+import { exitCodes } from '../../contract/index.js';
+import { documentError, isInteractive, tellError } from '../terminal/index.js';
+
+/**
+ * The first SIGINT, SIGTERM or SIGHUP (the terminal was closed) asks everything under way to end; a second SIGINT or
+ * SIGTERM exits at once. A command without a terminal ignores SIGHUP, because Node undoes the effect of `nohup`. On Windows
+ * Ctrl-Break, which is SIGBREAK, asks as well. SIGQUIT (Ctrl-\) asks too, and leaves a job running that any other one kills.
+ */
+export interface Interruption {
+  readonly signal: AbortSignal;
+  stop(): void;
+}
+
+/** Deletes the ^C or ^\ that the terminal has written where the next message begins. */
+function deleteEcho(name: NodeJS.Signals): void {
+  if ((name === 'SIGINT' || name === 'SIGQUIT') && isInteractive()) process.stderr.write('\r\u001b[K\r');
+}
+
+/** Ends the process after a second signal, and says what is left behind. */
+function leaveAtOnce(name: NodeJS.Signals, first: unknown): void {
+  deleteEcho(name);
+  const leaves = first instanceof Interrupted ? first.leaves : null;
+  const sentence = new Interrupted(name, leaves ?? undefined).message;
+  tellError(sentence, []);
+  const told = process.argv.includes('--json')
+    ? documentError(sentence, exitCodes.interrupted)
+    : Promise.resolve();
+  told.catch(() => {}).finally(() => process.exit(exitCodes.interrupted));
+}
+
+const everywhere = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** Listens until it is stopped. */
+export function watchInterruption(): Interruption {
+  const controller = new AbortController();
+  // Every request under way listens to it, and there may be one for each job.
+  setMaxListeners(0, controller.signal);
+  const isShown = process.stdout.isTTY || process.stderr.isTTY;
+  const onSignal = (name: NodeJS.Signals) => {
+    if (name === 'SIGHUP' && !isShown) return;
+    if (controller.signal.aborted) {
+      // When a terminal is closed, both the system and the shell send SIGHUP.
+      if (name === 'SIGHUP') return;
+      leaveAtOnce(name, controller.signal.reason);
+      return;
+    }
+    deleteEcho(name);
+    controller.abort(new Interrupted(name));
+  };
+  const names = [...everywhere, process.platform === 'win32' ? ('SIGBREAK' as const) : ('SIGQUIT' as const)];
+  for (const name of names) process.on(name, onSignal);
+  return {
+    signal: controller.signal,
+    stop: () => {
+      for (const name of names) process.off(name, onSignal);
+    },
+  };
+}

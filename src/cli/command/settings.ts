@@ -1,0 +1,157 @@
+import {
+  type ConnectionOptions,
+  type Profile,
+  proxyTo,
+  readProfile,
+  readServerUrl,
+  readSshAddress,
+  showServerUrl,
+  type Transport,
+  trustFile,
+} from '../../client/connection/index.js';
+import { UsageError } from '../../client/errors.js';
+import { defaultServer, oneLine, quoteName, tokenVariable } from '../../contract/index.js';
+import { faultWithoutPath, readSmallFile } from '../../files/index.js';
+import { writeErr } from '../terminal/index.js';
+
+/** Values of flags and environment variables; oclif has given flags priority already. */
+export interface ConnectionChoices {
+  readonly server?: string | undefined;
+  readonly token?: string | undefined;
+  readonly 'token-file'?: string | undefined;
+  readonly profile?: string | undefined;
+  readonly app?: string | undefined;
+  readonly ca?: string | undefined;
+}
+
+/** Names of the flags that were typed. The value of any other one comes from the environment. */
+export type TypedFlags = ReadonlySet<string>;
+
+export interface Settings {
+  readonly server: string;
+  /** Whether nobody named a server, so that this is the default address. */
+  readonly isDefault: boolean;
+  readonly token: string | undefined;
+  /** The app to run, where anything names one. */
+  readonly app: string | undefined;
+  /** File of certificates that are trusted as well. */
+  readonly ca: string | undefined;
+}
+
+/**
+ * Checks a token that was typed or read from a file.
+ * @throws UsageError for a token that cannot be sent in a header; the message does not show it
+ */
+export function checkToken(text: string, source: string): string | undefined {
+  const token = text.trim();
+  if (token === '') return undefined;
+  if (!/^[\x21-\x7e]+$/.test(token))
+    throw new UsageError(`The token of ${source} contains characters that are not allowed in a token`);
+  return token;
+}
+
+function tokenOfFile(file: string): string {
+  try {
+    const token = checkToken(readSmallFile(file), file);
+    if (token !== undefined) return token;
+    throw new UsageError(
+      `The token file ${quoteName(file)} is empty; put the token into it, or leave it out`,
+    );
+  } catch (cause) {
+    if (cause instanceof UsageError) throw cause;
+    throw new UsageError(`The token file ${quoteName(file)} cannot be read: ${faultWithoutPath(cause)}`, {
+      cause,
+    });
+  }
+}
+
+const sameServer = (a: string, b: string): boolean =>
+  showServerUrl(readServerUrl(a)) === showServerUrl(readServerUrl(b));
+
+/**
+ * The values that count. A profile that was typed comes before the environment, as every flag does. It says which server and
+ * which token: a token of the environment was meant for another server, and is not sent to this one.
+ */
+function counted(choices: ConnectionChoices, typed: TypedFlags): ConnectionChoices {
+  if (!typed.has('profile')) return choices;
+  return Object.fromEntries(Object.entries(choices).filter(([name]) => typed.has(name)));
+}
+
+/**
+ * Refuses a flag that was typed with nothing behind it, as from a variable of a script that is not set: what would be used
+ * in its place, such as another server, was not meant.
+ */
+function refuseEmpty(choices: ConnectionChoices, typed: TypedFlags): void {
+  for (const name of ['server', 'token', 'token-file', 'profile', 'app', 'ca'] as const) {
+    if (typed.has(name) && choices[name]?.trim() === '') {
+      throw new UsageError(`--${name} is empty; give it a value, or leave it out`);
+    }
+  }
+}
+
+/**
+ * Settings from flags, then environment, then profile, then defaults (interface.md, Clients). A profile's token is sent
+ * only to the profile's server, not to another one that a flag or the environment names.
+ * @throws UsageError for a flag that is empty, or a token that cannot be sent
+ */
+export function resolveSettings(
+  choices: ConnectionChoices,
+  profile: Profile | null,
+  typed: TypedFlags = new Set(),
+): Settings {
+  refuseEmpty(choices, typed);
+  const { server: address, token, 'token-file': file, app, ca } = counted(choices, typed);
+  const server = address || profile?.server || defaultServer;
+  const given = file
+    ? tokenOfFile(file)
+    : checkToken(token ?? '', typed.has('token') ? '--token' : tokenVariable);
+  const own = profile && sameServer(profile.server, server) ? profile : null;
+  return {
+    server,
+    isDefault: !(address || profile?.server),
+    token: given ?? checkToken(own?.token ?? '', 'the profile'),
+    // Unlike a token, an app of the environment harms nobody where the profile names none.
+    app: app || own?.app || choices.app || undefined,
+    // The same for certificates, which are trusted in addition to the others.
+    ca: ca || own?.ca || choices.ca || undefined,
+  };
+}
+
+/** The same, with the profile read from the configuration directory. */
+export const loadSettings = (
+  choices: ConnectionChoices,
+  configDir: string,
+  typed: TypedFlags = new Set(),
+): Settings => resolveSettings(choices, readProfile(configDir, choices.profile || null), typed);
+
+/** Whether the environment names a proxy: only then it is looked at closer. */
+const namesProxy = (): boolean => Object.keys(process.env).some((name) => /^https?_proxy$/i.test(name));
+
+/** Opens a tunnel by ssh before the first request, whose time begins when a person has typed a password. */
+async function openTunnel(server: URL, timeout: number, signal: AbortSignal): Promise<Transport> {
+  const { SshTunnel } = await import('../../client/ssh/index.js');
+  const tunnel = new SshTunnel(readSshAddress(server), timeout, (line) => writeErr(`${oneLine(line)}\n`));
+  try {
+    await tunnel.start(signal);
+  } catch (error) {
+    await tunnel.close();
+    throw error;
+  }
+  return tunnel;
+}
+
+/**
+ * How the server of these settings is reached: which certificates are trusted, and what lies in between. Everything is
+ * imported lazily to keep start-up fast: most servers are reached directly.
+ * @param timeout of a connection, in seconds
+ * @throws UsageError for certificates or a proxy that cannot be used; ClientError if ssh fails
+ */
+export async function transportTo(
+  settings: Settings,
+  { timeout, signal }: { timeout: number; signal: AbortSignal },
+): Promise<Pick<ConnectionOptions, 'transport' | 'trust'>> {
+  const server = readServerUrl(settings.server);
+  if (server.protocol === 'ssh:') return { transport: await openTunnel(server, timeout, signal) };
+  const trust = settings.ca ? await trustFile(settings.ca) : undefined;
+  return { transport: namesProxy() ? await proxyTo(server, timeout, trust) : undefined, trust };
+}

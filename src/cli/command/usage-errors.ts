@@ -1,0 +1,101 @@
+import { Flags, type Interfaces } from '@oclif/core';
+import { UsageError } from '../../client/errors.js';
+import { nearest, oneLine, quoteName, unlabelled } from '../../contract/index.js';
+
+/** A flag has an invalid value. oclif adds text to `message`, so the sentence is kept separately. */
+export class FlagValueError extends UsageError {
+  readonly sentence: string;
+
+  /** @param takes the kind of value that the flag takes, such as `a whole number` */
+  constructor(flag: string, takes: string, given: string) {
+    const sentence = `--${flag} takes ${takes}, got ${quoteName(given)}`;
+    super(sentence);
+    this.sentence = sentence;
+  }
+}
+
+type Range = {
+  min?: number;
+  max?: number;
+};
+
+/** The range in words, after `a whole number`. */
+function within({ min, max }: Range): string {
+  if (min === undefined) return max === undefined ? '' : ` of at most ${max}`;
+  return max === undefined ? ` of at least ${min}` : ` from ${min} to ${max}`;
+}
+
+/** A whole number, as `Flags.integer` reads it. */
+export const wholeNumber = Flags.custom<number, Range>({
+  parse: async (input, _, { name, ...range }) => {
+    if (!/^-?\d+$/.test(input)) throw new FlagValueError(name, 'a whole number', input);
+    const value = Number(input);
+    const { min = value, max = value } = range;
+    if (value < min || value > max) throw new FlagValueError(name, `a whole number${within(range)}`, input);
+    return value;
+  },
+});
+
+/** The properties of the errors of oclif's parser, which does not export their classes. */
+interface ParserError extends Error {
+  readonly parse?: unknown;
+  /** Arguments that are missing, or texts that are not expected. */
+  readonly args?: readonly (string | { readonly name: string; readonly description?: string })[];
+  /** Texts that look like flags and are not flags of the command. */
+  readonly flags?: readonly string[];
+}
+
+/** The names of a flag, without dashes. */
+const namesOf = ([name, flag]: [string, Interfaces.Flag<unknown>]): string[] => [
+  name,
+  ...(flag.aliases ?? []),
+  ...(flag.type === 'boolean' && flag.allowNo ? [`no-${name}`] : []),
+];
+
+/** The flags that were probably meant, as the end of a sentence. */
+function meant(unknown: readonly string[], known: Interfaces.FlagInput): string {
+  const names = [...Object.entries(known).flatMap(namesOf), 'help', 'json'];
+  const near = unknown.map((flag) => nearest(flag.replace(/^-+/, '').replace(/=.*$/s, ''), names));
+  const found = new Set(near.flatMap((name) => (name === null ? [] : [`--${name}`])));
+  return found.size === 0 ? '' : `; did you mean ${[...found].join(', ')}?`;
+}
+
+/** What oclif's parser says of flags that do not fit together, and our words for it, which also do without the values. */
+const rephrased: readonly (readonly [RegExp, string])[] = [
+  [
+    /^(--[\w-]+)=.* cannot also be provided when using (--[\w-]+)$/s,
+    '$1 and $2 exclude each other; give one of them',
+  ],
+  [/^All of the following must be provided when using (--[\w-]+): (.*)$/s, '$1 needs $2'],
+];
+
+/** One line of a parser error in our words. */
+function ofParser(line: string, known: Interfaces.FlagInput): string {
+  const [, missing] = /^Missing required flag ([\w-]+)$/.exec(line) ?? [];
+  if (missing !== undefined) return `Missing: --${missing} (${known[missing]?.description})`;
+  return rephrased.reduce((text, [pattern, words]) => text.replace(pattern, words), line);
+}
+
+/** Colours, which oclif's parser writes into its messages if stderr is a terminal. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is removed
+const colours = /\u001b\[[\d;]*m/g;
+
+/**
+ * The error as one sentence on one line.
+ * @param known flags of the command
+ */
+export function sentenceOf(error: Error, known: Interfaces.FlagInput): string {
+  if (error instanceof FlagValueError) return error.sentence;
+  const { parse, args = [], flags = [], message } = error as ParserError;
+  const missing = args.filter((arg) => typeof arg === 'object');
+  if (missing.length > 0) {
+    return `Missing: ${missing.map(({ name, description }) => `${name.toUpperCase()} (${description})`).join(', ')}`;
+  }
+  // The last line of a parser error says how to get help, which the command says itself.
+  const text =
+    parse === undefined ? message : message.slice(0, message.lastIndexOf('\n')).replace(colours, '');
+  const [heading, ...lines] = text.split('\n');
+  const isList = /^The following errors? occurred:$/.test(heading ?? '');
+  const sentences = isList ? lines.map((line) => ofParser(line.trim(), known)) : [text];
+  return unlabelled(oneLine(sentences.join('; '))) + meant(flags, known);
+}

@@ -1,0 +1,206 @@
+import { type Connection, type JobAnswer, jobs } from '../../client/connection/index.js';
+import {
+  commandOf,
+  excerpt,
+  isFinal,
+  type JobState,
+  type KillReply,
+  mostNames,
+  notRunning,
+  quoteName,
+} from '../../contract/index.js';
+import { fetchLeft, leftText } from '../command/index.js';
+import {
+  type Cell,
+  Colours,
+  formatDistance,
+  formatDuration,
+  formatPairs,
+  formatTable,
+  formatTime,
+  readTime,
+} from '../terminal/index.js';
+import type { Watched } from './watch.js';
+
+interface JobSelection {
+  /** The states that count; all of them if there are none. */
+  readonly states: readonly JobState[] | undefined;
+  readonly tag: string | undefined;
+  /** Whether only ids are shown. */
+  readonly quiet: boolean;
+  /** Whether the jobs of all owners are shown, and whose each is. */
+  readonly all: boolean;
+}
+
+export interface JobsDocument {
+  readonly jobs: readonly JobAnswer[];
+}
+
+/** The jobs of a server that a person asked for: how they are read, and how they are shown. */
+export function selectedJobs(
+  connection: Connection,
+  { states, tag, quiet, all }: JobSelection,
+): Watched<JobsDocument> & { readonly none: string } {
+  const none = noJobs(connection.server, states, tag);
+  return {
+    none,
+    read: async () => {
+      const list = await jobs(connection, { all, tag });
+      return { jobs: states ? list.filter(({ status }) => states.includes(status)) : list };
+    },
+    lines: (document) => {
+      if (quiet) return document.jobs.map(({ job_id }) => job_id);
+      return document.jobs.length > 0 ? listJobs(document.jobs, connection.now(), all) : [none];
+    },
+    change: (document) => JSON.stringify(document),
+  };
+}
+
+const colours = new Colours(process.stdout);
+
+const status = (text: string): Cell => ({ text, paint: colours.state(text) });
+
+/** How long a job ran, or runs; null if it has not started. Where the server does not say it, packing counts as well. */
+function running({ run_seconds, started_at, finished_at }: JobAnswer, now: number): string | null {
+  if (run_seconds !== null) return formatDuration(run_seconds);
+  const start = readTime(started_at);
+  if (start === null) return null;
+  return formatDuration(((readTime(finished_at) ?? now) - start) / 1000);
+}
+
+const distanceTo = (iso: string | null, now: number): string => {
+  const at = readTime(iso);
+  return at === null ? (iso ?? '') : formatDistance(at, now);
+};
+
+const gpus = (job: JobAnswer): string | null => job.assigned_gpus?.join(',') || null;
+
+/** How the job found its app, if that stays loaded; null otherwise. */
+function loading({ start }: JobAnswer): string | null {
+  if (start === null) return null;
+  return start === 'warm' ? 'loaded already' : 'loaded for this job';
+}
+
+const queue = (job: JobAnswer): string | null =>
+  job.queue_position ? `${job.queue_position} in the queue` : null;
+
+/** How long a job is kept that has not ended; null if the server does not say. */
+export const keptAfterEnd = ({ status: state, keep }: JobAnswer): string | null =>
+  isFinal(state) || keep === null ? null : `for ${formatDuration(keep)} after it ends`;
+
+/** What a failed job left, and how to get it; null if it is nothing, or the server does not say. */
+const leftBehind = ({ job_id, left_files: left }: JobAnswer): string | null =>
+  left ? `${leftText(left)}: ${fetchLeft(job_id)}` : null;
+
+/** Widest tag and name of an input in a table, in characters: two long ones would push the rest off the screen. */
+const widestName = 32;
+/** Names of inputs that are shown of one job. */
+const shownNames = 5;
+
+/** The first input, and how many more there are. */
+function firstInput({ inputs: [first, ...others] }: JobAnswer): string {
+  if (first === undefined) return '';
+  return excerpt(first, widestName) + (others.length > 0 ? ` +${others.length}` : '');
+}
+
+/** The first inputs, and how many more there are; null if the server does not say. */
+function inputNames({ inputs }: JobAnswer): string | null {
+  if (inputs.length === 0) return null;
+  const more = inputs.length - shownNames;
+  const known = inputs.length < mostNames ? `${more}` : `at least ${more}`;
+  return inputs.slice(0, shownNames).join(', ') + (more > 0 ? ` and ${known} more` : '');
+}
+
+/**
+ * One job, one fact a line. A server may leave some of them out.
+ * @param now by the clock of the server, in milliseconds
+ */
+export function describeJob(job: JobAnswer, now: number): string[] {
+  const distance = (at: number) => formatDistance(at, now);
+  const took = running(job, now);
+  const finished = (at: number) => (took === null ? distance(at) : `${distance(at)}, took ${took}`);
+  return formatPairs([
+    ['Job', job.job_id],
+    ['Status', status(job.status)],
+    ['Error', job.error],
+    ['Operation', job.operation && commandOf(job.operation)],
+    ['App', job.app],
+    ['Tag', job.tag],
+    ['Inputs', inputNames(job)],
+    ['Owner', job.owner],
+    ['Position', queue(job)],
+    ['Waiting for', job.waiting_for],
+    ['GPUs', gpus(job)],
+    ['App was', loading(job)],
+    ['Created', formatTime(job.created_at, distance)],
+    ['Started', formatTime(job.started_at, distance)],
+    ['Finished', formatTime(job.finished_at, finished)],
+    ['Left', leftBehind(job)],
+    ['Time limit', job.time_limit === null ? null : formatDuration(job.time_limit)],
+    ['Kept', keptAfterEnd(job)],
+    ['Kept until', formatTime(job.expires_at, distance)],
+  ]);
+}
+
+/**
+ * Jobs as a table, in the order of the server.
+ * @param now by the clock of the server, in milliseconds
+ * @param owners whether it says whose each is
+ */
+export function listJobs(jobs: readonly JobAnswer[], now: number, owners = false): string[] {
+  if (jobs.length === 0) return [];
+  // A column without a value is left out: nobody has to use tags, and an earlier server tells neither.
+  const tags = jobs.some(({ tag }) => tag !== null);
+  const inputs = jobs.some((job) => job.inputs.length > 0);
+  return formatTable(
+    [
+      'JOB',
+      ...(owners ? ['OWNER'] : []),
+      'STATUS',
+      'OPERATION',
+      'APP',
+      ...(tags ? ['TAG'] : []),
+      ...(inputs ? ['INPUT'] : []),
+      'GPUS',
+      'CREATED',
+      'RUN TIME',
+    ],
+    jobs.map((job) => [
+      job.job_id,
+      ...(owners ? [job.owner ?? '-'] : []),
+      status(job.status),
+      commandOf(job.operation ?? ''),
+      job.app ?? '',
+      ...(tags ? [excerpt(job.tag ?? '', widestName)] : []),
+      ...(inputs ? [firstInput(job)] : []),
+      gpus(job) ?? '',
+      distanceTo(job.created_at, now),
+      running(job, now) ?? '',
+    ]),
+  );
+}
+
+/** What became of a job that was to be killed. */
+export function killedLine({ job_id, status: state, message }: KillReply): string {
+  const hadEnded = state !== 'killed' || message === notRunning;
+  return `${job_id}  ${colours.state(state)(state)}${hadEnded ? ' (had ended)' : ''}`;
+}
+
+/** How a job ended, and why if it has no result. */
+export function endLine({ job_id, status: state, error }: JobAnswer): string {
+  return `${job_id}  ${colours.state(state)(state)}${error === null ? '' : `  ${excerpt(error)}`}`;
+}
+
+/** What selects jobs, in a sentence: ` tagged 'study-7'`. */
+export const tagged = (tag: string | undefined): string =>
+  tag === undefined ? '' : ` tagged ${quoteName(tag)}`;
+
+/** The words for a list without jobs: `No jobs on http://...`. */
+export function noJobs(
+  server: string,
+  states: readonly JobState[] | undefined,
+  tag: string | undefined,
+): string {
+  const which = states ? ` that are ${states.join(' or ')}` : '';
+  return `No jobs${tagged(tag)}${which} on ${server}`;
+}

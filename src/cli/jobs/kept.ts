@@ -1,0 +1,58 @@
+import { type Connection, type JobAnswer, job } from '../../client/connection/index.js';
+import type { Reporter } from '../../client/reporter.js';
+import type { Submission } from '../../client/submission.js';
+import { fieldWithRole, mostTime } from '../../contract/index.js';
+import { keptUntil } from '../command/index.js';
+import { keptAfterEnd } from './job-text.js';
+
+/** Seconds to wait for the server's word. The command has done what it was asked to, so a longer wait is not worth it. */
+const maxWait = 10;
+
+/** How long a server keeps a job, as `--json` prints it. */
+export interface Kept {
+  /** Seconds from its end on; null if the server does not say. */
+  readonly keep: number | null;
+  /** ISO 8601, once it has ended. */
+  readonly expires_at: string | null;
+}
+
+/** A submission that nobody waits for asks to be kept for as long as the server allows, unless it says for how long. */
+export function keptForLong<T extends Pick<Submission, 'operation' | 'fields'>>(submission: T): T {
+  const { name } = fieldWithRole(submission.operation, 'keep');
+  return { ...submission, fields: { [name]: mostTime, ...submission.fields } };
+}
+
+/** How long a job is kept, in words; null if the server does not say. */
+function keptWords(view: JobAnswer, now: number): string | null {
+  const until = keptUntil(view.expires_at, now);
+  return until === null ? keptAfterEnd(view) : `until ${until}`;
+}
+
+/**
+ * Tells a person how long the server keeps a job, by what the server says of it: one that does not know the field does not
+ * keep to it. Never throws.
+ * @param isAsked whether a time was asked for, so that a server that says none is worth a word
+ * @returns what the server says of the job; null if it does not answer
+ */
+export async function tellKept(
+  connection: Connection,
+  jobId: string,
+  reporter: Reporter,
+  isAsked: boolean,
+): Promise<JobAnswer | null> {
+  const view = await job(connection, jobId, maxWait).catch(() => null);
+  const words = view && keptWords(view, connection.now());
+  if (words) reporter.note(`Job ${jobId} is kept ${words}`);
+  else if (view && isAsked) {
+    reporter.note(
+      `${connection.server} does not say how long it keeps job ${jobId}; fetch its result soon after it ends`,
+    );
+  }
+  return view;
+}
+
+/** The part of an answer that `--json` prints. */
+export const keptOf = (view: JobAnswer | null): Kept => ({
+  keep: view?.keep ?? null,
+  expires_at: view?.expires_at ?? null,
+});

@@ -1,0 +1,58 @@
+import {
+  AnswerError,
+  type Connection,
+  drainState,
+  pause,
+  setDraining,
+} from '../../client/connection/index.js';
+import { ClientError } from '../../client/errors.js';
+import type { Reporter } from '../../client/reporter.js';
+import { counted, type DrainState, exitCodes } from '../../contract/index.js';
+
+/** Milliseconds between two questions of a wait. */
+const waitInterval = 1000;
+
+export interface DrainChoices {
+  /** New jobs are accepted again. */
+  readonly undo: boolean;
+  /** Resolves only when no job is active. */
+  readonly wait: boolean;
+}
+
+/** What a server does, in a sentence. */
+export function describeDrain({ draining, active }: DrainState): string {
+  if (!draining) return 'New jobs are accepted again.';
+  const fate =
+    active === 0 ? 'no job is active' : `${counted(active, 'active job')} ${active === 1 ? 'goes' : 'go'} on`;
+  return `No new job is accepted; ${fate}.`;
+}
+
+/** Makes a server take no new jobs, or take them again, and waits until none is active if that is asked for. */
+export async function drain(
+  connection: Connection,
+  { undo, wait }: DrainChoices,
+  reporter: Reporter,
+): Promise<DrainState> {
+  const draining = !undo;
+  let state = await setDraining(connection, draining);
+  if (state.draining !== draining) {
+    throw new AnswerError(
+      connection.server,
+      `answered that it ${undo ? 'still accepts no new job' : 'accepts new jobs'}`,
+    );
+  }
+  let told = state.active;
+  if (wait && state.active > 0) reporter.note(`${describeDrain(state)} Waiting for the end.`);
+  while (wait && state.active > 0) {
+    await pause(waitInterval, connection.signal);
+    state = await drainState(connection);
+    if (!state.draining) {
+      const what = `${connection.server} accepts new jobs again: somebody has undone the drain`;
+      throw new ClientError(`${what}; drain it again`, exitCodes.failed);
+    }
+    if (state.active !== told && state.active > 0)
+      reporter.note(`${counted(state.active, 'active job')} left`);
+    told = state.active;
+  }
+  return state;
+}

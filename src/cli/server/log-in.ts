@@ -1,0 +1,120 @@
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { Writable } from 'node:stream';
+import {
+  type Connection,
+  defaultProfile,
+  health,
+  readProfile,
+  readServerUrl,
+  showServerUrl,
+  writeProfile,
+} from '../../client/connection/index.js';
+import { Interrupted, UsageError } from '../../client/errors.js';
+import { bareHost, defaultServer, isLoopback, quoteName } from '../../contract/index.js';
+import {
+  type ConnectionChoices,
+  checkToken,
+  resolveSettings,
+  type Settings,
+  type TypedFlags,
+} from '../command/index.js';
+import { Colours, writeErr } from '../terminal/index.js';
+
+/** The first line of stdin; empty if there is none. */
+async function firstLine(): Promise<string> {
+  for await (const line of createInterface({ input: process.stdin })) return line;
+  return '';
+}
+
+/**
+ * Asks for a secret without showing what is typed. If stdin is not a terminal, reads its first line.
+ * @throws Interrupted on Ctrl-C
+ */
+async function readSecret(question: string): Promise<string> {
+  if (!process.stdin.isTTY) return firstLine();
+  writeErr(question);
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const prompt = createInterface({ input: process.stdin, output: nowhere, terminal: true });
+  try {
+    return await new Promise<string>((resolve, reject) => {
+      prompt.once('line', resolve);
+      prompt.once('SIGINT', () => reject(new Interrupted('SIGINT')));
+      prompt.once('close', () => resolve(''));
+    });
+  } finally {
+    prompt.close();
+    writeErr('\n');
+  }
+}
+
+export interface LoginFlags extends ConnectionChoices {
+  readonly app?: string | undefined;
+  /** Seconds. */
+  readonly timeout: number;
+}
+
+export interface Login {
+  readonly profile: string;
+  readonly server: string;
+  /** Where the profile is. */
+  readonly file: string;
+}
+
+/** Whether a token sent to this address could be read on the way (spec.md, What the service does). */
+function isOpenToTheNetwork(server: string): boolean {
+  const { protocol, hostname } = new URL(server);
+  return protocol === 'http:' && !isLoopback(bareHost(hostname));
+}
+
+/**
+ * Checks an address and a token with the server, then saves them as a profile. An empty token is for a server that asks
+ * for none.
+ */
+export async function logIn(
+  flags: LoginFlags,
+  configDir: string,
+  connect: (settings: Settings) => Promise<Connection>,
+  typed: TypedFlags,
+): Promise<Login> {
+  const server = showServerUrl(readServerUrl(flags.server || defaultServer));
+  const given = resolveSettings(flags, null, new Set(typed.has('token') ? ['token'] : [])).token;
+  const token = given ?? checkToken(await readSecret(`Token for ${server}: `), 'stdin');
+  if (token && isOpenToTheNetwork(server)) {
+    const { warning } = new Colours(process.stderr);
+    writeErr(
+      `${warning('Warning:')} ${server} is plain HTTP: the token and the volumes travel unencrypted.\n`,
+    );
+  }
+  const ca = flags.ca ? path.resolve(flags.ca) : undefined;
+  const connection = await connect({ server, isDefault: !flags.server, token, app: undefined, ca });
+  await health(connection, flags.timeout);
+  const name = flags.profile || defaultProfile;
+  const profile = {
+    server,
+    ...(token ? { token } : {}),
+    ...(flags.app ? { app: flags.app } : {}),
+    ...(ca ? { ca } : {}),
+  };
+  return { profile: name, server, file: writeProfile(configDir, name, profile) };
+}
+
+export interface Logout {
+  readonly profile: string;
+  readonly server: string;
+  /** Whether there was a token to remove. */
+  readonly removed: boolean;
+}
+
+/**
+ * Removes the token from a profile, whose address and app stay.
+ * @throws UsageError for a profile that is not there
+ */
+export function logOut(name: string | undefined, configDir: string): Logout {
+  const profile = name || defaultProfile;
+  const known = readProfile(configDir, profile);
+  if (known === null) throw new UsageError(`No profile ${quoteName(profile)}`);
+  const { token, ...rest } = known;
+  if (token !== undefined) writeProfile(configDir, profile, rest, 'log out again');
+  return { profile, server: known.server, removed: token !== undefined };
+}

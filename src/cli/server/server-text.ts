@@ -1,0 +1,74 @@
+import type { Gpu, Machine } from '../../client/connection/index.js';
+import { formatBytes, type MemoryUse, oneLine, type Usage, type UsageRow } from '../../contract/index.js';
+import { formatDistance, formatMemory, formatTable, readTime } from '../terminal/index.js';
+
+export type { Machine };
+
+const hasMemory = (gpu: Gpu): gpu is Gpu & MemoryUse => gpu.total_gb !== undefined;
+
+/** Who has a GPU: an admin is told of all jobs, a user of their own. */
+function useOf({ free, job }: Gpu): string {
+  if (free) return 'free';
+  if (job?.job_id === undefined) return 'taken';
+  return `job ${oneLine(job.job_id)}${job.owner ? ` of ${oneLine(job.owner)}` : ''}`;
+}
+
+/** GPUs as a table, and the RAM below it. */
+export function describeMachine({ gpus, ram }: Machine): string[] {
+  const columns: [string, (gpu: Gpu) => string][] = [
+    ['ID', ({ id }) => String(id)],
+    ['GPU', ({ name }) => name],
+  ];
+  // A cluster tells the memory of no GPU.
+  if (gpus.some((gpu) => hasMemory(gpu) || gpu.free === undefined))
+    columns.push(['MEMORY', (gpu) => (hasMemory(gpu) ? formatMemory(gpu) : 'not told')]);
+  if (gpus.some(({ free }) => free !== undefined)) columns.push(['USE', useOf]);
+  if (gpus.some(({ loaded }) => loaded !== undefined))
+    columns.push(['LOADED', ({ loaded }) => loaded?.map(oneLine).join(', ') || '-']);
+  const rows = gpus.map((gpu) => columns.map(([, cell]) => cell(gpu)));
+  const table =
+    rows.length > 0
+      ? formatTable(
+          columns.map(([name]) => name),
+          rows,
+        )
+      : ['No GPUs'];
+  return [...table, `RAM: ${formatMemory(ram)}`];
+}
+
+/** When somebody last had a job, in words. */
+export function lastUse(iso: string | null | undefined, now = Date.now()): string {
+  const at = readTime(iso ?? null);
+  return at === null ? 'never' : formatDistance(at, now);
+}
+
+const cells = (row: Omit<UsageRow, 'owner' | 'app'>) => [
+  String(row.jobs),
+  row.gpu_hours.toFixed(2),
+  formatBytes(row.bytes_in),
+  formatBytes(row.bytes_out),
+  // A server of an earlier version tells neither.
+  row.bytes_kept === undefined ? '' : formatBytes(row.bytes_kept),
+  row.last_used === undefined ? '' : lastUse(row.last_used),
+];
+
+/** What was used as a table, with a sum where there is more than one row. */
+export function describeUsage({ usage }: Usage): string[] {
+  if (usage.length === 0) return [];
+  const sum = (name: 'jobs' | 'gpu_hours' | 'bytes_in' | 'bytes_out' | 'bytes_kept') =>
+    usage.reduce((total, row) => total + (row[name] ?? 0), 0);
+  const total = {
+    jobs: sum('jobs'),
+    gpu_hours: sum('gpu_hours'),
+    bytes_in: sum('bytes_in'),
+    bytes_out: sum('bytes_out'),
+    bytes_kept: sum('bytes_kept'),
+  };
+  return formatTable(
+    ['OWNER', 'APP', 'JOBS', 'GPU HOURS', 'UPLOADS', 'RESULTS', 'KEPT', 'LAST USE'],
+    [
+      ...usage.map((row) => [row.owner ?? '-', row.app, ...cells(row)]),
+      ...(usage.length > 1 ? [['all', '', ...cells(total)]] : []),
+    ],
+  );
+}

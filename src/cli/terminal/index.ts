@@ -1,0 +1,17 @@
+/** What a person or a script sees on stdout and stderr: text, tables, times, errors, progress. */
+export { Colours } from './colours.js';
+export { type Cell, columnsOf, formatMemory, formatPairs, formatTable, wrapped } from './format.js';
+export { LiveBlock } from './live-block.js';
+export { type OpenReporter, openJsonLogReporter, openReporter } from './reporter.js';
+export {
+  documentError,
+  type ErrorDocument,
+  isInteractive,
+  leaveClosedTerminals,
+  tellError,
+  tolerateClosedPipes,
+  writeErr,
+  writeOut,
+} from './standard-streams.js';
+export { forJson } from './terminal-text.js';
+export { formatDistance, formatDuration, formatTime, readTime } from './time-text.js';

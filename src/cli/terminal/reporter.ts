@@ -1,0 +1,24 @@
+import type { Reporter } from '../../client/reporter.js';
+import { isInteractive } from './standard-streams.js';
+import type { ReporterOptions } from './text-reporter.js';
+
+/** A reporter that a command closes at its end. */
+export interface OpenReporter extends Reporter {
+  close(): void;
+}
+
+/** Bars and spinners on a terminal, plain lines elsewhere. Each is imported only where it is used. */
+export async function openReporter(options: ReporterOptions): Promise<OpenReporter> {
+  if (isInteractive()) {
+    const { TerminalReporter } = await import('./terminal-reporter.js');
+    return new TerminalReporter(options);
+  }
+  const { TextReporter } = await import('./text-reporter.js');
+  return new TextReporter(options);
+}
+
+/** For a log that is printed as JSON documents. */
+export async function openJsonLogReporter(): Promise<Reporter> {
+  const { JsonLogReporter } = await import('./text-reporter.js');
+  return new JsonLogReporter();
+}
