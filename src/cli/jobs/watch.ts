@@ -11,7 +11,7 @@ export interface Watched<T> {
   readonly change: (value: T) => string;
 }
 
-export interface WatchOptions {
+interface WatchOptions {
   /** Seconds between two questions. */
   readonly every: number;
   readonly json: boolean;

@@ -12,7 +12,7 @@ import { counted, type DrainState, exitCodes } from '../../contract/index.js';
 /** Milliseconds between two questions of a wait. */
 const waitInterval = 1000;
 
-export interface DrainChoices {
+interface DrainChoices {
   /** New jobs are accepted again. */
   readonly undo: boolean;
   /** Resolves only when no job is active. */

@@ -48,7 +48,7 @@ async function readSecret(question: string): Promise<string> {
   }
 }
 
-export interface LoginFlags extends ConnectionChoices {
+interface LoginFlags extends ConnectionChoices {
   readonly app?: string | undefined;
   /** Seconds. */
   readonly timeout: number;

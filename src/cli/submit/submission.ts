@@ -13,7 +13,7 @@ import { expandHome } from '../../files/index.js';
 import { checkPathOrder, splitPaths, type Word } from './path-order.js';
 
 /** A command line as oclif has parsed it. */
-export interface ParsedFlags {
+interface ParsedFlags {
   readonly flags: Readonly<Record<string, unknown>>;
   /** Positional arguments, in their order. */
   readonly paths: readonly string[];

@@ -91,7 +91,7 @@ const isText = (value: unknown): value is string => typeof value === 'string';
  * The command of a job.
  * @throws UsageError if this machine has none
  */
-export function keptCommand(configDir: string, jobId: string): SubmittedCommand {
+function keptCommand(configDir: string, jobId: string): SubmittedCommand {
   const file = fileOf(configDir, jobId);
   try {
     const { command, directory, words } = JSON.parse(readSmallFile(file, maxBytes)) as SubmittedCommand;

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { operationFlags } from '../../../src/cli/submit/operation-flags.js';
-import { runFlags, submitFlags } from '../../../src/cli/submit/submit-command.js';
+import { operationFlags, runFlags, submitFlags } from '../../../src/cli/submit/submit-command.js';
 import { type Field, type FieldKind, flagName } from '../../../src/contract/fields.js';
 import { operationNames, operationOf } from '../../../src/contract/operations.js';
 import { request } from '../support/parse.js';
