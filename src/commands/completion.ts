@@ -51,7 +51,7 @@ export default class Completion extends ClientCommand {
     return { script };
   }
 
-  /** Prints values for a shell, which shows no error and waits no longer: it then offers none. */
+  /** Prints values for a shell. On an error, or after the longest wait, it offers none. */
   async #offer(source: ValueSource, words: readonly string[]): Promise<readonly Offer[]> {
     const connect = async () => {
       const { flags } = await this.parse({ flags: connectionFlags }, wordsOfFlags(words, connectionFlags));

@@ -19,7 +19,7 @@ export default class Gpus extends ClientCommand {
     const connection = await this.connect(flags);
     if (flags.watch) {
       const read = () => readMachine(connection);
-      // To the decimal that is shown: exact figures change all the time.
+      // Compared as shown, because the exact figures change all the time.
       const change = (machine: Machine) => describeMachine(machine).join('\n');
       const options = { every: flags.every ?? defaultInterval, json: this.jsonEnabled() };
       await watch(connection, { read, lines: describeMachine, change }, options);

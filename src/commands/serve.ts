@@ -24,9 +24,9 @@ export default class Serve extends BaseCommand {
 
   static override flags = serveFlags;
 
-  /** What was typed, and what the configuration file says of the rest. */
+  /** The typed flags, and the rest from the configuration file. */
   async #flags(): Promise<ServeFlags> {
-    // Each parse sets it anew.
+    // Each parse replaces it.
     const typed = this.argv;
     const { flags, raw } = await this.parse(Serve);
     if (flags.config === undefined) return flags;

@@ -7,12 +7,12 @@ import { readDuration, type Usage as UsageDocument } from '../contract/index.js'
 /** A point in time, or how many seconds ago it is by the clock of the server. */
 type Since = { readonly at: number } | { readonly ago: number };
 
-/** A time as it is typed; null for what is none. A date begins at midnight here, as times are shown. */
+/** Reads a typed time; null if it is not one. A date begins at local midnight, because times are shown in local time. */
 function readSince(input: string): Since | null {
   const ago = readDuration(input);
   if (ago !== undefined) return { ago };
   if (!/^\d{4}-\d\d-\d\d/.test(input)) return null;
-  // JavaScript reads a date alone as one in UTC.
+  // JavaScript would read a date without a time as UTC.
   const at = Date.parse(/^[\d-]+$/.test(input) ? `${input}T00:00` : input);
   return Number.isNaN(at) ? null : { at };
 }
@@ -42,7 +42,7 @@ export default class Usage extends ClientCommand {
     const { flags } = await this.parse(Usage);
     const connection = await this.connect(flags);
     const { since } = flags;
-    // The server's answer says what time it is there.
+    // The answer tells the server's clock.
     if (since && 'ago' in since) await health(connection, connection.readTimeout);
     const from = since && ('ago' in since ? connection.now() - since.ago * 1000 : since.at);
     const document = await usage(connection, from === undefined ? undefined : new Date(from).toISOString());

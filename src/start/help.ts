@@ -1,6 +1,8 @@
 import { type Command, CommandHelp, Help } from '@oclif/core';
 
-/** The commands as help and pages group them, those that people use first at the top. A topic stands for its commands. */
+/**
+ * The commands as the help and the pages group them, those that people need first at the top. A topic stands for its commands.
+ */
 export const commandGroups: Readonly<Record<string, readonly string[]>> = {
   'Run an app': ['infer', 'evaluate', 'uncertainty', 'pipeline', 'fine-tune'],
   Jobs: ['jobs', 'status', 'logs', 'wait', 'result', 'retry', 'kill', 'rm'],
@@ -8,10 +10,10 @@ export const commandGroups: Readonly<Record<string, readonly string[]>> = {
   Admin: ['serve', 'token', 'usage', 'drain'],
 };
 
-/** Groups of flags that every command has: they stand last. */
+/** Groups of flags that every command has. They come last. */
 const shared = ['SERVER', 'GLOBAL'];
 
-/** The help of one command: first what a person can copy, and the usage without the names of all flags, which follow. */
+/** The help of one command: examples to copy come first, and the usage line does not repeat the flags. */
 class ExamplesFirst extends CommandHelp {
   protected override defaultUsage(): string {
     const words = Object.values(this.command.args ?? {}).map((arg) => {

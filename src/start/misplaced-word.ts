@@ -2,7 +2,7 @@ import type { Config } from '@oclif/core';
 import { documentError, tellError } from '../cli/terminal/index.js';
 import { exitCodes, nearest, quoteName } from '../contract/index.js';
 
-/** A word that stands in the place of a command and is none, or after a command that takes no arguments. */
+/** A word where a command is expected, or after a command that takes no arguments. */
 type MisplacedWord =
   | {
       readonly word: string;

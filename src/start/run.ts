@@ -1,4 +1,4 @@
-/** The entry point of the command line: settles what the environment leaves open, then starts oclif. */
+/** The entry point of the command line: completes the environment, then starts oclif. */
 import module from 'node:module';
 import { homedir, userInfo } from 'node:os';
 import path from 'node:path';
@@ -25,7 +25,7 @@ function setHome(): void {
   if (process.platform !== 'win32' && !path.isAbsolute(HOME)) process.env.HOME = homeOfUser();
 }
 
-/** Has Node 22 and newer keep its compiled code where only this user writes, because code is run from there. */
+/** Makes Node 22 and newer cache compiled code where only this user can write, because code is run from there. */
 function keepCompiledCode(): void {
   // The types are those of Node 20, which has no such cache.
   const { enableCompileCache } = module as { enableCompileCache?: (directory: string) => unknown };

@@ -3,8 +3,8 @@ import { HttpError, UsageError } from '../../client/errors.js';
 import { excerpt, nearest, quoteName } from '../../contract/index.js';
 
 /**
- * The app to run: the one that was named, else the only one that the server has (interface.md, Clients).
- * @throws UsageError listing them where there is a choice, and for a name that no app can have
+ * The app to run: the named one, or the server's only app (interface.md, Clients).
+ * @throws UsageError that lists the apps if there are several, and for a name that no app can have
  */
 export async function chooseApp(connection: Connection, named: string | undefined): Promise<string> {
   if (named) return checkAppId(named);
@@ -22,15 +22,15 @@ function remedy(app: string, list: readonly string[]): string {
   return list.length === 0 ? 'the server has no app' : `the server has: ${excerpt(list.join(', '))}`;
 }
 
-/** What to say where a server lists an app, and something on the way has lost its name. */
+/** The error for an app that the server lists, but whose name a proxy does not pass on. */
 const notPassedOn = (server: string, app: string, status: number): string =>
   `${server} lists the app ${quoteName(app)}, but a proxy in front of it does not pass that name on (HTTP ${status}), neither ` +
   "with '/' nor with '%2F'; its admin can have it passed on as it is: with Apache by 'AllowEncodedSlashes NoDecode' and " +
   "'nocanon', with nginx by 'merge_slashes off' and a 'proxy_pass' without a path";
 
 /**
- * Runs what asks for an app. A server that does not know the app is asked for its list, and the error says which one may
- * have been meant.
+ * Runs a request about an app. If the server does not know the app, its list is read, and the error suggests the app that was
+ * probably meant.
  */
 export async function naming<T>(connection: Connection, app: string, run: () => Promise<T>): Promise<T> {
   try {

@@ -14,7 +14,7 @@ export type Language = keyof typeof languages;
 
 export const languageNames = Object.keys(languages) as readonly Language[];
 
-/** Those that a resident app can be written in: the file beside the program that speaks with the server. */
+/** The languages of resident apps, each with the helper file that talks to the server. */
 export const residentHelpers: Readonly<Partial<Record<Language, string>>> = {
   python: 'resident.py',
   javascript: 'resident.mjs',
@@ -48,7 +48,7 @@ const manifestOf = ({ name, language, resident }: NewApp) => ({
   outputs: { Result: { display_name: 'Result', volume_type: 'VOLUME', required: true } },
 });
 
-/** How a new app is tried, in words that can be typed. */
+/** The commands that try a new app. */
 export function firstSteps({ directory, language }: NewApp, bin: string) {
   const [program, file] = languages[language];
   const here = shellWord(path.relative('', directory) || '.');
@@ -73,13 +73,13 @@ An app for remote-app. Your model goes into ${places} of \`${file}\`; \`app.json
 ${app.resident ? aboutResident(app.language) : ''}`;
 };
 
-/** What its README says of a resident app. */
+/** The part of the README about a resident app. */
 const aboutResident = (language: Language): string => `
 The server starts \`${languages[language][1]}\` once: \`load\` loads the model, \`run\` runs one job after the other.
 \`${residentHelpers[language]}\` speaks with the server. Without \`"resident": true\` in \`app.json\` each job is a start of its own.
 `;
 
-/** @throws UsageError for what is not an empty directory, and cannot become one */
+/** @throws UsageError if this is not an empty directory and cannot become one */
 function checkIsFree(directory: string): void {
   let names: string[];
   try {
@@ -93,7 +93,7 @@ function checkIsFree(directory: string): void {
   }
 }
 
-/** The files of the package that a new app gets, by the directory that they are in. @throws UsageError */
+/** The templates that a new app is made from, and the directory that holds them. @throws UsageError */
 function templatesOf({ language, resident }: Pick<NewAppRequest, 'language' | 'resident'>) {
   const [, program] = languages[language];
   if (!resident) return { folder: path.join('templates', language), programs: [program] };
@@ -108,18 +108,18 @@ function templatesOf({ language, resident }: Pick<NewAppRequest, 'language' | 'r
 }
 
 interface NewAppRequest {
-  /** Made if it is not there; if it is, it must be empty. */
+  /** Created if it does not exist; it must be empty otherwise. */
   readonly target: string;
   readonly language: Language;
   readonly resident: boolean;
-  /** For a person; by default the name of the directory. */
+  /** The display name; the name of the directory by default. */
   readonly name: string | undefined;
 }
 
 /**
  * Writes an app that runs as it is.
  * @param root the directory of this package, which has the programs and the schema
- * @throws UsageError for a directory that has something in it, and for a language without resident apps; WriteError
+ * @throws UsageError for a directory that is not empty, and for a language without resident apps; WriteError
  */
 export async function writeNewApp(request: NewAppRequest, root: string): Promise<NewApp> {
   const { language, resident } = request;
@@ -136,7 +136,7 @@ export async function writeNewApp(request: NewAppRequest, root: string): Promise
     writeFileSync(place(schemaName), readFileSync(path.join(root, 'docs', schemaName)));
     for (const file of programs) writeFileSync(place(file), readFileSync(path.join(root, folder, file)));
     writeFileSync(place('README.md'), readme(app));
-    // Last: it makes the directory an app.
+    // Written last, because this file makes the directory an app.
     writeFileSync(place('app.json'), `${JSON.stringify(manifestOf(app), null, 2)}\n`);
   });
   return app;

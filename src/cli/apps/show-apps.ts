@@ -43,7 +43,7 @@ function rangeOf({ choices, min, max }: Readonly<Record<string, unknown>>): stri
 }
 
 /**
- * What `--set` changes of an app: a line for each name, with its value and what it may be, and one for what it is about.
+ * The parameters that `--set` changes: a line with name, default and accepted values, and one with the description.
  * @returns lines without an end; the second ones are indented
  */
 function parameterLines(parameters: unknown): string[] {
@@ -58,7 +58,7 @@ function parameterLines(parameters: unknown): string[] {
   return all.length > mostShown ? [...lines, `and ${all.length - mostShown} more`] : lines;
 }
 
-/** In the order in which an app takes them, by the names that a refused submission has for them. */
+/** Volumes in the order in which the app takes them, with the names that error messages use. */
 function volumes(volumes: AvailableAppAnswer['inputs']): string {
   return Object.entries(volumes)
     .map(([key, { display_name: name, volume_type: type, required }]) => {
@@ -76,7 +76,7 @@ const origin = ({ repository }: AvailableAppAnswer): string | null =>
     ? `${repository.name}, ${repository.revision}, at commit ${repository.commit.slice(0, 12)}`
     : null;
 
-/** Keys that have a line or a heading of their own, or that say what another line says. */
+/** Keys that have their own line or heading, or repeat another line. */
 const shownKeys = new Set([
   ...[
     'app',
@@ -98,7 +98,7 @@ const shownKeys = new Set([
   ...['inputs', 'outputs', 'inputs_evaluations', 'task', 'vram_plan', 'parameters', 'tta', 'models', 'icon'],
 ]);
 
-/** A value of an app that we do not know: `a: 1, b: 2` where that says all. */
+/** The value of an unknown key: `a: 1, b: 2` if it is a flat object. */
 function unknownValue(value: unknown): string | null {
   if (value === undefined || value === null) return null;
   const entries = typeof value === 'object' && !Array.isArray(value) ? Object.entries(value) : [];
@@ -106,7 +106,7 @@ function unknownValue(value: unknown): string | null {
   return isFlat ? entries.map(([key, each]) => `${key}: ${each}`).join(', ') : shownValue(value);
 }
 
-/** The evaluations with what each reads. */
+/** The evaluations, each with the files that it reads. */
 const evaluations = ({ inputs_evaluations: all }: AvailableAppAnswer): string =>
   Object.entries(all)
     .flatMap(([name, byFile]) => Object.keys(byFile).map((file) => `${name} (${file})`))
@@ -118,8 +118,8 @@ const labels = ({ terminology = {} }: AvailableAppAnswer): string =>
     .join(', ');
 
 /**
- * One app, one fact a line, then what `--set` changes. What the app does not tell is left out.
- * @param columns of the terminal; without it lines are as long as they are
+ * Describes an app: one fact a line, then its parameters. Missing facts are left out.
+ * @param columns of the terminal; lines are not wrapped without it
  */
 function describeApp(app: AppAnswer, columns?: number): string[] {
   if (!app.available) {
@@ -155,12 +155,12 @@ function factsOf(app: AvailableAppAnswer): (readonly [string, string | null])[] 
   ];
 }
 
-/** Most apps that are asked for what they are: each is a request. */
+/** At most this many apps are described in a list, because each takes a request. */
 const mostAsked = 50;
-/** Seconds that a server has to say what an app is. */
+/** Seconds that the server may take to describe an app. */
 const patience = 5;
 
-/** What an app is, in a line; empty where the server does not tell. */
+/** An app on one line; empty if the server does not describe it. */
 function about(view: AppAnswer | null): string {
   if (!view) return '';
   if (!view.available) return `not available: ${view.reason ?? 'its files cannot be read'}`;
@@ -168,7 +168,7 @@ function about(view: AppAnswer | null): string {
   return [view.display_name, short].filter(Boolean).join(': ');
 }
 
-/** The apps with what each is, for a person: the identifier alone where the server does not tell. */
+/** The apps with a short description each; only the identifier if the server gives none. */
 export async function listApps(
   connection: Connection,
   { apps: ids, loaded = [] }: AppList,
@@ -185,7 +185,7 @@ export async function listApps(
   });
 }
 
-/** Milliseconds between two questions whether the server has looked, and how long it is waited for. */
+/** Milliseconds between two requests while the server refreshes its apps, and the longest wait for it. */
 const interval = 500;
 const maxWait = 120_000;
 
@@ -195,7 +195,7 @@ function describe({ app, available, commit, problem }: RefreshAnswer['apps'][num
   return oneLine(`${app}: ${what}${problem === null ? '' : `: ${excerpt(problem, 500)}`}`);
 }
 
-/** A server that lacks the route has nothing that could be refreshed. */
+/** Starts a refresh. Explains the error of a server without this route. */
 async function ask(connection: Connection): Promise<RefreshAnswer> {
   try {
     return await refresh(connection);
@@ -206,7 +206,7 @@ async function ask(connection: Connection): Promise<RefreshAnswer> {
   }
 }
 
-/** Has the server look for new commits of its repositories, and waits until it has. */
+/** Makes the server look for new commits in its repositories, and waits until it is done. */
 export async function refreshApps(
   connection: Connection,
   reporter: Reporter,

@@ -12,7 +12,7 @@ import {
 import { hintsOfFailed } from './failed-job.js';
 import { FlagValueError, sentenceOf } from './usage-errors.js';
 
-/** What a process ends with after this error. */
+/** The exit code of a process that ends with this error. */
 function exitCodeFor(error: unknown): number {
   if (error instanceof ClientError) return error.exitCode;
   if (error instanceof ServiceError) return error.kind.exit;
@@ -20,7 +20,7 @@ function exitCodeFor(error: unknown): number {
   return exitCodes.failed satisfies ExitCode;
 }
 
-/** What all commands share: one way to fail, and `--json`, with which stdout is one JSON document and nothing else. */
+/** What all commands share: one error handler, and `--json`, which makes stdout a single JSON document. */
 export abstract class BaseCommand extends Command {
   static override enableJsonFlag = true;
 
@@ -29,7 +29,7 @@ export abstract class BaseCommand extends Command {
     await super.init();
   }
 
-  /** Whether `--json` prints one document a line, as they come, and no last one. */
+  /** Whether `--json` prints several documents, each on its own line. */
   protected jsonLines = false;
 
   /** Prints the document of `--json`. A command that has printed its own returns undefined. */
@@ -45,7 +45,7 @@ export abstract class BaseCommand extends Command {
     return { error: { message: this.#sentenceOf(error), exit_code: exitCodeFor(error), ...details } };
   }
 
-  /** One error handler: the message on stderr, or the document on stdout, and the exit code of the contract. */
+  /** Reports the error on stderr, or as a document on stdout, and sets the exit code of the contract. */
   protected override async catch(error: Error): Promise<void> {
     if (error instanceof Errors.ExitError) throw error;
     if (!this.jsonEnabled()) {

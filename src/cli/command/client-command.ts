@@ -21,11 +21,11 @@ import {
   transportTo,
 } from './settings.js';
 
-/** What to do where nothing answers at the default address. */
+/** The advice if nothing answers at the default address. */
 const noServerNamed =
   "no server was named: give --server or REMOTE_APP_SERVER, or run 'remote-app login --server URL' once";
 
-/** The flags that say which server is meant and how it is asked. A token is not repeated: it would be on a screen. */
+/** The flags that select the server, which suggested commands repeat. The token is left out: it must not appear on a screen. */
 const waysToServer = ['server', 'profile', 'token-file', 'ca'] as const;
 
 export type ConnectionFlags = Interfaces.InferredFlags<typeof connectionFlags>;
@@ -33,17 +33,17 @@ export type ConnectionFlags = Interfaces.InferredFlags<typeof connectionFlags>;
 /** Parsed flags or arguments, by name. */
 type Values = Record<string, unknown>;
 
-/** What a command about several jobs tells with. */
+/** How a command about several jobs reports on each of them. */
 export interface JobsOutput {
   /** Prints the line of a job; does nothing with `--json`. */
   readonly print: (line: string) => Promise<void>;
-  /** What the document of `--json` says of an error. */
+  /** The document of an error for `--json`. */
   readonly explain: (error: Error) => ErrorDocument;
-  /** Whether that document is printed at the end: then it alone tells of the errors. */
+  /** Whether a document at the end reports the errors, so that stderr does not. */
   readonly json: boolean;
 }
 
-/** A command that talks to a server: connects by flags, environment and profile, and closes everything at its end. */
+/** A command that talks to a server. It connects as flags, environment and profile say, and closes everything at its end. */
 export abstract class ClientCommand extends BaseCommand {
   static override baseFlags = connectionFlags;
 
@@ -69,7 +69,7 @@ export abstract class ClientCommand extends BaseCommand {
     return this.#interruption.signal;
   }
 
-  /** Parses, and notes which flags were typed: oclif does not tell them from those of the environment. */
+  /** Parses, and notes which flags were typed: oclif does not distinguish them from the environment. */
   protected override async parse<F extends Values, B extends Values, A extends Values>(
     options?: Interfaces.Input<F, B, A>,
     argv?: string[],
@@ -79,7 +79,7 @@ export abstract class ClientCommand extends BaseCommand {
     return parsed;
   }
 
-  /** Flags, environment and profile as one. */
+  /** The settings from flags, environment and profile. */
   protected async settings(flags: ConnectionFlags & Pick<ConnectionChoices, 'app'>): Promise<Settings> {
     return loadSettings(flags, this.config.configDir, this.typed);
   }
@@ -133,7 +133,7 @@ export abstract class ClientCommand extends BaseCommand {
     await writeOut(`${lines.join('\n')}\n`);
   }
 
-  /** What a command about several jobs tells with. */
+  /** How a command about several jobs reports on each of them. */
   protected jobsOutput(): JobsOutput {
     return {
       print: (line) => this.print([line]),
@@ -142,16 +142,16 @@ export abstract class ClientCommand extends BaseCommand {
     };
   }
 
-  /** Adds what to do to the error of a server that is not reached and that nobody named. */
+  /** Adds advice to the error if the default server cannot be reached. */
   #withAdvice(error: Error): Error {
     const isUnreached = error instanceof TransportError && error.fault === 'unreached';
     if (!(isUnreached && this.#isDefaultServer)) return error;
     return new TransportError(error.fault, `${error.message}; ${noServerNamed}`, { cause: error });
   }
 
-  /** After an interruption any error counts as the interruption, which has caused it. */
+  /** After an interruption every error is reported as the interruption, which caused it. */
   protected override async catch(error: Error): Promise<void> {
-    // Ends bars and spinners, so that the message is not drawn over one.
+    // Closed first, so that the message does not overlap a bar or a spinner.
     this.#reporter?.close();
     const signal = this.#interruption?.signal;
     const isCause = signal?.aborted && signal.reason instanceof Error && !(error instanceof Interrupted);

@@ -3,19 +3,19 @@ import { nextCommand } from '../../client/next-command.js';
 import { counted, mostCounted } from '../../contract/index.js';
 import { formatDistance, formatTime } from '../terminal/index.js';
 
-/** Until when a job is kept, in words, by the clock of its server; null if the server does not say. */
+/** Until when a job is kept, by the clock of its server; null if the server does not say. */
 export function keptUntil(expiresAt: string | null, now: number): string | null {
   return formatTime(expiresAt, (time) => formatDistance(time, now));
 }
 
-/** How many files a job left, of a count that ends somewhere: `3 files`. */
+/** How many files a job left, such as `3 files`. The server stops counting at a limit. */
 export const leftText = (count: number): string =>
   `${count < mostCounted ? '' : 'at least '}${counted(count, 'file')}`;
 
-/** The command that fetches what a job left, in a sentence. */
+/** The quoted command that fetches the files that a job left. */
 export const fetchLeft = (jobId: string): string => `'${nextCommand(`result ${jobId} --partial`)}'`;
 
-/** What a person can still do about a job that failed, below its error. */
+/** Hints that follow the error of a failed job. */
 export function hintsOfFailed({ jobId, facts }: JobFailed): string[] {
   const { expiresAt, leftFiles, now } = facts;
   const until = keptUntil(expiresAt, now);

@@ -21,7 +21,10 @@ const units: Readonly<Record<string, number>> = {
   TIB: 2 ** 40,
 };
 
-/** Bytes of a size such as `2GiB`, `2G`, `500MB` or `1048576`; undefined for any other text, and for 8 PiB and more. */
+/**
+ * The number of bytes in a size such as `2GiB`, `2G`, `500MB` or `1048576`; undefined for any other text, and for 8 PiB and
+ * more.
+ */
 export function parseSize(text: string): number | undefined {
   const [, digits = '', unit = ''] = /^(\d+(?:\.\d+)?)\s*([a-z]*)$/i.exec(text.trim()) ?? [];
   const factor = digits === '' ? undefined : units[unit.toUpperCase()];
@@ -31,7 +34,7 @@ export function parseSize(text: string): number | undefined {
 
 /** Flags that several commands share, each once, each with its environment variable (interface.md, Clients). */
 
-/** Seconds: 23 days, which a timer can wait. */
+/** In seconds: 23 days, close to the longest delay of a timer. */
 const longestTime = 2_000_000;
 
 /** A time in seconds, with or without decimals. */
@@ -48,8 +51,8 @@ export const seconds = Flags.custom<number, { min?: number }>({
 });
 
 /**
- * The path of a flag. A shell replaces `~/` only at the beginning of a word: here it stands for the home directory after `=`,
- * in a script and in a configuration file as well.
+ * Reads the path of a flag. A shell replaces `~/` only at the beginning of a word, so `--flag=~/x` and configuration files need
+ * this.
  * @throws FlagValueError for the home directory of somebody else
  */
 export function readPath(flag: string, text: string): string {
@@ -118,7 +121,7 @@ export const appFlag = Flags.string({
   description: 'App to run; may be left out if the server has only one',
 });
 
-/** Where a result goes. Nothing that is there is replaced unless this is asked for. */
+/** Where a result goes. Existing files are replaced only with `--force`. */
 export const outputFlags = {
   output: pathFlag({
     char: 'o',
@@ -132,7 +135,7 @@ export const outputFlags = {
   }),
 };
 
-/** Selects jobs by the person's own word for them. */
+/** Selects jobs by the tag that they were submitted with. */
 export const tagFlag = Flags.custom<string>({
   helpValue: 'TEXT',
   description: "Jobs that were submitted with this '--tag'",

@@ -4,16 +4,16 @@ import { exitCodes } from '../../contract/index.js';
 import { documentError, isInteractive, tellError } from '../terminal/index.js';
 
 /**
- * The first SIGINT, SIGTERM or SIGHUP (the terminal was closed) asks everything under way to end; a second SIGINT or
- * SIGTERM exits at once. A command without a terminal ignores SIGHUP, because Node undoes the effect of `nohup`. On Windows
- * Ctrl-Break, which is SIGBREAK, asks as well. SIGQUIT (Ctrl-\) asks too, and leaves a job running that any other one kills.
+ * The first SIGINT, SIGTERM or SIGHUP (the terminal was closed) asks everything in progress to end; a second SIGINT or SIGTERM
+ * exits at once. A command without a terminal ignores SIGHUP, because Node undoes the effect of `nohup`. On Windows Ctrl-Break,
+ * which is SIGBREAK, asks as well. SIGQUIT (Ctrl-\) asks too, and leaves a job running that any other one kills.
  */
 export interface Interruption {
   readonly signal: AbortSignal;
   stop(): void;
 }
 
-/** Deletes the ^C or ^\ that the terminal has written where the next message begins. */
+/** Deletes the ^C or ^\ that the terminal printed where the next message begins. */
 function deleteEcho(name: NodeJS.Signals): void {
   if ((name === 'SIGINT' || name === 'SIGQUIT') && isInteractive()) process.stderr.write('\r\u001b[K\r');
 }
@@ -35,7 +35,7 @@ const everywhere = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 /** Listens until it is stopped. */
 export function watchInterruption(): Interruption {
   const controller = new AbortController();
-  // Every request under way listens to it, and there may be one for each job.
+  // Every request in progress listens to it, and there may be one for each job.
   setMaxListeners(0, controller.signal);
   const isShown = process.stdout.isTTY || process.stderr.isTTY;
   const onSignal = (name: NodeJS.Signals) => {

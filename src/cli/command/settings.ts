@@ -14,7 +14,7 @@ import { defaultServer, oneLine, quoteName, tokenVariable } from '../../contract
 import { faultWithoutPath, readSmallFile } from '../../files/index.js';
 import { writeErr } from '../terminal/index.js';
 
-/** Values of flags and environment variables; oclif has given flags priority already. */
+/** Values of flags and environment variables, among which oclif has already preferred the flags. */
 export interface ConnectionChoices {
   readonly server?: string | undefined;
   readonly token?: string | undefined;
@@ -29,12 +29,12 @@ export type TypedFlags = ReadonlySet<string>;
 
 export interface Settings {
   readonly server: string;
-  /** Whether nobody named a server, so that this is the default address. */
+  /** Whether no server was named, so that this is the default address. */
   readonly isDefault: boolean;
   readonly token: string | undefined;
-  /** The app to run, where anything names one. */
+  /** The app to run, if one was named. */
   readonly app: string | undefined;
-  /** File of certificates that are trusted as well. */
+  /** File of additional trusted certificates. */
   readonly ca: string | undefined;
 }
 
@@ -69,8 +69,8 @@ const sameServer = (a: string, b: string): boolean =>
   showServerUrl(readServerUrl(a)) === showServerUrl(readServerUrl(b));
 
 /**
- * The values that count. A profile that was typed comes before the environment, as every flag does. It says which server and
- * which token: a token of the environment was meant for another server, and is not sent to this one.
+ * Drops the environment if a profile was typed, as a typed flag precedes the environment: its token was meant for another
+ * server, and must not be sent to the profile's.
  */
 function counted(choices: ConnectionChoices, typed: TypedFlags): ConnectionChoices {
   if (!typed.has('profile')) return choices;
@@ -78,8 +78,8 @@ function counted(choices: ConnectionChoices, typed: TypedFlags): ConnectionChoic
 }
 
 /**
- * Refuses a flag that was typed with nothing behind it, as from a variable of a script that is not set: what would be used
- * in its place, such as another server, was not meant.
+ * Refuses a flag with an empty value, such as from an unset variable in a script: falling back to another server would be a
+ * surprise.
  */
 function refuseEmpty(choices: ConnectionChoices, typed: TypedFlags): void {
   for (const name of ['server', 'token', 'token-file', 'profile', 'app', 'ca'] as const) {
@@ -110,7 +110,7 @@ export function resolveSettings(
     server,
     isDefault: !(address || profile?.server),
     token: given ?? checkToken(own?.token ?? '', 'the profile'),
-    // Unlike a token, an app of the environment harms nobody where the profile names none.
+    // Unlike a token, an app from the environment is harmless, so it is used if the profile names none.
     app: app || own?.app || choices.app || undefined,
     // The same for certificates, which are trusted in addition to the others.
     ca: ca || own?.ca || choices.ca || undefined,
@@ -124,10 +124,10 @@ export const loadSettings = (
   typed: TypedFlags = new Set(),
 ): Settings => resolveSettings(choices, readProfile(configDir, choices.profile || null), typed);
 
-/** Whether the environment names a proxy: only then it is looked at closer. */
+/** Whether the environment names a proxy, so that the proxy module is needed. */
 const namesProxy = (): boolean => Object.keys(process.env).some((name) => /^https?_proxy$/i.test(name));
 
-/** Opens a tunnel by ssh before the first request, whose time begins when a person has typed a password. */
+/** Opens an ssh tunnel before the first request, so that typing a password does not count towards its time limit. */
 async function openTunnel(server: URL, timeout: number, signal: AbortSignal): Promise<Transport> {
   const { SshTunnel } = await import('../../client/ssh/index.js');
   const tunnel = new SshTunnel(readSshAddress(server), timeout, (line) => writeErr(`${oneLine(line)}\n`));
@@ -141,8 +141,8 @@ async function openTunnel(server: URL, timeout: number, signal: AbortSignal): Pr
 }
 
 /**
- * How the server of these settings is reached: which certificates are trusted, and what lies in between. Everything is
- * imported lazily to keep start-up fast: most servers are reached directly.
+ * How the server is reached: the trusted certificates, and the proxy or tunnel, if any. ssh is imported lazily because few
+ * servers need it.
  * @param timeout of a connection, in seconds
  * @throws UsageError for certificates or a proxy that cannot be used; ClientError if ssh fails
  */

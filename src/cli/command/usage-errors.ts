@@ -19,7 +19,7 @@ type Range = {
   max?: number;
 };
 
-/** The range in words, after `a whole number`. */
+/** The range, as a phrase that follows `a whole number`. */
 function within({ min, max }: Range): string {
   if (min === undefined) return max === undefined ? '' : ` of at most ${max}`;
   return max === undefined ? ` of at least ${min}` : ` from ${min} to ${max}`;
@@ -60,7 +60,7 @@ function meant(unknown: readonly string[], known: Interfaces.FlagInput): string 
   return found.size === 0 ? '' : `; did you mean ${[...found].join(', ')}?`;
 }
 
-/** What oclif's parser says of flags that do not fit together, and our words for it, which also do without the values. */
+/** Messages of oclif's parser about conflicting flags, and what replaces them. The replacement leaves out the values. */
 const rephrased: readonly (readonly [RegExp, string])[] = [
   [
     /^(--[\w-]+)=.* cannot also be provided when using (--[\w-]+)$/s,
@@ -69,7 +69,7 @@ const rephrased: readonly (readonly [RegExp, string])[] = [
   [/^All of the following must be provided when using (--[\w-]+): (.*)$/s, '$1 needs $2'],
 ];
 
-/** One line of a parser error in our words. */
+/** Rewrites one line of a parser error. */
 function ofParser(line: string, known: Interfaces.FlagInput): string {
   const [, missing] = /^Missing required flag ([\w-]+)$/.exec(line) ?? [];
   if (missing !== undefined) return `Missing: --${missing} (${known[missing]?.description})`;

@@ -1,7 +1,7 @@
 import { shellQuoted as quoted } from '../../contract/index.js';
 import type { CompletedCommand, Values } from './kinds.js';
 
-/** How the script names what can stand in a place; a fixed list begins with a colon. */
+/** The name of a kind of value in the script; a fixed list begins with a colon. */
 const kind = (values: Values): string => (typeof values === 'string' ? values : `:${values.join(' ')}`);
 
 /** The lines of a `case` for the flags that take values, one for each kind of value. */

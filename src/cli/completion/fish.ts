@@ -3,7 +3,7 @@ import type { CompletedCommand, CompletedFlag, Values } from './kinds.js';
 /** A text as one word of fish, which reads a backslash in single quotes, unlike other shells. */
 const quoted = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`;
 
-/** The options of `complete` for what a place can hold. */
+/** The options of `complete` for a kind of value. */
 function holds(values: Values): string {
   if (typeof values !== 'string') return `-a ${quoted(values.join(' '))}`;
   if (values === 'anything') return '';

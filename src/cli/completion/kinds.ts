@@ -16,7 +16,7 @@ export const valueSources = [
 
 export type ValueSource = (typeof valueSources)[number];
 
-/** What can stand in a place: a fixed list, files, values of a source, or something that nobody can list. */
+/** What completes a flag or an argument: a fixed list, files, values of a source, or nothing. */
 export type Values = readonly string[] | ValueSource | 'files' | 'directories' | 'anything';
 
 /** A flag as it is completed. */

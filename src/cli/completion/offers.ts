@@ -4,8 +4,8 @@ import { commandOf, isFinal, jobStates } from '../../contract/index.js';
 import type { ValueSource } from './kinds.js';
 
 /**
- * The words of an unfinished command line that belong to these flags, such as `--profile lab`: the rest may be anything. Words
- * after `--` are no flags, and the last word is being typed.
+ * The words of an unfinished command line that belong to these flags, such as `--profile lab`. Words after `--` are not flags,
+ * and the last word is still being typed.
  */
 export function wordsOfFlags(words: readonly string[], flags: Interfaces.FlagInput): string[] {
   const end = words.indexOf('--');
@@ -33,10 +33,10 @@ export interface Offer {
   readonly about: string;
 }
 
-/** Most values that are offered: a list that no screen holds helps nobody. */
+/** At most this many values are offered, because a longer list fits no screen. */
 const most = 1000;
 
-/** Whether a text is one line that any shell can show: what a server lists is not trusted. */
+/** Whether a text is one line that any shell can show. What a server lists is not trusted. */
 const isPlain = (text: string): boolean => !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(text);
 
 type Connect = () => Promise<Connection>;
@@ -91,7 +91,7 @@ const sources: Readonly<
 /**
  * The values of a source that can stand at the cursor.
  * @param words of the command line up to the cursor; the last one is being typed
- * @param connect is called where the server has to be asked
+ * @param connect is called if the server has to be asked
  */
 export async function findOffers(
   source: ValueSource,

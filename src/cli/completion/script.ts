@@ -48,7 +48,7 @@ const fieldOf = (command: string, { name }: Flag): Field | undefined =>
     .find((each) => each.command === command)
     ?.fields.find((each) => flagName(each) === name);
 
-/** A field of an operation says itself what it takes: not every path is one of this machine. */
+/** The field of an operation determines its values, because not every path is on this machine. */
 function valuesOfFlag(flag: Flag, field: Field | undefined): Values | null {
   if (flag.type === 'boolean') return null;
   if (flag.options) return flag.options;
@@ -61,7 +61,7 @@ function valuesOfFlag(flag: Flag, field: Field | undefined): Values | null {
 function completedFlag(command: string, flag: Flag): CompletedFlag {
   const { name, char, description = '' } = flag;
   const field = fieldOf(command, flag);
-  // What is off unless it is asked for need not be turned off.
+  // A flag that is off by default needs no negation.
   const negative = field?.kind === 'boolean' && field.default === true ? [`--no-${name}`] : [];
   return {
     names: [...(char ? [`-${char}`] : []), `--${name}`, ...negative],
@@ -93,7 +93,7 @@ function joined(topic: string, description: string, commands: readonly Completed
   return { names: [topic], description, flags: [...flags.values()], arguments: { values, repeats: false } };
 }
 
-/** What oclif knows of the commands, as the shells complete it. */
+/** The commands as the scripts complete them, from oclif's metadata. */
 function completedCommands(config: Interfaces.Config): CompletedCommand[] {
   const commands = config.commands.filter(({ id, aliases, hidden }) => !hidden && !aliases.includes(id));
   const topics = new Map<string, CompletedCommand[]>();
@@ -122,7 +122,7 @@ const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript } satisfies
 
 /**
  * The completion script of a shell: the commands and flags of this version; values are asked for when Tab is pressed.
- * @throws UsageError where no shell is named
+ * @throws UsageError if no shell is named
  */
 export function completionScript(shell: Shell | undefined, config: Interfaces.Config): string {
   if (!shell) throw new UsageError(`Name a shell: ${shells.join(', ')}`);

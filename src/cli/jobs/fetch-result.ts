@@ -19,10 +19,10 @@ interface OutputFlags {
 /** What stands for stdout. */
 const toStdout = '-';
 
-/** Whether the zip goes to stdout, which nothing else may use then. */
+/** Whether the zip goes to stdout, so that nothing else may be printed there. */
 export const isToStdout = ({ output }: OutputFlags): boolean => output === toStdout;
 
-/** The directory of the flags. Only where none was named, a numbered one beside it will do. */
+/** The directory that the flags name. The default directory is numbered if it has files. */
 export function outputDirectory({ output, force }: OutputFlags): OutputDirectory {
   if (output === '') throw new UsageError('--output is empty; name a directory');
   const taken = force ? 'replace' : output === undefined ? 'number' : 'refuse';
@@ -30,9 +30,9 @@ export function outputDirectory({ output, force }: OutputFlags): OutputDirectory
 }
 
 /**
- * Where a result goes. Checked before anything is sent, so that no job is run for a result that has no place.
- * @throws UsageError if stdout would have to be a zip and a JSON document at once, or is a terminal; or for a directory that
- * has other files or cannot be written
+ * Where a result goes. Checked before anything is sent, so that no job runs for a result that cannot be saved.
+ * @throws UsageError if stdout would be both a zip and a JSON document, or is a terminal; or for a directory that has files or
+ * cannot be written
  */
 export async function readDestination(flags: OutputFlags, json: boolean): Promise<Destination> {
   if (isToStdout(flags)) {

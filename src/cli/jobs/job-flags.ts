@@ -20,13 +20,13 @@ const several = {
 /** The jobs that a command is about, one or more. */
 export const jobArgs = Args.string({ ...several, required: true });
 
-/** The same for a command that can do without. */
+/** The same for a command that also works without jobs. */
 export const optionalJobArgs = Args.string(several);
 
-/** Seconds between two questions of a watch. */
+/** Seconds between two requests of a watch. */
 export const defaultInterval = 2;
 
-/** The flags of the commands that can show what they show again and again. */
+/** The flags of the commands that can repeat their output with `--watch`. */
 export const watchFlags = {
   watch: Flags.boolean({
     description:

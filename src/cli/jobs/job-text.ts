@@ -23,12 +23,12 @@ import {
 import type { Watched } from './watch.js';
 
 interface JobSelection {
-  /** The states that count; all of them if there are none. */
+  /** Only jobs in these states; in any state if undefined. */
   readonly states: readonly JobState[] | undefined;
   readonly tag: string | undefined;
   /** Whether only ids are shown. */
   readonly quiet: boolean;
-  /** Whether the jobs of all owners are shown, and whose each is. */
+  /** Whether the jobs of all owners are shown, with their owners. */
   readonly all: boolean;
 }
 
@@ -36,7 +36,7 @@ export interface JobsDocument {
   readonly jobs: readonly JobAnswer[];
 }
 
-/** The jobs of a server that a person asked for: how they are read, and how they are shown. */
+/** The selected jobs of a server, as `jobs` and its watch read and show them. */
 export function selectedJobs(
   connection: Connection,
   { states, tag, quiet, all }: JobSelection,
@@ -60,7 +60,7 @@ const colours = new Colours(process.stdout);
 
 const status = (text: string): Cell => ({ text, paint: colours.state(text) });
 
-/** How long a job ran, or runs; null if it has not started. Where the server does not say it, packing counts as well. */
+/** How long a job ran, or has been running; null if it has not started. Includes packing if the server does not say it. */
 function running({ run_seconds, started_at, finished_at }: JobAnswer, now: number): string | null {
   if (run_seconds !== null) return formatDuration(run_seconds);
   const start = readTime(started_at);
@@ -84,11 +84,11 @@ function loading({ start }: JobAnswer): string | null {
 const queue = (job: JobAnswer): string | null =>
   job.queue_position ? `${job.queue_position} in the queue` : null;
 
-/** How long a job is kept that has not ended; null if the server does not say. */
+/** How long a job will be kept once it has ended; null if it has ended or the server does not say. */
 export const keptAfterEnd = ({ status: state, keep }: JobAnswer): string | null =>
   isFinal(state) || keep === null ? null : `for ${formatDuration(keep)} after it ends`;
 
-/** What a failed job left, and how to get it; null if it is nothing, or the server does not say. */
+/** What a failed job left, and how to get it; null if it left nothing, or the server does not say. */
 const leftBehind = ({ job_id, left_files: left }: JobAnswer): string | null =>
   left ? `${leftText(left)}: ${fetchLeft(job_id)}` : null;
 
@@ -145,11 +145,11 @@ export function describeJob(job: JobAnswer, now: number): string[] {
 /**
  * Jobs as a table, in the order of the server.
  * @param now by the clock of the server, in milliseconds
- * @param owners whether it says whose each is
+ * @param owners whether the owners are shown
  */
 export function listJobs(jobs: readonly JobAnswer[], now: number, owners = false): string[] {
   if (jobs.length === 0) return [];
-  // A column without a value is left out: nobody has to use tags, and an earlier server tells neither.
+  // A column without values is left out: tags are optional, and an older server has neither.
   const tags = jobs.some(({ tag }) => tag !== null);
   const inputs = jobs.some((job) => job.inputs.length > 0);
   return formatTable(

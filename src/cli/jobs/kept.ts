@@ -5,7 +5,7 @@ import { fieldWithRole, mostTime } from '../../contract/index.js';
 import { keptUntil } from '../command/index.js';
 import { keptAfterEnd } from './job-text.js';
 
-/** Seconds to wait for the server's word. The command has done what it was asked to, so a longer wait is not worth it. */
+/** Seconds to wait for the answer. The command has done its work, so a longer wait is not worth it. */
 const maxWait = 10;
 
 /** How long a server keeps a job, as `--json` prints it. */
@@ -22,17 +22,16 @@ export function keptForLong<T extends Pick<Submission, 'operation' | 'fields'>>(
   return { ...submission, fields: { [name]: mostTime, ...submission.fields } };
 }
 
-/** How long a job is kept, in words; null if the server does not say. */
+/** How long a job is kept; null if the server does not say. */
 function keptWords(view: JobAnswer, now: number): string | null {
   const until = keptUntil(view.expires_at, now);
   return until === null ? keptAfterEnd(view) : `until ${until}`;
 }
 
 /**
- * Tells a person how long the server keeps a job, by what the server says of it: one that does not know the field does not
- * keep to it. Never throws.
- * @param isAsked whether a time was asked for, so that a server that says none is worth a word
- * @returns what the server says of the job; null if it does not answer
+ * Tells a person how long the server says it keeps a job: an older server ignores the field. Never throws.
+ * @param isAsked whether a time was asked for, so that a server that gives none is worth mentioning
+ * @returns the server's view of the job; null if it does not answer
  */
 export async function tellKept(
   connection: Connection,

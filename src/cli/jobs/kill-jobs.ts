@@ -27,11 +27,11 @@ async function killOne(
 ): Promise<KillReply> {
   const deadline = monotonicTime() + timeout * 1000;
   const left = () => deadline - monotonicTime();
-  // The last attempt comes when the time is over, and has to be answered quickly.
+  // The last attempt is made when the time is over, so it must be answered quickly.
   const ask = () => kill(connection, id, Math.max(1, left() / 1000));
   const reply = await untilAnswered(connection, patience, ask, left);
   if (isFinal(reply.status)) return reply;
-  // The server has tried for as long as it does.
+  // The server has given up waiting for the job to end.
   throw new ClientError(`${id} is still ${reply.status}: ${reply.message}`, exitCodes.timedOut, {
     status: reply.status,
   });
@@ -68,8 +68,9 @@ export async function killJobs(
 }
 
 /**
- * The jobs that a command line means: those that it names, or those of a tag or all that this token sees and that have not ended.
- * @throws UsageError unless it is one of the three
+ * The jobs that a command line means: those that it names, or those of a tag or all that this token sees and that have not
+ * ended.
+ * @throws UsageError unless exactly one of the three is given
  */
 export async function jobsToKill(
   connection: Connection,

@@ -11,13 +11,13 @@ export interface RemovalSummary {
 }
 
 /**
- * Whether the server says that a job is gone. One that forgets what it removes answers as for a job that it never knew: that
- * counts only behind a request that may have removed it.
+ * Whether the server says that a job is gone. A server that forgets removed jobs answers as for an unknown job, which counts
+ * only after a request that may have removed it.
  */
 const isGone = (error: unknown, mayBeDone: boolean): error is HttpError =>
   isExpiredJob(error) || (mayBeDone && isUnknownJob(error) && !error.isOfProxy);
 
-/** Removes a job. One that is gone already counts as removed, so that the request, and a script, can be made again. */
+/** Removes a job. A job that is already gone counts as removed, so that requests and scripts can be repeated. */
 async function removeJob(
   connection: Connection,
   id: string,

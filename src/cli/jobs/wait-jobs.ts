@@ -23,7 +23,7 @@ interface WaitedJob {
   readonly job_id: string;
   /** Null if it is not known. */
   readonly status: JobState | null;
-  /** Why there is no result, or why the wait ended before the job. */
+  /** Why there is no result, or why the wait ended before the job did. */
   readonly error: ErrorDocument['error'] | null;
   readonly exit_code: number;
 }
@@ -63,7 +63,7 @@ class WaitedJobs {
     await this.output.print(endLine(job));
   }
 
-  /** A job is not waited for any more. */
+  /** Gives up waiting for a job. */
   async lost(id: string, error: Error): Promise<void> {
     this.reporter.waiting(null);
     const failure = (await tellFailure(id, error, this.output)).error;
@@ -71,12 +71,12 @@ class WaitedJobs {
     this.#end({ job_id: id, status, error: failure, exit_code: failure.exit_code });
   }
 
-  /** None of the others is waited for any more. */
+  /** Gives up waiting for all that are left. */
   async lostAll(errorOf: (state: string) => Error): Promise<void> {
     for (const id of this.pending) await this.lost(id, errorOf(this.#views.get(id)?.status ?? 'not known'));
   }
 
-  /** What the others do, in a sentence. */
+  /** A sentence about the jobs that are still waited for. */
   get progress(): string {
     const views = [...this.pending].flatMap((id) => this.#views.get(id) ?? []);
     const [only] = views;
@@ -92,7 +92,7 @@ class WaitedJobs {
   #end(job: WaitedJob): void {
     this.pending.delete(job.job_id);
     this.#over.set(job.job_id, job);
-    // What is printed next must not come beside a spinner.
+    // The next output must not appear beside a spinner.
     this.reporter.waiting(null);
   }
 }
@@ -107,7 +107,7 @@ interface WaitForJobs {
 
 /**
  * The jobs that a command line means: those that it names, or all of a tag, ended or not.
- * @throws UsageError for both, for neither, and for a tag that no job has
+ * @throws UsageError for both, for neither, and for a tag without jobs
  */
 export async function jobsToWaitFor(
   connection: Connection,
@@ -125,12 +125,12 @@ export async function jobsToWaitFor(
   return ids;
 }
 
-/** Longest and shortest pause between two rounds of questions, in milliseconds. */
+/** Longest and shortest pause between two rounds of requests, in milliseconds. */
 const [longestPause, shortestPause] = [2000, 200];
 
 /**
- * Waits until these jobs have ended, and prints the line of each when it does. Asks for one after the other, so that the
- * server has little to do. The command then exits with the highest of their exit codes.
+ * Waits until these jobs have ended, and prints the line of each when it does. Asks for one after the other, to keep the load
+ * on the server low. The command then exits with the highest of their exit codes.
  * @throws the reason of an interruption, which leaves the jobs alone
  */
 export async function waitForJobs(
@@ -142,10 +142,10 @@ export async function waitForJobs(
   const left = () => deadline - monotonicTime();
   const patience = connection.patience(reporter);
 
-  /** What to do about a question that failed. */
+  /** Handles a failed request. */
   const onError = async (id: string, error: Error) => {
     connection.signal?.throwIfAborted();
-    // Without a first answer there is no server to wait for.
+    // A server that has never answered is not waited for.
     if (!connection.isMet) return jobs.lostAll(() => error);
     if (!isTransient(error)) return jobs.lost(id, error);
     if (left() > 0) {
@@ -163,7 +163,7 @@ export async function waitForJobs(
   try {
     for (let round = 0; ; round += 1) {
       for (const id of jobs.pending) {
-        // The last question comes when the time is over, and has to be answered quickly.
+        // The last request is made when the time is over, so it must be answered quickly.
         const limit = timeout === undefined ? undefined : Math.max(1, left() / 1000);
         const answer = await job(connection, id, limit).catch((error: Error) => error);
         if (answer instanceof Error) {
@@ -188,7 +188,7 @@ export async function waitForJobs(
   }
 }
 
-/** What the job itself says of its end. */
+/** The failure that the job itself reports. */
 const failureIn = ({ job_id, status, error, expires_at, left_files }: JobAnswer, now: number): JobFailed =>
   new JobFailed(job_id, status === 'killed' ? 'killed' : 'error', error ?? 'no reason given', {
     expiresAt: expires_at,
@@ -196,7 +196,7 @@ const failureIn = ({ job_id, status, error, expires_at, left_files }: JobAnswer,
     now,
   });
 
-/** What a person who stops waiting can do about the jobs, which go on. */
+/** Says that the jobs go on, and how to wait for them again. */
 function goingOn(ids: readonly string[]): string {
   const again = nextCommand(`wait ${ids.join(' ')}`);
   const [only] = ids;

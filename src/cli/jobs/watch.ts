@@ -7,12 +7,12 @@ export interface Watched<T> {
   readonly read: () => Promise<T>;
   /** The lines that a person reads. */
   readonly lines: (value: T) => readonly string[];
-  /** A text that is another one whenever there is something new. */
+  /** A text that changes whenever there is something new to show. */
   readonly change: (value: T) => string;
 }
 
 interface WatchOptions {
-  /** Seconds between two questions. */
+  /** Seconds between two requests. */
   readonly every: number;
   readonly json: boolean;
 }
@@ -37,7 +37,7 @@ function terminalScreen<T>(watched: Watched<T>, every: number): Screen<T> {
       block.draw([...lines, usual]);
       return true;
     },
-    // The terminal cuts a long line: what is done comes first.
+    // The terminal cuts long lines, so the most important words come first.
     away: (error) => block.draw([...lines, warning(`Trying again: ${error.message}`)]),
   };
 }
@@ -66,7 +66,7 @@ function plainScreen<T>(watched: Watched<T>, json: boolean): Screen<T> {
 
 /**
  * Shows something on the server until Ctrl-C, or until the reader of the output leaves; both are the ordinary end. A server
- * that goes away after its first answer is asked again for as long as it takes.
+ * that disappears after its first answer is asked again until it returns.
  */
 export async function watch<T>(
   connection: Connection,

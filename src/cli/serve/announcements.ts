@@ -4,7 +4,7 @@ import type { RunningServer, SandboxReport } from '../../server/serve.js';
 import type { ServerSettings } from '../../server/settings.js';
 import { DirectOutput, replaceStream, type ServerLog } from './server-log.js';
 
-/** Tells the admin on which cluster jobs run, and if it does not answer. */
+/** Tells the admin which cluster runs the jobs, and whether it takes none at the moment. */
 function sayCluster({ version, size, problem }: NonNullable<RunningServer['cluster']>, log: ServerLog): void {
   const found =
     size && `${counted(size.nodes, 'node')}, ${size.gpus === 0 ? 'no GPU' : counted(size.gpus, 'GPU')}`;
@@ -15,7 +15,7 @@ function sayCluster({ version, size, problem }: NonNullable<RunningServer['clust
   log.warn('New jobs wait until it does; jobs that run go on.');
 }
 
-/** Tells the admin what keeps jobs apart from each other, or why nothing does. */
+/** Tells the admin how jobs are isolated from each other, or why they are not. */
 function saySandbox(found: SandboxReport, log: ServerLog): void {
   if (found.version === null) {
     log.warn(`jobs run without a sandbox: ${found.problem}.`);
@@ -97,7 +97,7 @@ const mostNamed = 20;
 
 /** Tells the admin which apps are served, and where their jobs are kept. */
 function sayWhatIsServed({ apps, dataDirectory }: RunningServer, log: ServerLog): void {
-  // A server without `--apps` can do nothing.
+  // A server without apps can do nothing.
   if (apps.length === 0) log.say('No app is allowed: name at least one with --apps.');
   else {
     const more = apps.length > mostNamed ? ` and ${apps.length - mostNamed} more` : '';

@@ -6,7 +6,7 @@ import { faultWithoutPath, readSmallFile } from '../../files/index.js';
 import { sentenceOf } from '../command/index.js';
 
 /**
- * The arguments that a configuration file stands for, without the flags that were typed.
+ * The flags of a configuration file as arguments, without those that were typed.
  * @param typed names of the flags that were typed
  * @param parse as the command parses its arguments
  * @throws UsageError that names the file and the line
@@ -18,7 +18,7 @@ export async function configuredArguments(
   parse: (argv: string[]) => Promise<unknown>,
 ): Promise<string[]> {
   const configured = readConfig(file, flags);
-  // Each for itself, so that an error can say where it is.
+  // Parsed one by one, so that an error can name its line.
   for (const { argv, where } of configured) {
     await parse([...argv]).catch((cause: Error) => {
       throw new UsageError(`${where}: ${sentenceOf(cause, flags)}`, { cause });
@@ -27,7 +27,7 @@ export async function configuredArguments(
   return configured.filter(({ name }) => !typed.has(name)).flatMap(({ argv }) => argv);
 }
 
-/** Flags that are for one start alone. */
+/** Flags that make sense only on the command line. */
 const notInFiles = ['config', 'check', 'help'];
 
 /** One flag of a configuration file. */
@@ -45,7 +45,7 @@ function textOf(node: unknown, where: string): string {
   return typeof node.value === 'string' ? node.value : (node.source ?? String(node.value));
 }
 
-/** What would be typed for a flag. @throws UsageError for a value of another kind than the flag takes */
+/** What would be typed for a flag. @throws UsageError if the flag does not take this kind of value */
 function typed(name: string, flag: Interfaces.Flag<unknown>, node: unknown, where: string): string[] {
   if (flag.type === 'boolean') {
     const value = isScalar(node) ? node.value : undefined;

@@ -9,7 +9,7 @@ type ConfigFile = typeof import('./config-file.js');
 type Serving = typeof import('./serve-until-stopped.js');
 type Checks = typeof import('./show-check.js');
 
-/** The arguments that a configuration file stands for, without the flags that were typed. */
+/** The flags of a configuration file as arguments, without those that were typed. */
 export const configuredArguments: ConfigFile['configuredArguments'] = async (...args) =>
   (await import('./config-file.js')).configuredArguments(...args);
 

@@ -4,7 +4,7 @@ import { formatDuration } from '../terminal/index.js';
 import type { LogLevel } from './flags.js';
 import type { ServerLog } from './server-log.js';
 
-/** Lets through a number of lines in each interval, and counts the others. */
+/** Admits a number of lines in each interval, and counts the rest. */
 class FloodGate {
   #admitted = 0;
   #refused = 0;
@@ -12,14 +12,14 @@ class FloodGate {
 
   /**
    * @param bounds `interval` in milliseconds
-   * @param sayRefused called at the end of an interval in which lines were not let through
+   * @param sayRefused called at the end of an interval in which lines were dropped
    */
   constructor(
     private readonly bounds: { readonly most: number; readonly interval: number },
     private readonly sayRefused: (count: number) => void,
   ) {}
 
-  /** Whether the next line is let through. */
+  /** Whether the next line is admitted. */
   admits(): boolean {
     this.#timer ??= setTimeout(() => this.#end(), this.bounds.interval).unref();
     this.#admitted += 1;
@@ -37,7 +37,7 @@ class FloodGate {
   }
 }
 
-/** Lines about refused requests in ten seconds: a client that asks again and again must not fill the disk of the log. */
+/** Lines about refused requests in ten seconds, so that a client that keeps asking cannot fill the disk with log. */
 const refusals = { most: 20, interval: 10_000 };
 
 const of = (owner: string | null): string => (owner === null ? '' : ` of ${owner}`);
@@ -49,12 +49,12 @@ function placeOf({ gpus }: Pick<StartedJob, 'gpus'>): string {
 function describeEnd({ state, error, isRefused, seconds, bytes }: EndedJob): string {
   const when = seconds === null ? 'before it ran' : `after ${formatDuration(seconds, true)}`;
   if (state === 'done') return `done ${when}${bytes === null ? '' : `, result ${formatBytes(bytes)}`}`;
-  // In its words an app may name files, and these the people that they are of.
+  // The message of an app may contain file names, and these may identify patients.
   const why = isRefused ? 'its app did not accept the input' : error;
   return `${state === 'killed' ? 'killed' : 'failed'} ${when}: ${why}`;
 }
 
-/** Writes a line for each step of a job's way and for each refused request to the server's log. */
+/** Logs each step of a job and each refused request. */
 export function logEvents(events: ServerEvents, log: ServerLog): void {
   const about = (level: LogLevel, event: string, job: JobFacts, line: string, more: object = {}) => {
     const { id, app, operation, owner } = job;
@@ -110,7 +110,7 @@ export function logEvents(events: ServerEvents, log: ServerLog): void {
     const line = `Refused ${method} ${path} from ${from}: ${status}, ${errorKinds[error].means}`;
     const fields = { event: 'refused', ...refused };
     if (gate.admits()) log.note('info', line, fields);
-    // What a client is told may name its files: only who asks for it has it in the log.
+    // The detail may name the client's files, so it is logged only at the debug level.
     log.note('debug', `The client was told: ${detail}`, { ...fields, detail });
   });
 }

@@ -10,7 +10,7 @@ import { logEvents } from './log-events.js';
 import { ServerLog } from './server-log.js';
 import { StopSignals } from './stop-signals.js';
 
-/** Reads again what may change while the server runs. What cannot be read leaves everything as it was, and is said. */
+/** Reloads what may change while the server runs. If that fails, a warning says so and nothing changes. */
 function reload(server: RunningServer, log: ServerLog): void {
   try {
     log.note('info', `SIGHUP: read again: ${counted(server.reload(), 'app')}. The jobs go on.`);
@@ -20,7 +20,7 @@ function reload(server: RunningServer, log: ServerLog): void {
   }
 }
 
-/** Says of each app that comes while the server runs what it lacks. */
+/** Warns of problems with apps that are added while the server runs. */
 function warnOfNewApps(server: RunningServer, events: ServerEvents, log: ServerLog): void {
   events.on('apps', ({ added }) => {
     server.problemsOf(added).then(
@@ -32,7 +32,7 @@ function warnOfNewApps(server: RunningServer, events: ServerEvents, log: ServerL
   });
 }
 
-/** Milliseconds after which a process whose start has failed exits, whatever is still open. */
+/** Milliseconds after which a process exits whose start has failed, whatever is still open. */
 const failedStartLimit = 500;
 
 function describeFate(active: number, onExit: ServerSettings['onExit']): string {

@@ -15,7 +15,7 @@ const { O_APPEND, O_NOCTTY, O_NONBLOCK, O_WRONLY } = constants;
  * stream keeps in memory what cannot be written.
  */
 export class DirectOutput {
-  /** The descriptor that is written to; null until the first write, and while a pipe has no reader. */
+  /** The open descriptor; null until the first write, and while a pipe has no reader. */
   #target: number | null = null;
   /** Whether the last write ended in the middle of a line. */
   #isMidLine = false;
@@ -51,7 +51,7 @@ export class DirectOutput {
     try {
       return openSync(`/proc/self/fd/${this.descriptor}`, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY);
     } catch (cause) {
-      // A pipe without a reader; it may get one later.
+      // A pipe has no reader now; it may get one later.
       if (errorCode(cause) === 'ENXIO') throw cause;
       return this.descriptor;
     }

@@ -10,12 +10,12 @@ import type { ServeFlags } from './flags.js';
 import { slurmOptions } from './slurm-options.js';
 import { duration, jobMemory, runTime, size } from './values.js';
 
-/** Permissions that no secret may have: any for others, and for its group all but to read. */
+/** Permissions that a secret must not have. Its group may read it only if it belongs to root. */
 const open = { forOthers: 0o007, forGroup: 0o070, forGroupToWrite: 0o030 };
 
 /**
- * Checks that only this user and root can read a file. Root's own file may be read by its group as well: packages give a
- * service its secrets like that.
+ * Checks that only this user and root can read a file. Root's own file may be read by its group as well: packages often give a
+ * service its secrets that way.
  * @throws UsageError
  */
 function checkSecrecy(file: string): void {
@@ -32,7 +32,7 @@ function checkSecrecy(file: string): void {
   }
 }
 
-/** Where a token may come from, for advice. */
+/** How to make a token, for advice in messages. */
 const example = "such as that of 'openssl rand -hex 32'";
 
 /** @throws UsageError */
@@ -66,7 +66,7 @@ interface TokenChoices {
 }
 
 /**
- * The token that opens everything. A file comes before the environment.
+ * The server's own token, which permits everything. A file takes precedence over the environment.
  * @returns null if there is none
  * @throws UsageError for a file that others can read, and for a text that is not a token
  */
@@ -78,7 +78,7 @@ function serverToken(
   return file === undefined ? tokenIn(environment, variable) : tokenOf(file);
 }
 
-/** @throws UsageError if there must be a token and there is none */
+/** @throws UsageError if a token is required and there is none */
 function requireSomeToken({ auth, 'token-env': variable }: TokenChoices, hasToken: boolean): void {
   if (auth !== 'required' || hasToken) return;
   throw new UsageError(
@@ -90,7 +90,7 @@ function requireSomeToken({ auth, 'token-env': variable }: TokenChoices, hasToke
 const mostTime = (flag: string, text: string | undefined): number | null =>
   text === undefined ? null : runTime(flag, text);
 
-/** @throws UsageError if the flags both open the server to everybody and name who may use it */
+/** @throws UsageError if the flags both disable authentication and name tokens */
 function tokensFile({ tokens, auth }: ServeFlags): string | null {
   if (tokens !== undefined && auth === 'off') {
     throw new UsageError(
@@ -101,8 +101,8 @@ function tokensFile({ tokens, auth }: ServeFlags): string | null {
 }
 
 /**
- * A program with its arguments, by spaces; a path that exists is taken whole. A path becomes absolute, since a job has a
- * working directory of its own.
+ * A program and its arguments, separated by spaces, unless the whole text is an existing path. Paths become absolute, because
+ * each job has its own working directory.
  */
 function words(given: string): string[] {
   const command = expandHome(given);
@@ -112,7 +112,7 @@ function words(given: string): string[] {
 
 /**
  * Turns the flags of `serve` into settings in base units.
- * @param defaultDirectory where the jobs are kept without `--data-dir`
+ * @param defaultDirectory the data directory without `--data-dir`
  * @param root the directory of this package
  * @throws FlagValueError naming the flag
  */

@@ -11,7 +11,7 @@ const marks = { ok: 'ok', note: 'note', problem: 'PROBLEM' } as const;
 
 const isProblem = ({ kind }: Finding): boolean => kind === 'problem';
 
-/** Prints findings, a line each as it comes, then how many problems there are. Returns them. */
+/** Prints each finding on a line as it comes, then the number of problems. Returns the findings. */
 async function show(findings: AsyncIterable<Finding>, isQuiet = false): Promise<Finding[]> {
   const all: Finding[] = [];
   const write = (line: string) => (isQuiet ? undefined : writeOut(`${line}\n`));
@@ -42,7 +42,7 @@ export interface AppCheck {
 /**
  * Checks an app directory for its author, and sets the exit code.
  * @param isQuiet whether the findings are only returned
- * @throws UsageError for what is no directory
+ * @throws UsageError if it is not a directory
  */
 export async function showAppCheck(
   target: string,

@@ -7,7 +7,7 @@ import type { ServeFlags } from './flags.js';
 /** A time limit as sbatch takes it: minutes, hours:minutes:seconds, days-hours and the like. */
 const timeLimit = /^(?:\d+-\d+(?::\d+){0,2}|\d+(?::\d+){0,2}|infinite|unlimited)$/i;
 
-/** What the service says itself in each submission, and what would change what a submission is. */
+/** Options that the service sets itself in each submission, or that would change what a submission does. */
 const reserved = new Set([
   'array',
   'chdir',
@@ -33,10 +33,10 @@ const reserved = new Set([
   'wrap',
 ]);
 
-/** Flags with a word for Slurm: none of them means anything on one machine. */
+/** Flags whose values are passed to Slurm. They are meaningless on a single machine. */
 const named = ['partition', 'account', 'qos', 'time', 'constraint'] as const;
 
-/** @throws FlagValueError for a word that is none, or that the service needs for itself */
+/** @throws FlagValueError for a word that is not an option, or that the service sets itself */
 function checkWord(word: string): void {
   const name = /^--([a-z][a-z-]*)(?:=.|$)/.exec(word)?.[1];
   if (name === undefined) {
@@ -78,7 +78,7 @@ function refuseLocal(flags: ServeFlags): void {
 }
 
 /**
- * What is asked of Slurm for every job; null where jobs run on this machine.
+ * The options of every job in Slurm; null if jobs run on this machine.
  * @throws UsageError naming the flag
  */
 export function slurmOptions(flags: ServeFlags): ServerSettings['slurm'] {

@@ -2,7 +2,7 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Writable } from 'node:stream';
 import { exitCodes } from '../../contract/index.js';
 
-/** Seconds after which the process is killed, and seconds after it was told to hurry. */
+/** Seconds until the process is killed, and seconds once it is about to end. */
 const patience = { normal: 9, hurried: 1 };
 
 /**
@@ -36,7 +36,7 @@ class LastResort {
       stdio: ['pipe', 'ignore', 'ignore'],
       env: { PATH: `${process.env.PATH ?? ''}:/usr/bin:/bin` },
     });
-    // If it cannot be started the server has to do without it.
+    // The server stops without this help if it cannot be started.
     this.#helper.on('error', () => {});
     this.#helper.stdin?.on('error', () => {});
     this.#helper.unref();
@@ -49,10 +49,10 @@ class LastResort {
   }
 }
 
-/** Milliseconds from the first signal until the process exits, whatever hangs. */
+/** Milliseconds from the first signal until the process exits, even if something hangs. */
 const deadline = 8000;
 
-/** Signals that end a process by default and that the server ignores. */
+/** Signals that would end the process by default, and that the server ignores. */
 const survived = ['SIGUSR2', 'SIGXFSZ'] as const;
 
 /**
@@ -99,7 +99,7 @@ export class StopSignals {
     try {
       this.#lastResort = new LastResort();
     } catch {
-      // No process can be started: only the timer is left.
+      // No process can be started, so only the timer is left.
     }
     // Not unreferenced: runners and their timers do not keep the process alive, and Node would exit before the jobs end.
     this.#timer = setTimeout(() => {

@@ -11,10 +11,10 @@ export function size(flag: string, text: string): number {
   return bytes;
 }
 
-/** Bytes that Node and Python need to start and to do anything: a shell alone needs less. */
+/** Bytes that Node and Python need to start and do anything useful; a shell alone needs less. */
 const leastMemory = 64 * 2 ** 20;
 
-/** Bytes of memory that a job may use. @throws FlagValueError for less than programs need to start */
+/** Bytes of memory that a job may use. @throws FlagValueError for less than a program needs to start */
 export function jobMemory(flag: string, text: string): number {
   const bytes = size(flag, text);
   if (bytes < leastMemory) throw new FlagValueError(flag, 'a size of at least 64MiB, such as 8GiB', text);
@@ -35,15 +35,15 @@ export function runTime(flag: string, text: string): number {
   return time;
 }
 
-/** @throws FlagValueError for a text of nothing but spaces */
+/** @throws FlagValueError for a blank text */
 function notEmpty(flag: string, text: string): string {
   if (text.trim() === '') throw new FlagValueError(flag, 'a value that is not empty', text);
   return text;
 }
 
 /**
- * A flag whose text is checked when it is parsed, so that an error in a configuration file is told with its line. The
- * settings are made of the text later.
+ * A flag whose text is checked when it is parsed, so that an error in a configuration file comes with its line. The text is
+ * converted later.
  */
 const checked = (read: (flag: string, text: string) => unknown) =>
   Flags.custom<string>({

@@ -9,17 +9,17 @@ import { ClientError } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
 import { counted, type DrainState, exitCodes } from '../../contract/index.js';
 
-/** Milliseconds between two questions of a wait. */
+/** Milliseconds between two requests of a wait. */
 const waitInterval = 1000;
 
 interface DrainChoices {
   /** New jobs are accepted again. */
   readonly undo: boolean;
-  /** Resolves only when no job is active. */
+  /** Waits until no job is active. */
   readonly wait: boolean;
 }
 
-/** What a server does, in a sentence. */
+/** A sentence about whether the server accepts jobs. */
 export function describeDrain({ draining, active }: DrainState): string {
   if (!draining) return 'New jobs are accepted again.';
   const fate =
@@ -27,7 +27,7 @@ export function describeDrain({ draining, active }: DrainState): string {
   return `No new job is accepted; ${fate}.`;
 }
 
-/** Makes a server take no new jobs, or take them again, and waits until none is active if that is asked for. */
+/** Makes a server refuse new jobs or accept them again, and optionally waits until no job is active. */
 export async function drain(
   connection: Connection,
   { undo, wait }: DrainChoices,

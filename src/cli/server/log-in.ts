@@ -61,7 +61,7 @@ export interface Login {
   readonly file: string;
 }
 
-/** Whether a token sent to this address could be read on the way (spec.md, What the service does). */
+/** Whether others on the network could read a token sent to this address (spec.md, What the service does). */
 function isOpenToTheNetwork(server: string): boolean {
   const { protocol, hostname } = new URL(server);
   return protocol === 'http:' && !isLoopback(bareHost(hostname));
@@ -108,7 +108,7 @@ export interface Logout {
 
 /**
  * Removes the token from a profile, whose address and app stay.
- * @throws UsageError for a profile that is not there
+ * @throws UsageError for a profile that does not exist
  */
 export function logOut(name: string | undefined, configDir: string): Logout {
   const profile = name || defaultProfile;

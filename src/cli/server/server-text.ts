@@ -6,7 +6,7 @@ export type { Machine };
 
 const hasMemory = (gpu: Gpu): gpu is Gpu & MemoryUse => gpu.total_gb !== undefined;
 
-/** Who has a GPU: an admin is told of all jobs, a user of their own. */
+/** Who uses a GPU. The server names the jobs of all owners to an admin only. */
 function useOf({ free, job }: Gpu): string {
   if (free) return 'free';
   if (job?.job_id === undefined) return 'taken';
@@ -19,7 +19,7 @@ export function describeMachine({ gpus, ram }: Machine): string[] {
     ['ID', ({ id }) => String(id)],
     ['GPU', ({ name }) => name],
   ];
-  // A cluster tells the memory of no GPU.
+  // A cluster does not report the memory of its GPUs.
   if (gpus.some((gpu) => hasMemory(gpu) || gpu.free === undefined))
     columns.push(['MEMORY', (gpu) => (hasMemory(gpu) ? formatMemory(gpu) : 'not told')]);
   if (gpus.some(({ free }) => free !== undefined)) columns.push(['USE', useOf]);
@@ -36,7 +36,7 @@ export function describeMachine({ gpus, ram }: Machine): string[] {
   return [...table, `RAM: ${formatMemory(ram)}`];
 }
 
-/** When somebody last had a job, in words. */
+/** When an owner last had a job. */
 export function lastUse(iso: string | null | undefined, now = Date.now()): string {
   const at = readTime(iso ?? null);
   return at === null ? 'never' : formatDistance(at, now);
@@ -47,12 +47,12 @@ const cells = (row: Omit<UsageRow, 'owner' | 'app'>) => [
   row.gpu_hours.toFixed(2),
   formatBytes(row.bytes_in),
   formatBytes(row.bytes_out),
-  // A server of an earlier version tells neither.
+  // A server of an earlier version reports neither.
   row.bytes_kept === undefined ? '' : formatBytes(row.bytes_kept),
   row.last_used === undefined ? '' : lastUse(row.last_used),
 ];
 
-/** What was used as a table, with a sum where there is more than one row. */
+/** The usage as a table, with a total if there are several rows. */
 export function describeUsage({ usage }: Usage): string[] {
   if (usage.length === 0) return [];
   const sum = (name: 'jobs' | 'gpu_hours' | 'bytes_in' | 'bytes_out' | 'bytes_kept') =>

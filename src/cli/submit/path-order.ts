@@ -16,12 +16,12 @@ interface Group {
   readonly value: string;
 }
 
-/** Most paths for which an error shows the whole spelling. */
+/** An error spells out at most this many paths. */
 const mostShown = 3;
 
 const flagOf = ({ char, ...field }: Field): string => (char ? `-${char}` : `--${flagName(field)}`);
 
-/** A word as a person types it in a shell. */
+/** A word as it is typed in a shell. */
 const typed = (word: string): string => shellWord(oneLine(word));
 
 /** A pattern that a shell may have expanded to these paths. */
@@ -54,7 +54,7 @@ function refuseNext({ field, value }: Group, strays: readonly [string, ...string
   );
 }
 
-/** The first path of a list: the longest that is there, else up to the first comma behind the directories that are. */
+/** The first path of a list: the longest that exists, otherwise up to the first comma after its existing directories. */
 function firstPath(list: string): string {
   const commas = [...list.matchAll(/,/g)].map(({ index }) => index);
   const there = commas.reverse().find((at) => exists(list.slice(0, at)));
@@ -65,7 +65,7 @@ function firstPath(list: string): string {
   return end < 0 ? list : list.slice(0, end);
 }
 
-/** `A,B` means two paths, but a comma in the name of what is there belongs to that name. */
+/** `A,B` means two paths, unless a file of that name exists. */
 export function splitPaths(text: string): string[] {
   const list = text.trim();
   if (!list.includes(',') || exists(text)) return list === '' ? [] : [text];
@@ -82,13 +82,13 @@ const endingOf = (file: string): string =>
 
 const withoutNumbers = (file: string): string => path.basename(file).replaceAll(/\d+/g, '');
 
-/** Whether a shell may have made both of one pattern: they are in one directory and of one kind, and neither is a list. */
+/** Whether a shell may have expanded one pattern to both: they are in one directory and of one kind, and neither is a list. */
 const mayBeOfOnePattern = (one: string, other: string): boolean =>
   path.dirname(one) === path.dirname(other) &&
   endingOf(one) === endingOf(other) &&
   [one, other].every((each) => splitPaths(each).length === 1);
 
-/** Whether the path behind a flag is the input that the command line needs, as in `--gt ./labels ./preds`. */
+/** Whether the path after a flag is the input that the command line needs, as in `--gt ./labels ./preds`. */
 const isTheInput = ({ field, value }: Group, strays: readonly string[], words: readonly Word[]): boolean =>
   field.role !== 'paths' &&
   strays.length === 1 &&

@@ -79,7 +79,7 @@ function archiveOf(field: Field, parsed: ParsedFlags): Submission['archive'] {
 }
 
 /**
- * Turns a command line into a submission. Values that were not given are not sent: the server has the defaults.
+ * Turns a command line into a submission. Values that were not given are not sent, because the server has the defaults.
  * @throws UsageError naming the flag
  */
 export async function readSubmission(

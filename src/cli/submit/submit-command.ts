@@ -95,7 +95,7 @@ export function operationFlags(name: OperationName): Record<string, Interfaces.F
   );
 }
 
-/** A flag that people use less, which the help does not show among the first. */
+/** Moves a less common flag to a later section of the help. */
 const less = <T extends object>(flag: T): T => ({ ...flag, helpGroup: 'JOB' });
 
 /** What every submission takes besides the fields of its operation. */
@@ -109,7 +109,7 @@ export const runFlags = {
     description: 'Also send files that are not volumes: .json, .bval, .tsv, .txt, README and the like',
   }),
   detach: Flags.boolean({
-    // They say what becomes of a result, which it does not fetch.
+    // These flags concern the result, which --detach does not fetch.
     exclusive: ['output', 'force', 'wait'],
     description: "Print the job's id alone and return at once; asks for '--keep max' unless --keep is given",
   }),
@@ -166,7 +166,7 @@ export abstract class SubmitCommand extends ClientCommand {
     const reporter = await this.reporter({
       stdoutIsTaken: this.jsonEnabled() || (isToStdout(flags) && !flags.detach),
     });
-    // Checked first: finding a mistake in a flag needs no server.
+    // Checked first, because finding a mistake in a flag needs no server.
     const read = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
     const submission = { ...read, allFiles: flags['all-files'] };
     const destination = flags.detach ? null : await readDestination(flags, this.jsonEnabled());

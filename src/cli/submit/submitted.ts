@@ -29,9 +29,9 @@ interface SubmittedCommand {
   readonly words: readonly { readonly flag: string | null; readonly text: string }[];
 }
 
-/** Commands that are kept: of the newest jobs. */
+/** How many commands are kept: those of the newest jobs. */
 const mostKept = 200;
-/** Bytes of one: a shell may have expanded a pattern to thousands of paths. */
+/** Bytes of one command: a shell may have expanded a pattern to thousands of paths. */
 const maxBytes = 1 << 20;
 
 const directoryOf = (configDir: string): string => path.join(configDir, 'submitted');
@@ -39,7 +39,7 @@ const fileOf = (configDir: string, jobId: string): string =>
   path.join(directoryOf(configDir), `${jobId}.json`);
 
 /**
- * A command line as it can be given again, wherever its settings came from.
+ * A command line that can be repeated, including the settings from the environment or a profile.
  * @param settled flags whose values may have come from the environment or a profile
  * @param booleans names of the flags that take no value
  */
@@ -51,7 +51,7 @@ export function commandWords(
   const given = words
     .filter(({ flag }) => flag !== 'token' && flag !== 'json' && !(flag !== undefined && flag in settled))
     .map(({ flag, input }) => {
-      // What begins with a dash would be read as a flag.
+      // A path that begins with a dash would be read as a flag.
       if (flag === undefined) return { flag: null, text: input.startsWith('-') ? `./${input}` : input };
       if (!booleans.has(flag)) return { flag, text: `--${flag}=${input}` };
       return { flag, text: input.startsWith('--no-') ? `--no-${flag}` : `--${flag}` };
@@ -81,7 +81,7 @@ export function keepCommand(configDir: string, jobId: string, command: Submitted
     writeJsonFile(fileOf(configDir, jobId), command, { isKept: false });
     prune(directory);
   } catch {
-    // A home that cannot be written must not cost a job.
+    // An unwritable home directory must not make a submission fail.
   }
 }
 
@@ -89,7 +89,7 @@ const isText = (value: unknown): value is string => typeof value === 'string';
 
 /**
  * The command of a job.
- * @throws UsageError if this machine has none
+ * @throws UsageError if it is not known on this machine
  */
 function keptCommand(configDir: string, jobId: string): SubmittedCommand {
   const file = fileOf(configDir, jobId);
@@ -113,7 +113,7 @@ function keptCommand(configDir: string, jobId: string): SubmittedCommand {
   }
 }
 
-/** Flags of which the command of `retry` replaces more than itself. */
+/** Flags of `retry` that replace other flags as well. */
 const replaces: Readonly<Record<string, readonly string[]>> = {
   detach: ['output', 'force', 'wait'],
   output: ['detach'],
@@ -122,7 +122,7 @@ const replaces: Readonly<Record<string, readonly string[]>> = {
   profile: ['server'],
 };
 
-/** Words of the command line of `retry` as oclif has read them; those of its own flags alone count. */
+/** The flags that were typed for `retry`. */
 function typedWords(words: readonly Word[], booleans: ReadonlySet<string>, output: string | undefined) {
   return words.flatMap(({ flag, input }) => {
     if (flag === undefined || flag === 'json') return [];

@@ -3,22 +3,22 @@ import stringWidth from 'fast-string-width';
 import { cutToWidth } from './drawn-line.js';
 import { caption } from './terminal-text.js';
 
-/** What an app says of its progress in one line. */
+/** The progress that one line of an app reports. */
 export interface Progress {
-  /** What is done, in the app's words; empty where it does not say. */
+  /** What is being done, as the app puts it; empty if it does not say. */
   readonly what: string;
   readonly percent: number;
-  /** As the app writes them: `45`, `1.2k`; null where it does not say. */
+  /** As the app writes them: `45`, `1.2k`; null if it does not say. */
   readonly done: string | null;
   readonly total: string | null;
-  /** The time that is left, as the app writes it; null where it does not say. */
+  /** The time that is left, as the app writes it; null if it does not say. */
   readonly left: string | null;
 }
 
 /** Longest line that is looked at, in characters. */
 const maxLength = 1000;
 
-/** What stands in front of the percents: words, and perhaps a colon. */
+/** What precedes the percentage: words, and perhaps a colon. */
 const words = String.raw`(?:(?<what>\S.{0,599}?)\s*:?\s+|(?<close>\S.{0,599}?):)?`;
 const percents = String.raw`(?<percent>\d{1,3})(?:\.\d+)?\s?%`;
 /** The drawing of tqdm, in its own characters or in ASCII. */
@@ -56,11 +56,11 @@ export function readProgress(line: string): Progress | null {
   };
 }
 
-/** Widest bar, in columns, and the least that says anything. */
+/** Widest and narrowest bar, in columns. */
 const widestBar = 24;
 const narrowestBar = 8;
 
-/** Widest name of a bar, and the least that it is cut to for the bar's sake. */
+/** Widest name of a bar, and the narrowest to which it is cut to leave columns for the bar. */
 const widestName = 40;
 const narrowestName = 10;
 
@@ -74,15 +74,15 @@ const isSame = (a: Progress, b: Progress): boolean => a.what === b.what && a.tot
 const isOver = ({ percent }: Progress): boolean => percent === 100;
 
 /**
- * The progress bars of an app, from the lines that tell of them. Of bars inside each other the outer one counts: it is the
- * first one that was there and is not at its end.
+ * The progress bars of an app, read from its lines. Of nested bars the outer one counts: the first that appeared and has not
+ * finished.
  */
 export class AppBars {
   /** The outer one first. */
   #bars: Bar[] = [];
-  /** The one that was told of last. */
+  /** The bar of the last line. */
   #last: Bar | null = null;
-  /** Whether other lines came since the outer one was told of: the app may have left it where it is. */
+  /** Whether other lines came after the outer bar: the app may have abandoned it. */
   #isDoubtful = false;
 
   get isEmpty(): boolean {
@@ -109,12 +109,12 @@ export class AppBars {
     }
     if (at === 0) this.#isDoubtful = false;
     if (at >= 0) this.#bars[at] = bar;
-    // Inner bars that are at their end are over when another one begins.
+    // Finished inner bars are dropped when another one begins.
     else this.#bars = [...this.#bars.filter((each, index) => index === 0 || !isOver(each)), bar];
     return [];
   }
 
-  /** Another line came. Returns the row that stays of a bar that is at its end; another bar goes on below the line. */
+  /** Another line came. Returns the row of a finished outer bar, which stays; an unfinished bar goes on below the line. */
   interrupt(): string[] {
     const [outer] = this.#bars;
     if (outer && isOver(outer)) return this.end();
@@ -122,12 +122,12 @@ export class AppBars {
     return [];
   }
 
-  /** The app has wiped the bar that it told of last. */
+  /** The app has erased the bar of its last line. */
   wipe(): void {
     this.#bars = this.#bars.filter((bar) => bar !== this.#last);
   }
 
-  /** The row that stays of the outer bar; there is none any more. */
+  /** Forgets all bars. Returns the row of the outer one, which stays. */
   end(): string[] {
     const [outer] = this.#bars;
     this.#bars = [];

@@ -10,7 +10,7 @@ function hasColour(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv = process.
   return Boolean(stream.isTTY) && !NO_COLOR && !CI && TERM !== 'dumb';
 }
 
-/** The colours of messages and states on one stream. On a stream without colours every function returns the plain text. */
+/** The colours of messages and states on one stream. On a stream without colours every function returns the text unchanged. */
 export class Colours {
   readonly error: Paint;
   readonly warning: Paint;

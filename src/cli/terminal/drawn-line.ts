@@ -5,8 +5,8 @@ import { monotonicTime } from '../../files/index.js';
 const between = '  ';
 
 /**
- * As much of one text as fits. A bar whose figures would be cut off, as behind the long name of a case, loses the middle of what
- * stands before them.
+ * As much of one text as fits. If the figures of a bar would be cut off, as after the long name of a case, the middle of that
+ * name is left out instead.
  */
 function cutRow(text: string, columns: number): string {
   const figures = text.search(/\d{1,3}(\.\d+)?\s?%/);
@@ -35,15 +35,15 @@ export function inOneRow(texts: readonly string[], columns: number): string {
   return cutToWidth(texts.map((text, index) => cutRow(text, widths.get(index) ?? 0)).join(between), columns);
 }
 
-/** What is drawn: a text on one line, without control sequences but colours, of at most so many columns. */
+/** Draws a text on one line, of at most so many columns, without control sequences other than colours. */
 type Drawing = (room: number) => string;
 
-/** Columns that are left free: two blanks that ora puts in front, and the last one, where a terminal may wrap. */
+/** Columns that are left free: two for the blanks that ora puts in front, and the last one, where a terminal may wrap. */
 const margin = 3;
 
 /**
- * A text that stays in its row: a terminal that was made narrower a moment ago may not have told us its width yet (tmux takes
- * its time).
+ * Keeps a text in its row even if the terminal was made narrower a moment ago and has not reported its new width yet, as in
+ * tmux.
  */
 const withoutWrap = (text: string): string => `\u001b[?7l${text}\u001b[?7h`;
 
@@ -63,8 +63,8 @@ export function cutToWidth(text: string, columns: number): string {
 }
 
 /**
- * The one line of stderr that is redrawn in place. While there is one, ora sees every write to stdout and stderr: it takes the
- * line away, lets the text pass, and draws the line again below it.
+ * The one line of stderr that is redrawn in place. While there is one, ora sees every write to stdout and stderr: it removes
+ * the line, lets the text pass, and draws the line again below it.
  *
  * The cursor stays at the beginning of the line: what the terminal itself writes there (`^C`) is drawn over by the next frame,
  * and a terminal that has become narrower, and has broken the line, still has the cursor in its first row.
@@ -74,7 +74,7 @@ export class DrawnLine {
   readonly #ora = ora({
     stream: this.#stream,
     isEnabled: true,
-    // The command handles Ctrl-C itself, and a cursor that is hidden stays so if the process is killed.
+    // The command handles Ctrl-C itself, and a hidden cursor would stay hidden if the process were killed.
     discardStdin: false,
     hideCursor: false,
     color: false,
@@ -96,7 +96,7 @@ export class DrawnLine {
     process.on('exit', this.#onExit);
   }
 
-  /** A character that turns with time: something goes on. */
+  /** A character that changes with time, to show that something is happening. */
   get glyph(): string {
     return this.#glyphs[Math.floor(monotonicTime() / this.#interval) % this.#glyphs.length] ?? '';
   }
@@ -113,10 +113,7 @@ export class DrawnLine {
     this.#hide();
   }
 
-  /**
-   * Takes the line away for some milliseconds, while the terminal gets text by another path: a pipe to a program that
-   * writes to it.
-   */
+  /** Removes the line for some milliseconds, while another program at the end of a pipe writes to the terminal. */
   pause(milliseconds: number): void {
     this.#hide();
     clearTimeout(this.#pause);
@@ -135,7 +132,7 @@ export class DrawnLine {
   }
 
   #hide(): void {
-    // It would write to the terminal in any case.
+    // ora would write to the terminal even if it draws nothing.
     if (this.#ora.isSpinning) this.#ora.stop();
   }
 

@@ -11,7 +11,7 @@ const maxValueLength = 4000;
 /** Widest cell of a table, in characters: one long name would widen every row. */
 const widest = 80;
 
-/** A text, or one with its colour: what a text from outside has of its own is not shown. */
+/** A text, or a text with its colour. Colours within a text from outside are not shown. */
 export type Cell = string | { readonly text: string; readonly paint: (text: string) => string };
 
 /** A cell on one line, cut and painted. */
@@ -19,7 +19,7 @@ function shown(cell: Cell, maxLength: number): string {
   return typeof cell === 'string' ? excerpt(cell, maxLength) : cell.paint(excerpt(cell.text, maxLength));
 }
 
-/** Filled up to so many columns of a terminal: some characters take two of them, colours none. */
+/** Pads a text to so many columns of a terminal: some characters take two of them, colours none. */
 const padded = (text: string, width: number): string => text + ' '.repeat(width - stringWidth(text));
 
 /**
@@ -39,7 +39,7 @@ export function formatTable(heading: readonly string[], rows: readonly (readonly
   );
 }
 
-/** Columns to which a stream's lines are wrapped; undefined for what is no terminal. */
+/** Columns to which a stream's lines are wrapped; undefined if it is not a terminal. */
 export const columnsOf = ({ isTTY, columns }: NodeJS.WriteStream): number | undefined =>
   isTTY && columns > 0 ? columns : undefined;
 
@@ -48,7 +48,7 @@ const narrowest = 20;
 
 /**
  * A line of at most so many columns, and below it what does not fit, indented. A word stays whole.
- * @param columns Infinity, or undefined, where nothing is to be wrapped
+ * @param columns Infinity or undefined if nothing is to be wrapped
  */
 export function wrapped(line: string, columns = Number.POSITIVE_INFINITY, indent = 0): string[] {
   if (columns - indent < narrowest || stringWidth(line) <= columns) return [line];

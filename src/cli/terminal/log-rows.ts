@@ -136,7 +136,7 @@ export class LogRows {
   push(text: string, isRedraw: boolean): string[] {
     this.#hasRedraws ||= isRedraw;
     const moved = movedText(text);
-    // Without redraws it is a server that does not tell them: what it sends are lines.
+    // A server that does not report redraws sends lines only.
     if (moved.behind > 0 && this.#hasRedraws) this.#block ??= this.#open(moved.behind);
     if (this.#block) return this.#pushNested(this.#block, moved, isRedraw);
     if (isRedraw && text === '') {
@@ -172,7 +172,7 @@ export class LogRows {
 
   #redraw(text: string): void {
     if (text === '') {
-      // Some programs write a return before each state of a bar, others behind it.
+      // Some programs write a carriage return before each state of a bar, others after it.
       this.#style = this.#state === null ? 'returnsFirst' : 'returnsLast';
     } else if (isBlank(text)) {
       // Blanks over a bar, or a sequence that deletes: the program took the bar away.

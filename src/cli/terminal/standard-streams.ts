@@ -7,8 +7,8 @@ import { Colours } from './colours.js';
 import { forJson, forTerminal } from './terminal-text.js';
 
 /**
- * Writing to stdout and stderr. All output of a command goes through here. A terminal gets no control sequences except
- * colours; a pipe or a file gets the text as it is. A reader that leaves is not an error (interface.md, Clients).
+ * Writing to stdout and stderr. All output of a command goes through here. A terminal gets no control sequences except colours;
+ * a pipe or a file gets the text as it is. A reader that closes its pipe is not an error (interface.md, Clients).
  */
 
 /** Whether nothing more is written to stdout: its reader has left, or a write has failed. */
@@ -65,7 +65,7 @@ export function tolerateClosedPipes(isReported = false): void {
 export function leaveClosedTerminals(): void {
   for (const fd of [0, 1, 2]) {
     try {
-      // A device that is no terminal, as /dev/null, loses nothing.
+      // Closing a device that is not a terminal, such as /dev/null, loses nothing.
       if (fstatSync(fd).isCharacterDevice() && !isatty(fd)) closeSync(fd);
     } catch {
       // It is closed already.

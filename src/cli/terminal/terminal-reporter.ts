@@ -10,7 +10,7 @@ import { caption } from './terminal-text.js';
 import { type ReporterOptions, TextReporter, type Transfer } from './text-reporter.js';
 import { formatDuration } from './time-text.js';
 
-/** Milliseconds that a program behind a pipe has to write a line to the terminal. */
+/** Milliseconds that a program at the end of a pipe has to write a line to the terminal. */
 const pipeTime = 150;
 
 /** Reports to a person at a terminal: a bar for bytes, a spinner for waits, and the app's own bars, on one drawn line. */
@@ -37,7 +37,7 @@ export class TerminalReporter extends TextReporter {
       const told = isOfService ? null : this.#bars.push(text);
       if (told) return this.#showBars(text, isRedraw, told);
       if (!this.#bars.isEmpty && isBlank(text)) {
-        // What moves a bar, or wipes it, is no line of its own.
+        // Text that moves or erases a bar is not a line of its own.
         if (isRedraw && text !== '') this.#bars.wipe();
         return this.#logIsHere || super.line(text, isRedraw);
       }
@@ -59,7 +59,7 @@ export class TerminalReporter extends TextReporter {
     return super.endLog();
   }
 
-  /** Shows the progress that a line of the log told. Where the log goes elsewhere, the line goes there as well. */
+  /** Shows the progress that a line of the log reports. If the log goes elsewhere, so does the line. */
   async #showBars(text: string, isRedraw: boolean, over: readonly string[]): Promise<boolean> {
     const printed = this.#logIsHere
       ? (await this.print(this.rows.end())) && this.print(over)
@@ -84,13 +84,13 @@ export class TerminalReporter extends TextReporter {
     this.#startedAt = isRunning ? monotonicTime() : null;
   }
 
-  /** How long the job has been running, as a line goes on; empty while it does not run. */
+  /** How long the job has been running, as the end of a line; empty while it is not running. */
   get #elapsed(): string {
     if (this.#startedAt === null) return '';
     return ` (${formatDuration((monotonicTime() - this.#startedAt) / 1000, true)} so far)`;
   }
 
-  /** The app's bars, and how long the job has been running where that fits. */
+  /** The app's bars, and how long the job has been running if that fits. */
   #barLine(room: number): string {
     const line = this.#bars.drawing(room);
     const time = this.#elapsed;

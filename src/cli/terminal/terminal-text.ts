@@ -17,7 +17,7 @@ const control =
 
 const unsafe = new RegExp(`${csi}|${withText}|${short}|${control}`, 'g');
 const hasUnsafe = new RegExp(control);
-/** Whether a control sequence is a colour, and no longer than colours are. */
+/** Whether a control sequence is a colour, and not suspiciously long. */
 const colour = /^.\[[\d;:]{0,64}m$/;
 const reset = '\u001b[0m';
 
@@ -34,8 +34,8 @@ function safeLine(line: string, keepsColours: boolean): string {
 }
 
 /**
- * Text that is safe for a terminal. Control sequences are removed, except colours, which end with their line; a single
- * control character is shown as `\x07`. Line feeds stay: text from outside has been put on one line before.
+ * Text that is safe for a terminal. Control sequences are removed, except colours, which end with their line; a single control
+ * character is shown as `\x07`. Line feeds stay: text from outside was put on one line before.
  */
 export const forTerminal = (text: string): string =>
   text

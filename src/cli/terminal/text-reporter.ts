@@ -7,9 +7,9 @@ import { writeErr, writeOut } from './standard-streams.js';
 import { forJson } from './terminal-text.js';
 import { formatDuration } from './time-text.js';
 
-/** Milliseconds over which the rate is measured: what the system's buffers took at first is soon forgotten. */
+/** Milliseconds over which the rate is measured, so that bytes taken by the system's buffers at first soon stop counting. */
 const rateWindow = 10_000;
-/** Least milliseconds between two measurements. */
+/** Shortest time between two measurements, in milliseconds. */
 const step = 250;
 /** Milliseconds from which on a transfer is long enough to say how it went. */
 const long = 3000;
@@ -21,13 +21,13 @@ const pastOf = {
   Extracting: 'Extracted',
 } as const satisfies Record<TransferPhase, string>;
 
-/** Widest bar, in columns, and the least that says anything. */
+/** Widest and narrowest bar, in columns. */
 const widestBar = 24;
 const narrowestBar = 8;
 
 const percentOf = (done: number, total: number): number => Math.floor((done / total) * 100);
 
-/** One transfer of a known number of bytes: how far it is, how fast, and how that is told. Times are in milliseconds. */
+/** One transfer of a known number of bytes: its progress, its rate, and how both are shown. Times are in milliseconds. */
 export class Transfer {
   #done = 0;
   #samples: { readonly at: number; readonly done: number }[];
@@ -61,7 +61,7 @@ export class Transfer {
     this.#samples = this.#samples.slice(Math.max(0, first - 1));
   }
 
-  /** Bytes a second, lately; a transfer that stands still slows down. */
+  /** Recent bytes per second. */
   rate(now: number): number {
     const [first = { at: this.began, done: 0 }] = this.#samples;
     return ((this.#done - first.done) / Math.max(now - first.at, 1)) * 1000;
@@ -119,7 +119,7 @@ export class Transfer {
     return `${formatBytes(Math.round(this.rate(now)))}/s`;
   }
 
-  /** The time that is left in words; null while it cannot be told. */
+  /** The time that is left; null while it cannot be estimated. */
   #left(now: number): string | null {
     const rate = this.rate(now);
     if (rate < 1 || now - this.began < step) return null;
@@ -138,13 +138,13 @@ export interface ReporterOptions {
 const percents = 10;
 
 /**
- * Reports to pipes and files: log lines on stdout (on stderr if stdout is a JSON document or a zip), hints on stderr, and
- * there a line every ten percent of a transfer that takes long. Of a progress bar in the log the last state stays.
+ * Reports to pipes and files: log lines on stdout (on stderr if stdout is a JSON document or a zip), hints on stderr, and there
+ * a line every ten percent of a transfer that takes long. Of a progress bar in the log only the last state is printed.
  */
 export class TextReporter implements Reporter {
   readonly #colours = new Colours(process.stderr);
   protected readonly rows = new LogRows();
-  /** The transfer under way. */
+  /** The transfer in progress. */
   protected transfer: Transfer | null = null;
   /** How many steps of `percents` the transfer had passed at its last report. */
   #passed = 0;
@@ -177,7 +177,7 @@ export class TextReporter implements Reporter {
     if (total === 0) return;
     const now = monotonicTime();
     let transfer = this.transfer;
-    // A transfer that is started again begins with fewer bytes.
+    // A transfer that is restarted begins with fewer bytes.
     if (transfer?.phase !== phase || transfer.total !== total || done < transfer.done) {
       transfer = new Transfer(phase, total, now);
       this.#passed = 0;
@@ -190,7 +190,7 @@ export class TextReporter implements Reporter {
 
   close(): void {}
 
-  /** Tells of a transfer under way. */
+  /** Reports a transfer in progress. */
   protected moved(transfer: Transfer, now: number): void {
     const passed = Math.floor(transfer.percent / percents);
     if (passed > this.#passed && transfer.isLong(now)) this.note(transfer.words(now));

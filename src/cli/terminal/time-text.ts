@@ -15,8 +15,8 @@ const amount = (count: number, unit: string): string =>
   `${count} ${unit === 'day' && count !== 1 ? 'days' : unit}`;
 
 /**
- * A number of seconds in its largest unit, such as `3 min`, and in the next smaller one where that says much:
- * `2 h 5 min`, `1 day 4 h`.
+ * A number of seconds in its largest unit, such as `3 min`, and in the next smaller one if that adds much: `2 h 5 min`, `1 day
+ * 4 h`.
  * @param fine also seconds beside minutes, as a countdown needs them: `5 min 12 s`
  */
 export function formatDuration(seconds: number, fine = false): string {
@@ -56,13 +56,13 @@ export function formatLocal(time: number): string {
   return `${date.getFullYear()}-${month}-${dayOfMonth} ${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
-/** A time that a server sent, in this time zone, with what else is known of it in brackets. What is no time stays as it is. */
+/** A time that a server sent, in this time zone, with more about it in brackets. A text that is not a time stays as it is. */
 export function formatTime(iso: string | null, besides: (time: number) => string): string | null {
   const at = readTime(iso);
   return at === null ? iso : `${formatLocal(at)} (${besides(at)})`;
 }
 
-/** The time of a text that a server sent, in milliseconds; null without one, or for a text that is no time. */
+/** The time of a text that a server sent, in milliseconds; null without one, or for a text that is not a time. */
 export function readTime(iso: string | null): number | null {
   const time = iso === null ? Number.NaN : Date.parse(iso);
   return Number.isNaN(time) ? null : time;

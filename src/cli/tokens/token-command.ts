@@ -5,7 +5,7 @@ import { readDuration } from '../../contract/index.js';
 import { BaseCommand, FlagValueError, parseSize, pathFlag } from '../command/index.js';
 import { writeErr, writeOut } from '../terminal/index.js';
 
-/** The word for a limit that there is not. */
+/** The word that lifts a limit. */
 const none = 'none';
 
 const numberFlag = Flags.custom<number | null>({
@@ -27,7 +27,7 @@ const sizeFlag = Flags.custom<number | null>({
   },
 });
 
-/** What an owner may have at most. */
+/** The limits of an owner. */
 export const limitFlags = {
   'max-jobs': numberFlag({ description: "Most jobs active at once; further jobs wait; 'none' for no limit" }),
   'max-gpus': numberFlag({ description: 'Most GPUs in use at once; further jobs wait' }),
@@ -37,7 +37,7 @@ export const limitFlags = {
 
 type Parsed = { readonly [Name in keyof typeof limitFlags]?: number | null | undefined };
 
-/** The limits that were given, as the file has them. */
+/** The given limits, as they are written to the file. */
 export function limitsOf(flags: Parsed): LimitTable {
   const given = {
     max_jobs: flags['max-jobs'],
@@ -48,19 +48,19 @@ export function limitsOf(flags: Parsed): LimitTable {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }
 
-/** What a command prints that makes a token. */
+/** What a command prints when it makes a token. */
 export interface NewToken {
   readonly name: string;
   readonly role: string;
   readonly expires_at: string | null;
-  /** The token itself, which is kept nowhere. */
+  /** The token itself, which is not stored anywhere. */
   readonly token: string;
 }
 
 /** The word for a token that never expires. */
 const never = 'never';
 
-/** Until when a token counts: a time from now on, as ISO 8601; null for never. */
+/** When a token expires: typed as a time from now, read as ISO 8601; null for never. */
 export const expiresFlag = Flags.custom<string | null>({
   helpValue: 'TIME',
   parse: async (input, _, { name }) => {
@@ -83,10 +83,10 @@ export const nameArg = Args.string({
 const edits = () => import('../../access/index.js');
 export type Edits = Awaited<ReturnType<typeof edits>>;
 
-/** Makes what the file is to hold of what it holds. */
+/** Turns the content of the file into its new content. */
 type Change = (before: TokenDocument, modules: Edits) => TokenDocument;
 
-/** What the file holds after a change, and the entry of the token that the command is about. */
+/** The content of the file after a change, and the entry of the token in question. */
 interface Changed {
   readonly after: TokenDocument;
   readonly entry: TokenEntry | undefined;
@@ -105,7 +105,7 @@ export const tokensFlag = pathFlag({
   description: "The file of the tokens, as 'serve --tokens' names it",
 });
 
-/** Runs a function with the modules that read and write the file. Their errors are those of the command line. */
+/** Runs a function with the module that reads and writes the file, and turns its errors into usage errors. */
 export async function withTokenFile<T>(use: (modules: Edits) => T): Promise<T> {
   const modules = await edits();
   try {
@@ -116,11 +116,11 @@ export async function withTokenFile<T>(use: (modules: Edits) => T): Promise<T> {
   }
 }
 
-/** What the commands share that change the file of the tokens. They ask no server: one that uses the file reads it again. */
+/** What the commands share that change the token file. They need no server: a running one reads the file again by itself. */
 export abstract class TokenCommand extends BaseCommand {
   static override baseFlags = { tokens: tokensFlag } satisfies Interfaces.FlagInput;
 
-  /** Changes the file. Returns what it holds then, and the entry of a token. */
+  /** Changes the file. Returns its new content, and the entry of a token. */
   protected edit(file: string, name: string | undefined, change: Change): Promise<Changed> {
     return withTokenFile((modules) => {
       let after = modules.noTokens;
@@ -137,7 +137,7 @@ export abstract class TokenCommand extends BaseCommand {
     return withTokenFile((modules) => changedTo(change(modules.readTokens(file), modules), name, modules));
   }
 
-  /** Changes the file, and returns what became of one entry. */
+  /** Changes the file, and returns one entry as it is afterwards. */
   protected async change(file: string, name: string, change: Change): Promise<TokenEntry> {
     const { entry } = await this.edit(file, name, change);
     if (!entry) throw new Error(`The token ${name} is not there`);
@@ -149,14 +149,14 @@ export abstract class TokenCommand extends BaseCommand {
     if (!this.jsonEnabled()) await writeOut(`${line}\n`);
   }
 
-  /** Says something beside the output. */
+  /** Prints a hint on stderr. */
   protected note(line: string): void {
     if (!this.jsonEnabled()) writeErr(`${line}\n`);
   }
 
   /**
-   * Gives somebody a new token, and prints it, once: alone on stdout, so that it can be piped to where it belongs.
-   * @param change what the file is to hold with that token
+   * Makes a new token and prints it once, alone on stdout, so that it can be piped.
+   * @param change makes the new content of the file, with that token
    */
   protected async giveToken(
     file: string,

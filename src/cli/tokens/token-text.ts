@@ -10,7 +10,7 @@ const inWords: Readonly<Record<LimitName, (most: number) => string>> = {
   max_upload: (most) => `uploads of at most ${formatBytes(most)}`,
 };
 
-/** What a limit is on, where there is none. */
+/** What a lifted limit was on. */
 const limited: Readonly<Record<LimitName, string>> = {
   max_jobs: 'active jobs',
   max_gpus: 'GPUs',
@@ -31,7 +31,10 @@ export const limitLine = (limits: LimitTable): string =>
 /** A token as `token list` prints it: everything but its hash. */
 export interface ListedToken extends Omit<TokenEntry, 'hash'> {
   readonly state: 'active' | 'expired' | 'revoked';
-  /** When a job of its owner last ended (ISO 8601); now while one is active, null if there was none. Absent if no server told. */
+  /**
+   * When a job of its owner last ended (ISO 8601); now while one is active, null if there was none. Absent if no server
+   * reported it.
+   */
   readonly last_used?: string | null;
   /** Bytes that the jobs of its owner keep on the server. */
   readonly bytes_kept?: number;
@@ -39,7 +42,7 @@ export interface ListedToken extends Omit<TokenEntry, 'hash'> {
 
 /**
  * What is shown of an entry.
- * @param usage what the server tells of all owners; null if none did
+ * @param usage the usage of all owners; null if no server reported it
  */
 export function listedToken(
   { hash: _, ...entry }: TokenEntry,

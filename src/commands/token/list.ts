@@ -9,7 +9,7 @@ import {
 import { Interrupted, TransportError } from '../../client/errors.js';
 import type { UsageRow } from '../../contract/index.js';
 
-/** Seconds that the server may take to tell what was used. */
+/** Seconds that the server may take to report the usage. */
 const patience = 10;
 
 export default class TokenList extends ClientCommand {
@@ -35,7 +35,9 @@ export default class TokenList extends ClientCommand {
     return { tokens };
   }
 
-  /** What the server tells of the use of all; null if it doesn't, which is said unless nobody named a server and none runs. */
+  /**
+   * The usage of all owners; null if the server does not report it. A note says why, unless no server was named and none runs.
+   */
   async #usage(flags: ConnectionFlags): Promise<readonly UsageRow[] | null> {
     const { isDefault } = await this.settings(flags);
     try {
