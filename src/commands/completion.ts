@@ -12,7 +12,7 @@ import {
 } from '../cli/completion/index.js';
 
 /** Longest time for which a shell waits for the server's values, in milliseconds. */
-const maxWait = 1000;
+const longestWait = 1000;
 
 export default class Completion extends ClientCommand {
   static override summary = 'Print the script that completes commands in a shell';
@@ -56,7 +56,7 @@ export default class Completion extends ClientCommand {
     const connect = async () => {
       const { flags } = await this.parse({ flags: connectionFlags }, wordsOfFlags(words, connectionFlags));
       const connection = await this.connect(flags);
-      setTimeout(() => process.exit(), maxWait).unref();
+      setTimeout(() => process.exit(), longestWait).unref();
       return connection;
     };
     const offers = await findOffers(source, words, connect, this.config.configDir).catch(() => []);

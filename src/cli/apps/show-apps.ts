@@ -26,13 +26,13 @@ import { columnsOf, formatPairs, wrapped } from '../terminal/index.js';
 import { naming } from './app-choice.js';
 
 /** Most choices that are listed, and most parameters. */
-const mostChoices = 8;
-const mostShown = 300;
+const maxChoices = 8;
+const maxParameters = 300;
 
 function rangeOf({ choices, min, max }: Readonly<Record<string, unknown>>): string {
   if (Array.isArray(choices) && choices.length > 0) {
     const all = choices.map(shownValue);
-    return all.length <= mostChoices ? all.join(' | ') : `one of ${all.length}`;
+    return all.length <= maxChoices ? all.join(' | ') : `one of ${all.length}`;
   }
   const [least, most] = [min, max].map((bound) =>
     bound === undefined || bound === null ? null : shownValue(bound),
@@ -48,14 +48,14 @@ function rangeOf({ choices, min, max }: Readonly<Record<string, unknown>>): stri
  */
 function parameterLines(parameters: unknown): string[] {
   const { all } = readParameters(parameters);
-  const lines = all.slice(0, mostShown).flatMap(({ name, value, facts }) => {
+  const lines = all.slice(0, maxParameters).flatMap(({ name, value, facts }) => {
     const shown = excerpt(name, 300);
     const setting = value === undefined ? shown : `${shown} = ${shownValue(value)}`;
     const range = rangeOf(facts);
     const about = typeof facts.description === 'string' ? excerpt(facts.description) : '';
     return [range ? `${setting}  (${range})` : setting, ...(about ? [`  ${about}`] : [])];
   });
-  return all.length > mostShown ? [...lines, `and ${all.length - mostShown} more`] : lines;
+  return all.length > maxParameters ? [...lines, `and ${all.length - maxParameters} more`] : lines;
 }
 
 /** Volumes in the order in which the app takes them, with the names that error messages use. */
@@ -156,9 +156,9 @@ function factsOf(app: AvailableAppAnswer): (readonly [string, string | null])[] 
 }
 
 /** At most this many apps are described in a list, because each takes a request. */
-const mostAsked = 50;
+const maxDescribed = 50;
 /** Seconds that the server may take to describe an app. */
-const patience = 5;
+const longestAnswer = 5;
 
 /** An app on one line; empty if the server does not describe it. */
 function about(view: AppAnswer | null): string {
@@ -174,8 +174,8 @@ export async function listApps(
   { apps: ids, loaded = [] }: AppList,
   columns: number,
 ): Promise<string[]> {
-  const asked = ids.length > mostAsked ? [] : ids;
-  const views = await Promise.all(asked.map((id) => app(connection, id, patience).catch(() => null)));
+  const asked = ids.length > maxDescribed ? [] : ids;
+  const views = await Promise.all(asked.map((id) => app(connection, id, longestAnswer).catch(() => null)));
   connection.signal?.throwIfAborted();
   const width = Math.max(0, ...ids.map((id) => oneLine(id).length));
   return ids.flatMap((id, index) => {
@@ -187,7 +187,7 @@ export async function listApps(
 
 /** Milliseconds between two requests while the server refreshes its apps, and the longest wait for it. */
 const interval = 500;
-const maxWait = 120_000;
+const longestRefresh = 120_000;
 
 function describe({ app, available, commit, problem }: RefreshAnswer['apps'][number]): string {
   const at = commit === null ? '' : ` at commit ${commit.slice(0, 12)}`;
@@ -211,7 +211,7 @@ export async function refreshApps(
   connection: Connection,
   reporter: Reporter,
 ): Promise<{ readonly lines: readonly string[]; readonly summary: RefreshAnswer }> {
-  const end = monotonicTime() + maxWait;
+  const end = monotonicTime() + longestRefresh;
   let found = await ask(connection);
   try {
     while (found.refreshing && monotonicTime() < end) {

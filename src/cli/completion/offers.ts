@@ -34,7 +34,7 @@ export interface Offer {
 }
 
 /** At most this many values are offered, because a longer list fits no screen. */
-const most = 1000;
+const maxOffers = 1000;
 
 /** Whether a text is one line that any shell can show. What a server lists is not trusted. */
 const isPlain = (text: string): boolean => !/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(text);
@@ -103,6 +103,6 @@ export async function findOffers(
   const given = new Set(words.slice(0, -1));
   return (await sources[source](connect, configDir, word))
     .filter(({ value }) => isPlain(value) && !given.has(value))
-    .slice(0, most)
+    .slice(0, maxOffers)
     .map(({ value, about }) => ({ value, about: isPlain(about) ? about : '' }));
 }

@@ -6,7 +6,7 @@ import { keptUntil } from '../command/index.js';
 import { keptAfterEnd } from './job-text.js';
 
 /** Seconds to wait for the answer. The command has done its work, so a longer wait is not worth it. */
-const maxWait = 10;
+const longestWait = 10;
 
 /** How long a server keeps a job, as `--json` prints it. */
 export interface Kept {
@@ -39,7 +39,7 @@ export async function tellKept(
   reporter: Reporter,
   isAsked: boolean,
 ): Promise<JobAnswer | null> {
-  const view = await job(connection, jobId, maxWait).catch(() => null);
+  const view = await job(connection, jobId, longestWait).catch(() => null);
   const words = view && keptWords(view, connection.now());
   if (words) reporter.note(`Job ${jobId} is kept ${words}`);
   else if (view && isAsked) {

@@ -93,15 +93,15 @@ function sayGpus(gpus: GpuInventory, log: ServerLog): void {
 }
 
 /** Most apps that are named at the start. */
-const mostNamed = 20;
+const maxNamed = 20;
 
 /** Tells the admin which apps are served, and where their jobs are kept. */
 function sayWhatIsServed({ apps, dataDirectory }: RunningServer, log: ServerLog): void {
   // A server without apps can do nothing.
   if (apps.length === 0) log.say('No app is allowed: name at least one with --apps.');
   else {
-    const more = apps.length > mostNamed ? ` and ${apps.length - mostNamed} more` : '';
-    log.say(`Serving ${counted(apps.length, 'app')}: ${apps.slice(0, mostNamed).join(', ')}${more}.`);
+    const more = apps.length > maxNamed ? ` and ${apps.length - maxNamed} more` : '';
+    log.say(`Serving ${counted(apps.length, 'app')}: ${apps.slice(0, maxNamed).join(', ')}${more}.`);
   }
   log.say(`Jobs are kept in ${dataDirectory}.`);
 }

@@ -15,7 +15,7 @@ class FloodGate {
    * @param sayRefused called at the end of an interval in which lines were dropped
    */
   constructor(
-    private readonly bounds: { readonly most: number; readonly interval: number },
+    private readonly bounds: { readonly max: number; readonly interval: number },
     private readonly sayRefused: (count: number) => void,
   ) {}
 
@@ -23,7 +23,7 @@ class FloodGate {
   admits(): boolean {
     this.#timer ??= setTimeout(() => this.#end(), this.bounds.interval).unref();
     this.#admitted += 1;
-    if (this.#admitted <= this.bounds.most) return true;
+    if (this.#admitted <= this.bounds.max) return true;
     this.#refused += 1;
     return false;
   }
@@ -38,7 +38,7 @@ class FloodGate {
 }
 
 /** Lines about refused requests in ten seconds, so that a client that keeps asking cannot fill the disk with log. */
-const refusals = { most: 20, interval: 10_000 };
+const refusals = { max: 20, interval: 10_000 };
 
 const of = (owner: string | null): string => (owner === null ? '' : ` of ${owner}`);
 

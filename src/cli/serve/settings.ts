@@ -87,7 +87,7 @@ function requireSomeToken({ auth, 'token-env': variable }: TokenChoices, hasToke
 }
 
 /** Milliseconds; null where the flag is not given. */
-const mostTime = (flag: string, text: string | undefined): number | null =>
+const runTimeOf = (flag: string, text: string | undefined): number | null =>
   text === undefined ? null : runTime(flag, text);
 
 /** @throws UsageError if the flags both disable authentication and name tokens */
@@ -129,7 +129,7 @@ export function serverSettings(
   const slurm = slurmOptions(flags);
   const token = serverToken(flags, environment);
   const tokens = tokensFile(flags);
-  const maxRunTime = mostTime('max-run-time', flags['max-run-time']);
+  const maxRunTime = runTimeOf('max-run-time', flags['max-run-time']);
   requireSomeToken(flags, token !== null || tokens !== null);
   return {
     host: flags.host,
@@ -161,7 +161,7 @@ export function serverSettings(
     grace: flags.grace * 1000,
     maxKeep: duration('max-keep', flags['max-keep']),
     maxRunTime,
-    maxFineTuneTime: mostTime('max-fine-tune-time', flags['max-fine-tune-time']) ?? maxRunTime,
+    maxFineTuneTime: runTimeOf('max-fine-tune-time', flags['max-fine-tune-time']) ?? maxRunTime,
     keepAlive: flags.keepalive * 1000,
     spareRunners: flags['spare-runners'] ?? 1,
     cpuSlots: flags['cpu-slots'] ?? availableParallelism(),

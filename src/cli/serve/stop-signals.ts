@@ -3,7 +3,7 @@ import type { Writable } from 'node:stream';
 import { exitCodes } from '../../contract/index.js';
 
 /** Seconds until the process is killed, and seconds once it is about to end. */
-const patience = { normal: 9, hurried: 1 };
+const longest = { normal: 9, hurried: 1 };
 
 /**
  * A shell script that reads a pipe whose other end this process holds. The pipe ends when the process has ended; a line in
@@ -11,10 +11,10 @@ const patience = { normal: 9, hurried: 1 };
  */
 const script = `
 waitFor() { timeout "$1" sh -c 'read -r line'; }
-waitFor ${patience.normal}
+waitFor ${longest.normal}
 code=$?
 if [ $code -eq 0 ]; then
-  waitFor ${patience.hurried}
+  waitFor ${longest.hurried}
   code=$?
 fi
 case $code in 124 | 143) kill -9 "$1" ;; esac

@@ -17,7 +17,7 @@ interface Group {
 }
 
 /** An error spells out at most this many paths. */
-const mostShown = 3;
+const maxShown = 3;
 
 const flagOf = ({ char, ...field }: Field): string => (char ? `-${char}` : `--${flagName(field)}`);
 
@@ -35,7 +35,7 @@ function patternOf(paths: readonly string[]): string {
 /** The spellings for one group of all these paths, and for a group of each. */
 function spellings(flag: string, paths: readonly string[]): string {
   const quoted = `quote the pattern (${flag} '${patternOf(paths)}')`;
-  if (paths.length > mostShown || paths.some((each) => each.includes(','))) {
+  if (paths.length > maxShown || paths.some((each) => each.includes(','))) {
     return `for one group ${quoted}; for a group of each write ${flag} before each`;
   }
   const each = paths.map((one) => `${flag} ${typed(one)}`).join(' ');

@@ -30,7 +30,7 @@ interface SubmittedCommand {
 }
 
 /** How many commands are kept: those of the newest jobs. */
-const mostKept = 200;
+const maxKept = 200;
 /** Bytes of one command: a shell may have expanded a pattern to thousands of paths. */
 const maxBytes = 1 << 20;
 
@@ -65,11 +65,11 @@ export function commandWords(
 /** Removes the oldest commands. */
 function prune(directory: string): void {
   const names = readdirSync(directory);
-  if (names.length <= mostKept) return;
+  if (names.length <= maxKept) return;
   const byAge = names
     .map((name) => ({ name, time: statSync(path.join(directory, name)).mtimeMs }))
     .sort((a, b) => a.time - b.time);
-  for (const { name } of byAge.slice(0, -mostKept)) rmSync(path.join(directory, name), { force: true });
+  for (const { name } of byAge.slice(0, -maxKept)) rmSync(path.join(directory, name), { force: true });
 }
 
 /** Keeps the command of a job, readable by its owner alone. Never throws: without it only `retry` fails, and says so. */
@@ -102,7 +102,7 @@ function keptCommand(configDir: string, jobId: string): SubmittedCommand {
     if (errorCode(cause) === 'ENOENT') {
       throw new UsageError(
         `How job ${jobId} was submitted is not known here: it was submitted from another machine or by another program, or ` +
-          `more than ${mostKept} jobs ago; '${nextCommand(`status ${jobId}`)}' says what the server knows`,
+          `more than ${maxKept} jobs ago; '${nextCommand(`status ${jobId}`)}' says what the server knows`,
       );
     }
     const problem =

@@ -136,15 +136,15 @@ export class AppBars {
   }
 
   /** A line of at most so many columns: what, a bar, percents, counts and the time left; an inner bar where it fits. */
-  drawing(room: number): string {
+  drawing(columns: number): string {
     const [outer, ...inner] = this.#bars;
     if (!outer) return '';
     const { percent, done, total, left } = outer;
     const counts = done === null ? '' : ` ${done}/${total}`;
     const figures = `${percent}%${counts}${left === null ? '' : ` ${left} left`}`;
     const what = caption(outer.what);
-    let free = room - figures.length;
-    if (free < 0) return cutToWidth(figures, room);
+    let free = columns - figures.length;
+    if (free < 0) return cutToWidth(figures, columns);
     // A long name is cut to leave columns for the bar, but not so far that two names look the same.
     const besidesBar = free - 1 - (narrowestBar + 3);
     const widest = Math.min(widestName, besidesBar >= narrowestName ? besidesBar : free - 1);

@@ -22,21 +22,21 @@ function cutRow(text: string, columns: number): string {
  * progress bar's name is at its beginning.
  */
 export function inOneRow(texts: readonly string[], columns: number): string {
-  let room = columns - between.length * (texts.length - 1);
+  let free = columns - between.length * (texts.length - 1);
   let left = texts.length;
   const widths = new Map<number, number>();
   const byWidth = texts.map((text, index) => [stringWidth(text), index] as const).sort(([a], [b]) => a - b);
   for (const [width, index] of byWidth) {
-    const share = Math.min(width, Math.max(0, Math.floor(room / left)));
+    const share = Math.min(width, Math.max(0, Math.floor(free / left)));
     widths.set(index, share);
-    room -= share;
+    free -= share;
     left -= 1;
   }
   return cutToWidth(texts.map((text, index) => cutRow(text, widths.get(index) ?? 0)).join(between), columns);
 }
 
 /** Draws a text on one line, of at most so many columns, without control sequences other than colours. */
-type Drawing = (room: number) => string;
+type Drawing = (columns: number) => string;
 
 /** Columns that are left free: two for the blanks that ora puts in front, and the last one, where a terminal may wrap. */
 const margin = 3;
@@ -137,8 +137,8 @@ export class DrawnLine {
   }
 
   #frame(): string {
-    const room = Math.max(this.#stream.columns - margin, 0);
-    return `\r${withoutWrap(this.#drawing?.(room) ?? '')}\r`;
+    const columns = Math.max(this.#stream.columns - margin, 0);
+    return `\r${withoutWrap(this.#drawing?.(columns) ?? '')}\r`;
   }
 
   /**

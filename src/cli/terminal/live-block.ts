@@ -20,9 +20,9 @@ export class LiveBlock {
   /** Shows these lines instead of the last ones. What does not fit on the screen is counted in the last row. */
   draw(lines: readonly string[]): void {
     const { columns, rows } = this.stream;
-    const room = Math.max(2, (rows || 24) - 1);
-    const hidden = lines.length > room ? lines.length - room + 1 : 0;
-    const shown = hidden > 0 ? [...lines.slice(0, room - 1), `... and ${hidden} lines more`] : lines;
+    const available = Math.max(2, (rows || 24) - 1);
+    const hidden = lines.length > available ? lines.length - available + 1 : 0;
+    const shown = hidden > 0 ? [...lines.slice(0, available - 1), `... and ${hidden} lines more`] : lines;
     const safe = shown.map((line) => forTerminal(line).replaceAll('\n', ' '));
     const isResized = this.#columns !== columns;
     const isSame = safe.length === this.#lines.length && safe.every((line, row) => line === this.#lines[row]);

@@ -15,13 +15,13 @@ const isSameBar = (state: string | null, text: string): boolean =>
 
 const up = '\u001b[';
 /** Most sequences that are looked for on one side of a line, and most rows of a block: bars in bars in bars. */
-const most = 20;
+const maxRows = 20;
 
 /** A line of a log without the sequences around its text that move the cursor up, and how many rows up these go. */
 interface MovedText {
   readonly before: number;
   readonly body: string;
-  readonly behind: number;
+  readonly after: number;
 }
 
 const isUp = /^\d{0,2}A$/;
@@ -29,21 +29,21 @@ const rowsOf = (sequence: string): number => Math.max(1, Number.parseInt(sequenc
 
 /** Takes the movements at both ends of a line away. */
 function movedText(text: string): MovedText {
-  let [before, behind, body] = [0, 0, text];
-  for (let at = 0; at < most && body.startsWith(up); at += 1) {
+  let [before, after, body] = [0, 0, text];
+  for (let at = 0; at < maxRows && body.startsWith(up); at += 1) {
     const sequence = body.slice(up.length, body.indexOf('A') + 1);
     if (!isUp.test(sequence)) break;
     before += rowsOf(sequence);
     body = body.slice(up.length + sequence.length);
   }
-  for (let at = 0; at < most && body.endsWith('A'); at += 1) {
+  for (let at = 0; at < maxRows && body.endsWith('A'); at += 1) {
     const start = body.lastIndexOf(up);
     const sequence = body.slice(start + up.length);
     if (start < 0 || !isUp.test(sequence)) break;
-    behind += rowsOf(sequence);
+    after += rowsOf(sequence);
     body = body.slice(0, start);
   }
-  return { before, body, behind };
+  return { before, body, after };
 }
 
 /** Rows that a program redraws together, such as the bars of nested loops, as a terminal would have them. */
@@ -56,7 +56,7 @@ class BarBlock {
    * @param depth how many rows below the top the next text goes
    */
   constructor(first: string, depth: number) {
-    const rows = Array.from({ length: Math.min(depth, most) }, () => '');
+    const rows = Array.from({ length: Math.min(depth, maxRows) }, () => '');
     this.#rows = [...rows.slice(1), first, ''];
     this.#at = this.#rows.length - 1;
   }
@@ -88,7 +88,7 @@ class BarBlock {
   down(): string[] {
     this.#at += 1;
     if (this.#at === this.#rows.length) this.#rows.push('');
-    if (this.#rows.length <= most) return [];
+    if (this.#rows.length <= maxRows) return [];
     this.#at -= 1;
     return [this.#rows.shift() ?? ''].filter((row) => !isBlank(row));
   }
@@ -137,7 +137,7 @@ export class LogRows {
     this.#hasRedraws ||= isRedraw;
     const moved = movedText(text);
     // A server that does not report redraws sends lines only.
-    if (moved.behind > 0 && this.#hasRedraws) this.#block ??= this.#open(moved.behind);
+    if (moved.after > 0 && this.#hasRedraws) this.#block ??= this.#open(moved.after);
     if (this.#block) return this.#pushNested(this.#block, moved, isRedraw);
     if (isRedraw && text === '') {
       this.#redraw(text);
@@ -190,10 +190,10 @@ export class LogRows {
     return block;
   }
 
-  #pushNested(block: BarBlock, { before, body, behind }: MovedText, isRedraw: boolean): string[] {
+  #pushNested(block: BarBlock, { before, body, after }: MovedText, isRedraw: boolean): string[] {
     block.up(before);
     const isState =
-      isRedraw || behind > 0 || isBlank(body) || this.#isReturned || isSameBar(block.current, body);
+      isRedraw || after > 0 || isBlank(body) || this.#isReturned || isSameBar(block.current, body);
     this.#isReturned = isRedraw;
     if (!isState) {
       // Text of the program: it stays, and the bars go on below it.
@@ -202,9 +202,9 @@ export class LogRows {
       return left;
     }
     block.write(body);
-    block.up(behind);
+    block.up(after);
     if (isRedraw) return [];
-    if (behind > 0 || isBlank(body) || block.hasRowsBelow) return block.down();
+    if (after > 0 || isBlank(body) || block.hasRowsBelow) return block.down();
     // The outermost bar without one in it: that was its last state, or the next bar in it comes.
     const left = block.leaveAbove();
     this.#block = null;

@@ -45,9 +45,9 @@ export class TerminalReporter extends TextReporter {
       if (this.#logIsHere) await this.print(over);
     }
     const printed = super.line(text, isRedraw);
-    if (!this.#bars.isEmpty) this.#draw('row', (room) => this.#barLine(room));
+    if (!this.#bars.isEmpty) this.#draw('row', (columns) => this.#barLine(columns));
     else if (this.rows.states.length > 0)
-      this.#draw('row', (room) => inOneRow(this.rows.states.map(caption), room));
+      this.#draw('row', (columns) => inOneRow(this.rows.states.map(caption), columns));
     else this.#clear('row');
     return printed;
   }
@@ -64,7 +64,7 @@ export class TerminalReporter extends TextReporter {
     const printed = this.#logIsHere
       ? (await this.print(this.rows.end())) && this.print(over)
       : super.line(text, isRedraw);
-    this.#draw('row', (room) => this.#barLine(room));
+    this.#draw('row', (columns) => this.#barLine(columns));
     return printed;
   }
 
@@ -74,9 +74,9 @@ export class TerminalReporter extends TextReporter {
       return;
     }
     const text = caption(what);
-    this.#draw('wait', (room) => {
+    this.#draw('wait', (columns) => {
       const time = this.#elapsed;
-      return `${this.#running(this.#drawn.glyph)} ${cutToWidth(text, room - 2 - time.length)}${time}`;
+      return `${this.#running(this.#drawn.glyph)} ${cutToWidth(text, columns - 2 - time.length)}${time}`;
     });
   }
 
@@ -91,10 +91,10 @@ export class TerminalReporter extends TextReporter {
   }
 
   /** The app's bars, and how long the job has been running if that fits. */
-  #barLine(room: number): string {
-    const line = this.#bars.drawing(room);
+  #barLine(columns: number): string {
+    const line = this.#bars.drawing(columns);
     const time = this.#elapsed;
-    return stringWidth(line) + time.length <= room ? line + time : line;
+    return stringWidth(line) + time.length <= columns ? line + time : line;
   }
 
   override silent(what: string): void {
@@ -112,7 +112,7 @@ export class TerminalReporter extends TextReporter {
   }
 
   protected override moved(transfer: Transfer): void {
-    this.#draw('transfer', (room) => transfer.bar(room, monotonicTime()));
+    this.#draw('transfer', (columns) => transfer.bar(columns, monotonicTime()));
   }
 
   protected override async print(rows: readonly string[]): Promise<boolean> {
@@ -120,7 +120,7 @@ export class TerminalReporter extends TextReporter {
     return super.print(rows);
   }
 
-  #draw(what: 'wait' | 'transfer' | 'row', drawing: (room: number) => string): void {
+  #draw(what: 'wait' | 'transfer' | 'row', drawing: (columns: number) => string): void {
     this.#shows = what;
     this.#drawn.draw(drawing);
   }

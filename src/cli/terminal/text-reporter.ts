@@ -68,10 +68,10 @@ export class Transfer {
   }
 
   /** A line of at most so many columns. What does not fit is left out: first the bar gets shorter, then figures go. */
-  bar(room: number, now: number): string {
+  bar(columns: number, now: number): string {
     const percent = `${this.percent}%`;
     const left = this.#left(now);
-    let free = room - this.phase.length - 1 - percent.length;
+    let free = columns - this.phase.length - 1 - percent.length;
     const take = (width: number): boolean => {
       const fits = width <= free;
       if (fits) free -= width;

@@ -3,7 +3,7 @@ import { counted, formatBytes, type UsageRow } from '../../contract/index.js';
 import { lastUse } from '../server/index.js';
 import { formatDistance, formatTable, readTime } from '../terminal/index.js';
 
-const inWords: Readonly<Record<LimitName, (most: number) => string>> = {
+const describeLimit: Readonly<Record<LimitName, (most: number) => string>> = {
   max_jobs: (most) => `at most ${counted(most, 'active job')}`,
   max_gpus: (most) => `at most ${counted(most, 'GPU')}`,
   max_kept: (most) => `at most ${formatBytes(most)} kept`,
@@ -24,7 +24,7 @@ export const limitLine = (limits: LimitTable): string =>
     .flatMap((name) => {
       const most = limits[name];
       if (most === undefined) return [];
-      return [most === null ? `no limit on ${limited[name]}` : inWords[name](most)];
+      return [most === null ? `no limit on ${limited[name]}` : describeLimit[name](most)];
     })
     .join('; ');
 

@@ -10,7 +10,7 @@ import { Interrupted, TransportError } from '../../client/errors.js';
 import type { UsageRow } from '../../contract/index.js';
 
 /** Seconds that the server may take to report the usage. */
-const patience = 10;
+const longestAnswer = 10;
 
 export default class TokenList extends ClientCommand {
   static override summary = 'List the tokens of a file';
@@ -43,9 +43,9 @@ export default class TokenList extends ClientCommand {
     try {
       const [{ usageOfAll }, connection] = await Promise.all([
         import('../../client/connection/index.js'),
-        this.connect({ ...flags, 'connect-timeout': Math.min(patience, flags['connect-timeout']) }),
+        this.connect({ ...flags, 'connect-timeout': Math.min(longestAnswer, flags['connect-timeout']) }),
       ]);
-      return (await usageOfAll(connection, patience)).usage;
+      return (await usageOfAll(connection, longestAnswer)).usage;
     } catch (cause) {
       if (cause instanceof Interrupted || !(cause instanceof Error)) throw cause;
       if (!this.jsonEnabled() && !(isDefault && cause instanceof TransportError))
