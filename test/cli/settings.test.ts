@@ -69,7 +69,7 @@ describe('settings', () => {
     expect(() => resolveSettings({ 'token-file': `${file}x` }, null)).toThrow(/cannot be read/);
   });
 
-  test.each(['', ' \n', '\ufeff'])('a token file with nothing in it is refused: %j', async (content) => {
+  test.each(['', ' \n', '\ufeff'])('an empty token file is refused: %j', async (content) => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'token');
     await writeFile(file, content);
@@ -110,7 +110,7 @@ describe('settings', () => {
     },
   );
 
-  test('a profile is the one that is named, else the default one', async () => {
+  test('the named profile is used, otherwise the default one', async () => {
     await using directory = await temporary();
     writeProfile(directory.path, 'lab', lab);
     expect(loadSettings({ profile: 'lab' }, directory.path)).toEqual({ ...lab, isDefault: false });

@@ -69,8 +69,8 @@ describe.skipIf(process.platform !== 'linux')('if the disk has no room', () => {
     },
   );
 
-  test('for the version, the error is a sentence', async () => {
-    const { stderr, code } = await inShell({}, 'exec "$0" "$1" --version > /dev/full');
+  test.each(['--version', '--help', 'infer --help'])('for %s, the error is one sentence', async (args) => {
+    const { stderr, code } = await inShell({}, `exec "$0" "$1" ${args} > /dev/full`);
     expect([stderr, code]).toEqual([expect.stringMatching(/^Error: Cannot write to stdout: .*\n$/), 1]);
   });
 

@@ -128,7 +128,7 @@ describe("the server's log", () => {
     expect(read()).toBe('(1 line could not be written here)\nsix\n');
   });
 
-  test('shows text from outside so that none of its lines looks like a line of the log', () => {
+  test('indents text from outside so that none of its lines looks like a line of the log', () => {
     const { writer, read } = pipe();
     const log = new ServerLog(writer);
     log.say('name: a\n2026-01-01T00:00:00.000Z forged\x1b]0;title\x07');

@@ -99,7 +99,7 @@ describe('a path without a flag', () => {
     await expect(refused).rejects.toThrow(`-i 'a b.nii' -i 'it'\\''s.nii'`);
   });
 
-  test('keeps its group if it is a directory of another name, also one with dots; files with commas in their names may be of a pattern', async () => {
+  test('keeps its group if it is a directory of another name, even with dots; files with commas in their names may come from a pattern', async () => {
     await using place = await temporary();
     const at = (name: string) => `${place.path}/${name}`;
     await plant(place.path, { 'v1.labels/': '', 'v1.preds/': '', '1.2.840.1/': '', '1.2.840.2/': '' });

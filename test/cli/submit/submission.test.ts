@@ -70,7 +70,7 @@ describe('a command line', () => {
     expect(sent.options).toEqual({ config_overrides: ['x=1,2', 'y=3'] });
   });
 
-  test('sends 0 as a value, where it means something', async () => {
+  test('sends 0 if it is a meaningful value', async () => {
     const sizes = ['--patch-size', '1,0,0', '--batch-size', '0', '--max-voxels', '9000'];
     expect((await request('infer', 'a', ...sizes)).options).toEqual({
       patch_size: [1, 0, 0],
@@ -113,7 +113,7 @@ describe('a command line', () => {
     await expect(request(name, '--cpu', '1')).rejects.toThrow(flag);
   });
 
-  test('of an evaluation without ground truth says so', async () => {
+  test('of an evaluation without ground truth is refused with that reason', async () => {
     await expect(request('evaluate', 'a')).rejects.toThrow(/--gt/);
   });
 

@@ -62,7 +62,7 @@ test.each([
   expect(rowsOf(output)).toEqual(rows);
 });
 
-test('the state of a row is known as long as it may change', () => {
+test('the state of a row is known while it may change', () => {
   const rows = new LogRows();
   expect([rows.push('1%', true), rows.states, rows.push('2%', true), rows.states]).toEqual([
     [],
@@ -74,7 +74,7 @@ test('the state of a row is known as long as it may change', () => {
   expect([rows.push('next', false), rows.states]).toEqual([['3%', 'next'], []]);
 });
 
-test('of bars in bars all that are live are known', () => {
+test('all live bars of nested ones are known', () => {
   const rows = new LogRows();
   rows.push('', true);
   rows.push('a: 0/2', false);
@@ -84,7 +84,7 @@ test('of bars in bars all that are live are known', () => {
   expect(rows.states).toEqual(['a: 0/2', 'b: 0/2']);
 });
 
-test('movements of the cursor from a server that tells no redraws are lines', () => {
+test('cursor movements from a server that reports no redraws are lines', () => {
   const rows = new LogRows();
   const lines = ['', 'a: 0/2', '', `b: 0/2${up}`, ''];
   expect(lines.flatMap((line) => rows.push(line, false))).toEqual(lines);

@@ -67,7 +67,7 @@ describe('the bars of an app', () => {
     expect(bars('45%|###').drawing(80)).toBe('[==========--------------] 45%');
   });
 
-  test('inside each other: the outer one drives the line', () => {
+  test('inside each other are drawn as the outer one', () => {
     const all = bars('Epoch: 50% 1/2', 'Batch: 10% 1/10', 'Batch: 20% 2/10');
     expect(all.drawing(80)).toMatch(/^Epoch \[=+-+\] 50% 1\/2 > Batch 20%$/);
     expect(all.push('Batch: 100% 10/10')).toEqual([]);
@@ -76,7 +76,7 @@ describe('the bars of an app', () => {
     expect(all.end()).toEqual(['Epoch: 100% 2/2']);
   });
 
-  test('after each other: what is over stays as a row', () => {
+  test('after each other leave the finished ones as rows', () => {
     const all = bars('A: 100% 5/5');
     expect(all.push('B: 0% 0/7')).toEqual(['A: 100% 5/5']);
     expect(all.push('B: 100% 7/7')).toEqual([]);
@@ -85,7 +85,7 @@ describe('the bars of an app', () => {
     expect(all.push('B: 50% 3/7')).toEqual([]);
   });
 
-  test('that an app leaves where they are do not stay for ever', () => {
+  test('that an app abandons do not stay for ever', () => {
     const all = bars('A: 40% 2/5');
     expect(all.interrupt()).toEqual([]);
     expect(all.push('B: 0% 0/7')).toEqual(['A: 40% 2/5']);

@@ -87,14 +87,14 @@ test('the times of a job are local, and say how long ago and how long it took', 
   expect(listJobs([done], now)[1]).toMatch(/ {2}6 min ago {2}3 min$/);
 });
 
-test('the packing of a result is no run time', () => {
+test('packing a result does not count as run time', () => {
   const times = { started_at: '2026-03-01T12:00:00Z', finished_at: '2026-03-01T12:00:45Z' };
   const done = job({ ...times, run_seconds: 9 });
   expect(listJobs([done], 0)[1]).toMatch(/ {2}9 s$/);
   expect(describeJob(done, 0).join()).toContain('took 9 s');
 });
 
-test('a job that runs says how long it has run; what is not a time is shown as it came', () => {
+test('a running job says how long it has run; a text that is not a time is shown unchanged', () => {
   const now = Date.parse('2026-03-01T12:06:02Z');
   const running = job({ created_at: 'yesterday', started_at: '2026-03-01T12:00:00Z' });
   expect(listJobs([running], now)[1]).toMatch(/yesterday {2}6 min$/);

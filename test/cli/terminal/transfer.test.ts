@@ -27,7 +27,7 @@ test.each([
   expect(slow().bar(columns, 360_000)).toBe(bar);
 });
 
-test('no bar is wider than its room, and its figures have one unit', () => {
+test('no bar is wider than its columns, and its figures have one unit', () => {
   for (let room = 14; room < 130; room += 1) {
     for (const seconds of [0, 0.3, 59, 359.99, 361]) {
       const bar = after(seconds, 999 * mebi, 1.2 * mebi).bar(room, seconds * 1000);
