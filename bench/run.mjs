@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { Workshop } from '../support/workshop.mjs';
+import { Workshop } from '../test/support/workshop.mjs';
 import { growth } from './growth.mjs';
 import { rows } from './rows/index.mjs';
 import { restrictAccess } from './support/access.mjs';

@@ -1,4 +1,4 @@
-import { differencesPage } from '../konfai/differences/index.mjs';
+import { differencesPage } from '../test/konfai/differences/index.mjs';
 
 /** The comment of docs/konfai.md below which the tables stand. */
 const mark = /^<!-- from here on made .*-->$/m;

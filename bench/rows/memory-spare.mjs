@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { childrenOf } from '../../support/processes.mjs';
+import { childrenOf } from '../../test/support/processes.mjs';
 import { shellApp } from '../support/apps.mjs';
 import { interleave } from '../support/interleave.mjs';
 import { plus } from '../support/reach.mjs';

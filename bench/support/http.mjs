@@ -1,5 +1,5 @@
 import { Agent, request } from 'node:http';
-import { fieldPart, filePart, multipart, multipartType } from '../../support/multipart.mjs';
+import { fieldPart, filePart, multipart, multipartType } from '../../test/support/multipart.mjs';
 
 const agent = new Agent({ keepAlive: true });
 

@@ -1,8 +1,8 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import { nginxArguments } from '../../support/nginx.mjs';
-import { freePorts } from '../../support/ports.mjs';
-import { until } from '../../support/until.mjs';
+import { nginxArguments } from '../../test/support/nginx.mjs';
+import { freePort } from '../../test/support/ports.mjs';
+import { until } from '../../test/support/until.mjs';
 import { emptyDirectory } from './data.mjs';
 import { send } from './http.mjs';
 
@@ -31,7 +31,7 @@ export class Nginx {
     server.#workshop = workshop;
     server.directory = path.join(root, 'files');
     await mkdir(server.directory);
-    const [port] = await freePorts(1);
+    const port = await freePort();
     const words = nginxArguments(root, serverOf(server.directory, port), oneProcess);
     server.#child = workshop.start('nginx', words, {
       stdio: ['ignore', 'ignore', 'inherit'],

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
-import { addressIn, serveWords } from '../../support/serve.mjs';
-import { until } from '../../support/until.mjs';
+import { addressIn, serveWords } from '../../test/support/serve.mjs';
+import { until } from '../../test/support/until.mjs';
 import { productArgs } from './command.mjs';
 import { ask } from './http.mjs';
 

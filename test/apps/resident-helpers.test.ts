@@ -4,11 +4,11 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { isRunning } from '../../support/processes.mjs';
-import { ResidentWorker } from '../../support/resident-worker.mjs';
-import { until } from '../../support/until.mjs';
 import { lacks } from '../support/needs.mjs';
+import { isRunning } from '../support/processes.mjs';
+import { ResidentWorker } from '../support/resident-worker.mjs';
 import { temporary } from '../support/temporary.js';
+import { until } from '../support/until.mjs';
 
 const here = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
 const execute = promisify(execFile);

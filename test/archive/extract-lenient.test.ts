@@ -11,9 +11,9 @@ import {
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { extractArchive } from '../../src/archive/extract.js';
-import { type Entry, zip } from '../../support/zip.mjs';
 import { lacks } from '../support/needs.mjs';
 import { plant, temporary } from '../support/temporary.js';
+import { type Entry, zip } from '../support/zip.mjs';
 
 /** Extracts these entries into `out` as a client does, by the rules of a platform. */
 async function extract(root: string, entries: readonly Entry[], platform: NodeJS.Platform = 'linux') {

@@ -9,8 +9,8 @@ import { type ExtractOptions, extractArchive } from '../../src/archive/extract.j
 import { checkArchive } from '../../src/archive/extract-plan.js';
 import { archiveEnd } from '../../src/archive/read-archive.js';
 import { isSafeName } from '../../src/files/names.js';
-import { type Entry, zip } from '../../support/zip.mjs';
 import { plant, temporary } from '../support/temporary.js';
+import { type Entry, zip } from '../support/zip.mjs';
 
 const limits: ExtractOptions = { maxBytes: 100_000, maxEntries: 100 };
 

@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { extractArchive } from '../../src/archive/extract.js';
-import { zipOf } from '../../support/zip.mjs';
 import { smallDisk } from '../support/small-disk.js';
+import { zipOf } from '../support/zip.mjs';
 
 const disk = smallDisk(4, 16);
 

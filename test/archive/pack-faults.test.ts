@@ -23,8 +23,8 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { packDirectory, packTo } from '../../src/archive/pack.js';
 import { FileContent, readSmall } from '../../src/archive/pack-entry.js';
-import { unzip } from '../../support/unzip.mjs';
 import { plant, temporary } from '../support/temporary.js';
+import { unzip } from '../support/unzip.mjs';
 
 /** Packs into memory; `files` are the contents by name. */
 async function pack(source: string, options = {}) {

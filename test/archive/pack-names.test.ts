@@ -4,9 +4,9 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { extractArchive } from '../../src/archive/extract.js';
 import { packDirectory } from '../../src/archive/pack.js';
-import { unzip } from '../../support/unzip.mjs';
 import { lacks } from '../support/needs.mjs';
 import { temporary } from '../support/temporary.js';
+import { unzip } from '../support/unzip.mjs';
 
 const limits = { maxBytes: 1 << 20, maxEntries: 1000, lenient: true };
 

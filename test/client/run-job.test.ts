@@ -6,10 +6,10 @@ import type { TransferPhase } from '../../src/client/reporter.js';
 import { runJob } from '../../src/client/run-job.js';
 import type { Submission } from '../../src/client/submission.js';
 import { operationOf } from '../../src/contract/operations.js';
-import { zipOf } from '../../support/zip.mjs';
 import { type Fake, fakeService, jobId } from '../support/fake-service.js';
 import { json } from '../support/scripted-server.js';
 import { plant, temporary } from '../support/temporary.js';
+import { zipOf } from '../support/zip.mjs';
 import { connectTo, memoryReporter } from './support/connect.js';
 
 const operation = operationOf('infer');

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { file } from '../../support/form.mjs';
-import { filePart, multipart, submissionHead } from '../../support/multipart.mjs';
-import { until } from '../../support/until.mjs';
 import { Cli } from '../support/cli.js';
 import { least } from '../support/form.js';
+import { file } from '../support/form.mjs';
+import { filePart, multipart, submissionHead } from '../support/multipart.mjs';
 import { RawConnection } from '../support/raw-http.js';
 import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
+import { until } from '../support/until.mjs';
 
 const drained = 'The server is draining and accepts no new jobs; submit again later';
 

@@ -2,12 +2,12 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { unzip } from '../../support/unzip.mjs';
 import { Cli } from '../support/cli.js';
 import { fakeService, jobId } from '../support/fake-service.js';
 import { least, steps } from '../support/form.js';
 import { sharedServer, TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
+import { unzip } from '../support/unzip.mjs';
 
 let cli: Cli;
 

@@ -5,9 +5,9 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { zip, zipOf } from '../../support/zip.mjs';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService, jobId } from '../support/fake-service.js';
+import { zip, zipOf } from '../support/zip.mjs';
 
 const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 const stored = zipOf({ 'mask.nii.gz': Buffer.alloc(300_000, 'mask') });

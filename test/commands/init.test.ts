@@ -5,9 +5,9 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { languageNames, languages, residentHelpers } from '../../src/cli/apps/new-app.js';
-import { ResidentWorker } from '../../support/resident-worker.mjs';
 import { Cli } from '../support/cli.js';
 import { lacks } from '../support/needs.mjs';
+import { ResidentWorker } from '../support/resident-worker.mjs';
 import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 

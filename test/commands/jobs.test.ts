@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { zipOf } from '../../support/zip.mjs';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService, jobId } from '../support/fake-service.js';
 import { json, ScriptedServer } from '../support/scripted-server.js';
+import { zipOf } from '../support/zip.mjs';
 
 const result = zipOf({ 'mask.nii': Buffer.alloc(300_000, 'mask') });
 

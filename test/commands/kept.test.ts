@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { until } from '../../support/until.mjs';
-import { zipOf } from '../../support/zip.mjs';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService, jobId } from '../support/fake-service.js';
 import { formOf, json } from '../support/scripted-server.js';
 import { sharedServer, TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
+import { until } from '../support/until.mjs';
+import { zipOf } from '../support/zip.mjs';
 
 let cli: Cli;
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { file } from '../../support/form.mjs';
 import { Cli } from '../support/cli.js';
 import { fakeService, jobId } from '../support/fake-service.js';
+import { file } from '../support/form.mjs';
 import { json } from '../support/scripted-server.js';
 import { sharedServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';

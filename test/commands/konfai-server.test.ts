@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { zipOf } from '../../support/zip.mjs';
 import { Cli } from '../support/cli.js';
 import { fakeService, jobId } from '../support/fake-service.js';
 import { konfaiJobId as id, type KonfaiFake, konfaiServer } from '../support/konfai-server.js';
 import { dicom, plant } from '../support/temporary.js';
+import { zipOf } from '../support/zip.mjs';
 
 const result = zipOf({ 'mask.nii': 'mask' });
 const connected = `[KonfAI-Apps] Remote job ${id} log stream connected\n`;

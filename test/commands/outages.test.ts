@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { until } from '../../support/until.mjs';
-import { zipOf } from '../../support/zip.mjs';
 import { Cli } from '../support/cli.js';
 import { fakeService, jobId } from '../support/fake-service.js';
 import { json } from '../support/scripted-server.js';
 import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
+import { until } from '../support/until.mjs';
+import { zipOf } from '../support/zip.mjs';
 
 const logs = `'remote-app logs ${jobId} --server http://[\\d.:]+'`;
 const result = `'remote-app result ${jobId} --server http://[\\d.:]+'`;

@@ -1,11 +1,11 @@
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { zipOf } from '../../support/zip.mjs';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService, jobId } from '../support/fake-service.js';
 import { formOf } from '../support/scripted-server.js';
 import { dicom, plant } from '../support/temporary.js';
+import { zipOf } from '../support/zip.mjs';
 
 const result = zipOf({ 'mask.nii': 'mask' });
 

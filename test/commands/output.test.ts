@@ -1,10 +1,10 @@
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { zipOf } from '../../support/zip.mjs';
 import { Cli } from '../support/cli.js';
 import { fakeService, jobId } from '../support/fake-service.js';
 import { apps } from '../support/server.js';
 import { plant } from '../support/temporary.js';
+import { zipOf } from '../support/zip.mjs';
 
 const result = zipOf({ 'mask.nii': 'mask' });
 

@@ -2,10 +2,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { zip } from '../../support/zip.mjs';
 import { Cli } from '../support/cli.js';
 import { fakeService, jobId } from '../support/fake-service.js';
 import { plant } from '../support/temporary.js';
+import { zip } from '../support/zip.mjs';
 
 const hook = fileURLToPath(new URL('../fixtures/programs/imitate-platform.cjs', import.meta.url));
 

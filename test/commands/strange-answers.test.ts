@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { zip } from '../../support/zip.mjs';
 import { Cli } from '../support/cli.js';
 import { fakeService, jobId } from '../support/fake-service.js';
 import { json } from '../support/scripted-server.js';
 import { plant } from '../support/temporary.js';
+import { zip } from '../support/zip.mjs';
 
 /** A server that answers every request with these bytes, and closes. */
 async function bytesServer(bytes: string | Buffer) {

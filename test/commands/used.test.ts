@@ -2,11 +2,11 @@ import { appendFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Usage } from '../../src/contract/usage.js';
-import { file } from '../../support/form.mjs';
-import { until } from '../../support/until.mjs';
 import { Cli } from '../support/cli.js';
+import { file } from '../support/form.mjs';
 import { apps, sharedServer } from '../support/server.js';
 import { TestTokens } from '../support/tokens.js';
+import { until } from '../support/until.mjs';
 
 const tokens = new TestTokens();
 for (const name of ['ana', 'bob']) tokens.create(name);

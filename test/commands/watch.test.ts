@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
-import { until } from '../../support/until.mjs';
 import { Cli } from '../support/cli.js';
 import { type Fake, fakeService } from '../support/fake-service.js';
 import { json, type ScriptedServer } from '../support/scripted-server.js';
 import { Terminal } from '../support/terminal.js';
+import { until } from '../support/until.mjs';
 
 const quick = ['--watch', '--every', '0.1'];
 

@@ -7,15 +7,15 @@ import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/cli/serve/config-file.js';
 import { serveFlags } from '../../src/cli/serve/flags.js';
-import { nginxArguments } from '../../support/nginx.mjs';
-import { hasEnded } from '../../support/serve.mjs';
-import { until } from '../../support/until.mjs';
 import { selfSigned } from '../support/certificates.js';
 import { Cli } from '../support/cli.js';
-import { freePort } from '../support/free-port.js';
 import { lacks } from '../support/needs.mjs';
+import { nginxArguments } from '../support/nginx.mjs';
+import { freePort } from '../support/ports.mjs';
+import { hasEnded } from '../support/serve.mjs';
 import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
+import { until } from '../support/until.mjs';
 
 const page = readFileSync(new URL('../../docs/admin.md', import.meta.url), 'utf8');
 

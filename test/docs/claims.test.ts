@@ -40,7 +40,7 @@ describe.each(Object.entries(claims))('%s', (page, sections) => {
   test('names only tests and families of faults that there are', () => {
     const files = all.flatMap(({ tests = [], faults = [] }) => [
       ...tests,
-      ...faults.map((name) => `faults/families/${name}.mjs`),
+      ...faults.map((name) => `test/faults/families/${name}.mjs`),
     ]);
     expect(files.length).toBeGreaterThan(6);
     expect(files.filter((file) => !existsSync(`${root}${file}`))).toEqual([]);

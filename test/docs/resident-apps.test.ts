@@ -5,9 +5,9 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { ResidentWorker } from '../../support/resident-worker.mjs';
 import { Cli } from '../support/cli.js';
 import { lacks } from '../support/needs.mjs';
+import { ResidentWorker } from '../support/resident-worker.mjs';
 import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 

@@ -4,11 +4,11 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { environmentOf } from '../../support/processes.mjs';
-import { until } from '../../support/until.mjs';
 import { Cli } from '../support/cli.js';
 import { processesOfJob } from '../support/processes.js';
+import { environmentOf } from '../support/processes.mjs';
 import { sharedServer, TestServer } from '../support/server.js';
+import { until } from '../support/until.mjs';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));

@@ -4,11 +4,11 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { ownNamespaces } from '../../faults/support/namespaces.mjs';
 import { temporary } from '../support/temporary.js';
+import { ownNamespaces } from './support/namespaces.mjs';
 
 const run = promisify(execFile);
-const faults = (name: string): string => fileURLToPath(new URL(`../../faults/${name}`, import.meta.url));
+const faults = (name: string): string => fileURLToPath(new URL(`./${name}`, import.meta.url));
 
 /** Two processes that sleep, one in a job and one in a directory of its own, around an attack. Prints what became of them. */
 const script = `cd "$1/bystander" && sleep 600 & bystander=$!

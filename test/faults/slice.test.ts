@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 
 const run = promisify(execFile);
-const harness = fileURLToPath(new URL('../../faults/run.mjs', import.meta.url));
+const harness = fileURLToPath(new URL('./run.mjs', import.meta.url));
 
 /** A small part of some families of the fault harness; the whole of it is `npm run faults`. */
 async function faults(...families: string[]): Promise<string> {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { until } from '../../support/until.mjs';
+import { until } from '../support/until.mjs';
 
 /** Layers an empty file system over this machine's, with what a chroot needs, and waits. */
 const layer = `

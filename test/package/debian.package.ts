@@ -3,9 +3,9 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { addressIn, hasEnded } from '../../support/serve.mjs';
-import { until } from '../../support/until.mjs';
-import { freePort } from '../support/free-port.js';
+import { freePort } from '../support/ports.mjs';
+import { addressIn, hasEnded } from '../support/serve.mjs';
+import { until } from '../support/until.mjs';
 import { DebianRoot, emptyPackage } from './debian-root.js';
 
 const tool = fileURLToPath(new URL('../../tools/debian-package.mjs', import.meta.url));

@@ -16,9 +16,9 @@ import { createServer, type Socket } from 'node:net';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { removeShortTemporary, shortTemporary } from '../../src/runner/start-program.js';
-import { hasEnded } from '../../support/serve.mjs';
-import { until } from '../../support/until.mjs';
+import { hasEnded } from '../support/serve.mjs';
 import { temporary } from '../support/temporary.js';
+import { until } from '../support/until.mjs';
 import { RunnerJob } from './support.js';
 
 const shell = (script: string): string[] => ['sh', '-c', script];

@@ -4,10 +4,10 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RunEnd, RunRequest } from '../../src/runner/index.js';
-import { until } from '../../support/until.mjs';
 import { processesWith } from '../support/processes.js';
 import { leftOpenAt40 } from '../support/server.js';
 import { temporary } from '../support/temporary.js';
+import { until } from '../support/until.mjs';
 
 const program = fileURLToPath(new URL('../../dist/runner/main.js', import.meta.url));
 let jobs = 0;

@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { identify, isAlive, isGroupAlive, processesOfJob } from '../../src/runner/process-table.js';
 import { terminateGroup, terminateStrays } from '../../src/runner/terminate.js';
-import { isRunning, readProcess } from '../../support/processes.mjs';
-import { until } from '../../support/until.mjs';
+import { isRunning, readProcess } from '../support/processes.mjs';
+import { until } from '../support/until.mjs';
 
 /** A shell in its own process group; resolves after it has printed a line. */
 async function group(

@@ -10,9 +10,9 @@ import {
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
-import { freePort } from '../support/free-port.js';
 import { plantCache } from '../support/hub-cache.js';
 import { asNobody, lacks } from '../support/needs.mjs';
+import { freePort } from '../support/ports.mjs';
 import { sandbox } from '../support/sandbox.js';
 import { apps, TestServer } from '../support/server.js';
 import { smallDisk } from '../support/small-disk.js';

@@ -3,12 +3,12 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { until } from '../../support/until.mjs';
 import { least, steps } from '../support/form.js';
-import { freePort } from '../support/free-port.js';
 import { lacks } from '../support/needs.mjs';
+import { freePort } from '../support/ports.mjs';
 import { RawConnection } from '../support/raw-http.js';
 import { TestServer } from '../support/server.js';
+import { until } from '../support/until.mjs';
 
 /** The value of a metric with these labels in the text of `/metrics`. */
 function metric(text: string, name: string, labels: Readonly<Record<string, string>> = {}): number | null {

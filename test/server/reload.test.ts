@@ -1,10 +1,10 @@
 import { cpSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { until } from '../../support/until.mjs';
 import { least } from '../support/form.js';
 import { apps, TestServer } from '../support/server.js';
 import { temporary } from '../support/temporary.js';
+import { until } from '../support/until.mjs';
 
 const idsOf = async (server: TestServer): Promise<unknown> => (await server.api.json('/repo_apps_list')).apps;
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { file } from '../../support/form.mjs';
-import { until } from '../../support/until.mjs';
 import { least, steps } from '../support/form.js';
+import { file } from '../support/form.mjs';
 import { TestServer } from '../support/server.js';
+import { until } from '../support/until.mjs';
 
 /** A time, and what a line says behind it. */
 const timed = (words: string): RegExp => new RegExp(`^\\d{4}-[\\d:T.-]+Z ${words}$`, 'm');

@@ -4,11 +4,11 @@ import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { isRunning } from '../../support/processes.mjs';
-import { until } from '../../support/until.mjs';
 import { least } from '../support/form.js';
+import { isRunning } from '../support/processes.mjs';
 import { TestServer } from '../support/server.js';
 import { temporary } from '../support/temporary.js';
+import { until } from '../support/until.mjs';
 
 const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 const signals = ['SIGHUP', 'SIGUSR2', 'SIGXFSZ', 'SIGPIPE'] as const;

@@ -1,12 +1,12 @@
 import { createServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { linesOf } from '../../support/log-lines.mjs';
-import { filePart, multipart, submissionHead } from '../../support/multipart.mjs';
-import { until } from '../../support/until.mjs';
 import { Cli } from '../support/cli.js';
 import { least, steps } from '../support/form.js';
+import { linesOf } from '../support/log-lines.mjs';
+import { filePart, multipart, submissionHead } from '../support/multipart.mjs';
 import { RawConnection } from '../support/raw-http.js';
 import { apps, TestServer } from '../support/server.js';
+import { until } from '../support/until.mjs';
 
 describe('serve', () => {
   test('prints only the address on stdout', async () => {

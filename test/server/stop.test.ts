@@ -2,12 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { filePart, multipart, submissionHead } from '../../support/multipart.mjs';
-import { isRunning } from '../../support/processes.mjs';
-import { until } from '../../support/until.mjs';
 import { least, steps } from '../support/form.js';
+import { filePart, multipart, submissionHead } from '../support/multipart.mjs';
+import { isRunning } from '../support/processes.mjs';
 import { RawConnection } from '../support/raw-http.js';
 import { TestServer } from '../support/server.js';
+import { until } from '../support/until.mjs';
 
 /** Milliseconds that the process's own deadline, and the program that watches it, allow. */
 const limit = 10_000;

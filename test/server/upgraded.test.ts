@@ -3,15 +3,15 @@ import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSy
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { filePart, multipart, submissionHead } from '../../support/multipart.mjs';
-import { until } from '../../support/until.mjs';
-import { unzip } from '../../support/unzip.mjs';
-import { zipOf } from '../../support/zip.mjs';
 import { refusal } from '../support/api.js';
 import { least, steps } from '../support/form.js';
+import { filePart, multipart, submissionHead } from '../support/multipart.mjs';
 import { RawConnection } from '../support/raw-http.js';
 import { TestServer } from '../support/server.js';
 import { temporary } from '../support/temporary.js';
+import { until } from '../support/until.mjs';
+import { unzip } from '../support/unzip.mjs';
+import { zipOf } from '../support/zip.mjs';
 
 const project = fileURLToPath(new URL('../..', import.meta.url));
 

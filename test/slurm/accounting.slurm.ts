@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { file } from '../../support/form.mjs';
-import { whyNoAccounting } from '../../support/slurm/accounting.mjs';
-import { until } from '../../support/until.mjs';
 import { steps } from '../support/form.js';
+import { file } from '../support/form.mjs';
 import { processesOfJob } from '../support/processes.js';
 import type { TestServer } from '../support/server.js';
+import { whyNoAccounting } from '../support/slurm/accounting.mjs';
+import { until } from '../support/until.mjs';
 import { fakeProgram } from './support/fake-program.js';
 import { type SlurmBench, sharedCluster } from './support/shared-cluster.js';
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import { once } from 'node:events';
 import { parseArgs } from 'node:util';
-import { SlurmCluster } from '../../support/slurm/cluster.mjs';
-import { cpuNodes, gpuNodes } from '../../support/slurm/configuration.mjs';
+import { SlurmCluster } from '../support/slurm/cluster.mjs';
+import { cpuNodes, gpuNodes } from '../support/slurm/configuration.mjs';
 
 const usage = `Starts a Slurm cluster of two nodes on this machine, until Ctrl-C. Needs root, and Debian's slurm-wlm and munge.
 

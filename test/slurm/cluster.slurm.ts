@@ -4,10 +4,10 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { argumentsOf, environmentOf, runningProcesses } from '../../support/processes.mjs';
-import { SlurmCluster } from '../../support/slurm/cluster.mjs';
-import { cpuNodes } from '../../support/slurm/configuration.mjs';
-import { until } from '../../support/until.mjs';
+import { argumentsOf, environmentOf, runningProcesses } from '../support/processes.mjs';
+import { SlurmCluster } from '../support/slurm/cluster.mjs';
+import { cpuNodes } from '../support/slurm/configuration.mjs';
+import { until } from '../support/until.mjs';
 
 /** All processes that name this directory in their arguments or their environment. */
 const processesOf = (directory: string): number[] =>

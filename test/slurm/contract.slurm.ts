@@ -3,10 +3,10 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { SlurmExecutor } from '../../src/server/executors/slurm/slurm-executor.js';
-import { argumentsOf, runningProcesses } from '../../support/processes.mjs';
-import { SlurmCluster } from '../../support/slurm/cluster.mjs';
 import { executorContract } from '../server/executors/contract.js';
 import { Bench, Followed, type Subject } from '../server/executors/support.js';
+import { argumentsOf, runningProcesses } from '../support/processes.mjs';
+import { SlurmCluster } from '../support/slurm/cluster.mjs';
 
 const program = (name: string) => fileURLToPath(new URL(`../../dist/runner/${name}.js`, import.meta.url));
 

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { file } from '../../support/form.mjs';
-import { cpuNodes } from '../../support/slurm/configuration.mjs';
-import { until } from '../../support/until.mjs';
 import { refusal } from '../support/api.js';
 import { Cli } from '../support/cli.js';
 import { steps } from '../support/form.js';
+import { file } from '../support/form.mjs';
+import { cpuNodes } from '../support/slurm/configuration.mjs';
+import { until } from '../support/until.mjs';
 import { sharedCluster } from './support/shared-cluster.js';
 
 const slurm = sharedCluster({

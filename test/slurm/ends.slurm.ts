@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { JobView } from '../../src/contract/job.js';
-import { file } from '../../support/form.mjs';
 import { steps } from '../support/form.js';
+import { file } from '../support/form.mjs';
 import { fakeProgram } from './support/fake-program.js';
 import { sharedCluster } from './support/shared-cluster.js';
 

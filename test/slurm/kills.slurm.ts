@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { file } from '../../support/form.mjs';
-import { until } from '../../support/until.mjs';
 import { Cli } from '../support/cli.js';
 import { steps } from '../support/form.js';
+import { file } from '../support/form.mjs';
 import { processesOfJob } from '../support/processes.js';
+import { until } from '../support/until.mjs';
 import { sharedCluster } from './support/shared-cluster.js';
 
 const slurm = sharedCluster();

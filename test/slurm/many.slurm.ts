@@ -2,9 +2,9 @@ import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import pLimit from 'p-limit';
 import { expect, test } from 'vitest';
-import { file } from '../../support/form.mjs';
-import { until } from '../../support/until.mjs';
+import { file } from '../support/form.mjs';
 import { plant } from '../support/temporary.js';
+import { until } from '../support/until.mjs';
 import { fakeProgram } from './support/fake-program.js';
 import { sharedCluster } from './support/shared-cluster.js';
 

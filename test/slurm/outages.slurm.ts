@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { file } from '../../support/form.mjs';
-import { until } from '../../support/until.mjs';
 import { steps } from '../support/form.js';
+import { file } from '../support/form.mjs';
 import { processesOfJob } from '../support/processes.js';
+import { until } from '../support/until.mjs';
 import { sharedCluster } from './support/shared-cluster.js';
 
 /** The controllers of these are stopped, so each test has a cluster. */

@@ -4,12 +4,12 @@ import { chmodSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
-import { addressIn, hasEnded } from '../../support/serve.mjs';
-import { gpuNodes } from '../../support/slurm/configuration.mjs';
-import { until } from '../../support/until.mjs';
 import { Cli } from '../support/cli.js';
-import { freePort } from '../support/free-port.js';
+import { freePort } from '../support/ports.mjs';
+import { addressIn, hasEnded } from '../support/serve.mjs';
 import { apps } from '../support/server.js';
+import { gpuNodes } from '../support/slurm/configuration.mjs';
+import { until } from '../support/until.mjs';
 import { sharedCluster } from './support/shared-cluster.js';
 
 const page = readFileSync(new URL('../../docs/slurm.md', import.meta.url), 'utf8');

@@ -1,8 +1,8 @@
 import { mkdtempSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { file } from '../../support/form.mjs';
 import { Cli } from '../support/cli.js';
+import { file } from '../support/form.mjs';
 import { apps } from '../support/server.js';
 import { fakeProgram } from './support/fake-program.js';
 import { sharedCluster } from './support/shared-cluster.js';

@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { file } from '../../support/form.mjs';
-import { linesOf } from '../../support/log-lines.mjs';
 import { steps } from '../support/form.js';
+import { file } from '../support/form.mjs';
+import { linesOf } from '../support/log-lines.mjs';
 import { processesOfJob } from '../support/processes.js';
 import type { TestServer } from '../support/server.js';
 import { fakeProgram } from './support/fake-program.js';

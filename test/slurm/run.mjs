@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { installMissing, whyNoCluster } from '../../support/slurm/prerequisites.mjs';
+import { installMissing, whyNoCluster } from '../support/slurm/prerequisites.mjs';
 
 // `npm run test:slurm`: installs what is missing, and runs the tests, or says why they are left out.
 installMissing();

@@ -1,10 +1,10 @@
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { file } from '../../support/form.mjs';
-import { linesOf } from '../../support/log-lines.mjs';
-import { cpuNodes } from '../../support/slurm/configuration.mjs';
 import { steps } from '../support/form.js';
+import { file } from '../support/form.mjs';
+import { linesOf } from '../support/log-lines.mjs';
+import { cpuNodes } from '../support/slurm/configuration.mjs';
 import { sharedCluster } from './support/shared-cluster.js';
 
 const slurm = sharedCluster();

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { file } from '../../support/form.mjs';
-import { until } from '../../support/until.mjs';
 import { steps } from '../support/form.js';
+import { file } from '../support/form.mjs';
+import { until } from '../support/until.mjs';
 import { sharedCluster } from './support/shared-cluster.js';
 
 const slurm = sharedCluster();

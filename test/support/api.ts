@@ -1,9 +1,9 @@
 import { expect } from 'vitest';
 import type { JobEnvelope, JobView, KillReply } from '../../src/contract/job.js';
-import { type FormValues, formOf } from '../../support/form.mjs';
-import { until } from '../../support/until.mjs';
-import { unzip } from '../../support/unzip.mjs';
+import { type FormValues, formOf } from './form.mjs';
 import { LogFollower } from './log-stream.js';
+import { until } from './until.mjs';
+import { unzip } from './unzip.mjs';
 
 /** What the probe recorded of how it was started. */
 export interface ProbeRecord {

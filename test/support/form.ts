@@ -1,4 +1,4 @@
-import { type FormValues, file } from '../../support/form.mjs';
+import { type FormValues, file } from './form.mjs';
 
 /** The field `options`. */
 export const options = (value: unknown) => ({ options: JSON.stringify(value) });

@@ -1,5 +1,5 @@
-import { linesOf } from '../../support/log-lines.mjs';
-import { until } from '../../support/until.mjs';
+import { linesOf } from './log-lines.mjs';
+import { until } from './until.mjs';
 
 /** An open log stream, read as text. Nothing here knows the parser of the client. */
 export class LogFollower implements AsyncDisposable {

@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { isRunning } from '../../support/processes.mjs';
+import { isRunning } from './processes.mjs';
 
 /** How the imitation of nvidia-smi misbehaves (test/fixtures/bin); `well` is not at all. */
 export type Mode =

@@ -1,11 +1,5 @@
 import { readdirSync, readlinkSync } from 'node:fs';
-import {
-  allProcesses,
-  argumentsOf,
-  directoryOf,
-  environmentOf,
-  isRunning,
-} from '../../support/processes.mjs';
+import { allProcesses, argumentsOf, directoryOf, environmentOf, isRunning } from './processes.mjs';
 
 const mark = 'REMOTE_APP_JOB_ID=';
 
@@ -23,7 +17,7 @@ interface Marks {
 
 /**
  * The processes that have one of these marks. The fault harness also looks for hidden processes
- * (`faults/support/processes.mjs`); no app of the tests hides any.
+ * (`test/faults/support/processes.mjs`); no app of the tests hides any.
  */
 export function processesWith({ jobs, argument, directory, environment }: Marks): number[] {
   return allProcesses().filter((pid) => {

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { until } from '../../support/until.mjs';
+import { until } from './until.mjs';
 
 /** A plain TCP connection, for requests that no HTTP client would send, and the exact bytes of answers. */
 export class RawConnection implements AsyncDisposable {

@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
-import { addressIn, hasEnded, serverEnvironment, serveWords } from '../../support/serve.mjs';
-import { until } from '../../support/until.mjs';
 import { Api } from './api.js';
 import { shareCode } from './code-cache.js';
 import { least, steps } from './form.js';
 import { openFilesOf, processesWith } from './processes.js';
+import { addressIn, hasEnded, serverEnvironment, serveWords } from './serve.mjs';
+import { until } from './until.mjs';
 
 const fixture = (name: string): string => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url));
 const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));

@@ -4,11 +4,11 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { connect } from 'node:net';
 import { userInfo } from 'node:os';
 import path from 'node:path';
-import { hasEnded } from '../../support/serve.mjs';
-import { until } from '../../support/until.mjs';
-import { freePort } from './free-port.js';
 import { placesOf } from './needs.mjs';
+import { freePort } from './ports.mjs';
+import { hasEnded } from './serve.mjs';
 import { temporary } from './temporary.js';
+import { until } from './until.mjs';
 
 const [sshd = '', ssh = ''] = ['sshd', 'ssh'].map((tool) => placesOf(tool)[0]);
 

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { until } from '../../support/until.mjs';
 import type { Cli } from './cli.js';
 import { Screen } from './screen.js';
+import { until } from './until.mjs';
 
 const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 

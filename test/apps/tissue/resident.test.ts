@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ResidentWorker } from '../../../support/resident-worker.mjs';
+import { ResidentWorker } from '../../support/resident-worker.mjs';
 import { APP, phantom, sharedWorkspace, tissue } from './program.js';
 
 const shared = sharedWorkspace(async (cwd) => {

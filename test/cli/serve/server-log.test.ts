@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { DirectOutput, ServerLog } from '../../../src/cli/serve/server-log.js';
-import { until } from '../../../support/until.mjs';
+import { until } from '../../support/until.mjs';
 
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
 

@@ -6,8 +6,8 @@ import { extractArchive } from '../../../src/archive/extract.js';
 import { UsageError } from '../../../src/client/errors.js';
 import { stage } from '../../../src/client/submit/staging.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
-import { zip, zipOf } from '../../../support/zip.mjs';
 import { dicom, plant, temporary } from '../../support/temporary.js';
+import { zip, zipOf } from '../../support/zip.mjs';
 import { collect } from '../support/collect.js';
 import { memoryReporter } from '../support/connect.js';
 

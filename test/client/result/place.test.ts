@@ -5,9 +5,9 @@ import { describe, expect, test } from 'vitest';
 import { UsageError } from '../../../src/client/errors.js';
 import { checkOutput, foreseePlace, type OutputDirectory } from '../../../src/client/result/place.js';
 import { saveResult } from '../../../src/client/result/result.js';
-import { zipOf } from '../../../support/zip.mjs';
 import { ScriptedServer } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
+import { zipOf } from '../../support/zip.mjs';
 import { connectTo, memoryReporter } from '../support/connect.js';
 
 /** An output directory of a test, and the entries beside it. */

@@ -2,10 +2,10 @@ import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type AwaitOptions, saveResult } from '../../../src/client/result/result.js';
-import { until } from '../../../support/until.mjs';
-import { zipOf } from '../../../support/zip.mjs';
 import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
+import { until } from '../../support/until.mjs';
+import { zipOf } from '../../support/zip.mjs';
 import { connectTo, memoryReporter } from '../support/connect.js';
 
 const zip = zipOf({ 'Predictions/a.nii': 'mask' });

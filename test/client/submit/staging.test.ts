@@ -7,8 +7,8 @@ import { UsageError } from '../../../src/client/errors.js';
 import type { Submission } from '../../../src/client/submission.js';
 import { stage } from '../../../src/client/submit/staging.js';
 import { operationOf } from '../../../src/contract/operations.js';
-import { zipOf } from '../../../support/zip.mjs';
 import { dicom, plant, temporary } from '../../support/temporary.js';
+import { zipOf } from '../../support/zip.mjs';
 import { memoryReporter } from '../support/connect.js';
 
 const bounds = { maxBytes: 1e6, maxEntries: 100 };

@@ -4,14 +4,14 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { withLimits, withRoleLimits } from '../../../src/access/change-tokens.js';
 import { type LimitTable, noLimits } from '../../../src/access/principal.js';
 import { OwnerLimits } from '../../../src/server/jobs/owner-limits.js';
-import { file } from '../../../support/form.mjs';
-import { fieldPart, filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
-import { until } from '../../../support/until.mjs';
-import { zip } from '../../../support/zip.mjs';
 import { least, steps } from '../../support/form.js';
+import { file } from '../../support/form.mjs';
+import { fieldPart, filePart, multipart, submissionHead } from '../../support/multipart.mjs';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer, TestServer } from '../../support/server.js';
 import { TestTokens } from '../../support/tokens.js';
+import { until } from '../../support/until.mjs';
+import { zip } from '../../support/zip.mjs';
 
 const mebibyte = 2 ** 20;
 

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type RouteName, routeNames, routes } from '../../../src/contract/routes.js';
-import { type FormValues, file, formOf } from '../../../support/form.mjs';
-import { until } from '../../../support/until.mjs';
-import { zipOf } from '../../../support/zip.mjs';
 import { least, steps } from '../../support/form.js';
+import { type FormValues, file, formOf } from '../../support/form.mjs';
 import { sharedServer } from '../../support/server.js';
 import { TestTokens } from '../../support/tokens.js';
+import { until } from '../../support/until.mjs';
+import { zipOf } from '../../support/zip.mjs';
 
 /** What each route answers to whoever has a valid token. A route of a job states what it answers about one's own. */
 type Expected =

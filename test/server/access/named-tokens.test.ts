@@ -12,15 +12,15 @@ import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { stateOf } from '../../../src/access/token-file.js';
 import { NamedTokens } from '../../../src/server/access/access.js';
-import { filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
-import { until } from '../../../support/until.mjs';
 import { Cli } from '../../support/cli.js';
 import { least, steps } from '../../support/form.js';
+import { filePart, multipart, submissionHead } from '../../support/multipart.mjs';
 import { lacks } from '../../support/needs.mjs';
 import { withNoDescriptors } from '../../support/no-descriptors.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer, TestServer } from '../../support/server.js';
 import { TestTokens } from '../../support/tokens.js';
+import { until } from '../../support/until.mjs';
 
 /** The status of a request with this token. */
 const status = async (server: TestServer, token: string): Promise<number> =>

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { groupsField } from '../../../src/contract/fields.js';
 import { operationNames, operationOf } from '../../../src/contract/operations.js';
-import { type FormValues, file } from '../../../support/form.mjs';
-import { zipOf } from '../../../support/zip.mjs';
 import { least, options } from '../../support/form.js';
+import { type FormValues, file } from '../../support/form.mjs';
 import { apps, sharedServer } from '../../support/server.js';
+import { zipOf } from '../../support/zip.mjs';
 
 const server = sharedServer({ gpus: 2 });
 const { api } = server;

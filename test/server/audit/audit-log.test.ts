@@ -6,14 +6,14 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { withLimits, withRoleLimits } from '../../../src/access/change-tokens.js';
 import { AuditLog } from '../../../src/server/audit/audit-log.js';
 import { addressList, clientAddress } from '../../../src/server/http/client-address.js';
-import { file } from '../../../support/form.mjs';
-import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
+import { file } from '../../support/form.mjs';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer, TestServer } from '../../support/server.js';
 import { smallDisk } from '../../support/small-disk.js';
 import { temporary } from '../../support/temporary.js';
 import { TestTokens } from '../../support/tokens.js';
+import { until } from '../../support/until.mjs';
 
 type Line = Readonly<Record<string, unknown>>;
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { until } from '../../../support/until.mjs';
 import { refusal } from '../../support/api.js';
 import { least, steps } from '../../support/form.js';
 import { FakeNvidiaSmi } from '../../support/nvidia-smi.js';
 import { TestServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 
 describe('a GPU that has failed when the server starts', () => {
   test('is left out, gets no jobs, and is named on stderr', async () => {

@@ -1,10 +1,10 @@
 import { truncateSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { FormValues } from '../../../support/form.mjs';
-import { linesOf } from '../../../support/log-lines.mjs';
 import { refusal } from '../../support/api.js';
 import { least, steps } from '../../support/form.js';
+import type { FormValues } from '../../support/form.mjs';
+import { linesOf } from '../../support/log-lines.mjs';
 import { sharedServer, TestServer } from '../../support/server.js';
 
 const server = sharedServer({ gpus: 2, flags: ['--cpu-slots', '1'] });

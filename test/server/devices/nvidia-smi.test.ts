@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type Gpu, GpuInventory } from '../../../src/server/devices/gpu-inventory.js';
 import { NoGpuAnswer, NvidiaSmi, parseRows } from '../../../src/server/devices/nvidia-smi.js';
-import { until } from '../../../support/until.mjs';
 import { FakeNvidiaSmi, type Mode } from '../../support/nvidia-smi.js';
+import { until } from '../../support/until.mjs';
 
 const bin = fileURLToPath(new URL('../../fixtures/bin', import.meta.url));
 const { PATH } = process.env;

@@ -2,8 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Device, Ended } from '../../../src/server/executors/index.js';
-import { until } from '../../../support/until.mjs';
 import { processesOfJob } from '../../support/processes.js';
+import { until } from '../../support/until.mjs';
 import { Bench, Followed, firstOf, type Subject } from './support.js';
 
 const slot = { gpus: [], gpuUuids: [], cpuSlots: 1 };

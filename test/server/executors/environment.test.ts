@@ -2,13 +2,13 @@ import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, statSync 
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { runFiles } from '../../../src/runner/index.js';
-import { environmentOf } from '../../../support/processes.mjs';
-import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
 import { openFilesOf } from '../../support/processes.js';
+import { environmentOf } from '../../support/processes.mjs';
 import { sandbox } from '../../support/sandbox.js';
 import { apps, sharedServer, TestServer } from '../../support/server.js';
 import { temporary } from '../../support/temporary.js';
+import { until } from '../../support/until.mjs';
 import { doing } from '../resident/support.js';
 
 const secret = 'a-token-that-nobody-may-see';

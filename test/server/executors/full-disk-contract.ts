@@ -1,8 +1,8 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { until } from '../../../support/until.mjs';
 import { smallDisk } from '../../support/small-disk.js';
+import { until } from '../../support/until.mjs';
 import { Bench, Followed, type Subject } from './support.js';
 
 /** Fills the disk. */

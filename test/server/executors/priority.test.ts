@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { constants, getPriority } from 'node:os';
 import { expect, test } from 'vitest';
-import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
 import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 
 const server = sharedServer();
 const { api } = server;

@@ -3,9 +3,9 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { signal } from '../../../src/runner/index.js';
 import type { Ended, Executor, RunEvent, RunOrder } from '../../../src/server/executors/index.js';
-import { until } from '../../../support/until.mjs';
 import { processesWith } from '../../support/processes.js';
 import { temporary } from '../../support/temporary.js';
+import { until } from '../../support/until.mjs';
 
 /** How an executor of one CPU slot is made, and how it is disturbed. */
 export interface Subject {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { connectionsFor } from '../../../src/server/http/http-server.js';
-import { filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
-import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
+import { filePart, multipart, submissionHead } from '../../support/multipart.mjs';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 
 describe('with 200 descriptors', () => {
   const descriptors = 200;

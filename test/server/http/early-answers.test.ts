@@ -4,11 +4,11 @@ import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { dropBehindAnswers } from '../../../src/server/http/http-server.js';
-import { fieldPart, filePart, multipart, type RawPart, submissionHead } from '../../../support/multipart.mjs';
-import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
+import { fieldPart, filePart, multipart, type RawPart, submissionHead } from '../../support/multipart.mjs';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 
 const server = sharedServer({
   token: 'right',

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { until } from '../../../support/until.mjs';
+import { until } from '../../support/until.mjs';
 
 const program = fileURLToPath(new URL('../../fixtures/programs/falling-server.mjs', import.meta.url));
 let child: ChildProcess;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { until } from '../../../support/until.mjs';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 
 const server = sharedServer();
 const host = 'Host: localhost\r\n';

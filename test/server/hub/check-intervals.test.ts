@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { hubSettings, Repositories } from '../../../src/server/hub/index.js';
-import { until } from '../../../support/until.mjs';
 import { FakeHub } from '../../support/fake-hub.js';
 import { files, repository } from '../../support/hub-app.js';
 import { temporary } from '../../support/temporary.js';
+import { until } from '../../support/until.mjs';
 
 const name = { repository, revision: 'main', folder: 'MR' };
 const long = 3600_000;

@@ -2,13 +2,13 @@ import { chmodSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import type { AppView } from '../../../src/contract/app-manifest.js';
-import { unzip } from '../../../support/unzip.mjs';
 import { least } from '../../support/form.js';
 import { manifest } from '../../support/hub-app.js';
 import { type Layout, plantCache } from '../../support/hub-cache.js';
 import { sandbox } from '../../support/sandbox.js';
 import { TestServer } from '../../support/server.js';
 import { plant, temporary } from '../../support/temporary.js';
+import { unzip } from '../../support/unzip.mjs';
 
 const layouts: Layout[] = ['snapshot', 'files', 'shared', 'copies'];
 

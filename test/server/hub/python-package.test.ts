@@ -4,11 +4,11 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AppView } from '../../../src/contract/app-manifest.js';
-import { until } from '../../../support/until.mjs';
 import { FakeHub } from '../../support/fake-hub.js';
 import { files, repository } from '../../support/hub-app.js';
 import { TestServer } from '../../support/server.js';
 import { temporary } from '../../support/temporary.js';
+import { until } from '../../support/until.mjs';
 
 /**
  * Pythons that may have `huggingface_hub`: the one of `npm run test:konfai`, and the machine's. Where none has it, these

@@ -2,13 +2,13 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AppView, RefreshView } from '../../../src/contract/app-manifest.js';
-import { until } from '../../../support/until.mjs';
-import { unzip } from '../../../support/unzip.mjs';
 import { refusal } from '../../support/api.js';
 import { FakeHub } from '../../support/fake-hub.js';
 import { least } from '../../support/form.js';
 import { files, manifest, repository, weights } from '../../support/hub-app.js';
 import { TestServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
+import { unzip } from '../../support/unzip.mjs';
 
 const app = `${repository}:MR`;
 let hub: FakeHub;

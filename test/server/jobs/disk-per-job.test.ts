@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { file } from '../../../support/form.mjs';
-import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
+import { file } from '../../support/form.mjs';
 import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 
 const mebibyte = 2 ** 20;
 const server = sharedServer({ flags: ['--disk-per-job', '4MiB'] });

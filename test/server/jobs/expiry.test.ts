@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { until } from '../../../support/until.mjs';
-import { unzip } from '../../../support/unzip.mjs';
 import { refusal } from '../../support/api.js';
 import { least, steps } from '../../support/form.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer, TestServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
+import { unzip } from '../../support/unzip.mjs';
 
 const server = sharedServer({ flags: ['--grace', '1'] });
 const { api } = server;

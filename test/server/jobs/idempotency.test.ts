@@ -2,10 +2,10 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { JobEnvelope } from '../../../src/contract/job.js';
-import { until } from '../../../support/until.mjs';
 import { least, options, steps } from '../../support/form.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 
 const server = sharedServer({ flags: ['--max-jobs', '3', '--cpu-slots', '1'] });
 const { api } = server;

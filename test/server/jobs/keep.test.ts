@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
 import { sharedServer, TestServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 
 const hour = 3600;
 const week = 7 * 24 * hour;

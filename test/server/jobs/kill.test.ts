@@ -1,12 +1,12 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { linesOf } from '../../../support/log-lines.mjs';
-import { isRunning } from '../../../support/processes.mjs';
-import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
+import { linesOf } from '../../support/log-lines.mjs';
 import { processesNaming, processesOfJob } from '../../support/processes.js';
+import { isRunning } from '../../support/processes.mjs';
 import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 
 const server = sharedServer({ flags: ['--cpu-slots', '2'] });
 const { api } = server;

@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import type { JobView } from '../../../src/contract/job.js';
-import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
 import { sharedServer } from '../../support/server.js';
 import { TestTokens } from '../../support/tokens.js';
+import { until } from '../../support/until.mjs';
 
 const tokens = new TestTokens();
 for (const name of ['ana', 'bob']) tokens.create(name);

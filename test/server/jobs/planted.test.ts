@@ -9,9 +9,9 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
 import { sharedServer, TestServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 
 const server = sharedServer({ flags: ['--grace', '600'] });
 const { api } = server;

@@ -13,11 +13,11 @@ import {
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { withLimits } from '../../../src/access/change-tokens.js';
-import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
 import { processesOfJob } from '../../support/processes.js';
 import { TestServer } from '../../support/server.js';
 import { TestTokens } from '../../support/tokens.js';
+import { until } from '../../support/until.mjs';
 
 const kept = { ...least.infer, ...steps('write=a.txt:kept') };
 

@@ -2,14 +2,14 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import unzipper from 'unzipper';
 import { describe, expect, test } from 'vitest';
-import { file } from '../../../support/form.mjs';
-import { linesOf } from '../../../support/log-lines.mjs';
-import { until } from '../../../support/until.mjs';
 import { refusal } from '../../support/api.js';
 import { least, steps } from '../../support/form.js';
+import { file } from '../../support/form.mjs';
+import { linesOf } from '../../support/log-lines.mjs';
 import { appLines } from '../../support/log-stream.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { TestServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 
 const oneAtATime = { flags: ['--cpu-slots', '1'] };
 

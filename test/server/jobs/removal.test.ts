@@ -1,12 +1,12 @@
 import { existsSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { until } from '../../../support/until.mjs';
-import { unzip } from '../../../support/unzip.mjs';
 import { refusal } from '../../support/api.js';
 import { least, steps } from '../../support/form.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
+import { unzip } from '../../support/unzip.mjs';
 
 const server = sharedServer();
 const { api } = server;

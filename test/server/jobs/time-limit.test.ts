@@ -1,12 +1,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { file } from '../../../support/form.mjs';
-import { zipOf } from '../../../support/zip.mjs';
 import { Cli } from '../../support/cli.js';
 import { least, steps } from '../../support/form.js';
+import { file } from '../../support/form.mjs';
 import { processesOfJob } from '../../support/processes.js';
 import { sharedServer } from '../../support/server.js';
+import { zipOf } from '../../support/zip.mjs';
 
 const onCpu = { cpu: '1' };
 const endless = {

@@ -3,11 +3,11 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
-import { until } from '../../../support/until.mjs';
 import { least } from '../../support/form.js';
+import { filePart, multipart, submissionHead } from '../../support/multipart.mjs';
 import { RawConnection } from '../../support/raw-http.js';
 import { TestServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 
 const hook = fileURLToPath(new URL('../../fixtures/programs/shorten-retry.cjs', import.meta.url));
 

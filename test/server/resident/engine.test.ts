@@ -3,7 +3,7 @@ import { chmodSync, cpSync, mkdirSync, readdirSync, writeFileSync } from 'node:f
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { file } from '../../../support/form.mjs';
+import { file } from '../../support/form.mjs';
 import { lacks } from '../../support/needs.mjs';
 import { sandbox } from '../../support/sandbox.js';
 import { TestServer } from '../../support/server.js';

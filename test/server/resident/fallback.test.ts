@@ -2,10 +2,10 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { findProgram } from '../../../src/files/programs.js';
-import { until } from '../../../support/until.mjs';
 import { sandbox } from '../../support/sandbox.js';
 import { apps, TestServer } from '../../support/server.js';
 import { temporary } from '../../support/temporary.js';
+import { until } from '../../support/until.mjs';
 import { doing, keepersOf, workerState } from './support.js';
 
 /** A directory with a `bwrap` that makes every sandbox but one whose user may mount, as some kernels do. */

@@ -3,8 +3,8 @@ import { utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { fingerprint } from '../../../src/server/executors/resident/fingerprint.js';
-import { until } from '../../../support/until.mjs';
 import { temporary } from '../../support/temporary.js';
+import { until } from '../../support/until.mjs';
 
 const program = new URL('../../../dist/server/executors/resident/fingerprint.js', import.meta.url);
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { until } from '../../../support/until.mjs';
 import { Cli } from '../../support/cli.js';
 import { apps, sharedServer, TestServer } from '../../support/server.js';
 import { TestTokens } from '../../support/tokens.js';
+import { until } from '../../support/until.mjs';
 import { keepersOf, noWorkerLeft, onGpu, workerState } from './support.js';
 
 describe('on GPUs a resident app', () => {

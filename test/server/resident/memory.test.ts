@@ -2,9 +2,9 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import type { LocalExecutor } from '../../../src/server/executors/local/index.js';
-import { until } from '../../../support/until.mjs';
 import { apps } from '../../support/server.js';
 import { temporary } from '../../support/temporary.js';
+import { until } from '../../support/until.mjs';
 import { localSubject } from '../executors/local-subject.js';
 import { Bench, Followed } from '../executors/support.js';
 

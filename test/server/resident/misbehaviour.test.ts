@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { until } from '../../../support/until.mjs';
 import { apps, sharedServer, TestServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 import { doing, keepersOf, noWorkerLeft, ownApp, workerState } from './support.js';
 
 const against = (what: string) => `The app ${what}, against the protocol of resident apps, and was ended`;

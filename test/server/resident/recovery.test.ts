@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { until } from '../../../support/until.mjs';
 import { apps, TestServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 import { doing, keepersOf, noWorkerLeft, workerState } from './support.js';
 
 const started = (flags: readonly string[] = []) =>

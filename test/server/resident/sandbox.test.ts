@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { systemCallFilter } from '../../../src/server/sandbox/system-call-filter.js';
-import { argumentsOf, runningProcesses } from '../../../support/processes.mjs';
+import { argumentsOf, runningProcesses } from '../../support/processes.mjs';
 import { sandbox } from '../../support/sandbox.js';
 import { apps, sharedServer, TestServer } from '../../support/server.js';
 import { answers, attempts } from '../sandbox/attempts.js';

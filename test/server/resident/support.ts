@@ -1,11 +1,11 @@
 import { copyFileSync, cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { file } from '../../../support/form.mjs';
-import { until } from '../../../support/until.mjs';
 import type { Api } from '../../support/api.js';
+import { file } from '../../support/form.mjs';
 import { apps, type TestServer } from '../../support/server.js';
 import { plant, temporary } from '../../support/temporary.js';
+import { until } from '../../support/until.mjs';
 
 /** A submission to the app that stays loaded, which does what is named: `test/fixtures/apps/resident/main.mjs`. */
 export const doing = (deed = 'nothing', more: Record<string, string> = {}) => ({

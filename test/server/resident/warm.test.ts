@@ -1,10 +1,10 @@
 import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { until } from '../../../support/until.mjs';
 import { sandbox } from '../../support/sandbox.js';
 import { apps, sharedServer, TestServer } from '../../support/server.js';
 import { plant, temporary } from '../../support/temporary.js';
+import { until } from '../../support/until.mjs';
 import { doing, keepersOf, noWorkerLeft, ownApp, ownLines, workerState } from './support.js';
 
 describe('a resident app', () => {

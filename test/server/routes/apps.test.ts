@@ -3,12 +3,12 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } fr
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { type FormValues, file } from '../../../support/form.mjs';
-import { unzip } from '../../../support/unzip.mjs';
-import { zipOf } from '../../../support/zip.mjs';
 import { refusal } from '../../support/api.js';
 import { least, steps } from '../../support/form.js';
+import { type FormValues, file } from '../../support/form.mjs';
 import { apps, sharedServer } from '../../support/server.js';
+import { unzip } from '../../support/unzip.mjs';
+import { zipOf } from '../../support/zip.mjs';
 
 const root = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
 afterAll(() => rmSync(root, { recursive: true }));

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { JobView } from '../../../src/contract/job.js';
-import { file } from '../../../support/form.mjs';
-import { linesOf } from '../../../support/log-lines.mjs';
-import { zipOf } from '../../../support/zip.mjs';
 import { least, steps } from '../../support/form.js';
+import { file } from '../../support/form.mjs';
+import { linesOf } from '../../support/log-lines.mjs';
 import { sharedServer } from '../../support/server.js';
+import { zipOf } from '../../support/zip.mjs';
 
 const server = sharedServer({ flags: ['--cpu-slots', '1'] });
 const { api } = server;

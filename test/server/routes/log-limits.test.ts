@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { file } from '../../../support/form.mjs';
 import { refusal } from '../../support/api.js';
 import { least, printBytes, steps } from '../../support/form.js';
+import { file } from '../../support/form.mjs';
 import type { LogFollower } from '../../support/log-stream.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { apps, sharedServer } from '../../support/server.js';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { linesOf } from '../../../support/log-lines.mjs';
-import { until } from '../../../support/until.mjs';
 import { least, steps } from '../../support/form.js';
+import { linesOf } from '../../support/log-lines.mjs';
 import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 
 const server = sharedServer({ flags: ['--keepalive', '1'] });
 const { api } = server;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { linesOf } from '../../../support/log-lines.mjs';
 import { least, printBytes, steps } from '../../support/form.js';
+import { linesOf } from '../../support/log-lines.mjs';
 import { appLines } from '../../support/log-stream.js';
 import { sharedServer } from '../../support/server.js';
 

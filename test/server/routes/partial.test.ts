@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { unzip } from '../../../support/unzip.mjs';
 import { refusal } from '../../support/api.js';
 import { least, steps } from '../../support/form.js';
 import { sharedServer } from '../../support/server.js';
+import { unzip } from '../../support/unzip.mjs';
 
 const server = sharedServer();
 const { api } = server;

@@ -2,12 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { until } from '../../../support/until.mjs';
-import { unzip } from '../../../support/unzip.mjs';
 import { refusal } from '../../support/api.js';
 import { least, steps } from '../../support/form.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer, TestServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
+import { unzip } from '../../support/unzip.mjs';
 
 const server = sharedServer();
 const { api } = server;

@@ -2,12 +2,12 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { formOf } from '../../../support/form.mjs';
-import { unzip } from '../../../support/unzip.mjs';
 import { refusal } from '../../support/api.js';
 import { least } from '../../support/form.js';
+import { formOf } from '../../support/form.mjs';
 import { RawConnection } from '../../support/raw-http.js';
 import { apps, sharedServer } from '../../support/server.js';
+import { unzip } from '../../support/unzip.mjs';
 
 const root = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
 afterAll(() => rmSync(root, { recursive: true }));

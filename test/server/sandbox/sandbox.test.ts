@@ -2,13 +2,13 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSyn
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { argumentsOf, isRunning, runningProcesses } from '../../../support/processes.mjs';
-import { until } from '../../../support/until.mjs';
-import { unzip } from '../../../support/unzip.mjs';
 import { least, options, steps } from '../../support/form.js';
+import { argumentsOf, isRunning, runningProcesses } from '../../support/processes.mjs';
 import { sandbox } from '../../support/sandbox.js';
 import { apps, TestServer } from '../../support/server.js';
 import { temporary } from '../../support/temporary.js';
+import { until } from '../../support/until.mjs';
+import { unzip } from '../../support/unzip.mjs';
 
 describe.runIf(sandbox)('a job in its sandbox', () => {
   const secret = 'the-secret-of-another';

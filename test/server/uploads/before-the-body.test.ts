@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
 import { least, steps } from '../../support/form.js';
+import { filePart, multipart, submissionHead } from '../../support/multipart.mjs';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
 

@@ -7,10 +7,10 @@ import {
   type RawPart,
   sizedPart,
   submissionHead,
-} from '../../../support/multipart.mjs';
-import { until } from '../../../support/until.mjs';
+} from '../../support/multipart.mjs';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer, type TestServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 
 const gibibyte = 2 ** 30;
 

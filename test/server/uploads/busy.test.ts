@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
-import { until } from '../../../support/until.mjs';
 import { refusal } from '../../support/api.js';
 import { least, steps } from '../../support/form.js';
+import { filePart, multipart, submissionHead } from '../../support/multipart.mjs';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 
 describe('active jobs', () => {
   const server = sharedServer({ flags: ['--max-jobs', '2', '--cpu-slots', '1'] });

@@ -3,15 +3,15 @@ import { rmSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { file } from '../../../support/form.mjs';
-import { fieldPart, filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
-import { until } from '../../../support/until.mjs';
-import { zip } from '../../../support/zip.mjs';
 import { least, steps } from '../../support/form.js';
+import { file } from '../../support/form.mjs';
+import { fieldPart, filePart, multipart, submissionHead } from '../../support/multipart.mjs';
 import { RawConnection } from '../../support/raw-http.js';
 import { apps, TestServer } from '../../support/server.js';
 import { smallDisk } from '../../support/small-disk.js';
 import { plant, temporary } from '../../support/temporary.js';
+import { until } from '../../support/until.mjs';
+import { zip } from '../../support/zip.mjs';
 
 const disk = smallDisk(64, 3000);
 /** The mount itself takes one: these have room for two and three files. */

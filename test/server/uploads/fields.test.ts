@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { type FormValues, file } from '../../../support/form.mjs';
-import { zipOf } from '../../../support/zip.mjs';
 import { least, options } from '../../support/form.js';
+import { type FormValues, file } from '../../support/form.mjs';
 import { sharedServer } from '../../support/server.js';
+import { zipOf } from '../../support/zip.mjs';
 
 const server = sharedServer({ gpus: 2 });
 const { api } = server;

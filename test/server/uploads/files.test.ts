@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { type FormValues, file } from '../../../support/form.mjs';
 import { least } from '../../support/form.js';
+import { type FormValues, file } from '../../support/form.mjs';
 import { sharedServer } from '../../support/server.js';
 
 const server = sharedServer();

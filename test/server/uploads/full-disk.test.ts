@@ -3,14 +3,14 @@ import { statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Usage } from '../../../src/contract/usage.js';
-import { file } from '../../../support/form.mjs';
-import { filePart, multipart, submissionHead } from '../../../support/multipart.mjs';
-import { until } from '../../../support/until.mjs';
-import { zip } from '../../../support/zip.mjs';
 import { least, steps } from '../../support/form.js';
+import { file } from '../../support/form.mjs';
+import { filePart, multipart, submissionHead } from '../../support/multipart.mjs';
 import { RawConnection } from '../../support/raw-http.js';
 import { TestServer } from '../../support/server.js';
 import { smallDisk } from '../../support/small-disk.js';
+import { until } from '../../support/until.mjs';
+import { zip } from '../../support/zip.mjs';
 
 const mebibyte = 2 ** 20;
 

@@ -1,7 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { JobEnvelope } from '../../../src/contract/job.js';
-import { file, formOf } from '../../../support/form.mjs';
+import { least } from '../../support/form.js';
+import { file, formOf } from '../../support/form.mjs';
 import {
   boundary,
   disposition,
@@ -12,11 +13,10 @@ import {
   type RawPart,
   sizedPart,
   submissionHead,
-} from '../../../support/multipart.mjs';
-import { until } from '../../../support/until.mjs';
-import { least } from '../../support/form.js';
+} from '../../support/multipart.mjs';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 
 const server = sharedServer({ flags: ['--max-upload-size', '1MiB', '--max-file-size', '1MiB'] });
 const { api } = server;

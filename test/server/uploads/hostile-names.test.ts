@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { JobEnvelope } from '../../../src/contract/job.js';
-import { linesOf } from '../../../support/log-lines.mjs';
-import { fieldPart, filePart, multipart, multipartType } from '../../../support/multipart.mjs';
-import { unzip } from '../../../support/unzip.mjs';
 import { least, printBytes, steps } from '../../support/form.js';
+import { linesOf } from '../../support/log-lines.mjs';
 import { appLines } from '../../support/log-stream.js';
+import { fieldPart, filePart, multipart, multipartType } from '../../support/multipart.mjs';
 import { apps, sharedServer } from '../../support/server.js';
+import { unzip } from '../../support/unzip.mjs';
 
 const root = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
 afterAll(() => rmSync(root, { recursive: true }));

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { JobEnvelope } from '../../../src/contract/job.js';
+import { refusal } from '../../support/api.js';
 import {
   boundary,
   disposition,
@@ -9,11 +10,10 @@ import {
   multipartType,
   type RawPart,
   submissionHead,
-} from '../../../support/multipart.mjs';
-import { until } from '../../../support/until.mjs';
-import { refusal } from '../../support/api.js';
+} from '../../support/multipart.mjs';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 
 const server = sharedServer();
 const { api } = server;

@@ -1,9 +1,9 @@
 import { chmodSync, renameSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { until } from '../../../support/until.mjs';
 import { least } from '../../support/form.js';
 import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 
 const server = sharedServer({ asOrdinaryUser: true });
 

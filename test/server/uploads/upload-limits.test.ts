@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { type FormValues, file } from '../../../support/form.mjs';
-import { filePart, multipart, multipartType, submissionHead } from '../../../support/multipart.mjs';
-import { until } from '../../../support/until.mjs';
 import { refusal } from '../../support/api.js';
+import { type FormValues, file } from '../../support/form.mjs';
+import { filePart, multipart, multipartType, submissionHead } from '../../support/multipart.mjs';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
+import { until } from '../../support/until.mjs';
 
 const server = sharedServer({ flags: ['--max-file-size', '1000', '--max-upload-size', '2500'] });
 const { api } = server;

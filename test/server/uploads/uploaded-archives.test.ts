@@ -1,8 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { type FormValues, file } from '../../../support/form.mjs';
-import { type Entry, zip, zipOf } from '../../../support/zip.mjs';
+import { type FormValues, file } from '../../support/form.mjs';
 import { sharedServer } from '../../support/server.js';
+import { type Entry, zip, zipOf } from '../../support/zip.mjs';
 
 const server = sharedServer({ flags: ['--max-upload-size', '1MiB', '--max-file-size', '1MiB'] });
 const { api } = server;

@@ -1,9 +1,9 @@
 import { mkdtempSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
-import { type ClusterOptions, SlurmCluster } from '../../../support/slurm/cluster.mjs';
-import { until } from '../../../support/until.mjs';
 import { apps, type ServerOptions, TestServer } from '../../support/server.js';
+import { type ClusterOptions, SlurmCluster } from '../../support/slurm/cluster.mjs';
+import { until } from '../../support/until.mjs';
 
 /** A job as Slurm shows it: the fields of `scontrol show job`, by their names. */
 export type SlurmJob = Readonly<Record<string, string>>;

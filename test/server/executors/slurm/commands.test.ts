@@ -2,10 +2,10 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { runSlurm, withoutSlurmJob } from '../../../../src/server/executors/slurm/slurm.js';
-import { until } from '../../../../support/until.mjs';
 import { withNoDescriptors } from '../../../support/no-descriptors.js';
 import { processesWith } from '../../../support/processes.js';
 import { temporary } from '../../../support/temporary.js';
+import { until } from '../../../support/until.mjs';
 
 /** A program that stands in for one of Slurm's. */
 async function withProgram(script: string, use: (program: string) => Promise<void>): Promise<void> {

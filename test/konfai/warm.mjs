@@ -8,7 +8,7 @@ import { operations, refused } from './operations.mjs';
 import { contentsOf, differencesOf, flipByte } from './results.mjs';
 import { environment } from './servers.mjs';
 
-const worker = fileURLToPath(new URL('../engines/konfai_worker.py', import.meta.url));
+const worker = fileURLToPath(new URL('../../engines/konfai_worker.py', import.meta.url));
 
 /** How often each operation runs in the loaded engine. */
 const rounds = 2;

@@ -11,7 +11,7 @@ import { patience, until, within } from './until.mjs';
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 
 /** The product under test: this checkout, or a copy that was broken on purpose. */
-export const product = path.resolve(process.env.FAULTS_PRODUCT ?? here('../..'));
+export const product = path.resolve(process.env.FAULTS_PRODUCT ?? here('../../..'));
 export const bin = path.join(product, 'bin', 'run.js');
 
 export const apps = {

@@ -3,17 +3,24 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Ports that nobody listens at, for daemons that cannot choose one themselves. They lie below those that the kernel
- * gives to connections, so that none is taken before its daemon listens.
+ * A port that nobody listens on, for a program that cannot choose one itself. It lies below those that the kernel gives to
+ * connections, so that it is still free when the program listens.
+ */
+export async function freePort() {
+  for (;;) {
+    const port = 10_000 + Math.floor(Math.random() * 20_000);
+    if (await isFree(port)) return port;
+  }
+}
+
+/**
+ * Several such ports.
  * @param {number} count
  */
 export async function freePorts(count) {
   /** @type {Set<number>} */
   const found = new Set();
-  while (found.size < count) {
-    const port = 10_000 + Math.floor(Math.random() * 20_000);
-    if (await isFree(port)) found.add(port);
-  }
+  while (found.size < count) found.add(await freePort());
   return [...found];
 }
 

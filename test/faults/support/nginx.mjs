@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { nginxArguments } from '../../support/nginx.mjs';
-import { freePorts } from '../../support/ports.mjs';
+import { freePort } from '../../support/ports.mjs';
 import { until } from './until.mjs';
 
 /** The server of Debian's configuration, with TLS and a path prefix, and no settings of buffering or timeouts but where the path says so. */
@@ -45,7 +45,7 @@ export async function startNginx(context, target) {
   execFileSync('openssl', ['req', '-x509', ...key, '-out', certificate, '-days', '2', ...subject], {
     stdio: 'ignore',
   });
-  const [port] = await freePorts(1);
+  const port = await freePort();
   const words = nginxArguments(directory, serverOf(directory, port, target));
   const child = spawn('nginx', words, { stdio: 'ignore' });
   await until('nginx listens', async () => {

@@ -5,7 +5,7 @@ import { addressIn, hasEnded, serveWords } from '../support/serve.mjs';
 import { until } from '../support/until.mjs';
 import { programOf, withPrograms } from './environment.mjs';
 
-export const bin = fileURLToPath(new URL('../bin/run.js', import.meta.url));
+export const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 
 /**
  * What both sides are told alike: KonfAI's programs, no GPU, no look at a model hub, and to compile nothing into the app's

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { isRunning } from '../../support/processes.mjs';
 import { processesUnder } from './processes.mjs';
 
-const wellBehaved = fileURLToPath(new URL('../../test/fixtures/bin/nvidia-smi', import.meta.url));
+const wellBehaved = fileURLToPath(new URL('../../fixtures/bin/nvidia-smi', import.meta.url));
 
 /** What nvidia-smi does in each mode; `$real` is the imitation that works. */
 const script = `#!/bin/sh

@@ -4,7 +4,7 @@ import { clients } from './clients.mjs';
 import { stateOf } from './jobs.mjs';
 import { environment } from './servers.mjs';
 
-/** A job that takes long, with the program of `konfai/engine`. */
+/** A job that takes long, with the program of `test/konfai/engine`. */
 const operation = {
   theirs: ['infer', '-i', 'scan.mha', '--set', 'SLEEP=60'],
   ours: ['infer', '-i', 'scan.mha', '--set', 'SLEEP=60'],
@@ -37,7 +37,7 @@ async function interrupt({ workshop, root, app }, client, server) {
 
 /**
  * The row of Ctrl-C: every client ends with 130, and has killed the job on every server.
- * @param servers with the program of `konfai/engine`
+ * @param servers with the program of `test/konfai/engine`
  */
 export async function interruptionRow(place, servers) {
   const cells = [];

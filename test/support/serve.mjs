@@ -4,12 +4,12 @@ import { fileURLToPath } from 'node:url';
 /**
  * How a server of the built program is started and found. The classes that hold its process stay apart: the server of a
  * test fails the test by what it leaves behind (`test/support/server.ts`), that of the fault harness is killed and
- * started again, and reports a violation where it ends by itself (`faults/support/server.mjs`), and that of the bench
+ * started again, and reports a violation where it ends by itself (`test/faults/support/server.mjs`), and that of the bench
  * has the environment of a measurement, without imitations (`bench/support/server.mjs`).
  */
 
 /** Imitations of the programs that a server looks for: nvidia-smi. */
-const programs = fileURLToPath(new URL('../test/fixtures/bin', import.meta.url));
+const programs = fileURLToPath(new URL('../fixtures/bin', import.meta.url));
 
 /**
  * The arguments of `remote-app`, for a server on a free port, or on the one that the flags name.

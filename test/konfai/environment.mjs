@@ -10,7 +10,7 @@ const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const requirements = readFileSync(here('requirements.txt'), 'utf8');
 
 /** Where the virtual environment is: 6 GB that are kept from one run to the next. */
-const directory = path.resolve(process.env.REMOTE_APP_KONFAI_VENV ?? here('../.cache/konfai'));
+const directory = path.resolve(process.env.REMOTE_APP_KONFAI_VENV ?? here('../../.cache/konfai'));
 
 /** What was installed, written when all of it was: an installation that was broken off starts over. */
 const mark = path.join(directory, 'installed.txt');
@@ -24,8 +24,8 @@ export const programOf = (name) => path.join(directory, 'bin', name);
 /** The PATH with KonfAI's programs in front: `serve` and KonfAI's server find the engine there. */
 export const withPrograms = `${path.join(directory, 'bin')}:${process.env.PATH}`;
 
-/** PATH on which `konfai-apps` is the program of `konfai/engine`, and `nvidia-smi` the imitation of the tests. */
-export const withStandIns = [here('engine'), here('../test/fixtures/bin'), withPrograms].join(':');
+/** PATH on which `konfai-apps` is the program of `test/konfai/engine`, and `nvidia-smi` the imitation of the tests. */
+export const withStandIns = [here('engine'), here('../fixtures/bin'), withPrograms].join(':');
 
 const lastLine = (text) => text.trim().split('\n').at(-1) ?? '';
 

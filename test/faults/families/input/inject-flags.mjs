@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { carriesFiles } from '../../../dist/contract/fields.js';
-import { operations } from '../../../dist/contract/operations.js';
+import { carriesFiles } from '../../../../dist/contract/fields.js';
+import { operations } from '../../../../dist/contract/operations.js';
 import { file, formOf } from '../../../support/form.mjs';
 import { zipOf } from '../../../support/zip.mjs';
 import { ended, kill, request, steps, submit } from '../../support/api.mjs';

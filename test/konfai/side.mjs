@@ -25,7 +25,7 @@ async function limitsOfTheirs() {
 }
 
 const serveFlags = () =>
-  JSON.parse(readFileSync(here('../oclif.manifest.json'), 'utf8')).commands.serve.flags;
+  JSON.parse(readFileSync(here('../../oclif.manifest.json'), 'utf8')).commands.serve.flags;
 
 const datasetLimit = {
   ours: async () => serveFlags()['max-dataset-size'].default ?? 'none',
@@ -34,7 +34,7 @@ const datasetLimit = {
 
 async function limitsOfOurs() {
   const flags = serveFlags();
-  const { maxStreams } = await import('../dist/server/settings.js');
+  const { maxStreams } = await import('../../dist/server/settings.js');
   const names = ['max-jobs', 'max-file-size', 'max-upload-size', 'keepalive'];
   const [jobs, file, upload, seconds] = names.map((name) => flags[name].default);
   return `${jobs}, ${file}, ${upload}, ${maxStreams}, ${seconds}`;

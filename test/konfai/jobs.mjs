@@ -12,7 +12,7 @@ export function inferForm(values = {}) {
   return form;
 }
 
-/** What the engine of `konfai/engine` is to do. */
+/** What the engine of `test/konfai/engine` is to do. */
 export const doing = (...overrides) =>
   overrides.length === 0 ? {} : { options: { config_overrides: overrides } };
 

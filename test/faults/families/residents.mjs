@@ -10,7 +10,7 @@ import { processesUnder } from '../support/processes.mjs';
 import { Server } from '../support/server.mjs';
 import { until } from '../support/until.mjs';
 
-const app = fileURLToPath(new URL('../../test/fixtures/apps/resident', import.meta.url));
+const app = fileURLToPath(new URL('../../fixtures/apps/resident', import.meta.url));
 const gpus = 2;
 const mostJobs = 5;
 

@@ -3,7 +3,7 @@
  * table of bench/README.md: medians, the first round left out.
  */
 import { parseArgs } from 'node:util';
-import { interleave } from '../../bench/support/interleave.mjs';
+import { interleave } from '../../../bench/support/interleave.mjs';
 import { withPrograms, withStandIns } from '../environment.mjs';
 import { startOurs, startTheirs } from '../servers.mjs';
 import { say, session } from '../session.mjs';
@@ -15,7 +15,7 @@ const { values: flags, positionals: words } = parseArgs({
 });
 const rounds = Number(flags.runs);
 
-/** What is measured: `real` with KonfAI's engine, the others with the program of `konfai/engine` in its place. */
+/** What is measured: `real` with KonfAI's engine, the others with the program of `test/konfai/engine` in its place. */
 const measures = [
   { name: 'start', measure: start },
   { name: 'upload', measure: upload },

@@ -3,13 +3,13 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { curl } from '../../bench/support/command.mjs';
-import { GiB, randomFile } from '../../bench/support/data.mjs';
-import { residentMemory } from '../../bench/support/usage.mjs';
+import { curl } from '../../../bench/support/command.mjs';
+import { GiB, randomFile } from '../../../bench/support/data.mjs';
+import { residentMemory } from '../../../bench/support/usage.mjs';
 import { clients, runProgram } from '../clients.mjs';
 import { doing, logOf, reaches, submit } from '../jobs.mjs';
 
-const prober = fileURLToPath(new URL('../../bench/programs/probe-health.mjs', import.meta.url));
+const prober = fileURLToPath(new URL('../../../bench/programs/probe-health.mjs', import.meta.url));
 
 /** Seconds since a moment of `performance.now()`. */
 const since = (moment) => (performance.now() - moment) / 1000;
