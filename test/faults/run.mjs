@@ -11,7 +11,6 @@ import { installMissing, whyNoCluster } from '../support/slurm/prerequisites.mjs
 import { Context } from './context.mjs';
 import * as strangeApps from './families/apps.mjs';
 import * as breakOut from './families/break-out.mjs';
-import * as browser from './families/browser.mjs';
 import * as descriptors from './families/descriptors.mjs';
 import * as disk from './families/disk.mjs';
 import * as grace from './families/grace.mjs';
@@ -22,7 +21,6 @@ import * as load from './families/load.mjs';
 import * as lock from './families/lock.mjs';
 import * as names from './families/names.mjs';
 import * as network from './families/network.mjs';
-import * as nvidiaSmi from './families/nvidia-smi.mjs';
 import * as powerCut from './families/power-cut.mjs';
 import * as ownProcess from './families/process.mjs';
 import * as records from './families/records.mjs';
@@ -49,7 +47,6 @@ const lanes = [
     records,
     'power-cut': powerCut,
     names,
-    'nvidia-smi': nvidiaSmi,
     lock,
     residents,
   },
@@ -62,7 +59,6 @@ const lanes = [
     grace,
     requests,
     apps: strangeApps,
-    browser,
     leaks,
     terminal,
   },

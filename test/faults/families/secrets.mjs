@@ -140,7 +140,7 @@ function comparison(context) {
   const source = (name) => readFileSync(path.join(product, 'dist', name), 'utf8');
   const isHashed =
     /\.get\(hashOf\(token\)\)/.test(source('server/access/access.js')) &&
-    /createHash\('sha256'\)/.test(source('access/secret.js'));
+    /createHash\('sha256'\)/.test(source('access/token-file.js'));
   context.check(isHashed, 'Tokens are not found by their hashes');
 }
 

@@ -68,6 +68,11 @@ describe('a server without a token on a loopback address', () => {
   test.for([
     ['no host at all', [], 'GET /jobs HTTP/1.0'],
     ['two hosts', ['Host: localhost', 'Host: evil.example'], undefined],
+    [
+      'two origins',
+      ['Host: localhost', 'Origin: http://localhost', 'Origin: http://evil.example'],
+      undefined,
+    ],
     ['a target of another host', ['Host: localhost'], 'GET http://evil.example/jobs HTTP/1.1'],
     ['a target of another host in capitals', ['Host: localhost'], 'GET HTTP://EVIL.EXAMPLE/jobs HTTP/1.1'],
   ] as [string, string[], string | undefined][])('refuses a request for %s', async ([, headers, line]) => {

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { checkArchive } from '../../invariants.mjs';
 import { request } from '../../support/api.mjs';
+import { Preload } from '../../support/preload.mjs';
 import { Server } from '../../support/server.mjs';
-import { Shim } from '../../support/shim.mjs';
 import { doneJob, removal } from './done-job.mjs';
 
 const grace = 4;
@@ -14,16 +14,16 @@ const least = (grace * 1000) / 2;
 export async function clockJump(context, seconds) {
   const jump = `a jump of the clock by ${seconds} s`;
   context.count(jump);
-  const shim = Shim.build(context);
+  const preload = Preload.build(context);
   const server = await new Server(context, {
-    environment: shim.environment,
+    environment: preload.environment,
     flags: ['--grace', String(grace)],
   }).start();
   try {
     const [fetched, left] = [await doneJob(context, server), await doneJob(context, server)];
     const ended = performance.now();
     const { status: before } = await request(server, `/jobs/${fetched.id}/result`, { method: 'HEAD' });
-    shim.setClock(seconds);
+    preload.setClock(seconds);
     await delay(context.random.integer(0, 800));
     const result = await request(server, `/jobs/${fetched.id}/result`);
     const got = performance.now();

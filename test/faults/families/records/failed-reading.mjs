@@ -1,12 +1,12 @@
 import path from 'node:path';
 import { listJobs } from '../../support/api.mjs';
-import { Shim } from '../../support/shim.mjs';
+import { Preload } from '../../support/preload.mjs';
 import { inventory, lost } from './kept.mjs';
 
 /** A valid record that cannot be opened this time, because of the disk or a lack of descriptors. */
 export async function failedReading(context, world) {
-  const shim = Shim.build(context);
-  if (shim === null) {
+  const preload = Preload.build(context);
+  if (preload === null) {
     context.note('LEFT OUT: readings that fail, because gcc is not here');
     return;
   }
@@ -19,10 +19,10 @@ export async function failedReading(context, world) {
     inventory(path.join(world.data, 'jobs', id), (file) => /^(Input|Output|result\.zip)/.test(file)),
   );
   context.count('a record that cannot be opened');
-  const server = world.server(shim.environment);
+  const server = world.server(preload.environment);
   server.mayEnd = true;
   try {
-    shim.failOpening('job.json', error, count);
+    preload.failOpening('job.json', error, count);
     server.spawn();
     const isListening = await server.listening(15_000).then(
       () => true,
@@ -41,7 +41,7 @@ export async function failedReading(context, world) {
       context.check(isEnough, `After ${what} ${there} of ${world.jobs.length} jobs are there`);
     }
     await server.kill();
-    shim.failNothing();
+    preload.failNothing();
   } finally {
     await server.kill();
     const gone = lost(world.data, kept);

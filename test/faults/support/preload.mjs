@@ -4,10 +4,10 @@ import { constants } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const source = fileURLToPath(new URL('shim.c', import.meta.url));
+const source = fileURLToPath(new URL('preload.c', import.meta.url));
 
-/** Moves the wall clock of one server, and fails its openings of chosen files (see `shim.c`). */
-export class Shim {
+/** Moves the wall clock of one server, and fails its openings of chosen files (see `preload.c`). */
+export class Preload {
   #file;
 
   constructor(library, file) {
@@ -18,7 +18,7 @@ export class Shim {
   /** @returns null where there is no C compiler, or no preloading (another system than Linux) */
   static build(context) {
     if (process.platform !== 'linux') return null;
-    const library = path.join(context.scratch, `shim-${context.serial()}.so`);
+    const library = path.join(context.scratch, `preload-${context.serial()}.so`);
     try {
       execFileSync('gcc', ['-shared', '-fPIC', '-O1', '-o', library, source, '-ldl'], { stdio: 'ignore' });
     } catch {
@@ -27,7 +27,7 @@ export class Shim {
     const file = `${library}.control`;
     writeFileSync(file, Buffer.alloc(256));
     chmodSync(file, 0o666);
-    return new Shim(library, file);
+    return new Preload(library, file);
   }
 
   /** Seconds by which the wall clock is off from now on. */
