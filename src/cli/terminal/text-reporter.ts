@@ -1,5 +1,5 @@
 import type { Reporter, TransferPhase } from '../../client/reporter.js';
-import { formatBytes, oneLine, servicePrefix } from '../../contract/index.js';
+import { counted, formatBytes, oneLine, servicePrefix } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
 import { Colours } from './colours.js';
 import { LogRows } from './log-rows.js';
@@ -15,6 +15,7 @@ const step = 250;
 const long = 3000;
 
 const pastOf = {
+  Reading: 'Read',
   Packing: 'Packed',
   Uploading: 'Uploaded',
   Downloading: 'Downloaded',
@@ -67,6 +68,11 @@ export class Transfer {
     return ((this.#done - first.done) / Math.max(now - first.at, 1)) * 1000;
   }
 
+  /** How much has been moved, as a person reads it: bytes, or files whose headers are read. */
+  #amount(count: number): string {
+    return this.phase === 'Reading' ? counted(Math.round(count), 'file') : formatBytes(count);
+  }
+
   /** A line of at most so many columns. What does not fit is left out: first the bar gets shorter, then figures go. */
   bar(columns: number, now: number): string {
     const percent = `${this.percent}%`;
@@ -102,8 +108,8 @@ export class Transfer {
   /** The sentence at its end. */
   summary(now: number): string {
     const seconds = (now - this.began) / 1000;
-    const average = `${formatBytes(Math.round(this.#done / seconds))}/s`;
-    return `${pastOf[this.phase]} ${formatBytes(this.#done)} in ${formatDuration(seconds, true)} (${average})`;
+    const average = `${this.#amount(Math.round(this.#done / seconds))}/s`;
+    return `${pastOf[this.phase]} ${this.#amount(this.#done)} in ${formatDuration(seconds, true)} (${average})`;
   }
 
   #strip(width: number): string {
@@ -112,11 +118,11 @@ export class Transfer {
   }
 
   get #moved(): string {
-    return `${formatBytes(this.#done)} of ${formatBytes(this.total)}`;
+    return `${this.#amount(this.#done)} of ${this.#amount(this.total)}`;
   }
 
   #speed(now: number): string {
-    return `${formatBytes(Math.round(this.rate(now)))}/s`;
+    return `${this.#amount(Math.round(this.rate(now)))}/s`;
   }
 
   /** The time that is left; null while it cannot be estimated. */

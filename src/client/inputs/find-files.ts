@@ -1,10 +1,18 @@
 import { realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
-import type { Field } from '../../contract/index.js';
+import { type Field, quotePath } from '../../contract/index.js';
+import { UsageError } from '../errors.js';
 import type { Submission } from '../submission.js';
+import {
+  type Collected,
+  collectUnits,
+  type DataSet,
+  findDataSet,
+  type LeftObject,
+  type Unit,
+} from './collect.js';
 import { Obstacles } from './entries.js';
 import { type Completed, checkHalves, completed } from './halves.js';
-import { collectUnits, type DataSet, findDataSet, type Unit } from './inputs.js';
 import { namesOf, type Pairing, pairGroups, plainName } from './names.js';
 
 /** What a directory is on this machine, under whatever path; null if it is not there. */
@@ -68,12 +76,46 @@ export interface ResultPlace {
   readonly mayReplace: boolean;
 }
 
+/** Most files of a group that a refusal names. */
+const mostShown = 5;
+
+function listed(paths: readonly string[]): string {
+  const more = paths.length > mostShown ? ` and ${paths.length - mostShown} more` : '';
+  return (
+    paths
+      .slice(0, mostShown)
+      .map((each) => quotePath(each))
+      .join(', ') + more
+  );
+}
+
+/**
+ * Refuses groups whose files were found in directories, and do not say by their names which belong together: paired by
+ * their order, predictions would be compared with the truth of other cases. An order that a person typed is taken as meant.
+ * @throws UsageError with both lists
+ */
+function checkPairing({ by, groups: [first, second] }: Pairing, typed: ReadonlySet<string>): void {
+  if (by === 'name' || [...first, ...second].every((each) => typed.has(each))) return;
+  const why =
+    by === 'count'
+      ? `they have ${first.length} and ${second.length} files`
+      : 'their names do not say which files belong together';
+  throw new UsageError(
+    `Two groups of files cannot be paired, since ${why}: ${listed(first)} with ${listed(second)}; ` +
+      'give the files of a case the same names in both, or name all files in the order in which they belong together',
+  );
+}
+
 /** What a submission sends, before anything is packed. */
 export interface FoundFiles {
   readonly volumes: readonly { readonly field: Field; readonly groups: readonly (readonly NamedUnit[])[] }[];
   readonly dataSet: { readonly field: Field; readonly set: NamedDataSet } | null;
   /** Files beside volumes, which are not volumes themselves and are not sent. */
   readonly skipped: readonly string[];
+  /** DICOM objects beside images, which are not sent. */
+  readonly objects: readonly LeftObject[];
+  /** Directories of which all files are sent, since none has a format that is known. */
+  readonly unknown: readonly string[];
   /** Files that are sent although their header is not there. */
   readonly headless: readonly string[];
   /** Groups whose pairing of files is told to the person. */
@@ -85,11 +127,13 @@ const detachedHeader = /\.(mhd|nhdr)$/i;
 
 function nameUnits(group: Completed, obstacles: Obstacles): NamedUnit[] {
   const { units, halves } = group;
-  const names = namesOf(units.map((unit) => unit.path));
+  const names = namesOf(
+    units.map((unit) => (unit.kind === 'series' ? path.join(unit.path, '..', unit.wanted) : unit.path)),
+  );
   const byUnit = new Map(units.map((unit, index) => [unit, names[index] ?? '']));
   const nameOf = (unit: Unit) => byUnit.get(unit) ?? '';
   const headers = new Set(halves.map((each) => each.header));
-  const voxels = new Set(halves.map((each) => each.voxels));
+  const voxels = new Set(halves.flatMap((each) => each.voxels));
   for (const unit of units) {
     // Which file has its voxels is not known: one of those that would be renamed.
     if (headers.has(unit) || !detachedHeader.test(unit.path) || nameOf(unit) === plainName(unit.path))
@@ -114,23 +158,37 @@ function archiveName(set: DataSet): string {
   return set.files === null ? name : `${name}.zip`;
 }
 
+/** How files are found. */
+export interface FindOptions {
+  /** Where results go; null where there are none. */
+  readonly place?: ResultPlace | null;
+  /** Called while the beginnings of many files are read. */
+  readonly onRead?: (done: number, total: number) => void;
+}
+
 /**
  * Finds all files of a submission and the names under which they are sent.
  * @throws UsageError for what cannot be sent
  */
-export async function findFiles(submission: Submission, place: ResultPlace | null): Promise<FoundFiles> {
+export async function findFiles(
+  submission: Pick<Submission, 'files' | 'archive' | 'allFiles' | 'chooseSeries'>,
+  { place = null, onRead }: FindOptions = {},
+): Promise<FoundFiles> {
   const output = place?.directory ?? null;
-  const { archive, allFiles = false } = submission;
+  const { archive, allFiles = false, chooseSeries } = submission;
   const obstacles = new Obstacles();
-  const skipped: string[] = [];
+  const found: Collected[] = [];
   const headless: string[] = [];
   const named: NamedUnit[][] = [];
-  for (const group of submission.files.flatMap(({ groups }) => groups)) {
-    const collected = await collectUnits(group, { output, obstacles, allFiles });
-    skipped.push(...collected.skipped);
-    const whole = completed(collected.units, obstacles);
-    headless.push(...whole.headless);
-    named.push(nameUnits(whole, obstacles));
+  for (const { field, groups } of submission.files) {
+    const choose = field.role === 'paths' ? chooseSeries : undefined;
+    for (const group of groups) {
+      const collected = await collectUnits(group, { output, obstacles, allFiles, choose, onRead });
+      found.push(collected);
+      const whole = completed(collected.units, obstacles);
+      headless.push(...whole.headless);
+      named.push(nameUnits(whole, obstacles));
+    }
   }
   const set = archive && (await findDataSet(archive.path, obstacles));
   if (place?.mayReplace) {
@@ -140,10 +198,17 @@ export async function findFiles(submission: Submission, place: ResultPlace | nul
   obstacles.check();
   const dataSet = archive && set && { field: archive.field, set: { ...set, name: archiveName(set) } };
   const { groups: paired, pairings } = pairGroups(named);
+  const typed = new Set(submission.files.flatMap(({ groups }) => groups.flat()));
+  for (const pairing of pairings) checkPairing(pairing, typed);
   const rest = [...paired];
   const volumes = submission.files.map(({ field, groups }) => ({
     field,
     groups: rest.splice(0, groups.length),
   }));
-  return { volumes, dataSet, skipped, headless, pairings };
+  // The voxels of a header are no file of a known format by themselves.
+  const sent = new Set(named.flat().map((unit) => path.resolve(unit.path)));
+  const skipped = found.flatMap((each) => each.skipped).filter((each) => !sent.has(path.resolve(each)));
+  const objects = found.flatMap((each) => each.objects);
+  const unknown = found.flatMap((each) => each.unknown);
+  return { volumes, dataSet, skipped, objects, unknown, headless, pairings };
 }

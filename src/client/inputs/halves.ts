@@ -1,8 +1,9 @@
 import path from 'node:path';
 import { quoteName, quotePath } from '../../contract/index.js';
 import { firstBytes, foldedName } from '../../files/index.js';
+import type { Unit } from './collect.js';
 import { emptyFile, lookAt, type Obstacles } from './entries.js';
-import type { Unit } from './inputs.js';
+import { formatNameOf } from './formats.js';
 
 /** Most bytes of a header that are read, after a first piece that nearly every header fits into. */
 const maxBytes = 64 * 1024;
@@ -20,21 +21,43 @@ function matchInText(file: string, pattern: RegExp): RegExpExecArray | null {
   return null;
 }
 
-/** MetaImage: the last line of its header. */
-const metaLine = /^[ \t]*ElementDataFile[ \t]*[=:][ \t]*([^\r\n]*)/im;
+/** MetaImage: the last line of its header, and a list of files after it. */
+const metaLine =
+  /^[ \t]*ElementDataFile[ \t]*[=:][ \t]*([^\r\n]*)\r?\n?((?:[ \t]*[\x21-\x7e\u00a0-\uffff][^\r\n]*\r?\n?)*)/im;
 
-/** NRRD: a line of the header, which ends at the first empty line. */
-const nrrdLine = /^NRRD(?:[^\r\n]+\r?\n)+?data ?file:[ \t]*([^\r\n]*)/i;
+/** NRRD: a line of the header, which ends at the first empty line, and a list of files after it. */
+const nrrdLine = /^NRRD(?:[^\r\n]+\r?\n)+?data ?file:[ \t]*([^\r\n]*)\r?\n?((?:[^\r\n]+\r?\n?)*)/i;
 
-/** What the words mean that a header has for its data file: one name, or nothing that is known here. */
-function namesIn(words: string | undefined): readonly string[] | null {
-  const name = words?.trim() ?? '';
-  // A list of files, a pattern of names (`slice_%03d.raw 1 20 1`), or the same file.
-  return name === '' || name.includes('%') || /^(local|list)(\s|$)/i.test(name) ? null : [name];
+/** Most files that one header may name. */
+const maxFiles = 10_000;
+
+/** The names of a pattern such as `slice_%03d.raw 1 20 1`: from, to, step. Null for another text. */
+function patternNames(words: string): string[] | null {
+  const match = /^(.*%(0?)(\d*)d.*?)[ \t]+(-?\d+)[ \t]+(-?\d+)(?:[ \t]+(-?\d+))?/.exec(words);
+  if (!match) return null;
+  const [, pattern = '', zero, width, ...numbers] = match;
+  const [from = 0, to = 0, step = 1] = numbers.map((each) => (each === undefined ? undefined : Number(each)));
+  const count = step === 0 ? 0 : Math.floor((to - from) / step) + 1;
+  if (count < 1 || count > maxFiles) return null;
+  return Array.from({ length: count }, (_, at) =>
+    pattern.replace(/%0?\d*d/, String(from + at * step).padStart(Number(width), zero === '0' ? '0' : ' ')),
+  );
 }
 
-const pairHeader = /\.hdr(\.gz)?$/i;
-const pairVoxels = /\.img(\.gz)?$/i;
+/**
+ * The files that a header names for its voxels; null where they are in its own file, or the words are not understood.
+ * @param words what stands after the key, such as `a.raw`, `LIST` or a pattern
+ * @param lines the lines after it, of which a list has a file each
+ */
+function namesIn(words: string, lines: string): string[] | null {
+  const name = words.trim();
+  if (name === '' || /^local$/i.test(name)) return null;
+  if (/^list(\s|$)/i.test(name)) {
+    const listed = lines.split(/\r?\n/).map((each) => each.trim());
+    return listed.filter((each) => each !== '').slice(0, maxFiles);
+  }
+  return name.includes('%') ? patternNames(name) : [name];
+}
 
 /** The first number of the header of an ANALYZE or NIfTI-1 pair, and of a NIfTI-2 pair: how long it is. */
 const headerSizes = [348, 540];
@@ -49,44 +72,89 @@ function isPairHeader(file: string): boolean {
   );
 }
 
+/** Volumes of two files of one name: the header, and its voxels. */
+interface Pair {
+  readonly header: RegExp;
+  readonly headerEndings: readonly string[];
+  readonly voxels: RegExp;
+  readonly voxelEndings: readonly string[];
+  readonly isHeader?: (file: string) => boolean;
+}
+
+const pairs: readonly Pair[] = [
+  {
+    header: /\.hdr(\.gz)?$/i,
+    headerEndings: ['.hdr', '.hdr.gz'],
+    voxels: /\.img(\.gz)?$/i,
+    voxelEndings: ['.img', '.img.gz'],
+    isHeader: isPairHeader,
+  },
+  { header: /\.par$/i, headerEndings: ['.par'], voxels: /\.rec$/i, voxelEndings: ['.rec'] },
+  {
+    header: /\+(orig|acpc|tlrc)\.head$/i,
+    headerEndings: ['.head'],
+    voxels: /\+(orig|acpc|tlrc)\.brik(\.gz|\.bz2)?$/i,
+    voxelEndings: ['.brik', '.brik.gz', '.brik.bz2'],
+  },
+];
+
 /** Names that differ in their endings, in the case of letters that the name has. */
 function withEndings(stem: string, endings: readonly string[], like: string): string[] {
   const isUpper = like === like.toUpperCase();
-  return endings.map((ending) => stem + (isUpper ? ending.toUpperCase() : ending));
+  // `+orig.HEAD` goes with `+orig.BRIK.gz`: what says how a file is packed is in lower case.
+  return endings.map(
+    (ending) => stem + (isUpper ? ending.replace(/^\.\w+/, (first) => first.toUpperCase()) : ending),
+  );
+}
+
+/** A name without an ending: `vol` of `vol.hdr` and `vol.img.gz`. */
+function stemOf(name: string, endings: readonly string[]): string {
+  const lower = name.toLowerCase();
+  const ending = endings.toReversed().find((each) => lower.endsWith(each)) ?? '';
+  return name.slice(0, name.length - ending.length);
 }
 
 /** The part of a name that both files of a pair share: `vol` of `vol.hdr` and `vol.img.gz`. Null for any other file. */
 function pairStem(name: string): string | null {
-  const match = pairHeader.exec(name) ?? pairVoxels.exec(name);
-  return match ? name.slice(0, match.index) : null;
+  for (const { header, headerEndings, voxels, voxelEndings } of pairs) {
+    if (header.test(name)) return stemOf(name, headerEndings);
+    if (voxels.test(name)) return stemOf(name, voxelEndings);
+  }
+  return null;
 }
 
-const isPairVoxels = (name: string): boolean => pairVoxels.test(name);
+const isPairVoxels = (name: string): boolean => pairs.some(({ voxels }) => voxels.test(name));
 
-/** The names that the header of a `.img` may have. */
+/** The names that the header of a file with voxels may have. */
 function headersOf(file: string): string[] {
   const name = path.basename(file);
-  const ending = pairVoxels.exec(name);
-  return ending ? withEndings(name.slice(0, ending.index), ['.hdr', '.hdr.gz'], ending[0]) : [];
+  const pair = pairs.find(({ voxels }) => voxels.test(name));
+  if (!pair) return [];
+  const stem = stemOf(name, pair.voxelEndings);
+  return withEndings(stem, pair.headerEndings, name.slice(stem.length).replace(/\.(gz|bz2)$/, ''));
 }
 
 /**
- * Where the voxels of a file are if they are in another one, as paths relative to its directory, one of which there has to
- * be. Null for a file that has them itself, and where that cannot be said for certain.
+ * Where the voxels of a file are if they are in others: of each of these files the names that it may have, relative to the
+ * header's directory. Null for a file that has them itself, and where that cannot be said for certain.
  */
-function voxelFilesOf(file: string): readonly string[] | null {
+function voxelFilesOf(file: string): readonly (readonly string[])[] | null {
   const name = path.basename(file);
-  if (/\.(mhd|mha)$/i.test(name)) return namesIn(matchInText(file, metaLine)?.[1]);
-  if (/\.(nhdr|nrrd)$/i.test(name)) return namesIn(matchInText(file, nrrdLine)?.[1]);
-  const ending = pairHeader.exec(name);
-  if (!ending || !isPairHeader(file)) return null;
-  return withEndings(name.slice(0, ending.index), ['.img', '.img.gz'], ending[0]);
+  const line = /\.(mhd|mha)$/i.test(name) ? metaLine : /\.(nhdr|nrrd)$/i.test(name) ? nrrdLine : null;
+  if (line) {
+    const match = matchInText(file, line);
+    return match && (namesIn(match[1] ?? '', match[2] ?? '')?.map((each) => [each]) ?? null);
+  }
+  const pair = pairs.find(({ header }) => header.test(name));
+  if (!pair || pair.isHeader?.(file) === false) return null;
+  const stem = stemOf(name, pair.headerEndings);
+  return [withEndings(stem, pair.voxelEndings, name.slice(stem.length))];
 }
 
-/** A header, and the file that has its voxels. */
+/** A header, and the files that have its voxels. */
 interface Halves {
   readonly header: Unit;
-  readonly voxels: Unit;
+  readonly voxels: readonly Unit[];
 }
 
 /** The volumes of one group, with all files that they consist of. */
@@ -128,7 +196,12 @@ class Group {
         this.obstacles.add(target, fault);
         return 'refused';
       }
-      const unit: Unit = { kind: 'file', path: target, size: look.stats?.size ?? 0 };
+      const unit: Unit = {
+        kind: 'file',
+        path: target,
+        size: look.stats?.size ?? 0,
+        format: formatNameOf(target),
+      };
       this.#byPlace.set(path.resolve(target), unit);
       return { unit, isNew: true };
     }
@@ -159,29 +232,34 @@ export function completed(found: readonly Unit[], obstacles: Obstacles): Complet
   const group = new Group(given, obstacles);
   const halves: Halves[] = [];
   const units = given.flatMap((header) => {
-    const [first, ...others] = (header.kind === 'file' && voxelFilesOf(header.path)) || [];
-    if (first === undefined) return [header];
-    const name = first.replace(/^(\.[/\\])+/, '');
-    if (/[/\\]/.test(name)) {
-      const why = `has its voxels in ${quotePath(first)}, and files are sent without their directories; `;
-      obstacles.add(header.path, `${why}put both into one directory, with the name alone in the header`);
-      return [header];
+    const wanted = (header.kind === 'file' && voxelFilesOf(header.path)) || [];
+    const voxels: Unit[] = [];
+    const added: Unit[] = [];
+    for (const [first = '', ...others] of wanted) {
+      const name = first.replace(/^(\.[/\\])+/, '');
+      if (/[/\\]/.test(name)) {
+        const why = `has its voxels in ${quotePath(first)}, and files are sent without their directories; `;
+        obstacles.add(header.path, `${why}put both into one directory, with the name alone in the header`);
+        return [header];
+      }
+      const found = group.find([name, ...others].map((each) => beside(header, each)));
+      if (found === null) {
+        const why = `has its voxels in ${quoteName(name)}, which is not beside it; put it there, or leave the header out`;
+        obstacles.add(header.path, why);
+      }
+      if (found === null || found === 'refused') return [header];
+      voxels.push(found.unit);
+      if (found.isNew) added.push(found.unit);
     }
-    const voxels = group.find([name, ...others].map((each) => beside(header, each)));
-    if (voxels === null) {
-      const why = `has its voxels in ${quoteName(name)}, which is not beside it; put it there, or leave the header out`;
-      obstacles.add(header.path, why);
-    }
-    if (voxels === null || voxels === 'refused') return [header];
-    halves.push({ header, voxels: voxels.unit });
-    return voxels.isNew ? [header, voxels.unit] : [header];
+    if (voxels.length > 0) halves.push({ header, voxels });
+    return [header, ...added];
   });
-  const voxels = new Set(halves.map((each) => each.voxels));
+  const voxels = new Set(halves.flatMap((each) => each.voxels));
   return { units, halves, headless: headless.filter((unit) => !voxels.has(unit)).map((unit) => unit.path) };
 }
 
 /** Whether an app finds the voxels of a header by the names that both get. */
-function areTogether({ header, voxels }: Halves, nameOf: (unit: Unit) => string): boolean {
+function areTogether(header: Unit, voxels: Unit, nameOf: (unit: Unit) => string): boolean {
   const stem = pairStem(path.basename(header.path));
   if (stem === null) return nameOf(voxels) === path.basename(voxels.path);
   return pairStem(nameOf(header)) === pairStem(nameOf(voxels));
@@ -193,13 +271,14 @@ export function checkHalves(
   nameOf: (unit: Unit) => string,
   obstacles: Obstacles,
 ): void {
-  for (const half of halves) {
-    if (areTogether(half, nameOf)) continue;
+  for (const { header, voxels } of halves) {
+    const strayed = voxels.find((each) => !areTogether(header, each, nameOf));
+    if (!strayed) continue;
     const why =
-      `has its voxels in ${quoteName(path.basename(half.voxels.path))}, which would be sent as ` +
-      `${quoteName(nameOf(half.voxels))}, since another file has its name; send them with separate commands, or give them ` +
+      `has its voxels in ${quoteName(path.basename(strayed.path))}, which would be sent as ` +
+      `${quoteName(nameOf(strayed))}, since another file has its name; send them with separate commands, or give them ` +
       'different names, inside their headers as well';
-    obstacles.add(half.header.path, why);
+    obstacles.add(header.path, why);
   }
   const placeOf = (unit: Unit) => path.dirname(path.resolve(unit.path));
   const headers = new Map<string, Unit>();

@@ -1,3 +1,5 @@
+export type { ChooseSeries } from './collect.js';
+export { countSlices } from './dicom.js';
 export { exists, lookAt } from './entries.js';
 export {
   type FoundFiles,
@@ -8,4 +10,4 @@ export {
 } from './find-files.js';
 export { splitPattern } from './glob.js';
 export { type Pairing, plainName } from './names.js';
-export { slicesOf } from './volumes.js';
+export { describeSeries, type Series, selectSeries } from './series.js';

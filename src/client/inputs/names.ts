@@ -1,10 +1,7 @@
 import path from 'node:path';
 import { volumeSuffix } from '../../contract/index.js';
 import { foldedName, freeName } from '../../files/index.js';
-
-/** Endings of volumes, which do not tell cases apart. */
-const volumeEnding =
-  /\.((nii|img|hdr)(\.gz)?|mha|mhd|nrrd|nhdr|mgz|mgh|(ome\.)?(zarr|tiff?)|h5|hdf5|npy|npz|gipl|dcm|ima|dicom)$/i;
+import { withoutVolumeEnding } from './formats.js';
 
 /** How far the texts are alike, counted in characters from their start. No number is split: `case1` and `case12` share `case`. */
 function sharedStart(texts: readonly string[]): number {
@@ -26,7 +23,7 @@ const reversed = (text: string): string => text.split('').reverse().join('');
  * start and end. `01` and `02` of `sub-01_seg.nii.gz` and `sub-02_seg.nii.gz`.
  */
 function keysOf(names: readonly string[]): string[] {
-  const stems = names.map((name) => name.replace(volumeEnding, ''));
+  const stems = names.map((name) => foldedName(withoutVolumeEnding(name)));
   const start = sharedStart(stems);
   const rests = stems.map((stem) => reversed(stem.slice(start)));
   const end = sharedStart(rests);
@@ -146,7 +143,8 @@ export interface Pairing {
    * `count`: the groups have different numbers of files.
    */
   readonly by: 'name' | 'order' | 'count';
-  readonly counts: readonly [number, number];
+  /** Paths of the files of both groups. */
+  readonly groups: readonly [readonly string[], readonly string[]];
   /** Paths of the files that are at the same place of both groups. */
   readonly pairs: readonly (readonly [string, string])[];
 }
@@ -160,7 +158,8 @@ interface Paired<T> {
 function pairingOf(by: Pairing['by'], first: readonly NamedFile[], other: readonly NamedFile[]): Pairing {
   const common = Math.min(first.length, other.length);
   const pairs = first.slice(0, common).map((file, at) => [file.path, other[at]?.path ?? ''] as const);
-  return { by, counts: [first.length, other.length], pairs };
+  const groups = [first.map((file) => file.path), other.map((file) => file.path)] as const;
+  return { by, groups, pairs };
 }
 
 /** A group in the order of the keys of another one; null where it does not have the same keys, or one of them twice. */

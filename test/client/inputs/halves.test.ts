@@ -75,7 +75,7 @@ describe('a header whose voxels are in another file', () => {
     });
     expect(await send({ 'a/x.img': '1' }, [['a/x.img']])).toEqual({
       sent: [['a/x.img x.img']],
-      notes: ['Sent without a header, because there is no .hdr of the same name: a/x.img'],
+      notes: ['Sent without a header, because there is none of the same name: a/x.img'],
     });
   });
 
@@ -146,13 +146,40 @@ describe('a header whose voxels are in another file', () => {
   test.each<[string, string, string]>([
     ['in itself', 'x.mha', `${meta('LOCAL')}voxels\nElementDataFile = y.raw\n`],
     ['in itself', 'x.nrrd', `${nrrd('encoding: raw')}\ndata file: y.raw\n`],
-    ['in a list of files', 'x.mhd', `${meta('LIST')}1.raw\n2.raw\n`],
-    ['in a list of files', 'x.nhdr', nrrd('data file: LIST\n1.raw')],
-    ['in files of a pattern', 'x.mhd', meta('img_%03d.raw 1 20 1')],
     ['behind more than is read', 'x.mhd', `Comment = ${'c'.repeat(70_000)}\n${meta('y.raw')}`],
     ['in a file that is not known', 'x.hdr', 'ENVI\nsamples = 3\n'],
   ])('is sent as it is with voxels %s: %s', async (_, name, content) => {
     expect(await send({ [name]: content }, [[name]])).toEqual({ sent: [[`${name} ${name}`]], notes: [] });
+  });
+
+  test.each<[string, string, string]>([
+    ['a list', 'x.mhd', `${meta('LIST')}1.raw\n2.raw\n3.raw\n`],
+    ['a list of two dimensions', 'x.mhd', `${meta('LIST 2')}1.raw\n2.raw\n3.raw\n`],
+    ['a list', 'x.nhdr', nrrd('data file: LIST\n./1.raw\n2.raw\n3.raw')],
+    ['a pattern', 'x.mhd', meta('%d.raw 1 3 1')],
+    ['a pattern without a step', 'x.nhdr', nrrd('data file: %d.raw 1 3')],
+  ])('is sent with all files of %s: %s', async (_, name, content) => {
+    const files = { [name]: content, '1.raw': '1', '2.raw': '2', '3.raw': '3' };
+    const sent = [[name, '1.raw', '2.raw', '3.raw'].map((each) => `${each} ${each}`)];
+    expect(await send(files, [[name]])).toEqual({ sent, notes: [] });
+    expect(await send({ ...files, '3.raw': '' }, [[name]])).toMatch(/3\.raw' is empty/);
+    const { '2.raw': _gone, ...rest } = files;
+    expect(await send(rest, [[name]])).toMatch(/has its voxels in '2\.raw', which is not beside it/);
+  });
+
+  test.each([
+    ['scan.PAR', 'scan.REC'],
+    ['scan.par', 'scan.rec'],
+    ['anat+orig.HEAD', 'anat+orig.BRIK'],
+    ['anat+tlrc.HEAD', 'anat+tlrc.BRIK.gz'],
+    ['old.HDR', 'old.IMG'],
+  ])('is sent with its voxels, whichever of both is named: %s, %s', async (header, voxels) => {
+    const start = Buffer.alloc(348);
+    start.writeInt32LE(348);
+    const files = { [header]: start.toString('latin1'), [voxels]: '1' };
+    const sent = [[`${header} ${header}`, `${voxels} ${voxels}`]];
+    expect(await send(files, [[header]])).toEqual({ sent, notes: [] });
+    expect(await send(files, [[voxels]])).toEqual({ sent, notes: [] });
   });
 
   test('counts once where groups are paired', async () => {

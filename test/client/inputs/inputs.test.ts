@@ -3,7 +3,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { UsageError } from '../../../src/client/errors.js';
 
-import { travels } from '../../../src/client/inputs/volumes.js';
+import { travels } from '../../../src/client/inputs/formats.js';
 import { dicom, plant, temporary } from '../../support/temporary.js';
 import { collect } from '../support/collect.js';
 
@@ -31,7 +31,7 @@ describe('the volumes that paths name', () => {
     await using directory = await temporary();
     await plant(directory.path, { 'a.nii': 'abc' });
     const file = path.join(directory.path, 'a.nii');
-    expect((await collect([file])).units).toEqual([{ kind: 'file', path: file, size: 3 }]);
+    expect((await collect([file])).units).toEqual([{ kind: 'file', path: file, size: 3, format: 'NIfTI' }]);
   });
 
   test('a directory is walked in name order, without its hidden files', async () => {
@@ -220,7 +220,10 @@ describe('the volumes that paths name', () => {
       'study/scout.dcm': dicom,
     });
     const found = await collect(['head', 'study'].map((each) => path.join(directory.path, each)));
-    expect(found.skipped).toEqual([path.join(directory.path, 'head/notes.txt')]);
+    expect(found.skipped.map((each) => path.relative(directory.path, each))).toEqual([
+      'head/notes.txt',
+      'study/T1/more/report.pdf',
+    ]);
     const content = found.units.map((unit) => [
       path.relative(directory.path, unit.path),
       'files' in unit ? unit.files.map(({ name }) => name) : unit.kind,
@@ -228,10 +231,10 @@ describe('the volumes that paths name', () => {
     expect(content).toEqual([
       ['head', ['1.dcm', '2', '3.IMA']],
       ['head/seg.nii.gz', 'file'],
-      ['study/T1', ['1.dcm', 'more/report.pdf']],
-      ['study/T2', ['scout1', 'scout2']],
+      ['study/T1', ['1.dcm']],
       ['study/T2/a', ['1', '2']],
-      ['study/scout.dcm', 'file'],
+      ['study/T2', ['scout1', 'scout2']],
+      ['study', ['scout.dcm']],
     ]);
   });
 

@@ -84,9 +84,10 @@ describe('files that go with volumes', () => {
       'in/sub-01/T1w.json',
       'in/sub-02/dwi.bval',
       'in/sub-02/dwi.bvec',
+      'in/sub-02/series/notes.txt',
     ]);
     expect(notes).toEqual([
-      `5 files that are not volumes were not sent (${skipped.join(', ')}); --all-files sends them`,
+      `6 files that are not volumes were not sent (${skipped.slice(0, 5).join(', ')} and 1 more); --all-files sends them`,
       'in/sub-01/T1w.nii.gz -> sub-01_T1w.nii.gz',
       'in/sub-02/T1w.nii.gz -> sub-02_T1w.nii.gz',
     ]);
@@ -109,7 +110,7 @@ describe('files that go with volumes', () => {
     expect(names).toEqual(
       expect.arrayContaining(['README', 'dwi.bval', 'sub-01_T1w.json', 'sub-01_T1w.nii.gz']),
     );
-    expect([names.length, skipped]).toEqual([8, []]);
+    expect([names.length, skipped]).toEqual([9, []]);
     expect(notes.some((note) => note.startsWith('Not sent'))).toBe(false);
   });
 

@@ -1,0 +1,426 @@
+import { readFileSync } from 'node:fs';
+import { realpath } from 'node:fs/promises';
+import path from 'node:path';
+import pLimit from 'p-limit';
+import type { ListedFile } from '../../archive/index.js';
+import { resultName, volumeSuffix } from '../../contract/index.js';
+import { faultWithoutPath, isSystemError } from '../../files/index.js';
+import { isPlaceOfResults } from '../earlier-results.js';
+import { beginsAsDicom, type DicomHeader, readStart } from './dicom.js';
+import { emptyFile, entriesOf, listTree, lookAt, nothingToSend, type Obstacles } from './entries.js';
+import {
+  bidsDescription,
+  dicom,
+  formatNameOf,
+  formatOf,
+  hasDicomName,
+  isBesideBidsData,
+  isHidden,
+  isSidecar,
+  isVolumeName,
+  isZarrStore,
+  travels,
+  withoutVolumeEnding,
+  zarr,
+} from './formats.js';
+import { matchesOf, replacement } from './glob.js';
+import { type DicomFile, groupSeries, isImage, type Series, seriesName } from './series.js';
+
+/** The data set of a fine-tuning: the files of a directory, or a zip archive as it is. */
+export type DataSet =
+  | { readonly path: string; readonly files: readonly ListedFile[] }
+  | { readonly path: string; readonly files: null; readonly size: number };
+
+/** Why a file cannot be sent as an archive that the server extracts; null if it can. */
+export async function archiveFault(archive: string): Promise<string | null> {
+  // Imported lazily to keep start-up fast: most commands send other files.
+  const { ArchiveError, checkArchive } = await import('../../archive/index.js');
+  try {
+    return (await checkArchive(archive)) ? null : 'is a zip archive without a file in it';
+  } catch (cause) {
+    if (cause instanceof ArchiveError) return `cannot be read as a zip archive: ${cause.message}`;
+    if (isSystemError(cause)) return `cannot be read: ${faultWithoutPath(cause)}`;
+    throw cause;
+  }
+}
+
+/** The same of a data set that is no directory. */
+const fileFault = async (archive: string): Promise<string | null> =>
+  /\.zip$/i.test(archive) ? archiveFault(archive) : 'is neither a directory nor a zip archive';
+
+/**
+ * The data set that a path names, links followed. All files of a directory belong to it, except hidden ones outside a
+ * `.zarr` store. Null if it cannot be sent, which the obstacles say.
+ */
+export async function findDataSet(path: string, obstacles: Obstacles): Promise<DataSet | null> {
+  const look = lookAt(path);
+  if (look === null) {
+    obstacles.addMissing(path);
+    return null;
+  }
+  if (look.stats?.isDirectory()) {
+    return { path, files: await listTree(path, { include: travels, isVolume: isVolumeName, obstacles }) };
+  }
+  const fault = look.fault ?? (await fileFault(path));
+  if (fault !== null) obstacles.add(path, fault);
+  return fault === null && look.stats ? { path, files: null, size: look.stats.size } : null;
+}
+
+/** One volume to send: a file, or files of a directory that travel together (a DICOM series, a Zarr store). */
+export type Unit = {
+  readonly path: string;
+  /** The name of its format; null for one that is not known here. */
+  readonly format: string | null;
+} & (
+  | {
+      readonly kind: 'file';
+      readonly size: number;
+      /** What is known of a DICOM file of a directory. */
+      readonly series?: Series;
+    }
+  | { readonly kind: 'store'; readonly files: readonly ListedFile[] }
+  | {
+      readonly kind: 'series';
+      readonly files: readonly ListedFile[];
+      readonly series: Series;
+      /** The name that it should have: its directory has others. */
+      readonly wanted: string;
+    }
+);
+
+/** Chooses some of the series of a directory, of which nothing else is sent then; null to send all that it has. */
+export type ChooseSeries = (series: readonly Series[]) => Promise<readonly Series[] | null>;
+
+export interface CollectOptions {
+  /** Where results go: not entered, nor a numbered directory of results beside it, unless a path names it. */
+  readonly output?: string | null;
+  /** Whether to send files as well that are not volumes. */
+  readonly allFiles?: boolean;
+  readonly obstacles: Obstacles;
+  readonly choose?: ChooseSeries | undefined;
+  /** Called while the beginnings of many files are read. */
+  readonly onRead?: ((done: number, total: number) => void) | undefined;
+}
+
+/** Why nothing is sent of directories without a volume. */
+const noVolume = (count: number): string =>
+  count === 1
+    ? 'is not a volume, and there is none beside it; --all-files sends it'
+    : `is not a volume, nor are ${count - 1} more, and there is none beside them; --all-files sends them`;
+
+/** A DICOM object without an image, such as a plan. */
+export interface LeftObject {
+  readonly path: string;
+  /** `RTSTRUCT`, `SR`; `without a modality` where it is not said. */
+  readonly modality: string;
+}
+
+/** What the paths of one group come to. */
+export interface Collected {
+  readonly units: readonly Unit[];
+  /** Files beside volumes, which are not volumes themselves and are not sent. */
+  readonly skipped: readonly string[];
+  /** DICOM objects beside images, which are not sent. */
+  readonly objects: readonly LeftObject[];
+  /** Directories of which all files are sent, since none has a format that is known. */
+  readonly unknown: readonly string[];
+}
+
+/** A file in a directory or below. */
+interface FoundFile {
+  readonly path: string;
+  readonly size: number;
+}
+
+/** A file, or a Zarr store, of a directory. */
+interface Found extends FoundFile {
+  readonly isStore: boolean;
+}
+
+/** What a file turns out to be. */
+interface Recognised extends FoundFile {
+  readonly header: DicomHeader | null;
+  /** DICOM, the name of another format, or null. */
+  readonly format: string | null;
+  readonly isPicture: boolean;
+}
+
+/** The elements for which the condition holds, and the others. */
+function partition<T>(elements: readonly T[], condition: (element: T) => boolean): [T[], T[]] {
+  const [yes, no]: [T[], T[]] = [[], []];
+  for (const element of elements) (condition(element) ? yes : no).push(element);
+  return [yes, no];
+}
+
+const isProbabilities = ({ path }: FoundFile): boolean => /\.npz$/i.test(path);
+
+/** Separates the probabilities that nnU-Net writes beside a segmentation, under its name, from the volumes. */
+function splitCompanions(volumes: readonly Recognised[]): [companions: Recognised[], volumes: Recognised[]] {
+  const stemOf = ({ path }: FoundFile) => withoutVolumeEnding(path);
+  const stems = new Set(volumes.filter((file) => !isProbabilities(file)).map(stemOf));
+  return partition(volumes, (file) => isProbabilities(file) && stems.has(stemOf(file)));
+}
+
+const isBelow = (directory: string, above: string): boolean =>
+  directory === above || directory.startsWith(`${above}${path.sep}`);
+
+/** Files that are read at once: on a network file system each waits for an answer. */
+const atOnce = 16;
+
+/** Whether two files have the same bytes. */
+const areCopies = (a: FoundFile, b: FoundFile): boolean =>
+  a.size === b.size && readFileSync(a.path).equals(readFileSync(b.path));
+
+/** Separates copies of one image, as an export to two directories makes them. Images of one UID that differ are all kept. */
+function splitCopies(images: readonly DicomFile[]): { images: DicomFile[]; copies: DicomFile[] } {
+  const byUid = new Map<string, DicomFile>();
+  const copies = images.filter((file) => {
+    const uid = file.header?.instanceUid;
+    if (uid === null || uid === undefined) return false;
+    const first = byUid.get(uid);
+    if (first) return areCopies(first, file);
+    byUid.set(uid, file);
+    return false;
+  });
+  const isCopy = new Set(copies);
+  return { images: images.filter((file) => !isCopy.has(file)), copies };
+}
+
+/** Finds the volumes of paths, one after the other. */
+class Collector {
+  readonly units: Unit[] = [];
+  readonly skipped: string[] = [];
+  readonly objects: LeftObject[] = [];
+  readonly unknown: string[] = [];
+  /** Sidecars that a path names. They may be what was meant, or be there because a shell expanded a pattern. */
+  readonly named: string[] = [];
+
+  readonly #output: string | null;
+
+  constructor(private readonly options: CollectOptions) {
+    this.#output = options.output ? path.resolve(options.output) : null;
+  }
+
+  async addPath(given: string): Promise<void> {
+    const { obstacles } = this.options;
+    const before = this.#found;
+    const targets = lookAt(given) ? [given] : await matchesOf(given);
+    if (targets.length === 0) {
+      const why = given.includes(replacement) ? '; a file whose name is not UTF-8 must be renamed first' : '';
+      obstacles.addMissing(given, why);
+      return;
+    }
+    for (const target of targets) {
+      if (this.#isLeftOut(target)) this.named.push(target);
+      else await this.addTarget(target);
+    }
+    if (this.#found === before) obstacles.add(given, nothingToSend);
+  }
+
+  async addTarget(target: string): Promise<void> {
+    const look = lookAt(target);
+    // A file may be removed between two looks.
+    if (look?.fault) this.options.obstacles.add(target, look.fault);
+    else if (look?.stats?.isDirectory()) await this.#addDirectory(target);
+    else if (look?.stats) await this.#addFile({ path: target, size: look.stats.size }, formatNameOf(target));
+  }
+
+  get #found(): number {
+    const { units, skipped, named, objects } = this;
+    return units.length + skipped.length + named.length + objects.length + this.options.obstacles.count;
+  }
+
+  #isLeftOut(target: string): boolean {
+    return !this.options.allFiles && isSidecar(target) && !lookAt(target)?.stats?.isDirectory();
+  }
+
+  async #addFile({ path: file, size }: FoundFile, format: string | null, series?: Series): Promise<void> {
+    const isEmpty = size === 0 && !(this.options.allFiles && isSidecar(file));
+    const fault = isEmpty ? emptyFile : file.endsWith(volumeSuffix) ? await archiveFault(file) : null;
+    if (fault !== null) this.options.obstacles.add(file, fault);
+    else this.units.push({ kind: 'file', path: file, size, format, ...(series ? { series } : {}) });
+  }
+
+  async #addStore(directory: string): Promise<void> {
+    const { obstacles } = this.options;
+    // Every file of a store counts, hidden or not.
+    const files = await listTree(directory, { include: () => true, isVolume: () => false, obstacles });
+    this.units.push({ kind: 'store', path: directory, files, format: zarr });
+  }
+
+  async #addDirectory(directory: string): Promise<void> {
+    const found = await this.#walk(directory, []);
+    const files = await this.#recognise(found.filter((each) => !each.isStore));
+    const { series, others } = this.#sortOut(directory, files, found.length > files.length);
+    const chosen = series.length > 0 ? ((await this.options.choose?.(series)) ?? null) : null;
+    const sent = chosen ?? series;
+    const firsts = new Map(sent.map((each) => [each.files[0]?.path, each.path]));
+    const left = [...sent];
+    for (const each of found) {
+      const at = firsts.get(each.path);
+      if (at !== undefined) {
+        // Those of one directory are in the order of their numbers, whatever the names of their files.
+        const index = left.findIndex((one) => one.path === at);
+        for (const next of left.splice(index, 1)) await this.#addSeries(next, sent);
+      } else if (chosen !== null) continue;
+      else if (each.isStore) await this.#addStore(each.path);
+      else if (others.has(each.path)) await this.#addFile(each, others.get(each.path) ?? null);
+    }
+  }
+
+  async #addSeries(series: Series, all: readonly Series[]): Promise<void> {
+    const { path, files, isFile } = series;
+    const [first] = files;
+    if (isFile && first) return this.#addFile({ path: first.path, size: first.size ?? 0 }, dicom, series);
+    const isAlone = all.every((each) => each === series || each.isFile || each.path !== path);
+    this.units.push({
+      kind: 'series',
+      path,
+      files,
+      format: dicom,
+      series,
+      wanted: seriesName(series, isAlone),
+    });
+  }
+
+  /**
+   * Separates what a directory has into series and files that are sent by themselves, and notes what is not sent.
+   * @param hasStores whether it has volumes besides these files
+   * @returns the files by their paths, with their formats
+   */
+  #sortOut(
+    directory: string,
+    files: readonly Recognised[],
+    hasStores: boolean,
+  ): { readonly series: readonly Series[]; readonly others: ReadonlyMap<string, string | null> } {
+    const { allFiles = false } = this.options;
+    const [ofDicom, rest] = partition(files, ({ format }) => format === dicom);
+    const [shown, objects] = partition(ofDicom, ({ header }) => header === null || isImage(header));
+    const { images, copies } = splitCopies(this.#checked(shown));
+    const [volumes, unknown] = partition(rest, ({ format, isPicture }) => format !== null && !isPicture);
+    const [companions, own] = splitCompanions(volumes);
+    const series = groupSeries(images).map((each) => {
+      // A slice by itself among other volumes is a volume like any other.
+      const isLoose = each.images === 1 && own.some((file) => isBelow(file.path, each.path));
+      return isLoose ? { ...each, isFile: true } : each;
+    });
+    this.#checkEmpty(unknown, images);
+    const isNothing = !hasStores && own.length + series.length === 0;
+    const [pictures, odd] = partition(unknown, ({ isPicture }) => isPicture);
+    const instead = [pictures, objects, odd].find((each) => each.length > 0) ?? [];
+    const added = allFiles ? [...unknown, ...objects, ...companions] : isNothing ? instead : [];
+    if (added === odd && odd.length > 0) this.unknown.push(directory);
+    const others = new Map([...own, ...added].map((file) => [file.path, file.format]));
+    const isLeft = (file: FoundFile) => !others.has(file.path);
+    this.skipped.push(...[...unknown, ...companions, ...copies].filter(isLeft).map((file) => file.path));
+    for (const { path, header } of objects.filter(isLeft)) {
+      this.objects.push({ path, modality: header?.modality || 'without a modality' });
+    }
+    return { series, others };
+  }
+
+  /** An empty file in a directory of slices is one that was not copied, unless it is known to be something else. */
+  #checkEmpty(unknown: readonly Recognised[], images: readonly DicomFile[]): void {
+    const directories = new Set(images.map((file) => path.dirname(file.path)));
+    for (const { path: file, size } of unknown) {
+      const isSlice = size === 0 && directories.has(path.dirname(file)) && !isSidecar(file);
+      if (isSlice) this.options.obstacles.add(file, emptyFile);
+    }
+  }
+
+  /** Slices without those that cannot be sent, which the obstacles say. */
+  #checked(slices: readonly Recognised[]): Recognised[] {
+    const readable = new Set(slices.filter(({ header }) => header).map((file) => path.dirname(file.path)));
+    return slices.filter(({ path: file, size, header }) => {
+      const isDamaged = header === null && readable.has(path.dirname(file));
+      const fault = size === 0 ? emptyFile : isDamaged ? 'is a DICOM file whose header cannot be read' : null;
+      if (fault !== null) this.options.obstacles.add(file, fault);
+      return fault === null;
+    });
+  }
+
+  /** Reads how files begin, several at once. */
+  async #recognise(files: readonly FoundFile[]): Promise<Recognised[]> {
+    const limit = pLimit(atOnce);
+    let done = 0;
+    const read = async (file: FoundFile): Promise<Recognised | null> => {
+      const recognised = await this.#recogniseOne(file);
+      done += 1;
+      this.options.onRead?.(done, files.length);
+      return recognised;
+    };
+    const all = await Promise.all(files.map((file) => limit(read, file)));
+    return all.filter((each) => each !== null);
+  }
+
+  async #recogniseOne(file: FoundFile): Promise<Recognised | null> {
+    const named = hasDicomName(file.path) ? dicom : null;
+    try {
+      const start = file.size === 0 ? null : await readStart(file.path);
+      if (start?.dicom) return { ...file, header: start.dicom, format: dicom, isPicture: false };
+      const bytes = start?.bytes ?? Buffer.alloc(0);
+      const format = formatOf(file.path, bytes);
+      const name = beginsAsDicom(bytes) ? dicom : (format?.name ?? named);
+      return { ...file, header: null, format: name, isPicture: format?.isPicture ?? false };
+    } catch (cause) {
+      if (!isSystemError(cause)) throw cause;
+      this.options.obstacles.add(file.path, `cannot be read: ${faultWithoutPath(cause)}`);
+      return null;
+    }
+  }
+
+  /** The files and stores of a directory and below, links followed. */
+  async #walk(directory: string, ancestors: readonly string[]): Promise<Found[]> {
+    const real = await realpath(directory);
+    // A link to a directory that it lies in: what is there was found already.
+    if (ancestors.includes(real)) return [];
+    if ((await isZarrStore(directory)) || (await isZarrStore(real)))
+      return [{ path: directory, size: 0, isStore: true }];
+    const entries = await entriesOf(
+      directory,
+      (name, at) => this.#isWanted(name, at),
+      this.options.obstacles,
+    );
+    const isBids = lookAt(path.join(directory, bidsDescription)) !== null;
+    const found: Found[] = [];
+    for (const { name, path: at, stats } of entries) {
+      if (!stats.isDirectory()) found.push({ path: at, size: stats.size, isStore: false });
+      else if (isBids && isBesideBidsData(name) && !this.options.allFiles) this.skipped.push(at);
+      else found.push(...(await this.#walk(at, [...ancestors, real])));
+    }
+    return found;
+  }
+
+  /** Whether a directory has the result of an earlier run, which is not an input unless a path names it. */
+  #isResult(directory: string): boolean {
+    return this.#output !== null && isPlaceOfResults(directory, this.#output);
+  }
+
+  #isWanted(name: string, child: string): boolean {
+    if (isHidden(name)) return false;
+    if (name === resultName || this.#isResult(child)) return false;
+    if (!this.#isLeftOut(child)) return true;
+    this.skipped.push(child);
+    return false;
+  }
+}
+
+/**
+ * The volumes that the paths of one group name (interface.md, Clients): files as they are, globs sorted by name, directories
+ * walked in the order of names without hidden files, links followed. In a directory, the images of a DICOM series and a
+ * `.zarr` store count as one volume, and what is not a volume is left out. Sidecars are left out, unless paths name them and
+ * the group has nothing else: an app may be one for text.
+ */
+export async function collectUnits(paths: readonly string[], options: CollectOptions): Promise<Collected> {
+  const { obstacles } = options;
+  const before = obstacles.count;
+  const collector = new Collector(options);
+  for (const given of paths) await collector.addPath(given);
+  const { units, named, skipped, objects, unknown } = collector;
+  if (units.length === 0 && obstacles.count === before) {
+    for (const target of named) await collector.addTarget(target);
+    if (named.length === 0 && skipped[0] !== undefined) obstacles.add(skipped[0], noVolume(skipped.length));
+    return { units, skipped, objects, unknown };
+  }
+  return { units, skipped: [...named, ...skipped], objects, unknown };
+}

@@ -1,0 +1,265 @@
+import { open } from 'node:fs/promises';
+import { constants, gunzipSync, inflateRawSync } from 'node:zlib';
+import type { DataSet } from 'dicom-parser';
+import { firstBytes } from '../../files/index.js';
+
+/** The position of the magic bytes, after the preamble. */
+const magicOffset = 128;
+const magic = 'DICM';
+
+/** Transfer syntaxes of data sets that do not name theirs. */
+const syntaxes = {
+  implicit: '1.2.840.10008.1.2',
+  explicit: '1.2.840.10008.1.2.1',
+  bigEndian: '1.2.840.10008.1.2.2',
+} as const;
+
+/** Lengths that the value of a first element may have. */
+interface Known {
+  readonly vr: string;
+  readonly least: number;
+  readonly most: number;
+}
+
+const uid: Known = { vr: 'UI', least: 10, most: 64 };
+const date: Known = { vr: 'DA', least: 8, most: 8 };
+const groupLength: Known = { vr: 'UL', least: 4, most: 4 };
+const text: Known = { vr: 'CS', least: 2, most: 128 };
+
+/** The elements that a data set without a preamble begins with, by group and element. */
+const firstElements: ReadonlyMap<number, Known> = new Map([
+  [0x0002_0000, groupLength],
+  [0x0008_0000, groupLength],
+  [0x0008_0001, groupLength],
+  [0x0008_0005, text],
+  [0x0008_0008, text],
+  [0x0008_0012, date],
+  [0x0008_0016, uid],
+  [0x0008_0018, uid],
+]);
+
+/** Characters of the text values of these elements. */
+const plainText = /^[A-Z0-9._ \\-]*\0?$/i;
+
+/** Bytes that are read to tell whether a file is DICOM. */
+const sniffed = 256;
+
+/**
+ * The transfer syntax of a data set without a preamble, as old systems write them; null for anything else. Strict, since a
+ * wrong guess would make one series of several volumes: the first element must be one of a few, have a value that it can
+ * have, and be followed by a later element of the same group.
+ */
+function syntaxOf(bytes: Buffer, isBig: boolean): string | null {
+  if (bytes.length < 16) return null;
+  const short = (at: number) => (isBig ? bytes.readUInt16BE(at) : bytes.readUInt16LE(at));
+  const long = (at: number) => (isBig ? bytes.readUInt32BE(at) : bytes.readUInt32LE(at));
+  const tagAt = (at: number) => short(at) * 0x1_0000 + short(at + 2);
+  const first = tagAt(0);
+  const known = firstElements.get(first);
+  if (!known) return null;
+  const isExplicit = bytes.toString('latin1', 4, 6) === known.vr;
+  if (isBig && !isExplicit) return null;
+  const length = isExplicit ? short(6) : long(4);
+  const next = 8 + length;
+  if (length % 2 === 1 || length < known.least || length > known.most || next + 8 > bytes.length) return null;
+  if (known !== groupLength && !plainText.test(bytes.toString('latin1', 8, next))) return null;
+  const second = tagAt(next);
+  if (second <= first || second >> 16 !== first >> 16) return null;
+  if (isExplicit && !/^[A-Z]{2}$/.test(bytes.toString('latin1', next + 4, next + 6))) return null;
+  if (!isExplicit && long(next + 4) > known.most + 1024) return null;
+  if (isBig) return syntaxes.bigEndian;
+  return isExplicit ? syntaxes.explicit : syntaxes.implicit;
+}
+
+const hasMagic = (start: Buffer): boolean =>
+  start.toString('latin1', magicOffset, magicOffset + magic.length) === magic;
+
+/** Whether a file begins as DICOM does, with a preamble or without one. */
+export const beginsAsDicom = (start: Buffer): boolean =>
+  hasMagic(start) || syntaxOf(start, false) !== null || syntaxOf(start, true) !== null;
+
+/** The same of a file on the disk; false if it cannot be read: sending it then fails with the reason. */
+const isDicomFile = (file: string): boolean => beginsAsDicom(firstBytes(file, sniffed));
+
+/** How many of the files that paths name are DICOM. Nearly always all or none: the first one decides whether others are read. */
+export const countSlices = (files: readonly string[]): number =>
+  files[0] !== undefined && isDicomFile(files[0]) ? files.filter(isDicomFile).length : 0;
+
+type Vector = readonly [x: number, y: number, z: number];
+
+/** What the header of a DICOM file says, as far as it matters for what is sent. Null for what it does not say. */
+export interface DicomHeader {
+  readonly seriesUid: string | null;
+  readonly instanceUid: string | null;
+  readonly sopClass: string;
+  /** `CT`, `MR`; empty where it is not said. */
+  readonly modality: string;
+  readonly seriesNumber: number | null;
+  readonly description: string;
+  readonly instanceNumber: number | null;
+  readonly rows: number | null;
+  readonly columns: number | null;
+  readonly frames: number;
+  /** Of the first voxel, in mm (ImagePositionPatient). */
+  readonly position: Vector | null;
+  /** Directions of its rows and columns (ImageOrientationPatient). */
+  readonly orientation: readonly [rows: Vector, columns: Vector] | null;
+}
+
+/** Encodings of texts, by SpecificCharacterSet; DICOM's own default is a part of latin1. */
+const encodings: Readonly<Record<string, string>> = {
+  ISO_IR_192: 'utf-8',
+  ISO_IR_101: 'iso-8859-2',
+  ISO_IR_144: 'iso-8859-5',
+  ISO_IR_13: 'shift_jis',
+  ISO_2022_IR_87: 'iso-2022-jp',
+  ISO_2022_IR_149: 'euc-kr',
+  GB18030: 'gb18030',
+  GBK: 'gbk',
+};
+
+/** A text for a person, in its character set. */
+function textOf(set: DataSet, tag: string): string {
+  const element = set.elements[tag];
+  if (!element) return '';
+  const bytes = set.byteArray.subarray(element.dataOffset, element.dataOffset + element.length);
+  const names = (set.string('x00080005') ?? '').split('\\').map((each) => each.trim().replaceAll(' ', '_'));
+  const encoding = names.flatMap((each) => encodings[each] ?? [])[0] ?? 'latin1';
+  return new TextDecoder(encoding).decode(bytes).replaceAll('\0', '').trim();
+}
+
+/** The numbers of a text such as `-1\\0\\2.5`; null unless there are so many. */
+function numbersOf(words: string | undefined, count: number): number[] | null {
+  const numbers = (words ?? '').split('\\').map((each) => (each.trim() === '' ? Number.NaN : Number(each)));
+  return numbers.length === count && numbers.every(Number.isFinite) ? numbers : null;
+}
+
+const numberOf = (words: string | undefined): number | null => numbersOf(words, 1)?.[0] ?? null;
+
+/** Texts that the files of a series share, kept once: a study may have 100,000 files. */
+const shared = new Map<string, string>();
+/** Most texts that are kept. */
+const maxShared = 10_000;
+
+function once(text: string): string {
+  const known = shared.get(text);
+  if (known !== undefined) return known;
+  if (shared.size < maxShared) shared.set(text, text);
+  return text;
+}
+
+function headerOf(set: DataSet): DicomHeader {
+  const at = numbersOf(set.string('x00200032'), 3);
+  const along = numbersOf(set.string('x00200037'), 6);
+  return {
+    seriesUid: once(set.string('x0020000e') ?? '') || null,
+    instanceUid: set.string('x00080018') || null,
+    // The DICOMDIR names its class in the group that describes the file alone.
+    sopClass: once(set.string('x00080016') ?? set.string('x00020002') ?? ''),
+    modality: once(set.string('x00080060') ?? ''),
+    seriesNumber: numberOf(set.string('x00200011')),
+    description: once(textOf(set, 'x0008103e')),
+    instanceNumber: numberOf(set.string('x00200013')),
+    rows: set.uint16('x00280010') ?? null,
+    columns: set.uint16('x00280011') ?? null,
+    frames: numberOf(set.string('x00280008')) ?? 1,
+    position: at && (at as unknown as Vector),
+    orientation: along && [along.slice(0, 3) as unknown as Vector, along.slice(3) as unknown as Vector],
+  };
+}
+
+/** The last element that is read: what comes after it are voxels. */
+const pixelData = 'x7fe00010';
+/** Columns of the image: where these were read, the rest of a header that is cut off says nothing that is wanted. */
+const columns = 'x00280011';
+
+/** How many bytes of a file are read at first; most headers are shorter. */
+const firstPiece = 16 * 1024;
+/** How many bytes are read of a file whose header is longer: private elements may take megabytes. */
+const longPiece = 4 * 1024 * 1024;
+
+/** Bytes of a data set of which only the beginning was read. */
+const partly = { finishFlush: constants.Z_SYNC_FLUSH } as const;
+
+const isGzip = (bytes: Buffer): boolean => bytes[0] === 0x1f && bytes[1] === 0x8b;
+
+function unzipped(bytes: Buffer): Buffer | null {
+  try {
+    return gunzipSync(bytes, partly);
+  } catch {
+    return null;
+  }
+}
+
+type Parser = typeof import('dicom-parser');
+
+/** The elements of the beginning of a file; null for a file that is not DICOM. */
+function elementsOf(parser: Parser, bytes: Buffer): DataSet | null {
+  let [from, syntax]: [Buffer, string | null] = [bytes, null];
+  if (!hasMagic(bytes)) {
+    syntax = syntaxOf(bytes, false) ?? syntaxOf(bytes, true);
+    if (syntax === null) return null;
+    // The group that describes the file, without a preamble before it.
+    if (bytes.readUInt16LE(0) === 2) {
+      from = Buffer.concat([Buffer.alloc(magicOffset), Buffer.from(magic), bytes]);
+      syntax = null;
+    }
+  }
+  const inflater = (whole: Uint8Array, position: number): Uint8Array =>
+    Buffer.concat([whole.subarray(0, position), inflateRawSync(whole.subarray(position), partly)]);
+  try {
+    return parser.parseDicom(from, {
+      untilTag: pixelData,
+      inflater,
+      ...(syntax === null ? {} : { TransferSyntaxUID: syntax }),
+    });
+  } catch (cause) {
+    // What was read of a header that is cut off comes with the error.
+    return (cause as { dataSet?: DataSet } | null)?.dataSet ?? null;
+  }
+}
+
+/** What the beginning of a file shows. */
+export interface FileStart {
+  /** Its first bytes, unzipped if it is a gzip file. */
+  readonly bytes: Buffer;
+  /** Null for a file that is not DICOM, or whose header cannot be read. */
+  readonly dicom: DicomHeader | null;
+}
+
+/** How many of the first bytes are returned: what formats are recognised by. */
+const maxStart = 1024;
+
+/** Memory for reading that is not in use. */
+const buffers: Buffer[] = [];
+
+/**
+ * Reads the beginning of a file, and its header if it is DICOM.
+ * @throws the system's error
+ */
+export async function readStart(file: string): Promise<FileStart> {
+  const parser = await import('dicom-parser').then((module) => module.default);
+  const handle = await open(file);
+  const buffer = buffers.pop() ?? Buffer.allocUnsafe(firstPiece);
+  try {
+    const read = async (into: Buffer) =>
+      into.subarray(0, (await handle.read(into, 0, into.length, 0)).bytesRead);
+    const plain = (piece: Buffer) => (isGzip(piece) ? (unzipped(piece) ?? piece) : piece);
+    const first = await read(buffer);
+    let bytes = plain(first);
+    let elements = elementsOf(parser, bytes);
+    const isCut = elements !== null && !elements.elements[columns] && !elements.elements[pixelData];
+    if (isCut && first.length === firstPiece) {
+      bytes = plain(await read(Buffer.allocUnsafe(longPiece)));
+      elements = elementsOf(parser, bytes);
+    }
+    const isEmpty = elements === null || Object.keys(elements.elements).length === 0;
+    return {
+      bytes: Buffer.from(bytes.subarray(0, maxStart)),
+      dicom: isEmpty || elements === null ? null : headerOf(elements),
+    };
+  } finally {
+    buffers.push(buffer);
+    await handle.close();
+  }
+}

@@ -1,0 +1,250 @@
+import path from 'node:path';
+import type { ListedFile } from '../../archive/index.js';
+import { counted } from '../../contract/index.js';
+import type { DicomHeader } from './dicom.js';
+import { byName } from './entries.js';
+import { namesOf } from './names.js';
+
+/** A DICOM file of a directory. The header is null where it cannot be read. */
+export interface DicomFile {
+  readonly path: string;
+  readonly size: number;
+  readonly header: DicomHeader | null;
+}
+
+/** Images that are one case: those of a series, or one file with several frames, or one projection. */
+export interface Series {
+  /** The directory that has all of its files, in it or below. */
+  readonly path: string;
+  /** Whether it is one file, which is sent as it is: the others are sent as a directory. */
+  readonly isFile: boolean;
+  /** The files as the app gets them, in one directory. */
+  readonly files: readonly ListedFile[];
+  /** SeriesNumber; null where there is none. */
+  readonly number: number | null;
+  /** SeriesDescription; empty where there is none. */
+  readonly description: string;
+  /** `CT`, `MR`; empty where it is not said. */
+  readonly modality: string;
+  readonly images: number;
+  /** Columns, rows, and images or frames. */
+  readonly size: readonly number[];
+  readonly plane: 'axial' | 'coronal' | 'sagittal' | 'oblique' | null;
+  /** What a person should know before the series is sent, as ends of sentences that begin with the series. */
+  readonly remarks: readonly string[];
+}
+
+/** SOP classes of objects that are not images: doses, structures, plans, segmentations, reports, waveforms, DICOMDIR. */
+const objectClass =
+  /^1\.2\.840\.10008\.(1\.3\.10|5\.1\.4\.1\.1\.(481\.(?!1$)[\d.]+|66(\.\d+)*|67|68\.\d+|88\.\d+|11\.\d+|9\.[\d.]+|104\.\d+|78\.\d+|90\.\d+)|5\.1\.4\.34\.[\d.]+)$/;
+
+/** Whether a header is that of an image. One that names no class may be one. */
+export const isImage = ({ sopClass }: DicomHeader): boolean => !objectClass.test(sopClass);
+
+/** Modalities whose images show the whole of what was taken, and are no slices of a volume. */
+const projections = new Set([
+  'CR',
+  'DX',
+  'MG',
+  'IO',
+  'PX',
+  'RF',
+  'XA',
+  'US',
+  'OP',
+  'ES',
+  'XC',
+  'GM',
+  'SM',
+  'DG',
+]);
+
+/** Whether a file is a case of its own: it has several frames, or is a projection. */
+const isCaseOfItsOwn = ({ header }: DicomFile): boolean =>
+  header !== null && (header.frames > 1 || projections.has(header.modality));
+
+type Vector = readonly [number, number, number];
+
+const cross = ([a, b, c]: Vector, [x, y, z]: Vector): Vector => [b * z - c * y, c * x - a * z, a * y - b * x];
+const dot = (a: Vector, b: Vector): number => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+
+/** Least part of a unit vector along an axis with which a plane has the name of that axis. */
+const nearlyStraight = 0.9;
+
+/** The anatomical plane of images of this orientation. */
+export function planeOf(header: DicomHeader | null | undefined): Series['plane'] {
+  if (!header?.orientation) return null;
+  const normal = cross(...header.orientation).map(Math.abs);
+  const most = Math.max(...normal);
+  if (most < nearlyStraight) return 'oblique';
+  return (['sagittal', 'coronal', 'axial'] as const)[normal.indexOf(most)] ?? null;
+}
+
+/** Millimetres by which two places may differ that are meant to be the same. */
+const tolerance = 0.01;
+
+/** Where an image of a series lies along the normal of its plane, in mm. */
+interface Placed {
+  readonly at: number;
+  readonly image: number | null;
+}
+
+/** The images in the order of their places; null where not all have one, or not all have one orientation. */
+function placesOf(headers: readonly DicomHeader[]): Placed[] | null {
+  const [first] = headers;
+  if (!first?.orientation) return null;
+  const same = first.orientation.flat();
+  const normal = cross(...first.orientation);
+  const placed: Placed[] = [];
+  for (const { position, orientation, instanceNumber } of headers) {
+    if (!position || !orientation?.flat().every((each, at) => Math.abs(each - (same[at] ?? 0)) < tolerance))
+      return null;
+    placed.push({ at: dot(position, normal), image: instanceNumber });
+  }
+  return placed.sort((a, b) => a.at - b.at);
+}
+
+/** Most gaps that are named. */
+const mostGaps = 5;
+
+/** What is remarkable about where the images of a series lie: gaps in even spacing, and several images at one place. */
+function remarksOn(headers: readonly DicomHeader[]): string[] {
+  const placed = placesOf(headers);
+  if (!placed) return [];
+  const remarks: string[] = [];
+  const apart = placed.filter(
+    ({ at }, index) => index === 0 || at - (placed[index - 1]?.at ?? 0) > tolerance,
+  );
+  if (apart.length < placed.length) {
+    remarks.push(
+      `has ${placed.length} images at ${counted(apart.length, 'position')}, such as echoes, b-values or two acquisitions`,
+    );
+  }
+  const steps = apart.slice(1).map(({ at }, index) => at - (apart[index]?.at ?? 0));
+  const usual = steps.toSorted((a, b) => a - b)[Math.floor(steps.length / 2)] ?? 0;
+  const missing = steps.map((step) => step / usual - 1);
+  // Unevenly spaced, as the three images of a localiser are: nothing can be said to be missing.
+  const isEven = steps.length > 2 && missing.every((each) => Math.abs(each - Math.round(each)) < 0.1);
+  const gaps = isEven ? missing.flatMap((each, index) => (Math.round(each) > 0 ? [index] : [])) : [];
+  if (gaps.length > 0) {
+    const count = gaps.reduce((sum, index) => sum + Math.round(missing[index] ?? 0), 0);
+    const name = (each: Placed | undefined) => each?.image ?? `${each?.at.toFixed(1)} mm`;
+    const between = gaps
+      .slice(0, mostGaps)
+      .map((index) => `${name(apart[index])} and ${name(apart[index + 1])}`);
+    const more = gaps.length > mostGaps ? `, and ${gaps.length - mostGaps} more gaps` : '';
+    remarks.push(`lacks ${counted(count, 'slice')} of an even spacing, between ${between.join(', ')}${more}`);
+  }
+  return remarks;
+}
+
+/** The directory that all paths lie in, or below. */
+function commonDirectory(paths: readonly string[]): string {
+  const [first = '', ...others] = paths.map((each) => path.dirname(each).split(path.sep));
+  let shared = [...first];
+  for (const parts of others) {
+    const differs = shared.findIndex((part, at) => parts[at] !== part);
+    if (differs >= 0) shared = shared.slice(0, differs);
+  }
+  return shared.join(path.sep) || (paths[0]?.startsWith(path.sep) ? path.sep : '.');
+}
+
+/** The most frequent of some values. */
+function commonest<T>(values: readonly T[]): T | undefined {
+  const counts = new Map<T, number>();
+  for (const each of values) counts.set(each, (counts.get(each) ?? 0) + 1);
+  return [...counts].reduce<[T, number] | undefined>((a, b) => (a && a[1] >= b[1] ? a : b), undefined)?.[0];
+}
+
+function seriesOf(files: readonly DicomFile[]): Series {
+  const headers = files.flatMap(({ header }) => header ?? []);
+  const [first] = headers;
+  const paths = files.map((file) => file.path);
+  const names = namesOf(paths);
+  const depth = headers.reduce((sum, { frames }) => sum + frames, 0);
+  const size = [commonest(headers.map(({ columns }) => columns)), commonest(headers.map(({ rows }) => rows))];
+  return {
+    path: commonDirectory(paths),
+    isFile: files.every(isCaseOfItsOwn),
+    files: files.map((file, at) => ({ name: names[at] ?? '', path: file.path, size: file.size })),
+    number: first?.seriesNumber ?? null,
+    description: first?.description ?? '',
+    modality: first?.modality ?? '',
+    images: files.length,
+    size: size.every((each) => typeof each === 'number') ? [...(size as number[]), depth] : [],
+    plane: planeOf(first),
+    remarks: remarksOn(headers),
+  };
+}
+
+/**
+ * The cases of images: series by SeriesInstanceUID, files with several frames and projections by themselves. Images without a
+ * SeriesInstanceUID, or whose header cannot be read, are one series with the others of their directory. In the order of the
+ * directories; those of one directory by their numbers.
+ */
+export function groupSeries(images: readonly DicomFile[]): Series[] {
+  const groups = new Map<string, DicomFile[]>();
+  for (const file of images) {
+    const key = isCaseOfItsOwn(file) ? file.path : (file.header?.seriesUid ?? path.dirname(file.path));
+    const group = groups.get(key);
+    if (group) group.push(file);
+    else groups.set(key, [file]);
+  }
+  const series = [...groups.values()].map(seriesOf);
+  return series.sort((a, b) =>
+    a.path === b.path ? (a.number ?? 0) - (b.number ?? 0) : byName(a.path, b.path),
+  );
+}
+
+/** Most characters of a description in a name. */
+const maxDescription = 40;
+
+/**
+ * The name of a series: that of its directory; where the directory has several, with the number and the description.
+ * @param isAlone whether no other series lies in its directory
+ */
+export function seriesName(series: Series, isAlone: boolean): string {
+  const directory = path.basename(path.resolve(series.path));
+  if (isAlone) return directory;
+  const description = series.description
+    .normalize('NFC')
+    .replace(/[^\p{L}\p{N}]+/gu, '-')
+    .replace(/^-+|-+$/g, '');
+  return [directory, series.number, [...description].slice(0, maxDescription).join('')]
+    .filter((part) => part !== null && part !== '')
+    .join('_');
+}
+
+/** A series as a person reads it: `3 'T1 MPRAGE' (MR, 256 x 256 x 176, sagittal)`. */
+export function describeSeries({ number, description, modality, size, images, plane }: Series): string {
+  const what = [modality, size.length > 0 ? size.join(' x ') : counted(images, 'image'), plane];
+  const name = [number, description === '' ? null : `'${description}'`].filter((each) => each !== null);
+  return `${name.join(' ') || 'without a number'} (${what.filter(Boolean).join(', ')})`;
+}
+
+/** Whether a pattern of `*` and `?` matches a text, in any case of letters. */
+function matches(pattern: string, text: string): boolean {
+  const source = pattern
+    .split('')
+    .map((each) => (each === '*' ? '.*' : each === '?' ? '.' : each.replace(/[\\^$.|+()[\]{}]/, '\\$&')))
+    .join('');
+  return new RegExp(`^${source}$`, 'iu').test(text);
+}
+
+/**
+ * The series that words choose: a number is that of a series, anything else a pattern of its description.
+ * @returns the words that choose none as well
+ */
+export function selectSeries<T extends Pick<Series, 'number' | 'description'>>(
+  series: readonly T[],
+  words: readonly string[],
+): { readonly chosen: readonly T[]; readonly unused: readonly string[] } {
+  const isChosen = ({ number, description }: Pick<Series, 'number' | 'description'>, word: string) =>
+    /^\d+$/.test(word)
+      ? number === Number(word)
+      : matches(word.normalize('NFC'), description.normalize('NFC'));
+  return {
+    chosen: series.filter((each) => words.some((word) => isChosen(each, word))),
+    unused: words.filter((word) => !series.some((each) => isChosen(each, word))),
+  };
+}
