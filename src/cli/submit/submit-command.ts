@@ -27,6 +27,7 @@ import {
   readDestination,
   tellKept,
 } from '../jobs/index.js';
+import { seriesChoice, seriesFlags } from './choose-series.js';
 import type { Word } from './path-order.js';
 import { commandWords, keepCommand } from './submitted.js';
 
@@ -98,15 +99,27 @@ export function operationFlags(name: OperationName): Record<string, Interfaces.F
 /** Moves a less common flag to a later section of the help. */
 const less = <T extends object>(flag: T): T => ({ ...flag, helpGroup: 'JOB' });
 
+/** What says which files of directories are sent. */
+export const sendingFlags = {
+  'all-files': Flags.boolean({
+    default: false,
+    helpGroup: 'JOB',
+    description: 'Also send files that are not volumes: .json, .bval, .tsv, .txt, README and the like',
+  }),
+  ...seriesFlags,
+};
+
 /** What every submission takes besides the fields of its operation. */
 export const runFlags = {
   ...outputFlags,
   force: less(outputFlags.force),
   wait: less(waitFlag),
   'kill-timeout': less(killTimeoutFlag),
-  'all-files': Flags.boolean({
+  ...sendingFlags,
+  yes: Flags.boolean({
+    char: 'y',
     helpGroup: 'JOB',
-    description: 'Also send files that are not volumes: .json, .bval, .tsv, .txt, README and the like',
+    description: 'Ask nothing: of a directory with several DICOM series send all',
   }),
   detach: Flags.boolean({
     // These flags concern the result, which --detach does not fetch.
@@ -168,7 +181,10 @@ export abstract class SubmitCommand extends ClientCommand {
     });
     // Checked first, because finding a mistake in a flag needs no server.
     const read = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
-    const submission = { ...read, allFiles: flags['all-files'] };
+    const isOneGroup = read.files.flatMap(({ groups }) => groups).length === 1;
+    const mayAsk = isOneGroup && !flags.yes && !this.jsonEnabled();
+    const chooseSeries = seriesChoice(flags.series, { mayAsk });
+    const submission = { ...read, allFiles: flags['all-files'], chooseSeries };
     const destination = flags.detach ? null : await readDestination(flags, this.jsonEnabled());
     const app = await chooseApp(connection, settings.app);
     const { directory: output, taken } = outputDirectory(isToStdout(flags) ? { force: false } : flags);

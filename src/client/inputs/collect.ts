@@ -111,7 +111,7 @@ const noVolume = (count: number): string =>
 /** A DICOM object without an image, such as a plan. */
 export interface LeftObject {
   readonly path: string;
-  /** `RTSTRUCT`, `SR`; `without a modality` where it is not said. */
+  /** `RTSTRUCT`, `SR`; `of an unknown kind` where it is not said. */
   readonly modality: string;
 }
 
@@ -314,7 +314,7 @@ class Collector {
     const isLeft = (file: FoundFile) => !others.has(file.path);
     this.skipped.push(...[...unknown, ...companions, ...copies].filter(isLeft).map((file) => file.path));
     for (const { path, header } of objects.filter(isLeft)) {
-      this.objects.push({ path, modality: header?.modality || 'without a modality' });
+      this.objects.push({ path, modality: header?.modality || 'of an unknown kind' });
     }
     return { series, others };
   }

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import {
   accessSync,
   closeSync,
+  existsSync,
   lstatSync,
   constants as open,
   openSync,
@@ -113,6 +114,43 @@ const notFetched = (of: string, remedy: string): string =>
 
 const inCloud = "choose Download Now in the Finder, or run 'brctl download'";
 
+/** Where programs of clouds keep their files, and what brings one to this machine. */
+const clouds = [
+  { directory: /^OneDrive/i, of: 'OneDrive', remedy: "choose 'Always keep on this device'" },
+  { directory: /^Dropbox/i, of: 'Dropbox', remedy: "choose 'Make available offline'" },
+  { directory: /^(Google ?Drive|My Drive)/i, of: 'Google Drive', remedy: "choose 'Available offline'" },
+] as const;
+
+/** Least size of a file, in bytes, that takes a block on the disk: a shorter one may lie beside its name. */
+const leastOnDisk = 8192;
+
+/**
+ * The words for a file that a cloud has not brought to this machine: it has a size, and takes nothing of the disk. Reading it
+ * would fetch it, one file after the other, or fail; elsewhere it may be a file with holes.
+ */
+function notInCloudFolder(target: string, { size, blocks }: Stats): string | null {
+  if (blocks > 0 || size < leastOnDisk) return null;
+  const parts = path.resolve(target).split(path.sep).slice(0, -1);
+  const cloud = clouds.find(({ directory }) => parts.some((part) => directory.test(part)));
+  return cloud ? notFetched(cloud.of, cloud.remedy) : null;
+}
+
+/** Files of a few lines that stand for another: of odrive for a file or a directory, and of DVC. */
+const standIns = [
+  { name: /\.cloudf?$/i, of: 'odrive', remedy: "run 'odrive sync' with its path" },
+  { name: /\.dvc$/i, of: 'DVC', remedy: "run 'dvc pull'" },
+] as const;
+
+/**
+ * The words for a file that only stands for another one by its name, if the other is not there.
+ */
+function standInFault(target: string, { size }: Stats): string | null {
+  const standIn = standIns.find(({ name }) => name.test(target));
+  if (!standIn || size > largestPointer) return null;
+  const original = target.replace(standIn.name, '');
+  return existsSync(original) ? null : notFetched(standIn.of, standIn.remedy);
+}
+
 /** Whether a file of this name stands for one that macOS has moved to iCloud: `.scan.nii.icloud` for `scan.nii`. */
 export const isCloudPlaceholder = (name: string): boolean => /^\..+\.icloud$/.test(name);
 
@@ -158,7 +196,9 @@ export function lookAt(target: string, bytes: string | Buffer = target): PathCon
   try {
     const stats = statSync(bytes);
     const isInCloud = stats.isFile() && isCloudPlaceholder(path.basename(target));
-    const fault = isInCloud ? notFetched('iCloud', inCloud) : faultOf(bytes, stats);
+    const fault = isInCloud
+      ? notFetched('iCloud', inCloud)
+      : (notInCloudFolder(target, stats) ?? standInFault(target, stats) ?? faultOf(bytes, stats));
     return fault === null ? { stats, fault } : { stats: null, fault };
   } catch (error) {
     if (!isMissing(error)) {

@@ -1,0 +1,87 @@
+import { createInterface } from 'node:readline';
+import { Flags } from '@oclif/core';
+import { Interrupted, UsageError } from '../../client/errors.js';
+import type { ChooseSeries, Series } from '../../client/inputs/index.js';
+import { oneLine, quoteName } from '../../contract/index.js';
+import { writeErr } from '../terminal/index.js';
+
+/** What commands take that send scans: which series of a directory are sent. */
+export const seriesFlags = {
+  series: Flags.string({
+    helpGroup: 'JOB',
+    helpValue: 'N|TEXT',
+    multiple: true,
+    multipleNonGreedy: true,
+    delimiter: ',',
+    description:
+      "Send only these DICOM series of directories: by number, or by a pattern of the description, as in --series 3,5 and --series 'T1*'",
+  }),
+};
+
+/** Series as lines of a list. */
+function listOf(series: readonly Series[], describe: (series: Series) => string): string {
+  return series.map((each) => `  ${oneLine(describe(each))}\n`).join('');
+}
+
+/** Most series that an error names. */
+const mostShown = 10;
+
+/** Chooses the series that words name. */
+async function selected(series: readonly Series[], words: readonly string[]): Promise<readonly Series[]> {
+  const { describeSeries, selectSeries } = await import('../../client/inputs/index.js');
+  const { chosen, unused } = selectSeries(series, words);
+  const [word] = unused;
+  if (word === undefined) return chosen;
+  const list = listOf(series, describeSeries);
+  throw new UsageError(
+    `No series has the number or description ${quoteName(word)}; there are:\n${list.trimEnd()}`,
+  );
+}
+
+/**
+ * Asks a person for a line. Both stdin and stderr must be terminals.
+ * @throws Interrupted on Ctrl-C
+ */
+async function readAnswer(question: string): Promise<string> {
+  const prompt = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return await new Promise<string>((resolve, reject) => {
+      prompt.question(question, resolve);
+      prompt.once('SIGINT', () => reject(new Interrupted('SIGINT')));
+      prompt.once('close', () => resolve(''));
+    });
+  } finally {
+    prompt.close();
+  }
+}
+
+/** Asks which of several series are wanted, until the answer names some. Enter alone takes all. */
+async function ask(series: readonly Series[]): Promise<readonly Series[] | null> {
+  if (series.length < 2) return null;
+  const { describeSeries, selectSeries } = await import('../../client/inputs/index.js');
+  writeErr(`${series.length} DICOM series are there:\n${listOf(series, describeSeries)}`);
+  for (;;) {
+    const answer = await readAnswer(
+      'Which are to be sent? Numbers, parts of descriptions (T1*), or Enter for all: ',
+    );
+    const words = answer.split(',').map((each) => each.trim());
+    if (words.every((each) => each === '')) return null;
+    const { chosen, unused } = selectSeries(series, words);
+    if (unused.length === 0) return chosen;
+    writeErr(
+      `No series has the number or description ${unused.map((each) => quoteName(each)).join(', ')}.\n`,
+    );
+  }
+}
+
+/**
+ * How the series of a directory are chosen: by the flag; otherwise by asking, where a person can answer and the app gets one
+ * group of inputs; otherwise all are sent.
+ */
+export function seriesChoice(
+  words: readonly string[] | undefined,
+  { mayAsk }: { readonly mayAsk: boolean },
+): ChooseSeries | undefined {
+  if (words !== undefined) return (series) => selected(series, words);
+  return mayAsk && process.stdin.isTTY && process.stderr.isTTY ? ask : undefined;
+}

@@ -1,0 +1,110 @@
+import path from 'node:path';
+import { UsageError } from '../../client/errors.js';
+import { findFiles, type NamedUnit } from '../../client/inputs/index.js';
+import { tellSending } from '../../client/submit/index.js';
+import { defaultOutput, fieldWithRole, formatBytes, operationOf } from '../../contract/index.js';
+import { expandHome } from '../../files/index.js';
+import { formatTable, openReporter, writeOut } from '../terminal/index.js';
+import { seriesChoice } from './choose-series.js';
+
+/** A volume that would be sent, in the document of `--json`. */
+export interface InputVolume {
+  /** The name by which an app gets it. */
+  readonly name: string;
+  /** The file, or the directory that it lies in. */
+  readonly path: string;
+  /** `DICOM`, `NIfTI`; null for a format that is not known. */
+  readonly format: string | null;
+  readonly files: number;
+  readonly bytes: number;
+  /** What is known of DICOM images; null for other formats. */
+  readonly series: {
+    readonly number: number | null;
+    readonly description: string;
+    readonly modality: string;
+    readonly images: number;
+    /** Columns, rows, and images or frames. */
+    readonly size: readonly number[];
+    readonly plane: string | null;
+    readonly remarks: readonly string[];
+  } | null;
+}
+
+/** What `remote-app inputs --json` prints. */
+export interface InputsDocument {
+  readonly volumes: readonly InputVolume[];
+  /** Files beside volumes, which are not sent. */
+  readonly skipped: readonly string[];
+  /** DICOM objects without an image, which are not sent. */
+  readonly objects: readonly { readonly path: string; readonly modality: string }[];
+}
+
+function viewOf(unit: NamedUnit): InputVolume {
+  const { name, path, format } = unit;
+  const files = unit.kind === 'file' ? [{ size: unit.size }] : unit.files;
+  const bytes = files.reduce((sum, { size = 0 }) => sum + size, 0);
+  const known = unit.kind === 'store' ? undefined : unit.series;
+  if (!known) return { name, path, format, files: files.length, bytes, series: null };
+  const { number, description, modality, images, size, plane, remarks } = known;
+  const series = { number, description, modality, images, size, plane, remarks };
+  return { name, path, format, files: files.length, bytes, series };
+}
+
+/** What stands in a column for which a volume has nothing. */
+const nothing = '-';
+
+/** The table without the columns that have nothing. */
+function withoutEmptyColumns(rows: readonly (readonly string[])[]): string[][] {
+  const kept = heading.map((_, column) => rows.some((row) => row[column] !== nothing));
+  return [heading, ...rows].map((row) => row.filter((_, column) => kept[column]));
+}
+
+const heading = ['NAME', 'FORMAT', 'SERIES', 'DESCRIPTION', 'SIZE', 'PLANE', 'FILES', 'BYTES'];
+
+function row({ name, format, files, bytes, series }: InputVolume): string[] {
+  const kind = [format ?? nothing, series?.modality].filter(Boolean).join(' ');
+  const size = series?.size.join(' x ') || nothing;
+  const about = [
+    series?.number?.toString() ?? nothing,
+    series?.description || nothing,
+    size,
+    series?.plane ?? nothing,
+  ];
+  return [name, kind, ...about, String(files), formatBytes(bytes)];
+}
+
+/** What the command takes. */
+export interface InputsFlags {
+  readonly series?: readonly string[] | undefined;
+  readonly 'all-files': boolean;
+}
+
+/**
+ * Shows what `infer` would send of paths.
+ * @param isQuiet whether nothing is printed but notes
+ * @throws UsageError for what cannot be sent
+ */
+export async function showInputs(
+  paths: readonly string[],
+  flags: InputsFlags,
+  isQuiet: boolean,
+): Promise<InputsDocument> {
+  if (paths.length === 0) throw new UsageError('No path given: name files, patterns or directories');
+  const reporter = await openReporter({ stdoutIsTaken: isQuiet, all: false });
+  const field = fieldWithRole(operationOf('infer'), 'paths');
+  const submission = {
+    files: [{ field, groups: [paths.map((each) => expandHome(each))] }],
+    archive: null,
+    allFiles: flags['all-files'],
+    chooseSeries: seriesChoice(flags.series, { mayAsk: false }),
+  };
+  const found = await findFiles(submission, {
+    place: { directory: path.resolve(defaultOutput), mayReplace: false },
+    onRead: (done, total) => reporter.progress('Reading', done, total),
+  });
+  const volumes = found.volumes.flatMap(({ groups }) => groups.flat().map(viewOf));
+  const [head = [], ...rows] = withoutEmptyColumns(volumes.map(row));
+  if (!isQuiet) await writeOut(`${formatTable(head, rows).join('\n')}\n`);
+  tellSending(found, reporter, { isListed: true });
+  return { volumes, skipped: found.skipped, objects: found.objects };
+}

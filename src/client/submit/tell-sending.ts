@@ -1,0 +1,106 @@
+import { oneLine } from '../../contract/index.js';
+import {
+  countSlices,
+  describeSeries,
+  type FoundFiles,
+  type NamedUnit,
+  type Pairing,
+  plainName,
+} from '../inputs/index.js';
+import type { Reporter } from '../reporter.js';
+
+/** Most files that are named to a person. */
+const mostShown = 5;
+
+/** The first of them, and how many more there are. */
+function someOf(shown: readonly string[]): string {
+  const rest = shown.length > mostShown ? ` and ${shown.length - mostShown} more` : '';
+  return oneLine(shown.slice(0, mostShown).join(', ')) + rest;
+}
+
+function pairingNote({ by, groups: [first, second], pairs }: Pairing): string {
+  const why = {
+    name: 'Files are paired by name, because the groups are in different orders',
+    order: 'Files are paired by order, because their names do not match',
+    count: `The groups have ${first.length} and ${second.length} files, which are paired by order`,
+  }[by];
+  return `${why}: ${someOf(pairs.map((pair) => pair.join(' with ')))}`;
+}
+
+/** Most series that are described to a person. */
+const mostSeries = 20;
+
+/** Says what the series are, where there are several, and what a person should know of them. */
+function tellSeries(units: readonly NamedUnit[], reporter: Reporter, isListed: boolean): void {
+  const known = units.flatMap((unit) =>
+    unit.kind !== 'store' && unit.series ? [{ ...unit.series, name: unit.name }] : [],
+  );
+  if (known.length > 1 && !isListed) {
+    reporter.note(
+      `${known.length} DICOM series are sent, each as a case; --series chooses some by number or description`,
+    );
+    for (const each of known.slice(0, mostSeries))
+      reporter.note(oneLine(`  ${describeSeries(each)} -> ${each.name}`));
+    if (known.length > mostSeries) {
+      reporter.note(`  and ${known.length - mostSeries} more; 'remote-app inputs' lists them all`);
+    }
+  }
+  for (const each of known) {
+    for (const remark of each.remarks) reporter.note(oneLine(`Series ${describeSeries(each)} ${remark}`));
+  }
+}
+
+/** The kinds of objects with their numbers: `1 RTDOSE, 2 RTSTRUCT`. */
+function kindsOf(objects: FoundFiles['objects']): string {
+  const counts = new Map<string, number>();
+  for (const { modality } of objects) counts.set(modality, (counts.get(modality) ?? 0) + 1);
+  return [...counts].map(([modality, count]) => `${count} ${modality}`).join(', ');
+}
+
+/**
+ * Says which files are not sent, which belong together, and which are sent under another name.
+ * @param isListed whether the volumes are shown in a table already
+ */
+export function tellSending(
+  { volumes, skipped, objects, unknown, headless, pairings }: FoundFiles,
+  reporter: Reporter,
+  { isListed = false } = {},
+): void {
+  const units = volumes.flatMap(({ groups }) => groups.flat());
+  tellSeries(units, reporter, isListed);
+  if (skipped.length > 0) {
+    const [what, them] =
+      skipped.length === 1
+        ? ['1 file that is not a volume was', 'it']
+        : [`${skipped.length} files that are not volumes were`, 'them'];
+    reporter.note(`${what} not sent (${someOf(skipped)}); --all-files sends ${them}`);
+  }
+  if (objects.length > 0) {
+    const paths = objects.map(({ path }) => path);
+    reporter.note(
+      `DICOM objects without an image were not sent: ${kindsOf(objects)} (${someOf(paths)}); name a file to send it`,
+    );
+  }
+  if (unknown.length > 0) {
+    reporter.note(
+      `All files are sent of ${someOf(unknown)}: none of them has a format of volumes that is known`,
+    );
+  }
+  if (headless.length > 0) {
+    reporter.note(`Sent without a header, because there is none of the same name: ${someOf(headless)}`);
+  }
+  for (const pairing of pairings) reporter.note(pairingNote(pairing));
+  const named = units.flatMap((unit) => (unit.kind === 'file' && !unit.series ? unit.path : []));
+  const slices = countSlices(named);
+  if (slices > 1) {
+    const count = `${slices} DICOM files are sent as ${slices} volumes`;
+    reporter.note(`${count}; name their directory to send them as one series`);
+  }
+  const renamed = isListed
+    ? []
+    : units.filter((unit) => unit.kind !== 'series' && unit.name !== plainName(unit.path));
+  for (const { path, name } of renamed.slice(0, mostShown)) reporter.note(oneLine(`${path} -> ${name}`));
+  if (renamed.length > mostShown) {
+    reporter.note(`${renamed.length - mostShown} more are renamed in the same way; --json lists them all`);
+  }
+}
