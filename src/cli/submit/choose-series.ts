@@ -32,9 +32,10 @@ async function selected(series: readonly Series[], words: readonly string[]): Pr
   const { chosen, unused } = selectSeries(series, words);
   const [word] = unused;
   if (word === undefined) return chosen;
-  const list = listOf(series, describeSeries);
+  const known = series.slice(0, mostShown).map((each) => describeSeries(each));
+  const more = series.length > mostShown ? `; 'remote-app inputs' lists all ${series.length}` : '';
   throw new UsageError(
-    `No series has the number or description ${quoteName(word)}; there are:\n${list.trimEnd()}`,
+    `No series has the number or description ${quoteName(word)}; there are ${oneLine(known.join(', '))}${more}`,
   );
 }
 

@@ -128,8 +128,9 @@ const leastOnDisk = 8192;
  * The words for a file that a cloud has not brought to this machine: it has a size, and takes nothing of the disk. Reading it
  * would fetch it, one file after the other, or fail; elsewhere it may be a file with holes.
  */
-function notInCloudFolder(target: string, { size, blocks }: Stats): string | null {
-  if (blocks > 0 || size < leastOnDisk) return null;
+function notInCloudFolder(target: string, stats: Stats): string | null {
+  const { size, blocks } = stats;
+  if (!stats.isFile() || blocks > 0 || size < leastOnDisk) return null;
   const parts = path.resolve(target).split(path.sep).slice(0, -1);
   const cloud = clouds.find(({ directory }) => parts.some((part) => directory.test(part)));
   return cloud ? notFetched(cloud.of, cloud.remedy) : null;

@@ -119,7 +119,7 @@ export const formatNameOf = (file: string): string | null =>
  * since V8 takes 2 ms to compile so many words as a pattern that ignores case, in each start of a command.
  */
 const sidecarEndings = new Set(
-  'json bval bvec txt tsv csv md rst cff pdf doc docx xlsx htm html xml log md5 sha256 lut dvc cloud cloudf py inf ini exe dll bat lnk ico chm url'.split(
+  'json bval bvec txt tsv csv md rst cff pdf doc docx xlsx htm html xml log md5 sha256 lut py inf ini exe dll bat lnk ico chm url'.split(
     ' ',
   ),
 );

@@ -3,7 +3,7 @@ import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { ListedFile } from '../../archive/index.js';
-import { groupsField, oneLine, optionsField, quotePath, volumeSuffix } from '../../contract/index.js';
+import { groupsField, optionsField, quotePath, volumeSuffix } from '../../contract/index.js';
 import { isDiskFull, isFileTooLarge, isSystemError } from '../../files/index.js';
 import { UsageError, WriteError, writing } from '../errors.js';
 import {

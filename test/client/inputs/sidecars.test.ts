@@ -1,10 +1,8 @@
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { UsageError } from '../../../src/client/errors.js';
-import { stage } from '../../../src/client/submit/staging.js';
-import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
 import { dicom, plant, temporary } from '../../support/temporary.js';
-import { memoryReporter } from '../support/connect.js';
+import { stageInputs } from '../support/stage-inputs.js';
 
 const study = {
   'in/README': '',
@@ -20,23 +18,6 @@ const study = {
   'notes/b.txt': 'b',
   'empty.txt': '',
 };
-
-const operation = operationOf('infer');
-
-/** Stages groups of inputs, with paths relative to the root; removes the temporary archives. */
-async function stageInputs(root: string, groups: string[][], allFiles = false) {
-  const files = [
-    {
-      field: fieldWithRole(operation, 'paths'),
-      groups: groups.map((group) => group.map((each) => path.join(root, each))),
-    },
-  ];
-  const reporter = memoryReporter();
-  const submission = { operation, app: 'x', fields: {}, options: {}, files, archive: null, allFiles };
-  const staged = await stage(submission, reporter, undefined);
-  await staged.remove();
-  return { staged, reporter };
-}
 
 /** What is sent of groups of inputs of the study. */
 async function send(groups: string[][], allFiles = false) {

@@ -1,0 +1,21 @@
+import path from 'node:path';
+import { stage } from '../../../src/client/submit/staging.js';
+import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
+import { memoryReporter } from './connect.js';
+
+const operation = operationOf('infer');
+
+/** Stages groups of inputs, with paths relative to the root; removes the temporary archives. */
+export async function stageInputs(root: string, groups: string[][], allFiles = false) {
+  const files = [
+    {
+      field: fieldWithRole(operation, 'paths'),
+      groups: groups.map((group) => group.map((each) => path.join(root, each))),
+    },
+  ];
+  const reporter = memoryReporter();
+  const submission = { operation, app: 'x', fields: {}, options: {}, files, archive: null, allFiles };
+  const staged = await stage(submission, reporter, undefined);
+  await staged.remove();
+  return { staged, reporter };
+}
