@@ -25,6 +25,24 @@ const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 /** @param {readonly string[]} words */
 const succeeds = ([program = '', ...args]) => spawnSync(program, args, { stdio: 'ignore' }).status === 0;
 
+/** Scans that tests read, and the packages of Debian that they are in. */
+const scans = {
+  pydicom: { directory: '/usr/lib/python3/dist-packages/pydicom/data/test_files', from: 'python3-pydicom' },
+  nibabel: { directory: '/usr/lib/python3/dist-packages/nibabel', from: 'python3-nibabel' },
+  mricron: { directory: '/usr/share/mricron/templates', from: 'mricron-data' },
+};
+
+/**
+ * The directory of such scans; null where they are not installed, which is printed.
+ * @param {keyof typeof scans} name
+ */
+export function scansOf(name) {
+  const { directory, from } = scans[name];
+  if (isAccessible(directory, constants.R_OK)) return directory;
+  skipped(`the scans of ${name}`, `they are not installed (Debian: apt-get install ${from})`);
+  return null;
+}
+
 /** Runs a command as a user that owns nothing. */
 export const asNobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
 

@@ -89,6 +89,7 @@ type Vector = readonly [x: number, y: number, z: number];
 
 /** What the header of a DICOM file says, as far as it matters for what is sent. Null for what it does not say. */
 export interface DicomHeader {
+  /** SeriesInstanceUID, with the study and the patient: careless tools give the series of several patients one UID. */
   readonly seriesUid: string | null;
   readonly instanceUid: string | null;
   readonly sopClass: string;
@@ -151,8 +152,9 @@ function once(text: string): string {
 function headerOf(set: DataSet): DicomHeader {
   const at = numbersOf(set.string('x00200032'), 3);
   const along = numbersOf(set.string('x00200037'), 6);
+  const uid = set.string('x0020000e');
   return {
-    seriesUid: once(set.string('x0020000e') ?? '') || null,
+    seriesUid: uid ? once([uid, set.string('x0020000d'), set.string('x00100020')].join(' ')) : null,
     instanceUid: set.string('x00080018') || null,
     // The DICOMDIR names its class in the group that describes the file alone.
     sopClass: once(set.string('x00080016') ?? set.string('x00020002') ?? ''),

@@ -177,20 +177,41 @@ function seriesOf(files: readonly DicomFile[]): Series {
   };
 }
 
+function groupBy<T>(elements: readonly T[], keyOf: (element: T) => string): T[][] {
+  const groups = new Map<string, T[]>();
+  for (const element of elements) {
+    const key = keyOf(element);
+    const group = groups.get(key);
+    if (group) group.push(element);
+    else groups.set(key, [element]);
+  }
+  return [...groups.values()];
+}
+
+const directoryOf = (file: DicomFile): string => path.dirname(file.path);
+
+/** Divides files of one UID into directories where different images have one SOPInstanceUID: the UID is no identity there. */
+function byDirectoryIfMixed(files: readonly DicomFile[]): readonly (readonly DicomFile[])[] {
+  const directories = new Map<string, string>();
+  const isMixed = files.some((file) => {
+    const image = file.header?.instanceUid;
+    if (!image) return false;
+    const known = directories.get(image);
+    directories.set(image, directoryOf(file));
+    return known !== undefined && known !== directoryOf(file);
+  });
+  return isMixed ? groupBy(files, directoryOf) : [files];
+}
+
 /**
  * The cases of images: series by SeriesInstanceUID, files with several frames and projections by themselves. Images without a
  * SeriesInstanceUID, or whose header cannot be read, are one series with the others of their directory. In the order of the
  * directories; those of one directory by their numbers.
  */
 export function groupSeries(images: readonly DicomFile[]): Series[] {
-  const groups = new Map<string, DicomFile[]>();
-  for (const file of images) {
-    const key = isCaseOfItsOwn(file) ? file.path : (file.header?.seriesUid ?? path.dirname(file.path));
-    const group = groups.get(key);
-    if (group) group.push(file);
-    else groups.set(key, [file]);
-  }
-  const series = [...groups.values()].map(seriesOf);
+  const keyOf = (file: DicomFile) =>
+    isCaseOfItsOwn(file) ? file.path : (file.header?.seriesUid ?? directoryOf(file));
+  const series = groupBy(images, keyOf).flatMap(byDirectoryIfMixed).map(seriesOf);
   return series.sort((a, b) =>
     a.path === b.path ? (a.number ?? 0) - (b.number ?? 0) : byName(a.path, b.path),
   );

