@@ -309,6 +309,44 @@ export const jsonDocuments = {
       }),
     },
   ],
+  inputs: [
+    {
+      when: null,
+      schema: object({
+        volumes: z.array(
+          object({
+            name: z.string().describe('The name by which an app gets it'),
+            path: z.string().describe('The file, or the directory that has its files'),
+            format: z
+              .string()
+              .nullable()
+              .describe('Such as `DICOM` or `NIfTI`; null for one that is not known'),
+            files: z.number().int(),
+            bytes: z.number(),
+            series: object({
+              number: z.number().nullable().describe('SeriesNumber'),
+              description: z.string().describe('SeriesDescription'),
+              modality: z.string(),
+              images: z.number().int(),
+              size: z
+                .array(z.number())
+                .describe('Columns, rows, and images or frames; empty where it is not said'),
+              plane: z.enum(['axial', 'coronal', 'sagittal', 'oblique']).nullable(),
+              remarks: z
+                .array(z.string())
+                .describe('Slices that are missing, several images at one position'),
+            })
+              .nullable()
+              .describe('Of DICOM images of a directory; null for others'),
+          }),
+        ),
+        skipped: z.array(z.string()).describe('Files beside volumes that are not sent'),
+        objects: z
+          .array(object({ path: z.string(), modality: z.string() }))
+          .describe('DICOM objects without an image that are not sent'),
+      }),
+    },
+  ],
   jobs: [
     {
       when: null,

@@ -3,6 +3,7 @@ import { rows as download } from './download.mjs';
 import { rows as extract } from './extract.mjs';
 import { rows as firstLine } from './first-line.mjs';
 import { rows as fsyncPrice } from './fsync-price.mjs';
+import { rows as inputs } from './inputs.mjs';
 import { rows as jobThroughput } from './job-throughput.mjs';
 import { rows as lineDelay } from './line-delay.mjs';
 import { rows as liveLogs } from './live-logs.mjs';
@@ -37,6 +38,7 @@ export const rows = [
   ...pack,
   ...download,
   ...extract,
+  ...inputs,
   ...cliStart,
   ...serveStart,
 ];

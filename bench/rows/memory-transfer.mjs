@@ -75,12 +75,12 @@ const client =
   });
 
 export const rows = [
-  row('server-upload', 'server memory, 6 GiB upload', 'its own, idle', 64, ({ idle, large }) => ({
+  row('server-upload', 'server memory, 6 GiB upload', 'its own, idle', 96, ({ idle, large }) => ({
     figure: large.serverPeak,
     yardstick: idle,
     cpu: [large.serverCpu],
     note: `${large.wholePeak.toFixed(0)} MiB with the packing and the sending of the result`,
   })),
-  row('client-upload', 'client memory, 6 GiB upload', 'its own at 1 MiB', 32, client('upload')),
-  row('client-result', 'client memory, 6 GiB result', 'its own at 1 MiB', 32, client('result')),
+  row('client-upload', 'client memory, 6 GiB upload', 'its own at 1 MiB', 96, client('upload')),
+  row('client-result', 'client memory, 6 GiB result', 'its own at 1 MiB', 96, client('result')),
 ];

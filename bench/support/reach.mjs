@@ -17,3 +17,6 @@ export const atMost = (amount, unit) => ({
   text: `${amount} ${unit}`,
   holds: ({ figure }) => figure <= amount,
 });
+
+/** A row that is measured for information alone. */
+export const nothing = { text: '-', holds: () => true };

@@ -1,6 +1,7 @@
 import { counted, exitCodes, type JobEnvelope, mostCounted, type Operation } from '../contract/index.js';
 import { type Connection, job, kill } from './connection/index.js';
 import { ClientError, type ErrorDetails, Interrupted } from './errors.js';
+import type { ChooseSeries } from './inputs/index.js';
 import { followToEnd } from './logs/index.js';
 import { nextCommand } from './next-command.js';
 import type { Reporter } from './reporter.js';
@@ -16,6 +17,8 @@ export interface RunOptions {
   readonly output: string;
   /** Whether results replace files of the same names there: a submission with one of them is refused. */
   readonly mayReplace?: boolean;
+  /** Chooses among the series of a directory; without it all of them are sent. */
+  readonly chooseSeries?: ChooseSeries | undefined;
   /** Called as soon as the server has accepted the job. */
   readonly onAccepted?: (jobId: string) => void;
 }
@@ -117,7 +120,7 @@ export async function startJob(
   submission: Submission,
   options: RunOptions,
 ): Promise<StartedJob> {
-  const { reporter, output, mayReplace = false } = options;
+  const { reporter, output, mayReplace = false, chooseSeries } = options;
   // Paths are checked first: a mistake in one needs no server.
   const ready = async () => {
     reporter.waiting(`Asking ${connection.server} what it takes`);
@@ -131,7 +134,7 @@ export async function startJob(
     submission,
     reporter,
     connection.signal,
-    { directory: output, mayReplace },
+    { place: { directory: output, mayReplace }, chooseSeries },
     ready,
   );
   let envelope: JobEnvelope;

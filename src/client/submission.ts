@@ -1,5 +1,4 @@
 import type { Field, FieldValue, Operation } from '../contract/index.js';
-import type { ChooseSeries } from './inputs/index.js';
 
 /** Paths of one `files` field, as a person gave them: one list a group. */
 export interface PathGroups {
@@ -20,6 +19,4 @@ export interface Submission {
   readonly archive: { readonly field: Field; readonly path: string } | null;
   /** Whether files beside volumes that are not volumes themselves are sent as well. */
   readonly allFiles?: boolean;
-  /** Chooses among the series of a directory; without it all of them are sent. */
-  readonly chooseSeries?: ChooseSeries | undefined;
 }

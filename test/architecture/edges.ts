@@ -65,7 +65,9 @@ export const modules: Readonly<Record<string, Module>> = {
       'cli/jobs',
       'cli/apps',
       'cli/command',
+      'cli/terminal',
       'client/run-job.ts',
+      'client/submit',
       'client/inputs',
       'client/connection',
       'client',
@@ -104,7 +106,15 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'What is written for a person is told by others.',
   },
   'client/run-job.ts': {
-    imports: ['client/submit', 'client/logs', 'client/result', 'client/connection', 'client', 'contract'],
+    imports: [
+      'client/submit',
+      'client/inputs',
+      'client/logs',
+      'client/result',
+      'client/connection',
+      'client',
+      'contract',
+    ],
     reason: 'The client knows the contract, not the server, and no flags.',
   },
   'client/submit': {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { packages } from '../support/needs.mjs';
+import { packages, scans } from '../support/needs.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (name: string): string => readFileSync(`${root}${name}`, 'utf8');
@@ -92,5 +92,7 @@ test.each(['docs/admin.md', 'docs/slurm.md'])('each section of %s has a test', (
 
 test('CONTRIBUTING.md has the line that installs the tools of tests', () => {
   const [, line = ''] = /^apt-get install (.*)$/m.exec(read('CONTRIBUTING.md')) ?? [];
-  expect(line.split(' ')).toEqual([...new Set(Object.values(packages))].sort());
+  expect(line.split(' ')).toEqual(
+    [...new Set([...Object.values(packages), ...Object.values(scans).map(({ from }) => from)])].sort(),
+  );
 });

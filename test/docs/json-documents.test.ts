@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { errorDocument, jsonDocuments } from '../../tools/json-documents.mjs';
 import { doing } from '../server/resident/support.js';
 import { Cli } from '../support/cli.js';
+import { dicomFile } from '../support/dicom.js';
 import { least, printBytes, steps } from '../support/form.js';
 import { manifest } from '../support/hub-app.js';
 import { plantCache } from '../support/hub-cache.js';
@@ -34,6 +35,9 @@ beforeAll(async () => {
     'set/a.nii': 'a',
     'in/b.nii': 'b',
     'in/b.json': '{}',
+    'study/1': dicomFile({ image: 1 }),
+    'study/2': dicomFile({ image: 2 }),
+    'study/report': dicomFile({ image: 3, kind: 'SR' }),
   });
 });
 afterAll(async () => {
@@ -114,6 +118,7 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
   health: async () => [await run('health')],
   check: async () => [await run('check', apps.shell)],
   init: async () => [await run('init', 'new-app')],
+  inputs: async () => [await run('inputs', 'in', 'study')],
   jobs: async () => [await run('jobs')],
   kill: async () => [await run('kill', await id(), nobody)],
   login: async () => [await run('login', '--server', server.url, '--token', 'any', '--profile', 'other')],

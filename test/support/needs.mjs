@@ -26,7 +26,7 @@ const bin = fileURLToPath(new URL('../../bin/run.js', import.meta.url));
 const succeeds = ([program = '', ...args]) => spawnSync(program, args, { stdio: 'ignore' }).status === 0;
 
 /** Scans that tests read, and the packages of Debian that they are in. */
-const scans = {
+export const scans = {
   pydicom: { directory: '/usr/lib/python3/dist-packages/pydicom/data/test_files', from: 'python3-pydicom' },
   nibabel: { directory: '/usr/lib/python3/dist-packages/nibabel', from: 'python3-nibabel' },
   mricron: { directory: '/usr/share/mricron/templates', from: 'mricron-data' },

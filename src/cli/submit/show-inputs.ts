@@ -96,9 +96,9 @@ export async function showInputs(
     files: [{ field, groups: [paths.map((each) => expandHome(each))] }],
     archive: null,
     allFiles: flags['all-files'],
-    chooseSeries: seriesChoice(flags.series, { mayAsk: false }),
   };
   const found = await findFiles(submission, {
+    chooseSeries: seriesChoice(flags.series, { mayAsk: false }),
     place: { directory: path.resolve(defaultOutput), mayReplace: false },
     onRead: (done, total) => reporter.progress('Reading', done, total),
   });

@@ -184,7 +184,7 @@ export abstract class SubmitCommand extends ClientCommand {
     const isOneGroup = read.files.flatMap(({ groups }) => groups).length === 1;
     const mayAsk = isOneGroup && !flags.yes && !this.jsonEnabled();
     const chooseSeries = seriesChoice(flags.series, { mayAsk });
-    const submission = { ...read, allFiles: flags['all-files'], chooseSeries };
+    const submission = { ...read, allFiles: flags['all-files'] };
     const destination = flags.detach ? null : await readDestination(flags, this.jsonEnabled());
     const app = await chooseApp(connection, settings.app);
     const { directory: output, taken } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
@@ -204,6 +204,7 @@ export abstract class SubmitCommand extends ClientCommand {
       killTimeout: flags['kill-timeout'],
       output,
       mayReplace: taken === 'replace',
+      chooseSeries,
       onAccepted,
     };
     if (destination) {

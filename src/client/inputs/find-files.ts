@@ -4,6 +4,7 @@ import { type Field, quotePath } from '../../contract/index.js';
 import { UsageError } from '../errors.js';
 import type { Submission } from '../submission.js';
 import {
+  type ChooseSeries,
   type Collected,
   collectUnits,
   type DataSet,
@@ -162,6 +163,8 @@ function archiveName(set: DataSet): string {
 export interface FindOptions {
   /** Where results go; null where there are none. */
   readonly place?: ResultPlace | null;
+  /** Chooses among the series of a directory; without it all of them are sent. */
+  readonly chooseSeries?: ChooseSeries | undefined;
   /** Called while the beginnings of many files are read. */
   readonly onRead?: (done: number, total: number) => void;
 }
@@ -171,11 +174,11 @@ export interface FindOptions {
  * @throws UsageError for what cannot be sent
  */
 export async function findFiles(
-  submission: Pick<Submission, 'files' | 'archive' | 'allFiles' | 'chooseSeries'>,
-  { place = null, onRead }: FindOptions = {},
+  submission: Pick<Submission, 'files' | 'archive' | 'allFiles'>,
+  { place = null, chooseSeries, onRead }: FindOptions = {},
 ): Promise<FoundFiles> {
   const output = place?.directory ?? null;
-  const { archive, allFiles = false, chooseSeries } = submission;
+  const { archive, allFiles = false } = submission;
   const obstacles = new Obstacles();
   const found: Collected[] = [];
   const headless: string[] = [];

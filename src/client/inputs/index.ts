@@ -2,6 +2,7 @@ export type { ChooseSeries } from './collect.js';
 export { countSlices } from './dicom.js';
 export { exists, lookAt } from './entries.js';
 export {
+  type FindOptions,
   type FoundFiles,
   findFiles,
   type NamedDataSet,

@@ -7,11 +7,11 @@ import { groupsField, optionsField, quotePath, volumeSuffix } from '../../contra
 import { isDiskFull, isFileTooLarge, isSystemError } from '../../files/index.js';
 import { UsageError, WriteError, writing } from '../errors.js';
 import {
+  type FindOptions,
   type FoundFiles,
   findFiles,
   type NamedDataSet,
   type NamedUnit,
-  type ResultPlace,
 } from '../inputs/index.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
@@ -149,11 +149,11 @@ export async function stage(
   submission: Submission,
   reporter: Reporter,
   signal: AbortSignal | undefined,
-  place: ResultPlace | null = null,
+  finding: Omit<FindOptions, 'onRead'> = {},
   ready: () => Promise<Clearance> = async () => ({ checkSizes: () => {}, fields: {} }),
 ): Promise<Staged> {
   const found = await findFiles(submission, {
-    place,
+    ...finding,
     onRead: (done, total) => reporter.progress('Reading', done, total),
   });
   const { volumes, dataSet } = found;

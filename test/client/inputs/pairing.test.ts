@@ -135,4 +135,36 @@ describe('files of several groups', () => {
       ),
     ]);
   });
+
+  test('are paired whether names are composed or not, and whatever their case', async () => {
+    const [first, second] = ['m\u00fcl_1', 'm\u00fcl_2'];
+    const made = [
+      `p/${first}.nii.gz`,
+      `p/${second}.nii.gz`,
+      `g/${second.normalize('NFD').toUpperCase()}_gt.nii.gz`,
+      `g/${first.normalize('NFD')}_GT.nii.gz`,
+    ];
+    const { groups } = await send('evaluate', { inputs: [['p']], gt: [['g']] }, made);
+    expect(groups[1]?.normalize('NFC').toLowerCase()).toBe('mül_1_gt.nii.gz mül_2_gt.nii.gz');
+  });
+
+  test('of directories whose names do not match are refused, with both lists', async () => {
+    const made = ['p/a.nii', 'p/b.nii', 'g/x.nii', 'g/y.nii', 'g/z.nii'];
+    const sent = (gt: string) => send('evaluate', { inputs: [['p']], gt: [[gt]] }, made);
+    await expect(sent('g/[xy]*.nii')).rejects.toThrow(
+      /cannot be paired, since their names do not say .*: '.*a\.nii', '.*b\.nii' with '.*x\.nii', '.*y\.nii'; give the files/,
+    );
+    await expect(sent('g')).rejects.toThrow(/cannot be paired, since they have 2 and 3 files/);
+  });
+
+  test('of predictions of nnU-Net are paired without their probabilities', async () => {
+    const made = numbers.flatMap((each) => [
+      ...['nii.gz', 'npz', 'pkl'].map((ending) => `p/case_${each}.${ending}`),
+      `g/case_${each}.nii.gz`,
+    ]);
+    const { groups, notes } = await send('evaluate', { inputs: [['p']], gt: [['g']] }, made);
+    expect(groups[0]).toBe('case_1.nii.gz case_2.nii.gz case_10.nii.gz');
+    expect(groups[1]).toBe(groups[0]);
+    expect(notes).toEqual([expect.stringMatching(/^6 files that are not volumes were not sent/)]);
+  });
 });
