@@ -70,7 +70,7 @@ export const rows = [
   {
     name: 'inputs-many',
     what: 'remote-app inputs, 66,000 slices in 40 series',
-    yardstick: 'no yardstick',
+    yardstick: '-',
     unit: 's',
     reach: atMost(20, 's'),
     measure: (bench, scale = 1) => measure(bench, scale, { ...many, what: 'time' }),
@@ -78,7 +78,7 @@ export const rows = [
   {
     name: 'memory-inputs-many',
     what: 'the same, resident memory',
-    yardstick: 'no yardstick',
+    yardstick: '-',
     unit: 'MiB',
     reach: atMost(300, 'MiB'),
     measure: (bench, scale = 1) => measure(bench, scale, { ...many, what: 'memory' }),
