@@ -42,10 +42,10 @@ describe('a submission to KonfAI', () => {
 
   test('has a name for each series and volume, where two are called alike', async () => {
     await using here = await world();
-    expect((await here.run('infer', 'p1', 'p2', '-i', 'p1/s1,p2/s1')).code).toBe(0);
+    expect((await here.run('infer', 'p1', 'p2', '-i', 'p1,p2')).code).toBe(0);
     expect(here.server.inputs).toEqual([
       ['p1_S2.nii', 'p1_s1', 'p2_S2.nii', 'p2_s1'],
-      ['p1_s1', 'p2_s1'],
+      ['p1_S2.nii', 'p1_s1', 'p2_S2.nii', 'p2_s1'],
     ]);
   });
 });
