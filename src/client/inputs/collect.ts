@@ -1,70 +1,25 @@
 import { readFileSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
-import pLimit from 'p-limit';
 import type { ListedFile } from '../../archive/index.js';
 import { resultName, volumeSuffix } from '../../contract/index.js';
-import { faultWithoutPath, isSystemError } from '../../files/index.js';
 import { isPlaceOfResults } from '../earlier-results.js';
-import { beginsAsDicom, type DicomHeader, readStart } from './dicom.js';
+import { archiveFault } from './data-set.js';
 import { emptyFile, entriesOf, listTree, lookAt, nothingToSend, type Obstacles } from './entries.js';
 import {
   bidsDescription,
   dicom,
   formatNameOf,
-  formatOf,
-  hasDicomName,
   isBesideBidsData,
   isHidden,
   isSidecar,
-  isVolumeName,
   isZarrStore,
-  travels,
   withoutVolumeEnding,
   zarr,
 } from './formats.js';
 import { matchesOf, replacement } from './glob.js';
+import { type FoundFile, type Recognised, recognise } from './recognise.js';
 import { type DicomFile, groupSeries, isImage, type Series, seriesName } from './series.js';
-
-/** The data set of a fine-tuning: the files of a directory, or a zip archive as it is. */
-export type DataSet =
-  | { readonly path: string; readonly files: readonly ListedFile[] }
-  | { readonly path: string; readonly files: null; readonly size: number };
-
-/** Why a file cannot be sent as an archive that the server extracts; null if it can. */
-export async function archiveFault(archive: string): Promise<string | null> {
-  // Imported lazily to keep start-up fast: most commands send other files.
-  const { ArchiveError, checkArchive } = await import('../../archive/index.js');
-  try {
-    return (await checkArchive(archive)) ? null : 'is a zip archive without a file in it';
-  } catch (cause) {
-    if (cause instanceof ArchiveError) return `cannot be read as a zip archive: ${cause.message}`;
-    if (isSystemError(cause)) return `cannot be read: ${faultWithoutPath(cause)}`;
-    throw cause;
-  }
-}
-
-/** The same of a data set that is no directory. */
-const fileFault = async (archive: string): Promise<string | null> =>
-  /\.zip$/i.test(archive) ? archiveFault(archive) : 'is neither a directory nor a zip archive';
-
-/**
- * The data set that a path names, links followed. All files of a directory belong to it, except hidden ones outside a
- * `.zarr` store. Null if it cannot be sent, which the obstacles say.
- */
-export async function findDataSet(path: string, obstacles: Obstacles): Promise<DataSet | null> {
-  const look = lookAt(path);
-  if (look === null) {
-    obstacles.addMissing(path);
-    return null;
-  }
-  if (look.stats?.isDirectory()) {
-    return { path, files: await listTree(path, { include: travels, isVolume: isVolumeName, obstacles }) };
-  }
-  const fault = look.fault ?? (await fileFault(path));
-  if (fault !== null) obstacles.add(path, fault);
-  return fault === null && look.stats ? { path, files: null, size: look.stats.size } : null;
-}
 
 /** One volume to send: a file, or files of a directory that travel together (a DICOM series, a Zarr store). */
 export type Unit = {
@@ -126,23 +81,9 @@ export interface Collected {
   readonly unknown: readonly string[];
 }
 
-/** A file in a directory or below. */
-interface FoundFile {
-  readonly path: string;
-  readonly size: number;
-}
-
 /** A file, or a Zarr store, of a directory. */
 interface Found extends FoundFile {
   readonly isStore: boolean;
-}
-
-/** What a file turns out to be. */
-interface Recognised extends FoundFile {
-  readonly header: DicomHeader | null;
-  /** DICOM, the name of another format, or null. */
-  readonly format: string | null;
-  readonly isPicture: boolean;
 }
 
 /** The elements for which the condition holds, and the others. */
@@ -164,12 +105,12 @@ function splitCompanions(volumes: readonly Recognised[]): [companions: Recognise
 const isBelow = (directory: string, above: string): boolean =>
   directory === above || directory.startsWith(`${above}${path.sep}`);
 
-/** Files that are read at once: on a network file system each waits for an answer. */
-const atOnce = 16;
+/** Largest files that are compared, in bytes: slices are far smaller. */
+const maxCompared = 64 << 20;
 
 /** Whether two files have the same bytes. */
 const areCopies = (a: FoundFile, b: FoundFile): boolean =>
-  a.size === b.size && readFileSync(a.path).equals(readFileSync(b.path));
+  a.size === b.size && a.size <= maxCompared && readFileSync(a.path).equals(readFileSync(b.path));
 
 /** Separates copies of one image, as an export to two directories makes them. Images of one UID that differ are all kept. */
 function splitCopies(images: readonly DicomFile[]): { images: DicomFile[]; copies: DicomFile[] } {
@@ -249,8 +190,13 @@ class Collector {
   }
 
   async #addDirectory(directory: string): Promise<void> {
-    const found = await this.#walk(directory, []);
-    const files = await this.#recognise(found.filter((each) => !each.isStore));
+    const found: Found[] = [];
+    await this.#walk(directory, [], found);
+    const files = await recognise(
+      found.filter((each) => !each.isStore),
+      this.options.obstacles,
+      this.options.onRead,
+    );
     const { series, others } = this.#sortOut(directory, files, found.length > files.length);
     const chosen = series.length > 0 ? ((await this.options.choose?.(series)) ?? null) : null;
     const sent = chosen ?? series;
@@ -307,7 +253,7 @@ class Collector {
     this.#checkEmpty(unknown, images);
     const isNothing = !hasStores && own.length + series.length === 0;
     const [pictures, odd] = partition(unknown, ({ isPicture }) => isPicture);
-    const instead = [pictures, objects, odd].find((each) => each.length > 0) ?? [];
+    const instead = [objects, pictures, odd].find((each) => each.length > 0) ?? [];
     const added = allFiles ? [...unknown, ...objects, ...companions] : isNothing ? instead : [];
     if (added === odd && odd.length > 0) this.unknown.push(directory);
     const others = new Map([...own, ...added].map((file) => [file.path, file.format]));
@@ -339,56 +285,26 @@ class Collector {
     });
   }
 
-  /** Reads how files begin, several at once. */
-  async #recognise(files: readonly FoundFile[]): Promise<Recognised[]> {
-    const limit = pLimit(atOnce);
-    let done = 0;
-    const read = async (file: FoundFile): Promise<Recognised | null> => {
-      const recognised = await this.#recogniseOne(file);
-      done += 1;
-      this.options.onRead?.(done, files.length);
-      return recognised;
-    };
-    const all = await Promise.all(files.map((file) => limit(read, file)));
-    return all.filter((each) => each !== null);
-  }
-
-  async #recogniseOne(file: FoundFile): Promise<Recognised | null> {
-    const named = hasDicomName(file.path) ? dicom : null;
-    try {
-      const start = file.size === 0 ? null : await readStart(file.path);
-      if (start?.dicom) return { ...file, header: start.dicom, format: dicom, isPicture: false };
-      const bytes = start?.bytes ?? Buffer.alloc(0);
-      const format = formatOf(file.path, bytes);
-      const name = beginsAsDicom(bytes) ? dicom : (format?.name ?? named);
-      return { ...file, header: null, format: name, isPicture: format?.isPicture ?? false };
-    } catch (cause) {
-      if (!isSystemError(cause)) throw cause;
-      this.options.obstacles.add(file.path, `cannot be read: ${faultWithoutPath(cause)}`);
-      return null;
-    }
-  }
-
-  /** The files and stores of a directory and below, links followed. */
-  async #walk(directory: string, ancestors: readonly string[]): Promise<Found[]> {
+  /** Adds the files and stores of a directory and below, links followed. */
+  async #walk(directory: string, ancestors: readonly string[], found: Found[]): Promise<void> {
     const real = await realpath(directory);
     // A link to a directory that it lies in: what is there was found already.
-    if (ancestors.includes(real)) return [];
-    if ((await isZarrStore(directory)) || (await isZarrStore(real)))
-      return [{ path: directory, size: 0, isStore: true }];
+    if (ancestors.includes(real)) return;
+    if ((await isZarrStore(directory)) || (await isZarrStore(real))) {
+      found.push({ path: directory, size: 0, isStore: true });
+      return;
+    }
     const entries = await entriesOf(
       directory,
       (name, at) => this.#isWanted(name, at),
       this.options.obstacles,
     );
     const isBids = lookAt(path.join(directory, bidsDescription)) !== null;
-    const found: Found[] = [];
     for (const { name, path: at, stats } of entries) {
       if (!stats.isDirectory()) found.push({ path: at, size: stats.size, isStore: false });
       else if (isBids && isBesideBidsData(name) && !this.options.allFiles) this.skipped.push(at);
-      else found.push(...(await this.#walk(at, [...ancestors, real])));
+      else await this.#walk(at, [...ancestors, real], found);
     }
-    return found;
   }
 
   /** Whether a directory has the result of an earlier run, which is not an input unless a path names it. */

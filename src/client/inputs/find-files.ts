@@ -3,15 +3,8 @@ import path from 'node:path';
 import { type Field, quotePath } from '../../contract/index.js';
 import { UsageError } from '../errors.js';
 import type { Submission } from '../submission.js';
-import {
-  type ChooseSeries,
-  type Collected,
-  collectUnits,
-  type DataSet,
-  findDataSet,
-  type LeftObject,
-  type Unit,
-} from './collect.js';
+import { type ChooseSeries, type Collected, collectUnits, type LeftObject, type Unit } from './collect.js';
+import { type DataSet, findDataSet } from './data-set.js';
 import { Obstacles } from './entries.js';
 import { type Completed, checkHalves, completed } from './halves.js';
 import { namesOf, type Pairing, pairGroups, plainName } from './names.js';

@@ -1,0 +1,59 @@
+import pLimit from 'p-limit';
+import { faultWithoutPath, isSystemError } from '../../files/index.js';
+import { beginsAsDicom, type DicomHeader, readStart } from './dicom.js';
+import type { Obstacles } from './entries.js';
+import { dicom, formatOf, hasDicomName } from './formats.js';
+
+/** A file in a directory or below. */
+export interface FoundFile {
+  readonly path: string;
+  readonly size: number;
+}
+
+/** What a file turns out to be. */
+export interface Recognised extends FoundFile {
+  readonly header: DicomHeader | null;
+  /** DICOM, the name of another format, or null. */
+  readonly format: string | null;
+  readonly isPicture: boolean;
+}
+
+/** Files that are read at once: on a network file system each waits for an answer. */
+const atOnce = 16;
+
+async function recogniseOne(file: FoundFile, obstacles: Obstacles): Promise<Recognised | null> {
+  const named = hasDicomName(file.path) ? dicom : null;
+  try {
+    const start = file.size === 0 ? null : await readStart(file.path);
+    if (start?.dicom) return { ...file, header: start.dicom, format: dicom, isPicture: false };
+    const bytes = start?.bytes ?? Buffer.alloc(0);
+    const format = formatOf(file.path, bytes);
+    const name = beginsAsDicom(bytes) ? dicom : (format?.name ?? named);
+    return { ...file, header: null, format: name, isPicture: format?.isPicture ?? false };
+  } catch (cause) {
+    if (!isSystemError(cause)) throw cause;
+    obstacles.add(file.path, `cannot be read: ${faultWithoutPath(cause)}`);
+    return null;
+  }
+}
+
+/**
+ * Reads how files begin, several at once. A file that cannot be read is added to the obstacles.
+ * @param onRead called after each file
+ */
+export async function recognise(
+  files: readonly FoundFile[],
+  obstacles: Obstacles,
+  onRead?: (done: number, total: number) => void,
+): Promise<Recognised[]> {
+  const limit = pLimit(atOnce);
+  let done = 0;
+  const read = async (file: FoundFile): Promise<Recognised | null> => {
+    const recognised = await recogniseOne(file, obstacles);
+    done += 1;
+    onRead?.(done, files.length);
+    return recognised;
+  };
+  const all = await Promise.all(files.map((file) => limit(read, file)));
+  return all.filter((each) => each !== null);
+}
