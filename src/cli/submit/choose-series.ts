@@ -41,15 +41,21 @@ async function selected(series: readonly Series[], words: readonly string[]): Pr
 
 /**
  * Asks a person for a line. Both stdin and stderr must be terminals.
- * @throws Interrupted on Ctrl-C
+ * @throws Interrupted on Ctrl-C and Ctrl-D
  */
 async function readAnswer(question: string): Promise<string> {
   const prompt = createInterface({ input: process.stdin, output: process.stderr });
   try {
     return await new Promise<string>((resolve, reject) => {
-      prompt.question(question, resolve);
-      prompt.once('SIGINT', () => reject(new Interrupted('SIGINT')));
-      prompt.once('close', () => resolve(''));
+      prompt.question(question, (answer) => {
+        prompt.removeAllListeners('close');
+        resolve(answer);
+      });
+      // Ctrl-C, and Ctrl-D: whoever gives no answer wants nothing to be sent.
+      prompt.once('close', () => {
+        writeErr('\n');
+        reject(new Interrupted('SIGINT'));
+      });
     });
   } finally {
     prompt.close();
