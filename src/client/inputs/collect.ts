@@ -19,7 +19,7 @@ import {
 } from './formats.js';
 import { matchesOf, replacement } from './glob.js';
 import { type FoundFile, type Recognised, recognise } from './recognise.js';
-import { type DicomFile, groupSeries, isImage, type Series, seriesName } from './series.js';
+import { type DicomFile, groupSeries, isImage, isSegmentation, type Series, seriesName } from './series.js';
 
 /** One volume to send: a file, or files of a directory that travel together (a DICOM series, a Zarr store). */
 export type Unit = {
@@ -51,6 +51,8 @@ export interface CollectOptions {
   readonly output?: string | null;
   /** Whether to send files as well that are not volumes. */
   readonly allFiles?: boolean;
+  /** Whether DICOM segmentations are volumes, as where ground truth or masks are asked for. */
+  readonly takesSegmentations?: boolean;
   readonly obstacles: Obstacles;
   readonly choose?: ChooseSeries | undefined;
   /** Called while the beginnings of many files are read. */
@@ -239,9 +241,11 @@ class Collector {
     files: readonly Recognised[],
     hasStores: boolean,
   ): { readonly series: readonly Series[]; readonly others: ReadonlyMap<string, string | null> } {
-    const { allFiles = false } = this.options;
+    const { allFiles = false, takesSegmentations = false } = this.options;
     const [ofDicom, rest] = partition(files, ({ format }) => format === dicom);
-    const [shown, objects] = partition(ofDicom, ({ header }) => header === null || isImage(header));
+    const isShown = ({ header }: Recognised) =>
+      header === null || isImage(header) || (takesSegmentations && isSegmentation(header));
+    const [shown, objects] = partition(ofDicom, isShown);
     const { images, copies } = splitCopies(this.#checked(shown));
     const [volumes, unknown] = partition(rest, ({ format, isPicture }) => format !== null && !isPicture);
     const [companions, own] = splitCompanions(volumes);

@@ -177,9 +177,18 @@ export async function findFiles(
   const headless: string[] = [];
   const named: NamedUnit[][] = [];
   for (const { field, groups } of submission.files) {
-    const choose = field.role === 'paths' ? chooseSeries : undefined;
+    // Images to work on; the other groups are ground truth and masks.
+    const isOfImages = field.role === 'paths';
+    const choose = isOfImages ? chooseSeries : undefined;
     for (const group of groups) {
-      const collected = await collectUnits(group, { output, obstacles, allFiles, choose, onRead });
+      const collected = await collectUnits(group, {
+        output,
+        obstacles,
+        allFiles,
+        choose,
+        onRead,
+        takesSegmentations: !isOfImages,
+      });
       found.push(collected);
       const whole = completed(collected.units, obstacles);
       headless.push(...whole.headless);

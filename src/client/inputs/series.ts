@@ -41,6 +41,10 @@ const objectClass =
 /** Whether a header is that of an image. One that names no class may be one. */
 export const isImage = ({ sopClass }: DicomHeader): boolean => !objectClass.test(sopClass);
 
+/** Whether a header is that of a segmentation, which holds all of its segments in one file. */
+export const isSegmentation = ({ sopClass }: DicomHeader): boolean =>
+  /^1\.2\.840\.10008\.5\.1\.4\.1\.1\.66\.[45]$/.test(sopClass);
+
 /** Modalities whose images show the whole of what was taken, and are no slices of a volume. */
 const projections = new Set([
   'CR',
@@ -61,7 +65,7 @@ const projections = new Set([
 
 /** Whether a file is a case of its own: it has several frames, or is a projection. */
 const isCaseOfItsOwn = ({ header }: DicomFile): boolean =>
-  header !== null && (header.frames > 1 || projections.has(header.modality));
+  header !== null && (header.frames > 1 || projections.has(header.modality) || isSegmentation(header));
 
 type Vector = readonly [number, number, number];
 

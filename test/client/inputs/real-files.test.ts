@@ -164,6 +164,7 @@ describe('files of research', () => {
         'row_major.dconn.nii': 'NIfTI',
         'test.mgz': 'FreeSurfer',
         'tiny.mnc': 'MINC',
+        'minc2_1_scale.mnc': 'HDF5',
         'tinypet.v': 'ECAT',
       };
       expect(await formatsOf(directory, Object.keys(expected))).toEqual(expected);
