@@ -4,7 +4,7 @@ import { type Command, CommandHelp, Help } from '@oclif/core';
  * The commands as the help and the pages group them, those that people need first at the top. A topic stands for its commands.
  */
 export const commandGroups: Readonly<Record<string, readonly string[]>> = {
-  'Run an app': ['infer', 'evaluate', 'uncertainty', 'pipeline', 'fine-tune'],
+  'Run an app': ['infer', 'evaluate', 'uncertainty', 'pipeline', 'fine-tune', 'inputs'],
   Jobs: ['jobs', 'status', 'logs', 'wait', 'result', 'retry', 'kill', 'rm'],
   'Server and apps': ['login', 'logout', 'health', 'gpus', 'apps', 'init', 'check', 'completion'],
   Admin: ['serve', 'token', 'usage', 'drain'],
