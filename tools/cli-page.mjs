@@ -48,7 +48,7 @@ function flagRow(flag) {
   ].map((each) => `. ${each}`);
   const [first = '', ...rest] = spellings(flag).reverse();
   return [
-    [...rest, first + value(flag)].map(code).join(', '),
+    cell([...rest, first + value(flag)].map(code).join(', ')),
     known === undefined ? defaultOf(flag, about) : known,
     flag.env ? code(flag.env) : '',
     cell(about.replace(/\s*\[default: [^\]]*\]/, '') + more.join('')),
