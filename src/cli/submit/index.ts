@@ -1,4 +1,6 @@
 /** What the commands that submit a job share: their flags, and the way from a command line to a job. */
+
+export { commandAgain } from './earlier-commands.js';
 export type { InputsDocument } from './show-inputs.js';
 export {
   datasetArgs,
@@ -9,7 +11,6 @@ export {
   submitFlags,
   volumeArgs,
 } from './submit-command.js';
-export { commandAgain } from './submitted.js';
 
 /** Shows what would be sent. Imported when it is used, to keep start-up fast. */
 export const loadShowInputs = () => import('./show-inputs.js');

@@ -28,8 +28,8 @@ import {
   tellKept,
 } from '../jobs/index.js';
 import { seriesChoice, seriesFlags } from './choose-series.js';
+import { commandWords, keepCommand } from './earlier-commands.js';
 import type { Word } from './path-order.js';
-import { commandWords, keepCommand } from './submitted.js';
 
 /** The placeholder of a value in help texts, by the field's kind. */
 const placeholders: Readonly<Record<FieldKind, string>> = {

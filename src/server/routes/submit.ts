@@ -30,7 +30,7 @@ import {
   type FormFields,
   limitsOf,
   placeFiles,
-  readSubmission,
+  readForm,
   receiveForm,
   type UploadSettings,
   within,
@@ -168,7 +168,7 @@ async function receive(
     makeRoom,
   });
   slot.allowed.hold(received.bytes);
-  const form = readSubmission(spec, received);
+  const form = readForm(spec, received);
   const counts = [...form.groups].map(([field, groups]) => [field.name, groups.length]);
   checkApp(described, operation, form.values, Object.fromEntries(counts));
   const ask = (by: Principal) => askedOf(operation, form, by, deps.jobs);

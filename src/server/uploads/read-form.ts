@@ -212,7 +212,7 @@ const shownName = ({ name }: ReceivedFile): string =>
  * Reads a form by the operations table.
  * @throws FieldError (422) for the first field that is missing, of the wrong type or out of range
  */
-export function readSubmission(operation: Operation, form: ReceivedForm): SubmissionForm {
+export function readForm(operation: Operation, form: ReceivedForm): SubmissionForm {
   const fileFields = [...new Set(form.files.map(({ field }) => field))];
   for (const name of fileFields) checkFileField(operation, name);
   const { values, given, options, ignored } = readFields(operation, form.fields);
