@@ -131,7 +131,7 @@ function wakeKeeper(directory: string): void {
  * @param note called with the worker's process, and with null when it has nothing to do with the job any more
  * @returns null if there is no worker that takes it: nothing was run then
  */
-export async function runInWorker(
+async function runInWorker(
   request: RunRequest,
   socket: Socket | null,
   log: LogFile,

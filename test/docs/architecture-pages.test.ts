@@ -22,7 +22,7 @@ const headingsOf = (file: string): string[] =>
     anchorOf(heading),
   );
 
-describe.each(['.', 'docs', 'docs/architecture'].flatMap(pagesIn))('%s', (page) => {
+describe.each(['.', 'docs', 'docs/architecture', 'bench'].flatMap(pagesIn))('%s', (page) => {
   const text = readFileSync(inRoot(page), 'utf8');
 
   test('links only to pages and sections that there are', () => {
@@ -36,13 +36,18 @@ describe.each(['.', 'docs', 'docs/architecture'].flatMap(pagesIn))('%s', (page) 
   });
 });
 
-describe.each(['ARCHITECTURE.md', ...pagesIn('docs/architecture')])('%s', (page) => {
-  const text = readFileSync(inRoot(page), 'utf8');
+const pagesOfCode = ['ARCHITECTURE.md', ...pagesIn('docs/architecture')];
 
+describe.each([...pagesOfCode, 'CONTRIBUTING.md', 'SECURITY.md', 'bench/README.md'])('%s', (page) => {
   test('names only files that there are', () => {
-    const named = [...text.matchAll(/`((?:src|test|faults|tools|support|bin)\/[^`\s]*)`/g)];
+    const text = readFileSync(inRoot(page), 'utf8');
+    const named = [...text.matchAll(/`((?:src|test|bench|tools|docs|engines|examples|bin)\/[^`\s]*)`/g)];
     expect(named.map(([, file = '']) => file).filter((file) => !existsSync(inRoot(file)))).toEqual([]);
   });
+});
+
+describe.each(pagesOfCode)('%s', (page) => {
+  const text = readFileSync(inRoot(page), 'utf8');
 
   test('is short', () => {
     const words = text.split(/\s+/).length;
