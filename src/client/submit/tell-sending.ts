@@ -83,7 +83,7 @@ export function tellSending(
   }
   if (unknown.length > 0) {
     reporter.note(
-      `All files are sent of ${someOf(unknown)}: none of them has a format of volumes that is known`,
+      `No file in ${someOf(unknown)} has a format of volumes that is known: they are sent as they are`,
     );
   }
   if (headless.length > 0) {

@@ -276,7 +276,7 @@ describe('other files beside volumes', () => {
     expect(staged.parts.map(({ filename }) => filename)).toEqual(['a.dat', 'b.dat']);
     expect(reporter.notes).toContainEqual(
       expect.stringMatching(
-        /^All files are sent of .*in: none of them has a format of volumes that is known$/,
+        /^No file in .*in has a format of volumes that is known: they are sent as they are$/,
       ),
     );
   });
